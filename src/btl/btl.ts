@@ -1,0 +1,349 @@
+// The BTL contract: what a byte transfer layer promises to the layers above, for every transport alike.
+// Types and result codes only; a test suite written as a function (test/conformance/btl-suite.ts) holds every BTL,
+// the simulated one included, to the rules B1-B9 below. May import: errors.
+//
+// Words: a RAIL is one endpoint to one peer. A RAIL EPOCH is one incarnation of a rail, from connect to loss.
+// A FRAME is what a BTL carries as one unit: a packet header, which the BTL does not read, and a payload.
+//
+// The shape, modelled on a reliable-connected queue pair:
+//
+//   down-calls (connect, send, fence, …) come from the engine at any time. THEY NEVER CALL UP.
+//   up-calls   (onFrame, onCompleted, onRailDown, …) are made ONLY inside BtlModule.progress().
+//   wake()     is how an event source (a socket's callback, a timer of the simulator) asks the engine for a
+//              progress() soon; the engine may run it at once, inside wake().
+//
+// So the layers above are never re-entered, and a module can be polled without the event loop.
+//
+//  B1 order       Within one rail epoch frames are delivered in the order accepted.
+//  B2 completion  Every accepted frame completes exactly once: DELIVERED, REFUSED or IN_DOUBT. A transport's own
+//                 "written" is not delivery: the peer's BTL counts frames, raises the count AFTER its onFrame upcall
+//                 has returned, and reports the cumulative count of this rail epoch: on reverse traffic, else on its own
+//                 after some frames, some bytes, at once for a frame marked `prompt`, when it goes idle, before it closes.
+//                 A damaged frame, or one that breaks the protocol, ends the rail epoch and is not counted.
+//                 A frame with a sound header and a damaged payload is refused: NACK(frame number) goes back on the same
+//                 rail ahead of the count that covers it, and the sender's frame completes as REFUSED.
+//  B3 loss        When a rail epoch ends, onRailDown(epoch, reason) comes first, then every outstanding frame as
+//                 IN_DOUBT, in order. After that nothing of that epoch comes up again.
+//  B4 memory      Frames are handed up whole, as views valid during the upcall; only `placed` frames (FRAG) are not: for
+//                 these the BTL asks sinkFor(header) as soon as the header is there and writes the payload into the
+//                 sink's views. A partial frame never counts. revokeSink() is synchronous: after it returns not one byte
+//                 is written into that sink; the frame runs to its end into nothing, is then handed up (its sink says
+//                 revoked) and counted.
+//  B5 pressure    send() answers OK, BUSY or DOWN, and does not block. After BUSY comes onWritable once there is room.
+//                 A BUSY or DOWN frame was not accepted and never completes.
+//  B6 one-sided   put/get complete as B2. fence(epoch) is synchronous: after it returns no byte of that epoch or an older
+//                 one can land in local memory (placed or one-sided), and no frame of it is handed up any more;
+//                 onRailDown and the IN_DOUBT completions follow in the next progress().
+//  B7 liveness    A module either notices silent loss itself within the rail timeout (`liveness: 'self'`), or reports what
+//                 it knows through onReport and lets the BML compare sibling rails (`liveness: 'siblings'`).
+//  B8 identity    The handshake carries protocol version, job id, rank, incarnation, rail index and key, and epoch, and proves
+//                 knowledge of the job's secret both ways (HMAC challenge). Everyone else is refused with a logged reason.
+//                 The lower rank dials, with an epoch above all it has seen; the acceptor ends a live older epoch
+//                 (onRailDown, IN_DOUBT) before onConnected of the newer one.
+//  B9 end         bye() is a frame of its own, counted like any other; a rail that ends after BYE both ways raises
+//                 no onRailDown and no IN_DOUBT: what was outstanding is DELIVERED.
+import type { ErrorCode } from '../errors.ts';
+
+/** Answers of `send`, `put` and `get`. */
+export const OK = 0;
+/** No room now: not accepted; onWritable follows. */
+export const BUSY = 1;
+/** The rail epoch is over, or not yet begun: not accepted. */
+export const DOWN = 2;
+export type SendResult = typeof OK | typeof BUSY | typeof DOWN;
+
+/** Completion states of an accepted frame or one-sided operation (B2). */
+export const DELIVERED = 0;
+export const REFUSED = 1;
+export const IN_DOUBT = 2;
+export type CompletionStatus = typeof DELIVERED | typeof REFUSED | typeof IN_DOUBT;
+
+/**
+ * One unit of transfer. Owned by the caller; the BTL keeps a reference from OK until completion, and header and payload
+ * must not change in between. A BTL sets `railFrameNumber` for its own use and touches nothing else.
+ */
+export interface Frame {
+  /** Packet header: opaque bytes to the BTL, at most HEADER_BYTES_MAX. */
+  header: Uint8Array;
+  /** Payload as a gather list; may be empty. */
+  payload: readonly Uint8Array[];
+  /** Sum of the payload's lengths. */
+  payloadBytes: number;
+  /** The receiver's BTL places the payload through sinkFor instead of handing it up. */
+  placed: boolean;
+  /** A request waits for this frame's completion: the receiver reports its count at the end of its turn. */
+  prompt: boolean;
+  /** Scratch of the BTL that carries the frame. */
+  railFrameNumber: number;
+}
+
+export const HEADER_BYTES_MAX = 4096;
+
+/** Where the payload of one placed frame goes. Made by the PML, filled by the BTL. */
+export interface Sink {
+  /** Scatter list whose lengths sum to the payload's length; empty = discard. The BTL writes into nothing else. */
+  views: readonly Uint8Array[];
+  /** Set by revokeSink: the BTL writes no more bytes (B4). */
+  revoked: boolean;
+}
+
+/** Why a rail epoch ended or a connection attempt failed. `kind` is stable, `text` is for people. */
+export interface RailReason {
+  kind:
+    | 'closed' // the peer closed the connection, or it was reset
+    | 'error' // the transport reported an error
+    | 'silent' // nothing came through for the rail timeout
+    | 'damaged' // a frame failed its check or broke the protocol
+    | 'refusals' // too many frames were refused for damaged payloads
+    | 'fenced' // ended here because the peer (or the PML) said so
+    | 'replaced' // a newer epoch of the same rail took over
+    | 'route' // packets would leave by another interface
+    | 'refused' // the peer refused the handshake
+    | 'timeout' // no answer to the connection attempt
+    | 'busy' // connected, but the peer's process did not answer the handshake
+    | 'carrier' // the interface lost its carrier or address
+    | 'shutdown' // this side is closing down
+    | 'peer-failed' // the peer's process is dead
+    | 'injected'; // a test or bench pulled the rail
+  text: string;
+  code?: ErrorCode;
+}
+
+/** Static attributes of a rail; the BML adds measured ones. */
+export interface RailAttributes {
+  /** Expected bandwidth in MB/s and one-way latency in microseconds; both only order rails until they are measured. */
+  bandwidthMBps: number;
+  latencyUs: number;
+  /** Higher excludes lower: only the rails of the highest class that is up carry traffic. */
+  exclusivity: number;
+  /** `standby` works only while no active rail is up. */
+  role: 'active' | 'standby';
+  canPut: boolean;
+  canGet: boolean;
+  liveness: 'self' | 'siblings';
+  /** Largest payload of one frame, in bytes. */
+  frameBytesMax: number;
+}
+
+/**
+ * One rail between two ranks as both sides compute it from both modex entries, with the same result on both sides.
+ * `key` names it for people and is compared in the handshake.
+ */
+export interface RailPlan {
+  key: string;
+  attributes: RailAttributes;
+  /** Opaque to all but the module that planned it. */
+  detail: unknown;
+}
+
+/** What the acceptor learns from a connection whose handshake proved the secret, before it accepts. */
+export interface Hello {
+  rank: number;
+  /** u53, larger in a later process of the same rank. */
+  incarnation: number;
+  /** Rail index in the pair's table, and its key. */
+  rail: number;
+  key: string;
+  epoch: number;
+}
+
+export type Admission =
+  | { ok: true; endpoint: BtlEndpoint }
+  | {
+      ok: false;
+      reason: 'UNKNOWN_RANK' | 'OLD_INCARNATION' | 'PEER_FAILED' | 'STALE_EPOCH' | 'RAIL_MISMATCH' | 'FINALIZED';
+      text: string;
+      /** With STALE_EPOCH: the highest epoch seen here, so that the dialer can go above it. */
+      highestEpoch?: number;
+    };
+
+/** Implemented once, by the engine. Called by BTL modules, only from inside progress() - except wake(). */
+export interface Upcalls {
+  /** An event source has something for progress(). Safe to call at any time. */
+  wake(): void;
+  /** Asked by the acceptor after the peer proved the secret. */
+  admit(module: BtlModule, hello: Hello): Admission;
+  /** The handshake of this epoch is done on this side: frames may come; sending is allowed (the engine probes first). */
+  onConnected(endpoint: BtlEndpoint, epoch: number): void;
+  /**
+   * A connect() came to nothing. The live epoch, if any, is untouched.
+   * `highestEpoch` is set when the peer refused the epoch as stale.
+   */
+  onConnectFailed(endpoint: BtlEndpoint, epoch: number, reason: RailReason, highestEpoch?: number): void;
+  onRailDown(endpoint: BtlEndpoint, epoch: number, reason: RailReason): void;
+  onCompleted(endpoint: BtlEndpoint, epoch: number, frame: Frame, status: CompletionStatus): void;
+  /**
+   * A whole frame. `header` and `payload` are valid during the call. For a placed frame `payload` is empty and `sink` is
+   * what sinkFor answered. Returns normally for everything that counts; throws a MultirailError ERR_PROTOCOL when the
+   * packet breaks the protocol: then the BTL ends the rail epoch as `damaged` and does not count the frame.
+   */
+  onFrame(endpoint: BtlEndpoint, epoch: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void;
+  /** Where the payload of this placed frame goes. May throw ERR_PROTOCOL like onFrame. */
+  sinkFor(endpoint: BtlEndpoint, epoch: number, header: Uint8Array, payloadBytes: number): Sink;
+  /**
+   * The sink of a frame that will never be whole is released: its epoch ended, or its payload was damaged (refused).
+   * The bytes in its views are undefined and not counted.
+   */
+  onSinkDropped(endpoint: BtlEndpoint, epoch: number, sink: Sink): void;
+  onWritable(endpoint: BtlEndpoint): void;
+  onProbeAnswered(endpoint: BtlEndpoint, epoch: number, probeId: number): void;
+  onBye(endpoint: BtlEndpoint, epoch: number): void;
+  /**
+   * What this side knows of the other end of the rail (B7): the cumulative bytes of this epoch that the peer says it has
+   * received, and the peer's alive time (milliseconds during which its engine was polling its rails).
+   */
+  onReport(endpoint: BtlEndpoint, epoch: number, receivedBytes: number, peerAliveMs: number): void;
+  onOneSidedCompleted(endpoint: BtlEndpoint, epoch: number, op: OneSidedOp, status: CompletionStatus): void;
+  /** A module's own address list changed (an interface got another address): publish module.address() again. */
+  onAddressChanged(module: BtlModule): void;
+  /** For people: refused strangers and the like. Rate-limited by the engine. */
+  log(level: 'debug' | 'info' | 'warn', text: string): void;
+}
+
+/** A registered piece of local memory that the peer may reach one-sided. */
+export interface Registration {
+  /** At most 64 bytes, sent to the peer in PUT and RGET packets. */
+  readonly key: Uint8Array;
+  /** Synchronous: after it no further byte lands there. */
+  deregister(): void;
+}
+
+/** One put or get. Owned by the caller, kept by the BTL from OK until completion. */
+export interface OneSidedOp {
+  kind: 'put' | 'get';
+  /** Local bytes: source of a put, target of a get. */
+  local: readonly Uint8Array[];
+  bytes: number;
+  /** The peer's registration key and the byte offset in its registration. */
+  remoteKey: Uint8Array;
+  remoteOffset: number;
+  /** Scratch of the BTL. */
+  railFrameNumber: number;
+}
+
+/** One rail to one peer. */
+export interface BtlEndpoint {
+  readonly module: BtlModule;
+  /** World rank of the peer. */
+  readonly peer: number;
+  /** Index of the rail in the pair's table. */
+  readonly rail: number;
+  readonly plan: RailPlan;
+  /** Epoch that is live (connected, not ended); 0 when none is. */
+  readonly epoch: number;
+  /** Payload and header bytes accepted and not yet completed. */
+  readonly outstandingBytes: number;
+  /**
+   * Bound on outstandingBytes beyond which a frame with payload is BUSY; frames without payload have a reserve of
+   * CONTROL_RESERVE_BYTES above it. Set by the BML from what it measures.
+   */
+  windowBytes: number;
+  /** Cumulative counters of this rail over all epochs. */
+  readonly counters: RailByteCounters;
+
+  /**
+   * Lower rank only: begins a connection attempt of that epoch. While an older epoch is live the attempt runs BESIDE it: if
+   * the live epoch hears any byte meanwhile, the attempt is given up (onConnectFailed, kind 'busy').
+   */
+  connect(epoch: number): void;
+  /** Gives up a connection attempt under way, without an upcall. */
+  cancelConnect(): void;
+  send(frame: Frame): SendResult;
+  /** Everything accepted since the last flush may now leave in one go. */
+  flush(): void;
+  /** B4. Ignored when the sink is not open on this endpoint. */
+  revokeSink(sink: Sink): void;
+  /** B6. Epochs at or below `epoch` are over for ever on this rail; a newer live epoch is untouched. */
+  fence(epoch: number, reason: RailReason): void;
+  /** Asks the peer's BTL for an answer over this rail (a frame of the BTL's own, not subject to the window). */
+  probe(probeId: number): void;
+  /** Says that this side sends no more frames on this epoch. */
+  bye(): void;
+  /** Registers local memory for the peer; undefined when that is refused. One-sided rails only. */
+  register?(memory: readonly Uint8Array[]): Registration | undefined;
+  put?(op: OneSidedOp): SendResult;
+  get?(op: OneSidedOp): SendResult;
+}
+
+export const CONTROL_RESERVE_BYTES = 256 * 1024;
+
+export interface RailByteCounters {
+  framesSent: number;
+  framesReceived: number;
+  bytesSent: number;
+  bytesReceived: number;
+  payloadBytesSent: number;
+  payloadBytesReceived: number;
+  framesRefused: number;
+}
+
+export function newRailByteCounters(): RailByteCounters {
+  return {
+    framesSent: 0,
+    framesReceived: 0,
+    bytesSent: 0,
+    bytesReceived: 0,
+    payloadBytesSent: 0,
+    payloadBytesReceived: 0,
+    framesRefused: 0,
+  };
+}
+
+/** What a module needs to know of the process it works for. */
+export interface BtlContext {
+  rank: number;
+  size: number;
+  jobId: string;
+  incarnation: number;
+  /** The job's secret; undefined = none, and then nothing beyond loopback is accepted or dialled. */
+  secret: Uint8Array | undefined;
+  /** Names this host and network namespace: equal on both sides = the peer is reached without leaving the machine. */
+  hostId: string;
+  params: Params;
+  upcalls: Upcalls;
+}
+
+/** Read access to the parameters (src/params.ts). */
+export interface Params {
+  int(name: string): number;
+  bool(name: string): boolean;
+  string(name: string): string;
+  list(name: string): string[];
+}
+
+/** One transport of one process: `tcp`, `ws`, `self`, `sim`, … */
+export interface BtlModule {
+  readonly name: string;
+  /** What goes into the modex; plain JSON. Valid after open(). */
+  address(): unknown;
+  /**
+   * The rails between the two ranks: a pure function of both sides' addresses and ranks that gives the same list, in the
+   * same order, on both sides. `local` is ours; `hostId` tells whether the peer is on the same host.
+   */
+  plan(peer: number, local: unknown, remote: unknown, peerHostId: string): RailPlan[];
+  /** Makes the endpoint of a planned rail. Nothing is connected yet. */
+  endpoint(peer: number, rail: number, plan: RailPlan, remote: unknown): BtlEndpoint;
+  /** The peer published a new address list: used by the next connect(). */
+  remoteAddressChanged(peer: number, remote: unknown): void;
+  /** Binds listeners. Rejects with ERR_INIT when the transport cannot work here. */
+  open(): Promise<void>;
+  /**
+   * Does everything that is due: reads what has come in, makes all upcalls, writes what can be written.
+   * `now` is monotonic milliseconds, `aliveMs` this process's own alive time. Returns how many upcalls were made.
+   */
+  progress(now: number, aliveMs: number): number;
+  /** When progress() must be called even if nothing arrives; Infinity when it need not. */
+  nextDeadline(): number;
+  /** Closes everything; no upcalls follow. Resolves when no handle of the module keeps the process alive. */
+  close(): Promise<void>;
+}
+
+/** Probes and opens a transport. */
+export interface BtlComponent {
+  readonly name: string;
+  /** One sentence for `multirail info`. */
+  readonly description: string;
+  /** Undefined when the component can work here, else why not. */
+  unavailable(params: Params): string | undefined;
+  create(context: BtlContext): BtlModule;
+}

@@ -1,0 +1,66 @@
+// Every error that multirail throws or ends a request with. One class, one table of stable codes.
+// Imports nothing: any folder may use it.
+
+/**
+ * Stable codes, one sentence each. Match on `error.code`, never on the message.
+ * Names follow the MPI error classes without their `MPI_` prefix where MPI has one.
+ */
+export const ERROR_CODES = {
+  ERR_ARG: 'An argument is of the wrong kind or out of range.',
+  ERR_BUFFER: 'The buffer is not a view of bytes, is detached, or is too small for the call.',
+  ERR_COUNT: 'A count is negative or not an integer.',
+  ERR_RANK: 'The rank is not a member of the communicator.',
+  ERR_TAG: 'The tag is not an integer between 0 and TAG_UB (or ANY_TAG where that is allowed).',
+  ERR_COMM: 'The communicator is freed or not valid here.',
+  ERR_REQUEST: 'The request is not valid for this call.',
+  ERR_TRUNCATE: 'The message was longer than the posted buffer; the buffer holds its first bytes.',
+  ERR_CANCELLED: 'The receive was cancelled before it matched.',
+  ERR_TIMEOUT: 'The time that the caller allowed is over.',
+  ERR_ABORTED: 'The AbortSignal that the caller passed was aborted.',
+  ERR_PROC_FAILED: 'The peer process is dead.',
+  ERR_PROC_UNREACHABLE: 'No rail to the peer came back within peerTimeoutMs.',
+  ERR_REVOKED: 'The communicator was revoked.',
+  ERR_FINALIZED: 'The runtime is finalized, or is being finalized.',
+  ERR_FINALIZE_TIMEOUT: 'finalize() gave up waiting; the message names what was not delivered.',
+  ERR_INIT: 'The runtime could not be started.',
+  ERR_CONFIG: 'A parameter has an unknown name or a value out of range.',
+  ERR_HANDSHAKE: 'A connection was refused in the handshake.',
+  ERR_PROTOCOL: 'A frame breaks the protocol.',
+  ERR_RAIL: 'A rail could not be used.',
+  ERR_LAUNCH: 'The job could not be started.',
+  ERR_OOB: 'The out-of-band channel failed.',
+  ERR_ABORT: 'The job was aborted.',
+  ERR_INTERNAL: 'An invariant of multirail itself is broken: please report it with the trace.',
+} as const;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export interface ErrorDetails {
+  /** World rank that reports the error. */
+  rank?: number;
+  /** World rank of the other side. */
+  peer?: number;
+  /** Rail concerned, as printed by `rails()`. */
+  rail?: string;
+  tag?: number;
+  cause?: unknown;
+}
+
+/** The one error class. `code` is stable; `rank`, `peer`, `rail` and `tag` are there where they are known. */
+export class MultirailError extends Error {
+  readonly code: ErrorCode;
+  readonly rank: number | undefined;
+  readonly peer: number | undefined;
+  readonly rail: string | undefined;
+  readonly tag: number | undefined;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(`${code}: ${message}`, details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = 'MultirailError';
+    this.code = code;
+    this.rank = details.rank;
+    this.peer = details.peer;
+    this.rail = details.rail;
+    this.tag = details.tag;
+  }
+}

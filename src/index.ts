@@ -1,0 +1,1 @@
+export { MultirailError } from './errors.ts';

@@ -1,0 +1,239 @@
+// Every parameter of multirail, in one table: name, kind, default, unit, range, one sentence.
+// Set in Open MPI's style: `--mca NAME VALUE` on the command line of `multirail run`, or MULTIRAIL_MCA_NAME=VALUE in the
+// environment; the command line wins. `multirail info --all` prints this table. May import: errors, btl/btl.ts (types).
+import type { Params } from './btl/btl.ts';
+import { MultirailError } from './errors.ts';
+
+interface IntParam {
+  kind: 'int';
+  default: number;
+  unit: string;
+  min: number;
+  max: number;
+  text: string;
+}
+interface BoolParam {
+  kind: 'bool';
+  default: boolean;
+  text: string;
+}
+interface StringParam {
+  kind: 'string';
+  default: string;
+  text: string;
+  choices?: readonly string[];
+}
+interface ListParam {
+  kind: 'list';
+  default: string;
+  text: string;
+}
+export type ParamSpec = IntParam | BoolParam | StringParam | ListParam;
+
+const int = (value: number, unit: string, min: number, max: number, text: string): IntParam => ({
+  kind: 'int',
+  default: value,
+  unit,
+  min,
+  max,
+  text,
+});
+const bool = (value: boolean, text: string): BoolParam => ({ kind: 'bool', default: value, text });
+const list = (value: string, text: string): ListParam => ({ kind: 'list', default: value, text });
+const string = (value: string, text: string, choices?: readonly string[]): StringParam =>
+  choices === undefined ? { kind: 'string', default: value, text } : { kind: 'string', default: value, text, choices };
+
+const KIB = 1024;
+const MIB = 1024 * 1024;
+
+export const PARAMS = {
+  // --- which transports
+  btl: list('self,tcp', 'Transports to use, comma separated; a leading ^ means all but these.'),
+  // --- PML
+  pml_eager_limit_bytes: int(
+    64 * KIB,
+    'bytes',
+    0,
+    16 * MIB,
+    'Messages up to this length are sent eagerly, without waiting for the receiver.',
+  ),
+  pml_rndv_inline_bytes: int(16 * KIB, 'bytes', 0, MIB, 'Bytes of a rendezvous message that travel with its first packet.'),
+  pml_frag_bytes: int(128 * KIB, 'bytes', 1 * KIB, 16 * MIB, 'Fragment grid of a rendezvous message: the unit that is given to a rail.'),
+  pml_retained_bytes_max: int(
+    64 * MIB,
+    'bytes',
+    64 * KIB,
+    2 ** 40,
+    'Bound on copies of eager messages kept until delivered; beyond it messages go by rendezvous.',
+  ),
+  pml_unexpected_bytes_max: int(
+    16 * MIB,
+    'bytes',
+    64 * KIB,
+    2 ** 40,
+    'Bound, per peer, on payload held for receives not yet posted; beyond it senders wait by rendezvous.',
+  ),
+  pml_peer_timeout_ms: int(
+    60_000,
+    'ms',
+    100,
+    2 ** 31,
+    'A peer to which no rail comes back within this time is unreachable for ever: its requests end with ERR_PROC_UNREACHABLE.',
+  ),
+  pml_trace_entries: int(
+    1024,
+    'entries',
+    0,
+    MIB,
+    'Length of the ring of state transitions that is printed when an invariant breaks; 0 switches it off.',
+  ),
+  // --- BML
+  bml_rail_timeout_ms: int(
+    400,
+    'ms',
+    20,
+    600_000,
+    'A rail on which nothing comes through for this time, although the peer is seen to be polling, is lost.',
+  ),
+  bml_probe_idle_ms: int(1000, 'ms', 10, 600_000, 'How often an idle rail is probed.'),
+  bml_redial_min_ms: int(50, 'ms', 1, 600_000, 'First pause before a lost rail is dialled again; doubled up to bml_redial_max_ms.'),
+  bml_redial_max_ms: int(800, 'ms', 1, 600_000, 'Longest pause between two attempts to bring a lost rail back.'),
+  bml_connect_timeout_ms: int(600, 'ms', 10, 600_000, 'An attempt to connect that is not done after this time is given up.'),
+  bml_flap_window_ms: int(10_000, 'ms', 0, 600_000, 'A rail lost several times within this window is held down for longer each time.'),
+  bml_flap_hold_max_ms: int(5000, 'ms', 0, 600_000, 'Longest time that a flapping rail is held down.'),
+  bml_window_min_bytes: int(512 * KIB, 'bytes', 4 * KIB, 2 ** 40, 'Least bytes in flight that a rail is allowed.'),
+  bml_window_max_bytes: int(8 * MIB, 'bytes', 4 * KIB, 2 ** 40, 'Most bytes in flight that a rail is allowed.'),
+  bml_window_ms: int(20, 'ms', 1, 10_000, 'Bytes in flight on a rail are bounded to what it was measured to carry in this time.'),
+  // --- TCP BTL
+  btl_tcp_if_include: list(
+    '',
+    'Only these interfaces or subnets (eth0, 10.1.0.0/16, fd00::/8) carry TCP rails; empty = all that are not excluded.',
+  ),
+  btl_tcp_if_exclude: list(
+    'docker0,virbr0,veth-docker*,br-*,cni*,flannel*',
+    'These interfaces or subnets carry no TCP rails. * matches any text.',
+  ),
+  btl_tcp_links: int(1, 'connections', 1, 16, 'TCP rails per interface pair.'),
+  btl_tcp_port_min: int(0, 'port', 0, 65535, 'Lowest port to listen on; 0 = any.'),
+  btl_tcp_port_range: int(100, 'ports', 1, 65535, 'How many ports from btl_tcp_port_min on may be tried.'),
+  btl_tcp_disable_family: string('none', 'Do not use this address family.', ['none', '4', '6']),
+  btl_tcp_bandwidth_mbps: int(125, 'MB/s', 1, 1_000_000, 'Assumed bandwidth of a TCP rail until it is measured.'),
+  btl_tcp_latency_us: int(50, 'us', 0, 10_000_000, 'Assumed latency of a TCP rail; lower is preferred for small messages.'),
+  btl_tcp_standby: list('', 'Interfaces or subnets whose TCP rails only work while no other rail is up.'),
+  btl_tcp_route_check: bool(true, 'Refuse a rail whose packets would leave by another interface than its own.'),
+  // --- WebSocket BTL
+  btl_ws_if_include: list('', 'As btl_tcp_if_include, for WebSocket rails.'),
+  btl_ws_if_exclude: list('docker0,virbr0,veth-docker*,br-*,cni*,flannel*', 'As btl_tcp_if_exclude, for WebSocket rails.'),
+  btl_ws_port_min: int(0, 'port', 0, 65535, 'Lowest port to listen on; 0 = any.'),
+  btl_ws_port_range: int(100, 'ports', 1, 65535, 'How many ports from btl_ws_port_min on may be tried.'),
+  btl_ws_standby: bool(false, 'WebSocket rails only work while no other rail is up.'),
+  btl_ws_tls_cert_file: string('', 'PEM certificate for wss:// rails; empty = ws:// without TLS.'),
+  btl_ws_tls_key_file: string('', 'PEM private key that belongs to btl_ws_tls_cert_file.'),
+  btl_ws_tls_ca_file: string('', 'PEM certificates that the other side must be signed by.'),
+  btl_ws_route_check: bool(true, 'As btl_tcp_route_check, for WebSocket rails.'),
+  // --- all stream BTLs
+  btl_base_payload_crc: bool(false, 'Check payloads by CRC32C too (headers always are). Costs CPU.'),
+  btl_base_refusals_max: int(16, 'frames', 1, 1_000_000, 'A rail that refused this many damaged payloads within a second goes down.'),
+  btl_base_ack_frames: int(64, 'frames', 1, 1_000_000, 'Report the delivered count at the latest after this many frames.'),
+  btl_base_ack_bytes: int(256 * KIB, 'bytes', 1 * KIB, 2 ** 40, 'Report the delivered count at the latest after this many bytes.'),
+  btl_base_ack_delay_ms: int(2, 'ms', 0, 1000, 'Report the delivered count at the latest after this time.'),
+  btl_base_handshake_timeout_ms: int(3000, 'ms', 50, 600_000, 'A connection that has not finished its handshake by then is closed.'),
+  btl_base_handshakes_max: int(
+    256,
+    'connections',
+    1,
+    65536,
+    'Inbound connections in the handshake at the same time; further ones are refused.',
+  ),
+  // --- fault interposer
+  btl_fault: string('', 'Wrap every transport in the fault interposer with this plan (see docs/TUNING.md); for tests and demonstrations.'),
+  // --- runtime
+  mpi_progress_spin_us: int(0, 'us', 0, 1_000_000, 'Not used yet by promise calls over node:net; the native progress takes it.'),
+  mpi_finalize_timeout_ms: int(30_000, 'ms', 100, 2 ** 31, 'finalize() names what is not delivered and gives up after this time.'),
+  oob_reconnect_timeout_ms: int(
+    60_000,
+    'ms',
+    100,
+    2 ** 31,
+    'How long the out-of-band channel may be away before the launcher is taken for dead.',
+  ),
+} as const satisfies Record<string, ParamSpec>;
+
+export type ParamName = keyof typeof PARAMS;
+
+export const PARAM_ENV_PREFIX = 'MULTIRAIL_MCA_';
+
+function parseParam(name: string, spec: ParamSpec, text: string): number | boolean | string {
+  switch (spec.kind) {
+    case 'int': {
+      const match = /^(\d+)([kmg]?)$/i.exec(text.trim());
+      const scale = { '': 1, k: KIB, m: MIB, g: 1024 * MIB }[(match?.[2] ?? '').toLowerCase()] ?? Number.NaN;
+      const value = match ? Number(match[1]) * scale : Number.NaN;
+      if (!Number.isSafeInteger(value) || value < spec.min || value > spec.max) {
+        throw new MultirailError(
+          'ERR_CONFIG',
+          `${name} = "${text}": expected a whole number of ${spec.unit} from ${spec.min} to ${spec.max} (k, m, g allowed)`,
+        );
+      }
+      return value;
+    }
+    case 'bool':
+      if (/^(1|true|yes|on)$/i.test(text)) return true;
+      if (/^(0|false|no|off)$/i.test(text)) return false;
+      throw new MultirailError('ERR_CONFIG', `${name} = "${text}": expected true or false`);
+    case 'string':
+      if (spec.choices !== undefined && !spec.choices.includes(text)) {
+        throw new MultirailError('ERR_CONFIG', `${name} = "${text}": expected one of ${spec.choices.join(', ')}`);
+      }
+      return text;
+    case 'list':
+      return text;
+  }
+}
+
+/** Values of all parameters: defaults, then the environment, then `overrides`. Unknown names throw ERR_CONFIG. */
+export class ParamTable implements Params {
+  private readonly values = new Map<string, number | boolean | string>();
+  /** Where each value that is not a default came from. */
+  readonly origins = new Map<string, string>();
+
+  constructor(overrides: Readonly<Record<string, string>> = {}, env: Readonly<Record<string, string | undefined>> = {}) {
+    for (const [name, spec] of Object.entries(PARAMS)) this.values.set(name, spec.default);
+    for (const [variable, text] of Object.entries(env)) {
+      if (variable.startsWith(PARAM_ENV_PREFIX) && text !== undefined)
+        this.set(variable.slice(PARAM_ENV_PREFIX.length), text, `environment ${variable}`);
+    }
+    for (const [name, text] of Object.entries(overrides)) this.set(name, text, 'argument');
+  }
+
+  private set(name: string, text: string, origin: string): void {
+    const spec = (PARAMS as Record<string, ParamSpec>)[name];
+    if (spec === undefined) {
+      throw new MultirailError('ERR_CONFIG', `unknown parameter "${name}" (${origin}); multirail info --all lists them`);
+    }
+    this.values.set(name, parseParam(name, spec, text));
+    this.origins.set(name, origin);
+  }
+
+  private value(name: string): number | boolean | string {
+    const value = this.values.get(name);
+    if (value === undefined) throw new MultirailError('ERR_CONFIG', `unknown parameter "${name}"`);
+    return value;
+  }
+
+  int(name: ParamName): number {
+    return this.value(name) as number;
+  }
+  bool(name: ParamName): boolean {
+    return this.value(name) as boolean;
+  }
+  string(name: ParamName): string {
+    return this.value(name) as string;
+  }
+  list(name: ParamName): string[] {
+    return (this.value(name) as string)
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== '');
+  }
+}

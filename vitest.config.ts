@@ -1,0 +1,20 @@
+import { defineConfig } from 'vitest/config';
+
+// One project per kind of test, so that test/run.sh can time and count them apart.
+const project = (name: string, include: string[], testTimeout = 20_000) => ({
+  extends: true as const,
+  test: { name, include, testTimeout, hookTimeout: testTimeout, pool: 'forks' as const },
+});
+
+export default defineConfig({
+  test: {
+    maxWorkers: 2,
+    projects: [
+      project('unit', ['test/unit/**/*.test.ts', 'test/*.test.ts']),
+      project('sim', ['test/sim/**/*.test.ts'], 240_000),
+      project('conformance', ['test/conformance/**/*.test.ts'], 120_000),
+      project('system', ['test/system/**/*.test.ts'], 120_000),
+      project('lab', ['test/lab/**/*.test.ts'], 180_000),
+    ],
+  },
+});

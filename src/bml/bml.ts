@@ -1,0 +1,455 @@
+// The BML: per peer the table of rails, which of them carry what, and their health. Pure and synchronous: time comes in
+// as an argument, and what is to be done goes out as down-calls on the endpoints, which never call back (btl.ts).
+// May import: btl/btl.ts (types), bml, errors, util.
+//
+// Two times come in. `now` is monotonic milliseconds and serves for pauses. `alive` is the time during which this
+// process was polling its rails: a long computation or a SIGSTOP here does not count in it, so silence during it is not
+// taken for silence of the other side. Peers report theirs (onReport), so that a peer that computes is not taken
+// for a dead rail either: a rail is silent only over time in which BOTH sides polled it (DESIGN B7).
+import type { BtlEndpoint, RailReason } from '../btl/btl.ts';
+import { assert } from '../util/assert.ts';
+import { moveRail, Rail, type RailListener } from './rail.ts';
+
+/** What one turn of the engine may add to the alive time: a longer one was spent computing, stopped or asleep. */
+export const ALIVE_PER_TURN_MAX_MS = 50;
+
+export interface BmlOptions {
+  rank: number;
+  railTimeoutMs: number;
+  probeIdleMs: number;
+  redialMinMs: number;
+  redialMaxMs: number;
+  connectTimeoutMs: number;
+  flapWindowMs: number;
+  flapHoldMaxMs: number;
+  windowMinBytes: number;
+  windowMaxBytes: number;
+  windowMs: number;
+}
+
+/** The rails of one peer and the sets made of them; the sets are made anew on every change. */
+export class BmlPeer {
+  readonly rank: number;
+  readonly rails: Rail[] = [];
+  /** For envelopes and control: lowest latency first, the others behind it. */
+  eager: Rail[] = [];
+  /** The stripe set: every rail that carries fragments. */
+  send: Rail[] = [];
+  /** Rails of the stripe set that can put, and that can get. */
+  put: Rail[] = [];
+  get: Rail[] = [];
+  /** Freshest alive time that the peer reported over any rail. */
+  aliveMs = 0;
+  /** Since when, in alive time, no rail carries traffic; -1 while one does. */
+  unreachableSinceAliveMs: number;
+  /** No more dialling: the peer said BYE, or is dead. */
+  closed = false;
+
+  constructor(rank: number, aliveMs: number) {
+    this.rank = rank;
+    this.unreachableSinceAliveMs = aliveMs;
+  }
+}
+
+export class Bml {
+  readonly options: BmlOptions;
+  readonly peers = new Map<number, BmlPeer>();
+  private readonly listener: RailListener;
+  private rails: Rail[] = [];
+  private nextDeadlineMs = 0;
+  private nextProbeId = 1;
+  /** How often a rail with something outstanding is looked at; not above what one turn may add to the alive time. */
+  private readonly tickMs: number;
+
+  constructor(options: BmlOptions, listener: RailListener) {
+    this.options = options;
+    this.tickMs = Math.min(ALIVE_PER_TURN_MAX_MS, options.railTimeoutMs / 8);
+    this.listener = (rail, from, to) => {
+      const peer = this.peers.get(rail.peer);
+      assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
+      this.recompute(peer);
+      listener(rail, from, to);
+    };
+  }
+
+  addPeer(rank: number, endpoints: readonly BtlEndpoint[], nowMs: number, aliveMs: number): BmlPeer {
+    const peer = new BmlPeer(rank, aliveMs);
+    for (const endpoint of endpoints) {
+      assert(endpoint.rail === peer.rails.length, 'rails are numbered in the order of the plan');
+      const rail = new Rail(rank, endpoint.rail, endpoint);
+      rail.nextDialMs = nowMs;
+      endpoint.windowBytes = this.options.windowMinBytes;
+      peer.rails.push(rail);
+      this.rails.push(rail);
+    }
+    this.peers.set(rank, peer);
+    this.nextDeadlineMs = nowMs;
+    return peer;
+  }
+
+  private rail(endpoint: BtlEndpoint): Rail {
+    const rail = this.peers.get(endpoint.peer)?.rails[endpoint.rail];
+    assert(rail !== undefined && rail.endpoint === endpoint, `unknown rail ${endpoint.plan.key} to ${endpoint.peer}`);
+    return rail;
+  }
+
+  /** The lower rank dials; a rank dials itself. */
+  private dials(rail: Rail): boolean {
+    return this.options.rank <= rail.peer;
+  }
+
+  // ---------------------------------------------------------------- sets
+
+  /**
+   * Only rails that carry; UP before SUSPECT (a suspect rail is used when nothing else is left); active before standby;
+   * the highest exclusivity class only.
+   */
+  private recompute(peer: BmlPeer): void {
+    let usable = peer.rails.filter((rail) => rail.state === 'UP');
+    if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);
+    const active = usable.filter((rail) => rail.attributes.role === 'active');
+    if (active.length > 0) usable = active;
+    const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
+    usable = usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
+    peer.eager = [...usable].sort((a, b) => a.attributes.latencyUs - b.attributes.latencyUs || a.index - b.index);
+    peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
+    peer.put = peer.send.filter((rail) => rail.attributes.canPut);
+    peer.get = peer.send.filter((rail) => rail.attributes.canGet);
+  }
+
+  isLive(peer: BmlPeer, rail: number, epoch: number): boolean {
+    const found = peer.rails[rail];
+    return found !== undefined && found.isCarrying && found.epoch === epoch;
+  }
+
+  /** Every rail's highest dead epoch, as RNDVRESTARTNOTIFY and the table at rail-up state it. */
+  deadEpochs(peer: BmlPeer): { rail: number; epoch: number }[] {
+    const list: { rail: number; epoch: number }[] = [];
+    for (const rail of peer.rails) if (rail.highestDead > 0) list.push({ rail: rail.index, epoch: rail.highestDead });
+    return list;
+  }
+
+  // ---------------------------------------------------------------- what the PML asks for
+
+  /** Ends every epoch of that rail up to `epoch`; a newer one is untouched (rule: fence by rail AND epoch). */
+  fence(peer: BmlPeer, railIndex: number, epoch: number, reason: RailReason): void {
+    const rail = peer.rails[railIndex];
+    if (rail === undefined) return;
+    rail.highestSeen = Math.max(rail.highestSeen, epoch);
+    rail.highestDead = Math.max(rail.highestDead, Math.min(epoch, rail.highestSeen));
+    rail.endpoint.fence(epoch, reason);
+    // The module calls onRailDown in its next progress(); until then the rail must carry nothing new.
+    if (rail.epoch !== 0 && rail.epoch <= epoch) this.takeOut(rail, reason);
+  }
+
+  /** Takes a rail out of the tables before any of its frames returns. */
+  private takeOut(rail: Rail, reason: RailReason): void {
+    rail.highestDead = Math.max(rail.highestDead, rail.epoch);
+    rail.epoch = 0;
+    rail.lastReason = reason;
+    rail.blocked = false;
+    rail.probeOutstanding = false;
+    rail.sampleStartMs = -1;
+    // Not dialled again before the module's own onRailDown, which sets the back-off.
+    rail.nextDialMs = Number.POSITIVE_INFINITY;
+    if (rail.isCarrying) rail.counters.downs++;
+    if (rail.state !== 'DOWN') moveRail(rail, 'DOWN', this.listener);
+  }
+
+  // ---------------------------------------------------------------- events from the BTL
+
+  handleConnected(endpoint: BtlEndpoint, epoch: number, nowMs: number, aliveMs: number): void {
+    const rail = this.rail(endpoint);
+    if (epoch <= rail.highestDead) {
+      rail.endpoint.fence(rail.highestDead, { kind: 'fenced', text: 'the epoch was over before it began' });
+      return;
+    }
+    if (rail.attempt !== undefined && rail.attempt.epoch <= epoch) rail.attempt = undefined;
+    rail.epoch = epoch;
+    rail.highestSeen = Math.max(rail.highestSeen, epoch);
+    rail.highestDead = Math.max(rail.highestDead, epoch - 1);
+    rail.receivedByPeer = 0;
+    rail.blocked = false;
+    rail.progressAliveMs = aliveMs;
+    rail.progressPeerAliveMs = this.peer(rail).aliveMs;
+    rail.probingDeadlineAliveMs = aliveMs + this.options.connectTimeoutMs;
+    moveRail(rail, 'PROBING', this.listener);
+    this.sendProbe(rail, aliveMs);
+    this.wakeAt(nowMs);
+  }
+
+  handleConnectFailed(endpoint: BtlEndpoint, epoch: number, reason: RailReason, highestEpoch: number | undefined, nowMs: number): void {
+    const rail = this.rail(endpoint);
+    if (highestEpoch !== undefined) rail.highestSeen = Math.max(rail.highestSeen, highestEpoch);
+    if (rail.attempt?.epoch !== epoch) return;
+    this.endAttempt(rail, reason, nowMs);
+  }
+
+  private endAttempt(rail: Rail, reason: RailReason, nowMs: number): void {
+    rail.attempt = undefined;
+    if (rail.state === 'CONNECTING') {
+      rail.lastReason = reason;
+      this.backOff(rail, nowMs);
+      moveRail(rail, 'DOWN', this.listener);
+    }
+  }
+
+  handleRailDown(endpoint: BtlEndpoint, epoch: number, reason: RailReason, nowMs: number): void {
+    const rail = this.rail(endpoint);
+    rail.highestDead = Math.max(rail.highestDead, epoch);
+    if (rail.epoch === epoch) this.takeOut(rail, reason);
+    if (rail.state === 'DOWN') {
+      rail.losses.push(nowMs);
+      while (rail.losses.length > 0 && rail.losses[0] < nowMs - this.options.flapWindowMs) rail.losses.shift();
+      rail.backoffMs = 0;
+      this.backOff(rail, nowMs);
+      // Flap damping: from the third loss within the window on, each one holds the rail down twice as long.
+      const extra = rail.losses.length - 2;
+      if (extra > 0) {
+        const holdMs = Math.min(this.options.flapHoldMaxMs, this.options.redialMinMs * 2 ** Math.min(extra, 20));
+        rail.nextDialMs = Math.max(rail.nextDialMs, nowMs + holdMs);
+      }
+    }
+    this.wakeAt(nowMs);
+  }
+
+  /** Exponential back-off with jitter; the jitter comes from a hash, so that the simulator repeats it. */
+  private backOff(rail: Rail, nowMs: number): void {
+    const { redialMinMs, redialMaxMs } = this.options;
+    rail.backoffMs = rail.backoffMs === 0 ? redialMinMs : Math.min(redialMaxMs, rail.backoffMs * 2);
+    let hash =
+      (rail.peer * 0x9e3779b1) ^
+      (rail.index * 0x85ebca6b) ^
+      (rail.counters.connectAttempts * 0xc2b2ae35) ^
+      (this.options.rank * 0x27d4eb2f);
+    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;
+    const jitter = (hash % 256) / 1024; // 0 to 25 %
+    rail.nextDialMs = nowMs + rail.backoffMs * (1 - jitter);
+    this.wakeAt(rail.nextDialMs);
+  }
+
+  handleProbeAnswered(endpoint: BtlEndpoint, epoch: number, probeId: number, aliveMs: number): void {
+    const rail = this.rail(endpoint);
+    if (rail.epoch !== epoch || rail.probeId !== probeId) return;
+    rail.probeOutstanding = false;
+    this.progressed(rail, aliveMs);
+    if (rail.state === 'PROBING') {
+      rail.backoffMs = 0;
+      rail.counters.ups++;
+      rail.endpoint.windowBytes = this.windowBytes(rail);
+      moveRail(rail, 'UP', this.listener);
+    }
+  }
+
+  handleReport(endpoint: BtlEndpoint, epoch: number, receivedBytes: number, peerAliveMs: number, aliveMs: number): void {
+    const rail = this.rail(endpoint);
+    const peer = this.peer(rail);
+    if (peerAliveMs > peer.aliveMs) peer.aliveMs = peerAliveMs;
+    if (rail.epoch !== epoch) return;
+    if (receivedBytes > rail.receivedByPeer) {
+      rail.receivedByPeer = receivedBytes;
+      this.progressed(rail, aliveMs);
+      rail.progressPeerAliveMs = peerAliveMs;
+    }
+  }
+
+  private progressed(rail: Rail, aliveMs: number): void {
+    rail.progressAliveMs = aliveMs;
+    rail.progressPeerAliveMs = this.peer(rail).aliveMs;
+    if (rail.state === 'SUSPECT') moveRail(rail, 'UP', this.listener);
+  }
+
+  handleBusy(rail: Rail): void {
+    rail.blocked = true;
+  }
+
+  handleWritable(endpoint: BtlEndpoint): void {
+    this.rail(endpoint).blocked = false;
+  }
+
+  /** A frame of that many bytes is known to be delivered: the rail's throughput is measured while it is kept busy. */
+  handleDelivered(endpoint: BtlEndpoint, bytes: number, nowMs: number): void {
+    const rail = this.rail(endpoint);
+    rail.deliveredBytes += bytes;
+    if (rail.sampleStartMs < 0) {
+      rail.sampleStartMs = nowMs;
+      rail.sampleBytes = 0;
+      return;
+    }
+    rail.sampleBytes += bytes;
+    const elapsedMs = nowMs - rail.sampleStartMs;
+    if (endpoint.outstandingBytes === 0) {
+      // Not limited by the rail but by the traffic: only a higher figure than the known one says anything.
+      if (elapsedMs >= 5) rail.rate = Math.max(rail.rate, rail.sampleBytes / elapsedMs);
+      rail.sampleStartMs = -1;
+    } else if (elapsedMs >= 10) {
+      const rate = rail.sampleBytes / elapsedMs;
+      rail.rate = rail.rate === 0 ? rate : rate > rail.rate ? (rail.rate + rate) / 2 : rail.rate + (rate - rail.rate) / 8;
+      rail.sampleStartMs = nowMs;
+      rail.sampleBytes = 0;
+    }
+    rail.endpoint.windowBytes = this.windowBytes(rail);
+  }
+
+  /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). */
+  private windowBytes(rail: Rail): number {
+    const { windowMinBytes, windowMaxBytes, windowMs } = this.options;
+    return Math.min(windowMaxBytes, Math.max(windowMinBytes, rail.rate * windowMs));
+  }
+
+  private peer(rail: Rail): BmlPeer {
+    const peer = this.peers.get(rail.peer);
+    assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
+    return peer;
+  }
+
+  private sendProbe(rail: Rail, aliveMs: number): void {
+    // One id per outstanding question: a repeated probe of the same id is answered again.
+    if (!rail.probeOutstanding) rail.probeId = this.nextProbeId++ >>> 0;
+    rail.probeOutstanding = true;
+    rail.lastProbeAliveMs = aliveMs;
+    rail.endpoint.probe(rail.probeId);
+  }
+
+  private wakeAt(atMs: number): void {
+    if (atMs < this.nextDeadlineMs) this.nextDeadlineMs = atMs;
+  }
+
+  // ---------------------------------------------------------------- time
+
+  nextDeadline(): number {
+    return this.nextDeadlineMs;
+  }
+
+  /** Something was sent on a rail: its silence will have to be watched. */
+  watch(nowMs: number): void {
+    this.wakeAt(nowMs + this.tickMs);
+  }
+
+  /** Dials, probes, and judges silence. Call when nextDeadline() is reached; calling earlier is harmless. */
+  handleTime(nowMs: number, aliveMs: number): void {
+    if (nowMs < this.nextDeadlineMs) return;
+    this.nextDeadlineMs = Number.POSITIVE_INFINITY;
+    for (const peer of this.peers.values()) {
+      let carrying = false;
+      for (const rail of peer.rails) {
+        if (!peer.closed) this.watchRail(peer, rail, nowMs, aliveMs);
+        if (rail.isCarrying) carrying = true;
+      }
+      if (carrying) peer.unreachableSinceAliveMs = -1;
+      else if (!peer.closed) {
+        if (peer.unreachableSinceAliveMs < 0) peer.unreachableSinceAliveMs = aliveMs;
+        this.wakeAt(nowMs + ALIVE_PER_TURN_MAX_MS);
+      }
+    }
+  }
+
+  private watchRail(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
+    const { connectTimeoutMs } = this.options;
+    const tickMs = this.tickMs;
+    if (rail.attempt !== undefined) {
+      if (nowMs >= rail.attempt.deadlineMs) {
+        rail.endpoint.cancelConnect();
+        this.endAttempt(rail, { kind: 'timeout', text: `no connection within ${connectTimeoutMs} ms` }, nowMs);
+      } else this.wakeAt(rail.attempt.deadlineMs);
+    }
+    switch (rail.state) {
+      case 'DOWN':
+        if (!this.dials(rail)) return;
+        if (nowMs >= rail.nextDialMs) this.dial(rail, nowMs);
+        else this.wakeAt(rail.nextDialMs);
+        return;
+      case 'CONNECTING':
+        return;
+      case 'PROBING':
+        if (aliveMs >= rail.probingDeadlineAliveMs) {
+          this.fence(peer, rail.index, rail.epoch, {
+            kind: 'timeout',
+            text: `the first probe was not answered within ${connectTimeoutMs} ms`,
+          });
+          return;
+        }
+        if (aliveMs - rail.lastProbeAliveMs >= tickMs * 2) this.sendProbe(rail, aliveMs);
+        this.wakeAt(nowMs + tickMs);
+        return;
+      case 'UP':
+      case 'SUSPECT':
+        this.judge(peer, rail, nowMs, aliveMs);
+        return;
+    }
+  }
+
+  private dial(rail: Rail, nowMs: number): void {
+    const epoch = Math.max(rail.highestSeen, rail.highestDead) + 1;
+    rail.highestSeen = epoch;
+    rail.counters.connectAttempts++;
+    rail.attempt = { epoch, deadlineMs: nowMs + this.options.connectTimeoutMs };
+    if (rail.state === 'DOWN') moveRail(rail, 'CONNECTING', this.listener);
+    rail.endpoint.connect(epoch);
+    this.wakeAt(rail.attempt.deadlineMs);
+  }
+
+  /**
+   * Silence of a carrying rail. Something must be outstanding (frames, or a probe). Over a quarter of the timeout the rail is
+   * suspect, and it and its siblings are probed, so that the siblings' answers tell how long the peer was polling. Lost is a rail
+   * with no progress over the whole timeout in both sides' alive time. Where no sibling answers either, the peer is busy or
+   * gone: the dialling side dials anew beside the silent epoch and lets the handshake decide.
+   */
+  private judge(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
+    const { railTimeoutMs } = this.options;
+    const tickMs = this.tickMs;
+    if (rail.attributes.liveness === 'self') {
+      rail.nextProbeMs = Number.POSITIVE_INFINITY;
+      return;
+    }
+    const outstanding = rail.probeOutstanding || rail.endpoint.outstandingBytes > 0;
+    if (!outstanding) {
+      rail.progressAliveMs = aliveMs;
+      rail.progressPeerAliveMs = peer.aliveMs;
+      // Probing every idle rail of many peers every second would cost more than it tells: the period grows with their number.
+      const periodMs = Math.max(this.options.probeIdleMs, this.rails.length * 20);
+      if (rail.nextProbeMs === 0 || rail.nextProbeMs > nowMs + periodMs) rail.nextProbeMs = nowMs + periodMs;
+      if (nowMs >= rail.nextProbeMs) {
+        rail.nextProbeMs = nowMs + periodMs;
+        this.sendProbe(rail, aliveMs);
+        this.wakeAt(nowMs + tickMs);
+      } else this.wakeAt(rail.nextProbeMs);
+      return;
+    }
+    this.wakeAt(nowMs + tickMs);
+    const silentMs = aliveMs - rail.progressAliveMs;
+    const silentPeerMs = peer.aliveMs - rail.progressPeerAliveMs;
+    if (silentMs < railTimeoutMs / 4) return;
+    if (rail.state === 'UP') {
+      rail.counters.suspicions++;
+      moveRail(rail, 'SUSPECT', this.listener);
+    }
+    // Ask: over this rail, and over the siblings, whose answers carry the peer's alive time.
+    for (const sibling of peer.rails) {
+      if (sibling.isCarrying && aliveMs - sibling.lastProbeAliveMs >= tickMs) this.sendProbe(sibling, aliveMs);
+    }
+    if (silentMs < railTimeoutMs) return;
+    if (silentPeerMs >= railTimeoutMs / 2) {
+      this.fence(peer, rail.index, rail.epoch, {
+        kind: 'silent',
+        text: `nothing got through for ${Math.round(silentMs)} ms while the peer was polling for ${Math.round(silentPeerMs)} ms`,
+      });
+      return;
+    }
+    if (this.dials(rail) && rail.attempt === undefined && aliveMs - Math.max(rail.besideAliveMs, rail.progressAliveMs) >= railTimeoutMs) {
+      rail.besideAliveMs = aliveMs;
+      this.dial(rail, nowMs);
+    }
+  }
+
+  /** The peer left or died: nothing of its rails is dialled or judged any more. */
+  closePeer(peer: BmlPeer): void {
+    peer.closed = true;
+    for (const rail of peer.rails) {
+      if (rail.attempt !== undefined) {
+        rail.endpoint.cancelConnect();
+        this.endAttempt(rail, { kind: 'shutdown', text: 'the peer left' }, 0);
+      }
+    }
+  }
+}

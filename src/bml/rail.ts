@@ -1,0 +1,108 @@
+// One rail as the BML sees it: its state, its epochs, what was measured of it. The table of states and the one function
+// that moves between them. May import: btl/btl.ts (types), util.
+import type { BtlEndpoint, RailAttributes, RailReason } from '../btl/btl.ts';
+import { assert } from '../util/assert.ts';
+
+export const RAIL_STATES = {
+  DOWN: 'No epoch is live. The dialling side tries again when its back-off is over; the other side waits to be dialled.',
+  CONNECTING: 'A connection attempt of a new epoch is under way, and no epoch is live.',
+  PROBING: 'An epoch is live and frames are taken from it; sending waits for the answer to a probe.',
+  UP: 'The rail is in its peer’s tables and carries traffic.',
+  SUSPECT: 'Nothing has come through for a while: probed, and passed over while another rail is UP.',
+} as const;
+export type RailState = keyof typeof RAIL_STATES;
+
+export const RAIL_EDGES: Readonly<Record<RailState, readonly RailState[]>> = {
+  // → CONNECTING by dialling; → PROBING when the peer dialled.
+  DOWN: ['CONNECTING', 'PROBING'],
+  // → PROBING by the handshake; → DOWN when the attempt failed or was given up.
+  CONNECTING: ['PROBING', 'DOWN'],
+  // → UP by the answer; → DOWN by loss, or when no answer came.
+  PROBING: ['UP', 'DOWN'],
+  UP: ['SUSPECT', 'DOWN'],
+  // → UP as soon as something gets through.
+  SUSPECT: ['UP', 'DOWN'],
+};
+
+/** Counters of one rail, shown to users by rails() and `multirail info`. */
+export interface RailCounters {
+  /** Times the rail came up, and was lost. */
+  ups: number;
+  downs: number;
+  /** Frames whose completion came back in doubt, and as refused. */
+  framesInDoubt: number;
+  framesRefused: number;
+  suspicions: number;
+  connectAttempts: number;
+}
+
+/** A rail of one peer. */
+export class Rail {
+  readonly peer: number;
+  readonly index: number;
+  readonly endpoint: BtlEndpoint;
+  readonly attributes: RailAttributes;
+  readonly key: string;
+  state: RailState = 'DOWN';
+  /** The live epoch, 0 when none is. */
+  epoch = 0;
+  /** Highest epoch known to be over, and highest epoch ever seen or tried. */
+  highestDead = 0;
+  highestSeen = 0;
+  lastReason: RailReason | undefined;
+  readonly counters: RailCounters = { ups: 0, downs: 0, framesInDoubt: 0, framesRefused: 0, suspicions: 0, connectAttempts: 0 };
+  /** A connection attempt under way, also beside a live epoch. */
+  attempt: { epoch: number; deadlineMs: number } | undefined;
+  nextDialMs = 0;
+  backoffMs = 0;
+  /** Times of losses within the flap window. */
+  readonly losses: number[] = [];
+  /** Something was accepted since the last flush. */
+  needsFlush = false;
+  /** BUSY was answered and onWritable has not come. */
+  blocked = false;
+  // --- liveness (all in this process's alive time, except nextProbeMs)
+  receivedByPeer = 0;
+  progressAliveMs = 0;
+  progressPeerAliveMs = 0;
+  probeId = 0;
+  probeOutstanding = false;
+  lastProbeAliveMs = 0;
+  nextProbeMs = 0;
+  probingDeadlineAliveMs = 0;
+  besideAliveMs = 0;
+  // --- measured
+  deliveredBytes = 0;
+  sampleStartMs = -1;
+  sampleBytes = 0;
+  /** Bytes per millisecond, 0 until measured. */
+  rate = 0;
+
+  constructor(peer: number, index: number, endpoint: BtlEndpoint) {
+    this.peer = peer;
+    this.index = index;
+    this.endpoint = endpoint;
+    this.attributes = endpoint.plan.attributes;
+    this.key = endpoint.plan.key;
+  }
+
+  get isCarrying(): boolean {
+    return this.state === 'UP' || this.state === 'SUSPECT';
+  }
+
+  /** There is room for another payload frame as far as this side knows. */
+  get hasRoom(): boolean {
+    return !this.blocked && this.endpoint.outstandingBytes < this.endpoint.windowBytes;
+  }
+}
+
+/** Called for every change of a rail's state. */
+export type RailListener = (rail: Rail, from: RailState, to: RailState) => void;
+
+/** The one door between rail states. */
+export function moveRail(rail: Rail, to: RailState, listener: RailListener): void {
+  const from = rail.state;
+  assert(RAIL_EDGES[from].includes(to), `rail ${rail.key} to ${rail.peer}: no edge ${from} -> ${to}`);
+  rail.state = to;
+  listener(rail, from, to);
+}

@@ -1,0 +1,205 @@
+// What sender and receiver share: options, tables of messages, counters, the pool of frames, the trace ring, and the one
+// function that gives a packet to a rail. May import: bml, btl/btl.ts, util, pml.
+import type { Bml } from '../bml/bml.ts';
+import type { Rail } from '../bml/rail.ts';
+import { BUSY, DOWN, OK, type SendResult } from '../btl/btl.ts';
+import { IdTable } from '../util/id-table.ts';
+import { newPmlCounters, type PmlCounters } from './counters.ts';
+import { encodePacket, newPacket, type Packet, packetBytes } from './hdr.ts';
+import type { PmlPeer } from './peer.ts';
+import { type FrameUse, PmlFrame, type RecvMessage, type RecvRequest, type SendMessage, type SendRequest } from './records.ts';
+import type { TransitionListener } from './states.ts';
+
+export interface PmlOptions {
+  rank: number;
+  eagerLimitBytes: number;
+  rndvInlineBytes: number;
+  fragBytes: number;
+  retainedBytesMax: number;
+  unexpectedBytesMax: number;
+  traceEntries: number;
+}
+
+/**
+ * Mistakes that can be planted to show that the simulator finds them. Never set outside of `multirail sim --mutant` and the
+ * test of the mutants; each is read in exactly one place.
+ */
+export const MUTANTS = {
+  'no-duplicate-check': 'A MATCH, RNDV or RGET with a number that was there before is taken again.',
+  'count-twice': 'A range that arrives twice is counted twice.',
+  'no-fence': 'A NOTIFY of a new epoch does not fence the rails it names.',
+  'keep-sinks': 'A NOTIFY of a new epoch revokes no sinks.',
+  'notify-unanswered': 'A NOTIFY for a finished message is not answered.',
+  'notify-duplicate-revokes': 'A NOTIFY of the current epoch revokes sinks and starts over.',
+  'restart-ack-twice': 'A RESTARTACK is obeyed also when none is waited for.',
+  'old-epoch-counts': 'Completions of an older epoch count.',
+  'old-epoch-frags': 'The receiver takes FRAGs of an older epoch.',
+  'raildown-once': 'RAILDOWN in doubt is not sent again.',
+  'fence-by-rail': 'RAILDOWN and NOTIFY end the live epoch of a rail whatever epoch they name.',
+  'eager-not-retained': 'An eager message in doubt is not sent again.',
+  'ack-once': 'An ACK in doubt is not sent again.',
+  'fin-once': 'A FIN in doubt is not sent again.',
+  'credit-increment': 'Credit in a frame that was in doubt is added again.',
+  'no-drain': 'The sender does not wait for its own puts before NOTIFY.',
+  'complete-early': 'A receive completes while gets are under way.',
+  'retained-forever': 'The copy of a delivered eager message is not released.',
+} as const;
+export type Mutant = keyof typeof MUTANTS;
+
+export interface TraceEntry {
+  side: 'send' | 'recv';
+  id: string;
+  from: string;
+  to: string;
+}
+
+export class PmlCore implements TransitionListener {
+  readonly options: PmlOptions;
+  readonly bml: Bml;
+  readonly peers = new Map<number, PmlPeer>();
+  readonly sends = new IdTable<SendMessage>();
+  readonly recvs = new IdTable<RecvMessage>();
+  readonly counters: PmlCounters = newPmlCounters();
+  /** Completed requests, in order, for the engine to hand on. */
+  readonly completions: (SendRequest | RecvRequest)[] = [];
+  readonly dirtyPeers: PmlPeer[] = [];
+  readonly toFlush: Rail[] = [];
+  retainedBytes = 0;
+  readonly mutants: ReadonlySet<Mutant>;
+  /** Observes every transition besides the ring (coverage in the simulator). */
+  transitionTap: TransitionListener | undefined;
+  /** Scratch for outgoing packets; filled and encoded at once. */
+  readonly out: Packet = newPacket();
+  private readonly pool: PmlFrame[] = [];
+  private readonly trace: TraceEntry[] = [];
+  private traceAt = 0;
+
+  constructor(options: PmlOptions, bml: Bml, mutants: ReadonlySet<Mutant>) {
+    this.options = options;
+    this.bml = bml;
+    this.mutants = mutants;
+  }
+
+  onTransition(side: 'send' | 'recv', id: string, from: string, to: string): void {
+    this.transitionTap?.onTransition(side, id, from, to);
+    const { traceEntries } = this.options;
+    if (traceEntries === 0) return;
+    this.trace[this.traceAt % traceEntries] = { side, id, from, to };
+    this.traceAt++;
+  }
+
+  /** The last transitions, oldest first. */
+  traceEntries(): TraceEntry[] {
+    const size = this.trace.length;
+    return Array.from({ length: size }, (_, i) => this.trace[(this.traceAt - size + i) % size]);
+  }
+
+  markDirty(peer: PmlPeer): void {
+    if (peer.dirty) return;
+    peer.dirty = true;
+    this.dirtyPeers.push(peer);
+  }
+
+  complete(request: SendRequest | RecvRequest): void {
+    request.done = true;
+    this.completions.push(request);
+  }
+
+  queueControl(message: SendMessage | RecvMessage): void {
+    if (!message.controlQueued) {
+      message.controlQueued = true;
+      message.peer.control.push(message);
+    }
+    this.markDirty(message.peer);
+  }
+
+  queueStream(message: SendMessage | RecvMessage): void {
+    if (!message.streamQueued) {
+      message.streamQueued = true;
+      message.peer.streams.push(message);
+    }
+    this.markDirty(message.peer);
+  }
+
+  queueEnvelope(message: SendMessage, first: boolean): void {
+    if (!message.envelopeQueued) {
+      message.envelopeQueued = true;
+      if (first) message.peer.envelopes.unshift(message);
+      else message.peer.envelopes.push(message);
+    }
+    this.markDirty(message.peer);
+  }
+
+  /** How much the peer may first-send in all, as of now. */
+  creditFor(peer: PmlPeer): number {
+    return peer.releasedBytes + this.options.unexpectedBytesMax;
+  }
+
+  /**
+   * Encodes `this.out` and gives it to the first of `rails` that takes it. BUSY when none has room, DOWN when there is none.
+   * The frame belongs to the rail until handleCompleted.
+   */
+  send(
+    peer: PmlPeer,
+    rails: readonly Rail[],
+    use: FrameUse,
+    payload: readonly Uint8Array[],
+    payloadBytes: number,
+    placed: boolean,
+    prompt: boolean,
+  ): SendResult {
+    let result: SendResult = DOWN;
+    let frame: PmlFrame | undefined;
+    for (const rail of rails) {
+      if (payloadBytes > 0 ? !rail.hasRoom : rail.blocked) {
+        result = BUSY;
+        continue;
+      }
+      if (frame === undefined) {
+        frame = this.pool.pop() ?? new PmlFrame();
+        this.out.creditLimit = this.creditFor(peer);
+        encodePacket(this.out, frame.headerView(packetBytes(this.out)));
+        frame.creditLimit = this.out.creditLimit;
+        frame.payload = payload;
+        frame.payloadBytes = payloadBytes;
+        frame.placed = placed;
+        frame.prompt = prompt;
+        frame.use = use;
+        frame.peer = peer;
+      }
+      const answer = rail.endpoint.send(frame);
+      if (answer === OK) {
+        this.touched(rail);
+        peer.creditTelling = Math.max(peer.creditTelling, frame.creditLimit);
+        return OK;
+      }
+      if (answer === BUSY) {
+        this.bml.handleBusy(rail);
+        result = BUSY;
+      }
+    }
+    if (frame !== undefined) this.recycle(frame);
+    return result;
+  }
+
+  /** The engine flushes these rails at the end of its turn: everything sent in one turn leaves in one go. */
+  touched(rail: Rail): void {
+    if (rail.needsFlush) return;
+    rail.needsFlush = true;
+    this.toFlush.push(rail);
+  }
+
+  /** Ends the epochs of a rail up to `epoch`, because the peer says that they are over. */
+  fence(peer: PmlPeer, rail: number, epoch: number, text: string): void {
+    const upTo = this.mutants.has('fence-by-rail') ? Math.max(epoch, peer.bml.rails[rail]?.epoch ?? 0) : epoch;
+    this.bml.fence(peer.bml, rail, upTo, { kind: 'fenced', text });
+  }
+
+  recycle(frame: PmlFrame): void {
+    frame.use = undefined;
+    frame.peer = undefined;
+    frame.payload = [];
+    frame.payloadBytes = 0;
+    if (this.pool.length < 4096) this.pool.push(frame);
+  }
+}

@@ -1,0 +1,39 @@
+// Counters of the PML: id and one sentence each. They are documentation, an oracle for tests, and what users see.
+// Imports nothing.
+
+export const PML_COUNTERS = {
+  messagesSent: 'Messages that took a sequence number.',
+  messagesEager: 'Of these, sent eagerly.',
+  messagesRndv: 'Of these, sent by rendezvous.',
+  messagesReceived: 'Receives that completed.',
+  bytesSent: 'Payload bytes of messages sent, each byte once.',
+  bytesReceived: 'Payload bytes received, each byte once.',
+  matchesPosted: 'Messages that found a posted receive on arrival.',
+  matchesUnexpected: 'Messages that had to wait for their receive.',
+  earlyArrivals: 'Envelopes that overtook a lower number on another rail and waited.',
+  envelopeDuplicates: 'MATCH, RNDV and RGET dropped because their number was there before.',
+  fragDuplicates: 'Fragments discarded because their bytes were counted or under way.',
+  fragStale: 'Fragments of an older epoch or a finished message, dropped.',
+  controlStale: 'ACK, PUT, FIN and restart packets of an older epoch or a finished message, dropped.',
+  freedContextDropped: 'Envelopes for a freed context, dropped.',
+  envelopesResent: 'MATCH, RNDV and RGET sent again after their rail was lost.',
+  bytesResent: 'Payload bytes sent again, eager and fragments.',
+  restarts: 'Rendezvous messages restarted (NOTIFY of a new epoch).',
+  restartAcks: 'RESTARTACKs obeyed.',
+  restartNacks: 'RESTARTNACKs obeyed: the message had been received in full.',
+  recvErrNotifies: 'RECVERRNOTIFYs sent for own gets in doubt.',
+  refused: 'Frames of ours refused for a damaged payload and sent again.',
+  puts: 'One-sided writes done.',
+  gets: 'One-sided reads done.',
+  truncations: 'Receives that ended with ERR_TRUNCATE.',
+  cancels: 'Receives cancelled.',
+  creditStalls: 'Messages that went by rendezvous only for want of byte credit or room in the retained store.',
+  lostWithPeer: 'Eager messages that were complete for the user and died with their peer.',
+} as const;
+
+export type PmlCounterName = keyof typeof PML_COUNTERS;
+export type PmlCounters = Record<PmlCounterName, number>;
+
+export function newPmlCounters(): PmlCounters {
+  return Object.fromEntries(Object.keys(PML_COUNTERS).map((name) => [name, 0])) as PmlCounters;
+}

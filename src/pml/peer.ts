@@ -1,0 +1,95 @@
+// What the PML knows of one peer: sequences per context in both directions, byte credit in both directions, and the
+// queues of what is to be sent. May import: bml, util, records.ts, errors.
+import type { BmlPeer } from '../bml/bml.ts';
+import type { MultirailError } from '../errors.ts';
+import { Deque } from '../util/deque.ts';
+import type { Envelope, RecvMessage, SendMessage } from './records.ts';
+
+/** Messages to one peer on one context. */
+export interface FlowOut {
+  nextSeq: number;
+  /** Messages whose envelope may still be undelivered, oldest first; delivered ones are dropped from the front lazily. */
+  readonly undelivered: Deque<SendMessage>;
+}
+
+/** Messages from one peer on one context. */
+export interface FlowIn {
+  expectedSeq: number;
+  /** Envelopes that overtook a lower number. */
+  readonly early: Map<number, Envelope>;
+}
+
+export interface OwedRailDown {
+  epoch: number;
+  onRail: boolean;
+}
+
+export interface OwedRestartNack {
+  senderSlot: number;
+  senderGeneration: number;
+  receiverSlot: number;
+  receiverGeneration: number;
+  epoch: number;
+  onRail: boolean;
+}
+
+export class PmlPeer {
+  readonly rank: number;
+  readonly bml: BmlPeer;
+  readonly flowsOut = new Map<number, FlowOut>();
+  readonly flowsIn = new Map<number, FlowIn>();
+
+  // --- credit. Cumulative byte counts since the start; limits are absolute, a newer value replaces an older one.
+  /** What the peer allows us to first-send, and what we have reserved of it. */
+  creditLimit: number;
+  creditUsed = 0;
+  /** Charges of the peer's messages that we disposed of, and those we hold. */
+  releasedBytes = 0;
+  heldBytes = 0;
+  /** Highest limit that the peer is known to have been told, and that it may have been told. */
+  creditTold: number;
+  creditTelling: number;
+
+  // --- owed to the peer, level-triggered
+  readonly railDowns = new Map<number, OwedRailDown>();
+  readonly restartNacks = new Map<string, OwedRestartNack>();
+  readonly control = new Deque<SendMessage | RecvMessage>();
+  readonly envelopes = new Deque<SendMessage>();
+  readonly streams = new Deque<SendMessage | RecvMessage>();
+
+  readonly sends = new Set<SendMessage>();
+  readonly recvs = new Set<RecvMessage>();
+
+  /** Set once, for ever. */
+  failure: MultirailError | undefined;
+  saidBye = false;
+  /** We said BYE: nothing more is sent. */
+  leaving = false;
+  dirty = false;
+
+  constructor(rank: number, bml: BmlPeer, initialCreditToUs: number, initialCreditToPeer: number) {
+    this.rank = rank;
+    this.bml = bml;
+    this.creditLimit = initialCreditToUs;
+    this.creditTold = initialCreditToPeer;
+    this.creditTelling = initialCreditToPeer;
+  }
+
+  flowOut(ctx: number): FlowOut {
+    let flow = this.flowsOut.get(ctx);
+    if (flow === undefined) {
+      flow = { nextSeq: 0, undelivered: new Deque() };
+      this.flowsOut.set(ctx, flow);
+    }
+    return flow;
+  }
+
+  flowIn(ctx: number): FlowIn {
+    let flow = this.flowsIn.get(ctx);
+    if (flow === undefined) {
+      flow = { expectedSeq: 0, early: new Map() };
+      this.flowsIn.set(ctx, flow);
+    }
+    return flow;
+  }
+}

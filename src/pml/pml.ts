@@ -1,0 +1,370 @@
+// The point-to-point message layer: the face of src/pml. Pure and synchronous; see docs/ARCHITECTURE.md for the calling order.
+// May import: bml, btl/btl.ts, errors, util, pml.
+//
+// Four kinds of methods:
+//   commands from the application   isend, irecv, cancel, iprobe, improbe, imrecv, freeContext
+//   events from the rails           handleFrame, sinkFor, handleSinkDropped, handleCompleted, handleOneSidedCompleted,
+//                                   handleRailUp, handleRailDown, handleWritable, handlePeerFailed, handlePeerBye
+//   work                            pump(): gives what is owed to the rails. Call it after any of the above, before waiting.
+//   outcomes                        takeCompletions(): requests that are done, in order
+// No method calls user code, and none calls back into the engine.
+import type { Bml, BmlPeer } from '../bml/bml.ts';
+import { type CompletionStatus, DELIVERED, type Frame, OK, type OneSidedOp, type Sink } from '../btl/btl.ts';
+import { MultirailError } from '../errors.ts';
+import { assert } from '../util/assert.ts';
+import type { Iov } from '../util/iov.ts';
+import { type Mutant, PmlCore, type PmlOptions } from './core.ts';
+import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
+import { ANY } from './match.ts';
+import { PmlPeer } from './peer.ts';
+import { isFragSink, Receiver } from './receiver.ts';
+import { type Envelope, PmlFrame, type PmlOneSidedOp, type RecvMessage, RecvRequest, SendMessage, type SendRequest } from './records.ts';
+import { isSendOp, Sender } from './sender.ts';
+
+const NOTHING: readonly Uint8Array[] = [];
+
+export class Pml {
+  readonly core: PmlCore;
+  readonly sender: Sender;
+  readonly receiver: Receiver;
+  private readonly packet: Packet = newPacket();
+
+  constructor(options: PmlOptions, bml: Bml, mutants: ReadonlySet<Mutant> = new Set()) {
+    this.core = new PmlCore(options, bml, mutants);
+    this.sender = new Sender(this.core);
+    this.receiver = new Receiver(this.core);
+  }
+
+  /** `unexpectedBytesMax` is what the peer states in its modex entry: the credit that we start with. */
+  addPeer(rank: number, bmlPeer: BmlPeer, unexpectedBytesMax: number): void {
+    this.core.peers.set(rank, new PmlPeer(rank, bmlPeer, unexpectedBytesMax, this.core.options.unexpectedBytesMax));
+  }
+
+  peer(rank: number): PmlPeer {
+    const peer = this.core.peers.get(rank);
+    assert(peer !== undefined, `unknown peer ${rank}`);
+    return peer;
+  }
+
+  // ---------------------------------------------------------------- commands
+
+  /**
+   * Starts a send to a world rank. The buffer belongs to the PML until the request is done; an eager request is done on
+   * return, since its bytes were copied. `sync`: done only when the receive has matched.
+   */
+  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false): SendRequest {
+    return this.sender.start(this.peer(rank), ctx, tag, buffer, sync);
+  }
+
+  /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
+  irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
+    const request = new RecvRequest(ctx, source, tag, buffer);
+    this.receiver.post(request);
+    return request;
+  }
+
+  cancel(request: RecvRequest): boolean {
+    return this.receiver.cancel(request);
+  }
+
+  /** The message that a receive with this pattern would match now; it stays in the queue. */
+  iprobe(source: number, ctx: number, tag: number): Envelope | undefined {
+    return this.receiver.context(ctx).probe(source, tag);
+  }
+
+  /** As iprobe, but takes the message out of the queue: only imrecv can receive it. */
+  improbe(source: number, ctx: number, tag: number): Envelope | undefined {
+    const context = this.receiver.context(ctx);
+    const envelope = context.probe(source, tag);
+    if (envelope !== undefined) context.takeUnexpected(envelope);
+    return envelope;
+  }
+
+  imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
+    const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
+    this.receiver.receiveMatched(envelope, request);
+    return request;
+  }
+
+  freeContext(ctx: number): void {
+    this.receiver.freeContext(ctx);
+  }
+
+  takeCompletions(): (SendRequest | RecvRequest)[] {
+    if (this.core.completions.length === 0) return [];
+    return this.core.completions.splice(0);
+  }
+
+  // ---------------------------------------------------------------- events
+
+  /** A whole frame of that peer. Throws ERR_PROTOCOL, with no state changed, when the packet breaks the protocol (I8). */
+  handleFrame(rank: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void {
+    const { packet } = this;
+    const peer = this.peer(rank);
+    if (peer.failure !== undefined) return;
+    decodePacket(header, packet);
+    if (packet.creditLimit > peer.creditLimit) {
+      peer.creditLimit = packet.creditLimit;
+      this.core.markDirty(peer);
+    } else if (this.core.mutants.has('credit-increment') && packet.type === PACKET.CREDIT) {
+      peer.creditLimit += this.core.options.unexpectedBytesMax;
+    }
+    const placed = packet.type === PACKET.FRAG;
+    if (placed !== (sink !== null))
+      throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} that is${placed ? ' not' : ''} placed`);
+    if (payload.byteLength > 0 && packet.type > PACKET.RGET) {
+      throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} with a payload`);
+    }
+    switch (packet.type) {
+      case PACKET.MATCH:
+      case PACKET.RNDV:
+      case PACKET.RGET:
+        return this.receiver.onEnvelope(peer, packet, payload);
+      case PACKET.ACK:
+        return this.sender.onAck(peer, packet);
+      case PACKET.FRAG:
+        assert(sink !== null && isFragSink(sink), 'a FRAG came back with a sink that is not ours');
+        return this.receiver.onFrag(sink);
+      case PACKET.PUT:
+        return this.sender.onPutOffer(peer, packet);
+      case PACKET.FIN:
+        if ((packet.flags & FLAG.TO_SENDER) !== 0) return this.sender.onFinToSender(peer, packet);
+        return this.receiver.onFinToReceiver(peer, packet);
+      case PACKET.RNDVRESTARTNOTIFY:
+        return this.receiver.onNotify(peer, packet);
+      case PACKET.RNDVRESTARTACK:
+        return this.sender.onRestartAck(peer, packet);
+      case PACKET.RNDVRESTARTNACK:
+        return this.sender.onRestartNack(peer, packet);
+      case PACKET.RECVERRNOTIFY:
+        return this.sender.onRecvErrNotify(peer, packet);
+      case PACKET.RAILDOWN:
+        return this.core.fence(peer, packet.rail, packet.epoch, 'the peer lost it');
+      case PACKET.CREDIT:
+        return;
+      case PACKET.NACK:
+        throw new MultirailError('ERR_PROTOCOL', 'NACK is not a packet');
+    }
+  }
+
+  /** Where the payload of a placed frame goes. */
+  sinkFor(rank: number, railIndex: number, header: Uint8Array, payloadBytes: number): Sink {
+    const { packet } = this;
+    const peer = this.peer(rank);
+    decodePacket(header, packet);
+    if (packet.type !== PACKET.FRAG) throw new MultirailError('ERR_PROTOCOL', `a placed ${PACKET_NAMES[packet.type]}`);
+    return this.receiver.sinkFor(peer, railIndex, packet, payloadBytes);
+  }
+
+  handleSinkDropped(sink: Sink): void {
+    if (isFragSink(sink)) this.receiver.onSinkDropped(sink);
+  }
+
+  handleCompleted(frame: Frame, status: CompletionStatus): void {
+    assert(frame instanceof PmlFrame && frame.use !== undefined && frame.peer !== undefined, 'a frame completed twice, or is not ours');
+    const { use, peer } = frame;
+    if (status === DELIVERED) peer.creditTold = Math.max(peer.creditTold, frame.creditLimit);
+    else peer.creditTelling = peer.creditTold;
+    this.core.markDirty(peer);
+    this.core.recycle(frame);
+    switch (use.kind) {
+      case 'envelope':
+        return this.sender.onEnvelopeCompleted(use.message, status);
+      case 'frag':
+        return this.sender.onFragCompleted(use, status);
+      case 'notify':
+        return this.sender.onNotifyCompleted(use, status);
+      case 'fin-to-receiver':
+        return this.sender.onFinCompleted(use, status);
+      case 'answer':
+        return this.receiver.onAnswerCompleted(use, status);
+      case 'put':
+        return this.receiver.onPutOfferCompleted(use, status);
+      case 'recverr':
+        return this.receiver.onRecvErrCompleted(use, status);
+      case 'fin-to-sender':
+        return this.receiver.onFinCompleted(use, status);
+      case 'restart-nack':
+        return this.receiver.onRestartNackCompleted(peer, use, status);
+      case 'raildown': {
+        const owed = peer.railDowns.get(use.rail);
+        if (owed === undefined || owed.epoch !== use.epoch) return;
+        if (status === DELIVERED || this.core.mutants.has('raildown-once')) peer.railDowns.delete(use.rail);
+        else owed.onRail = false;
+        return;
+      }
+      case 'credit':
+        return;
+    }
+  }
+
+  handleOneSidedCompleted(op: OneSidedOp, status: CompletionStatus): void {
+    if (isSendOp(op)) this.sender.onPutCompleted(op, status);
+    else this.receiver.onGetCompleted(op as PmlOneSidedOp & { message: RecvMessage }, status);
+  }
+
+  /** A rail came up: the first thing on it is this side's table of dead epochs. */
+  handleRailUp(rank: number, railIndex: number, epoch: number): void {
+    const peer = this.peer(rank);
+    // The handshake of a newer epoch told the peer of this rail's older ones.
+    const owed = peer.railDowns.get(railIndex);
+    if (owed !== undefined && owed.epoch < epoch) peer.railDowns.delete(railIndex);
+    for (const dead of this.core.bml.deadEpochs(peer.bml)) {
+      const live = peer.bml.rails[dead.rail].epoch;
+      if (live > dead.epoch || peer.railDowns.has(dead.rail)) continue;
+      peer.railDowns.set(dead.rail, { epoch: dead.epoch, onRail: false });
+    }
+    for (const message of peer.sends) if (this.sender.wantsStream(message)) this.core.queueStream(message);
+    this.core.markDirty(peer);
+  }
+
+  /** A rail was lost and is out of the tables; its frames come back in doubt right after this. */
+  handleRailDown(rank: number, railIndex: number, epoch: number): void {
+    const peer = this.peer(rank);
+    const owed = peer.railDowns.get(railIndex);
+    if (owed === undefined || owed.epoch < epoch) peer.railDowns.set(railIndex, { epoch, onRail: false });
+    this.sender.onRailDown(peer);
+    this.receiver.onRailDown(peer);
+    this.core.markDirty(peer);
+  }
+
+  handleWritable(rank: number): void {
+    this.core.markDirty(this.peer(rank));
+  }
+
+  /** For ever (rule 8). The engine has fenced the peer's rails before. */
+  handlePeerFailed(rank: number, error: MultirailError): void {
+    const peer = this.peer(rank);
+    if (peer.failure !== undefined) return;
+    peer.failure = error;
+    this.sender.fail(peer, error);
+    this.receiver.fail(peer, error);
+    peer.railDowns.clear();
+  }
+
+  handlePeerBye(rank: number): void {
+    const peer = this.peer(rank);
+    if (peer.saidBye) return;
+    peer.saidBye = true;
+    this.sender.peerSaidBye(peer);
+    this.receiver.peerSaidBye(peer);
+    peer.railDowns.clear();
+  }
+
+  // ---------------------------------------------------------------- work
+
+  /** Gives everything that can leave to the rails. Returns true when anything was sent. */
+  pump(): boolean {
+    let sent = false;
+    const { dirtyPeers } = this.core;
+    for (let peer = dirtyPeers.shift(); peer !== undefined; peer = dirtyPeers.shift()) {
+      peer.dirty = false;
+      if (peer.failure === undefined && !peer.leaving && this.pumpPeer(peer)) sent = true;
+    }
+    return sent;
+  }
+
+  private pumpPeer(peer: PmlPeer): boolean {
+    if (peer.bml.eager.length === 0) return false;
+    const sent = this.pumpOwed(peer);
+    if (sent === 'busy') return false;
+    let any = sent;
+    // Control before envelopes before data: a restart or an ACK is worth more than another fragment.
+    while (peer.control.size > 0) {
+      const message = peer.control.peek() as SendMessage | RecvMessage;
+      const result = message instanceof SendMessage ? this.sender.sendControl(message) : this.receiver.sendControl(message);
+      if (result === 'busy') return any;
+      if (result === 'none') {
+        peer.control.shift();
+        message.controlQueued = false;
+      } else any = true;
+    }
+    while (peer.envelopes.size > 0) {
+      const message = peer.envelopes.peek() as SendMessage;
+      if (!this.sender.sendEnvelope(message)) break;
+      peer.envelopes.shift();
+      message.envelopeQueued = false;
+      any = true;
+    }
+    return this.pumpStreams(peer) || any;
+  }
+
+  /** RAILDOWN, RESTARTNACK and CREDIT: owed to the peer, not to a message. */
+  private pumpOwed(peer: PmlPeer): boolean | 'busy' {
+    const { core } = this;
+    const rails = peer.bml.eager;
+    let any = false;
+    for (const [rail, owed] of peer.railDowns) {
+      if (owed.onRail) continue;
+      core.out.type = PACKET.RAILDOWN;
+      core.out.flags = 0;
+      core.out.rail = rail;
+      core.out.epoch = owed.epoch;
+      if (core.send(peer, rails, { kind: 'raildown', rail, epoch: owed.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      owed.onRail = true;
+      any = true;
+    }
+    for (const owed of peer.restartNacks.values()) {
+      if (owed.onRail) continue;
+      if (!this.receiver.sendRestartNack(peer, owed)) return 'busy';
+      any = true;
+    }
+    // A quarter of the bound: often enough to keep the sender going, seldom enough to cost nothing.
+    if (core.creditFor(peer) - peer.creditTelling >= core.options.unexpectedBytesMax / 4) {
+      core.out.type = PACKET.CREDIT;
+      core.out.flags = 0;
+      if (core.send(peer, rails, { kind: 'credit' }, NOTHING, 0, false, false) !== OK) return 'busy';
+      any = true;
+    }
+    return any;
+  }
+
+  /** Late binding: each rail with room takes the next range, one at a time, so that a faster rail takes more. */
+  private pumpStreams(peer: PmlPeer): boolean {
+    let any = false;
+    for (;;) {
+      const head = peer.streams.peek();
+      if (head === undefined) return any;
+      if (!this.wantsStream(head)) {
+        peer.streams.shift();
+        head.streamQueued = false;
+        continue;
+      }
+      let took = false;
+      for (const rail of peer.bml.send) {
+        if (!rail.hasRoom) continue;
+        for (const message of peer.streams) {
+          if (message instanceof SendMessage ? this.sender.sendStream(message, rail) : this.receiver.sendStream(message, rail)) {
+            took = true;
+            break;
+          }
+        }
+      }
+      if (!took) return any;
+      any = true;
+    }
+  }
+
+  private wantsStream(message: SendMessage | RecvMessage): boolean {
+    return message instanceof SendMessage ? this.sender.wantsStream(message) : this.receiver.wantsStream(message);
+  }
+
+  // ---------------------------------------------------------------- end of the job
+
+  /** True when nothing is owed to that peer and nothing of ours is outstanding to it. */
+  isQuiet(rank: number): boolean {
+    const peer = this.peer(rank);
+    return peer.sends.size === 0 && peer.recvs.size === 0 && peer.restartNacks.size === 0;
+  }
+
+  /** What is not delivered to that peer, for people. */
+  undelivered(rank: number): string[] {
+    const peer = this.peer(rank);
+    return [
+      ...[...peer.sends].map((m) => `send ${m.traceId}: ${m.state}`),
+      ...[...peer.recvs].map((m) => `receive ${m.traceId}: ${m.state}`),
+    ];
+  }
+}
+
+export { ANY };

@@ -1,0 +1,708 @@
+// The receiving half of the protocol: sequences, matching, placement of fragments, PUT windows, reads of an RGET, and the
+// receiver's part of the restart. As in sender.ts, what must be sent is derived from the state of a message.
+// May import: bml, btl/btl.ts, errors, util, pml.
+import type { Rail } from '../bml/rail.ts';
+import { BUSY, type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
+import { MultirailError } from '../errors.ts';
+import { serialAdd, serialDiff } from '../util/serial.ts';
+import type { PmlCore } from './core.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet } from './hdr.ts';
+import { MatchContext } from './match.ts';
+import type { OwedRestartNack, PmlPeer } from './peer.ts';
+import {
+  type Envelope,
+  type FragSink,
+  type FrameUse,
+  type PmlOneSidedOp,
+  RecvMessage,
+  type RecvRequest,
+  type RemoteWindow,
+} from './records.ts';
+import { moveRecv } from './states.ts';
+
+const NOTHING: readonly Uint8Array[] = [];
+const SEQ_SPAN_MAX = 2 ** 30;
+
+export class Receiver {
+  private readonly core: PmlCore;
+  private readonly contexts = new Map<number, MatchContext>();
+  private readonly freed = new Set<number>();
+  /** Sees every match (the simulator's oracle). */
+  matchTap: ((envelope: Envelope, request: RecvRequest) => void) | undefined;
+  /** Called when a message becomes visible to probes, so that blocked probes look again. */
+  onUnexpected: (() => void) | undefined;
+
+  constructor(core: PmlCore) {
+    this.core = core;
+  }
+
+  // ---------------------------------------------------------------- commands
+
+  /** Contexts come into being with their first receive or arrival. */
+  context(ctx: number): MatchContext {
+    let context = this.contexts.get(ctx);
+    if (context === undefined) {
+      context = new MatchContext();
+      this.contexts.set(ctx, context);
+    }
+    return context;
+  }
+
+  post(request: RecvRequest): void {
+    const envelope = this.context(request.ctx).post(request);
+    if (envelope !== undefined) {
+      this.match(envelope, request);
+      return;
+    }
+    const failure = request.source >= 0 ? this.core.peers.get(request.source)?.failure : undefined;
+    if (failure !== undefined) {
+      this.context(request.ctx).unpost(request);
+      request.error = failure;
+      this.core.complete(request);
+    }
+  }
+
+  /** Gives a message that a matched probe took out of the queue to a receive. */
+  receiveMatched(envelope: Envelope, request: RecvRequest): void {
+    this.match(envelope, request);
+  }
+
+  /** True when the receive was still unmatched; it then completes as cancelled. */
+  cancel(request: RecvRequest): boolean {
+    if (request.done || !this.context(request.ctx).unpost(request)) return false;
+    request.status.cancelled = true;
+    this.core.counters.cancels++;
+    this.core.complete(request);
+    return true;
+  }
+
+  /** The context is gone for ever: what waits for it, or comes later, is dropped. */
+  freeContext(ctx: number): void {
+    const context = this.contexts.get(ctx);
+    this.contexts.delete(ctx);
+    this.freed.add(ctx);
+    for (const envelope of context?.unexpectedEnvelopes() ?? []) this.dropFreed(envelope);
+  }
+
+  private dropFreed(envelope: Envelope): void {
+    this.core.counters.freedContextDropped++;
+    this.release(envelope);
+  }
+
+  // ---------------------------------------------------------------- envelopes
+
+  onEnvelope(peer: PmlPeer, packet: Packet, payload: Uint8Array): void {
+    const { core } = this;
+    if (packet.source !== peer.rank)
+      throw new MultirailError('ERR_PROTOCOL', `a message of rank ${packet.source} on a rail of rank ${peer.rank}`);
+    if (packet.type !== PACKET.MATCH && payload.byteLength > packet.messageBytes) {
+      throw new MultirailError('ERR_PROTOCOL', 'a rendezvous that carries more than its message');
+    }
+    const flow = peer.flowIn(packet.ctx);
+    const ahead = serialDiff(packet.seq, flow.expectedSeq);
+    if ((ahead < 0 || flow.early.has(packet.seq)) && !core.mutants.has('no-duplicate-check')) {
+      // Nothing is answered: the ACK, or the FIN of an RGET, is held until delivered.
+      core.counters.envelopeDuplicates++;
+      return;
+    }
+    if (ahead >= SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
+    const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.byteLength + ENVELOPE_CHARGE_BYTES : 0;
+    peer.heldBytes += charge;
+    const envelope: Envelope = {
+      type: packet.type,
+      peer,
+      ctx: packet.ctx,
+      source: packet.source,
+      tag: packet.tag,
+      seq: packet.seq,
+      messageBytes: packet.type === PACKET.MATCH ? payload.byteLength : packet.messageBytes,
+      flags: packet.flags,
+      payload,
+      charge,
+      senderSlot: packet.senderSlot,
+      senderGeneration: packet.senderGeneration,
+      windows: packet.windows.map((window) => ({ number: 0, ...window, from: 0, to: packet.messageBytes })),
+    };
+    if (ahead > 0) {
+      core.counters.earlyArrivals++;
+      envelope.payload = payload.slice();
+      flow.early.set(packet.seq, envelope);
+      return;
+    }
+    if (ahead === 0) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    this.deliver(envelope, false);
+    for (let next = flow.early.get(flow.expectedSeq); next !== undefined; next = flow.early.get(flow.expectedSeq)) {
+      flow.early.delete(flow.expectedSeq);
+      flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+      this.deliver(next, true);
+    }
+  }
+
+  /** In sequence: matches, or waits as unexpected. `owned`: the payload is already our copy. */
+  private deliver(envelope: Envelope, owned: boolean): void {
+    if (this.freed.has(envelope.ctx)) return this.dropFreed(envelope);
+    const request = this.context(envelope.ctx).arrive(envelope);
+    if (request !== undefined) {
+      this.core.counters.matchesPosted++;
+      this.match(envelope, request);
+      return;
+    }
+    if (!owned) envelope.payload = envelope.payload.slice();
+    this.core.counters.matchesUnexpected++;
+    this.onUnexpected?.();
+  }
+
+  private release(envelope: Envelope): void {
+    const { peer } = envelope;
+    peer.heldBytes -= envelope.charge;
+    peer.releasedBytes += envelope.charge;
+    envelope.charge = 0;
+    this.core.markDirty(peer);
+  }
+
+  private match(envelope: Envelope, request: RecvRequest): void {
+    const { core } = this;
+    this.matchTap?.(envelope, request);
+    request.matched = true;
+    request.status.source = envelope.source;
+    request.status.tag = envelope.tag;
+    if (envelope.type === PACKET.MATCH) {
+      const written = request.buffer.copyIn(0, envelope.payload);
+      this.release(envelope);
+      this.completeRequest(request, written, envelope.messageBytes);
+      return;
+    }
+    const live = (window: RemoteWindow) => core.bml.isLive(envelope.peer.bml, window.rail, window.railEpoch);
+    const windows = request.buffer.isContiguous ? envelope.windows.filter(live) : [];
+    const reads = envelope.type === PACKET.RGET && windows.length > 0 && Math.min(envelope.messageBytes, request.buffer.bytes) > 0;
+    const message = new RecvMessage(envelope, request, reads);
+    const id = core.recvs.add(message);
+    message.slot = id.slot;
+    message.generation = id.generation;
+    envelope.peer.recvs.add(message);
+    core.onTransition('recv', message.traceId, 'MATCHED', message.state);
+    if (reads) {
+      message.remoteWindows = windows;
+      message.toRead.add(0, message.takeBytes);
+      core.queueStream(message);
+      this.release(envelope);
+      return;
+    }
+    const inline = Math.min(envelope.payload.byteLength, message.takeBytes);
+    if (inline > 0) {
+      message.buffer.copyIn(0, envelope.payload.subarray(0, inline));
+      message.received.add(0, inline);
+    }
+    this.release(envelope);
+    this.offerWindows(message);
+    core.queueControl(message);
+    this.checkComplete(message);
+  }
+
+  private completeRequest(request: RecvRequest, bytes: number, messageBytes: number): void {
+    const { core } = this;
+    request.status.bytes = bytes;
+    core.counters.messagesReceived++;
+    core.counters.bytesReceived += bytes;
+    if (messageBytes > request.buffer.bytes) {
+      core.counters.truncations++;
+      request.error = new MultirailError(
+        'ERR_TRUNCATE',
+        `a message of ${messageBytes} bytes from rank ${request.status.source} with tag ${request.status.tag} was received into a buffer of ${request.buffer.bytes} bytes`,
+        { rank: core.options.rank, peer: request.status.source, tag: request.status.tag },
+      );
+    }
+    core.complete(request);
+  }
+
+  // ---------------------------------------------------------------- what must be sent
+
+  /** Registers the buffer for every rail over which the sender can put. */
+  private offerWindows(message: RecvMessage): void {
+    if (!message.contiguousSender || !message.buffer.isContiguous) return;
+    const missing = message.received.missing(0, message.takeBytes);
+    if (missing.length === 0) return;
+    const from = missing[0][0];
+    const to = message.takeBytes;
+    for (const rail of message.peer.bml.put) {
+      const registration = rail.endpoint.register?.(message.buffer.slice(from, to));
+      if (registration === undefined) continue;
+      message.windows.push({
+        number: message.nextWindowNumber++,
+        rail: rail.index,
+        railEpoch: rail.epoch,
+        registration,
+        from,
+        to,
+        told: false,
+        telling: false,
+      });
+    }
+  }
+
+  private closeWindows(message: RecvMessage): void {
+    for (const window of message.windows) window.registration.deregister();
+    message.windows = [];
+  }
+
+  sendControl(message: RecvMessage): 'sent' | 'none' | 'busy' {
+    const { core } = this;
+    const { peer } = message;
+    const rails = peer.bml.eager;
+    const packet = core.out;
+    packet.flags = 0;
+    packet.senderSlot = message.senderSlot;
+    packet.senderGeneration = message.senderGeneration;
+    packet.receiverSlot = message.slot;
+    packet.receiverGeneration = message.generation;
+    packet.epoch = message.epoch;
+    if (message.state === 'READING' && message.readFailed && !message.recvErrOnRail && !message.recvErrDelivered) {
+      packet.type = PACKET.RECVERRNOTIFY;
+      packet.ctx = message.ctx;
+      packet.source = core.options.rank;
+      packet.seq = message.seq;
+      if (core.send(peer, rails, { kind: 'recverr', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      message.recvErrOnRail = true;
+      core.counters.recvErrNotifies++;
+      return 'sent';
+    }
+    if (message.endsByFin) {
+      if (message.state !== 'OWING' || message.finOnRail || message.finDelivered) return 'none';
+      packet.type = PACKET.FIN;
+      packet.flags = FLAG.TO_SENDER;
+      packet.number = 0;
+      packet.from = 0;
+      packet.to = message.takeBytes;
+      if (core.send(peer, rails, { kind: 'fin-to-sender', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      message.finOnRail = true;
+      return 'sent';
+    }
+    if (message.state !== 'RECEIVING' && message.state !== 'OWING') return 'none';
+    if (!message.answerOnRail && !message.answerDelivered) {
+      packet.takeBytes = message.takeBytes;
+      packet.putCount = message.windows.length;
+      if (message.epoch === 0) packet.type = PACKET.ACK;
+      else this.fillRestartAck(message, packet);
+      if (core.send(peer, rails, { kind: 'answer', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      message.answerOnRail = true;
+      return 'sent';
+    }
+    for (const window of message.windows) {
+      if (window.told || window.telling || !core.bml.isLive(peer.bml, window.rail, window.railEpoch)) continue;
+      packet.type = PACKET.PUT;
+      packet.number = window.number;
+      packet.from = window.from;
+      packet.to = window.to;
+      packet.windows = [{ rail: window.rail, railEpoch: window.railEpoch, key: window.registration.key }];
+      if (core.send(peer, rails, { kind: 'put', message, epoch: message.epoch, window }, NOTHING, 0, false, true) !== OK) return 'busy';
+      window.telling = true;
+      return 'sent';
+    }
+    return 'none';
+  }
+
+  /** The ranges still missing, lowest first, as many as fit; above the last one everything is missing. */
+  private fillRestartAck(message: RecvMessage, packet: Packet): void {
+    packet.type = PACKET.RNDVRESTARTACK;
+    packet.ctx = message.ctx;
+    packet.source = this.core.options.rank;
+    packet.seq = message.seq;
+    const missing = message.received.missing(0, message.takeBytes);
+    if (missing.length <= MISSING_RANGES_MAX) {
+      packet.missing = missing.map(([from, to]) => [from, to]);
+      packet.from = message.takeBytes;
+    } else {
+      packet.missing = missing.slice(0, MISSING_RANGES_MAX).map(([from, to]) => [from, to]);
+      packet.from = missing[MISSING_RANGES_MAX][0];
+      // What lies above is sent again, so it is not counted any more.
+      message.received.remove(packet.from, message.takeBytes);
+    }
+  }
+
+  wantsStream(message: RecvMessage): boolean {
+    return message.state === 'READING' && !message.readFailed && !message.toRead.isEmpty;
+  }
+
+  /** Reads the next range of an RGET over that rail. */
+  sendStream(message: RecvMessage, rail: Rail): boolean {
+    const { core } = this;
+    if (!this.wantsStream(message) || !rail.hasRoom) return false;
+    const window = message.remoteWindows.find((offer) => offer.rail === rail.index && offer.railEpoch === rail.epoch);
+    if (window === undefined) return false;
+    const range = message.toRead.takeFirst(core.options.fragBytes, core.options.fragBytes);
+    if (range === undefined) return false;
+    const [from, to] = range;
+    const op: PmlOneSidedOp = {
+      kind: 'get',
+      local: message.buffer.slice(from, to),
+      bytes: to - from,
+      remoteKey: window.key,
+      remoteOffset: from - window.from,
+      railFrameNumber: 0,
+      peer: message.peer,
+      epoch: message.epoch,
+      from,
+      to,
+      window,
+      message,
+    };
+    const answer = rail.endpoint.get?.(op) ?? BUSY;
+    if (answer !== OK) {
+      if (answer === BUSY) core.bml.handleBusy(rail);
+      message.toRead.add(from, to);
+      return false;
+    }
+    core.touched(rail);
+    message.getsUnderWay++;
+    core.counters.gets++;
+    return true;
+  }
+
+  sendRestartNack(peer: PmlPeer, owed: OwedRestartNack): boolean {
+    const packet = this.core.out;
+    packet.type = PACKET.RNDVRESTARTNACK;
+    packet.flags = 0;
+    packet.senderSlot = owed.senderSlot;
+    packet.senderGeneration = owed.senderGeneration;
+    packet.receiverSlot = owed.receiverSlot;
+    packet.receiverGeneration = owed.receiverGeneration;
+    packet.epoch = owed.epoch;
+    packet.ctx = 0;
+    packet.source = this.core.options.rank;
+    packet.seq = 0;
+    const use: FrameUse = {
+      kind: 'restart-nack',
+      senderSlot: owed.senderSlot,
+      senderGeneration: owed.senderGeneration,
+      epoch: owed.epoch,
+    };
+    if (this.core.send(peer, peer.bml.eager, use, NOTHING, 0, false, true) !== OK) return false;
+    owed.onRail = true;
+    return true;
+  }
+
+  private oweRestartNack(
+    peer: PmlPeer,
+    packet: { senderSlot: number; senderGeneration: number; epoch: number },
+    slot: number,
+    generation: number,
+  ): void {
+    const key = `${packet.senderSlot}.${packet.senderGeneration}`;
+    const owed = peer.restartNacks.get(key);
+    if (owed !== undefined && serialDiff(packet.epoch, owed.epoch) < 0) return;
+    peer.restartNacks.set(key, {
+      senderSlot: packet.senderSlot,
+      senderGeneration: packet.senderGeneration,
+      receiverSlot: slot,
+      receiverGeneration: generation,
+      epoch: packet.epoch,
+      onRail: false,
+    });
+    this.core.markDirty(peer);
+  }
+
+  // ---------------------------------------------------------------- completions
+
+  onAnswerCompleted(use: FrameUse & { kind: 'answer' }, status: CompletionStatus): void {
+    const { message } = use;
+    if (use.epoch !== message.epoch || message.state === 'DONE') return;
+    message.answerOnRail = false;
+    if (status === DELIVERED || this.core.mutants.has('ack-once')) {
+      message.answerDelivered = true;
+      if (message.state === 'OWING') this.finish(message);
+    } else if (!message.answerDelivered) this.core.queueControl(message);
+  }
+
+  onPutOfferCompleted(use: FrameUse & { kind: 'put' }, status: CompletionStatus): void {
+    const { message, window } = use;
+    window.telling = false;
+    if (status === DELIVERED) window.told = true;
+    else if (use.epoch === message.epoch && message.state === 'RECEIVING') this.core.queueControl(message);
+  }
+
+  onRecvErrCompleted(use: FrameUse & { kind: 'recverr' }, status: CompletionStatus): void {
+    const { message } = use;
+    if (use.epoch !== message.epoch || message.state !== 'READING') return;
+    message.recvErrOnRail = false;
+    if (status === DELIVERED) message.recvErrDelivered = true;
+    else this.core.queueControl(message);
+  }
+
+  onFinCompleted(use: FrameUse & { kind: 'fin-to-sender' }, status: CompletionStatus): void {
+    const { message } = use;
+    if (use.epoch !== message.epoch || message.state !== 'OWING') return;
+    message.finOnRail = false;
+    if (status === DELIVERED || this.core.mutants.has('fin-once')) {
+      message.finDelivered = true;
+      this.finish(message);
+    } else this.core.queueControl(message);
+  }
+
+  onRestartNackCompleted(peer: PmlPeer, use: FrameUse & { kind: 'restart-nack' }, status: CompletionStatus): void {
+    const key = `${use.senderSlot}.${use.senderGeneration}`;
+    const owed = peer.restartNacks.get(key);
+    if (owed === undefined || owed.epoch !== use.epoch) return;
+    owed.onRail = false;
+    if (status === DELIVERED) peer.restartNacks.delete(key);
+    else this.core.markDirty(peer);
+  }
+
+  onGetCompleted(op: PmlOneSidedOp & { message: RecvMessage }, status: CompletionStatus): void {
+    const { message } = op;
+    const { core } = this;
+    message.getsUnderWay--;
+    if (message.state === 'DONE' || message.state === 'OWING') return;
+    // A read that was done is done, whatever became of the epoch: the bytes lie in the buffer.
+    if (status === DELIVERED) message.received.add(op.from, op.to);
+    if (message.state === 'READING') {
+      if (status !== DELIVERED) this.readFailed(message);
+      this.checkComplete(message);
+    } else if (message.state === 'FENCING' && message.getsUnderWay === 0) this.fenced(message);
+    core.markDirty(message.peer);
+  }
+
+  private readFailed(message: RecvMessage): void {
+    message.readFailed = true;
+    this.core.queueControl(message);
+  }
+
+  /** A rail of the peer was lost: an RGET with nothing left to read over must go another way. */
+  onRailDown(peer: PmlPeer): void {
+    for (const message of peer.recvs) {
+      if (message.state !== 'READING' || message.readFailed || message.toRead.isEmpty) continue;
+      const live = message.remoteWindows.some((window) => this.core.bml.isLive(peer.bml, window.rail, window.railEpoch));
+      if (!live) this.readFailed(message);
+    }
+  }
+
+  // ---------------------------------------------------------------- fragments
+
+  private find(peer: PmlPeer, packet: Packet): RecvMessage | undefined {
+    const hit = this.core.recvs.lookup(packet.receiverSlot, packet.receiverGeneration);
+    if (hit === 'never-issued') {
+      throw new MultirailError('ERR_PROTOCOL', `receive id ${packet.receiverSlot}.${packet.receiverGeneration} was never issued`);
+    }
+    if (hit === 'retired') return undefined;
+    if (hit.found.peer !== peer) throw new MultirailError('ERR_PROTOCOL', `receive ${hit.found.traceId} is named by rank ${peer.rank}`);
+    return hit.found;
+  }
+
+  /** Where a fragment goes: into the posted buffer, or into nothing when its bytes must not be written (B4). */
+  sinkFor(peer: PmlPeer, railIndex: number, packet: Packet, payloadBytes: number): FragSink {
+    const { core } = this;
+    const sink: FragSink = {
+      views: [],
+      revoked: false,
+      message: undefined,
+      from: packet.from,
+      to: packet.from + payloadBytes,
+      epoch: packet.epoch,
+      rail: railIndex,
+    };
+    const message = this.find(peer, packet);
+    const oldEpochs = core.mutants.has('old-epoch-frags');
+    if (message === undefined || (message.state !== 'RECEIVING' && !(oldEpochs && message.state !== 'DONE' && message.state !== 'OWING'))) {
+      core.counters.fragStale++;
+      return sink;
+    }
+    const ahead = serialDiff(packet.epoch, message.epoch);
+    if (ahead > 0)
+      throw new MultirailError('ERR_PROTOCOL', `a FRAG of epoch ${packet.epoch} for receive ${message.traceId} in epoch ${message.epoch}`);
+    if (ahead < 0 && !oldEpochs) {
+      core.counters.fragStale++;
+      return sink;
+    }
+    if (sink.to > message.takeBytes) throw new MultirailError('ERR_PROTOCOL', `a FRAG beyond receive ${message.traceId}`);
+    if (!core.mutants.has('count-twice')) {
+      let covered = message.received.intersects(sink.from, sink.to);
+      for (const open of message.openSinks) if (open.from < sink.to && sink.from < open.to) covered = true;
+      if (covered) {
+        core.counters.fragDuplicates++;
+        return sink;
+      }
+    }
+    // A fragment of this epoch proves that the sender has our answer.
+    this.answered(message);
+    sink.views = message.buffer.slice(sink.from, sink.to);
+    sink.message = message;
+    message.openSinks.add(sink);
+    return sink;
+  }
+
+  private answered(message: RecvMessage): void {
+    message.answerDelivered = true;
+  }
+
+  onFrag(sink: FragSink): void {
+    const { message } = sink;
+    if (message === undefined || sink.revoked) return;
+    message.openSinks.delete(sink);
+    if (this.core.mutants.has('count-twice')) {
+      // Planted: bytes are counted by length, as bfo did, and not by range.
+      const length = sink.to - sink.from;
+      const already = length - message.received.add(sink.from, sink.to);
+      for (const [from, to] of message.received.missing(0, message.takeBytes))
+        if (already > 0) message.received.add(from, Math.min(to, from + already));
+    } else message.received.add(sink.from, sink.to);
+    this.checkComplete(message);
+  }
+
+  onSinkDropped(sink: FragSink): void {
+    sink.message?.openSinks.delete(sink);
+  }
+
+  /** One function revokes: synchronously at the rail, after which not one byte is written. */
+  private revokeSinks(message: RecvMessage): void {
+    for (const sink of message.openSinks) {
+      message.peer.bml.rails[sink.rail]?.endpoint.revokeSink(sink);
+      sink.revoked = true;
+    }
+    message.openSinks.clear();
+  }
+
+  /** A put of the sender has landed. */
+  onFinToReceiver(peer: PmlPeer, packet: Packet): void {
+    const { core } = this;
+    const message = this.find(peer, packet);
+    if (message === undefined || message.state !== 'RECEIVING' || serialDiff(packet.epoch, message.epoch) < 0) {
+      core.counters.controlStale++;
+      return;
+    }
+    if (serialDiff(packet.epoch, message.epoch) > 0 || packet.to > message.takeBytes) {
+      throw new MultirailError('ERR_PROTOCOL', `a FIN that does not fit receive ${message.traceId}`);
+    }
+    this.answered(message);
+    message.received.add(packet.from, packet.to);
+    this.checkComplete(message);
+  }
+
+  // ---------------------------------------------------------------- restart
+
+  onNotify(peer: PmlPeer, packet: Packet): void {
+    const { core } = this;
+    const message = this.find(peer, packet);
+    if (message === undefined) {
+      // The retired generation is the tombstone: the message was received in full.
+      if (!core.mutants.has('notify-unanswered')) this.oweRestartNack(peer, packet, packet.receiverSlot, packet.receiverGeneration);
+      return;
+    }
+    if (message.senderSlot !== packet.senderSlot || message.senderGeneration !== packet.senderGeneration) {
+      throw new MultirailError('ERR_PROTOCOL', `a NOTIFY that does not fit receive ${message.traceId}`);
+    }
+    const ahead = serialDiff(packet.epoch, message.epoch);
+    if (ahead < 0) {
+      core.counters.controlStale++;
+      return;
+    }
+    if (message.state === 'OWING') {
+      this.oweRestartNack(peer, packet, message.slot, message.generation);
+      this.finish(message);
+      return;
+    }
+    if (ahead === 0 && !core.mutants.has('notify-duplicate-revokes')) {
+      // Of the current epoch: only answered again.
+      if (message.state === 'RECEIVING' && !message.answerOnRail) {
+        message.answerDelivered = false;
+        core.queueControl(message);
+      }
+      return;
+    }
+    if (!core.mutants.has('no-fence')) {
+      for (const dead of packet.deadRails) core.fence(peer, dead.rail, dead.epoch, 'the peer restarted a message over its loss');
+    }
+    if (core.mutants.has('keep-sinks')) {
+      for (const sink of message.openSinks) sink.epoch = packet.epoch;
+    } else this.revokeSinks(message);
+    this.closeWindows(message);
+    message.epoch = packet.epoch;
+    message.endsByFin = false;
+    message.answerDelivered = false;
+    message.answerOnRail = false;
+    message.toRead.clear();
+    message.remoteWindows = [];
+    if (message.state !== 'FENCING') moveRecv(message, 'FENCING', core);
+    if (message.getsUnderWay === 0) this.fenced(message);
+  }
+
+  /** Nothing of an older epoch can land any more: the NOTIFY is answered. */
+  private fenced(message: RecvMessage): void {
+    if (message.received.bytes === message.takeBytes) {
+      // The last own gets brought the rest: the sender is told that all is here.
+      this.oweRestartNack(
+        message.peer,
+        { senderSlot: message.senderSlot, senderGeneration: message.senderGeneration, epoch: message.epoch },
+        message.slot,
+        message.generation,
+      );
+      this.completeMessage(message);
+      this.finish(message);
+      return;
+    }
+    moveRecv(message, 'RECEIVING', this.core);
+    this.offerWindows(message);
+    this.core.queueControl(message);
+  }
+
+  // ---------------------------------------------------------------- ends
+
+  private checkComplete(message: RecvMessage): void {
+    if (message.state !== 'RECEIVING' && message.state !== 'READING') return;
+    if (message.received.bytes < message.takeBytes) return;
+    if (message.getsUnderWay > 0 && !this.core.mutants.has('complete-early')) return;
+    this.completeMessage(message);
+    if (message.endsByFin || !message.answerDelivered) {
+      moveRecv(message, 'OWING', this.core);
+      this.core.queueControl(message);
+    } else this.finish(message);
+  }
+
+  /** Every sink is revoked and every window closed before the user gets the buffer back. */
+  private completeMessage(message: RecvMessage): void {
+    this.revokeSinks(message);
+    this.closeWindows(message);
+    const { request } = message;
+    message.request = undefined;
+    if (request !== undefined) this.completeRequest(request, message.takeBytes, message.messageBytes);
+  }
+
+  private finish(message: RecvMessage): void {
+    const { core } = this;
+    this.closeWindows(message);
+    moveRecv(message, 'DONE', core);
+    core.recvs.retire(message.slot, message.generation);
+    message.peer.recvs.delete(message);
+  }
+
+  /** The peer is gone for ever. */
+  fail(peer: PmlPeer, error: MultirailError): void {
+    for (const message of [...peer.recvs]) {
+      this.revokeSinks(message);
+      const { request } = message;
+      message.request = undefined;
+      if (request !== undefined) {
+        request.error = error;
+        this.core.complete(request);
+      }
+      this.finish(message);
+    }
+    for (const context of this.contexts.values()) {
+      for (const request of context.postedRequests()) {
+        if (request.source !== peer.rank) continue;
+        context.unpost(request);
+        request.error = error;
+        this.core.complete(request);
+      }
+    }
+    peer.restartNacks.clear();
+  }
+
+  /** The peer said BYE: it waits for nothing of ours. */
+  peerSaidBye(peer: PmlPeer): void {
+    peer.restartNacks.clear();
+    for (const message of [...peer.recvs]) if (message.state === 'OWING') this.finish(message);
+  }
+}
+
+export function isFragSink(sink: Sink): sink is FragSink {
+  return (sink as FragSink).from !== undefined;
+}

@@ -1,0 +1,299 @@
+// The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the
+// request), envelopes that wait for a receive, and the frames that are on a rail. Data only; the protocol is in
+// sender.ts and receiver.ts. May import: btl/btl.ts (types), util, states.ts, hdr.ts.
+import type { Frame, OneSidedOp, Registration, Sink } from '../btl/btl.ts';
+import type { MultirailError } from '../errors.ts';
+import { EMPTY_BYTES, type Iov } from '../util/iov.ts';
+import { RangeSet } from '../util/range-set.ts';
+import { FLAG, type PacketType } from './hdr.ts';
+import type { PmlPeer } from './peer.ts';
+import type { RecvState, SendState } from './states.ts';
+
+/** Result of a receive or a probe. `source` is a world rank here; the communicator translates it. */
+export interface PmlStatus {
+  source: number;
+  tag: number;
+  /** Bytes written into the buffer; for a probe the length of the message. */
+  bytes: number;
+  cancelled: boolean;
+}
+
+/** What the user's side of a send or receive looks like to the layers above. */
+abstract class Request {
+  done = false;
+  error: MultirailError | undefined;
+  /** Called once by the engine, outside of the PML, after `done` became true. */
+  onDone: (() => void) | undefined;
+}
+
+export class SendRequest extends Request {
+  readonly kind = 'send';
+  readonly peer: number;
+  readonly tag: number;
+  readonly bytes: number;
+  constructor(peer: number, tag: number, bytes: number) {
+    super();
+    this.peer = peer;
+    this.tag = tag;
+    this.bytes = bytes;
+  }
+}
+
+export class RecvRequest extends Request {
+  readonly kind = 'recv';
+  readonly ctx: number;
+  /** World rank or ANY. */
+  readonly source: number;
+  /** Tag or ANY. */
+  readonly tag: number;
+  readonly buffer: Iov;
+  readonly status: PmlStatus = { source: -1, tag: -1, bytes: 0, cancelled: false };
+  /** Order of posting within the context. */
+  postedSerial = 0;
+  matched = false;
+  constructor(ctx: number, source: number, tag: number, buffer: Iov) {
+    super();
+    this.ctx = ctx;
+    this.source = source;
+    this.tag = tag;
+    this.buffer = buffer;
+  }
+}
+
+/** A message that arrived and waits: for a lower number (early) or for its receive (unexpected). Owns its payload copy. */
+export interface Envelope {
+  readonly type: PacketType;
+  readonly peer: PmlPeer;
+  readonly ctx: number;
+  readonly source: number;
+  readonly tag: number;
+  readonly seq: number;
+  readonly messageBytes: number;
+  readonly flags: number;
+  payload: Uint8Array;
+  /** Bytes charged to the sender's credit, given back when the payload is disposed of. */
+  charge: number;
+  readonly senderSlot: number;
+  readonly senderGeneration: number;
+  /** RGET only: where the sender's memory can be read. */
+  readonly windows: readonly RemoteWindow[];
+}
+
+/** The other side's registered memory, reachable over one epoch of one rail. */
+export interface RemoteWindow {
+  readonly number: number;
+  readonly rail: number;
+  readonly railEpoch: number;
+  readonly key: Uint8Array;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Memory that this side registered for the other, reachable over one epoch of one rail. */
+export interface LocalWindow {
+  readonly number: number;
+  readonly rail: number;
+  readonly railEpoch: number;
+  readonly registration: Registration;
+  readonly from: number;
+  readonly to: number;
+  /** PUT that offers it: delivered, or under way. */
+  told: boolean;
+  telling: boolean;
+}
+
+/** A range that was put and whose FIN the receiver has not confirmed. */
+export interface OwedFin {
+  readonly number: number;
+  readonly from: number;
+  readonly to: number;
+  telling: boolean;
+}
+
+/** Sender's side of one message. */
+export class SendMessage {
+  state: SendState = 'ENVELOPE';
+  readonly peer: PmlPeer;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  /** MATCH: the retained copy. RNDV, RGET: the user's buffer, zero-copy. */
+  readonly buffer: Iov;
+  readonly protocol: 'MATCH' | 'RNDV' | 'RGET';
+  readonly sync: boolean;
+  /** Undefined for eager messages, whose request is complete from the start. */
+  request: SendRequest | undefined;
+  slot = 0;
+  generation = 0;
+  /** Bytes that travel with the envelope. */
+  inlineBytes = 0;
+  charge = 0;
+  /** The envelope was put on a rail at least once (a resend needs no credit and is counted as such). */
+  firstSent = false;
+  envelopeOnRail = false;
+  /** Standing in the peer's envelope queue. */
+  envelopeQueued = false;
+  /** The envelope is known to have reached the peer's PML. */
+  envelopeDelivered = false;
+  // --- rendezvous
+  epoch = 0;
+  takeBytes = 0;
+  receiverSlot = 0;
+  receiverGeneration = 0;
+  readonly toSend = new RangeSet();
+  /** Bytes of the current epoch not yet known to be delivered and no longer in toSend. */
+  inFlightBytes = 0;
+  /** Everything of this message on any rail, of any epoch: the user's buffer is not free before this is zero. */
+  itemsOnRail = 0;
+  putsUnderWay = 0;
+  /** Bytes ever given to a rail, to tell resent ones. */
+  readonly everSent = new RangeSet();
+  notifyOnRail = false;
+  notifyDelivered = false;
+  /** PUT windows offered in this epoch. */
+  windows: RemoteWindow[] = [];
+  windowNumbers = new Set<number>();
+  /** PUT windows announced and still awaited; 0 lets FRAGs use every rail. */
+  putsAwaited = 0;
+  finsOwed: OwedFin[] = [];
+  /** RGET: this side's own registered memory. */
+  localWindows: LocalWindow[] = [];
+  /** Standing in the peer's control, stream queue. */
+  controlQueued = false;
+  streamQueued = false;
+  logicallyComplete = false;
+
+  constructor(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, protocol: 'MATCH' | 'RNDV' | 'RGET', sync: boolean) {
+    this.peer = peer;
+    this.ctx = ctx;
+    this.tag = tag;
+    this.seq = seq;
+    this.buffer = buffer;
+    this.protocol = protocol;
+    this.sync = sync;
+  }
+
+  get traceId(): string {
+    return `${this.slot}.${this.generation} ${this.protocol} to ${this.peer.rank} ctx ${this.ctx} tag ${this.tag} seq ${this.seq}`;
+  }
+}
+
+/** A sink of the PML: where one FRAG is being written. */
+export interface FragSink extends Sink {
+  message: RecvMessage | undefined;
+  from: number;
+  to: number;
+  epoch: number;
+  rail: number;
+}
+
+/** Receiver's side of one rendezvous message, from its match on. */
+export class RecvMessage {
+  state: RecvState = 'RECEIVING';
+  readonly peer: PmlPeer;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  readonly messageBytes: number;
+  readonly takeBytes: number;
+  readonly senderSlot: number;
+  readonly senderGeneration: number;
+  readonly contiguousSender: boolean;
+  request: RecvRequest | undefined;
+  readonly buffer: Iov;
+  slot = 0;
+  generation = 0;
+  epoch = 0;
+  readonly received = new RangeSet();
+  readonly openSinks = new Set<FragSink>();
+  /** ACK of epoch 0, RESTARTACK of later ones. */
+  answerOnRail = false;
+  answerDelivered = false;
+  windows: LocalWindow[] = [];
+  nextWindowNumber = 1;
+  // --- RGET
+  remoteWindows: RemoteWindow[] = [];
+  readonly toRead = new RangeSet();
+  getsUnderWay = 0;
+  readFailed = false;
+  recvErrOnRail = false;
+  recvErrDelivered = false;
+  finOnRail = false;
+  finDelivered = false;
+  /** The sender is told the end by FIN (RGET), not by the count of its FRAGs. */
+  endsByFin: boolean;
+  controlQueued = false;
+  streamQueued = false;
+
+  constructor(envelope: Envelope, request: RecvRequest, reads: boolean) {
+    this.peer = envelope.peer;
+    this.ctx = envelope.ctx;
+    this.tag = envelope.tag;
+    this.seq = envelope.seq;
+    this.messageBytes = envelope.messageBytes;
+    this.takeBytes = Math.min(envelope.messageBytes, request.buffer.bytes);
+    this.senderSlot = envelope.senderSlot;
+    this.senderGeneration = envelope.senderGeneration;
+    this.contiguousSender = (envelope.flags & FLAG.CONTIG) !== 0;
+    this.request = request;
+    this.buffer = request.buffer;
+    this.endsByFin = reads;
+    this.state = reads ? 'READING' : 'RECEIVING';
+  }
+
+  get traceId(): string {
+    return `${this.slot}.${this.generation} from ${this.peer.rank} ctx ${this.ctx} tag ${this.tag} seq ${this.seq}`;
+  }
+}
+
+/** What a frame on a rail stands for, so that its completion finds its way. */
+export type FrameUse =
+  | { kind: 'envelope'; message: SendMessage }
+  | { kind: 'frag'; message: SendMessage; epoch: number; from: number; to: number }
+  | { kind: 'notify'; message: SendMessage; epoch: number }
+  | { kind: 'fin-to-receiver'; message: SendMessage; epoch: number; fin: OwedFin }
+  | { kind: 'answer'; message: RecvMessage; epoch: number }
+  | { kind: 'put'; message: RecvMessage; epoch: number; window: LocalWindow }
+  | { kind: 'recverr'; message: RecvMessage; epoch: number }
+  | { kind: 'fin-to-sender'; message: RecvMessage; epoch: number }
+  | { kind: 'restart-nack'; senderSlot: number; senderGeneration: number; epoch: number }
+  | { kind: 'raildown'; rail: number; epoch: number }
+  | { kind: 'credit' };
+
+const FRAME_HEADER_BYTES = 128;
+
+/** A frame of the PML. Headers live in the frame's own storage, so a frame can be used again once it is complete. */
+export class PmlFrame implements Frame {
+  header: Uint8Array = EMPTY_BYTES;
+  payload: readonly Uint8Array[] = [];
+  payloadBytes = 0;
+  placed = false;
+  prompt = false;
+  railFrameNumber = 0;
+  use: FrameUse | undefined;
+  peer: PmlPeer | undefined;
+  /** The credit limit that this frame carries. */
+  creditLimit = 0;
+  private storage = new Uint8Array(FRAME_HEADER_BYTES);
+  private view = new DataView(this.storage.buffer);
+
+  /** Storage for a header of that length; larger ones (NOTIFY, RESTARTACK, RGET) grow it. */
+  headerView(bytes: number): DataView {
+    if (bytes > this.storage.byteLength) {
+      this.storage = new Uint8Array(bytes);
+      this.view = new DataView(this.storage.buffer);
+    }
+    this.header = this.storage.subarray(0, bytes);
+    return this.view;
+  }
+}
+
+/** A put or get of the PML. */
+export interface PmlOneSidedOp extends OneSidedOp {
+  peer: PmlPeer;
+  epoch: number;
+  from: number;
+  to: number;
+  window: RemoteWindow;
+  message: SendMessage | RecvMessage;
+}

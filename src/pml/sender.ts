@@ -1,0 +1,554 @@
+// The sending half of the protocol: eager, rendezvous, RGET, puts, and the sender's part of the restart.
+// Every decision "what must be sent for this message" is derived from its state by sendEnvelope, sendControl and
+// sendStream (level-triggered); a completion or packet only changes the state and puts the message on a queue.
+// May import: bml, btl/btl.ts, errors, util, pml.
+import type { Rail } from '../bml/rail.ts';
+import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
+import { MultirailError } from '../errors.ts';
+import { assert } from '../util/assert.ts';
+import { type Iov, Iov as IovClass } from '../util/iov.ts';
+import { serialAdd, serialDiff } from '../util/serial.ts';
+import type { PmlCore } from './core.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
+import type { PmlPeer } from './peer.ts';
+import { type FrameUse, type LocalWindow, type PmlOneSidedOp, SendMessage, SendRequest } from './records.ts';
+import { moveSend } from './states.ts';
+
+const NOTHING: readonly Uint8Array[] = [];
+/** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
+const SEQ_SPAN_MAX = 2 ** 30;
+
+export class Sender {
+  private readonly core: PmlCore;
+
+  constructor(core: PmlCore) {
+    this.core = core;
+  }
+
+  // ---------------------------------------------------------------- start
+
+  /** Takes a sequence number and queues the envelope. An eager request is done on return. */
+  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean): SendRequest {
+    const { core } = this;
+    const { options, counters } = core;
+    const request = new SendRequest(peer.rank, tag, buffer.bytes);
+    if (peer.failure !== undefined) {
+      request.error = peer.failure;
+      core.complete(request);
+      return request;
+    }
+    const flow = peer.flowOut(ctx);
+    while (flow.undelivered.peek()?.envelopeDelivered) flow.undelivered.shift();
+    const oldest = flow.undelivered.peek();
+    assert(oldest === undefined || serialDiff(flow.nextSeq, oldest.seq) < SEQ_SPAN_MAX, 'too many undelivered messages on one flow');
+    const seq = flow.nextSeq;
+    flow.nextSeq = serialAdd(seq, 1);
+
+    const { bytes } = buffer;
+    const small = bytes <= options.eagerLimitBytes;
+    const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
+    const eager = small && !sync && bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax;
+    let message: SendMessage;
+    if (eager) {
+      // The retained copy: sent again from here until the peer's BTL reports the frame delivered.
+      const copy = bytes === 0 ? new IovClass([]) : new IovClass([buffer.copyOut(0, bytes)]);
+      message = new SendMessage(peer, ctx, tag, seq, copy, 'MATCH', false);
+      message.inlineBytes = bytes;
+      message.charge = bytes + ENVELOPE_CHARGE_BYTES;
+      core.retainedBytes += bytes;
+      counters.messagesEager++;
+      core.complete(request);
+    } else {
+      if (small && !sync) counters.creditStalls++;
+      const { bml } = peer;
+      const reads = buffer.isContiguous && bytes > options.eagerLimitBytes && bml.get.length > 0 && bml.get.length === bml.send.length;
+      message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
+      message.request = request;
+      const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes);
+      if (wanted > 0 && wanted <= creditLeft) {
+        message.inlineBytes = wanted;
+        message.charge = wanted + ENVELOPE_CHARGE_BYTES;
+      }
+      counters.messagesRndv++;
+    }
+    peer.creditUsed += message.charge;
+    const id = core.sends.add(message);
+    message.slot = id.slot;
+    message.generation = id.generation;
+    peer.sends.add(message);
+    flow.undelivered.push(message);
+    counters.messagesSent++;
+    counters.bytesSent += bytes;
+    core.queueEnvelope(message, false);
+    return request;
+  }
+
+  // ---------------------------------------------------------------- what must be sent
+
+  /** Gives the envelope to a rail. False when no rail has room. */
+  sendEnvelope(message: SendMessage): boolean {
+    const { core } = this;
+    if (message.state !== 'ENVELOPE' || message.envelopeOnRail || message.envelopeDelivered) return true;
+    const { peer } = message;
+    const packet = core.out;
+    packet.type = PACKET[message.protocol];
+    packet.flags =
+      (message.charge > 0 ? FLAG.CHARGED : 0) | (message.sync ? FLAG.SYNC : 0) | (message.buffer.isContiguous ? FLAG.CONTIG : 0);
+    packet.ctx = message.ctx;
+    packet.source = core.options.rank;
+    packet.tag = message.tag;
+    packet.seq = message.seq;
+    packet.messageBytes = message.buffer.bytes;
+    packet.senderSlot = message.slot;
+    packet.senderGeneration = message.generation;
+    if (message.protocol === 'RGET') {
+      this.openWindows(message);
+      packet.windows = message.localWindows.map((window) => ({
+        rail: window.rail,
+        railEpoch: window.railEpoch,
+        key: window.registration.key,
+      }));
+    }
+    const payload = message.inlineBytes > 0 ? message.buffer.slice(0, message.inlineBytes) : NOTHING;
+    const result = core.send(peer, peer.bml.eager, { kind: 'envelope', message }, payload, message.inlineBytes, false, false);
+    if (result !== OK) return false;
+    message.envelopeOnRail = true;
+    message.itemsOnRail++;
+    if (message.firstSent) {
+      core.counters.envelopesResent++;
+      core.counters.bytesResent += message.inlineBytes;
+    }
+    message.firstSent = true;
+    return true;
+  }
+
+  /** Registers the buffer on every rail that the peer can read from; windows on dead rails are closed first. */
+  private openWindows(message: SendMessage): void {
+    const { core } = this;
+    const { bml } = message.peer;
+    const kept: LocalWindow[] = [];
+    for (const window of message.localWindows) {
+      if (core.bml.isLive(bml, window.rail, window.railEpoch)) kept.push(window);
+      else window.registration.deregister();
+    }
+    message.localWindows = kept;
+    for (const rail of bml.get) {
+      if (kept.length >= WINDOWS_MAX || kept.some((window) => window.rail === rail.index)) continue;
+      const registration = rail.endpoint.register?.(message.buffer.views);
+      if (registration === undefined) continue;
+      kept.push({
+        number: 0,
+        rail: rail.index,
+        railEpoch: rail.epoch,
+        registration,
+        from: 0,
+        to: message.buffer.bytes,
+        told: false,
+        telling: false,
+      });
+    }
+  }
+
+  private closeWindows(message: SendMessage): void {
+    for (const window of message.localWindows) window.registration.deregister();
+    message.localWindows = [];
+  }
+
+  /** Sends one control packet that this message owes. 'none' when it owes none, 'busy' when no rail has room. */
+  sendControl(message: SendMessage): 'sent' | 'none' | 'busy' {
+    const { core } = this;
+    const { peer } = message;
+    const packet = core.out;
+    packet.flags = 0;
+    if (message.state === 'NOTIFYING' && !message.notifyOnRail && !message.notifyDelivered) {
+      packet.type = PACKET.RNDVRESTARTNOTIFY;
+      this.fillRestart(message, packet);
+      packet.deadRails = core.bml.deadEpochs(peer.bml);
+      const result = core.send(peer, peer.bml.eager, { kind: 'notify', message, epoch: message.epoch }, NOTHING, 0, false, true);
+      if (result !== OK) return 'busy';
+      message.notifyOnRail = true;
+      return 'sent';
+    }
+    if (message.state === 'STREAMING' || message.state === 'OWING') {
+      for (const fin of message.finsOwed) {
+        if (fin.telling) continue;
+        packet.type = PACKET.FIN;
+        packet.receiverSlot = message.receiverSlot;
+        packet.receiverGeneration = message.receiverGeneration;
+        packet.epoch = message.epoch;
+        packet.number = fin.number;
+        packet.from = fin.from;
+        packet.to = fin.to;
+        const use: FrameUse = { kind: 'fin-to-receiver', message, epoch: message.epoch, fin };
+        if (core.send(peer, peer.bml.eager, use, NOTHING, 0, false, true) !== OK) return 'busy';
+        fin.telling = true;
+        return 'sent';
+      }
+    }
+    return 'none';
+  }
+
+  private fillRestart(message: SendMessage, packet: Packet): void {
+    packet.senderSlot = message.slot;
+    packet.senderGeneration = message.generation;
+    packet.receiverSlot = message.receiverSlot;
+    packet.receiverGeneration = message.receiverGeneration;
+    packet.epoch = message.epoch;
+    packet.ctx = message.ctx;
+    packet.source = this.core.options.rank;
+    packet.seq = message.seq;
+  }
+
+  wantsStream(message: SendMessage): boolean {
+    return message.state === 'STREAMING' && !message.toSend.isEmpty;
+  }
+
+  /** Gives the next range of this message to that rail, by put where the receiver offered a window there, else by FRAG. */
+  sendStream(message: SendMessage, rail: Rail): boolean {
+    const { core } = this;
+    if (!this.wantsStream(message)) return false;
+    const { fragBytes } = core.options;
+    if (rail.attributes.canPut) {
+      const window = message.windows.find((offer) => offer.rail === rail.index && offer.railEpoch === rail.epoch);
+      if (window !== undefined) return this.sendPut(message, rail, window);
+      if (message.putsAwaited > 0) return false;
+    }
+    const range = message.toSend.takeFirst(Math.min(fragBytes, rail.attributes.frameBytesMax), fragBytes);
+    if (range === undefined) return false;
+    const [from, to] = range;
+    const packet = core.out;
+    packet.type = PACKET.FRAG;
+    packet.flags = 0;
+    packet.receiverSlot = message.receiverSlot;
+    packet.receiverGeneration = message.receiverGeneration;
+    packet.epoch = message.epoch;
+    packet.from = from;
+    const use: FrameUse = { kind: 'frag', message, epoch: message.epoch, from, to };
+    if (core.send(message.peer, [rail], use, message.buffer.slice(from, to), to - from, true, message.toSend.isEmpty) !== OK) {
+      message.toSend.add(from, to);
+      return false;
+    }
+    this.countSent(message, from, to);
+    return true;
+  }
+
+  private countSent(message: SendMessage, from: number, to: number): void {
+    message.inFlightBytes += to - from;
+    message.itemsOnRail++;
+    this.core.counters.bytesResent += to - from - message.everSent.add(from, to);
+  }
+
+  private sendPut(message: SendMessage, rail: Rail, window: { number: number; from: number; to: number; key: Uint8Array }): boolean {
+    const { core } = this;
+    const range = message.toSend.takeFirst(core.options.fragBytes, core.options.fragBytes);
+    if (range === undefined) return false;
+    const [from, to] = range;
+    if (from < window.from || to > window.to) {
+      message.toSend.add(from, to);
+      return false;
+    }
+    const op: PmlOneSidedOp = {
+      kind: 'put',
+      local: message.buffer.slice(from, to),
+      bytes: to - from,
+      remoteKey: window.key,
+      remoteOffset: from - window.from,
+      railFrameNumber: 0,
+      peer: message.peer,
+      epoch: message.epoch,
+      from,
+      to,
+      window: message.windows.find((offer) => offer.number === window.number)!,
+      message,
+    };
+    const answer = rail.hasRoom ? (rail.endpoint.put?.(op) ?? BUSY) : BUSY;
+    if (answer !== OK) {
+      if (answer === BUSY) core.bml.handleBusy(rail);
+      message.toSend.add(from, to);
+      return false;
+    }
+    core.touched(rail);
+    message.putsUnderWay++;
+    this.countSent(message, from, to);
+    core.counters.puts++;
+    return true;
+  }
+
+  // ---------------------------------------------------------------- completions
+
+  onEnvelopeCompleted(message: SendMessage, status: CompletionStatus): void {
+    const { core } = this;
+    message.envelopeOnRail = false;
+    message.itemsOnRail--;
+    if (status === DELIVERED) {
+      message.envelopeDelivered = true;
+      if (message.protocol === 'MATCH' && message.state === 'ENVELOPE') this.finish(message);
+    } else if (message.state === 'ENVELOPE') {
+      if (status === REFUSED) core.counters.refused++;
+      if (message.protocol === 'MATCH' && core.mutants.has('eager-not-retained')) {
+        message.envelopeDelivered = true;
+        this.finish(message);
+        return;
+      }
+      core.queueEnvelope(message, true);
+    }
+    this.settle(message);
+  }
+
+  onFragCompleted(use: FrameUse & { kind: 'frag' }, status: CompletionStatus): void {
+    const { message, from, to } = use;
+    const { core } = this;
+    message.itemsOnRail--;
+    const current = use.epoch === message.epoch || core.mutants.has('old-epoch-counts');
+    // A completion of an older epoch releases memory and counts for nothing.
+    if (current && message.state === 'STREAMING') {
+      if (status === IN_DOUBT) this.restart(message);
+      else {
+        message.inFlightBytes -= to - from;
+        if (status === REFUSED) {
+          core.counters.refused++;
+          message.toSend.add(from, to);
+          core.queueStream(message);
+        } else this.checkSent(message);
+      }
+    }
+    this.settle(message);
+  }
+
+  onPutCompleted(op: PmlOneSidedOp & { message: SendMessage }, status: CompletionStatus): void {
+    const { message } = op;
+    const { core } = this;
+    message.itemsOnRail--;
+    message.putsUnderWay--;
+    if (message.state === 'STREAMING' && (op.epoch === message.epoch || core.mutants.has('old-epoch-counts'))) {
+      if (status === DELIVERED) {
+        message.inFlightBytes -= op.bytes;
+        message.finsOwed.push({ number: op.window.number, from: op.from, to: op.to, telling: false });
+        core.queueControl(message);
+        this.checkSent(message);
+      } else if (status === REFUSED) {
+        // The window is gone on the other side: this range goes another way.
+        message.inFlightBytes -= op.bytes;
+        message.windows = message.windows.filter((window) => window !== op.window);
+        message.toSend.add(op.from, op.to);
+        core.queueStream(message);
+      } else this.restart(message);
+    } else if (message.state === 'DRAINING' && message.putsUnderWay === 0) this.notify(message);
+    this.settle(message);
+  }
+
+  onNotifyCompleted(use: FrameUse & { kind: 'notify' }, status: CompletionStatus): void {
+    const { message } = use;
+    if (message.state !== 'NOTIFYING' || use.epoch !== message.epoch) return;
+    message.notifyOnRail = false;
+    if (status === DELIVERED) message.notifyDelivered = true;
+    else this.core.queueControl(message);
+  }
+
+  onFinCompleted(use: FrameUse & { kind: 'fin-to-receiver' }, status: CompletionStatus): void {
+    const { message, fin } = use;
+    if (use.epoch !== message.epoch || message.state === 'DONE') return;
+    fin.telling = false;
+    if (status === DELIVERED || this.core.mutants.has('fin-once')) {
+      message.finsOwed = message.finsOwed.filter((owed) => owed !== fin);
+      if (message.state === 'OWING' && message.finsOwed.length === 0) this.finish(message);
+    } else this.core.queueControl(message);
+  }
+
+  // ---------------------------------------------------------------- restart
+
+  /** Data in doubt: stop scheduling, wait for own puts, then NOTIFY. */
+  private restart(message: SendMessage): void {
+    moveSend(message, 'DRAINING', this.core);
+    if (message.putsUnderWay === 0 || this.core.mutants.has('no-drain')) this.notify(message);
+  }
+
+  private notify(message: SendMessage): void {
+    message.epoch = serialAdd(message.epoch, 1);
+    message.toSend.clear();
+    message.inFlightBytes = 0;
+    message.windows = [];
+    message.windowNumbers.clear();
+    message.putsAwaited = 0;
+    message.finsOwed = [];
+    message.notifyOnRail = false;
+    message.notifyDelivered = false;
+    this.core.counters.restarts++;
+    moveSend(message, 'NOTIFYING', this.core);
+    this.core.queueControl(message);
+  }
+
+  // ---------------------------------------------------------------- packets
+
+  /** The message that a packet of the receiver names; undefined (and counted) when it is finished. */
+  private find(peer: PmlPeer, packet: Packet): SendMessage | undefined {
+    const hit = this.core.sends.lookup(packet.senderSlot, packet.senderGeneration);
+    if (hit === 'never-issued')
+      throw new MultirailError('ERR_PROTOCOL', `message id ${packet.senderSlot}.${packet.senderGeneration} was never issued`);
+    if (hit === 'retired') {
+      this.core.counters.controlStale++;
+      return undefined;
+    }
+    if (hit.found.peer !== peer) throw new MultirailError('ERR_PROTOCOL', `message ${hit.found.traceId} is named by rank ${peer.rank}`);
+    return hit.found;
+  }
+
+  private stale(): void {
+    this.core.counters.controlStale++;
+  }
+
+  onAck(peer: PmlPeer, packet: Packet): void {
+    const message = this.find(peer, packet);
+    if (message === undefined) return;
+    if (message.state !== 'ENVELOPE') return this.stale();
+    if (message.protocol === 'MATCH' || packet.takeBytes > message.buffer.bytes) {
+      throw new MultirailError('ERR_PROTOCOL', `an ACK that does not fit message ${message.traceId}`);
+    }
+    message.envelopeDelivered = true;
+    message.receiverSlot = packet.receiverSlot;
+    message.receiverGeneration = packet.receiverGeneration;
+    message.takeBytes = packet.takeBytes;
+    message.toSend.add(Math.min(message.inlineBytes, packet.takeBytes), packet.takeBytes);
+    message.everSent.add(0, message.inlineBytes);
+    // PUTs may have overtaken the ACK on another rail.
+    message.putsAwaited = Math.max(0, packet.putCount - message.windowNumbers.size);
+    this.closeWindows(message);
+    moveSend(message, 'STREAMING', this.core);
+    this.core.queueStream(message);
+    this.checkSent(message);
+    this.settle(message);
+  }
+
+  onPutOffer(peer: PmlPeer, packet: Packet): void {
+    const message = this.find(peer, packet);
+    if (message === undefined) return;
+    const open = message.state === 'ENVELOPE' || message.state === 'STREAMING' || message.state === 'NOTIFYING';
+    if (packet.epoch !== message.epoch || !open || message.windowNumbers.has(packet.number)) return this.stale();
+    if (packet.to > message.buffer.bytes) throw new MultirailError('ERR_PROTOCOL', `a PUT beyond message ${message.traceId}`);
+    const offer = packet.windows[0];
+    message.windowNumbers.add(packet.number);
+    message.windows.push({
+      number: packet.number,
+      rail: offer.rail,
+      railEpoch: offer.railEpoch,
+      key: offer.key,
+      from: packet.from,
+      to: packet.to,
+    });
+    if (message.state === 'STREAMING') {
+      message.putsAwaited = Math.max(0, message.putsAwaited - 1);
+      this.core.queueStream(message);
+    }
+  }
+
+  /** End of an RGET, told by the receiver. */
+  onFinToSender(peer: PmlPeer, packet: Packet): void {
+    const message = this.find(peer, packet);
+    if (message === undefined) return;
+    if (message.protocol !== 'RGET' || packet.epoch !== message.epoch || message.state !== 'ENVELOPE') return this.stale();
+    this.finish(message);
+    this.settle(message);
+  }
+
+  onRecvErrNotify(peer: PmlPeer, packet: Packet): void {
+    const message = this.find(peer, packet);
+    if (message === undefined) return;
+    if (packet.epoch !== message.epoch || message.protocol !== 'RGET' || message.state !== 'ENVELOPE') return this.stale();
+    message.envelopeDelivered = true;
+    message.receiverSlot = packet.receiverSlot;
+    message.receiverGeneration = packet.receiverGeneration;
+    this.closeWindows(message);
+    this.restart(message);
+  }
+
+  onRestartAck(peer: PmlPeer, packet: Packet): void {
+    const message = this.find(peer, packet);
+    if (message === undefined) return;
+    const awaited = message.state === 'NOTIFYING' || (message.state === 'STREAMING' && this.core.mutants.has('restart-ack-twice'));
+    if (!awaited || packet.epoch !== message.epoch) return this.stale();
+    if (packet.takeBytes > message.buffer.bytes) throw new MultirailError('ERR_PROTOCOL', `a RESTARTACK beyond message ${message.traceId}`);
+    this.core.counters.restartAcks++;
+    message.takeBytes = packet.takeBytes;
+    message.receiverSlot = packet.receiverSlot;
+    message.receiverGeneration = packet.receiverGeneration;
+    // The list replaces our own view: outside it delivered, inside it to send.
+    message.toSend.clear();
+    for (const [from, to] of packet.missing) message.toSend.add(from, to);
+    message.toSend.add(packet.from, packet.takeBytes);
+    message.inFlightBytes = 0;
+    message.putsAwaited = Math.max(0, packet.putCount - message.windowNumbers.size);
+    if (message.state === 'NOTIFYING') moveSend(message, 'STREAMING', this.core);
+    this.core.queueStream(message);
+    this.checkSent(message);
+    this.settle(message);
+  }
+
+  onRestartNack(peer: PmlPeer, packet: Packet): void {
+    const message = this.find(peer, packet);
+    if (message === undefined) return;
+    if (message.state !== 'NOTIFYING' || packet.epoch !== message.epoch) return this.stale();
+    this.core.counters.restartNacks++;
+    this.finish(message);
+    this.settle(message);
+  }
+
+  /** A rail of the peer was lost: PUT windows announced for it will not come, so FRAGs may use every rail again. */
+  onRailDown(peer: PmlPeer): void {
+    for (const message of peer.sends) {
+      if (message.state === 'STREAMING' && message.putsAwaited > 0) {
+        message.putsAwaited = 0;
+        this.core.queueStream(message);
+      }
+    }
+  }
+
+  // ---------------------------------------------------------------- ends
+
+  private checkSent(message: SendMessage): void {
+    if (message.state !== 'STREAMING' || !message.toSend.isEmpty || message.inFlightBytes > 0) return;
+    message.logicallyComplete = true;
+    if (message.finsOwed.length > 0) moveSend(message, 'OWING', this.core);
+    else this.finish(message);
+  }
+
+  /** Nothing is owed to the peer any more: the id is retired. */
+  private finish(message: SendMessage): void {
+    const { core } = this;
+    message.logicallyComplete = true;
+    message.envelopeDelivered = true;
+    this.closeWindows(message);
+    message.windows = [];
+    message.toSend.clear();
+    moveSend(message, 'DONE', core);
+    if (message.protocol === 'MATCH' && !core.mutants.has('retained-forever')) core.retainedBytes -= message.buffer.bytes;
+    core.sends.retire(message.slot, message.generation);
+    message.peer.sends.delete(message);
+    this.settle(message);
+  }
+
+  /** The user gets the buffer back when the message is complete AND nothing of it lies on a rail any more. */
+  private settle(message: SendMessage): void {
+    if (!message.logicallyComplete || message.itemsOnRail > 0 || message.request === undefined) return;
+    const { request } = message;
+    message.request = undefined;
+    this.core.complete(request);
+  }
+
+  /** The peer is gone for ever: everything to it ends. */
+  fail(peer: PmlPeer, error: MultirailError): void {
+    for (const message of [...peer.sends]) {
+      if (message.protocol === 'MATCH') this.core.counters.lostWithPeer++;
+      if (message.request !== undefined) message.request.error = error;
+      this.finish(message);
+    }
+  }
+
+  /** The peer said BYE: it owes nothing, so what is outstanding to it is delivered (B9). */
+  peerSaidBye(peer: PmlPeer): void {
+    for (const message of [...peer.sends]) this.finish(message);
+  }
+}
+
+export function isSendOp(op: OneSidedOp): op is PmlOneSidedOp & { message: SendMessage } {
+  return (op as PmlOneSidedOp).message instanceof SendMessage;
+}

@@ -1,0 +1,9 @@
+// The clock of a real process; the only file of the message path that reads time. May import: node:perf_hooks.
+import { performance } from 'node:perf_hooks';
+
+/** Monotonic milliseconds. */
+export interface Clock {
+  now(): number;
+}
+
+export const systemClock: Clock = { now: () => performance.now() };

@@ -1,0 +1,62 @@
+// Drives an engine from Node's event loop: microtasks for commands, one timer for deadlines. May import: progress.
+import { type Clock, systemClock } from './clock.ts';
+import type { Driver, Engine } from './engine.ts';
+
+/** A timer that fires early costs a pass; one that fires late costs latency: Node's timers are whole milliseconds. */
+const TIMER_MAX_MS = 0x7fff_ffff;
+
+export class EventLoopDriver implements Driver {
+  private readonly clock: Clock;
+  private engine: Engine | undefined;
+  private deferred = false;
+  private yielded = false;
+  private timer: NodeJS.Timeout | undefined;
+  private armedAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock = systemClock) {
+    this.clock = clock;
+  }
+
+  /** The engine is made with its driver, so it is told afterwards. */
+  attach(engine: Engine): void {
+    this.engine = engine;
+  }
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  defer(): void {
+    if (this.deferred) return;
+    this.deferred = true;
+    queueMicrotask(() => {
+      this.deferred = false;
+      this.engine?.progress();
+    });
+  }
+
+  yield(): void {
+    if (this.yielded) return;
+    this.yielded = true;
+    setImmediate(() => {
+      this.yielded = false;
+      this.engine?.progress();
+    });
+  }
+
+  arm(atMs: number): void {
+    if (atMs === this.armedAtMs && this.timer !== undefined) return;
+    // An earlier timer that is still to come is left alone: it only costs one pass.
+    if (this.timer !== undefined && this.armedAtMs <= atMs && atMs !== Number.POSITIVE_INFINITY) return;
+    if (this.timer !== undefined) clearTimeout(this.timer);
+    this.timer = undefined;
+    this.armedAtMs = atMs;
+    if (atMs === Number.POSITIVE_INFINITY) return;
+    const delayMs = Math.min(TIMER_MAX_MS, Math.max(1, Math.ceil(atMs - this.clock.now())));
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      this.armedAtMs = Number.POSITIVE_INFINITY;
+      this.engine?.progress();
+    }, delayMs);
+  }
+}

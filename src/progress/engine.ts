@@ -1,0 +1,439 @@
+// The engine: the only loop. It polls the BTLs, feeds what they call up to BML and PML, gives the PML's work to the rails, and hands
+// completed requests on. It is the one implementation of `Upcalls`. Time comes from its driver (driver.ts, or the simulator).
+// May import: pml, bml, btl/btl.ts, errors, util, progress.
+import { ALIVE_PER_TURN_MAX_MS, Bml, type BmlOptions, type BmlPeer } from '../bml/bml.ts';
+import type { Rail, RailState } from '../bml/rail.ts';
+import type {
+  Admission,
+  BtlEndpoint,
+  BtlModule,
+  CompletionStatus,
+  Frame,
+  Hello,
+  OneSidedOp,
+  RailReason,
+  Sink,
+  Upcalls,
+} from '../btl/btl.ts';
+import { DELIVERED, IN_DOUBT, REFUSED } from '../btl/btl.ts';
+import { type ErrorCode, MultirailError } from '../errors.ts';
+import type { Mutant, PmlOptions } from '../pml/core.ts';
+import { Pml } from '../pml/pml.ts';
+import { assert } from '../util/assert.ts';
+
+/** What drives the engine: the event loop of a process, or the simulator. */
+export interface Driver {
+  now(): number;
+  /** Run engine.progress() soon: after the current turn of user code, before anything is waited for. */
+  defer(): void;
+  /** As defer(), but after event sources had their turn: this progress() has not come to its end. */
+  yield(): void;
+  /** Run engine.progress() at this time at the latest; replaces the time given before. */
+  arm(atMs: number): void;
+}
+
+/** What happened to a rail, for users. */
+export interface RailEvent {
+  type: 'restored' | 'lost' | 'suspect' | 'degraded' | 'last' | 'unreachable';
+  peer: number;
+  rail: number;
+  key: string;
+  epoch: number;
+  reason: string;
+  /** Rails to that peer that carry traffic now, and that exist. */
+  up: number;
+  of: number;
+  atMs: number;
+}
+
+export interface EngineOptions {
+  rank: number;
+  pml: PmlOptions;
+  bml: BmlOptions;
+  peerTimeoutMs: number;
+}
+
+export interface EngineHooks {
+  onRailEvent?(event: RailEvent): void;
+  onRailState?(rail: Rail, from: RailState, to: RailState): void;
+  onPeerFailed?(rank: number, error: MultirailError, lostMessages: number): void;
+  onAddressChanged?(module: BtlModule): void;
+  log?(level: 'debug' | 'info' | 'warn', text: string): void;
+}
+
+interface EnginePeer {
+  rank: number;
+  incarnation: number;
+  bml: BmlPeer;
+  /** This side's end of the job with that peer (B9). */
+  leave: 'no' | 'draining' | 'bye-sent' | 'done';
+  byeReceived: boolean;
+  byeSentAtMs: number;
+}
+
+/** Passes of one progress() before the event loop gets its turn. */
+const PASSES_MAX = 64;
+/** After both BYEs, how long the count of ours is waited for before the rail is closed. */
+const BYE_GRACE_MS = 500;
+const LOGS_PER_SECOND_MAX = 20;
+
+export class Engine implements Upcalls {
+  readonly bml: Bml;
+  readonly pml: Pml;
+  readonly modules: BtlModule[] = [];
+  private readonly options: EngineOptions;
+  private readonly hooks: EngineHooks;
+  private readonly driver: Driver;
+  private readonly peers = new Map<number, EnginePeer>();
+  private running = false;
+  private again = false;
+  private closed = false;
+  private lastTurnMs: number;
+  private nowMs: number;
+  private logWindowMs = 0;
+  private logCount = 0;
+  private finalizing = false;
+  /** Milliseconds during which this process was polling its rails (DESIGN B7). */
+  aliveMs = 0;
+  turns = 0;
+
+  constructor(options: EngineOptions, driver: Driver, hooks: EngineHooks = {}, mutants: ReadonlySet<Mutant> = new Set()) {
+    this.options = options;
+    this.driver = driver;
+    this.hooks = hooks;
+    this.nowMs = driver.now();
+    this.lastTurnMs = this.nowMs;
+    this.bml = new Bml(options.bml, (rail, from, to) => this.onRailState(rail, from, to));
+    this.pml = new Pml(options.pml, this.bml, mutants);
+  }
+
+  // ---------------------------------------------------------------- set-up
+
+  addModule(module: BtlModule): void {
+    this.modules.push(module);
+  }
+
+  /** A peer, with the endpoints of its rails in the order of the plan. Dialling begins with the next progress(). */
+  addPeer(rank: number, incarnation: number, endpoints: readonly BtlEndpoint[], unexpectedBytesMax: number): void {
+    const bml = this.bml.addPeer(rank, endpoints, this.driver.now(), this.aliveMs);
+    this.pml.addPeer(rank, bml, unexpectedBytesMax);
+    this.peers.set(rank, { rank, incarnation, bml, leave: 'no', byeReceived: false, byeSentAtMs: 0 });
+  }
+
+  private peer(rank: number): EnginePeer {
+    const peer = this.peers.get(rank);
+    assert(peer !== undefined, `unknown peer ${rank}`);
+    return peer;
+  }
+
+  // ---------------------------------------------------------------- the loop
+
+  /** Does everything that is due. Safe to call at any time; a call from inside runs another pass afterwards. */
+  progress(): void {
+    if (this.closed) return;
+    if (this.running) {
+      this.again = true;
+      return;
+    }
+    this.running = true;
+    try {
+      let passes = 0;
+      do {
+        this.again = false;
+        if (this.pass() > 0) this.again = true;
+      } while (this.again && ++passes < PASSES_MAX);
+    } finally {
+      this.running = false;
+    }
+    if (this.again) this.driver.yield();
+    this.driver.arm(this.nextDeadline());
+  }
+
+  private pass(): number {
+    this.nowMs = this.driver.now();
+    const elapsedMs = this.nowMs - this.lastTurnMs;
+    this.lastTurnMs = this.nowMs;
+    this.aliveMs += Math.min(Math.max(0, elapsedMs), ALIVE_PER_TURN_MAX_MS);
+    this.turns++;
+    let work = 0;
+    for (const module of this.modules) work += module.progress(this.nowMs, this.aliveMs);
+    this.bml.handleTime(this.nowMs, this.aliveMs);
+    this.checkUnreachable();
+    if (this.pml.pump()) {
+      this.bml.watch(this.nowMs);
+      work++;
+    }
+    if (this.finalizing) this.leavePeers();
+    const { toFlush } = this.pml.core;
+    for (const rail of toFlush) {
+      rail.needsFlush = false;
+      rail.endpoint.flush();
+    }
+    toFlush.length = 0;
+    for (const request of this.pml.takeCompletions()) {
+      work++;
+      request.onDone?.();
+    }
+    return work;
+  }
+
+  nextDeadline(): number {
+    let deadline = this.bml.nextDeadline();
+    for (const module of this.modules) deadline = Math.min(deadline, module.nextDeadline());
+    if (this.finalizing) deadline = Math.min(deadline, this.nowMs + 20);
+    return deadline;
+  }
+
+  /** After a command of the application: everything it starts in this turn leaves together. */
+  schedule(): void {
+    if (!this.running) this.driver.defer();
+    else this.again = true;
+  }
+
+  // ---------------------------------------------------------------- upcalls
+
+  wake(): void {
+    this.progress();
+  }
+
+  admit(module: BtlModule, hello: Hello): Admission {
+    const peer = this.peers.get(hello.rank);
+    if (peer === undefined) return { ok: false, reason: 'UNKNOWN_RANK', text: `rank ${hello.rank} is not in this job` };
+    if (this.pml.peer(hello.rank).failure !== undefined) {
+      return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was declared failed here` };
+    }
+    if (hello.incarnation < peer.incarnation) {
+      return { ok: false, reason: 'OLD_INCARNATION', text: `rank ${hello.rank} has a newer process than incarnation ${hello.incarnation}` };
+    }
+    if (hello.incarnation > peer.incarnation) {
+      // A newer process proves the older one dead; it belongs to no communicator of ours.
+      this.failPeer(hello.rank, 'ERR_PROC_FAILED', 'a newer process of this rank appeared');
+      return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was replaced by a newer process` };
+    }
+    const rail = peer.bml.rails[hello.rail];
+    if (rail === undefined || rail.key !== hello.key || rail.endpoint.module !== module) {
+      return {
+        ok: false,
+        reason: 'RAIL_MISMATCH',
+        text: `rail ${hello.rail} is ${rail?.key ?? 'unknown'} here and ${hello.key} at rank ${hello.rank}: are the parameters the same on both?`,
+      };
+    }
+    if (peer.bml.closed || this.closed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
+    if (hello.epoch <= Math.max(rail.highestDead, rail.epoch)) {
+      return {
+        ok: false,
+        reason: 'STALE_EPOCH',
+        text: `epoch ${hello.epoch} of rail ${rail.key} is over`,
+        highestEpoch: Math.max(rail.highestSeen, rail.highestDead, rail.epoch),
+      };
+    }
+    return { ok: true, endpoint: rail.endpoint };
+  }
+
+  onConnected(endpoint: BtlEndpoint, epoch: number): void {
+    this.bml.handleConnected(endpoint, epoch, this.nowMs, this.aliveMs);
+  }
+
+  onConnectFailed(endpoint: BtlEndpoint, epoch: number, reason: RailReason, highestEpoch?: number): void {
+    this.bml.handleConnectFailed(endpoint, epoch, reason, highestEpoch, this.nowMs);
+    if (reason.code === 'ERR_PROC_FAILED') this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
+    else this.log('debug', `rail ${endpoint.plan.key} to rank ${endpoint.peer}: epoch ${epoch} not connected: ${reason.text}`);
+  }
+
+  onRailDown(endpoint: BtlEndpoint, epoch: number, reason: RailReason): void {
+    this.bml.handleRailDown(endpoint, epoch, reason, this.nowMs);
+    this.pml.handleRailDown(endpoint.peer, endpoint.rail, epoch);
+  }
+
+  onCompleted(endpoint: BtlEndpoint, _epoch: number, frame: Frame, status: CompletionStatus): void {
+    const rail = this.peer(endpoint.peer).bml.rails[endpoint.rail];
+    if (status === DELIVERED) this.bml.handleDelivered(endpoint, frame.header.byteLength + frame.payloadBytes, this.nowMs);
+    else if (status === REFUSED) rail.counters.framesRefused++;
+    else if (status === IN_DOUBT) rail.counters.framesInDoubt++;
+    this.pml.handleCompleted(frame, status);
+  }
+
+  onFrame(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void {
+    this.pml.handleFrame(endpoint.peer, header, payload, sink);
+  }
+
+  sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {
+    return this.pml.sinkFor(endpoint.peer, endpoint.rail, header, payloadBytes);
+  }
+
+  onSinkDropped(_endpoint: BtlEndpoint, _epoch: number, sink: Sink): void {
+    this.pml.handleSinkDropped(sink);
+  }
+
+  onWritable(endpoint: BtlEndpoint): void {
+    this.bml.handleWritable(endpoint);
+    this.pml.handleWritable(endpoint.peer);
+  }
+
+  onProbeAnswered(endpoint: BtlEndpoint, epoch: number, probeId: number): void {
+    this.bml.handleProbeAnswered(endpoint, epoch, probeId, this.aliveMs);
+  }
+
+  onBye(endpoint: BtlEndpoint, _epoch: number): void {
+    this.peerLeft(endpoint.peer);
+  }
+
+  onReport(endpoint: BtlEndpoint, epoch: number, receivedBytes: number, peerAliveMs: number): void {
+    this.bml.handleReport(endpoint, epoch, receivedBytes, peerAliveMs, this.aliveMs);
+  }
+
+  onOneSidedCompleted(endpoint: BtlEndpoint, _epoch: number, op: OneSidedOp, status: CompletionStatus): void {
+    if (status === DELIVERED) this.bml.handleDelivered(endpoint, op.bytes, this.nowMs);
+    this.pml.handleOneSidedCompleted(op, status);
+  }
+
+  onAddressChanged(module: BtlModule): void {
+    this.hooks.onAddressChanged?.(module);
+  }
+
+  log(level: 'debug' | 'info' | 'warn', text: string): void {
+    // A stranger must not be able to fill a disk.
+    if (this.nowMs - this.logWindowMs >= 1000) {
+      if (this.logCount > LOGS_PER_SECOND_MAX)
+        this.hooks.log?.('warn', `${this.logCount - LOGS_PER_SECOND_MAX} further lines were left out`);
+      this.logWindowMs = this.nowMs;
+      this.logCount = 0;
+    }
+    if (++this.logCount <= LOGS_PER_SECOND_MAX) this.hooks.log?.(level, text);
+  }
+
+  // ---------------------------------------------------------------- rails and peers
+
+  private onRailState(rail: Rail, from: RailState, to: RailState): void {
+    this.hooks.onRailState?.(rail, from, to);
+    const wasCarrying = from === 'UP' || from === 'SUSPECT';
+    if (to === 'UP' && !wasCarrying) {
+      this.pml.handleRailUp(rail.peer, rail.index, rail.epoch);
+      const peer = this.peer(rail.peer);
+      if (peer.leave === 'bye-sent') this.sayBye(peer, rail);
+      this.railEvent('restored', rail, '');
+    } else if (to === 'DOWN' && wasCarrying) {
+      const reason = rail.lastReason === undefined ? '' : `${rail.lastReason.kind}: ${rail.lastReason.text}`;
+      this.railEvent('lost', rail, reason);
+      const { up, of } = this.carrying(rail.peer);
+      if (up === 0) this.railEvent('unreachable', rail, 'no rail is left; it is dialled again until the peer timeout');
+      else if (up === 1 && of > 1) this.railEvent('last', rail, 'one rail is left');
+      else if (up < of) this.railEvent('degraded', rail, `${up} of ${of} rails are left`);
+    } else if (to === 'SUSPECT') this.railEvent('suspect', rail, 'nothing came through for a while');
+  }
+
+  private carrying(rank: number): { up: number; of: number } {
+    const { rails } = this.peer(rank).bml;
+    return { up: rails.filter((rail) => rail.isCarrying).length, of: rails.length };
+  }
+
+  private railEvent(type: RailEvent['type'], rail: Rail, reason: string): void {
+    this.hooks.onRailEvent?.({
+      type,
+      peer: rail.peer,
+      rail: rail.index,
+      key: rail.key,
+      epoch: type === 'lost' ? rail.highestDead : rail.epoch,
+      reason,
+      ...this.carrying(rail.peer),
+      atMs: this.nowMs,
+    });
+  }
+
+  private checkUnreachable(): void {
+    for (const peer of this.peers.values()) {
+      const since = peer.bml.unreachableSinceAliveMs;
+      if (since < 0 || peer.bml.closed || this.aliveMs - since < this.options.peerTimeoutMs) continue;
+      const rails = peer.bml.rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
+      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', `no rail came back within ${this.options.peerTimeoutMs} ms (${rails})`);
+    }
+  }
+
+  /** The peer is gone for ever: all its requests end with `code`; its process is refused from now on. */
+  failPeer(rank: number, code: ErrorCode, text: string): void {
+    const peer = this.peers.get(rank);
+    if (peer === undefined || peer.leave === 'done' || this.pml.peer(rank).failure !== undefined) return;
+    if (peer.byeReceived) return;
+    const error = new MultirailError(code, `rank ${rank}: ${text}`, { rank: this.options.rank, peer: rank });
+    const before = this.pml.core.counters.lostWithPeer;
+    this.bml.closePeer(peer.bml);
+    for (const rail of peer.bml.rails) {
+      this.bml.fence(peer.bml, rail.index, rail.highestSeen, { kind: 'peer-failed', text });
+    }
+    this.pml.handlePeerFailed(rank, error);
+    this.hooks.onPeerFailed?.(rank, error, this.pml.core.counters.lostWithPeer - before);
+    this.schedule();
+  }
+
+  /** The peer said BYE on a rail, or the launcher says that it finished: it owes us nothing and wants nothing (B9). */
+  peerLeft(rank: number): void {
+    const peer = this.peers.get(rank);
+    if (peer === undefined || peer.byeReceived) return;
+    peer.byeReceived = true;
+    this.pml.handlePeerBye(rank);
+    this.schedule();
+  }
+
+  // ---------------------------------------------------------------- end of the job
+
+  /** Begins to leave: drains, then says BYE on each rail. isLeft() tells when it is done. */
+  beginFinalize(): void {
+    this.finalizing = true;
+    for (const peer of this.peers.values()) if (peer.leave === 'no') peer.leave = 'draining';
+    this.schedule();
+  }
+
+  private sayBye(peer: EnginePeer, rail: Rail): void {
+    rail.endpoint.bye();
+    this.pml.core.touched(rail);
+    peer.byeSentAtMs = this.nowMs;
+  }
+
+  private leavePeers(): void {
+    for (const peer of this.peers.values()) {
+      if (this.pml.peer(peer.rank).failure !== undefined) peer.leave = 'done';
+      if (peer.leave === 'draining' && this.pml.isQuiet(peer.rank)) {
+        if (peer.rank === this.options.rank || peer.bml.rails.length === 0) {
+          peer.leave = 'done';
+          continue;
+        }
+        this.pml.peer(peer.rank).leaving = true;
+        peer.leave = 'bye-sent';
+        peer.byeSentAtMs = this.nowMs;
+        for (const rail of peer.bml.rails) if (rail.isCarrying) this.sayBye(peer, rail);
+      }
+      if (peer.leave === 'bye-sent' && peer.byeReceived) {
+        const outstanding = peer.bml.rails.some((rail) => rail.isCarrying && rail.endpoint.outstandingBytes > 0);
+        if (!outstanding || this.nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
+          peer.leave = 'done';
+          this.bml.closePeer(peer.bml);
+        }
+      }
+    }
+  }
+
+  /** True when every peer has said BYE, or is dead, and so have we. */
+  isLeft(): boolean {
+    for (const peer of this.peers.values()) if (peer.leave !== 'done') return false;
+    return true;
+  }
+
+  /** Why isLeft() is not yet true, for the error of finalize(). */
+  notLeft(): string[] {
+    const lines: string[] = [];
+    for (const peer of this.peers.values()) {
+      if (peer.leave === 'done') continue;
+      const pending = this.pml.undelivered(peer.rank);
+      if (peer.leave === 'draining') lines.push(`rank ${peer.rank}: ${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}`);
+      else lines.push(`rank ${peer.rank}: it has not left the job`);
+    }
+    return lines;
+  }
+
+  /** Closes the transports; nothing happens any more. */
+  async close(): Promise<void> {
+    this.closed = true;
+    this.driver.arm(Number.POSITIVE_INFINITY);
+    await Promise.all(this.modules.map((module) => module.close()));
+  }
+}

@@ -13,6 +13,7 @@ export const ERROR_CODES = {
   ERR_TAG: 'The tag is not an integer between 0 and TAG_UB (or ANY_TAG where that is allowed).',
   ERR_COMM: 'The communicator is freed or not valid here.',
   ERR_REQUEST: 'The request is not valid for this call.',
+  ERR_IN_STATUS: 'At least one request of a waitAll, waitSome, testAll or testSome failed; `errors` of the error lists each.',
   ERR_TRUNCATE: 'The message was longer than the posted buffer; the buffer holds its first bytes.',
   ERR_CANCELLED: 'The receive was cancelled before it matched.',
   ERR_TIMEOUT: 'The time that the caller allowed is over.',

@@ -356,6 +356,8 @@ export class Bml {
     switch (rail.state) {
       case 'DOWN':
         if (!this.dials(rail)) return;
+        // The attempt was begun beside an epoch that has ended meanwhile.
+        if (rail.attempt !== undefined) return moveRail(rail, 'CONNECTING', this.listener);
         if (nowMs >= rail.nextDialMs) this.dial(rail, nowMs);
         else this.wakeAt(rail.nextDialMs);
         return;

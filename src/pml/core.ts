@@ -4,8 +4,9 @@ import type { Bml } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, DOWN, OK, type SendResult } from '../btl/btl.ts';
 import { IdTable } from '../util/id-table.ts';
+import { serialDiff } from '../util/serial.ts';
 import { newPmlCounters, type PmlCounters } from './counters.ts';
-import { encodePacket, newPacket, type Packet, packetBytes } from './hdr.ts';
+import { encodePacket, newPacket, PACKET, PACKET_NAMES, type Packet, packetBytes } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
 import { type FrameUse, PmlFrame, type RecvMessage, type RecvRequest, type SendMessage, type SendRequest } from './records.ts';
 import type { TransitionListener } from './states.ts';
@@ -46,6 +47,17 @@ export const MUTANTS = {
 } as const;
 export type Mutant = keyof typeof MUTANTS;
 
+/** Names of completions and packets as events, for the (state, event) coverage. */
+export const COMPLETION_NAMES = ['delivered', 'refused', 'in doubt'] as const;
+
+/** `RNDVRESTARTACK current`, `FRAG old`, …: packets with an epoch of their own are told apart by it. */
+export function packetEvent(packet: Packet, epoch: number): string {
+  const name = PACKET_NAMES[packet.type];
+  if (packet.type === PACKET.ACK) return name;
+  const ahead = serialDiff(packet.epoch, epoch);
+  return `${name} ${ahead === 0 ? 'current' : ahead > 0 ? 'new' : 'old'}`;
+}
+
 export interface TraceEntry {
   side: 'send' | 'recv';
   id: string;
@@ -68,6 +80,8 @@ export class PmlCore implements TransitionListener {
   readonly mutants: ReadonlySet<Mutant>;
   /** Observes every transition besides the ring (coverage in the simulator). */
   transitionTap: TransitionListener | undefined;
+  /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */
+  eventTap: ((side: 'send' | 'recv', state: string, event: string) => void) | undefined;
   /** Scratch for outgoing packets; filled and encoded at once. */
   readonly out: Packet = newPacket();
   private readonly pool: PmlFrame[] = [];
@@ -151,7 +165,8 @@ export class PmlCore implements TransitionListener {
     let result: SendResult = DOWN;
     let frame: PmlFrame | undefined;
     for (const rail of rails) {
-      if (payloadBytes > 0 ? !rail.hasRoom : rail.blocked) {
+      // Frames without payload have a reserve of their own (B5): only the rail can tell that it is used up.
+      if (payloadBytes > 0 && !rail.hasRoom) {
         result = BUSY;
         continue;
       }

@@ -74,8 +74,8 @@ export interface Packet {
   receiverGeneration: number;
   /** ACK, RESTARTACK: how many bytes the receiver takes. */
   takeBytes: number;
-  /** ACK, RESTARTACK: how many PUT windows follow in this epoch. */
-  putCount: number;
+  /** ACK, RESTARTACK: the rail epochs for which a PUT follows; the sender sends no FRAG over these before it has come. */
+  putRails: { rail: number; epoch: number }[];
   /** Message epoch, except RAILDOWN: the rail's. */
   epoch: number;
   /** PUT, FIN: number of the window in its epoch. */
@@ -108,7 +108,7 @@ export function newPacket(): Packet {
     receiverSlot: 0,
     receiverGeneration: 0,
     takeBytes: 0,
-    putCount: 0,
+    putRails: [],
     epoch: 0,
     number: 0,
     from: 0,
@@ -143,6 +143,7 @@ export const OFFSET = {
   ackReceiverGeneration: 28,
   ackTakeBytes: 32,
   ackPutCount: 40,
+  ackPutRails: 48,
   // FRAG 40
   fragReceiverSlot: 16,
   fragReceiverGeneration: 20,
@@ -237,6 +238,24 @@ function getWindow(view: DataView, at: number, out: WireWindow[]): number {
   return at + 8 + padded;
 }
 
+/** Rail epochs: rail u16, zero u16, epoch u32 each. */
+function putRailEpochs(view: DataView, at: number, list: readonly { rail: number; epoch: number }[]): number {
+  let end = at;
+  for (const { rail, epoch } of list) {
+    view.setUint16(end, rail, true);
+    view.setUint16(end + 2, 0, true);
+    view.setUint32(end + 4, epoch, true);
+    end += 8;
+  }
+  return end;
+}
+
+function getRailEpochs(view: DataView, at: number, count: number, max: number, out: { rail: number; epoch: number }[]): number {
+  if (count > max || at + 8 * count > view.byteLength) throw new MultirailError('ERR_PROTOCOL', `a list of ${count} rails`);
+  for (let i = 0; i < count; i++) out.push({ rail: view.getUint16(at + 8 * i, true), epoch: view.getUint32(at + 8 * i + 4, true) });
+  return at + 8 * count;
+}
+
 /** How many bytes `encodePacket` will write. */
 export function packetBytes(packet: Packet): number {
   let bytes: number = FIXED_BYTES[packet.type];
@@ -245,11 +264,14 @@ export function packetBytes(packet: Packet): number {
     case PACKET.PUT:
       for (const window of packet.windows) bytes += windowBytes(window);
       break;
+    case PACKET.ACK:
+      bytes += 8 * packet.putRails.length;
+      break;
     case PACKET.RNDVRESTARTNOTIFY:
       bytes += 8 * packet.deadRails.length;
       break;
     case PACKET.RNDVRESTARTACK:
-      bytes += 16 * packet.missing.length;
+      bytes += 16 * packet.missing.length + 8 * packet.putRails.length;
       break;
   }
   return bytes;
@@ -287,9 +309,9 @@ export function encodePacket(packet: Packet, view: DataView): number {
       view.setUint32(OFFSET.ackReceiverSlot, packet.receiverSlot, true);
       view.setUint32(OFFSET.ackReceiverGeneration, packet.receiverGeneration, true);
       putU53(view, OFFSET.ackTakeBytes, packet.takeBytes);
-      view.setUint32(OFFSET.ackPutCount, packet.putCount, true);
+      view.setUint32(OFFSET.ackPutCount, packet.putRails.length, true);
       view.setUint32(OFFSET.ackPutCount + 4, 0, true);
-      return 48;
+      return putRailEpochs(view, OFFSET.ackPutRails, packet.putRails);
     case PACKET.FRAG:
       view.setUint32(OFFSET.fragReceiverSlot, packet.receiverSlot, true);
       view.setUint32(OFFSET.fragReceiverGeneration, packet.receiverGeneration, true);
@@ -323,15 +345,10 @@ export function encodePacket(packet: Packet, view: DataView): number {
       const isNotify = packet.type === PACKET.RNDVRESTARTNOTIFY;
       const isAck = packet.type === PACKET.RNDVRESTARTACK;
       view.setUint32(OFFSET.restartCount, isNotify ? packet.deadRails.length : isAck ? packet.missing.length : 0, true);
-      view.setUint32(OFFSET.restartPutCount, isAck ? packet.putCount : 0, true);
+      view.setUint32(OFFSET.restartPutCount, isAck ? packet.putRails.length : 0, true);
       let at = 56;
       if (isNotify) {
-        for (const dead of packet.deadRails) {
-          view.setUint16(at, dead.rail, true);
-          view.setUint16(at + 2, 0, true);
-          view.setUint32(at + 4, dead.epoch, true);
-          at += 8;
-        }
+        at = putRailEpochs(view, at, packet.deadRails);
       } else if (isAck) {
         putU53(view, OFFSET.restartAckTailFrom, packet.from);
         putU53(view, OFFSET.restartAckTakeBytes, packet.takeBytes);
@@ -341,6 +358,7 @@ export function encodePacket(packet: Packet, view: DataView): number {
           putU53(view, at + 8, to);
           at += 16;
         }
+        at = putRailEpochs(view, at, packet.putRails);
       }
       return at;
     }
@@ -399,7 +417,8 @@ export function decodePacket(header: Uint8Array, packet: Packet): void {
       packet.receiverSlot = view.getUint32(OFFSET.ackReceiverSlot, true);
       packet.receiverGeneration = view.getUint32(OFFSET.ackReceiverGeneration, true);
       packet.takeBytes = getU53(view, OFFSET.ackTakeBytes);
-      packet.putCount = view.getUint32(OFFSET.ackPutCount, true);
+      packet.putRails = [];
+      end = getRailEpochs(view, end, view.getUint32(OFFSET.ackPutCount, true), WINDOWS_MAX, packet.putRails);
       break;
     case PACKET.FRAG:
       packet.receiverSlot = view.getUint32(OFFSET.fragReceiverSlot, true);
@@ -440,14 +459,11 @@ export function decodePacket(header: Uint8Array, packet: Packet): void {
       packet.source = view.getUint32(OFFSET.restartSource, true);
       packet.seq = view.getUint32(OFFSET.restartSeq, true);
       const count = view.getUint32(OFFSET.restartCount, true);
-      packet.putCount = view.getUint32(OFFSET.restartPutCount, true);
+      packet.putRails = [];
       packet.deadRails = [];
       packet.missing = [];
       if (type === PACKET.RNDVRESTARTNOTIFY) {
-        if (count > DEAD_RAILS_MAX || fixed + 8 * count > header.byteLength)
-          throw new MultirailError('ERR_PROTOCOL', `a NOTIFY with ${count} rails`);
-        for (let i = 0; i < count; i++, end += 8)
-          packet.deadRails.push({ rail: view.getUint16(end, true), epoch: view.getUint32(end + 4, true) });
+        end = getRailEpochs(view, end, count, DEAD_RAILS_MAX, packet.deadRails);
       } else if (type === PACKET.RNDVRESTARTACK) {
         if (count > MISSING_RANGES_MAX || fixed + 16 * count > header.byteLength)
           throw new MultirailError('ERR_PROTOCOL', `a RESTARTACK with ${count} ranges`);
@@ -463,6 +479,7 @@ export function decodePacket(header: Uint8Array, packet: Packet): void {
           last = to;
           packet.missing.push([from, to]);
         }
+        end = getRailEpochs(view, end, view.getUint32(OFFSET.restartPutCount, true), WINDOWS_MAX, packet.putRails);
       }
       break;
     }

@@ -63,6 +63,8 @@ export class PmlPeer {
   /** Set once, for ever. */
   failure: MultirailError | undefined;
   saidBye = false;
+  /** What a call to a peer that said BYE ends with. */
+  left: MultirailError | undefined;
   /** We said BYE: nothing more is sent. */
   leaving = false;
   dirty = false;
@@ -73,6 +75,11 @@ export class PmlPeer {
     this.creditLimit = initialCreditToUs;
     this.creditTold = initialCreditToPeer;
     this.creditTelling = initialCreditToPeer;
+  }
+
+  /** Nothing more comes from this peer, and nothing goes there: it failed, or it left. */
+  get ended(): MultirailError | undefined {
+    return this.failure ?? this.left;
   }
 
   flowOut(ctx: number): FlowOut {

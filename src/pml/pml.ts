@@ -86,6 +86,11 @@ export class Pml {
     return request;
   }
 
+  /** Ends every posted receive that has not matched: the runtime is being finalized. */
+  endPosted(error: MultirailError): void {
+    this.receiver.endPosted(ANY, error);
+  }
+
   freeContext(ctx: number): void {
     this.receiver.freeContext(ctx);
   }
@@ -223,7 +228,6 @@ export class Pml {
     const peer = this.peer(rank);
     const owed = peer.railDowns.get(railIndex);
     if (owed === undefined || owed.epoch < epoch) peer.railDowns.set(railIndex, { epoch, onRail: false });
-    this.sender.onRailDown(peer);
     this.receiver.onRailDown(peer);
     this.core.markDirty(peer);
   }
@@ -246,6 +250,10 @@ export class Pml {
     const peer = this.peer(rank);
     if (peer.saidBye) return;
     peer.saidBye = true;
+    peer.left = new MultirailError('ERR_PROC_FAILED', `rank ${rank} has left the job: it called finalize()`, {
+      rank: this.core.options.rank,
+      peer: rank,
+    });
     this.sender.peerSaidBye(peer);
     this.receiver.peerSaidBye(peer);
     peer.railDowns.clear();

@@ -5,9 +5,9 @@ import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
-import type { PmlCore } from './core.ts';
-import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet } from './hdr.ts';
-import { MatchContext } from './match.ts';
+import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
+import { ANY, MatchContext } from './match.ts';
 import type { OwedRestartNack, PmlPeer } from './peer.ts';
 import {
   type Envelope,
@@ -21,6 +21,11 @@ import {
 import { moveRecv } from './states.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
+
+function epochName(item: { epoch: number; message: RecvMessage }): string {
+  return item.epoch === item.message.epoch ? 'current' : 'old';
+}
+
 const SEQ_SPAN_MAX = 2 ** 30;
 
 export class Receiver {
@@ -54,10 +59,10 @@ export class Receiver {
       this.match(envelope, request);
       return;
     }
-    const failure = request.source >= 0 ? this.core.peers.get(request.source)?.failure : undefined;
-    if (failure !== undefined) {
+    const ended = request.source >= 0 ? this.core.peers.get(request.source)?.ended : undefined;
+    if (ended !== undefined) {
       this.context(request.ctx).unpost(request);
-      request.error = failure;
+      request.error = ended;
       this.core.complete(request);
     }
   }
@@ -172,6 +177,13 @@ export class Receiver {
       this.completeRequest(request, written, envelope.messageBytes);
       return;
     }
+    if (envelope.peer.failure !== undefined) {
+      // Only its first part came before the peer died; the rest never will.
+      this.release(envelope);
+      request.error = envelope.peer.failure;
+      core.complete(request);
+      return;
+    }
     const live = (window: RemoteWindow) => core.bml.isLive(envelope.peer.bml, window.rail, window.railEpoch);
     const windows = request.buffer.isContiguous ? envelope.windows.filter(live) : [];
     const reads = envelope.type === PACKET.RGET && windows.length > 0 && Math.min(envelope.messageBytes, request.buffer.bytes) > 0;
@@ -225,6 +237,7 @@ export class Receiver {
     const from = missing[0][0];
     const to = message.takeBytes;
     for (const rail of message.peer.bml.put) {
+      if (message.windows.length >= WINDOWS_MAX) return;
       const registration = rail.endpoint.register?.(message.buffer.slice(from, to));
       if (registration === undefined) continue;
       message.windows.push({
@@ -280,7 +293,7 @@ export class Receiver {
     if (message.state !== 'RECEIVING' && message.state !== 'OWING') return 'none';
     if (!message.answerOnRail && !message.answerDelivered) {
       packet.takeBytes = message.takeBytes;
-      packet.putCount = message.windows.length;
+      packet.putRails = message.windows.map((window) => ({ rail: window.rail, epoch: window.railEpoch }));
       if (message.epoch === 0) packet.type = PACKET.ACK;
       else this.fillRestartAck(message, packet);
       if (core.send(peer, rails, { kind: 'answer', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
@@ -404,6 +417,7 @@ export class Receiver {
   // ---------------------------------------------------------------- completions
 
   onAnswerCompleted(use: FrameUse & { kind: 'answer' }, status: CompletionStatus): void {
+    this.core.eventTap?.('recv', use.message.state, `answer ${epochName(use)} ${COMPLETION_NAMES[status]}`);
     const { message } = use;
     if (use.epoch !== message.epoch || message.state === 'DONE') return;
     message.answerOnRail = false;
@@ -414,6 +428,7 @@ export class Receiver {
   }
 
   onPutOfferCompleted(use: FrameUse & { kind: 'put' }, status: CompletionStatus): void {
+    this.core.eventTap?.('recv', use.message.state, `PUT ${epochName(use)} ${COMPLETION_NAMES[status]}`);
     const { message, window } = use;
     window.telling = false;
     if (status === DELIVERED) window.told = true;
@@ -421,6 +436,7 @@ export class Receiver {
   }
 
   onRecvErrCompleted(use: FrameUse & { kind: 'recverr' }, status: CompletionStatus): void {
+    this.core.eventTap?.('recv', use.message.state, `RECVERR ${epochName(use)} ${COMPLETION_NAMES[status]}`);
     const { message } = use;
     if (use.epoch !== message.epoch || message.state !== 'READING') return;
     message.recvErrOnRail = false;
@@ -429,6 +445,7 @@ export class Receiver {
   }
 
   onFinCompleted(use: FrameUse & { kind: 'fin-to-sender' }, status: CompletionStatus): void {
+    this.core.eventTap?.('recv', use.message.state, `FIN ${epochName(use)} ${COMPLETION_NAMES[status]}`);
     const { message } = use;
     if (use.epoch !== message.epoch || message.state !== 'OWING') return;
     message.finOnRail = false;
@@ -448,6 +465,7 @@ export class Receiver {
   }
 
   onGetCompleted(op: PmlOneSidedOp & { message: RecvMessage }, status: CompletionStatus): void {
+    this.core.eventTap?.('recv', op.message.state, `get ${epochName(op)} ${COMPLETION_NAMES[status]}`);
     const { message } = op;
     const { core } = this;
     message.getsUnderWay--;
@@ -484,6 +502,7 @@ export class Receiver {
     }
     if (hit === 'retired') return undefined;
     if (hit.found.peer !== peer) throw new MultirailError('ERR_PROTOCOL', `receive ${hit.found.traceId} is named by rank ${peer.rank}`);
+    this.core.eventTap?.('recv', hit.found.state, packetEvent(packet, hit.found.epoch));
     return hit.found;
   }
 
@@ -685,21 +704,27 @@ export class Receiver {
       }
       this.finish(message);
     }
+    this.endPosted(peer.rank, error);
+    peer.restartNacks.clear();
+  }
+
+  /** Posted receives of that source that can never match end with this error; ANY: all of them. */
+  endPosted(source: number, error: MultirailError): void {
     for (const context of this.contexts.values()) {
       for (const request of context.postedRequests()) {
-        if (request.source !== peer.rank) continue;
+        if (source !== ANY && request.source !== source) continue;
         context.unpost(request);
         request.error = error;
         this.core.complete(request);
       }
     }
-    peer.restartNacks.clear();
   }
 
   /** The peer said BYE: it waits for nothing of ours. */
   peerSaidBye(peer: PmlPeer): void {
     peer.restartNacks.clear();
     for (const message of [...peer.recvs]) if (message.state === 'OWING') this.finish(message);
+    if (peer.left !== undefined) this.endPosted(peer.rank, peer.left);
   }
 }
 

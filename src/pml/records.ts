@@ -153,8 +153,8 @@ export class SendMessage {
   /** PUT windows offered in this epoch. */
   windows: RemoteWindow[] = [];
   windowNumbers = new Set<number>();
-  /** PUT windows announced and still awaited; 0 lets FRAGs use every rail. */
-  putsAwaited = 0;
+  /** Rail epochs for which the receiver announced a PUT that has not come: no FRAG goes over these. */
+  putsAwaited: { rail: number; epoch: number }[] = [];
   finsOwed: OwedFin[] = [];
   /** RGET: this side's own registered memory. */
   localWindows: LocalWindow[] = [];

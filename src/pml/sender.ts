@@ -8,13 +8,18 @@ import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import { type Iov, Iov as IovClass } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
-import type { PmlCore } from './core.ts';
+import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
 import { type FrameUse, type LocalWindow, type PmlOneSidedOp, SendMessage, SendRequest } from './records.ts';
 import { moveSend } from './states.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
+
+/** Names of what met a message, for the coverage of the simulator. */
+function epochName(item: { epoch: number; message: SendMessage }): string {
+  return item.epoch === item.message.epoch ? 'current' : 'old';
+}
 /** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
 const SEQ_SPAN_MAX = 2 ** 30;
 
@@ -32,8 +37,8 @@ export class Sender {
     const { core } = this;
     const { options, counters } = core;
     const request = new SendRequest(peer.rank, tag, buffer.bytes);
-    if (peer.failure !== undefined) {
-      request.error = peer.failure;
+    if (peer.ended !== undefined) {
+      request.error = peer.ended;
       core.complete(request);
       return request;
     }
@@ -211,7 +216,7 @@ export class Sender {
     if (rail.attributes.canPut) {
       const window = message.windows.find((offer) => offer.rail === rail.index && offer.railEpoch === rail.epoch);
       if (window !== undefined) return this.sendPut(message, rail, window);
-      if (message.putsAwaited > 0) return false;
+      if (message.putsAwaited.some((awaited) => awaited.rail === rail.index && awaited.epoch === rail.epoch)) return false;
     }
     const range = message.toSend.takeFirst(Math.min(fragBytes, rail.attributes.frameBytesMax), fragBytes);
     if (range === undefined) return false;
@@ -277,6 +282,7 @@ export class Sender {
   // ---------------------------------------------------------------- completions
 
   onEnvelopeCompleted(message: SendMessage, status: CompletionStatus): void {
+    this.core.eventTap?.('send', message.state, `envelope ${COMPLETION_NAMES[status]}`);
     const { core } = this;
     message.envelopeOnRail = false;
     message.itemsOnRail--;
@@ -296,6 +302,7 @@ export class Sender {
   }
 
   onFragCompleted(use: FrameUse & { kind: 'frag' }, status: CompletionStatus): void {
+    this.core.eventTap?.('send', use.message.state, `frag ${epochName(use)} ${COMPLETION_NAMES[status]}`);
     const { message, from, to } = use;
     const { core } = this;
     message.itemsOnRail--;
@@ -316,6 +323,7 @@ export class Sender {
   }
 
   onPutCompleted(op: PmlOneSidedOp & { message: SendMessage }, status: CompletionStatus): void {
+    this.core.eventTap?.('send', op.message.state, `put ${epochName(op)} ${COMPLETION_NAMES[status]}`);
     const { message } = op;
     const { core } = this;
     message.itemsOnRail--;
@@ -338,6 +346,7 @@ export class Sender {
   }
 
   onNotifyCompleted(use: FrameUse & { kind: 'notify' }, status: CompletionStatus): void {
+    this.core.eventTap?.('send', use.message.state, `NOTIFY ${epochName(use)} ${COMPLETION_NAMES[status]}`);
     const { message } = use;
     if (message.state !== 'NOTIFYING' || use.epoch !== message.epoch) return;
     message.notifyOnRail = false;
@@ -346,6 +355,7 @@ export class Sender {
   }
 
   onFinCompleted(use: FrameUse & { kind: 'fin-to-receiver' }, status: CompletionStatus): void {
+    this.core.eventTap?.('send', use.message.state, `FIN ${epochName(use)} ${COMPLETION_NAMES[status]}`);
     const { message, fin } = use;
     if (use.epoch !== message.epoch || message.state === 'DONE') return;
     fin.telling = false;
@@ -369,7 +379,7 @@ export class Sender {
     message.inFlightBytes = 0;
     message.windows = [];
     message.windowNumbers.clear();
-    message.putsAwaited = 0;
+    message.putsAwaited = [];
     message.finsOwed = [];
     message.notifyOnRail = false;
     message.notifyDelivered = false;
@@ -390,6 +400,7 @@ export class Sender {
       return undefined;
     }
     if (hit.found.peer !== peer) throw new MultirailError('ERR_PROTOCOL', `message ${hit.found.traceId} is named by rank ${peer.rank}`);
+    this.core.eventTap?.('send', hit.found.state, packetEvent(packet, hit.found.epoch));
     return hit.found;
   }
 
@@ -410,13 +421,19 @@ export class Sender {
     message.takeBytes = packet.takeBytes;
     message.toSend.add(Math.min(message.inlineBytes, packet.takeBytes), packet.takeBytes);
     message.everSent.add(0, message.inlineBytes);
-    // PUTs may have overtaken the ACK on another rail.
-    message.putsAwaited = Math.max(0, packet.putCount - message.windowNumbers.size);
+    this.awaitPuts(message, packet);
     this.closeWindows(message);
     moveSend(message, 'STREAMING', this.core);
     this.core.queueStream(message);
     this.checkSent(message);
     this.settle(message);
+  }
+
+  /** The announced PUTs that have not come yet; some may have overtaken the announcement on another rail. */
+  private awaitPuts(message: SendMessage, packet: Packet): void {
+    message.putsAwaited = packet.putRails.filter(
+      ({ rail, epoch }) => !message.windows.some((window) => window.rail === rail && window.railEpoch === epoch),
+    );
   }
 
   onPutOffer(peer: PmlPeer, packet: Packet): void {
@@ -436,7 +453,7 @@ export class Sender {
       to: packet.to,
     });
     if (message.state === 'STREAMING') {
-      message.putsAwaited = Math.max(0, message.putsAwaited - 1);
+      message.putsAwaited = message.putsAwaited.filter((awaited) => awaited.rail !== offer.rail || awaited.epoch !== offer.railEpoch);
       this.core.queueStream(message);
     }
   }
@@ -476,7 +493,7 @@ export class Sender {
     for (const [from, to] of packet.missing) message.toSend.add(from, to);
     message.toSend.add(packet.from, packet.takeBytes);
     message.inFlightBytes = 0;
-    message.putsAwaited = Math.max(0, packet.putCount - message.windowNumbers.size);
+    this.awaitPuts(message, packet);
     if (message.state === 'NOTIFYING') moveSend(message, 'STREAMING', this.core);
     this.core.queueStream(message);
     this.checkSent(message);
@@ -490,16 +507,6 @@ export class Sender {
     this.core.counters.restartNacks++;
     this.finish(message);
     this.settle(message);
-  }
-
-  /** A rail of the peer was lost: PUT windows announced for it will not come, so FRAGs may use every rail again. */
-  onRailDown(peer: PmlPeer): void {
-    for (const message of peer.sends) {
-      if (message.state === 'STREAMING' && message.putsAwaited > 0) {
-        message.putsAwaited = 0;
-        this.core.queueStream(message);
-      }
-    }
   }
 
   // ---------------------------------------------------------------- ends

@@ -1,0 +1,55 @@
+// The seam between a rail and whatever carries its bytes: node:net and ws fill it, a native stream can.
+// Types only. Imports the reason type of the BTL contract.
+//
+// A stream never calls into the rail except through `onEvent`, which only asks for a poll; everything that has
+// happened is found out by poll() and the properties, from inside progress(). So a stream over node:net queues what its callbacks
+// bring, and a native stream has nothing to queue: it reads the socket inside poll(), straight into the place where the
+// payload belongs.
+import type { RailReason } from '../btl.ts';
+
+/** Takes the bytes of a stream; the framer is one. */
+export interface StreamReader {
+  /** A chunk of the stream, valid during the call. */
+  push(chunk: Uint8Array): void;
+  /**
+   * Where the next bytes of the stream belong when that is known (the rest of a placed payload's view), else undefined.
+   * A stream that reads by itself may read there and then say `filled(bytes)` instead of `push`. Ask again each time:
+   * a sink may be revoked between two calls.
+   */
+  target(): Uint8Array | undefined;
+  filled(bytes: number): void;
+  /** True once the reader wants no more bytes: poll() returns at once. */
+  readonly stopped: boolean;
+}
+
+/** CONNECTING: no answer yet. OPEN: bytes flow. CLOSED: ended by either side; bytes that came before may still be polled. */
+export type StreamStatus = 'connecting' | 'open' | 'closed';
+
+export interface ByteStream {
+  readonly status: StreamStatus;
+  /** Why it is closed; undefined while it is not. */
+  readonly failure: RailReason | undefined;
+  /** Bytes that came in and wait for poll(). Bounded: the stream stops reading above STREAM_INBOUND_BYTES_MAX. */
+  readonly inboundBytes: number;
+  /** Bytes given to write() that the kernel has not taken yet. */
+  readonly queuedBytes: number;
+  /** Addresses as the kernel tells them, once open. */
+  readonly localAddress: string;
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  /** Set by the owner: something changed, poll soon. Never called from inside a method of the stream. */
+  onEvent: () => void;
+  /** Set by the owner: also call onEvent when queuedBytes has fallen. */
+  wantsRoom: boolean;
+  /** Hands over what has come in, about `budgetBytes` at most; returns how many bytes. */
+  poll(reader: StreamReader, budgetBytes: number): number;
+  /** One flush. The bytes must not change until they are written or the stream is destroyed. */
+  write(chunks: readonly Uint8Array[]): void;
+  /** Writes out what is queued, then closes in good order. */
+  end(): void;
+  /** Synchronous: no byte of a buffer given to it is read or written any more, and no onEvent follows. */
+  destroy(): void;
+}
+
+/** Received bytes that may wait for poll(); the socket is paused above it. */
+export const STREAM_INBOUND_BYTES_MAX = 1024 * 1024;

@@ -1,0 +1,177 @@
+// The rail frame header of the stream BTLs: what precedes every packet header on a TCP or WebSocket rail.
+// Fixed little-endian fields at their natural alignment; golden frames are in test/unit/btl/frame-hdr.test.ts.
+// May import: btl.ts (constants), crc32c.
+//
+//   offset  0  u8   version            FRAME_VERSION
+//           1  u8   kind               FRAME_DATA, …
+//           2  u16  flags              FLAG_PLACED | FLAG_PROMPT | FLAG_PAYLOAD_CRC
+//           4  u16  packetHeaderBytes  bytes of packet header that follow this header
+//           6  u16  magic              FRAME_MAGIC: tells another version of ours from rubbish
+//           8  u32  payloadBytes       bytes of payload that follow the packet header
+//          12  u32  frameNumber        1, 2, … for DATA and BYE, which are counted; NACK: the number refused; PROBE and
+//                                      PROBE_ANSWER: the probe's id; else 0
+//          16  u32  deliveredCount     counted frames of the peer that this side has delivered, modulo 2^32
+//          20  u32  aliveMs            milliseconds during which the sender's engine was polling, modulo 2^32
+//          24  f64  receivedBytes      bytes of this rail epoch that the sender has received
+//          32  u32  payloadCrc         CRC32C of the payload with FLAG_PAYLOAD_CRC, else 0
+//          36  u32  headerCrc          CRC32C over bytes 0-35 and the packet header
+import { HEADER_BYTES_MAX } from '../btl.ts';
+import { crc32c } from './crc32c.ts';
+
+export const FRAME_VERSION = 1;
+export const FRAME_MAGIC = 0x524d; // "MR"
+export const FRAME_HEADER_BYTES = 40;
+
+/** Kinds. Numbers are never used again for something else; new ones are appended. */
+export const FRAME_DATA = 1;
+export const FRAME_COUNT = 2;
+export const FRAME_PROBE = 3;
+export const FRAME_PROBE_ANSWER = 4;
+export const FRAME_NACK = 5;
+export const FRAME_BYE = 6;
+export const FRAME_HELLO = 16;
+export const FRAME_CHALLENGE = 17;
+export const FRAME_PROOF = 18;
+export const FRAME_WELCOME = 19;
+export const FRAME_REFUSE = 20;
+
+export const FLAG_PLACED = 1;
+export const FLAG_PROMPT = 2;
+export const FLAG_PAYLOAD_CRC = 4;
+const FLAGS_KNOWN = FLAG_PLACED | FLAG_PROMPT | FLAG_PAYLOAD_CRC;
+
+const OFFSET_VERSION = 0;
+const OFFSET_KIND = 1;
+const OFFSET_FLAGS = 2;
+const OFFSET_PACKET_HEADER_BYTES = 4;
+const OFFSET_MAGIC = 6;
+const OFFSET_PAYLOAD_BYTES = 8;
+const OFFSET_FRAME_NUMBER = 12;
+const OFFSET_DELIVERED_COUNT = 16;
+const OFFSET_ALIVE_MS = 20;
+const OFFSET_RECEIVED_BYTES = 24;
+const OFFSET_PAYLOAD_CRC = 32;
+const OFFSET_HEADER_CRC = 36;
+
+const KIND_NAMES: Readonly<Record<number, string>> = {
+  [FRAME_DATA]: 'DATA',
+  [FRAME_COUNT]: 'COUNT',
+  [FRAME_PROBE]: 'PROBE',
+  [FRAME_PROBE_ANSWER]: 'PROBE_ANSWER',
+  [FRAME_NACK]: 'NACK',
+  [FRAME_BYE]: 'BYE',
+  [FRAME_HELLO]: 'HELLO',
+  [FRAME_CHALLENGE]: 'CHALLENGE',
+  [FRAME_PROOF]: 'PROOF',
+  [FRAME_WELCOME]: 'WELCOME',
+  [FRAME_REFUSE]: 'REFUSE',
+};
+
+export function frameKindName(kind: number): string {
+  return KIND_NAMES[kind] ?? `kind ${kind}`;
+}
+
+/** A decoded header. The framer reuses one object; copy what must last. */
+export interface FrameHeader {
+  kind: number;
+  flags: number;
+  packetHeaderBytes: number;
+  payloadBytes: number;
+  frameNumber: number;
+  deliveredCount: number;
+  aliveMs: number;
+  receivedBytes: number;
+  payloadCrc: number;
+}
+
+export function newFrameHeader(kind = FRAME_COUNT): FrameHeader {
+  return {
+    kind,
+    flags: 0,
+    packetHeaderBytes: 0,
+    payloadBytes: 0,
+    frameNumber: 0,
+    deliveredCount: 0,
+    aliveMs: 0,
+    receivedBytes: 0,
+    payloadCrc: 0,
+  };
+}
+
+/** What a receiver accepts; tight in the handshake, wide on a live rail. */
+export interface FrameLimits {
+  packetHeaderBytesMax: number;
+  payloadBytesMax: number;
+}
+
+/** In the handshake a frame has at most 512 bytes in all: a stranger cannot make us keep more. */
+export const HANDSHAKE_LIMITS: FrameLimits = { packetHeaderBytesMax: 512 - FRAME_HEADER_BYTES, payloadBytesMax: 0 };
+
+export function liveLimits(frameBytesMax: number): FrameLimits {
+  return { packetHeaderBytesMax: HEADER_BYTES_MAX, payloadBytesMax: frameBytesMax };
+}
+
+/** Writes the header at `target[at]`; the packet header must already stand behind it, because the CRC covers both. */
+export function encodeFrameHeader(header: FrameHeader, target: Uint8Array, at: number): void {
+  const view = new DataView(target.buffer, target.byteOffset + at, FRAME_HEADER_BYTES);
+  view.setUint8(OFFSET_VERSION, FRAME_VERSION);
+  view.setUint8(OFFSET_KIND, header.kind);
+  view.setUint16(OFFSET_FLAGS, header.flags, true);
+  view.setUint16(OFFSET_PACKET_HEADER_BYTES, header.packetHeaderBytes, true);
+  view.setUint16(OFFSET_MAGIC, FRAME_MAGIC, true);
+  view.setUint32(OFFSET_PAYLOAD_BYTES, header.payloadBytes, true);
+  view.setUint32(OFFSET_FRAME_NUMBER, header.frameNumber, true);
+  view.setUint32(OFFSET_DELIVERED_COUNT, header.deliveredCount, true);
+  view.setUint32(OFFSET_ALIVE_MS, header.aliveMs, true);
+  view.setFloat64(OFFSET_RECEIVED_BYTES, header.receivedBytes, true);
+  view.setUint32(OFFSET_PAYLOAD_CRC, header.payloadCrc, true);
+  view.setUint32(OFFSET_HEADER_CRC, headerCrc(target, at, header.packetHeaderBytes), true);
+}
+
+function headerCrc(bytes: Uint8Array, at: number, packetHeaderBytes: number): number {
+  const crc = crc32c(bytes.subarray(at, at + OFFSET_HEADER_CRC));
+  if (packetHeaderBytes === 0) return crc;
+  const from = at + FRAME_HEADER_BYTES;
+  return crc32c(bytes.subarray(from, from + packetHeaderBytes), crc);
+}
+
+/** Answer of checkFrameHeader: the bytes of header and packet header, or what is wrong. */
+export type HeaderCheck = { bytes: number } | { damage: string; otherVersion: boolean };
+
+const damaged = (damage: string, otherVersion = false): HeaderCheck => ({ damage, otherVersion });
+
+/**
+ * Looks at the first FRAME_HEADER_BYTES of a frame, before anything is allocated for it: its version and its lengths.
+ * The CRC can only be checked once the packet header is there too.
+ */
+export function checkFrameHeader(bytes: Uint8Array, at: number, limits: FrameLimits): HeaderCheck {
+  const magic = bytes[at + OFFSET_MAGIC] | (bytes[at + OFFSET_MAGIC + 1] << 8);
+  if (magic !== FRAME_MAGIC) return damaged('these bytes are not a frame of multirail');
+  const version = bytes[at + OFFSET_VERSION];
+  if (version !== FRAME_VERSION) return damaged(`frame version ${version}, this side speaks ${FRAME_VERSION}`, true);
+  const view = new DataView(bytes.buffer, bytes.byteOffset + at, FRAME_HEADER_BYTES);
+  const packetHeaderBytes = view.getUint16(OFFSET_PACKET_HEADER_BYTES, true);
+  if (packetHeaderBytes > limits.packetHeaderBytesMax) {
+    return damaged(`packet header of ${packetHeaderBytes} bytes, at most ${limits.packetHeaderBytesMax} are allowed`);
+  }
+  const payloadBytes = view.getUint32(OFFSET_PAYLOAD_BYTES, true);
+  if (payloadBytes > limits.payloadBytesMax) {
+    return damaged(`payload of ${payloadBytes} bytes, at most ${limits.payloadBytesMax} are allowed`);
+  }
+  return { bytes: FRAME_HEADER_BYTES + packetHeaderBytes };
+}
+
+/** Decodes a header whose packet header stands behind it into `out`; false when the CRC or the flags are wrong. */
+export function decodeFrameHeader(bytes: Uint8Array, at: number, out: FrameHeader): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset + at, FRAME_HEADER_BYTES);
+  out.kind = view.getUint8(OFFSET_KIND);
+  out.flags = view.getUint16(OFFSET_FLAGS, true);
+  out.packetHeaderBytes = view.getUint16(OFFSET_PACKET_HEADER_BYTES, true);
+  out.payloadBytes = view.getUint32(OFFSET_PAYLOAD_BYTES, true);
+  out.frameNumber = view.getUint32(OFFSET_FRAME_NUMBER, true);
+  out.deliveredCount = view.getUint32(OFFSET_DELIVERED_COUNT, true);
+  out.aliveMs = view.getUint32(OFFSET_ALIVE_MS, true);
+  out.receivedBytes = view.getFloat64(OFFSET_RECEIVED_BYTES, true);
+  out.payloadCrc = view.getUint32(OFFSET_PAYLOAD_CRC, true);
+  return view.getUint32(OFFSET_HEADER_CRC, true) === headerCrc(bytes, at, out.packetHeaderBytes) && (out.flags & ~FLAGS_KNOWN) === 0;
+}

@@ -1,0 +1,573 @@
+// One live rail epoch over one byte stream: numbering and counting frames (B2), windows (B5), sinks (B4), BYE (B9).
+// Knows nothing of dialling, handshakes or older epochs: that is stream-endpoint.ts. Makes upcalls only from poll().
+// May import: btl.ts, byte-stream (types), frame-hdr, crc32c, stream-framer, errors, util.
+import { MultirailError } from '../../errors.ts';
+import { assert } from '../../util/assert.ts';
+import { serialDiff } from '../../util/serial.ts';
+import {
+  type BtlEndpoint,
+  BUSY,
+  CONTROL_RESERVE_BYTES,
+  DELIVERED,
+  DOWN,
+  type Frame,
+  HEADER_BYTES_MAX,
+  IN_DOUBT,
+  OK,
+  type RailByteCounters,
+  type RailReason,
+  REFUSED,
+  type SendResult,
+  type Sink,
+  type Upcalls,
+} from '../btl.ts';
+import type { ByteStream } from './byte-stream.ts';
+import { crc32c } from './crc32c.ts';
+import {
+  encodeFrameHeader,
+  FLAG_PAYLOAD_CRC,
+  FLAG_PLACED,
+  FLAG_PROMPT,
+  FRAME_BYE,
+  FRAME_COUNT,
+  FRAME_DATA,
+  FRAME_HEADER_BYTES,
+  FRAME_NACK,
+  FRAME_PROBE,
+  FRAME_PROBE_ANSWER,
+  type FrameHeader,
+  frameKindName,
+  liveLimits,
+  newFrameHeader,
+} from './frame-hdr.ts';
+import type { FramerHandler, StreamFramer } from './stream-framer.ts';
+
+/** Bytes that may wait in the stream for the kernel before frames with payload are BUSY: what is unsent can go elsewhere. */
+const STREAM_QUEUE_BYTES_MAX = 512 * 1024;
+/** Bytes taken from the stream in one poll, so that one rail does not starve the others. */
+const POLL_BYTES = 2 * 1024 * 1024;
+/** Payloads up to this size are copied next to their header, so that small frames leave as one piece of memory. */
+const COPY_BYTES_MAX = 2048;
+const SLAB_BYTES = 64 * 1024;
+/** Probes of one peer that wait for their answers; of more than these the oldest go unanswered. */
+const PROBE_ANSWERS_MAX = 16;
+/** While a large frame comes in slowly, the sender hears this often that its bytes arrive. */
+const PARTIAL_REPORT_MS = 50;
+const NO_BYTES = new Uint8Array(0);
+
+/** What the link needs of the endpoint that owns it. */
+export interface LinkOwner {
+  readonly endpoint: BtlEndpoint;
+  readonly upcalls: Upcalls;
+  readonly counters: RailByteCounters;
+  readonly options: LinkOptions;
+}
+
+export interface LinkOptions {
+  payloadCrc: boolean;
+  refusalsMax: number;
+  ackFrames: number;
+  ackBytes: number;
+  ackDelayMs: number;
+  /** How long a rail that ended by BYE both ways may take to close in good order. */
+  endTimeoutMs: number;
+}
+
+/** A frame, or the BYE (frame null), that waits for the peer's count. */
+interface Outstanding {
+  frame: Frame | null;
+  bytes: number;
+  refused: boolean;
+}
+
+/** How the epoch ended: `clean` after BYE both ways, else with a reason. */
+export type LinkEnd = { clean: true } | { clean: false; reason: RailReason };
+
+export class RailLink implements FramerHandler {
+  readonly epoch: number;
+  readonly stream: ByteStream;
+  outstandingBytes = 0;
+  private readonly owner: LinkOwner;
+  private readonly framer: StreamFramer;
+  private readonly takenBytesBefore: number;
+
+  // Sending.
+  private readonly waiting: Outstanding[] = [];
+  private waitingHead = 0;
+  private sentCount = 0;
+  private confirmedCount = 0;
+  private staged: Uint8Array[] = [];
+  private stagedBytes = 0;
+  private slab = NO_BYTES;
+  private slabAt = 0;
+  /** Where the part of the slab begins that is not in `staged` yet. */
+  private slabFrom = 0;
+  private blockedBytes = Number.POSITIVE_INFINITY;
+  private blockedControl = false;
+  private byeSent = false;
+
+  // Receiving.
+  private deliveredCount = 0;
+  private byeReceived = false;
+  private unreportedFrames = 0;
+  private unreportedBytes = 0;
+  private reportNow = false;
+  private reportDueAt = Number.POSITIVE_INFINITY;
+  private reportedBytes = 0;
+  private reportedAt = 0;
+  private probeAnswers: number[] = [];
+  private refusalTimes: number[] = [];
+  private upcallsMade = 0;
+
+  // What the peer told in its last frame.
+  private heard = false;
+  private peerReceivedBytes = 0;
+  private peerAliveMs = 0;
+  private peerAliveLow = 0;
+
+  private now = 0;
+  private aliveMs = 0;
+  private ended: LinkEnd | undefined;
+  private endDueAt = Number.POSITIVE_INFINITY;
+  private endStarted = false;
+
+  constructor(owner: LinkOwner, epoch: number, stream: ByteStream, framer: StreamFramer, now: number, aliveMs: number) {
+    this.owner = owner;
+    this.epoch = epoch;
+    this.stream = stream;
+    this.framer = framer;
+    this.takenBytesBefore = framer.takenBytes;
+    this.now = now;
+    this.aliveMs = aliveMs;
+    this.reportedAt = now;
+    framer.limits = liveLimits(owner.endpoint.plan.attributes.frameBytesMax);
+    framer.handler = this;
+  }
+
+  get receivedBytes(): number {
+    return this.framer.takenBytes - this.takenBytesBefore;
+  }
+
+  /** Bytes came in, whether parsed yet or not: what tells a living rail from a silent one. */
+  get heardBytes(): number {
+    return this.receivedBytes + this.stream.inboundBytes;
+  }
+
+  /** Set once the epoch is over; the owner then makes the upcalls with close(). */
+  get end(): LinkEnd | undefined {
+    return this.ended;
+  }
+
+  // --- down-calls
+
+  send(frame: Frame, windowBytes: number): SendResult {
+    if (this.ended !== undefined || this.byeSent) return DOWN;
+    const bytes = frame.header.length + frame.payloadBytes;
+    const attributes = this.owner.endpoint.plan.attributes;
+    assert(frame.header.length <= HEADER_BYTES_MAX, `packet header of ${frame.header.length} bytes`);
+    assert(frame.payloadBytes <= attributes.frameBytesMax, `frame of ${frame.payloadBytes} payload bytes`);
+    if (!this.hasRoom(bytes, frame.payloadBytes > 0, windowBytes)) {
+      // The smallest refused frame decides when there is room again; a control frame needs least.
+      if (frame.payloadBytes === 0) this.blockedControl = true;
+      this.blockedBytes = Math.min(this.blockedBytes, bytes);
+      this.stream.wantsRoom = true;
+      return BUSY;
+    }
+    const header = newFrameHeader(FRAME_DATA);
+    header.flags = (frame.placed ? FLAG_PLACED : 0) | (frame.prompt ? FLAG_PROMPT : 0);
+    header.payloadBytes = frame.payloadBytes;
+    if (this.owner.options.payloadCrc && frame.payloadBytes > 0) {
+      header.flags |= FLAG_PAYLOAD_CRC;
+      for (const part of frame.payload) header.payloadCrc = crc32c(part, header.payloadCrc);
+    }
+    header.frameNumber = this.nextNumber(frame, bytes);
+    frame.railFrameNumber = header.frameNumber;
+    this.stage(header, frame.header, frame.payload);
+    const counters = this.owner.counters;
+    counters.framesSent++;
+    counters.payloadBytesSent += frame.payloadBytes;
+    return OK;
+  }
+
+  probe(probeId: number): void {
+    if (this.ended === undefined) this.stageOwn(FRAME_PROBE, probeId >>> 0);
+  }
+
+  bye(): void {
+    if (this.ended !== undefined || this.byeSent) return;
+    this.byeSent = true;
+    this.stageOwn(FRAME_BYE, this.nextNumber(null, 0));
+  }
+
+  flush(): void {
+    if (this.ended !== undefined || this.endStarted) return;
+    this.closeSlabPart();
+    if (this.staged.length === 0) return;
+    const chunks = this.staged;
+    this.staged = [];
+    this.stagedBytes = 0;
+    this.stream.write(chunks);
+  }
+
+  revokeSink(sink: Sink): boolean {
+    if (this.framer.openSink !== sink) return false;
+    sink.revoked = true;
+    return true;
+  }
+
+  /** Synchronous (B6): from here on no byte lands anywhere and nothing is handed up; close() makes the upcalls. */
+  cut(reason: RailReason): void {
+    this.over({ clean: false, reason });
+  }
+
+  /** At shutdown: true when BYE went both ways, so that the stream may write out its last bytes and close in good order. */
+  endsWell(): boolean {
+    if (this.ended !== undefined || !this.byeSent || !this.byeReceived) return false;
+    this.flush();
+    this.framer.stop();
+    this.ended = { clean: true };
+    if (!this.endStarted) this.stream.end();
+    return true;
+  }
+
+  // --- called by the endpoint inside progress()
+
+  /** Reads what has come in and makes the upcalls for it. */
+  poll(now: number, aliveMs: number): number {
+    this.now = now;
+    this.aliveMs = aliveMs;
+    this.upcallsMade = 0;
+    if (this.ended !== undefined) return 0;
+    const takenBefore = this.framer.takenBytes;
+    this.stream.poll(this.framer, POLL_BYTES);
+    this.owner.counters.bytesReceived += this.framer.takenBytes - takenBefore;
+    if (this.ended !== undefined) return this.upcallsMade;
+    this.report();
+    if (this.stream.status === 'closed' && this.stream.inboundBytes === 0) {
+      if (this.byeSent && this.byeReceived) this.over({ clean: true });
+      else this.over({ clean: false, reason: this.stream.failure ?? { kind: 'closed', text: 'the connection is closed' } });
+      return this.upcallsMade;
+    }
+    const partial = this.framer.midFrame && this.receivedBytes !== this.reportedBytes && now - this.reportedAt >= PARTIAL_REPORT_MS;
+    const { ackFrames, ackBytes } = this.owner.options;
+    const many = this.unreportedFrames >= ackFrames || this.unreportedBytes >= ackBytes;
+    const counted = this.reportNow || partial || many || now >= this.reportDueAt;
+    // A peer that sends but does not read gets the count, and the answers to its last probes, when there is room again.
+    if (this.stream.queuedBytes < STREAM_QUEUE_BYTES_MAX) {
+      if (counted && this.probeAnswers.length === 0) this.stageOwn(FRAME_COUNT, 0);
+      for (const id of this.probeAnswers) this.stageOwn(FRAME_PROBE_ANSWER, id);
+      this.probeAnswers.length = 0;
+      this.stream.wantsRoom = this.blockedBytes !== Number.POSITIVE_INFINITY;
+    } else {
+      this.stream.wantsRoom = true;
+    }
+    this.flush();
+    this.closeAfterBye();
+    return this.upcallsMade;
+  }
+
+  /** Whether a frame that was refused as BUSY would go now; asked once per progress. */
+  takeWritable(windowBytes: number): boolean {
+    if (this.blockedBytes === Number.POSITIVE_INFINITY || this.ended !== undefined || this.byeSent) return false;
+    if (!this.hasRoom(this.blockedBytes, !this.blockedControl, windowBytes)) return false;
+    this.blockedBytes = Number.POSITIVE_INFINITY;
+    this.blockedControl = false;
+    return true;
+  }
+
+  /** True when takeWritable() would say yes: the window was raised by a down-call. */
+  writableNow(windowBytes: number): boolean {
+    return this.blockedBytes !== Number.POSITIVE_INFINITY && this.hasRoom(this.blockedBytes, !this.blockedControl, windowBytes);
+  }
+
+  nextDeadline(): number {
+    if (this.ended !== undefined) return 0;
+    // Frames staged by a down-call wait for the engine's flush(), which follows; what is read too much waits for us.
+    if (this.stream.inboundBytes > 0) return 0;
+    // No room for the count: the stream's own event comes when there is.
+    if (this.endStarted || this.stream.queuedBytes >= STREAM_QUEUE_BYTES_MAX) return this.endDueAt;
+    return this.reportDueAt;
+  }
+
+  /** The upcalls of an ended epoch: railDown first, then sinks and completions, in order (B3). Returns how many. */
+  close(): number {
+    const { endpoint, upcalls } = this.owner;
+    const end = this.ended as LinkEnd;
+    let made = 0;
+    if (!end.clean) {
+      upcalls.onRailDown(endpoint, this.epoch, end.reason);
+      made++;
+      const sink = this.framer.openSink;
+      if (sink !== null) {
+        upcalls.onSinkDropped(endpoint, this.epoch, sink);
+        made++;
+      }
+    }
+    const status = end.clean ? DELIVERED : IN_DOUBT;
+    while (this.waitingHead < this.waiting.length) {
+      const item = this.waiting[this.waitingHead++];
+      this.outstandingBytes -= item.bytes;
+      if (item.frame === null) continue;
+      upcalls.onCompleted(endpoint, this.epoch, item.frame, item.refused && end.clean ? REFUSED : status);
+      made++;
+    }
+    this.waiting.length = 0;
+    return made;
+  }
+
+  // --- frames in (FramerHandler)
+
+  placePayload(header: FrameHeader, packetHeader: Uint8Array): Sink | null {
+    if (header.kind !== FRAME_DATA || this.byeReceived) {
+      this.damage(`a placed ${frameKindName(header.kind)} frame${this.byeReceived ? ' after BYE' : ''}`);
+      return null;
+    }
+    try {
+      this.upcallsMade++;
+      return this.owner.upcalls.sinkFor(this.owner.endpoint, this.epoch, packetHeader, header.payloadBytes);
+    } catch (error) {
+      this.packetDamage(error);
+      return null;
+    }
+  }
+
+  frame(header: FrameHeader, packetHeader: Uint8Array, payload: Uint8Array, sink: Sink | null, payloadSound: boolean): void {
+    this.heard = true;
+    this.peerReceivedBytes = header.receivedBytes;
+    this.peerAliveMs += (header.aliveMs - this.peerAliveLow) >>> 0;
+    this.peerAliveLow = header.aliveMs;
+    if (header.kind === FRAME_NACK) this.takeNack(header.frameNumber);
+    if (!this.takeCount(header.deliveredCount)) return;
+    switch (header.kind) {
+      case FRAME_DATA:
+        this.takeData(header, packetHeader, payload, sink, payloadSound);
+        return;
+      case FRAME_BYE:
+        if (!this.counts(header)) return;
+        this.byeReceived = true;
+        this.upcall(() => this.owner.upcalls.onBye(this.owner.endpoint, this.epoch));
+        this.countFrame(FRAME_HEADER_BYTES, true);
+        return;
+      case FRAME_PROBE:
+        if (this.probeAnswers.length === PROBE_ANSWERS_MAX) this.probeAnswers.shift();
+        this.probeAnswers.push(header.frameNumber);
+        return;
+      case FRAME_PROBE_ANSWER: {
+        const id = header.frameNumber;
+        this.report();
+        this.upcall(() => this.owner.upcalls.onProbeAnswered(this.owner.endpoint, this.epoch, id));
+        return;
+      }
+      case FRAME_COUNT:
+      case FRAME_NACK:
+        return;
+      default:
+        this.damage(`unexpected ${frameKindName(header.kind)} frame on a live rail`);
+    }
+  }
+
+  damage(text: string): void {
+    this.over({ clean: false, reason: { kind: 'damaged', text, code: 'ERR_PROTOCOL' } });
+  }
+
+  private takeData(header: FrameHeader, packetHeader: Uint8Array, payload: Uint8Array, sink: Sink | null, payloadSound: boolean): void {
+    if (!this.counts(header)) return;
+    const { endpoint, upcalls, counters } = this.owner;
+    const bytes = FRAME_HEADER_BYTES + header.packetHeaderBytes + header.payloadBytes;
+    const prompt = (header.flags & FLAG_PROMPT) !== 0;
+    if (!payloadSound) {
+      counters.framesRefused++;
+      if (sink !== null) this.upcall(() => upcalls.onSinkDropped(endpoint, this.epoch, sink));
+      if (this.ended !== undefined) return;
+      // The NACK is staged before the count rises, so the sender learns of the refusal no later than of the count.
+      this.stageOwn(FRAME_NACK, header.frameNumber);
+      this.countFrame(bytes, true);
+      this.limitRefusals();
+      return;
+    }
+    try {
+      this.upcallsMade++;
+      upcalls.onFrame(endpoint, this.epoch, packetHeader, payload, sink);
+    } catch (error) {
+      this.packetDamage(error);
+      return;
+    }
+    counters.framesReceived++;
+    counters.payloadBytesReceived += header.payloadBytes;
+    // A fence from inside the upcall ends the epoch: this frame was handed up before it, and nobody will hear its count.
+    if (this.ended === undefined) this.countFrame(bytes, prompt);
+  }
+
+  /** A counted frame must carry the next number, and none follows BYE. */
+  private counts(header: FrameHeader): boolean {
+    const expected = (this.deliveredCount + 1) >>> 0;
+    if (header.frameNumber !== expected || this.byeReceived) {
+      this.damage(`frame number ${header.frameNumber} where ${expected} was due${this.byeReceived ? ', after BYE' : ''}`);
+      return false;
+    }
+    return true;
+  }
+
+  private countFrame(bytes: number, prompt: boolean): void {
+    this.deliveredCount = (this.deliveredCount + 1) >>> 0;
+    this.unreportedFrames++;
+    this.unreportedBytes += bytes;
+    if (prompt) this.reportNow = true;
+    if (this.reportDueAt === Number.POSITIVE_INFINITY) this.reportDueAt = this.now + this.owner.options.ackDelayMs;
+  }
+
+  private takeNack(frameNumber: number): void {
+    const index = serialDiff(frameNumber, this.confirmedCount) - 1;
+    const item = index >= 0 ? this.waiting[this.waitingHead + index] : undefined;
+    if (item === undefined || item.frame === null) {
+      this.damage(`NACK for frame ${frameNumber}, which is not outstanding`);
+      return;
+    }
+    item.refused = true;
+  }
+
+  private takeCount(count: number): boolean {
+    if (this.ended !== undefined) return false;
+    const news = serialDiff(count, this.confirmedCount);
+    if (news < 0 || news > this.waiting.length - this.waitingHead) {
+      this.damage(`delivered count ${count} where ${this.confirmedCount} to ${this.sentCount} were possible`);
+      return false;
+    }
+    for (let i = 0; i < news; i++) {
+      const item = this.waiting[this.waitingHead];
+      this.waitingHead++;
+      this.confirmedCount = (this.confirmedCount + 1) >>> 0;
+      this.outstandingBytes -= item.bytes;
+      const frame = item.frame;
+      if (frame === null) continue;
+      this.upcall(() => this.owner.upcalls.onCompleted(this.owner.endpoint, this.epoch, frame, item.refused ? REFUSED : DELIVERED));
+      if (this.ended !== undefined) return false;
+    }
+    if (this.waitingHead === this.waiting.length) {
+      this.waiting.length = 0;
+      this.waitingHead = 0;
+    } else if (this.waitingHead > 1024 && this.waitingHead * 2 > this.waiting.length) {
+      this.waiting.splice(0, this.waitingHead);
+      this.waitingHead = 0;
+    }
+    return true;
+  }
+
+  private limitRefusals(): void {
+    const { refusalsMax } = this.owner.options;
+    this.refusalTimes = this.refusalTimes.filter((time) => time > this.now - 1000);
+    this.refusalTimes.push(this.now);
+    if (this.refusalTimes.length <= refusalsMax) return;
+    this.flush();
+    this.over({ clean: false, reason: { kind: 'refusals', text: `more than ${refusalsMax} damaged payloads within a second` } });
+  }
+
+  private packetDamage(error: unknown): void {
+    if (error instanceof MultirailError && error.code === 'ERR_PROTOCOL') this.damage(error.message);
+    else {
+      this.damage('the upcall failed');
+      throw error;
+    }
+  }
+
+  private upcall(call: () => void): void {
+    this.upcallsMade++;
+    call();
+  }
+
+  /** Hands on what the peer's last frame told, once for all frames of a poll. */
+  private report(): void {
+    if (!this.heard || this.ended !== undefined) return;
+    this.heard = false;
+    this.upcallsMade++;
+    this.owner.upcalls.onReport(this.owner.endpoint, this.epoch, this.peerReceivedBytes, this.peerAliveMs);
+  }
+
+  // --- frames out
+
+  private hasRoom(bytes: number, hasPayload: boolean, windowBytes: number): boolean {
+    if (!hasPayload) return this.outstandingBytes === 0 || this.outstandingBytes + bytes <= windowBytes + CONTROL_RESERVE_BYTES;
+    if (this.outstandingBytes > 0 && this.outstandingBytes + bytes > windowBytes) return false;
+    const queued = this.stream.queuedBytes + this.stagedBytes;
+    return queued === 0 || queued + bytes <= STREAM_QUEUE_BYTES_MAX;
+  }
+
+  private nextNumber(frame: Frame | null, bytes: number): number {
+    this.sentCount = (this.sentCount + 1) >>> 0;
+    this.waiting.push({ frame, bytes, refused: false });
+    this.outstandingBytes += bytes;
+    return this.sentCount;
+  }
+
+  private stageOwn(kind: number, frameNumber: number): void {
+    const header = newFrameHeader(kind);
+    header.frameNumber = frameNumber;
+    this.stage(header, NO_BYTES, []);
+  }
+
+  /** Encodes a frame behind those that wait for flush(). Every frame carries the count, so none is owed after it. */
+  private stage(header: FrameHeader, packetHeader: Uint8Array, payload: readonly Uint8Array[]): void {
+    const received = this.receivedBytes;
+    header.packetHeaderBytes = packetHeader.length;
+    header.deliveredCount = this.deliveredCount;
+    header.aliveMs = Math.floor(this.aliveMs) >>> 0;
+    header.receivedBytes = received;
+    const headBytes = FRAME_HEADER_BYTES + packetHeader.length;
+    const copied = header.payloadBytes <= COPY_BYTES_MAX;
+    const bytes = headBytes + (copied ? header.payloadBytes : 0);
+    if (this.slab.length - this.slabAt < bytes) {
+      this.closeSlabPart();
+      this.slab = new Uint8Array(SLAB_BYTES);
+      this.slabAt = 0;
+      this.slabFrom = 0;
+    }
+    const at = this.slabAt;
+    this.slab.set(packetHeader, at + FRAME_HEADER_BYTES);
+    encodeFrameHeader(header, this.slab, at);
+    this.slabAt += headBytes;
+    if (copied) {
+      for (const part of payload) {
+        this.slab.set(part, this.slabAt);
+        this.slabAt += part.length;
+      }
+    } else {
+      this.closeSlabPart();
+      for (const part of payload) if (part.length > 0) this.staged.push(part);
+    }
+    this.stagedBytes += headBytes + header.payloadBytes;
+    this.owner.counters.bytesSent += headBytes + header.payloadBytes;
+    this.unreportedFrames = 0;
+    this.unreportedBytes = 0;
+    this.reportNow = false;
+    this.reportDueAt = Number.POSITIVE_INFINITY;
+    this.reportedBytes = received;
+    this.reportedAt = this.now;
+  }
+
+  private closeSlabPart(): void {
+    if (this.slabAt === this.slabFrom) return;
+    this.staged.push(this.slab.subarray(this.slabFrom, this.slabAt));
+    this.slabFrom = this.slabAt;
+  }
+
+  // --- the end
+
+  /** After BYE both ways: our last count is out, so close in good order, and in bounded time. */
+  private closeAfterBye(): void {
+    if (!this.byeSent || !this.byeReceived) return;
+    if (!this.endStarted) {
+      this.endStarted = true;
+      this.stream.end();
+      this.endDueAt = this.now + this.owner.options.endTimeoutMs;
+    } else if (this.now >= this.endDueAt) {
+      this.over({ clean: true });
+    }
+  }
+
+  private over(end: LinkEnd): void {
+    if (this.ended !== undefined) return;
+    this.ended = end;
+    this.framer.stop();
+    this.stream.destroy();
+  }
+}

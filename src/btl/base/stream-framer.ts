@@ -1,0 +1,277 @@
+// The parser of a rail's byte stream: bytes in, at any split, whole frames out. Pure: no I/O, no clock.
+// Packet headers and unplaced payloads are handed up whole, as views of the chunk they came in where they lie in one, else
+// of a buffer that is bounded by the limits; payloads of placed frames are written into their sink as they arrive.
+// May import: btl.ts (types), frame-hdr, crc32c, byte-stream (types), util.
+import { assert } from '../../util/assert.ts';
+import { HEADER_BYTES_MAX, type Sink } from '../btl.ts';
+import type { StreamReader } from './byte-stream.ts';
+import { crc32c } from './crc32c.ts';
+import {
+  checkFrameHeader,
+  decodeFrameHeader,
+  FLAG_PAYLOAD_CRC,
+  FLAG_PLACED,
+  FRAME_HEADER_BYTES,
+  type FrameHeader,
+  type FrameLimits,
+  frameKindName,
+  newFrameHeader,
+} from './frame-hdr.ts';
+
+/** Assembly buffers up to this size are kept for the next payload; larger ones are made for one frame. */
+const ASSEMBLY_BYTES_KEPT = 256 * 1024;
+const NO_BYTES = new Uint8Array(0);
+
+export interface FramerHandler {
+  /** The header of a placed frame is whole and sound: where does its payload go? Null after stop(). */
+  placePayload(header: FrameHeader, packetHeader: Uint8Array): Sink | null;
+  /**
+   * A whole frame; all views are valid during the call. `payloadSound` is false when its payload failed its CRC.
+   * The handler may call stop(), or change `limits` and `handler` for what follows.
+   */
+  frame(header: FrameHeader, packetHeader: Uint8Array, payload: Uint8Array, sink: Sink | null, payloadSound: boolean): void;
+  /** The stream is not what it should be; the framer has stopped. */
+  damage(text: string, otherVersion: boolean): void;
+}
+
+/**
+ * HEADER: collecting the frame header and the packet header behind it.
+ * WHOLE: collecting a payload that is handed up whole.
+ * PLACED: writing a payload into its sink, or into nothing when the sink is a discard or was revoked.
+ */
+type FramerState = 'HEADER' | 'WHOLE' | 'PLACED';
+
+export class StreamFramer implements StreamReader {
+  handler: FramerHandler;
+  limits: FrameLimits;
+  stopped = false;
+  /** Bytes taken from the stream so far. */
+  takenBytes = 0;
+
+  private state: FramerState = 'HEADER';
+  private readonly header = newFrameHeader();
+  /** A header that came in pieces; also the packet header of a frame whose payload is under way. */
+  private readonly held = new Uint8Array(FRAME_HEADER_BYTES + HEADER_BYTES_MAX);
+  private heldBytes = 0;
+  /** Bytes of frame header and packet header together, once the lengths were checked; 0 before. */
+  private neededBytes = 0;
+  private packetHeader: Uint8Array = NO_BYTES;
+  /** Payload bytes that came so far. */
+  private payloadBytes = 0;
+  private assembly: Uint8Array = NO_BYTES;
+  private crc = 0;
+  private sink: Sink | null = null;
+  private sinkView = 0;
+  private sinkViewAt = 0;
+
+  constructor(handler: FramerHandler, limits: FrameLimits) {
+    this.handler = handler;
+    this.limits = limits;
+  }
+
+  /** A frame has begun and is not whole. */
+  get midFrame(): boolean {
+    return this.state !== 'HEADER' || this.heldBytes > 0;
+  }
+
+  /** The sink that is being filled, if any. */
+  get openSink(): Sink | null {
+    return this.sink;
+  }
+
+  /** No more bytes are taken, and none is written into a sink any more. */
+  stop(): void {
+    this.stopped = true;
+  }
+
+  push(chunk: Uint8Array): void {
+    let at = 0;
+    while (at < chunk.length && !this.stopped) {
+      const before = at;
+      switch (this.state) {
+        case 'HEADER':
+          at = this.takeHeader(chunk, at);
+          break;
+        case 'WHOLE':
+          at = this.takeWhole(chunk, at);
+          break;
+        case 'PLACED':
+          at = this.takePlaced(chunk, at);
+          break;
+      }
+      assert(at > before || this.stopped, 'the framer does not move');
+    }
+  }
+
+  target(): Uint8Array | undefined {
+    if (this.stopped || this.state !== 'PLACED') return undefined;
+    const sink = this.sink;
+    if (sink === null || sink.revoked || sink.views.length === 0) return undefined;
+    return sink.views[this.sinkView].subarray(this.sinkViewAt);
+  }
+
+  filled(bytes: number): void {
+    if (bytes === 0 || this.stopped) return;
+    const sink = this.sink;
+    assert(this.state === 'PLACED' && sink !== null, 'filled() without a placed payload');
+    const view = sink.views[this.sinkView];
+    if ((this.header.flags & FLAG_PAYLOAD_CRC) !== 0) {
+      this.crc = crc32c(view.subarray(this.sinkViewAt, this.sinkViewAt + bytes), this.crc);
+    }
+    this.takenBytes += bytes;
+    this.advanceSink(bytes);
+    this.payloadBytes += bytes;
+    if (this.payloadBytes === this.header.payloadBytes) this.finishPlaced();
+  }
+
+  private takeHeader(chunk: Uint8Array, from: number): number {
+    let at = from;
+    if (this.heldBytes === 0 && chunk.length - at >= FRAME_HEADER_BYTES) {
+      // The common case: header and packet header lie in this chunk.
+      const check = checkFrameHeader(chunk, at, this.limits);
+      if ('damage' in check) return this.damaged(check.damage, check.otherVersion, at);
+      if (chunk.length - at >= check.bytes) {
+        this.takenBytes += check.bytes;
+        this.headerWhole(chunk, at);
+        return at + check.bytes;
+      }
+    }
+    const wanted = this.neededBytes === 0 ? FRAME_HEADER_BYTES : this.neededBytes;
+    const bytes = Math.min(wanted - this.heldBytes, chunk.length - at);
+    this.held.set(chunk.subarray(at, at + bytes), this.heldBytes);
+    this.heldBytes += bytes;
+    this.takenBytes += bytes;
+    at += bytes;
+    if (this.neededBytes === 0 && this.heldBytes === FRAME_HEADER_BYTES) {
+      const check = checkFrameHeader(this.held, 0, this.limits);
+      if ('damage' in check) return this.damaged(check.damage, check.otherVersion, at);
+      this.neededBytes = check.bytes;
+    }
+    if (this.neededBytes !== 0 && this.heldBytes === this.neededBytes) {
+      this.heldBytes = 0;
+      this.neededBytes = 0;
+      this.headerWhole(this.held, 0);
+    }
+    return at;
+  }
+
+  /** Frame header and packet header stand at `bytes[at]`: check them and see what follows. */
+  private headerWhole(bytes: Uint8Array, at: number): void {
+    const header = this.header;
+    if (!decodeFrameHeader(bytes, at, header)) {
+      this.damaged(`the header of a ${frameKindName(header.kind)} frame failed its check`, false, at);
+      return;
+    }
+    const from = at + FRAME_HEADER_BYTES;
+    this.packetHeader = bytes.subarray(from, from + header.packetHeaderBytes);
+    this.payloadBytes = 0;
+    this.crc = 0;
+    if ((header.flags & FLAG_PLACED) === 0) {
+      if (header.payloadBytes === 0) {
+        this.handler.frame(header, this.packetHeader, NO_BYTES, null, true);
+        return;
+      }
+      this.state = 'WHOLE';
+      return;
+    }
+    this.holdPacketHeader();
+    const sink = this.handler.placePayload(header, this.packetHeader);
+    // Kept even when the handler stopped us meanwhile: then it is the open sink of an ended epoch, to be dropped.
+    this.sink = sink;
+    if (this.stopped || sink === null) return;
+    let room = 0;
+    for (const view of sink.views) room += view.length;
+    assert(room === header.payloadBytes || sink.views.length === 0, 'a sink must have exactly the length of its payload');
+    this.sinkView = 0;
+    this.sinkViewAt = 0;
+    this.skipFullViews();
+    this.state = 'PLACED';
+    if (header.payloadBytes === 0) this.finishPlaced();
+  }
+
+  /** Keeps the packet header beyond this chunk. */
+  private holdPacketHeader(): void {
+    const bytes = this.packetHeader.length;
+    if (bytes === 0 || this.packetHeader.buffer === this.held.buffer) return;
+    this.held.set(this.packetHeader, FRAME_HEADER_BYTES);
+    this.packetHeader = this.held.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + bytes);
+  }
+
+  private takeWhole(chunk: Uint8Array, at: number): number {
+    const total = this.header.payloadBytes;
+    const here = Math.min(total - this.payloadBytes, chunk.length - at);
+    this.takenBytes += here;
+    if (here === total) {
+      this.finishWhole(chunk.subarray(at, at + here));
+      return at + here;
+    }
+    if (this.payloadBytes === 0) {
+      this.holdPacketHeader();
+      if (this.assembly.length < total) this.assembly = new Uint8Array(Math.max(total, 4096));
+    }
+    this.assembly.set(chunk.subarray(at, at + here), this.payloadBytes);
+    this.payloadBytes += here;
+    if (this.payloadBytes === total) {
+      const assembly = this.assembly;
+      if (assembly.length > ASSEMBLY_BYTES_KEPT) this.assembly = NO_BYTES;
+      this.finishWhole(assembly.subarray(0, total));
+    }
+    return at + here;
+  }
+
+  private finishWhole(payload: Uint8Array): void {
+    const header = this.header;
+    this.state = 'HEADER';
+    const sound = (header.flags & FLAG_PAYLOAD_CRC) === 0 || crc32c(payload) === header.payloadCrc;
+    this.handler.frame(header, this.packetHeader, payload, null, sound);
+  }
+
+  private takePlaced(chunk: Uint8Array, at: number): number {
+    const sink = this.sink as Sink;
+    const here = Math.min(this.header.payloadBytes - this.payloadBytes, chunk.length - at);
+    const bytes = chunk.subarray(at, at + here);
+    this.takenBytes += here;
+    if ((this.header.flags & FLAG_PAYLOAD_CRC) !== 0) this.crc = crc32c(bytes, this.crc);
+    if (!sink.revoked && sink.views.length > 0) {
+      let from = 0;
+      while (from < here) {
+        const view = sink.views[this.sinkView];
+        const n = Math.min(view.length - this.sinkViewAt, here - from);
+        view.set(n === here ? bytes : bytes.subarray(from, from + n), this.sinkViewAt);
+        from += n;
+        this.advanceSink(n);
+      }
+    }
+    this.payloadBytes += here;
+    if (this.payloadBytes === this.header.payloadBytes) this.finishPlaced();
+    return at + here;
+  }
+
+  private advanceSink(bytes: number): void {
+    this.sinkViewAt += bytes;
+    this.skipFullViews();
+  }
+
+  private skipFullViews(): void {
+    const views = (this.sink as Sink).views;
+    while (this.sinkView < views.length && this.sinkViewAt === views[this.sinkView].length) {
+      this.sinkView++;
+      this.sinkViewAt = 0;
+    }
+  }
+
+  private finishPlaced(): void {
+    const header = this.header;
+    const sink = this.sink;
+    this.sink = null;
+    this.state = 'HEADER';
+    const sound = (header.flags & FLAG_PAYLOAD_CRC) === 0 || this.crc === header.payloadCrc;
+    this.handler.frame(header, this.packetHeader, NO_BYTES, sink, sound);
+  }
+
+  private damaged(text: string, otherVersion: boolean, at: number): number {
+    this.stop();
+    this.handler.damage(text, otherVersion);
+    return at;
+  }
+}

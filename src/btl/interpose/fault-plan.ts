@@ -1,0 +1,180 @@
+// Plans of the fault interposer: the textual form of the parameter btl_fault, parsed into a list of actions.
+// May import: errors, util/prng.
+//
+//   plan    = action { "," action }
+//   action  = "pull"    ":" rail [ ":" mode ] "@" time        the rail stops working, until it is restored
+//           | "restore" ":" rail "@" time
+//           | "busy"    ":" rail "@" time "+" time            every send is BUSY for so long
+//           | "stall"   ":" rail "@" time "+" time            nothing is sent for so long, nothing is lost
+//           | "corrupt" ":" rail ":" ( "payload" | "header" ) "@" time
+//           | "random"  ":" option { "," option }             must be the last action
+//   rail    = index of the rail in the pair's table | "*" | "key=" NAME; with "/PEER" behind it: only to that rank
+//   mode    = "silent" (default) | "silent-out" | "silent-in" | "error" | "inside"
+//   time    = NUMBER [ "ms" | "s" ], measured from the first progress()
+//   option  = "seed=" N | "every=" time | "rate=" N (faults per second and rail; instead of every) | "heal=" time
+//           | "kinds=" kind { "+" kind }, kind = silent | silent-out | silent-in | error | inside | busy | stall | payload | header
+//
+// Modes of a pull, as this rank sees it:
+//   silent      a cable pulled out: what is sent vanishes, what comes is thrown away, and nobody is told. A rail that
+//               checks itself goes down after the rail timeout; one that leaves it to its siblings stays up in silence.
+//   silent-out  what is sent vanishes; what comes still arrives.      silent-in  the other way round.
+//   error       the rail goes down at once, as after an error of the transport, and the peer sees it closed.
+//   inside      like error, in the middle of the next placed frame: half of its payload is written.
+// Examples: `pull:1@2000ms,restore:1@4000ms`   `random:seed=7,rate=2,heal=300ms,kinds=silent+error+busy`
+import { MultirailError } from '../../errors.ts';
+import { Prng } from '../../util/prng.ts';
+
+export type PullMode = 'silent' | 'silent-out' | 'silent-in' | 'error' | 'inside';
+const PULL_MODES: readonly string[] = ['silent', 'silent-out', 'silent-in', 'error', 'inside'];
+const RANDOM_KINDS: readonly string[] = [...PULL_MODES, 'busy', 'stall', 'payload', 'header'];
+
+/** Which rails of a module are meant; what is not given matches all. */
+export interface RailSelector {
+  rail?: number;
+  key?: string;
+  peer?: number;
+}
+
+export type FaultAction =
+  | { kind: 'pull'; which: RailSelector; mode: PullMode; atMs: number }
+  | { kind: 'restore'; which: RailSelector; atMs: number }
+  | { kind: 'busy' | 'stall'; which: RailSelector; atMs: number; forMs: number }
+  | { kind: 'corrupt'; which: RailSelector; part: 'header' | 'payload'; atMs: number };
+
+export interface RandomFaults {
+  seed: string;
+  /** Mean time between two faults of a rail. */
+  everyMs: number;
+  /** Longest time until a fault of a rail is over. */
+  healMs: number;
+  kinds: readonly string[];
+}
+
+export interface FaultPlan {
+  actions: readonly FaultAction[];
+  random?: RandomFaults;
+}
+
+function fail(item: string, expected: string): never {
+  throw new MultirailError('ERR_CONFIG', `btl_fault: "${item}": expected ${expected}`);
+}
+
+function parseTime(text: string, item: string): number {
+  const match = /^(\d+)(ms|s)?$/.exec(text);
+  if (match === null) return fail(item, 'a time such as 2000ms or 2s');
+  return Number(match[1]) * (match[2] === 's' ? 1000 : 1);
+}
+
+export function parseRailSelector(text: string): RailSelector {
+  const match = /^(\*|\d+|key=[^/]+)(?:\/(\d+))?$/.exec(text);
+  if (match === null) return fail(text, 'a rail: an index, * or key=NAME, with /PEER behind it for one peer');
+  const which: RailSelector = {};
+  if (match[1].startsWith('key=')) which.key = match[1].slice(4);
+  else if (match[1] !== '*') which.rail = Number(match[1]);
+  if (match[2] !== undefined) which.peer = Number(match[2]);
+  return which;
+}
+
+function parseAction(item: string): FaultAction {
+  const match = /^(pull|restore|busy|stall|corrupt):([^@]+)@([^@+]+)(?:\+([^@+]+))?$/.exec(item);
+  if (match === null) return fail(item, 'ACTION:RAIL@TIME with pull, restore, busy, stall or corrupt');
+  const [, kind, target, at, span] = match;
+  const cut = target.lastIndexOf(':');
+  const rail = cut < 0 ? target : target.slice(0, cut);
+  const detail = cut < 0 ? undefined : target.slice(cut + 1);
+  const which = parseRailSelector(rail);
+  const atMs = parseTime(at, item);
+  if (span !== undefined && kind !== 'busy' && kind !== 'stall') return fail(item, 'no duration: pull and restore are two actions');
+  switch (kind) {
+    case 'pull': {
+      const mode = detail ?? 'silent';
+      if (!PULL_MODES.includes(mode)) return fail(item, `a mode: ${PULL_MODES.join(', ')}`);
+      return { kind, which, mode: mode as PullMode, atMs };
+    }
+    case 'corrupt':
+      if (detail !== 'header' && detail !== 'payload') return fail(item, 'corrupt:RAIL:header or corrupt:RAIL:payload');
+      return { kind, which, part: detail, atMs };
+    case 'busy':
+    case 'stall':
+      if (span === undefined || detail !== undefined) return fail(item, `${kind}:RAIL@TIME+DURATION`);
+      return { kind, which, atMs, forMs: parseTime(span, item) };
+    default:
+      if (detail !== undefined) return fail(item, 'restore:RAIL@TIME');
+      return { kind: 'restore', which, atMs };
+  }
+}
+
+function parseRandom(items: readonly string[]): RandomFaults {
+  const random: RandomFaults = { seed: '1', everyMs: 500, healMs: 300, kinds: ['silent', 'error', 'inside', 'busy', 'stall'] };
+  for (const item of items) {
+    const [name, value] = item.split('=', 2);
+    if (value === undefined) return fail(item, 'NAME=VALUE');
+    if (name === 'seed') random.seed = value;
+    else if (name === 'every') random.everyMs = Math.max(1, parseTime(value, item));
+    else if (name === 'heal') random.healMs = Math.max(1, parseTime(value, item));
+    else if (name === 'rate') {
+      if (!/^[1-9]\d{0,2}$/.test(value)) return fail(item, 'a whole number of faults per second from 1 to 999');
+      random.everyMs = Math.floor(1000 / Number(value));
+    } else if (name === 'kinds') {
+      random.kinds = value.split('+');
+      for (const kind of random.kinds) if (!RANDOM_KINDS.includes(kind)) return fail(item, `kinds out of ${RANDOM_KINDS.join(', ')}`);
+    } else return fail(item, 'seed, every, rate, heal or kinds');
+  }
+  return random;
+}
+
+/** Throws ERR_CONFIG that names the part which is wrong. An empty text is an empty plan. */
+export function parseFaultPlan(text: string): FaultPlan {
+  const items = text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+  const actions: FaultAction[] = [];
+  for (let i = 0; i < items.length; i++) {
+    if (items[i].startsWith('random:')) {
+      return { actions, random: parseRandom([items[i].slice('random:'.length), ...items.slice(i + 1)].filter((item) => item !== '')) };
+    }
+    actions.push(parseAction(items[i]));
+  }
+  return { actions };
+}
+
+/** The random faults of one rail, one after the other, each over before the next begins. */
+export class RandomSchedule {
+  private readonly random: RandomFaults;
+  private readonly prng: Prng;
+  private readonly which: RailSelector;
+  private queue: FaultAction[] = [];
+  private atMs = 0;
+
+  constructor(random: RandomFaults, which: RailSelector, label: string) {
+    this.random = random;
+    this.which = which;
+    this.prng = new Prng(random.seed).split(label);
+  }
+
+  /** When the next action is due. */
+  get nextMs(): number {
+    if (this.queue.length === 0) this.refill();
+    return this.queue[0].atMs;
+  }
+
+  take(): FaultAction {
+    if (this.queue.length === 0) this.refill();
+    return this.queue.shift() as FaultAction;
+  }
+
+  private refill(): void {
+    const { prng, which, random } = this;
+    const atMs = this.atMs + prng.between(1, 2 * random.everyMs);
+    const forMs = prng.between(1, random.healMs);
+    this.atMs = atMs + forMs;
+    const kind = prng.pick(random.kinds);
+    if (kind === 'busy' || kind === 'stall') this.queue.push({ kind, which, atMs, forMs });
+    else if (kind === 'payload' || kind === 'header') this.queue.push({ kind: 'corrupt', which, part: kind, atMs });
+    else {
+      this.queue.push({ kind: 'pull', which, mode: kind as PullMode, atMs });
+      this.queue.push({ kind: 'restore', which, atMs: this.atMs });
+    }
+  }
+}

@@ -1,0 +1,365 @@
+// What the tcp and ws modules share beyond base/: listeners per interface, the plan of rails, dialling from a local address,
+// route and address checks. The transport itself (listen, dial) is the subclass's.
+// May import: btl.ts, base, interfaces, pairing, route, errors, Node (types).
+import { MultirailError } from '../../errors.ts';
+import type { ByteStream } from '../base/byte-stream.ts';
+import type { Dialing } from '../base/dial-attempt.ts';
+import { isLoopbackAddress } from '../base/handshake.ts';
+import type { StreamEndpoint } from '../base/stream-endpoint.ts';
+import { type InboundCheck, noSecretReason, StreamModule } from '../base/stream-module.ts';
+import type { BtlContext, RailAttributes, RailPlan, RailReason } from '../btl.ts';
+import { type LocalAddress, type LocalInterface, matchesEntry, readInterfaces, selectInterfaces } from './interfaces.ts';
+import { chooseAddresses, type PublishedAddresses, type PublishedInterface, pairInterfaces } from './pairing.ts';
+import { type Egress, RouteProbe, readRouteTables } from './route.ts';
+
+const FRAME_PAYLOAD_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
+const EXCLUSIVITY = 100;
+/** How often the interfaces and the route tables are read again. Cheap: two small files and one system call. */
+const LOOK_AGAIN_MS = 1000;
+/** Policy rules are not in the route tables: `ip` is asked again this often even when nothing is seen to change. */
+const ASK_ROUTES_AGAIN_MS = 15_000;
+
+/** What the subclass reads from its parameters. */
+export interface IpModuleConfig {
+  include: string[];
+  exclude: string[];
+  disabledFamily: 0 | 4 | 6;
+  portMin: number;
+  portRange: number;
+  links: number;
+  bandwidthMBps: number;
+  latencyUs: number;
+  routeCheck: boolean;
+  /** Whether rails of this interface work only while no other is up. */
+  standby: (name: string, addresses: readonly LocalAddress[]) => boolean;
+}
+
+/** `detail` of a plan. */
+export interface IpRailDetail {
+  localInterface: string;
+  remoteInterface: string;
+  sameHost: boolean;
+  linkLocal: boolean;
+}
+
+export interface Listener {
+  port: number;
+  close(): Promise<void>;
+}
+
+/** Where a stream is opened to, and from which local address. Link-local IPv6 addresses carry their zone. */
+export interface DialTarget {
+  host: string;
+  port: number;
+  localAddress: string;
+}
+
+export abstract class IpModule extends StreamModule {
+  protected readonly config: IpModuleConfig;
+  private readonly readTable: () => LocalInterface[];
+  private readonly routes = new RouteProbe();
+  /** By `interface address`. */
+  private readonly listeners = new Map<string, Listener>();
+  private published: PublishedAddresses;
+  private interfaces: LocalInterface[] = [];
+  private lookAgainAt = 0;
+  private askRoutesAgainAt = 0;
+  private routeTables = '';
+  private looking = false;
+  private addressChanged = false;
+  /** Rails that a check condemned outside progress(), with the stream that was looked at. */
+  private condemned: { endpoint: StreamEndpoint; stream: ByteStream; reason: RailReason }[] = [];
+
+  constructor(context: BtlContext, config: IpModuleConfig, readTable: () => LocalInterface[] = readInterfaces) {
+    super(context);
+    this.config = config;
+    this.readTable = readTable;
+    this.published = { interfaces: [], links: config.links };
+  }
+
+  protected abstract listen(address: string, port: number, onStream: (stream: ByteStream) => void): Promise<Listener>;
+  protected abstract dialStream(target: DialTarget): ByteStream;
+
+  address(): PublishedAddresses {
+    return this.published;
+  }
+
+  async open(): Promise<void> {
+    this.interfaces = this.readTable();
+    const failures: string[] = [];
+    const interfaces: PublishedInterface[] = [];
+    for (const found of selectInterfaces(this.interfaces, this.config)) {
+      const opened = await this.listenOn(found, failures);
+      if (opened.addresses.length > 0) interfaces.push(opened);
+    }
+    if (interfaces.length === 0) {
+      const why = failures.length > 0 ? failures.join('; ') : 'no interface that is up is left by the include and exclude lists';
+      throw new MultirailError('ERR_INIT', `btl ${this.name} of rank ${this.context.rank} cannot listen anywhere: ${why}`);
+    }
+    for (const failure of failures) this.note(failure);
+    this.published = { interfaces, links: this.config.links };
+  }
+
+  plan(peer: number, local: unknown, remote: unknown, peerHostId: string): RailPlan[] {
+    const ours = local as PublishedAddresses;
+    const theirs = remote as PublishedAddresses;
+    const sameHost = peerHostId === this.context.hostId;
+    const weAreLower = this.context.rank < peer;
+    const pairs = weAreLower ? pairInterfaces(ours, theirs, sameHost) : pairInterfaces(theirs, ours, sameHost);
+    const links = Math.max(1, Math.min(ours.links, theirs.links));
+    const plans: RailPlan[] = [];
+    for (const pair of pairs) {
+      for (let link = 0; link < links; link++) {
+        const detail: IpRailDetail = {
+          localInterface: (weAreLower ? pair.lower : pair.upper).name,
+          remoteInterface: (weAreLower ? pair.upper : pair.lower).name,
+          sameHost: pair.sameHost,
+          linkLocal: pair.linkLocal,
+        };
+        const attributes: RailAttributes = {
+          bandwidthMBps: this.config.bandwidthMBps,
+          latencyUs: this.config.latencyUs,
+          exclusivity: EXCLUSIVITY,
+          role: pair.lower.standby || pair.upper.standby ? 'standby' : 'active',
+          canPut: false,
+          canGet: false,
+          liveness: 'siblings',
+          frameBytesMax: FRAME_PAYLOAD_BYTES_MAX,
+        };
+        plans.push({ key: `${this.name}:${pair.lower.name}-${pair.upper.name}#${link}`, attributes, detail });
+      }
+    }
+    return plans;
+  }
+
+  dial(endpoint: StreamEndpoint): Dialing {
+    const dialing: Dialing = { stream: undefined, failure: undefined, cancelled: false };
+    const detail = endpoint.plan.detail as IpRailDetail;
+    const local = this.published.interfaces.find((found) => found.name === detail.localInterface);
+    const remote = (endpoint.remote as PublishedAddresses).interfaces.find((found) => found.name === detail.remoteInterface);
+    const chosen = local && remote ? chooseAddresses(local, remote, detail.linkLocal) : undefined;
+    const ends = `${detail.localInterface} here to ${detail.remoteInterface} of rank ${endpoint.peer}`;
+    if (chosen === undefined) {
+      dialing.failure = { kind: 'carrier', text: `no common address family is left from ${ends}` };
+      return dialing;
+    }
+    const to = chosen.remote.address;
+    const from = chosen.local.address;
+    if (this.context.secret === undefined && !isLoopbackAddress(to)) {
+      dialing.failure = noSecretReason(to);
+      return dialing;
+    }
+    const zone = detail.linkLocal && chosen.local.family === 6 ? `%${detail.localInterface}` : '';
+    const target: DialTarget = { host: to + zone, port: chosen.remote.port, localAddress: from + zone };
+    const open = (): void => {
+      if (dialing.cancelled || this.closed) return;
+      try {
+        this.adopt(dialing, this.dialStream(target));
+      } catch (error) {
+        dialing.failure = { kind: 'error', text: `${ends}: ${error instanceof Error ? error.message : String(error)}` };
+        this.due();
+      }
+    };
+    if (!this.config.routeCheck || detail.sameHost || detail.linkLocal) {
+      open();
+      return dialing;
+    }
+    void this.routes.egress(to, from, this.now).then((egress) => {
+      const text = this.wrongEgress(egress, detail.localInterface, to, from);
+      if (text === undefined) {
+        open();
+        return;
+      }
+      dialing.failure = { kind: 'route', text };
+      this.due();
+    });
+    return dialing;
+  }
+
+  protected checkInbound(stream: ByteStream): InboundCheck {
+    const check: InboundCheck = { done: true, failure: undefined };
+    const remote = stream.remoteAddress;
+    const owner = this.ownerOf(stream.localAddress);
+    const ownAddress = this.ownerOf(remote) !== undefined;
+    if (!this.config.routeCheck || owner === undefined || ownAddress || isLoopbackAddress(remote) || stream.localAddress.includes('%')) {
+      return check;
+    }
+    check.done = false;
+    void this.routes.egress(remote, stream.localAddress, this.now).then((egress) => {
+      check.failure = this.wrongEgress(egress, owner, remote, stream.localAddress);
+      check.done = true;
+      this.due();
+    });
+    return check;
+  }
+
+  protected override wrongInterface(endpoint: StreamEndpoint, stream: ByteStream): string | undefined {
+    const detail = endpoint.plan.detail as IpRailDetail;
+    const owner = this.ownerOf(stream.localAddress);
+    if (!this.config.routeCheck || detail.sameHost || owner === undefined || owner === detail.localInterface) return undefined;
+    return `it came in by ${owner} of rank ${this.context.rank}, the rail belongs to ${detail.localInterface}`;
+  }
+
+  protected progressModule(now: number): number {
+    let made = 0;
+    if (this.addressChanged) {
+      this.addressChanged = false;
+      this.upcalls.onAddressChanged(this);
+      made++;
+    }
+    while (this.condemned.length > 0) {
+      const { endpoint, stream, reason } = this.condemned.shift() as (typeof this.condemned)[0];
+      if (endpoint.liveStream === stream) made += endpoint.drop(reason);
+    }
+    if (now >= this.lookAgainAt) {
+      const first = this.lookAgainAt === 0;
+      this.lookAgainAt = now + LOOK_AGAIN_MS;
+      if (!first) made += this.lookAgain();
+    }
+    return made;
+  }
+
+  protected moduleDeadline(): number {
+    return this.addressChanged || this.condemned.length > 0 ? 0 : this.lookAgainAt;
+  }
+
+  protected async closeListeners(): Promise<void> {
+    await Promise.all([...this.listeners.values()].map((listener) => listener.close()));
+    this.listeners.clear();
+  }
+
+  /** Interfaces and routes as they are now: rails whose address is gone end, new addresses are listened on. */
+  private lookAgain(): number {
+    let made = 0;
+    this.interfaces = this.readTable();
+    for (const endpoint of this.endpoints) {
+      const stream = endpoint.liveStream;
+      if (stream === undefined || stream.localAddress === '' || this.ownerOf(stream.localAddress) !== undefined) continue;
+      const { localInterface } = endpoint.plan.detail as IpRailDetail;
+      const text = `${localInterface} has lost its carrier or its address ${stream.localAddress}`;
+      made += endpoint.drop({ kind: 'carrier', text });
+    }
+    if (!this.looking) {
+      this.looking = true;
+      const done = (): void => {
+        this.looking = false;
+      };
+      void Promise.all([this.listenOnNew(), this.checkRoutes()]).then(done, done);
+    }
+    return made;
+  }
+
+  /** Listens on addresses that our interfaces got since, and publishes them. Interfaces that are down keep their old ones. */
+  private async listenOnNew(): Promise<void> {
+    const selected = selectInterfaces(this.interfaces, this.config);
+    let changed = false;
+    const interfaces: PublishedInterface[] = [];
+    for (const known of this.published.interfaces) {
+      const present = selected.find((found) => found.name === known.name);
+      const addresses = (list: readonly { address: string }[]): string =>
+        list
+          .map((entry) => entry.address)
+          .sort()
+          .join();
+      if (present === undefined || addresses(present.addresses) === addresses(known.addresses)) {
+        interfaces.push(known);
+        continue;
+      }
+      const opened = await this.listenOn(present, []);
+      // An address that cannot be bound yet (IPv6 still being checked for duplicates) is tried again at the next look.
+      if (opened.addresses.length === 0 || addresses(opened.addresses) === addresses(known.addresses)) {
+        interfaces.push(known);
+        continue;
+      }
+      interfaces.push(opened);
+      changed = true;
+      for (const old of known.addresses) {
+        if (opened.addresses.some((entry) => entry.address === old.address)) continue;
+        const key = `${known.name} ${old.address}`;
+        void this.listeners.get(key)?.close();
+        this.listeners.delete(key);
+      }
+    }
+    if (!changed || this.closed) return;
+    this.published = { ...this.published, interfaces };
+    this.addressChanged = true;
+    this.due();
+  }
+
+  private async listenOn(found: LocalInterface, failures: string[]): Promise<PublishedInterface> {
+    const { name, loopback } = found;
+    const published: PublishedInterface = { name, loopback, standby: this.config.standby(name, found.addresses), addresses: [] };
+    for (const entry of found.addresses) {
+      const key = `${name} ${entry.address}`;
+      let listener = this.listeners.get(key);
+      if (listener === undefined) {
+        const zone = entry.linkLocal && entry.family === 6 ? `%${name}` : '';
+        try {
+          listener = await this.listenInRange(entry.address + zone);
+        } catch (error) {
+          failures.push(`cannot listen on ${entry.address} of ${name}: ${error instanceof Error ? error.message : String(error)}`);
+          continue;
+        }
+        if (this.closed) {
+          await listener.close();
+          continue;
+        }
+        this.listeners.set(key, listener);
+      }
+      published.addresses.push({ ...entry, port: listener.port });
+    }
+    return published;
+  }
+
+  private async listenInRange(address: string): Promise<Listener> {
+    const { portMin, portRange } = this.config;
+    const onStream = (stream: ByteStream): void => this.accept(stream);
+    if (portMin === 0) return this.listen(address, 0, onStream);
+    for (let port = portMin; ; port++) {
+      try {
+        return await this.listen(address, port, onStream);
+      } catch (error) {
+        const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+        if (!taken || port + 1 >= portMin + portRange || port === 65535) throw error;
+      }
+    }
+  }
+
+  /** Live rails whose packets have come to leave by another interface are condemned. */
+  private async checkRoutes(): Promise<void> {
+    if (!this.config.routeCheck) return;
+    const askAnyway = this.now >= this.askRoutesAgainAt;
+    const tables = await readRouteTables();
+    if (tables === this.routeTables && !askAnyway) return;
+    this.routeTables = tables;
+    this.askRoutesAgainAt = this.now + ASK_ROUTES_AGAIN_MS;
+    for (const endpoint of this.endpoints) {
+      const stream = endpoint.liveStream;
+      const detail = endpoint.plan.detail as IpRailDetail;
+      if (stream === undefined || detail.sameHost || detail.linkLocal) continue;
+      const egress = await this.routes.egress(stream.remoteAddress, stream.localAddress, this.now);
+      const text = this.wrongEgress(egress, detail.localInterface, stream.remoteAddress, stream.localAddress);
+      if (text === undefined) continue;
+      this.condemned.push({ endpoint, stream, reason: { kind: 'route', text } });
+      this.due();
+    }
+  }
+
+  private wrongEgress(egress: Egress, wanted: string, to: string, from: string): string | undefined {
+    if (egress.kind === 'unknown') return undefined;
+    if (egress.kind === 'none') return `no route to ${to} from ${from}, which belongs to ${wanted}: ${egress.text}`;
+    if (egress.device === wanted) return undefined;
+    return `packets to ${to} from ${from} would leave by ${egress.device}, the rail belongs to ${wanted}`;
+  }
+
+  /** The interface that has this address now. */
+  private ownerOf(address: string): string | undefined {
+    const plain = address.split('%')[0];
+    return this.interfaces.find((found) => found.addresses.some((entry) => entry.address === plain))?.name;
+  }
+}
+
+/** For a standby list of names and subnets. */
+export function standbyByList(entries: readonly string[]): IpModuleConfig['standby'] {
+  return (name, addresses) => entries.some((entry) => matchesEntry(entry, name, addresses));
+}

@@ -1,0 +1,134 @@
+// Which interface of one rank goes with which interface of the other. Pure: both sides compute the same list, because the
+// lower rank's addresses always come first. Also the choice of addresses for one pair. May import: interfaces (arithmetic).
+import { subnetOf } from './interfaces.ts';
+
+/** An address with the port that listens on it, as published in the modex. */
+export interface PublishedAddress {
+  address: string;
+  family: 4 | 6;
+  prefix: number;
+  port: number;
+  linkLocal: boolean;
+}
+
+export interface PublishedInterface {
+  name: string;
+  loopback: boolean;
+  standby: boolean;
+  addresses: PublishedAddress[];
+}
+
+/** What a TCP or WebSocket module puts into the modex. */
+export interface PublishedAddresses {
+  interfaces: PublishedInterface[];
+  /** Rails per pair that this side wants; the smaller number of the two sides counts. */
+  links: number;
+}
+
+export interface InterfacePair {
+  lower: PublishedInterface;
+  upper: PublishedInterface;
+  /** Both ends are on one host: the route says nothing. */
+  sameHost: boolean;
+  /** No other addresses exist: the pair lives on link-local ones. */
+  linkLocal: boolean;
+}
+
+const usable = (found: PublishedInterface): PublishedAddress[] => found.addresses.filter((address) => !address.linkLocal);
+
+function shareSubnet(a: PublishedInterface, b: PublishedInterface): boolean {
+  const subnets = new Set(usable(a).map((address) => subnetOf(address.address, address.prefix)));
+  return usable(b).some((address) => subnets.has(subnetOf(address.address, address.prefix)));
+}
+
+const shareFamily = (a: PublishedAddress[], b: PublishedAddress[]): boolean => a.some((x) => b.some((y) => x.family === y.family));
+
+/**
+ * Pairs as many interfaces as possible under `fits`, each used once. In order, so that two interfaces in one subnet go
+ * first with first and second with second; an earlier pair is only broken up when a later interface would go without.
+ */
+function matchInterfaces<T>(lower: readonly T[], upper: readonly T[], fits: (a: T, b: T) => boolean): [T, T][] {
+  const partnerOf = new Array<number>(upper.length).fill(-1);
+  const place = (i: number, tried: Set<number>): boolean => {
+    for (let j = 0; j < upper.length; j++) {
+      if (partnerOf[j] === -1 && fits(lower[i], upper[j])) {
+        partnerOf[j] = i;
+        return true;
+      }
+    }
+    for (let j = 0; j < upper.length; j++) {
+      if (tried.has(j) || !fits(lower[i], upper[j])) continue;
+      tried.add(j);
+      if (place(partnerOf[j], tried)) {
+        partnerOf[j] = i;
+        return true;
+      }
+    }
+    return false;
+  };
+  for (let i = 0; i < lower.length; i++) place(i, new Set());
+  const pairs: [T, T][] = [];
+  for (let i = 0; i < lower.length; i++) {
+    const j = partnerOf.indexOf(i);
+    if (j !== -1) pairs.push([lower[i], upper[j]]);
+  }
+  return pairs;
+}
+
+/** The pairs of interfaces between the lower and the upper rank of a pair. */
+export function pairInterfaces(lower: PublishedAddresses, upper: PublishedAddresses, sameHost: boolean): InterfacePair[] {
+  if (sameHost) return pairOnHost(lower, upper);
+  const lowerLeft = lower.interfaces.filter((found) => !found.loopback);
+  const upperLeft = upper.interfaces.filter((found) => !found.loopback);
+  const pairs: InterfacePair[] = [];
+  const take = (fits: (a: PublishedInterface, b: PublishedInterface) => boolean, linkLocal: boolean): void => {
+    for (const [a, b] of matchInterfaces(lowerLeft, upperLeft, fits)) {
+      pairs.push({ lower: a, upper: b, sameHost: false, linkLocal });
+      lowerLeft.splice(lowerLeft.indexOf(a), 1);
+      upperLeft.splice(upperLeft.indexOf(b), 1);
+    }
+  };
+  take(shareSubnet, false);
+  take((a, b) => shareFamily(usable(a), usable(b)), false);
+  if (pairs.length === 0) take((a, b) => shareFamily(a.addresses, b.addresses), true);
+  return pairs;
+}
+
+/** On one host everything goes through the loopback device, whatever the address: one pair is enough. */
+function pairOnHost(lower: PublishedAddresses, upper: PublishedAddresses): InterfacePair[] {
+  const fits = (a: PublishedInterface, b: PublishedInterface): boolean =>
+    shareFamily(a.loopback ? a.addresses : usable(a), b.loopback ? b.addresses : usable(b));
+  for (const wantLoopback of [true, false]) {
+    for (const a of lower.interfaces) {
+      for (const b of upper.interfaces) {
+        if (a.name !== b.name || a.loopback !== wantLoopback || b.loopback !== wantLoopback || !fits(a, b)) continue;
+        return [{ lower: a, upper: b, sameHost: true, linkLocal: false }];
+      }
+    }
+  }
+  // Each side was given other interfaces: any two addresses of one family reach each other on one host.
+  for (const a of lower.interfaces) {
+    for (const b of upper.interfaces) if (fits(a, b)) return [{ lower: a, upper: b, sameHost: true, linkLocal: false }];
+  }
+  return [];
+}
+
+/** The addresses that a dialer uses between two interfaces as they are now: one subnet before any, IPv4 before IPv6. */
+export function chooseAddresses(
+  local: PublishedInterface,
+  remote: PublishedInterface,
+  linkLocal: boolean,
+): { local: PublishedAddress; remote: PublishedAddress } | undefined {
+  const ours = linkLocal ? local.addresses : usable(local);
+  const theirs = linkLocal ? remote.addresses : usable(remote);
+  let best: { local: PublishedAddress; remote: PublishedAddress; worth: number } | undefined;
+  for (const a of ours) {
+    for (const b of theirs) {
+      if (a.family !== b.family || a.linkLocal !== b.linkLocal) continue;
+      const sameSubnet = subnetOf(a.address, a.prefix) === subnetOf(b.address, b.prefix);
+      const worth = (sameSubnet ? 2 : 0) + (a.family === 4 ? 1 : 0);
+      if (best === undefined || worth > best.worth) best = { local: a, remote: b, worth };
+    }
+  }
+  return best;
+}

@@ -1,0 +1,162 @@
+// By which interface do packets leave? Asked of the kernel through `ip route get` where that program is, which knows policy
+// rules too, else read from /proc/net. Two rails over one cable would count it twice and die together. May import: Node.
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { addressBits } from './interfaces.ts';
+
+/** `device`: the interface. `none`: the kernel has no route. `unknown`: it could not be found out, and nothing is refused for that. */
+export type Egress = { kind: 'device'; device: string } | { kind: 'none'; text: string } | { kind: 'unknown' };
+
+const CACHE_MS = 1000;
+const CACHE_ENTRIES_MAX = 1024;
+/** Programs started at the same time; the others wait. */
+const ASKING_MAX = 4;
+const IP_TIMEOUT_MS = 2000;
+
+const RTF_UP = 0x1;
+const RTF_REJECT = 0x200;
+
+/** Reads the answer of `ip -j route get`, or of an `ip` that knows no JSON. */
+export function parseRouteGet(output: string): Egress {
+  try {
+    const routes = JSON.parse(output) as { dev?: unknown; type?: unknown }[];
+    const route = Array.isArray(routes) ? routes[0] : undefined;
+    if (route !== undefined) {
+      if (route.type === 'unreachable' || route.type === 'blackhole' || route.type === 'prohibit') {
+        return { kind: 'none', text: String(route.type) };
+      }
+      return typeof route.dev === 'string' ? { kind: 'device', device: route.dev } : { kind: 'unknown' };
+    }
+  } catch {
+    // Not JSON: the words are the same.
+  }
+  const match = /\bdev (\S+)/.exec(output);
+  return match === null ? { kind: 'unknown' } : { kind: 'device', device: match[1] };
+}
+
+/** What `ip` says on its error output when there is no route, as against when it could not ask. */
+export function parseRouteError(text: string): Egress {
+  const line = text.trim().split('\n')[0] ?? '';
+  return /unreachable|no route/i.test(line) ? { kind: 'none', text: line } : { kind: 'unknown' };
+}
+
+export interface TableRoute {
+  device: string;
+  network: bigint;
+  prefix: number;
+  metric: number;
+  reject: boolean;
+}
+
+/** /proc/net/route: addresses are the bytes of the network order, read as a number of this (little-endian) machine. */
+export function parseIpv4Routes(text: string): TableRoute[] {
+  const routes: TableRoute[] = [];
+  for (const line of text.split('\n').slice(1)) {
+    const [device, destination, , flagsText, , , metric, mask] = line.trim().split(/\s+/);
+    if (mask === undefined) continue;
+    const swap = (hex: string): bigint => BigInt(`0x${(hex.match(/../g) ?? []).reverse().join('')}`);
+    const flags = Number.parseInt(flagsText, 16);
+    if ((flags & RTF_UP) === 0) continue;
+    const prefix = swap(mask).toString(2).replace(/0+$/, '').length;
+    routes.push({ device, network: swap(destination), prefix, metric: Number(metric), reject: (flags & RTF_REJECT) !== 0 });
+  }
+  return routes;
+}
+
+/** /proc/net/ipv6_route: destination, its prefix, source, its prefix, next hop, metric, counters, flags, device. */
+export function parseIpv6Routes(text: string): TableRoute[] {
+  const routes: TableRoute[] = [];
+  for (const line of text.split('\n')) {
+    const [destination, prefix, , , , metric, , , flagsText, device] = line.trim().split(/\s+/);
+    if (device === undefined) continue;
+    const flags = Number.parseInt(flagsText, 16);
+    if ((flags & RTF_UP) === 0 && (flags & RTF_REJECT) === 0) continue;
+    routes.push({
+      device,
+      network: BigInt(`0x${destination}`),
+      prefix: Number.parseInt(prefix, 16),
+      metric: Number.parseInt(metric, 16),
+      reject: (flags & RTF_REJECT) !== 0,
+    });
+  }
+  return routes;
+}
+
+/** Longest prefix, then lowest metric. */
+export function lookUpRoute(routes: readonly TableRoute[], address: string): Egress {
+  const parsed = addressBits(address);
+  if (parsed === undefined) return { kind: 'unknown' };
+  const width = parsed.family === 4 ? 32 : 128;
+  let best: TableRoute | undefined;
+  for (const route of routes) {
+    const shift = BigInt(width - route.prefix);
+    if (parsed.bits >> shift !== route.network >> shift) continue;
+    if (best === undefined || route.prefix > best.prefix || (route.prefix === best.prefix && route.metric < best.metric)) best = route;
+  }
+  if (best === undefined || best.reject) return { kind: 'none', text: 'no entry in the route table' };
+  return { kind: 'device', device: best.device };
+}
+
+/** Both route tables of this network namespace as text: when it is unchanged, so are the routes of the main table. */
+export async function readRouteTables(): Promise<string> {
+  const read = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');
+  const [v4, v6] = await Promise.all([read('/proc/net/route'), read('/proc/net/ipv6_route')]);
+  // The IPv6 table also counts references and uses, which change all the time.
+  const stable = v6.split('\n').map((line) =>
+    line
+      .trim()
+      .split(/\s+/)
+      .filter((_, i) => i !== 6 && i !== 7)
+      .join(' '),
+  );
+  return `${v4}\n${stable.join('\n')}`;
+}
+
+/** Asks and caches. One per module. */
+export class RouteProbe {
+  private readonly cache = new Map<string, { at: number; answer: Promise<Egress> }>();
+  private asking = 0;
+  private readonly queue: (() => void)[] = [];
+  private ipMissing = false;
+
+  /** The interface by which packets to `remote` from `local` leave. `now` in milliseconds is only for the cache. */
+  egress(remote: string, local: string, now: number): Promise<Egress> {
+    const key = `${remote} from ${local}`;
+    const known = this.cache.get(key);
+    if (known !== undefined && now - known.at < CACHE_MS) return known.answer;
+    if (this.cache.size >= CACHE_ENTRIES_MAX) this.cache.clear();
+    const answer = this.ask(remote.split('%')[0], local.split('%')[0]);
+    this.cache.set(key, { at: now, answer });
+    return answer;
+  }
+
+  private async ask(remote: string, local: string): Promise<Egress> {
+    if (!this.ipMissing) {
+      if (this.asking >= ASKING_MAX) await new Promise<void>((resolve) => this.queue.push(resolve));
+      this.asking++;
+      const answer = await this.askIp(remote, local);
+      this.asking--;
+      this.queue.shift()?.();
+      if (answer !== undefined) return answer;
+      this.ipMissing = true;
+    }
+    const v6 = remote.includes(':');
+    try {
+      const text = await readFile(v6 ? '/proc/net/ipv6_route' : '/proc/net/route', 'utf8');
+      return lookUpRoute(v6 ? parseIpv6Routes(text) : parseIpv4Routes(text), remote);
+    } catch {
+      return { kind: 'unknown' };
+    }
+  }
+
+  /** Undefined when there is no `ip` program. */
+  private askIp(remote: string, local: string): Promise<Egress | undefined> {
+    const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`, LC_ALL: 'C' };
+    return new Promise((resolve) => {
+      execFile('ip', ['-j', 'route', 'get', remote, 'from', local], { env, timeout: IP_TIMEOUT_MS }, (error, stdout, stderr) => {
+        if (error === null) resolve(parseRouteGet(stdout));
+        else resolve(error.code === 'ENOENT' ? undefined : parseRouteError(stderr));
+      });
+    });
+  }
+}

@@ -1,0 +1,132 @@
+// A ByteStream over a WebSocket of the `ws` package. Binary messages are pieces of the one byte stream of frames: where a
+// message begins or ends means nothing. May import: Node, ws, btl.ts (types), base/byte-stream, tcp/net-stream (queue).
+
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
+import { type ByteStream, STREAM_INBOUND_BYTES_MAX, type StreamReader, type StreamStatus } from '../base/byte-stream.ts';
+import type { RailReason } from '../btl.ts';
+import { InboundQueue, socketFailure } from '../tcp/net-stream.ts';
+
+/** Larger flushes are cut, so that a receiver is handed bytes early and never keeps much for a stranger. */
+export const WS_MESSAGE_BYTES_MAX = 256 * 1024;
+
+const nothing = (): void => {};
+
+export class WsStream implements ByteStream {
+  status: StreamStatus;
+  failure: RailReason | undefined;
+  localAddress = '';
+  remoteAddress = '';
+  remotePort = 0;
+  onEvent: () => void = nothing;
+  wantsRoom = false;
+  private readonly ws: WebSocket;
+  private socket: Duplex | undefined;
+  private readonly inbound = new InboundQueue();
+  private paused = false;
+  private destroyed = false;
+  private readonly written = (): void => {
+    if (this.wantsRoom) this.event();
+  };
+
+  /** `socket` is the server's, known from the start; the client's comes with the upgrade. */
+  constructor(ws: WebSocket, socket?: Socket) {
+    this.ws = ws;
+    this.status = ws.readyState === ws.OPEN ? 'open' : 'connecting';
+    if (socket !== undefined) this.takeSocket(socket);
+    // Large messages come as the pieces they were read in: no copy to join them.
+    ws.binaryType = 'fragments';
+    ws.on('upgrade', (response) => this.takeSocket(response.socket));
+    ws.on('open', () => {
+      if (this.status !== 'connecting') return;
+      this.status = 'open';
+      this.event();
+    });
+    ws.on('message', (data, isBinary) => {
+      if (this.destroyed) return;
+      if (!isBinary) {
+        this.close({ kind: 'damaged', text: 'a text message on a WebSocket rail', code: 'ERR_PROTOCOL' });
+        ws.terminate();
+        return;
+      }
+      for (const chunk of data as Buffer[]) if (chunk.length > 0) this.inbound.push(chunk);
+      if (this.inbound.bytes > STREAM_INBOUND_BYTES_MAX && !this.paused) {
+        this.paused = true;
+        ws.pause();
+      }
+      this.event();
+    });
+    ws.on('error', (error: NodeJS.ErrnoException) => {
+      const protocol = error.code?.startsWith('WS_ERR') === true;
+      this.close(
+        protocol ? { kind: 'damaged', text: error.message, code: 'ERR_PROTOCOL' } : socketFailure(error, this.status === 'connecting'),
+      );
+    });
+    ws.on('close', (code) => this.close({ kind: 'closed', text: `the WebSocket is closed (${code})` }));
+  }
+
+  get inboundBytes(): number {
+    return this.inbound.bytes;
+  }
+
+  get queuedBytes(): number {
+    return this.ws.bufferedAmount;
+  }
+
+  poll(reader: StreamReader, budgetBytes: number): number {
+    const taken = this.inbound.poll(reader, budgetBytes);
+    if (this.paused && this.inbound.bytes < STREAM_INBOUND_BYTES_MAX / 2 && !this.destroyed) {
+      this.paused = false;
+      this.ws.resume();
+    }
+    return taken;
+  }
+
+  write(chunks: readonly Uint8Array[]): void {
+    if (this.status !== 'open') return;
+    const { ws, socket } = this;
+    socket?.cork();
+    for (let i = 0; i < chunks.length; i++) {
+      const chunk = chunks[i];
+      for (let at = 0; at < chunk.length; at += WS_MESSAGE_BYTES_MAX) {
+        const piece = chunk.length <= WS_MESSAGE_BYTES_MAX ? chunk : chunk.subarray(at, at + WS_MESSAGE_BYTES_MAX);
+        const last = i === chunks.length - 1 && at + piece.length >= chunk.length;
+        ws.send(piece, { binary: true, compress: false }, last ? this.written : nothing);
+      }
+    }
+    socket?.uncork();
+  }
+
+  end(): void {
+    if (!this.destroyed && this.status === 'open') this.ws.close(1000);
+  }
+
+  destroy(): void {
+    if (this.destroyed) return;
+    this.destroyed = true;
+    this.onEvent = nothing;
+    this.inbound.clear();
+    this.close({ kind: 'closed', text: 'closed here' });
+    this.ws.terminate();
+  }
+
+  private takeSocket(socket: Socket): void {
+    this.socket = socket;
+    socket.setNoDelay(true);
+    this.localAddress = socket.localAddress ?? '';
+    this.remoteAddress = socket.remoteAddress ?? '';
+    this.remotePort = socket.remotePort ?? 0;
+  }
+
+  private close(reason: RailReason): void {
+    if (this.status === 'closed') return;
+    this.status = 'closed';
+    this.failure = reason;
+    this.event();
+  }
+
+  private event(): void {
+    if (!this.destroyed) this.onEvent();
+  }
+}

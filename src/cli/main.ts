@@ -1,0 +1,55 @@
+// The `multirail` command. Each subcommand lives in its own file and exports register(program); it is added to COMMANDS here.
+// May import: errors, the files of this folder, commander, node:*.
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Command, CommanderError } from 'commander';
+import { MultirailError } from '../errors.ts';
+import * as run from './run.ts';
+
+const COMMANDS: readonly { register(program: Command): void }[] = [run];
+
+/** From the package that this file is part of, whether it runs from dist/ or from src/cli/. */
+function packageVersion(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  for (;;) {
+    const file = join(folder, 'package.json');
+    if (existsSync(file)) {
+      const { name, version } = JSON.parse(readFileSync(file, 'utf8')) as { name?: string; version?: string };
+      if (name === 'multirail' && version !== undefined) return version;
+    }
+    const parent = dirname(folder);
+    if (parent === folder) return 'unknown';
+    folder = parent;
+  }
+}
+
+async function main(args: string[]): Promise<void> {
+  const program = new Command('multirail')
+    .description('messages between Node.js ranks over several rails, none of which needs to survive')
+    .version(packageVersion(), '-V, --version')
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'multirail: ')) });
+  for (const command of COMMANDS) command.register(program);
+  try {
+    await program.parseAsync(run.expandMca(program, args), { from: 'user' });
+  } catch (error) {
+    process.exitCode = report(error);
+  }
+}
+
+/** Prints an error for people and gives the exit code. */
+function report(error: unknown): number {
+  // Commander has printed its own message, or the help or version that was asked for.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : run.USAGE_EXIT_CODE;
+  process.stderr.write(`multirail: ${run.messageOf(error)}\n`);
+  const debug = process.env.MULTIRAIL_DEBUG;
+  if (debug !== undefined && debug !== '' && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+  const isUsage = error instanceof MultirailError && (error.code === 'ERR_ARG' || error.code === 'ERR_CONFIG');
+  return isUsage ? run.USAGE_EXIT_CODE : 1;
+}
+
+await main(process.argv.slice(2));
+// What a job leaves open (an input that nobody reads to its end) must not keep the command alive.
+process.exit();

@@ -1,0 +1,124 @@
+// `multirail run`: starts the ranks of a job on this machine. Also what other commands need to take `--mca NAME VALUE`.
+// May import: errors, params, launch, commander.
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { MultirailError } from '../errors.ts';
+import { RANKS_MAX, runJob } from '../launch/launcher.ts';
+import { ParamTable } from '../params.ts';
+
+/** Exit code for a command line that makes no sense. */
+export const USAGE_EXIT_CODE = 2;
+
+/** `--mca NAME VALUE` as an option for any command whose arguments went through expandMca(). */
+export function mcaOption(): Option {
+  return new Option('--mca <name value>', 'set a parameter (multirail info --all lists them); may be repeated')
+    .argParser((pair: string, previous: Record<string, string> | undefined) => {
+      const equals = pair.indexOf('=');
+      if (equals < 1) throw new InvalidArgumentError('expected --mca NAME VALUE.');
+      const mca = { ...previous, [pair.slice(0, equals)]: pair.slice(equals + 1) };
+      try {
+        new ParamTable(mca);
+      } catch (error) {
+        throw new InvalidArgumentError(messageOf(error));
+      }
+      return mca;
+    })
+    .default({}, 'none');
+}
+
+/**
+ * Joins `--mca NAME VALUE` to `--mca NAME=VALUE`, since an option takes one word. Only the command's own options are looked at:
+ * everything from the program's name or `--` on belongs to the program. `args` begins with the command's name.
+ */
+export function expandMca(program: Command, args: readonly string[]): string[] {
+  const command = program.commands.find((candidate) => candidate.name() === args[0]);
+  if (command === undefined) return [...args];
+  const takesWord = new Set<string>();
+  for (const option of command.options) {
+    if (!option.required) continue;
+    if (option.short !== undefined) takesWord.add(option.short);
+    if (option.long !== undefined) takesWord.add(option.long);
+  }
+  const out = [args[0]];
+  let at = 1;
+  while (at < args.length && args[at].startsWith('-') && args[at] !== '--') {
+    const word = args[at++];
+    out.push(word);
+    if (!takesWord.has(word) || at >= args.length) continue;
+    const value = args[at++];
+    if (word === '--mca' && !value.includes('=') && at < args.length) out.push(`${value}=${args[at++]}`);
+    else out.push(value);
+  }
+  return [...out, ...args.slice(at)];
+}
+
+/** The message of an error as a person reads it: without the code in front. */
+export function messageOf(error: unknown): string {
+  if (error instanceof MultirailError) return error.message.slice(error.code.length + 2);
+  return error instanceof Error ? error.message : String(error);
+}
+
+function parseCount(text: string): number {
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(count >= 1 && count <= RANKS_MAX)) throw new InvalidArgumentError(`expected a whole number from 1 to ${RANKS_MAX}.`);
+  return count;
+}
+
+function parseStdin(text: string): number | 'all' | 'none' {
+  if (text === 'all' || text === 'none') return text;
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected all, none or a rank.');
+  return Number(text);
+}
+
+const collect = (value: string, previous: string[]) => [...previous, value];
+
+interface RunCommandOptions {
+  np: number;
+  mca: Record<string, string>;
+  nodeArg: string[];
+  stdin: number | 'all' | 'none';
+  prefix: boolean;
+  abortOnFailure: boolean;
+  oobListen: string[];
+}
+
+export function register(program: Command): void {
+  program
+    .command('run')
+    .description('run a program as the ranks of a job on this machine')
+    .usage('-n N [options] [--] program [arguments...]')
+    .argument('<program...>', 'what each rank runs; .js, .mjs, .cjs and .ts files run in Node')
+    .requiredOption('-n, --np <N>', 'number of ranks', parseCount)
+    .addOption(mcaOption())
+    .option('--node-arg <argument>', 'an argument for Node itself, such as --node-arg=--inspect; may be repeated', collect, [])
+    .option('--stdin <target>', 'who gets the standard input: a rank, all or none', parseStdin, 0)
+    .option('--no-prefix', 'do not put [rank] before each line of output')
+    .option('--no-abort-on-failure', 'let the other ranks go on when one fails')
+    .option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated', collect, [])
+    .passThroughOptions()
+    .addHelpText(
+      'after',
+      `
+Examples:
+  multirail run -n 4 app.js                          four ranks of app.js
+  multirail run -n 2 --mca btl tcp,self app.js --x   parameters come before the program, its own arguments after it
+  multirail run -n 4 --node-arg=--inspect=0 app.ts   an inspector for every rank
+  multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
+
+The exit code is that of the first rank that failed, or 128 + the signal that killed it.
+A second Ctrl-C kills all ranks at once.`,
+    )
+    .action(async (words: string[], options: RunCommandOptions) => {
+      const result = await runJob({
+        size: options.np,
+        command: words,
+        mca: options.mca,
+        nodeArgs: options.nodeArg,
+        stdinTo: options.stdin,
+        prefix: options.prefix,
+        abortOnFailure: options.abortOnFailure,
+        forwardSignals: true,
+        ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
+      });
+      process.exitCode = result.exitCode;
+    });
+}

@@ -1,0 +1,431 @@
+// Runs the N ranks of a job on this machine: environment, secret, input and output, signals, exit codes, and the end of all
+// when one fails. Whatever happens, no process is left behind. May import: errors, params, the files of this folder, node:*.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { constants } from 'node:os';
+import type { Readable, Writable } from 'node:stream';
+import { MultirailError } from '../errors.ts';
+import { PARAM_ENV_PREFIX, ParamTable } from '../params.ts';
+import { resolveCommand } from './command.ts';
+import { RankGuard } from './guard.ts';
+import { type AbortInfo, OobServer } from './oob-server.ts';
+import { LinePrefixer, pumpInput } from './output.ts';
+
+export const RANKS_MAX = 4096;
+const SECRET_FD = 3;
+/** How long a dead rank's last words are waited for before its end is judged. */
+const LAST_WORDS_MS = 200;
+/** How long output is waited for after the last process has ended. */
+const OUTPUT_DRAIN_MS = 1000;
+const FORWARDED_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'];
+
+export interface RunOptions {
+  size: number;
+  /** Program and arguments. Programs that end in .js, .mjs, .cjs, .ts, .mts, .cts run in Node, others as they are. */
+  command: readonly string[];
+  nodeArgs?: readonly string[];
+  /** Parameters, as --mca NAME VALUE. */
+  mca?: Readonly<Record<string, string>>;
+  /** Environment that the ranks inherit; by default this process's. */
+  env?: Readonly<Record<string, string | undefined>>;
+  cwd?: string;
+  /** Which rank gets the standard input. */
+  stdinTo?: number | 'all' | 'none';
+  /** Input instead of this process's own. */
+  stdin?: Readable;
+  stdout?: Writable;
+  stderr?: Writable;
+  /** `[rank] ` before each line (default). Without it, and without `stdout`/`stderr`, ranks write to ours directly. */
+  prefix?: boolean;
+  /** A rank's failure ends the job (default); else the others get a notice and go on. */
+  abortOnFailure?: boolean;
+  /** Between SIGTERM and SIGKILL. */
+  killGraceMs?: number;
+  /** Pass this process's signals on to the ranks. */
+  forwardSignals?: boolean;
+  /** Words in front of a rank's command, such as `ip netns exec NAME`. The wrapper must keep descriptor 3 open. */
+  rankCommand?: (rank: number) => readonly string[];
+  /** Further environment of one rank; wins over everything. */
+  rankEnv?: (rank: number) => Readonly<Record<string, string>>;
+  /** Addresses for the out-of-band channel; loopback by default. */
+  oobListen?: readonly string[];
+  onRailEvent?: (rank: number, event: unknown) => void;
+}
+
+export interface RankResult {
+  rank: number;
+  pid: number;
+  code: number | undefined;
+  signal: NodeJS.Signals | undefined;
+  joined: boolean;
+  finalized: boolean;
+}
+
+export interface JobResult {
+  jobId: string;
+  /** 0, or the first failing rank's code, or 128 + its signal's number. */
+  exitCode: number;
+  ranks: RankResult[];
+  /** Why the job failed. */
+  failure: string | undefined;
+}
+
+export interface RunningJob {
+  readonly jobId: string;
+  /** Process ids by rank. */
+  readonly pids: readonly number[];
+  readonly oobUrls: readonly string[];
+  readonly result: Promise<JobResult>;
+  /** Sends a signal to every living rank's process group. */
+  signal(signal: NodeJS.Signals): void;
+  /** Ends the job: SIGTERM, then SIGKILL after the grace. */
+  end(reason: string, exitCode?: number): void;
+}
+
+/** States of a job. */
+const JOB = {
+  STARTING: 0, // ranks are being spawned
+  RUNNING: 1, // all are spawned
+  ENDING: 2, // the verdict stands; whoever still lives was told to end
+  ENDED: 3, // every process is gone, and its output is out
+} as const;
+type JobState = (typeof JOB)[keyof typeof JOB];
+const JOB_EDGES: Record<JobState, readonly JobState[]> = {
+  [JOB.STARTING]: [JOB.RUNNING, JOB.ENDING],
+  [JOB.RUNNING]: [JOB.ENDING, JOB.ENDED],
+  [JOB.ENDING]: [JOB.ENDED],
+  [JOB.ENDED]: [],
+};
+
+interface RankProcess {
+  rank: number;
+  child: ChildProcess;
+  pid: number;
+  exited: boolean;
+  code: number | undefined;
+  signal: NodeJS.Signals | undefined;
+  /** Its end has been judged. */
+  judged: Promise<void>;
+  /** Its output streams are closed. */
+  closed: Promise<void>;
+}
+
+/** Runs a job to its end. */
+export async function runJob(options: RunOptions): Promise<JobResult> {
+  return await (await startJob(options)).result;
+}
+
+/** Starts a job; resolves once every rank is spawned. */
+export async function startJob(options: RunOptions): Promise<RunningJob> {
+  const job = new LocalJob(options);
+  await job.start();
+  return job;
+}
+
+class LocalJob implements RunningJob {
+  readonly jobId = randomBytes(8).toString('hex');
+  readonly pids: number[] = [];
+  readonly result: Promise<JobResult>;
+  private readonly options: RunOptions;
+  private readonly command: string[];
+  private readonly params: ParamTable;
+  private readonly secret = randomBytes(32);
+  private readonly server: OobServer;
+  private readonly ranks: RankProcess[] = [];
+  private readonly stdout: Writable;
+  private readonly stderr: Writable;
+  private readonly forwarded = new Set<NodeJS.Signals>();
+  private readonly undo: (() => void)[] = [];
+  private guard: RankGuard | undefined;
+  private state: JobState = JOB.STARTING;
+  private exitCode = 0;
+  private failure: string | undefined;
+  private interrupts = 0;
+  private killTimer: NodeJS.Timeout | undefined;
+  private resolveResult!: (result: JobResult) => void;
+
+  constructor(options: RunOptions) {
+    const { size } = options;
+    if (!Number.isInteger(size) || size < 1 || size > RANKS_MAX) {
+      throw new MultirailError('ERR_ARG', `number of ranks ${size}: expected a whole number from 1 to ${RANKS_MAX}`);
+    }
+    if (typeof options.stdinTo === 'number' && !(Number.isInteger(options.stdinTo) && options.stdinTo >= 0 && options.stdinTo < size)) {
+      throw new MultirailError('ERR_ARG', `standard input for rank ${options.stdinTo}, but ranks go from 0 to ${size - 1}`);
+    }
+    this.options = options;
+    this.command = resolveCommand(options.command, {
+      ...(options.nodeArgs === undefined ? {} : { nodeArgs: options.nodeArgs }),
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    });
+    // Unknown names and values out of range end here, before anything is started.
+    this.params = new ParamTable(options.mca ?? {}, options.env ?? process.env);
+    this.stdout = options.stdout ?? process.stdout;
+    this.stderr = options.stderr ?? process.stderr;
+    this.result = new Promise((resolve) => {
+      this.resolveResult = resolve;
+    });
+    this.server = new OobServer({
+      jobId: this.jobId,
+      size,
+      secret: this.secret,
+      knowsProcesses: true,
+      reconnectTimeoutMs: this.params.int('oob_reconnect_timeout_ms'),
+      ...(options.oobListen === undefined ? {} : { listen: options.oobListen }),
+      log: (text) => this.say(text),
+    });
+  }
+
+  get oobUrls(): readonly string[] {
+    return this.server.urls;
+  }
+
+  async start(): Promise<void> {
+    try {
+      await this.server.open();
+    } catch (error) {
+      await this.server.close();
+      throw error;
+    }
+    this.server.on('abort', (info) => this.onAbort(info));
+    this.server.on('lost', (rank, text) => this.onLost(rank, text));
+    this.server.on('railEvent', (rank, event) => this.options.onRailEvent?.(rank, event));
+    this.watchSinks();
+    if (this.options.forwardSignals === true) this.catchSignals();
+    this.guard = new RankGuard((text) => this.say(text));
+    try {
+      for (let rank = 0; rank < this.options.size; rank++) await this.spawnRank(rank);
+    } catch (error) {
+      this.end(`rank ${this.ranks.length} could not be started`, 1);
+      await this.finish();
+      throw error;
+    }
+    this.feedInput();
+    if (this.state === JOB.STARTING) this.moveTo(JOB.RUNNING);
+    void this.finish();
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    for (const process of this.ranks) if (!process.exited) killGroup(process.pid, signal);
+  }
+
+  end(reason: string, exitCode = 1): void {
+    if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
+    this.moveTo(JOB.ENDING);
+    this.failure = reason;
+    this.exitCode = exitCode;
+    this.signal('SIGTERM');
+    // A stopped or stubborn process hears only SIGKILL.
+    this.killTimer = setTimeout(() => this.signal('SIGKILL'), this.options.killGraceMs ?? 1000);
+  }
+
+  // --- start
+
+  private async spawnRank(rank: number): Promise<void> {
+    const [program, ...args] = [...(this.options.rankCommand?.(rank) ?? []), ...this.command];
+    const child = spawn(program, args, {
+      ...(this.options.cwd === undefined ? {} : { cwd: this.options.cwd }),
+      env: this.rankEnvironment(rank),
+      stdio: [this.stdinMode(rank), this.outputMode(this.options.stdout), this.outputMode(this.options.stderr), 'pipe'],
+      // A process group of its own: what a rank starts is ended with it.
+      detached: true,
+    });
+    const process: RankProcess = {
+      rank,
+      child,
+      pid: child.pid ?? 0,
+      exited: false,
+      code: undefined,
+      signal: undefined,
+      judged: Promise.resolve(),
+      closed: new Promise((resolve) => child.once('close', () => resolve())),
+    };
+    const exited = new Promise<void>((resolve) =>
+      child.once('exit', (code, signal) => {
+        process.exited = true;
+        process.code = code ?? undefined;
+        process.signal = signal ?? undefined;
+        // At once, while the group's number cannot have been given to another one.
+        killGroup(process.pid, 'SIGKILL');
+        this.guard?.gone(process.pid);
+        resolve();
+      }),
+    );
+    process.judged = exited.then(() => this.judge(process));
+    try {
+      await once(child, 'spawn');
+    } catch (error) {
+      throw new MultirailError('ERR_LAUNCH', `cannot start rank ${rank}: ${(error as Error).message}`, { rank, cause: error });
+    }
+    child.on('error', (error) => this.say(`rank ${rank} (pid ${process.pid}): ${error.message}`));
+    this.guard?.add(process.pid);
+    this.ranks.push(process);
+    this.pids.push(process.pid);
+    // The secret never shows in an argument list or an environment; the kernel keeps it until the rank reads it.
+    const secretPipe = child.stdio[SECRET_FD] as Writable;
+    secretPipe.on('error', () => undefined);
+    secretPipe.end(this.secret);
+    this.routeOutput(child.stdout, this.stdout, rank);
+    this.routeOutput(child.stderr, this.stderr, rank);
+    // A rank that failed while others were being spawned ends the job: this one too.
+    if (this.state === JOB.ENDING) killGroup(process.pid, 'SIGTERM');
+  }
+
+  private rankEnvironment(rank: number): Record<string, string | undefined> {
+    const env: Record<string, string | undefined> = { ...(this.options.env ?? process.env) };
+    const size = String(this.options.size);
+    for (const [name, value] of Object.entries(this.options.mca ?? {})) env[PARAM_ENV_PREFIX + name] = value;
+    env.MULTIRAIL_RANK = String(rank);
+    env.MULTIRAIL_SIZE = size;
+    env.MULTIRAIL_LOCAL_RANK = String(rank);
+    env.MULTIRAIL_LOCAL_SIZE = size;
+    env.MULTIRAIL_JOB_ID = this.jobId;
+    env.MULTIRAIL_OOB = this.server.urls.join(',');
+    env.MULTIRAIL_SECRET_FD = String(SECRET_FD);
+    env.MULTIRAIL_LAUNCHER_PID = String(process.pid);
+    return { ...env, ...this.options.rankEnv?.(rank) };
+  }
+
+  private stdinMode(rank: number): 'ignore' | 'inherit' | 'pipe' {
+    const target = this.options.stdinTo ?? 0;
+    if (target === 'none' || (target !== 'all' && target !== rank)) return 'ignore';
+    // One reader may have our input itself, a terminal included; several need copies.
+    return target === 'all' || this.options.stdin !== undefined ? 'pipe' : 'inherit';
+  }
+
+  private outputMode(sink: Writable | undefined): 'inherit' | 'pipe' {
+    return this.options.prefix === false && sink === undefined ? 'inherit' : 'pipe';
+  }
+
+  private feedInput(): void {
+    const targets = this.ranks.map((process) => process.child.stdin).filter((stream) => stream !== null);
+    if (targets.length > 0) this.undo.push(pumpInput(this.options.stdin ?? process.stdin, targets));
+  }
+
+  private routeOutput(source: Readable | null, sink: Writable, rank: number): void {
+    if (source === null) return;
+    const lines = this.options.prefix === false ? source : source.pipe(new LinePrefixer(`[${rank}] `));
+    lines.pipe(sink, { end: false });
+  }
+
+  private watchSinks(): void {
+    for (const sink of new Set([this.stdout, this.stderr])) {
+      const listenersMax = sink.getMaxListeners();
+      // One pipe per rank and stream ends in each of these.
+      sink.setMaxListeners(listenersMax + 2 * this.options.size + 2);
+      const failed = (error: Error) => {
+        const brokenPipe = (error as NodeJS.ErrnoException).code === 'EPIPE';
+        this.end(`the output cannot be written: ${error.message}`, brokenPipe ? 128 + constants.signals.SIGPIPE : 1);
+        // Nobody reads it any more; what the ranks still write is read and dropped, so that none blocks on it.
+        for (const process of this.ranks) for (const stream of [process.child.stdout, process.child.stderr]) stream?.unpipe().resume();
+      };
+      sink.on('error', failed);
+      this.undo.push(() => {
+        sink.off('error', failed);
+        sink.setMaxListeners(listenersMax);
+      });
+    }
+  }
+
+  private catchSignals(): void {
+    for (const signal of FORWARDED_SIGNALS) {
+      const handler = () => {
+        if (signal === 'SIGINT' && ++this.interrupts > 1) {
+          this.end('interrupted twice', 128 + constants.signals.SIGINT);
+          this.signal('SIGKILL');
+          return;
+        }
+        this.forwarded.add(signal);
+        this.signal(signal);
+      };
+      process.on(signal, handler);
+      this.undo.push(() => process.off(signal, handler));
+    }
+  }
+
+  // --- events
+
+  private onAbort(info: AbortInfo): void {
+    const code = info.code & 0xff || 1;
+    if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
+    const text = `rank ${info.rank} (pid ${this.pids[info.rank]}) aborted the job with code ${code}: ${info.reason}`;
+    this.say(`${text}; ending the job`);
+    this.server.broadcastAbort(info);
+    this.end(text, code);
+  }
+
+  private onLost(rank: number, text: string): void {
+    this.say(`${text}; ending that rank`);
+    const process = this.ranks[rank];
+    if (process !== undefined && !process.exited) killGroup(process.pid, 'SIGKILL');
+  }
+
+  /** Says what the end of one rank means for the others. */
+  private async judge(process: RankProcess): Promise<void> {
+    const { rank, code, signal } = process;
+    await this.server.drained(rank, LAST_WORDS_MS);
+    this.server.processExited(rank, { code, signal: signal ?? '' });
+    if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
+    const name = `rank ${rank} (pid ${process.pid})`;
+    if (code === 0) {
+      if (this.server.info(rank) !== undefined && !this.server.isFinalized(rank)) {
+        this.say(`warning: ${name} exited with code 0 but without finalize(); its peers may miss messages`);
+      }
+      return;
+    }
+    const text = signal === undefined ? `${name} exited with code ${code}` : `${name} was killed by ${signal}`;
+    const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
+    if (this.options.abortOnFailure === false) {
+      this.say(`${text}; the other ranks go on`);
+      this.failure ??= text;
+      if (this.exitCode === 0) this.exitCode = exitCode;
+      return;
+    }
+    // Whoever sent the signal through us knows why the ranks end.
+    const expected = signal !== undefined && this.forwarded.has(signal);
+    this.say(expected ? `${signal} was passed on to the ranks; ending the job` : `${text}; ending the job`);
+    this.end(text, exitCode);
+  }
+
+  // --- end
+
+  private async finish(): Promise<void> {
+    await Promise.all(this.ranks.map((process) => process.judged));
+    clearTimeout(this.killTimer);
+    // Output may be held open by a process that left its group; it is not waited for without end.
+    let timer: NodeJS.Timeout | undefined;
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, OUTPUT_DRAIN_MS);
+    });
+    await Promise.race([Promise.all(this.ranks.map((process) => process.closed)), timeout]);
+    clearTimeout(timer);
+    for (const process of this.ranks) for (const stream of process.child.stdio) stream?.destroy();
+    this.guard?.done();
+    for (const undo of this.undo) undo();
+    await this.server.close();
+    this.moveTo(JOB.ENDED);
+    const ranks = this.ranks.map(({ rank, pid, code, signal }) => {
+      const joined = this.server.info(rank) !== undefined;
+      return { rank, pid, code, signal, joined, finalized: this.server.isFinalized(rank) };
+    });
+    this.resolveResult({ jobId: this.jobId, exitCode: this.exitCode, ranks, failure: this.failure });
+  }
+
+  private moveTo(next: JobState): void {
+    if (!JOB_EDGES[this.state].includes(next)) throw new MultirailError('ERR_INTERNAL', `job: state ${this.state} to ${next} is no edge`);
+    this.state = next;
+  }
+
+  private say(text: string): void {
+    if (!this.stderr.destroyed) this.stderr.write(`multirail: ${text}\n`);
+  }
+}
+
+function killGroup(groupId: number, signal: NodeJS.Signals): void {
+  if (groupId <= 1) return;
+  try {
+    process.kill(-groupId, signal);
+  } catch {
+    // The whole group is gone already.
+  }
+}

@@ -1,0 +1,135 @@
+// The text of oob.proto as a module, so that the bundle carries it. May import: nothing.
+// A test holds this equal to oob.proto; `UPDATE_PROTO=1 npx vitest run --project unit test/unit/launch` writes it anew.
+export const OOB_PROTO = `// The out-of-band channel between the launcher and its ranks: protobuf messages, one per binary WebSocket message.
+// This file is the definition; src/launch/oob-proto.ts carries its text into the bundle, and a test holds the two equal.
+// Fields are only ever appended.
+syntax = "proto3";
+package multirail.oob.v1;
+
+// What every WebSocket message is. Handshake messages, acks and pings have sequence 0; all others count from 1 in each
+// direction, are kept until acknowledged, and are sent again after a reconnect.
+message Envelope {
+  uint64 sequence = 1;
+  // Highest sequence that the sender of this envelope has taken, in order.
+  uint64 acknowledged = 2;
+  oneof body {
+    Challenge challenge = 10;
+    Hello hello = 11;
+    Welcome welcome = 12;
+    Refused refused = 13;
+    Ping ping = 14;
+    Ack ack = 15;
+    ModexPut modex_put = 20;
+    ModexPart modex_part = 21;
+    ModexUpdate modex_update = 22;
+    BarrierEnter barrier_enter = 23;
+    BarrierDone barrier_done = 24;
+    CollectiveFailed collective_failed = 25;
+    Abort abort = 26;
+    ProcessExit process_exit = 27;
+    RailEvent rail_event = 28;
+    Finalized finalized = 29;
+  }
+}
+
+// Launcher to rank, first message of a connection.
+message Challenge {
+  uint32 version = 1;
+  bytes nonce = 2;
+}
+
+// Rank to launcher: who it is, and the proof that it knows the job's secret.
+message Hello {
+  uint32 version = 1;
+  string job_id = 2;
+  uint32 rank = 3;
+  uint32 size = 4;
+  uint64 incarnation = 5;
+  uint32 pid = 6;
+  string host_id = 7;
+  bytes nonce = 8;
+  uint64 received = 9;
+  bytes proof = 10;
+}
+
+// Launcher to rank: its own proof, and how far it has come with this rank's messages.
+message Welcome {
+  uint64 received = 1;
+  bytes proof = 2;
+}
+
+message Refused {
+  string reason = 1;
+  string text = 2;
+}
+
+message Ping {
+}
+
+message Ack {
+}
+
+// One rank's part of an allgather. The JSON is opaque to the launcher.
+message ModexPut {
+  bytes json = 1;
+}
+
+// The outcome of an allgather, cut into parts that stay under the bound on one message.
+message ModexPart {
+  repeated ModexEntry entries = 1;
+  bool last = 2;
+}
+
+message ModexEntry {
+  uint32 rank = 1;
+  bytes json = 2;
+}
+
+// A rank's addresses changed after the modex: from that rank to the launcher, and on to everybody else.
+message ModexUpdate {
+  uint32 rank = 1;
+  bytes json = 2;
+}
+
+message BarrierEnter {
+  string name = 1;
+  // Ranks that are dead count as arrived.
+  bool tolerant = 2;
+}
+
+message BarrierDone {
+  string name = 1;
+  repeated uint32 dead = 2;
+}
+
+// A modex (name is empty) or a barrier can never complete, since that rank is gone.
+message CollectiveFailed {
+  bool modex = 1;
+  string name = 2;
+  uint32 rank = 3;
+  string text = 4;
+}
+
+message Abort {
+  uint32 rank = 1;
+  sint32 code = 2;
+  string reason = 3;
+  string stack = 4;
+}
+
+message ProcessExit {
+  uint32 rank = 1;
+  optional sint32 code = 2;
+  string signal = 3;
+  bool finalized = 4;
+  // Taken for dead after silence, where nobody can wait for the process.
+  bool lost = 5;
+}
+
+message RailEvent {
+  bytes json = 1;
+}
+
+message Finalized {
+}
+`;

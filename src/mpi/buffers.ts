@@ -1,0 +1,138 @@
+// Message buffers as users give them, turned into views of bytes (Iov): nothing is copied. May import: errors, util, constants.ts.
+import { MultirailError } from '../errors.ts';
+import { EMPTY_IOV, Iov } from '../util/iov.ts';
+import { checkCount } from './constants.ts';
+
+/** One piece of memory. */
+export type BufferPart = NodeJS.ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
+/** What can be sent and received into: one piece, several pieces in order, or a strided vector. */
+export type MessageBuffer = BufferPart | Vector | readonly (BufferPart | Vector)[];
+
+/** `count` blocks of `blockLength` elements, `stride` elements from the start of one block to that of the next. */
+export class Vector {
+  readonly views: readonly Uint8Array[];
+  readonly bytes: number;
+
+  constructor(views: readonly Uint8Array[], bytes: number) {
+    this.views = views;
+    this.bytes = bytes;
+  }
+}
+
+/**
+ * A strided part of a buffer, such as a column of a matrix: `vector(matrix, rows, 1, columns)`. Units are elements for a typed array,
+ * bytes for everything else. Blocks must lie within the buffer and must not overlap.
+ */
+export function vector(buffer: BufferPart, count: number, blockLength: number, stride: number): Vector {
+  checkCount(count, 'count');
+  checkCount(blockLength, 'blockLength');
+  const whole = bytesOf(buffer, 'buffer');
+  const unit = elementBytes(buffer);
+  if (!Number.isSafeInteger(stride) || (count > 1 && stride < blockLength)) {
+    throw new MultirailError('ERR_ARG', `stride is ${String(stride)}: blocks of ${blockLength} elements would overlap`);
+  }
+  const bytes = count * blockLength * unit;
+  if (bytes === 0) return new Vector([], 0);
+  const endBytes = ((count - 1) * stride + blockLength) * unit;
+  if (!(endBytes <= whole.byteLength)) {
+    throw new MultirailError(
+      'ERR_COUNT',
+      `count ${count}, blockLength ${blockLength}, stride ${stride} reach to byte ${endBytes} of a buffer of ${whole.byteLength} bytes`,
+    );
+  }
+  if (stride === blockLength || count === 1) return new Vector([whole.subarray(0, bytes)], bytes);
+  const views: Uint8Array[] = new Array(count);
+  for (let i = 0; i < count; i++) views[i] = whole.subarray(i * stride * unit, (i * stride + blockLength) * unit);
+  return new Vector(views, bytes);
+}
+
+function elementBytes(buffer: BufferPart): number {
+  return (buffer as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1;
+}
+
+const isShared = (memory: ArrayBufferLike): boolean => typeof SharedArrayBuffer !== 'undefined' && memory instanceof SharedArrayBuffer;
+
+function checkMemory(memory: ArrayBufferLike, bytes: number, name: string): void {
+  if (isShared(memory)) return;
+  // A shrinking buffer would take the memory away from under a transfer; a growable shared one can only grow.
+  if ((memory as ArrayBuffer & { resizable?: boolean }).resizable) {
+    throw new MultirailError('ERR_BUFFER', `${name} is a resizable ArrayBuffer, which could shrink while a message uses it`);
+  }
+  if (bytes > 0) return;
+  try {
+    new Uint8Array(memory);
+  } catch (cause) {
+    throw new MultirailError('ERR_BUFFER', `${name} is detached: its memory was transferred elsewhere`, { cause });
+  }
+}
+
+/** The bytes of one piece, as a view of the same memory. */
+function bytesOf(part: BufferPart, name: string): Uint8Array {
+  if (part instanceof Uint8Array) {
+    checkMemory(part.buffer, part.byteLength, name);
+    return part;
+  }
+  if (ArrayBuffer.isView(part)) {
+    checkMemory(part.buffer, part.byteLength, name);
+    return new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
+  }
+  if (part instanceof ArrayBuffer || isShared(part)) {
+    checkMemory(part, part.byteLength, name);
+    return new Uint8Array(part as ArrayBuffer, 0, part.byteLength);
+  }
+  throw new MultirailError(
+    'ERR_BUFFER',
+    `${name} is ${part === null ? 'null' : typeof part}; expected a typed array, DataView, ArrayBuffer, SharedArrayBuffer, a vector, or an array of these`,
+  );
+}
+
+/** Views of a buffer that is read from. */
+export function sendIov(buffer: MessageBuffer, name = 'buffer'): Iov {
+  if (buffer instanceof Vector) return buffer.bytes === 0 ? EMPTY_IOV : new Iov(buffer.views);
+  if (!Array.isArray(buffer)) {
+    const bytes = bytesOf(buffer as BufferPart, name);
+    return bytes.byteLength === 0 ? EMPTY_IOV : new Iov([bytes]);
+  }
+  const views: Uint8Array[] = [];
+  buffer.forEach((part, i) => {
+    if (part instanceof Vector) for (const view of part.views) views.push(view);
+    else {
+      const bytes = bytesOf(part, `${name}[${i}]`);
+      if (bytes.byteLength > 0) views.push(bytes);
+    }
+  });
+  return views.length === 0 ? EMPTY_IOV : new Iov(views);
+}
+
+/** Views of a buffer that is written into: no two may overlap. */
+export function recvIov(buffer: MessageBuffer, name = 'buffer'): Iov {
+  const iov = sendIov(buffer, name);
+  if (Array.isArray(buffer) && iov.views.length > 1) checkOverlap(iov.views, name);
+  return iov;
+}
+
+function checkOverlap(views: readonly Uint8Array[], name: string): void {
+  const byMemory = new Map<ArrayBufferLike, Uint8Array[]>();
+  for (const view of views) {
+    const list = byMemory.get(view.buffer);
+    if (list === undefined) byMemory.set(view.buffer, [view]);
+    else list.push(view);
+  }
+  for (const list of byMemory.values()) {
+    list.sort((a, b) => a.byteOffset - b.byteOffset);
+    for (let i = 1; i < list.length; i++) {
+      if (list[i].byteOffset < list[i - 1].byteOffset + list[i - 1].byteLength) {
+        throw new MultirailError('ERR_BUFFER', `parts of ${name} overlap at byte ${list[i].byteOffset} of their memory`);
+      }
+    }
+  }
+}
+
+/** Memory for a message that is there; a length that no process can hold ends in ERR_BUFFER, not in a RangeError. */
+export function allocate(bytes: number): Uint8Array<ArrayBuffer> {
+  try {
+    return new Uint8Array(bytes);
+  } catch (cause) {
+    throw new MultirailError('ERR_BUFFER', `there is no memory for a message of ${bytes} bytes`, { cause });
+  }
+}

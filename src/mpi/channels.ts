@@ -1,0 +1,12 @@
+// What is published on node:diagnostics_channel. A channel that nobody listens to costs one comparison. May import: nothing else of ours.
+import { channel } from 'node:diagnostics_channel';
+
+/** A send was started: { rank, comm, dest, tag, bytes }. */
+export const sendChannel = channel('multirail:send');
+/** A receive ended well: { rank, comm, source, tag, bytes }. */
+export const recvChannel = channel('multirail:recv');
+/** A rail was lost, came back: the `rail` event. */
+export const railLostChannel = channel('multirail:rail:lost');
+export const railRestoredChannel = channel('multirail:rail:restored');
+/** A peer is gone for ever: the `peer` event. */
+export const peerFailedChannel = channel('multirail:peer:failed');

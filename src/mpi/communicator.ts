@@ -1,0 +1,381 @@
+// A communicator: ranks that talk to each other, apart from all other communicators. Point-to-point calls.
+// May import: errors, pml (records, types), the rest of src/mpi.
+//
+// Every communicator has two contexts, so that its own internal messages never meet a user's tags: 2 × id for the user, 2 × id + 1
+// inside. Ranks are those of the communicator; `group` says which world rank each one is.
+import { MultirailError } from '../errors.ts';
+import { type Envelope, RecvRequest, type SendRequest } from '../pml/records.ts';
+import { EMPTY_IOV, type Iov } from '../util/iov.ts';
+import { allocate, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
+import { recvChannel, sendChannel } from './channels.ts';
+import {
+  ANY_SOURCE,
+  ANY_TAG,
+  type CallOptions,
+  checkDest,
+  checkOptions,
+  checkRecvTag,
+  checkSendTag,
+  checkSource,
+  PROC_NULL,
+  watchEnd,
+} from './constants.ts';
+import type { Host } from './host.ts';
+import { Message } from './message.ts';
+import { MessageStream, type ReceivedMessage } from './message-stream.ts';
+import { decodeHeader, decodeObject, drainBulk, encodeObject, type ObjectHeader, PLACE_TAG_FIRST, PLACE_TAGS } from './objects.ts';
+import { PersistentRequest, Request, type RequestOwner } from './request.ts';
+import { PROC_NULL_STATUS, Status } from './status.ts';
+
+export type ProbeOptions = CallOptions;
+
+const DONE = Promise.resolve();
+
+export class Communicator implements RequestOwner {
+  readonly name: string;
+  /** Own rank in this communicator. */
+  readonly rank: number;
+  readonly size: number;
+  readonly contextId: number;
+  /** World rank of each rank. */
+  readonly group: readonly number[];
+  private readonly host: Host;
+  private readonly userCtx: number;
+  private readonly internalCtx: number;
+  /** Rank here of each world rank; undefined when both are the same. */
+  private readonly rankOfWorld: ReadonlyMap<number, number> | undefined;
+  private nextPlace = 0;
+
+  constructor(host: Host, name: string, contextId: number, group: readonly number[]) {
+    this.host = host;
+    this.name = name;
+    this.contextId = contextId;
+    this.group = group;
+    this.size = group.length;
+    this.rank = group.indexOf(host.rank);
+    this.userCtx = contextId * 2;
+    this.internalCtx = contextId * 2 + 1;
+    if (group.some((world, rank) => world !== rank)) this.rankOfWorld = new Map(group.map((world, rank) => [world, rank]));
+  }
+
+  // ---------------------------------------------------------------- sends
+
+  /** Resolves when the buffer may be used again: at once for short messages, when the receiver has taken it for long ones. */
+  send(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
+    return this.blockingSend(buffer, dest, tag, options, false);
+  }
+
+  /** As send(), but resolves only once the receive has matched, however short the message is. */
+  ssend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
+    return this.blockingSend(buffer, dest, tag, options, true);
+  }
+
+  private blockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Promise<void> {
+    try {
+      checkOptions(options);
+      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
+      if (inner === undefined || (inner.done && inner.error === undefined)) return DONE;
+      return ended(inner);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  isend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
+    checkOptions(options);
+    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
+  }
+
+  issend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
+    checkOptions(options);
+    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
+  }
+
+  /** A send that can be started again and again; `start()` sends what the buffer holds then. */
+  sendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
+    return this.persistentSend(buffer, dest, tag, false);
+  }
+
+  ssendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
+    return this.persistentSend(buffer, dest, tag, true);
+  }
+
+  private persistentSend(buffer: MessageBuffer, dest: number, tag: number, sync: boolean): PersistentRequest {
+    this.checkedSend(buffer, dest, tag);
+    return new PersistentRequest(this, () => {
+      // Looked at again: the buffer may have been detached since.
+      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
+      return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
+    });
+  }
+
+  private checkedSend(buffer: MessageBuffer, dest: number, tag: number): Iov {
+    this.host.mustBeActive();
+    checkDest(dest, this.size);
+    checkSendTag(tag);
+    return sendIov(buffer);
+  }
+
+  private startSend(iov: Iov, dest: number, tag: number, sync: boolean): SendRequest | undefined {
+    if (dest === PROC_NULL) return undefined;
+    const { engine } = this.host;
+    const inner = engine.pml.isend(this.group[dest], this.userCtx, tag, iov, sync);
+    engine.schedule();
+    if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
+    return inner;
+  }
+
+  // ---------------------------------------------------------------- receives
+
+  /** Resolves when a message has been received into the buffer. A message that is too long ends in ERR_TRUNCATE. */
+  async recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
+    return this.irecv(buffer, source, tag, options).promise();
+  }
+
+  irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
+    checkOptions(options);
+    const iov = this.checkedRecv(buffer, source, tag);
+    const inner = this.startRecv(iov, source, tag);
+    const request = this.requestOf(inner);
+    if (inner !== undefined && !inner.done) this.endBy(request, inner, options);
+    return request;
+  }
+
+  /** A signal or timeout un-posts the receive; both are let go when it ends. */
+  private endBy(request: Request, inner: RecvRequest, options: CallOptions | undefined): void {
+    const release = watchEnd(options, (error) => request.end(error));
+    if (release === undefined) return;
+    const settle = inner.onDone;
+    inner.onDone = () => {
+      release();
+      settle?.();
+    };
+  }
+
+  recvInit(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG): PersistentRequest {
+    this.checkedRecv(buffer, source, tag);
+    return new PersistentRequest(this, () => {
+      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+      return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
+    });
+  }
+
+  private checkedRecv(buffer: MessageBuffer, source: number, tag: number): Iov {
+    this.host.mustBeActive();
+    checkSource(source, this.size);
+    checkRecvTag(tag);
+    return recvIov(buffer);
+  }
+
+  private startRecv(iov: Iov, source: number, tag: number): RecvRequest | undefined {
+    if (source === PROC_NULL) return undefined;
+    const { engine } = this.host;
+    const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
+    engine.schedule();
+    return inner;
+  }
+
+  /** A send and a receive at the same time, which cannot block each other. */
+  async sendrecv(
+    sendBuffer: MessageBuffer,
+    dest: number,
+    sendTag: number,
+    recvBuffer: MessageBuffer,
+    source = ANY_SOURCE,
+    recvTag = ANY_TAG,
+    options?: CallOptions,
+  ): Promise<Status> {
+    checkOptions(options);
+    const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
+    const received = this.irecv(recvBuffer, source, recvTag, options);
+    const sent = this.requestOf(this.startSend(sendViews, dest, sendTag, false));
+    const status = await received.promise();
+    await sent.promise();
+    return status;
+  }
+
+  /** As sendrecv(), with one buffer: what it holds is sent, what comes replaces it. */
+  async sendrecvReplace(
+    buffer: MessageBuffer,
+    dest: number,
+    sendTag: number,
+    source = ANY_SOURCE,
+    recvTag = ANY_TAG,
+    options?: CallOptions,
+  ): Promise<Status> {
+    const views = this.checkedSend(buffer, dest, sendTag);
+    const copy = allocate(views.bytes);
+    let at = 0;
+    for (const view of views.views) {
+      copy.set(view, at);
+      at += view.byteLength;
+    }
+    return this.sendrecv(copy, dest, sendTag, buffer, source, recvTag, options);
+  }
+
+  // ---------------------------------------------------------------- probes
+
+  /** Resolves once a message that fits is there; it stays where it is, for the next receive that matches it. */
+  async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Status> {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) return PROC_NULL_STATUS;
+    return this.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
+  }
+
+  /** Status of a message that fits and is there, or undefined. Polls the rails once. */
+  iprobe(source = ANY_SOURCE, tag = ANY_TAG): Status | undefined {
+    this.checkProbe(source, tag, undefined);
+    if (source === PROC_NULL) return PROC_NULL_STATUS;
+    this.host.engine.progress();
+    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, false);
+    return found === undefined ? undefined : this.statusOfEnvelope(found);
+  }
+
+  /** As probe(), but takes the message: only the Message that it resolves with can receive it. */
+  async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Message> {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) return this.messageOf(undefined);
+    return this.messageOf(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
+  }
+
+  improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
+    this.checkProbe(source, tag, undefined);
+    if (source === PROC_NULL) return this.messageOf(undefined);
+    this.host.engine.progress();
+    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, true);
+    return found === undefined ? undefined : this.messageOf(found);
+  }
+
+  private checkProbe(source: number, tag: number, options: ProbeOptions | undefined): void {
+    this.host.mustBeActive();
+    checkOptions(options);
+    checkSource(source, this.size);
+    checkRecvTag(tag);
+  }
+
+  private messageOf(envelope: Envelope | undefined): Message {
+    if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.requestOf(undefined));
+    return new Message(this.statusOfEnvelope(envelope), (iov) => this.requestOf(this.startMatched(envelope, iov)));
+  }
+
+  private startMatched(envelope: Envelope, iov: Iov): RecvRequest {
+    this.host.mustBeActive();
+    const inner = this.host.engine.pml.imrecv(envelope, iov);
+    this.host.engine.schedule();
+    return inner;
+  }
+
+  // ---------------------------------------------------------------- objects and streams
+
+  /**
+   * Sends a value by structured clone. Memory of ArrayBuffers and views from 64 KiB on is sent from where it is, uncopied: like any
+   * buffer it belongs to the library until the promise settles. Receive with recvObject(). In order with all other messages.
+   */
+  async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
+    this.host.mustBeActive();
+    checkOptions(options);
+    checkDest(dest, this.size);
+    checkSendTag(tag);
+    const place = PLACE_TAG_FIRST + (this.nextPlace++ % PLACE_TAGS);
+    const { header, bulk } = encodeObject(value, place);
+    const sent = this.startSend(sendIov(header), dest, tag, false);
+    if (sent === undefined) return;
+    if (bulk.length > 0) {
+      const views = sendIov(bulk);
+      const { engine } = this.host;
+      // Its own place in the internal context, so that no other receive can come between the header and its memory.
+      const moved = engine.pml.isend(this.group[dest], this.internalCtx, place, views);
+      engine.schedule();
+      await ended(moved);
+    }
+    await ended(sent);
+  }
+
+  /** Receives what sendObject() sent. ERR_ARG when the message that matches is not of sendObject(): it is then used up. */
+  async recvObject<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<{ data: T; status: Status }> {
+    const message = await this.mprobe(source, tag, options);
+    if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
+    const bytes = await message.recvBytes();
+    const header = decodeHeader(bytes, message.status);
+    const memory = await this.recvBulk(header, message.status.source);
+    return { data: decodeObject(header, memory) as T, status: message.status };
+  }
+
+  private async recvBulk(header: ObjectHeader, source: number): Promise<Uint8Array<ArrayBuffer>[]> {
+    if (header.regionBytes.length === 0) return [];
+    const { engine } = this.host;
+    const receive = (iov: Iov): Promise<void> => {
+      const inner = engine.pml.irecv(this.group[source], this.internalCtx, header.place, iov);
+      engine.schedule();
+      return ended(inner);
+    };
+    let memory: Uint8Array<ArrayBuffer>[];
+    try {
+      memory = header.regionBytes.map(allocate);
+    } catch (error) {
+      // The sender waits for its memory to be taken.
+      await drainBulk(receive(EMPTY_IOV));
+      throw error;
+    }
+    await receive(sendIov(memory));
+    return memory;
+  }
+
+  /**
+   * The messages that match, one after the other, each in memory of its own: `for await (const { data, status } of comm.messages())`.
+   * No more than one is taken ahead of its reader. Leaving the loop ends it and leaves further messages where they are.
+   */
+  messages(source = ANY_SOURCE, tag = ANY_TAG, options: { signal?: AbortSignal } = {}): AsyncIterableIterator<ReceivedMessage> {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) throw new MultirailError('ERR_RANK', 'source is PROC_NULL, from which no messages come');
+    return new MessageStream((signal) => this.mprobe(source, tag, { signal }), options.signal);
+  }
+
+  // ---------------------------------------------------------------- RequestOwner
+
+  progress(): void {
+    this.host.engine.progress();
+  }
+
+  cancel(inner: RecvRequest): boolean {
+    return this.host.cancel(inner);
+  }
+
+  statusOf(inner: SendRequest | RecvRequest): Status {
+    if (inner.kind === 'send') return new Status(this.rank, inner.tag, inner.bytes);
+    const { source, tag, bytes, cancelled } = inner.status;
+    return new Status(this.rankOf(source), tag, bytes, cancelled);
+  }
+
+  onReceived(status: Status): void {
+    if (!recvChannel.hasSubscribers) return;
+    recvChannel.publish({ rank: this.rank, comm: this.name, source: status.source, tag: status.tag, bytes: status.bytes });
+  }
+
+  // ---------------------------------------------------------------- ranks
+
+  private requestOf(inner: SendRequest | RecvRequest | undefined): Request {
+    return inner === undefined ? new Request(this, undefined, PROC_NULL_STATUS) : new Request(this, inner);
+  }
+
+  private statusOfEnvelope(envelope: Envelope): Status {
+    return new Status(this.rankOf(envelope.source), envelope.tag, envelope.messageBytes);
+  }
+
+  private worldOf(source: number): number {
+    return source === ANY_SOURCE ? ANY_SOURCE : this.group[source];
+  }
+
+  private rankOf(world: number): number {
+    return this.rankOfWorld?.get(world) ?? world;
+  }
+}
+
+/** Settles with the PML's request. */
+function ended(inner: SendRequest | RecvRequest): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = () => (inner.error === undefined ? resolve() : reject(inner.error));
+    if (inner.done) settle();
+    else inner.onDone = settle;
+  });
+}

@@ -1,0 +1,109 @@
+// The constants of the interface, and the checks of arguments that every call shares. May import: errors.
+import { MultirailError } from '../errors.ts';
+
+/** Matches a message of any rank of the communicator. */
+export const ANY_SOURCE = -1;
+/** Matches any tag. */
+export const ANY_TAG = -1;
+/** A rank that is nobody: sends to it and receives from it end at once, with no data. */
+export const PROC_NULL = -2;
+/** "No such index", "not a whole number of elements". */
+export const UNDEFINED = -3;
+/** Highest tag. */
+export const TAG_UB = 2 ** 31 - 1;
+
+export interface CallOptions {
+  /**
+   * Aborting un-posts a receive or ends a probe (ERR_ABORTED). A receive that has matched goes on to its end and the call resolves
+   * as if nothing had happened. A send takes its place in the order of messages at once and cannot be taken back: for a send only a
+   * signal that is aborted before the call counts.
+   */
+  signal?: AbortSignal | undefined;
+  /** As `signal`, after this many milliseconds, with ERR_TIMEOUT. No effect on sends. */
+  timeoutMs?: number | undefined;
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
+  if (value === null) return 'null';
+  return typeof value === 'string' ? JSON.stringify(value) : `a value of type ${typeof value}`;
+}
+
+/** A rank that can be sent to: 0 to size - 1, or PROC_NULL. */
+export function checkDest(dest: unknown, size: number, name = 'dest'): void {
+  if (Number.isInteger(dest) && (dest as number) >= 0 && (dest as number) < size) return;
+  if (dest === PROC_NULL) return;
+  throw new MultirailError('ERR_RANK', `${name} is ${describe(dest)}; expected a rank from 0 to ${size - 1}, or PROC_NULL`);
+}
+
+/** A rank that can be received from: 0 to size - 1, ANY_SOURCE or PROC_NULL. */
+export function checkSource(source: unknown, size: number, name = 'source'): void {
+  if (Number.isInteger(source) && (source as number) >= 0 && (source as number) < size) return;
+  if (source === ANY_SOURCE || source === PROC_NULL) return;
+  throw new MultirailError('ERR_RANK', `${name} is ${describe(source)}; expected a rank from 0 to ${size - 1}, ANY_SOURCE or PROC_NULL`);
+}
+
+export function checkSendTag(tag: unknown, name = 'tag'): void {
+  if (Number.isInteger(tag) && (tag as number) >= 0 && (tag as number) <= TAG_UB) return;
+  throw new MultirailError('ERR_TAG', `${name} is ${describe(tag)}; expected a whole number from 0 to ${TAG_UB}`);
+}
+
+export function checkRecvTag(tag: unknown, name = 'tag'): void {
+  if (Number.isInteger(tag) && (tag as number) >= 0 && (tag as number) <= TAG_UB) return;
+  if (tag === ANY_TAG) return;
+  throw new MultirailError('ERR_TAG', `${name} is ${describe(tag)}; expected a whole number from 0 to ${TAG_UB}, or ANY_TAG`);
+}
+
+export function checkCount(count: unknown, name: string): void {
+  if (Number.isSafeInteger(count) && (count as number) >= 0) return;
+  throw new MultirailError('ERR_COUNT', `${name} is ${describe(count)}; expected a whole number that is not negative`);
+}
+
+export function checkOptions(options: CallOptions | undefined): void {
+  if (options === undefined) return;
+  if (typeof options !== 'object' || options === null) throw new MultirailError('ERR_ARG', `options is ${describe(options)}; expected an object`);
+  const { signal, timeoutMs } = options;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new MultirailError('ERR_ARG', `options.signal is ${describe(signal)}; expected an AbortSignal`);
+  }
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs >= 0)) {
+    throw new MultirailError('ERR_ARG', `options.timeoutMs is ${describe(timeoutMs)}; expected milliseconds, 0 or more`);
+  }
+  if (signal?.aborted) throw abortedError(signal);
+}
+
+export function abortedError(signal: AbortSignal): MultirailError {
+  return new MultirailError('ERR_ABORTED', 'the signal that was passed to the call is aborted', { cause: signal.reason });
+}
+
+export function timeoutError(timeoutMs: number): MultirailError {
+  return new MultirailError('ERR_TIMEOUT', `nothing matched within ${timeoutMs} ms`);
+}
+
+/** Node's timers take whole milliseconds up to this many; longer ones are cut down to it (25 days). */
+const TIMER_MAX_MS = 0x7fff_ffff;
+
+/** Calls `end` once, when the signal is aborted or the time is over. Returns what takes both back. */
+export function watchEnd(options: CallOptions | undefined, end: (error: MultirailError) => void): (() => void) | undefined {
+  if (options === undefined) return undefined;
+  const { signal, timeoutMs } = options;
+  const timed = timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY;
+  if (signal === undefined && !timed) return undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    release();
+    end(abortedError(signal as AbortSignal));
+  };
+  const release = () => {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
+  };
+  signal?.addEventListener('abort', onAbort);
+  if (timed) {
+    timer = setTimeout(() => {
+      release();
+      end(timeoutError(timeoutMs));
+    }, Math.min(timeoutMs, TIMER_MAX_MS));
+  }
+  return release;
+}

@@ -1,0 +1,70 @@
+// init(): the runtime of a process that was started as a rank, or alone. May import: launch, btl/registry.ts, params, errors, runtime.ts.
+import { knownComponents, selectComponents } from '../btl/registry.ts';
+import { abortOnUncaught, exitOnLauncherLost, joinJob } from '../launch/job.ts';
+import { ParamTable } from '../params.ts';
+import { SELF } from './modex.ts';
+import { createRuntime, type ModuleSource, type Runtime } from './runtime.ts';
+
+export interface InitOptions {
+  /** Parameters by name, above those of the environment: `{ btl: 'self,tcp', btl_tcp_links: '2' }`. */
+  params?: Readonly<Record<string, string | number | boolean>>;
+  /** Where rank, size and parameters are read from; process.env by default. */
+  env?: Readonly<Record<string, string | undefined>>;
+  /** An uncaught exception or unhandled rejection ends the whole job; true by default. */
+  abortOnUncaught?: boolean;
+}
+
+/** Joins the job that the environment describes; without one, a world of one. Resolves when all ranks have done the same. */
+export async function init(options: InitOptions = {}): Promise<Runtime> {
+  const env = options.env ?? process.env;
+  const overrides = Object.fromEntries(Object.entries(options.params ?? {}).map(([name, value]) => [name, String(value)]));
+  const params = new ParamTable(overrides, env);
+  const job = await joinJob(env);
+  const keepUncaught = options.abortOnUncaught === false ? undefined : abortOnUncaught(job);
+  exitOnLauncherLost(job);
+  const debug = env.MULTIRAIL_DEBUG !== undefined && env.MULTIRAIL_DEBUG !== '';
+  const log = (level: string, text: string) => {
+    if (debug || level === 'warn') process.stderr.write(`multirail: rank ${job.rank}: ${text}\n`);
+  };
+  let runtime: Runtime | undefined;
+  const onExit = () => {
+    if (runtime !== undefined) warnUnfinished(runtime);
+  };
+  process.on('exit', onExit);
+  const onClosed = () => {
+    keepUncaught?.();
+    process.off('exit', onExit);
+  };
+  try {
+    const { components, unavailable } = selectComponents(params);
+    // A rank always reaches itself, and a world of one needs nothing else.
+    const wanted = components.filter((component) => component.name === SELF || job.size > 1);
+    if (!wanted.some((component) => component.name === SELF)) wanted.push(...knownComponents().filter((component) => component.name === SELF));
+    runtime = await createRuntime(job, {
+      params,
+      modules: wanted satisfies readonly ModuleSource[],
+      excluded: Object.fromEntries(unavailable.map(({ name, reason }) => [name, reason])),
+      exit: (code) => process.exit(code),
+      log,
+      onClosed,
+    });
+    return runtime;
+  } catch (error) {
+    onClosed();
+    await job.oob?.close();
+    throw error;
+  }
+}
+
+const UNDELIVERED_SHOWN_MAX = 5;
+
+function warnUnfinished(runtime: Runtime): void {
+  const open = runtime.undelivered();
+  const what =
+    open.length === 0
+      ? 'nothing was under way'
+      : `${open.length} messages were not delivered: ${open.slice(0, UNDELIVERED_SHOWN_MAX).join('; ')}${open.length > UNDELIVERED_SHOWN_MAX ? '; …' : ''}`;
+  process.stderr.write(
+    `multirail: rank ${runtime.rank} of ${runtime.size} (pid ${process.pid}) exits without finalize(); ${what}\n`,
+  );
+}

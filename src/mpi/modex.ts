@@ -1,0 +1,96 @@
+// What each rank publishes at start-up, and the rails that follow from two such entries. May import: btl/btl.ts (types), errors.
+import type { BtlEndpoint, BtlModule, RailPlan } from '../btl/btl.ts';
+import { MultirailError } from '../errors.ts';
+
+export const MODEX_VERSION = 1;
+
+/** One JSON entry per rank. */
+export interface ModexEntry {
+  version: number;
+  incarnation: number;
+  hostId: string;
+  unexpectedBytesMax: number;
+  /** Address of each transport that is open, by name. */
+  btl: Record<string, unknown>;
+  /** Transports that were asked for and do not work there, with the reason. */
+  excluded: Record<string, string>;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The entry of another rank, looked at before it is believed. */
+export function checkEntry(rank: number, value: unknown): ModexEntry {
+  if (!isObject(value)) throw new MultirailError('ERR_INIT', `rank ${rank} published no address entry`, { peer: rank });
+  if (value.version !== MODEX_VERSION) {
+    throw new MultirailError(
+      'ERR_INIT',
+      `rank ${rank} runs another version of multirail: its address entry has version ${String(value.version)}, here it is ${MODEX_VERSION}`,
+      { peer: rank },
+    );
+  }
+  const { incarnation, hostId, unexpectedBytesMax, btl, excluded } = value;
+  if (
+    !Number.isSafeInteger(incarnation) ||
+    typeof hostId !== 'string' ||
+    !Number.isSafeInteger(unexpectedBytesMax) ||
+    (unexpectedBytesMax as number) < 0 ||
+    !isObject(btl)
+  ) {
+    throw new MultirailError('ERR_INIT', `the address entry of rank ${rank} is damaged`, { peer: rank });
+  }
+  return {
+    version: MODEX_VERSION,
+    incarnation: incarnation as number,
+    hostId,
+    unexpectedBytesMax: unexpectedBytesMax as number,
+    btl,
+    excluded: isObject(excluded) ? (excluded as Record<string, string>) : {},
+  };
+}
+
+/** Both ends must number the rails alike, whatever order their parameters name the transports in. */
+export function inFixedOrder(modules: readonly BtlModule[]): BtlModule[] {
+  return [...modules].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+/** A transport that reaches the own rank, and no other. */
+export const SELF = 'self';
+
+/** Endpoints of all rails to `peer`, numbered in the order of the plan. ERR_INIT when there is none. */
+export function makeRails(rank: number, peer: number, modules: readonly BtlModule[], own: ModexEntry, remote: ModexEntry): BtlEndpoint[] {
+  const endpoints: BtlEndpoint[] = [];
+  for (const module of inFixedOrder(modules)) {
+    if ((module.name === SELF) !== (peer === rank) || !(module.name in remote.btl)) continue;
+    const theirs = remote.btl[module.name];
+    let plans: RailPlan[];
+    try {
+      plans = module.plan(peer, own.btl[module.name], theirs, remote.hostId);
+    } catch (cause) {
+      throw new MultirailError('ERR_INIT', `the ${module.name} address that rank ${peer} published cannot be used`, { rank, peer, cause });
+    }
+    for (const plan of plans) endpoints.push(module.endpoint(peer, endpoints.length, plan, theirs));
+  }
+  if (endpoints.length === 0) throw noRail(rank, peer, own, remote);
+  return endpoints;
+}
+
+function noRail(rank: number, peer: number, own: ModexEntry, remote: ModexEntry): MultirailError {
+  const common = Object.keys(own.btl).filter((name) => name !== SELF && name in remote.btl);
+  const why =
+    peer === rank
+      ? `the transport ${SELF} is missing`
+      : common.length > 0
+        ? `both have ${common.join(', ')}, but no pair of their addresses fits (are the interface lists of both right?)`
+        : 'they have no transport in common';
+  return new MultirailError(
+    'ERR_INIT',
+    `rank ${rank} and rank ${peer} have no rail in common: ${why}. Rank ${rank} has ${describe(own)}; rank ${peer} has ${describe(remote)}`,
+    { rank, peer },
+  );
+}
+
+function describe(entry: ModexEntry): string {
+  const has = Object.keys(entry.btl).join(', ') || 'no transport';
+  const excluded = Object.entries(entry.excluded).map(([name, reason]) => `${name} (${reason})`);
+  return excluded.length === 0 ? has : `${has}, and not ${excluded.join(', ')}`;
+}

@@ -1,0 +1,340 @@
+// What a user holds of a send or receive that was started: awaited, tested, cancelled, alone or in groups with MPI's rules.
+// May import: errors, pml/records.ts (types), constants.ts, status.ts.
+//
+//   INACTIVE  a persistent request that is not started: waits and tests treat it as done, with an empty status
+//   ACTIVE    under way; the buffer belongs to the library
+//   DONE      ended, well or with an error; `status` and `error` say how
+//
+// Nothing is allocated for a promise until somebody awaits, so a request that fails and is never awaited is not an unhandled
+// rejection: an isend whose peer died harms nobody who does not ask.
+import { type ErrorCode, MultirailError } from '../errors.ts';
+import type { RecvRequest, SendRequest } from '../pml/records.ts';
+import { UNDEFINED } from './constants.ts';
+import { EMPTY_STATUS, Status } from './status.ts';
+
+export type RequestState = 'INACTIVE' | 'ACTIVE' | 'DONE';
+
+/** What a request needs of the communicator that it belongs to. */
+export interface RequestOwner {
+  /** Polls the rails once. */
+  progress(): void;
+  cancel(inner: RecvRequest): boolean;
+  statusOf(inner: SendRequest | RecvRequest): Status;
+  /** A receive has ended well. */
+  onReceived(status: Status): void;
+}
+
+type Entry = Request | null | undefined;
+
+export class Request implements PromiseLike<Status> {
+  protected readonly owner: RequestOwner;
+  /** Undefined: inactive, or ended from the start (PROC_NULL). */
+  protected inner: SendRequest | RecvRequest | undefined;
+  private ended: Status | undefined;
+  private cancelError: MultirailError | undefined;
+  /** A wait or test has handed the result out: to waitAny and waitSome it is a null request now. */
+  private taken = false;
+  private pending: Promise<Status> | undefined;
+  private settlePending: { resolve: (status: Status) => void; reject: (error: MultirailError) => void } | undefined;
+  private watchers: Set<() => void> | undefined;
+
+  constructor(owner: RequestOwner, inner: SendRequest | RecvRequest | undefined, ended?: Status) {
+    this.owner = owner;
+    this.ended = ended;
+    this.begin(inner);
+  }
+
+  protected begin(inner: SendRequest | RecvRequest | undefined): void {
+    this.inner = inner;
+    if (inner === undefined) return;
+    if (inner.done) this.received();
+    else inner.onDone = () => this.settle();
+  }
+
+  get state(): RequestState {
+    if (this.inner !== undefined) return this.inner.done ? 'DONE' : 'ACTIVE';
+    return this.ended !== undefined ? 'DONE' : 'INACTIVE';
+  }
+
+  /** As test(), but without polling the rails, and without taking the result. */
+  get done(): boolean {
+    return this.state === 'DONE';
+  }
+
+  /** How it ended; undefined while it is under way. */
+  get status(): Status | undefined {
+    if (this.ended === undefined && this.inner?.done) this.ended = this.owner.statusOf(this.inner);
+    return this.ended;
+  }
+
+  /** Why it failed; undefined while it is under way, and when it ended well. */
+  get error(): MultirailError | undefined {
+    const { inner } = this;
+    if (inner === undefined || !inner.done) return undefined;
+    if (inner.kind === 'recv' && inner.status.cancelled) {
+      this.cancelError ??= new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched');
+      return this.cancelError;
+    }
+    return inner.error;
+  }
+
+  private received(): void {
+    const { inner } = this;
+    if (inner?.kind === 'recv' && inner.error === undefined && !inner.status.cancelled) this.owner.onReceived(this.status as Status);
+  }
+
+  private settle(): void {
+    this.received();
+    const { settlePending, watchers, error } = this;
+    this.settlePending = undefined;
+    this.watchers = undefined;
+    // Groups first: a request that is awaited and stands in a waitAny too counts in both.
+    if (watchers !== undefined) for (const watcher of watchers) watcher();
+    if (settlePending === undefined) return;
+    this.taken = true;
+    if (error === undefined) settlePending.resolve(this.status as Status);
+    else settlePending.reject(error);
+  }
+
+  /** A promise for the end: made at the first call, so that nobody pays who does not await. */
+  promise(): Promise<Status> {
+    this.pending ??= this.makePromise();
+    return this.pending;
+  }
+
+  private makePromise(): Promise<Status> {
+    if (this.state === 'INACTIVE') return Promise.resolve(EMPTY_STATUS);
+    if (this.state === 'DONE') {
+      this.taken = true;
+      return this.error === undefined ? Promise.resolve(this.status as Status) : Promise.reject(this.error);
+    }
+    return new Promise<Status>((resolve, reject) => {
+      this.settlePending = { resolve, reject };
+    });
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a request is awaited, that is its purpose
+  then<A = Status, B = never>(
+    onDone?: ((status: Status) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.promise().then(onDone, onError);
+  }
+
+  /** True when the request has ended, or is inactive; throws its error when it failed. Polls the rails once. */
+  test(): boolean {
+    if (this.state === 'ACTIVE') this.owner.progress();
+    if (this.state === 'ACTIVE') return false;
+    this.taken = true;
+    if (this.error !== undefined) throw this.error;
+    return true;
+  }
+
+  /**
+   * Takes back a receive that has not matched: true, and the request ends with ERR_CANCELLED. False when it has matched or ended,
+   * and for every send, since a send has its place in the order of messages from the start.
+   */
+  cancel(): boolean {
+    return this.end(new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched'));
+  }
+
+  /** As cancel(), ending with another error; for timeouts and signals. */
+  end(error: MultirailError): boolean {
+    const { inner } = this;
+    if (inner?.kind !== 'recv' || inner.done || !this.owner.cancel(inner)) return false;
+    this.cancelError = error;
+    return true;
+  }
+
+  /** A persistent request begins anew. */
+  protected restart(inner: SendRequest | RecvRequest | undefined, ended: Status | undefined): void {
+    this.ended = ended;
+    this.cancelError = undefined;
+    this.pending = undefined;
+    this.taken = false;
+    this.begin(inner);
+  }
+
+  // ---------------------------------------------------------------- groups
+
+  /** Nothing to wait for: no request, not started, or its result was handed out before. */
+  private static isNull(entry: Entry): entry is null | undefined {
+    return entry === null || entry === undefined || entry.state === 'INACTIVE' || (entry.taken && entry.state === 'DONE');
+  }
+
+  /** Calls `look` after each end of an active request of the list, until it answers true. */
+  private static watch(list: readonly Entry[], look: (ended: Request) => boolean): void {
+    const watched: [Request, () => void][] = [];
+    for (const entry of list) {
+      if (entry === null || entry === undefined || entry.state !== 'ACTIVE') continue;
+      const watcher = () => {
+        if (look(entry)) for (const [request, own] of watched) request.watchers?.delete(own);
+      };
+      entry.watchers ??= new Set();
+      entry.watchers.add(watcher);
+      watched.push([entry, watcher]);
+    }
+  }
+
+  private static poll(list: readonly Entry[]): void {
+    list.find((entry) => entry?.state === 'ACTIVE')?.owner.progress();
+  }
+
+  /**
+   * Resolves with the status of each when all have ended. As soon as one fails it rejects with a RequestsError (ERR_IN_STATUS) that
+   * lists the error of each and which are still under way: those go on, and can be waited for again.
+   */
+  static waitAll(requests: readonly Entry[]): Promise<Status[]> {
+    const list = [...requests];
+    return new Promise((resolve, reject) => {
+      let active = list.filter((entry) => entry?.state === 'ACTIVE').length;
+      const finish = (): void => {
+        const result = Request.takeAll(list);
+        if (result instanceof RequestsError) reject(result);
+        else resolve(result);
+      };
+      if (active === 0 || list.some((entry) => entry?.error !== undefined)) return finish();
+      Request.watch(list, (ended) => {
+        if (--active > 0 && ended.error === undefined) return false;
+        finish();
+        return true;
+      });
+    });
+  }
+
+  private static takeAll(list: readonly Entry[]): Status[] | RequestsError {
+    const errors = list.map((entry) => entry?.error);
+    const statuses = list.map((entry) => (entry?.state === 'ACTIVE' ? undefined : (entry?.status ?? EMPTY_STATUS)));
+    for (const entry of list) if (entry?.state === 'DONE') entry.taken = true;
+    return errors.some((error) => error !== undefined) ? new RequestsError(errors, statuses) : (statuses as Status[]);
+  }
+
+  /**
+   * Resolves with the first that ends and its index; requests whose result was handed out before, null and inactive ones do not
+   * count, and with nothing else in the list the index is UNDEFINED. Rejects with that request's own error when it failed.
+   */
+  static waitAny(requests: readonly Entry[]): Promise<{ index: number; status: Status }> {
+    const list = [...requests];
+    return new Promise((resolve, reject) => {
+      const finish = (): void => {
+        try {
+          resolve(Request.takeAny(list) ?? { index: UNDEFINED, status: EMPTY_STATUS });
+        } catch (error) {
+          reject(error as MultirailError);
+        }
+      };
+      if (list.some((entry) => !Request.isNull(entry) && entry.done) || list.every(Request.isNull)) return finish();
+      Request.watch(list, () => {
+        finish();
+        return true;
+      });
+    });
+  }
+
+  private static takeAny(list: readonly Entry[]): { index: number; status: Status } | undefined {
+    const index = list.findIndex((entry) => !Request.isNull(entry) && entry.done);
+    const entry = list[index];
+    if (entry === null || entry === undefined) return undefined;
+    entry.taken = true;
+    if (entry.error !== undefined) throw entry.error;
+    return { index, status: entry.status as Status };
+  }
+
+  /** As waitAny, with all that have ended by then. Rejects with a RequestsError when one of them failed. */
+  static waitSome(requests: readonly Entry[]): Promise<{ indices: number[]; statuses: Status[] }> {
+    const list = [...requests];
+    return new Promise((resolve, reject) => {
+      const finish = (): void => {
+        const result = Request.takeSome(list);
+        if (result instanceof RequestsError) reject(result);
+        else resolve(result);
+      };
+      if (list.some((entry) => !Request.isNull(entry) && entry.done) || list.every(Request.isNull)) return finish();
+      Request.watch(list, () => {
+        finish();
+        return true;
+      });
+    });
+  }
+
+  private static takeSome(list: readonly Entry[]): { indices: number[]; statuses: Status[] } | RequestsError {
+    const indices: number[] = [];
+    list.forEach((entry, i) => {
+      if (!Request.isNull(entry) && entry.done) indices.push(i);
+    });
+    const ended = indices.map((i) => list[i] as Request);
+    for (const entry of ended) entry.taken = true;
+    if (ended.some((entry) => entry.error !== undefined)) {
+      return new RequestsError(
+        list.map((entry, i) => (indices.includes(i) ? entry?.error : undefined)),
+        list.map((entry, i) => (indices.includes(i) ? entry?.status : undefined)),
+      );
+    }
+    return { indices, statuses: ended.map((entry) => entry.status as Status) };
+  }
+
+  /** The statuses when all have ended, else undefined; then none is taken. Throws a RequestsError as waitAll rejects. */
+  static testAll(requests: readonly Entry[]): Status[] | undefined {
+    Request.poll(requests);
+    const failed = requests.some((entry) => entry?.error !== undefined);
+    if (!failed && requests.some((entry) => entry?.state === 'ACTIVE')) return undefined;
+    const result = Request.takeAll(requests);
+    if (result instanceof RequestsError) throw result;
+    return result;
+  }
+
+  /** As waitAny, but undefined when none has ended yet. */
+  static testAny(requests: readonly Entry[]): { index: number; status: Status } | undefined {
+    Request.poll(requests);
+    if (requests.every(Request.isNull)) return { index: UNDEFINED, status: EMPTY_STATUS };
+    return Request.takeAny(requests);
+  }
+
+  /** As waitSome, with empty lists when none has ended yet. */
+  static testSome(requests: readonly Entry[]): { indices: number[]; statuses: Status[] } {
+    Request.poll(requests);
+    const result = Request.takeSome(requests);
+    if (result instanceof RequestsError) throw result;
+    return result;
+  }
+
+  /** Starts persistent requests, in order. */
+  static startAll(requests: readonly PersistentRequest[]): void {
+    for (const request of requests) request.start();
+  }
+}
+
+/** A send or receive whose arguments are given once and which is started as often as wanted, one at a time. */
+export class PersistentRequest extends Request {
+  private readonly post: () => { inner: SendRequest | RecvRequest | undefined; ended?: Status };
+
+  constructor(owner: RequestOwner, post: () => { inner: SendRequest | RecvRequest | undefined; ended?: Status }) {
+    super(owner, undefined);
+    this.post = post;
+  }
+
+  start(): this {
+    if (this.state === 'ACTIVE') throw new MultirailError('ERR_REQUEST', 'the persistent request was started before and has not ended');
+    const { inner, ended } = this.post();
+    this.restart(inner, ended);
+    return this;
+  }
+}
+
+/** Of waitAll, waitSome, testAll and testSome: at least one request failed. */
+export class RequestsError extends MultirailError {
+  /** By index in the list; undefined for those that ended well or are under way. */
+  readonly errors: readonly (MultirailError | undefined)[];
+  /** By index in the list; undefined for those that are still under way (or, in waitSome, were not looked at). */
+  readonly statuses: readonly (Status | undefined)[];
+
+  constructor(errors: readonly (MultirailError | undefined)[], statuses: readonly (Status | undefined)[]) {
+    const failed = errors.flatMap((error, i) => (error === undefined ? [] : [`[${i}] ${error.message}`]));
+    const more = failed.length > 4 ? `; and ${failed.length - 4} more` : '';
+    const first = errors.find((error) => error !== undefined);
+    const code: ErrorCode = 'ERR_IN_STATUS';
+    super(code, `${failed.length} of ${errors.length} requests failed: ${failed.slice(0, 4).join('; ')}${more}`, { cause: first });
+    this.errors = errors;
+    this.statuses = statuses;
+  }
+}

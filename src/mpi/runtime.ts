@@ -1,0 +1,448 @@
+// The runtime of one rank: transports, engine, world communicator, events, and the end of it all. Several may live in one process:
+// nothing here is global. May import: launch (types), progress, pml (types), btl, params, errors, the rest of src/mpi.
+//
+//   STARTING    transports open, addresses are exchanged
+//   ACTIVE      from createRuntime() on; rails connect in the background
+//   FINALIZING  no new calls; what is under way is delivered, peers say BYE
+//   FINALIZED   everything is closed
+import { EventEmitter } from 'node:events';
+import type { BmlOptions } from '../bml/bml.ts';
+import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/btl.ts';
+import { MultirailError } from '../errors.ts';
+import type { Job } from '../launch/job.ts';
+import type { OobClient } from '../launch/oob-client.ts';
+import { ParamTable } from '../params.ts';
+import type { PmlCounters } from '../pml/counters.ts';
+import { EventLoopDriver } from '../progress/driver.ts';
+import { type Driver, Engine, type EngineOptions, type RailEvent as EngineRailEvent } from '../progress/engine.ts';
+import type { RailCounters, RailState } from '../bml/rail.ts';
+import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
+import { Communicator } from './communicator.ts';
+import { Host } from './host.ts';
+import { checkEntry, makeRails, MODEX_VERSION, type ModexEntry } from './modex.ts';
+
+/** What the runtime uses of the out-of-band channel. */
+export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'close'> & {
+  on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
+  on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
+  on(event: 'abort', listener: (info: { rank: number; code: number; reason: string }) => void): unknown;
+};
+
+interface ExitNotice {
+  code: number | undefined;
+  signal: string;
+  finalized: boolean;
+  lost: boolean;
+}
+
+export type RuntimeJob = Omit<Job, 'oob'> & { oob: RuntimeOob | undefined };
+
+/** A driver that is told its engine. */
+export interface RuntimeDriver extends Driver {
+  attach(engine: Engine): void;
+}
+
+/** Makes a transport once its context is known. */
+export interface ModuleSource {
+  readonly name: string;
+  create(context: BtlContext): BtlModule;
+}
+
+export interface RuntimeOptions {
+  params?: ParamTable;
+  /** Transports to open; their names must be unique. */
+  modules: readonly ModuleSource[];
+  /** Transports that cannot work here, with the reason, for error messages. */
+  excluded?: Readonly<Record<string, string>>;
+  driver?: RuntimeDriver;
+  /** Ends the process after abort(). */
+  exit?: (code: number) => void;
+  /** Lines for people, such as refused connections. */
+  log?: (level: 'debug' | 'info' | 'warn', text: string) => void;
+  /** Called once everything is closed. */
+  onClosed?: () => void;
+}
+
+/** Something happened to a rail of this rank. */
+export interface RailEvent extends EngineRailEvent {
+  /** This rank. */
+  rank: number;
+}
+
+/** A peer is gone for ever. */
+export interface PeerEvent {
+  type: 'failed';
+  rank: number;
+  peer: number;
+  error: MultirailError;
+  /** Messages that were complete for the sender and can never be delivered now. */
+  lostMessages: number;
+}
+
+export interface RailInfo {
+  peer: number;
+  rail: number;
+  key: string;
+  transport: string;
+  state: RailState;
+  /** Live epoch, 0 when none is. */
+  epoch: number;
+  role: 'active' | 'standby';
+  bandwidthMBps: number;
+  latencyUs: number;
+  /** 0 until measured. */
+  measuredMBps: number;
+  outstandingBytes: number;
+  windowBytes: number;
+  counters: RailCounters & RailByteCounters;
+  /** Why it was last lost or not connected. */
+  lastReason: string | undefined;
+}
+
+export interface RuntimeCounters {
+  pml: PmlCounters;
+  engine: { turns: number; aliveMs: number; retainedBytes: number };
+}
+
+interface RuntimeEvents {
+  rail: [event: RailEvent];
+  peer: [event: PeerEvent];
+}
+
+export type RuntimeState = 'STARTING' | 'ACTIVE' | 'FINALIZING' | 'FINALIZED';
+const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
+  STARTING: ['ACTIVE', 'FINALIZED'],
+  ACTIVE: ['FINALIZING'],
+  FINALIZING: ['FINALIZED'],
+  FINALIZED: [],
+};
+
+/** How long abort() waits for the launcher to take the message. */
+const ABORT_WAIT_MS = 500;
+/** How often finalize() looks whether everybody has left, at first and at most. */
+const LEFT_POLL_MIN_MS = 1;
+const LEFT_POLL_MAX_MS = 10;
+
+function engineOptions(rank: number, params: ParamTable): EngineOptions {
+  const bml: BmlOptions = {
+    rank,
+    railTimeoutMs: params.int('bml_rail_timeout_ms'),
+    probeIdleMs: params.int('bml_probe_idle_ms'),
+    redialMinMs: params.int('bml_redial_min_ms'),
+    redialMaxMs: params.int('bml_redial_max_ms'),
+    connectTimeoutMs: params.int('bml_connect_timeout_ms'),
+    flapWindowMs: params.int('bml_flap_window_ms'),
+    flapHoldMaxMs: params.int('bml_flap_hold_max_ms'),
+    windowMinBytes: params.int('bml_window_min_bytes'),
+    windowMaxBytes: params.int('bml_window_max_bytes'),
+    windowMs: params.int('bml_window_ms'),
+  };
+  const pml = {
+    rank,
+    eagerLimitBytes: params.int('pml_eager_limit_bytes'),
+    rndvInlineBytes: params.int('pml_rndv_inline_bytes'),
+    fragBytes: params.int('pml_frag_bytes'),
+    retainedBytesMax: params.int('pml_retained_bytes_max'),
+    unexpectedBytesMax: params.int('pml_unexpected_bytes_max'),
+    traceEntries: params.int('pml_trace_entries'),
+  };
+  return { rank, pml, bml, peerTimeoutMs: params.int('pml_peer_timeout_ms') };
+}
+
+export class Runtime extends EventEmitter<RuntimeEvents> {
+  readonly rank: number;
+  readonly size: number;
+  readonly jobId: string;
+  readonly world: Communicator;
+  readonly params: ParamTable;
+  private readonly job: RuntimeJob;
+  private readonly options: RuntimeOptions;
+  private readonly engine: Engine;
+  private readonly host: Host;
+  private state: RuntimeState = 'STARTING';
+  private modules: BtlModule[] = [];
+  private entry: ModexEntry | undefined;
+  private finalizing: Promise<void> | undefined;
+
+  /** For createRuntime(). */
+  constructor(job: RuntimeJob, options: RuntimeOptions) {
+    super();
+    this.job = job;
+    this.options = options;
+    this.rank = job.rank;
+    this.size = job.size;
+    this.jobId = job.jobId;
+    this.params = options.params ?? new ParamTable();
+    const driver = options.driver ?? new EventLoopDriver();
+    this.engine = new Engine(engineOptions(job.rank, this.params), driver, {
+      onRailEvent: (event) => this.onRailEvent(event),
+      onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
+      onAddressChanged: (module) => this.onAddressChanged(module),
+      log: (level, text) => this.options.log?.(level, text),
+    });
+    driver.attach(this.engine);
+    this.host = new Host(this.engine, job.rank);
+    this.world = new Communicator(
+      this.host,
+      'world',
+      0,
+      Array.from({ length: job.size }, (_, rank) => rank),
+    );
+  }
+
+  private moveTo(next: RuntimeState): void {
+    if (!STATE_EDGES[this.state].includes(next)) {
+      throw new MultirailError('ERR_INTERNAL', `runtime of rank ${this.rank}: no edge ${this.state} -> ${next}`);
+    }
+    this.state = next;
+  }
+
+  get isFinalized(): boolean {
+    return this.state === 'FINALIZING' || this.state === 'FINALIZED';
+  }
+
+  // ---------------------------------------------------------------- start
+
+  /** For createRuntime(): opens the transports, exchanges addresses, plans the rails. */
+  async start(): Promise<this> {
+    const { job } = this;
+    this.listenToJob();
+    try {
+      const excluded = await this.openModules();
+      const btl: Record<string, unknown> = {};
+      for (const module of this.modules) btl[module.name] = module.address();
+      this.entry = {
+        version: MODEX_VERSION,
+        incarnation: job.incarnation,
+        hostId: job.hostId,
+        unexpectedBytesMax: this.params.int('pml_unexpected_bytes_max'),
+        btl,
+        excluded,
+      };
+      const own = JSON.parse(JSON.stringify(this.entry)) as ModexEntry;
+      const entries = job.oob === undefined ? [own] : await job.oob.modex(this.entry);
+      // No progress() comes in between: connections that are here already are looked at once every peer is known.
+      for (let peer = 0; peer < job.size; peer++) {
+        const entry = peer === job.rank ? own : checkEntry(peer, entries[peer]);
+        const rails = makeRails(job.rank, peer, this.modules, own, entry);
+        this.engine.addPeer(peer, entry.incarnation, rails, entry.unexpectedBytesMax);
+      }
+    } catch (error) {
+      this.moveTo('FINALIZED');
+      await this.engine.close();
+      await Promise.all(this.modules.map((module) => module.close()));
+      throw error;
+    }
+    for (const module of this.modules) this.engine.addModule(module);
+    this.moveTo('ACTIVE');
+    this.engine.schedule();
+    return this;
+  }
+
+  /** A transport that does not open is left out, and its reason kept, as long as another one is left for the other ranks. */
+  private async openModules(): Promise<Record<string, string>> {
+    const { job, options } = this;
+    const excluded: Record<string, string> = { ...options.excluded };
+    const context: BtlContext = {
+      rank: job.rank,
+      size: job.size,
+      jobId: job.jobId,
+      incarnation: job.incarnation,
+      secret: job.secret,
+      hostId: job.hostId,
+      params: this.params,
+      upcalls: this.engine satisfies Upcalls,
+    };
+    for (const source of options.modules) {
+      const module = source.create(context);
+      try {
+        await module.open();
+      } catch (error) {
+        await module.close();
+        if (error instanceof MultirailError && error.code !== 'ERR_INIT') throw error;
+        excluded[source.name] = error instanceof Error ? error.message : String(error);
+        this.options.log?.('warn', `transport ${source.name} is left out: ${excluded[source.name]}`);
+        continue;
+      }
+      this.modules.push(module);
+    }
+    return excluded;
+  }
+
+  private listenToJob(): void {
+    const { oob } = this.job;
+    oob?.on('modexUpdate', (rank, json) => {
+      if (this.state !== 'ACTIVE' || rank === this.rank) return;
+      let entry: ModexEntry;
+      try {
+        entry = checkEntry(rank, json);
+      } catch (error) {
+        this.options.log?.('warn', `a new address of rank ${rank} is ignored: ${(error as Error).message}`);
+        return;
+      }
+      for (const module of this.modules) if (module.name in entry.btl) module.remoteAddressChanged(rank, entry.btl[module.name]);
+      this.engine.schedule();
+    });
+    oob?.on('exit', (rank, info) => {
+      if (rank === this.rank || this.state === 'FINALIZED') return;
+      if (info.finalized) this.engine.peerLeft(rank);
+      else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
+    });
+    oob?.on('abort', (info) => {
+      if (this.state === 'FINALIZED') return;
+      for (let rank = 0; rank < this.size; rank++) {
+        if (rank !== this.rank) this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
+      }
+    });
+  }
+
+  // ---------------------------------------------------------------- events
+
+  private onRailEvent(engineEvent: EngineRailEvent): void {
+    const event: RailEvent = { ...engineEvent, rank: this.rank };
+    if (event.type === 'restored') {
+      // The first time that a rail comes up is no news.
+      const rail = this.engine.bml.peers.get(event.peer)?.rails[event.rail];
+      if (rail !== undefined && rail.counters.ups <= 1) return;
+    }
+    this.job.oob?.railEvent(event);
+    // Listeners are user code: they run after the engine's turn, not in the middle of it.
+    queueMicrotask(() => {
+      if (event.type === 'lost' && railLostChannel.hasSubscribers) railLostChannel.publish(event);
+      if (event.type === 'restored' && railRestoredChannel.hasSubscribers) railRestoredChannel.publish(event);
+      this.emit('rail', event);
+    });
+  }
+
+  private onPeerFailed(peer: number, error: MultirailError, lostMessages: number): void {
+    this.host.lookSoon();
+    const event: PeerEvent = { type: 'failed', rank: this.rank, peer, error, lostMessages };
+    queueMicrotask(() => {
+      if (peerFailedChannel.hasSubscribers) peerFailedChannel.publish(event);
+      this.emit('peer', event);
+    });
+  }
+
+  private onAddressChanged(module: BtlModule): void {
+    if (this.entry === undefined || this.state !== 'ACTIVE') return;
+    this.entry = { ...this.entry, btl: { ...this.entry.btl, [module.name]: module.address() } };
+    try {
+      this.job.oob?.updateModex(this.entry);
+    } catch (error) {
+      this.options.log?.('warn', `the new address of ${module.name} could not be published: ${(error as Error).message}`);
+    }
+  }
+
+  // ---------------------------------------------------------------- views
+
+  /** Every rail to every peer, as it is now. */
+  rails(): RailInfo[] {
+    const list: RailInfo[] = [];
+    for (const peer of this.engine.bml.peers.values()) {
+      for (const rail of peer.rails) {
+        const { endpoint, attributes, lastReason } = rail;
+        list.push({
+          peer: rail.peer,
+          rail: rail.index,
+          key: rail.key,
+          transport: endpoint.module.name,
+          state: rail.state,
+          epoch: rail.epoch,
+          role: attributes.role,
+          bandwidthMBps: attributes.bandwidthMBps,
+          latencyUs: attributes.latencyUs,
+          measuredMBps: rail.rate / 1000,
+          outstandingBytes: endpoint.outstandingBytes,
+          windowBytes: endpoint.windowBytes,
+          counters: { ...rail.counters, ...endpoint.counters, framesRefused: rail.counters.framesRefused },
+          lastReason: lastReason === undefined ? undefined : `${lastReason.kind}: ${lastReason.text}`,
+        });
+      }
+    }
+    return list;
+  }
+
+  counters(): RuntimeCounters {
+    const { pml, turns, aliveMs } = this.engine;
+    return { pml: { ...pml.core.counters }, engine: { turns, aliveMs, retainedBytes: pml.core.retainedBytes } };
+  }
+
+  /** What this rank has sent or receives and is not done, one line each. */
+  undelivered(): string[] {
+    const lines: string[] = [];
+    for (const peer of this.engine.bml.peers.keys()) lines.push(...this.engine.pml.undelivered(peer));
+    return lines;
+  }
+
+  // ---------------------------------------------------------------- end
+
+  /** Ends the whole job, this process included. */
+  async abort(code = 1, reason = 'abort() was called'): Promise<void> {
+    const { oob } = this.job;
+    if (oob !== undefined) {
+      let timer: NodeJS.Timeout | undefined;
+      const waited = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, ABORT_WAIT_MS);
+      });
+      await Promise.race([oob.abort(code, reason).catch(() => undefined), waited]);
+      clearTimeout(timer);
+    }
+    this.options.log?.('warn', `rank ${this.rank} aborts the job: ${reason}`);
+    this.options.exit?.(code);
+  }
+
+  /**
+   * Collective: resolves when everything that this rank sent is delivered and every other rank has come to the same point or is
+   * dead; then nothing of the runtime keeps the process alive. Rejects with ERR_FINALIZE_TIMEOUT, after closing all the same, when
+   * that takes longer than `timeoutMs` (parameter mpi_finalize_timeout_ms). Further calls answer with the same promise.
+   */
+  finalize(options: { timeoutMs?: number } = {}): Promise<void> {
+    this.finalizing ??= this.leave(options.timeoutMs ?? this.params.int('mpi_finalize_timeout_ms'));
+    return this.finalizing;
+  }
+
+  private async leave(timeoutMs: number): Promise<void> {
+    const { engine, job } = this;
+    this.moveTo('FINALIZING');
+    this.host.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.rank }));
+    engine.beginFinalize();
+    const deadlineMs = performance.now() + timeoutMs;
+    let notLeft: string[] = [];
+    for (let pauseMs = LEFT_POLL_MIN_MS; !engine.isLeft(); pauseMs = Math.min(LEFT_POLL_MAX_MS, pauseMs + 1)) {
+      if (performance.now() >= deadlineMs) {
+        notLeft = engine.notLeft();
+        break;
+      }
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+    const failed = notLeft.length > 0;
+    if (job.oob !== undefined && !failed) {
+      // The launcher is told, but its loss does not undo what was delivered.
+      await job.oob.finalized().catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));
+    }
+    this.moveTo('FINALIZED');
+    await engine.close();
+    await job.oob?.close();
+    this.options.onClosed?.();
+    if (failed) {
+      throw new MultirailError('ERR_FINALIZE_TIMEOUT', `after ${timeoutMs} ms rank ${this.rank} has not finished: ${notLeft.join('; ')}`, {
+        rank: this.rank,
+      });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.finalize();
+  }
+}
+
+function describeExit({ code, signal, lost }: ExitNotice): string {
+  if (lost) return 'it was not heard of any more';
+  if (signal !== '') return `it was killed by ${signal}`;
+  return code === 0 || code === undefined ? 'it ended without finalize()' : `it exited with code ${code}`;
+}
+
+/** A runtime for this job over these transports. Resolves when all ranks have exchanged their addresses. */
+export function createRuntime(job: RuntimeJob, options: RuntimeOptions): Promise<Runtime> {
+  return new Runtime(job, options).start();
+}

@@ -1,0 +1,265 @@
+// One direction of one simulated rail: a FIFO with bandwidth, latency and jitter, which can be held, opened into a hole, or
+// severed. Parcels are copied when their last byte leaves. May import: util/prng, sim/wire, sim/fabric (types).
+//
+//   push() → queue ─ transmit (bandwidth) ─► capture(): copied ─ travel (latency, jitter; never overtaking) ─► Nic.arrive()
+import type { Fabric } from './fabric.ts';
+import type { Prng } from '../util/prng.ts';
+import type { Parcel, WireItem } from './wire.ts';
+
+export interface PipeSpec {
+  /** Bandwidth in bytes per millisecond: 1000 is 1 MB/s. */
+  bytesPerMs: number;
+  latencyUs: number;
+  /** Up to so much more, drawn for each piece. */
+  jitterUs: number;
+  /** Frames travel in pieces: at most so many bytes each, and up to so many pieces however small the frame is. */
+  cellBytesMax: number;
+  cellsMax: number;
+  payloadDamagePer10k: number;
+  headerDamagePer10k: number;
+  /** One-sided writes under way at a cut may land up to so much later; 0 = they are lost with the rest. */
+  lateOneSidedUsMax: number;
+}
+
+/** open: carries. held: everything waits. hole: everything vanishes as soon as it has left. */
+export type Flow = 'open' | 'held' | 'hole';
+/** What a cut does to what is queued or travelling. */
+export type CutFate = 'lost' | 'delivered' | 'half';
+
+interface Travelling {
+  item: WireItem;
+  parcel: Parcel;
+  gone: boolean;
+}
+
+export class Pipe {
+  readonly from: number;
+  readonly to: number;
+  readonly linkNo: number;
+  readonly spec: PipeSpec;
+  readonly prng: Prng;
+  extraUs = 0;
+  corruptNext: 'header' | 'payload' | null = null;
+  dropCounts = false;
+  flow: Flow = 'open';
+  private readonly fabric: Fabric;
+  private queue: Parcel[] = [];
+  private head = 0;
+  /** The parcel on the wire just now; `token` tells its event from that of one that a cut took away. */
+  private transmitting = false;
+  private token = 0;
+  private stalledUntilUs = 0;
+  private lastArrivalUs = 0;
+  private travelling: Travelling[] = [];
+
+  constructor(fabric: Fabric, from: number, to: number, linkNo: number, spec: PipeSpec, prng: Prng) {
+    this.fabric = fabric;
+    this.from = from;
+    this.to = to;
+    this.linkNo = linkNo;
+    this.spec = spec;
+    this.prng = prng;
+  }
+
+  private get name(): string {
+    return `${this.from}>${this.to}/${this.linkNo}`;
+  }
+
+  push(parcel: Parcel): void {
+    this.queue.push(parcel);
+    this.transmitNext();
+  }
+
+  setFlow(flow: Flow): void {
+    this.flow = flow;
+    this.transmitNext();
+  }
+
+  stallUntil(us: number): void {
+    this.stalledUntilUs = Math.max(this.stalledUntilUs, us);
+    this.fabric.at(us, () => this.transmitNext());
+  }
+
+  /** The sending process is dead: nothing that is still its own leaves. */
+  dropQueue(): void {
+    this.queue = [];
+    this.head = 0;
+    this.transmitting = false;
+    this.token += 1;
+  }
+
+  private transmitNext(): void {
+    if (this.transmitting || this.flow === 'held' || this.fabric.nowUs < this.stalledUntilUs) return;
+    // What belongs to a stream that has ended or lost a piece takes no time on the wire.
+    while (this.head < this.queue.length && isDead(this.queue[this.head])) this.head += 1;
+    if (this.head === this.queue.length) {
+      this.queue = [];
+      this.head = 0;
+      return;
+    }
+    const parcel = this.queue[this.head];
+    this.transmitting = true;
+    const token = ++this.token;
+    const wireUs = Math.ceil((parcel.bytes * 1000) / this.spec.bytesPerMs);
+    this.fabric.at(this.fabric.nowUs + wireUs, () => {
+      if (token !== this.token) return;
+      this.transmitting = false;
+      // Held meanwhile: its last byte did not get away; it is sent again later.
+      if (this.flow !== 'held') {
+        this.head += 1;
+        if (this.head > 1024 && this.head * 2 > this.queue.length) {
+          this.queue = this.queue.slice(this.head);
+          this.head = 0;
+        }
+        this.leave(parcel);
+      }
+      this.transmitNext();
+    });
+  }
+
+  private leave(parcel: Parcel): void {
+    if (isDead(parcel)) return;
+    const item = parcel.capture();
+    if (item === null) return;
+    if (this.flow === 'hole' || this.fabric.isSilent(this.from) || this.fabric.isSilent(this.to)) {
+      if (this.fabric.tracing) this.fabric.note(`vanish ${this.name} ${describe(item)}`);
+      if (parcel.conn) parcel.conn.gap = true;
+      return;
+    }
+    this.travel(parcel, item);
+  }
+
+  private travel(parcel: Parcel, item: WireItem): void {
+    this.harm(item);
+    const wishUs = this.fabric.nowUs + this.spec.latencyUs + this.extraUs + this.prng.between(0, this.spec.jitterUs);
+    this.lastArrivalUs = Math.max(this.lastArrivalUs, wishUs);
+    const record: Travelling = { item, parcel, gone: false };
+    this.travelling.push(record);
+    this.fabric.at(this.lastArrivalUs, () => {
+      if (record.gone) return;
+      this.travelling.shift();
+      this.arrive(item);
+    });
+  }
+
+  private arrive(item: WireItem): void {
+    const { fabric } = this;
+    if (fabric.tracing) fabric.note(`arrive ${this.name} ${describe(item)}`);
+    const back = fabric.link(this.from, this.to, this.linkNo).from(this.to);
+    const nic = fabric.nic(this.to, this.linkNo);
+    const refused = fabric.link(this.from, this.to, this.linkNo).refusing.has(this.to);
+    if (item.kind === 'hello') {
+      // The kernel answers for its process: at once, and whether the process runs or not.
+      const { epoch } = item;
+      if (nic === undefined || refused) {
+        const text = nic === undefined ? 'no process listens' : 'connection refused';
+        back.push({ conn: null, bytes: 24, capture: () => ({ kind: 'helloRefused', epoch, text, highestEpoch: undefined }) });
+        return;
+      }
+      back.push({ conn: null, bytes: 24, capture: () => ({ kind: 'kernelAck', epoch }) });
+    }
+    if (nic !== undefined) nic.arrive(this.linkNo, this.from, item);
+    else if (item.kind === 'cell' || item.kind === 'probe') {
+      const { epoch } = item;
+      back.push({ conn: null, bytes: 24, capture: () => ({ kind: 'close', epoch }) });
+    }
+  }
+
+  private harm(item: WireItem): void {
+    if ('report' in item && this.dropCounts) item.report = null;
+    if (item.kind === 'count' && this.dropCounts) return;
+    if (item.kind !== 'cell') return;
+    if (item.first && (this.corruptNext === 'header' || this.prng.chance(this.spec.headerDamagePer10k, 10_000))) {
+      if (this.corruptNext === 'header') this.corruptNext = null;
+      item.headerDamaged = true;
+      if (item.header && item.header.length > 0) item.header[this.prng.below(item.header.length)] ^= 0x10;
+    }
+    if (item.chunk.length > 0 && (this.corruptNext === 'payload' || this.prng.chance(this.spec.payloadDamagePer10k, 10_000))) {
+      if (this.corruptNext === 'payload') this.corruptNext = null;
+      item.payloadDamaged = true;
+      item.chunk[this.prng.below(item.chunk.length)] ^= 0x10;
+    }
+  }
+
+  /** The cable is cut: from now on a hole; what was queued or travelling meets its fate. */
+  sever(fate: CutFate): void {
+    const queued = this.queue.slice(this.head).filter((parcel) => !isDead(parcel));
+    this.dropQueue();
+    const travelling = this.travelling;
+    this.travelling = [];
+    for (const record of travelling) record.gone = true;
+    const all: { parcel: Parcel; item: WireItem | null }[] = [
+      ...travelling.map(({ parcel, item }) => ({ parcel, item })),
+      ...queued.map((parcel) => ({ parcel, item: null })),
+    ];
+    let kept = 0;
+    if (fate === 'delivered') kept = all.length;
+    if (fate === 'half') kept = this.halfWay(all);
+    for (const [i, { parcel, item }] of all.entries()) {
+      if (i < kept) {
+        const captured = item ?? parcel.capture();
+        if (captured === null) continue;
+        if (item === null) this.harm(captured);
+        const record: Travelling = { item: captured, parcel, gone: false };
+        this.travelling.push(record);
+        this.lastArrivalUs = Math.max(this.lastArrivalUs, this.fabric.nowUs + this.prng.between(0, this.spec.latencyUs));
+        this.fabric.at(this.lastArrivalUs, () => {
+          if (record.gone) return;
+          this.travelling.shift();
+          this.arrive(captured);
+        });
+      } else {
+        this.losePiece(parcel, item);
+      }
+    }
+    this.flow = 'hole';
+  }
+
+  private losePiece(parcel: Parcel, item: WireItem | null): void {
+    if (parcel.conn) parcel.conn.gap = true;
+    if (this.spec.lateOneSidedUsMax === 0) return;
+    // A one-sided write may sit in some queue of the network and land long after the sender has given it up.
+    const captured = item ?? parcel.capture();
+    if (captured?.kind !== 'put') return;
+    const lateUs = this.fabric.nowUs + this.prng.between(1, this.spec.lateOneSidedUsMax);
+    this.fabric.note(`late ${this.name} ${describe(captured)} at ${lateUs}`);
+    this.fabric.at(lateUs, () => this.arrive(captured));
+  }
+
+  /** Where a cut falls: within a frame when one is there that travels in several pieces, else anywhere. */
+  private halfWay(all: readonly { item: WireItem | null }[]): number {
+    const inside: number[] = [];
+    for (let i = 0; i < all.length; i++) {
+      const item = all[i].item;
+      if (item === null || (item.kind === 'cell' && !item.last)) inside.push(i + 1);
+    }
+    return inside.length > 0 ? this.prng.pick(inside) : this.prng.between(0, all.length);
+  }
+}
+
+function isDead(parcel: Parcel): boolean {
+  return parcel.conn !== null && (parcel.conn.ended || parcel.conn.gap);
+}
+
+export function describe(item: WireItem): string {
+  const base = `${item.kind} e${item.epoch}`;
+  switch (item.kind) {
+    case 'cell':
+      return `${base} #${item.number}${item.first ? ' first' : ''}${item.last ? ' last' : ''} ${item.chunk.length}/${item.payloadBytes}${
+        item.headerDamaged || item.payloadDamaged ? ' damaged' : ''
+      } c${item.report?.count ?? '-'}`;
+    case 'count':
+      return `${base} c${item.report?.count ?? '-'}`;
+    case 'put':
+    case 'getData':
+      return `${base} #${item.number} ${item.chunk.length}${item.last ? ' last' : ''}`;
+    case 'nack':
+    case 'bye':
+      return `${base} #${item.number}`;
+    case 'probe':
+    case 'probeAnswer':
+      return `${base} ${item.probeId}`;
+    default:
+      return base;
+  }
+}

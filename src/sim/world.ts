@@ -1,0 +1,369 @@
+// The simulated world: N processes, each with the production engine, PML and BML over SimBtl, one network, one virtual clock.
+// May import: progress/engine.ts, pml, bml, btl (self, types), params.ts, errors, util, sim.
+import type { BtlModule, Params } from '../btl/btl.ts';
+import { selfComponent } from '../btl/self/component.ts';
+import type { MultirailError } from '../errors.ts';
+import { ParamTable } from '../params.ts';
+import type { Mutant } from '../pml/core.ts';
+import type { TransitionListener } from '../pml/states.ts';
+import { type Driver, Engine, type EngineHooks, type RailEvent } from '../progress/engine.ts';
+import { engineOptions } from '../progress/options.ts';
+import { Iov } from '../util/iov.ts';
+import { Fabric, type RailSpec } from './fabric.ts';
+import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
+import { TraceHash } from '../util/prng.ts';
+import { simComponent } from './sim-btl.ts';
+
+export interface WorldOptions {
+  seed: number | string;
+  ranks: number;
+  rails: readonly Partial<RailSpec>[];
+  /** Parameters, as `--mca` would set them. */
+  params?: Readonly<Record<string, string>>;
+  mutants?: ReadonlySet<Mutant>;
+  /** Every line of the trace. */
+  trace?: (line: string) => void;
+  /** Keep a hash of the trace (costs time). */
+  hashTrace?: boolean;
+  coverage?: TransitionListener & CoverageListener;
+}
+
+export interface CoverageListener {
+  onEvent?(side: 'send' | 'recv', state: string, event: string): void;
+}
+
+class SimDriver implements Driver {
+  armedAtMs = Number.POSITIVE_INFINITY;
+  ready = false;
+  private readonly fabric: Fabric;
+  constructor(fabric: Fabric) {
+    this.fabric = fabric;
+  }
+  now(): number {
+    return this.fabric.nowMs;
+  }
+  defer(): void {
+    this.ready = true;
+  }
+  yield(): void {
+    this.ready = true;
+  }
+  arm(atMs: number): void {
+    this.armedAtMs = atMs;
+  }
+}
+
+export interface SimProcess {
+  readonly rank: number;
+  readonly engine: Engine;
+  readonly driver: SimDriver;
+  readonly railEvents: RailEvent[];
+  readonly peerFailures: { rank: number; error: MultirailError; lost: number }[];
+}
+
+/** Rounds in which processes are ready without time moving: more than that is a livelock. */
+const ROUNDS_MAX = 20_000;
+
+export class World {
+  readonly options: WorldOptions;
+  readonly fabric: Fabric;
+  readonly oracle = new Oracle();
+  readonly processes: SimProcess[] = [];
+  readonly hash = new TraceHash();
+  readonly params: Params;
+  events = 0;
+
+  constructor(options: WorldOptions) {
+    this.options = options;
+    this.params = new ParamTable(options.params ?? {});
+    const { trace, hashTrace } = options;
+    const tap = (line: string) => {
+      if (hashTrace) this.hash.add(line);
+      trace?.(line);
+    };
+    this.fabric = new Fabric({
+      seed: options.seed,
+      ranks: options.ranks,
+      rails: options.rails,
+      ...(trace || hashTrace ? { trace: tap } : {}),
+    });
+    for (let rank = 0; rank < options.ranks; rank++) this.processes.push(this.makeProcess(rank));
+    for (const process of this.processes) this.connect(process);
+  }
+
+  private modules = new Map<number, BtlModule[]>();
+
+  private makeProcess(rank: number): SimProcess {
+    const driver = new SimDriver(this.fabric);
+    const railEvents: RailEvent[] = [];
+    const peerFailures: SimProcess['peerFailures'] = [];
+    const hooks: EngineHooks = {
+      onRailEvent: (event) => {
+        railEvents.push(event);
+        if (this.fabric.tracing)
+          this.fabric.note(`rank ${rank} rail ${event.rail} to ${event.peer} ${event.type} e${event.epoch} ${event.reason}`);
+      },
+      onPeerFailed: (peer, error, lost) => {
+        peerFailures.push({ rank: peer, error, lost });
+      },
+      log: (level, text) => {
+        if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${level} ${text}`);
+      },
+    };
+    const engine = new Engine(engineOptions(rank, this.params), driver, hooks, this.options.mutants);
+    engine.pml.core.transitionTap = {
+      onTransition: (side, id, from, to) => {
+        if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${side} ${id}: ${from} -> ${to}`);
+        this.options.coverage?.onTransition(side, id, from, to);
+      },
+    };
+    if (this.options.coverage?.onEvent !== undefined) {
+      engine.pml.core.eventTap = (side, state, event) => this.options.coverage?.onEvent?.(side, state, event);
+    }
+    engine.pml.receiver.matchTap = (envelope, request) => {
+      this.oracle.match(rank, envelope.ctx, envelope.source, envelope.tag, envelope.messageBytes, request);
+    };
+    const context = {
+      rank,
+      size: this.options.ranks,
+      jobId: 'sim',
+      incarnation: 1,
+      secret: undefined,
+      hostId: `host${rank}`,
+      params: this.params,
+      upcalls: engine,
+    };
+    const modules = [selfComponent.create(context), simComponent(this.fabric).create(context)];
+    for (const module of modules) {
+      engine.addModule(module);
+      // open() of these two does its work before it returns its promise.
+      void module.open();
+    }
+    this.modules.set(rank, modules);
+    return { rank, engine, driver, railEvents, peerFailures };
+  }
+
+  private connect(process: SimProcess): void {
+    const [self, sim] = this.modules.get(process.rank) as [BtlModule, BtlModule];
+    const unexpected = this.params.int('pml_unexpected_bytes_max');
+    for (let peer = 0; peer < this.options.ranks; peer++) {
+      const module = peer === process.rank ? self : sim;
+      const remote = (this.modules.get(peer) as BtlModule[])[module === self ? 0 : 1].address();
+      const plans = module.plan(peer, module.address(), remote, `host${peer}`);
+      const endpoints = plans.map((plan, rail) => module.endpoint(peer, rail, plan, remote));
+      process.engine.addPeer(peer, 1, endpoints, unexpected);
+    }
+    process.driver.ready = true;
+  }
+
+  // ---------------------------------------------------------------- time
+
+  get nowMs(): number {
+    return this.fabric.nowMs;
+  }
+
+  private isOff(process: SimProcess): boolean {
+    return this.fabric.isPaused(process.rank) || this.fabric.isKilled(process.rank);
+  }
+
+  /** Lets everything that is ready run, without moving time. */
+  settle(): void {
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      let ran = false;
+      for (const process of this.processes) {
+        const { driver } = process;
+        if (this.isOff(process)) continue;
+        if (!driver.ready && driver.armedAtMs > this.fabric.nowMs) continue;
+        driver.ready = false;
+        if (driver.armedAtMs <= this.fabric.nowMs) driver.armedAtMs = Number.POSITIVE_INFINITY;
+        process.engine.progress();
+        this.events++;
+        ran = true;
+      }
+      if (!ran) {
+        this.checkBounds();
+        return;
+      }
+    }
+    throw new OracleError('livelock: processes are always ready and time does not move');
+  }
+
+  /** One step: to the next event or deadline, but not beyond `untilMs`. False when that is reached. */
+  step(untilMs: number): boolean {
+    this.settle();
+    let next = this.fabric.nextEventMs();
+    for (const process of this.processes) if (!this.isOff(process)) next = Math.min(next, process.driver.armedAtMs);
+    if (next >= untilMs) {
+      if (untilMs > this.fabric.nowMs) this.fabric.advanceTo(untilMs);
+      this.settle();
+      return false;
+    }
+    // Deadlines of engines are not whole microseconds: the first one at which they are over.
+    let nextUs = Math.ceil(next * 1000);
+    if (nextUs / 1000 < next) nextUs++;
+    this.fabric.advanceTo(Math.max(this.fabric.nowMs, nextUs / 1000));
+    this.events++;
+    return true;
+  }
+
+  runFor(ms: number): void {
+    const until = this.nowMs + ms;
+    while (this.step(until)) {}
+  }
+
+  /** Runs until `done`, at most `ms` of virtual time. Returns whether it came about. */
+  runUntil(done: () => boolean, ms: number): boolean {
+    const until = this.nowMs + ms;
+    this.settle();
+    while (!done()) if (!this.step(until)) return done();
+    return true;
+  }
+
+  /** I6 at every step. */
+  private checkBounds(): void {
+    for (const { rank, engine } of this.processes) {
+      const { core } = engine.pml;
+      if (core.retainedBytes > core.options.retainedBytesMax) throw new OracleError(`I6: rank ${rank} retains ${core.retainedBytes} bytes`);
+      for (const peer of core.peers.values()) {
+        if (peer.heldBytes > core.options.unexpectedBytesMax)
+          throw new OracleError(`I6: rank ${rank} holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
+      }
+    }
+  }
+
+  // ---------------------------------------------------------------- commands of the simulated application
+
+  isend(source: number, dest: number, ctx: number, tag: number, bytes: number, sync = false): SentMessage {
+    const message: SentMessage = {
+      index: this.oracle.sent.length,
+      source,
+      dest,
+      ctx,
+      tag,
+      bytes,
+      sync,
+      buffer: new Uint8Array(bytes),
+      request: undefined,
+      matchedBy: undefined,
+      done: false,
+    };
+    fillPattern(message.index, message.buffer);
+    if (this.fabric.tracing)
+      this.fabric.note(`rank ${source} isend #${message.index} to ${dest} ctx ${ctx} tag ${tag} bytes ${bytes}${sync ? ' sync' : ''}`);
+    this.oracle.send(message);
+    const { engine } = this.processes[source];
+    const request = engine.pml.isend(dest, ctx, tag, new Iov([message.buffer]), sync);
+    message.request = request;
+    // An eager request is done on return; its completion is still reported once by the engine.
+    request.onDone = () => this.oracle.sendDone(message);
+    engine.schedule();
+    return message;
+  }
+
+  irecv(rank: number, source: number, ctx: number, tag: number, bytes: number): PostedReceive {
+    const receive: PostedReceive = {
+      rank,
+      ctx,
+      source,
+      tag,
+      buffer: freshBuffer(bytes),
+      request: undefined,
+      matched: undefined,
+      done: false,
+      cancelled: false,
+      hash: 0,
+    };
+    if (this.fabric.tracing) this.fabric.note(`rank ${rank} irecv from ${source} ctx ${ctx} tag ${tag} bytes ${bytes}`);
+    this.oracle.post(receive);
+    const { engine } = this.processes[rank];
+    const request = engine.pml.irecv(source, ctx, tag, new Iov([receive.buffer]));
+    this.oracle.bind(receive, request);
+    request.onDone = () => this.oracle.recvDone(receive);
+    engine.schedule();
+    return receive;
+  }
+
+  /** A matched probe and its receive, if a message is there. */
+  mprobeRecv(rank: number, source: number, ctx: number, tag: number): PostedReceive | undefined {
+    const { engine } = this.processes[rank];
+    const envelope = engine.pml.improbe(source, ctx, tag);
+    if (envelope === undefined) return undefined;
+    const receive: PostedReceive = {
+      rank,
+      ctx,
+      source: envelope.source,
+      tag: envelope.tag,
+      buffer: freshBuffer(envelope.messageBytes),
+      request: undefined,
+      matched: undefined,
+      done: false,
+      cancelled: false,
+      hash: 0,
+    };
+    this.oracle.post(receive);
+    const request = engine.pml.imrecv(envelope, new Iov([receive.buffer]));
+    this.oracle.bind(receive, request);
+    request.onDone = () => this.oracle.recvDone(receive);
+    engine.schedule();
+    return receive;
+  }
+
+  cancel(receive: PostedReceive): boolean {
+    const { engine } = this.processes[receive.rank];
+    const cancelled = receive.request !== undefined && engine.pml.cancel(receive.request);
+    engine.schedule();
+    return cancelled;
+  }
+
+  // ---------------------------------------------------------------- the end
+
+  /** Everything is healed: links carry, nobody is blind or paused. */
+  healAll(): void {
+    for (let rank = 0; rank < this.options.ranks; rank++) this.fabric.resume(rank);
+    for (const link of this.fabric.links()) {
+      this.fabric.mend(link);
+      for (const rank of [link.low, link.high]) {
+        this.fabric.onlyOtherSideNotices(link, rank, false);
+        this.fabric.dropCounts(link, rank, false);
+        this.fabric.refuseConnections(link, rank, false);
+        this.fabric.skew(link, rank, 0);
+      }
+    }
+  }
+
+  /** The liveness phase: with all healed, every request must end within that virtual time. */
+  mustFinish(ms: number): void {
+    this.runUntil(() => this.oracle.unfinished().length === 0, ms);
+    const unfinished = this.oracle.unfinished();
+    if (unfinished.length > 0) {
+      const states = this.processes.flatMap(({ engine, rank }) =>
+        [...engine.pml.core.peers.keys()].flatMap((peer) => engine.pml.undelivered(peer).map((line) => `rank ${rank}: ${line}`)),
+      );
+      throw new OracleError(
+        `I5: ${unfinished.length} requests did not end: ${unfinished.slice(0, 6).join('; ')} | ${states.slice(0, 12).join('; ')}`,
+      );
+    }
+    this.oracle.checkUnchanged();
+  }
+
+  /** All ranks finalize: nothing may be retained, held or owed (I6, I9). */
+  mustFinalize(ms: number): void {
+    for (const process of this.processes) if (!this.isOff(process)) process.engine.beginFinalize();
+    const alive = this.processes.filter((process) => !this.isOff(process));
+    if (!this.runUntil(() => alive.every((process) => process.engine.isLeft()), ms)) {
+      throw new OracleError(
+        `I9: finalize did not end: ${alive.flatMap((p) => p.engine.notLeft().map((line) => `rank ${p.rank}: ${line}`)).join(' | ')}`,
+      );
+    }
+    for (const { rank, engine } of alive) {
+      const { core } = engine.pml;
+      if (core.retainedBytes !== 0) throw new OracleError(`I6: rank ${rank} still retains ${core.retainedBytes} bytes`);
+      if (core.sends.size !== 0 || core.recvs.size !== 0)
+        throw new OracleError(`I6: rank ${rank} still holds ${core.sends.size} sends and ${core.recvs.size} receives`);
+      for (const peer of core.peers.values()) {
+        if (peer.heldBytes !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
+      }
+    }
+    this.oracle.checkUnchanged();
+  }
+}

@@ -1,0 +1,334 @@
+// Worlds of several ranks in one process, for the point-to-point suite: runtimes joined by an out-of-band channel in memory, over
+// real transports on loopback or over the simulated fabric, which a pump drives in virtual time.
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { BtlComponent } from '../../src/btl/btl.ts';
+import { selfComponent } from '../../src/btl/self/component.ts';
+import type { Communicator } from '../../src/mpi/communicator.ts';
+import { createRuntime, type Runtime, type RuntimeDriver, type RuntimeJob, type RuntimeOob } from '../../src/mpi/runtime.ts';
+import { ParamTable } from '../../src/params.ts';
+import type { Engine } from '../../src/progress/engine.ts';
+import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
+import { Prng } from '../../src/util/prng.ts';
+import { simComponent } from '../../src/sim/sim-btl.ts';
+
+/** Small limits, so that short messages exercise every protocol. */
+export const SMALL_PARAMS: Readonly<Record<string, string>> = {
+  pml_eager_limit_bytes: '4096',
+  pml_rndv_inline_bytes: '1024',
+  pml_frag_bytes: '8192',
+  bml_rail_timeout_ms: '200',
+  bml_connect_timeout_ms: '300',
+  bml_redial_min_ms: '10',
+  bml_redial_max_ms: '50',
+  bml_flap_hold_max_ms: '50',
+  pml_peer_timeout_ms: '60000',
+};
+
+type Listener = (...args: never[]) => void;
+
+/** What `multirail run` and the OobClients do, for runtimes in one process. */
+export class MemoryOobHub {
+  private readonly size: number;
+  private readonly entries: unknown[];
+  private arrived = 0;
+  private readonly modexDone: ((entries: unknown[]) => void)[] = [];
+  private readonly listeners = new Map<string, { rank: number; listener: Listener }[]>();
+  readonly aborts: { rank: number; code: number; reason: string }[] = [];
+  readonly railEvents: { rank: number; event: unknown }[] = [];
+  readonly finalizedRanks = new Set<number>();
+
+  constructor(size: number) {
+    this.size = size;
+    this.entries = new Array(size).fill(undefined);
+  }
+
+  private tell(event: string, exceptRank: number, ...args: unknown[]): void {
+    for (const { rank, listener } of this.listeners.get(event) ?? []) {
+      if (rank !== exceptRank) queueMicrotask(() => (listener as (...given: unknown[]) => void)(...args));
+    }
+  }
+
+  /** The process of that rank ended. */
+  exited(rank: number, info: { code?: number; signal?: string; finalized?: boolean } = {}): void {
+    this.tell('exit', rank, rank, { code: info.code, signal: info.signal ?? '', finalized: info.finalized ?? false, lost: false });
+  }
+
+  client(rank: number): RuntimeOob {
+    return {
+      modex: (own) => {
+        this.entries[rank] = JSON.parse(JSON.stringify(own));
+        return new Promise((resolve) => {
+          this.modexDone.push(resolve);
+          if (++this.arrived === this.size) for (const done of this.modexDone) done(structuredClone(this.entries));
+        });
+      },
+      updateModex: (own) => this.tell('modexUpdate', rank, rank, JSON.parse(JSON.stringify(own))),
+      abort: async (code, reason) => {
+        this.aborts.push({ rank, code, reason });
+        this.tell('abort', rank, { rank, code, reason });
+      },
+      finalized: async () => {
+        this.finalizedRanks.add(rank);
+      },
+      railEvent: (event) => {
+        this.railEvents.push({ rank, event });
+      },
+      close: async () => undefined,
+      on: (event: string, listener: Listener) => {
+        const list = this.listeners.get(event) ?? [];
+        list.push({ rank, listener });
+        this.listeners.set(event, list);
+      },
+    };
+  }
+}
+
+/** A world of runtimes, and what can be done to its rails. */
+export interface P2pWorld {
+  comms: Communicator[];
+  runtimes: Runtime[];
+  hub: MemoryOobHub;
+  /** Waits in the world's own time, virtual or real. */
+  sleep(ms: number): Promise<void>;
+  /** Begins to break rails at moments that the seed chooses, always leaving one alone; undefined when the fixture cannot. */
+  startFaults?(seed: string): void;
+  /** Ends the faults and mends everything. */
+  stopFaults?(): void;
+  teardown(): Promise<void>;
+}
+
+export interface P2pFixture {
+  /** Why this transport cannot be tested here; then every case is skipped with it. */
+  unavailable?: string;
+  world(size: number, params?: Readonly<Record<string, string>>): Promise<P2pWorld>;
+}
+
+const SECRET = new TextEncoder().encode('the secret of the p2p worlds');
+
+function jobOf(rank: number, size: number, hub: MemoryOobHub): RuntimeJob {
+  return {
+    rank,
+    size,
+    localRank: rank,
+    localSize: size,
+    jobId: 'p2p-world',
+    incarnation: 1000 + rank,
+    hostId: 'p2p-host',
+    secret: SECRET,
+    oob: hub.client(rank),
+  };
+}
+
+/** Runtimes over these transports, and the `self` of each. */
+export async function makeRuntimes(
+  size: number,
+  params: ParamTable,
+  components: (rank: number) => readonly BtlComponent[],
+  driver?: (rank: number) => RuntimeDriver,
+): Promise<{ runtimes: Runtime[]; hub: MemoryOobHub }> {
+  const hub = new MemoryOobHub(size);
+  const runtimes = await Promise.all(
+    Array.from({ length: size }, (_, rank) =>
+      createRuntime(jobOf(rank, size, hub), {
+        params,
+        modules: [selfComponent, ...components(rank)],
+        ...(driver === undefined ? {} : { driver: driver(rank) }),
+      }),
+    ),
+  );
+  return { runtimes, hub };
+}
+
+/** All ranks leave. A rank that cannot is named in the error. */
+export async function finalizeAll(runtimes: readonly Runtime[]): Promise<void> {
+  await Promise.all(runtimes.map((runtime) => runtime.finalize({ timeoutMs: 15_000 })));
+}
+
+// ---------------------------------------------------------------- real transports
+
+/** Rails over real sockets on loopback. */
+export function realFixture(components: readonly BtlComponent[], more: Readonly<Record<string, string>> = {}): P2pFixture {
+  return {
+    world: async (size, params) => {
+      const table = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS, ...more, ...params });
+      const { runtimes, hub } = await makeRuntimes(size, table, () => components);
+      return {
+        comms: runtimes.map((runtime) => runtime.world),
+        runtimes,
+        hub,
+        sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+        teardown: () => finalizeAll(runtimes),
+      };
+    },
+  };
+}
+
+/** Only the loopback address: a test needs no other interface, and no other may be there. */
+export const LOOPBACK_PARAMS: Readonly<Record<string, string>> = { btl_tcp_if_include: '127.0.0.1', btl_ws_if_include: '127.0.0.1' };
+
+// ---------------------------------------------------------------- simulated rails
+
+/** Drives one engine in the fabric's time; the pump calls it. */
+class SimDriver implements RuntimeDriver {
+  engine: Engine | undefined;
+  dueMs = Number.POSITIVE_INFINITY;
+  wanted = false;
+  private readonly fabric: Fabric;
+
+  constructor(fabric: Fabric) {
+    this.fabric = fabric;
+  }
+
+  attach(engine: Engine): void {
+    this.engine = engine;
+  }
+  now(): number {
+    return this.fabric.nowMs;
+  }
+  defer(): void {
+    this.wanted = true;
+  }
+  yield(): void {
+    this.wanted = true;
+  }
+  arm(atMs: number): void {
+    this.dueMs = atMs;
+  }
+}
+
+/** Steps of virtual time between two turns of the event loop: promises settle in between, sockets and timers of tests too. */
+const STEPS_PER_TURN = 16;
+
+/**
+ * Moves virtual time forward for as long as it runs: engines that want a turn get it, promises settle, then time jumps to the next
+ * event or deadline.
+ */
+class SimPump {
+  private readonly fabric: Fabric;
+  private readonly drivers: readonly SimDriver[];
+  private readonly sleepers: { atMs: number; wake: () => void }[] = [];
+  private stopped = false;
+  private readonly ended: Promise<void>;
+  /** Set when an engine threw: the world is broken, and its error ends the test. */
+  failure: unknown;
+
+  constructor(fabric: Fabric, drivers: readonly SimDriver[]) {
+    this.fabric = fabric;
+    this.drivers = drivers;
+    this.ended = this.run().catch((error: unknown) => {
+      this.failure = error;
+      for (const { wake } of this.sleepers.splice(0)) wake();
+      throw error;
+    });
+    this.ended.catch(() => undefined);
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((wake) => this.sleepers.push({ atMs: this.fabric.nowMs + ms, wake }));
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.ended;
+  }
+
+  private async run(): Promise<void> {
+    for (let step = 0; !this.stopped; step++) {
+      for (const driver of this.drivers) {
+        driver.wanted = false;
+        driver.engine?.progress();
+      }
+      if (step % STEPS_PER_TURN === 0) await nextTurn();
+      else for (let i = 0; i < 8; i++) await undefined;
+      if (this.drivers.some((driver) => driver.wanted)) continue;
+      let dueMs = this.fabric.nextEventMs();
+      for (const driver of this.drivers) dueMs = Math.min(dueMs, driver.dueMs);
+      for (const { atMs } of this.sleepers) dueMs = Math.min(dueMs, atMs);
+      if (dueMs === Number.POSITIVE_INFINITY) {
+        await nextTurn();
+        continue;
+      }
+      this.fabric.advanceTo(Math.max(this.fabric.nowMs, dueMs));
+      for (let i = this.sleepers.length - 1; i >= 0; i--) {
+        if (this.sleepers[i].atMs <= this.fabric.nowMs) this.sleepers.splice(i, 1)[0].wake();
+      }
+    }
+  }
+}
+
+export interface SimFixtureOptions {
+  seed: string;
+  rails: readonly Partial<RailSpec>[];
+}
+
+export function simFixture(options: SimFixtureOptions): P2pFixture {
+  let worlds = 0;
+  return {
+    world: async (size, params) => {
+      const fabric = new Fabric({ seed: `${options.seed}/${worlds++}`, ranks: size, rails: options.rails });
+      const drivers = Array.from({ length: size }, () => new SimDriver(fabric));
+      const table = new ParamTable({ ...SMALL_PARAMS, ...params });
+      const { runtimes, hub } = await makeRuntimes(
+        size,
+        table,
+        () => [simComponent(fabric)],
+        (rank) => drivers[rank],
+      );
+      const pump = new SimPump(fabric, drivers);
+      let faulting = false;
+      const fault = (prng: Prng): void => {
+        if (!faulting) return;
+        // One rail, number 0, is left alone: the others may all be broken at the same time.
+        const links = fabric.links().filter((link) => link.linkNo > 0);
+        if (links.length > 0) breakLink(fabric, links[prng.below(links.length)], prng);
+        fabric.at(fabric.nowUs + prng.between(200, 8000), () => fault(prng));
+      };
+      return {
+        comms: runtimes.map((runtime) => runtime.world),
+        runtimes,
+        hub,
+        sleep: (ms) => pump.sleep(ms),
+        startFaults: (seed) => {
+          faulting = true;
+          const prng = new Prng(seed);
+          fabric.at(fabric.nowUs + prng.between(0, 2000), () => fault(prng));
+        },
+        stopFaults: () => {
+          faulting = false;
+          for (const link of fabric.links()) fabric.mend(link);
+        },
+        teardown: async () => {
+          try {
+            await finalizeAll(runtimes);
+          } finally {
+            await pump.stop();
+          }
+        },
+      };
+    },
+  };
+}
+
+function breakLink(fabric: Fabric, link: ReturnType<Fabric['links']>[number], prng: Prng): void {
+  const fate = prng.pick(['lost', 'delivered', 'half'] as const);
+  const side = prng.below(2) === 0 ? link.low : link.high;
+  switch (prng.below(5)) {
+    case 0:
+      fabric.cut(link, { inFlight: fate });
+      fabric.at(fabric.nowUs + prng.between(500, 30_000), () => fabric.mend(link));
+      return;
+    case 1:
+      fabric.blackhole(link, side, { lossy: prng.below(2) === 0 });
+      fabric.at(fabric.nowUs + prng.between(500, 60_000), () => fabric.mend(link));
+      return;
+    case 2:
+      fabric.flap(link, prng.between(1, 4), prng.between(100, 3000), prng.between(100, 3000), { inFlight: fate });
+      return;
+    case 3:
+      fabric.stall(link, side, prng.between(100, 20_000));
+      return;
+    case 4:
+      fabric.corruptNext(link, side, prng.below(2) === 0 ? 'header' : 'payload');
+      return;
+  }
+}

@@ -1,0 +1,36 @@
+// Fixture of the real BTLs on loopback: loads src/btl/NAME/component.ts, whichever exists, and makes pairs of modules.
+import { existsSync } from 'node:fs';
+import type { BtlComponent } from '../../src/btl/btl.ts';
+import { ParamTable } from '../../src/params.ts';
+import { type Fixture, realPair } from './btl-fixture.ts';
+
+const LOOPBACK: Record<string, Record<string, string>> = {
+  self: {},
+  tcp: { btl_tcp_if_include: 'lo', btl_tcp_if_exclude: '', btl_tcp_links: '2', btl_tcp_route_check: 'false', btl_tcp_disable_family: '6' },
+  ws: { btl_ws_if_include: 'lo', btl_ws_if_exclude: '', btl_ws_route_check: 'false' },
+};
+
+function isComponent(value: unknown): value is BtlComponent {
+  return typeof value === 'object' && value !== null && 'create' in value && 'unavailable' in value;
+}
+
+export async function streamFixture(
+  name: 'self' | 'tcp' | 'ws',
+  wrap: (component: BtlComponent) => BtlComponent = (c) => c,
+): Promise<Fixture> {
+  const url = new URL(`../../src/btl/${name}/component.ts`, import.meta.url);
+  const params = LOOPBACK[name];
+  if (!existsSync(url))
+    return { unavailable: `src/btl/${name}/component.ts does not exist`, setup: () => Promise.reject(new Error('no component')) };
+  const exported = Object.values((await import(url.href)) as Record<string, unknown>);
+  const component = exported.find(isComponent);
+  if (component === undefined) throw new Error(`src/btl/${name}/component.ts exports no BtlComponent`);
+  const unavailable = component.unavailable(new ParamTable(params));
+  const fixture: Fixture = {
+    setup: (options) =>
+      realPair({ ...options, params: { ...params, ...options.params }, loopback: name === 'self', componentOf: () => wrap(component) }),
+  };
+  if (name !== 'tcp') fixture.railsMax = 1;
+  if (unavailable !== undefined) fixture.unavailable = unavailable;
+  return fixture;
+}

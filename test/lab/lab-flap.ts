@@ -1,0 +1,48 @@
+// A rail that goes and comes until told to stop. Knows nothing of networks: it is given what takes the rail down and what
+// brings it back. Imports nothing.
+
+export class Flapping {
+  /** How often the rail has gone so far. */
+  cycles = 0;
+  private readonly stopping = new AbortController();
+  private readonly ended: Promise<unknown>;
+
+  /** Starts at once with `takeDown`. */
+  constructor(halfPeriodMs: number, takeDown: () => Promise<void>, bringBack: () => Promise<void>) {
+    this.ended = this.run(halfPeriodMs, takeDown, bringBack).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+  }
+
+  /** Ends it, down or up as it happens to be, and returns what went wrong in a cycle, if anything did. */
+  stop(): Promise<unknown> {
+    this.stopping.abort();
+    return this.ended;
+  }
+
+  private async run(halfPeriodMs: number, takeDown: () => Promise<void>, bringBack: () => Promise<void>): Promise<void> {
+    const { signal } = this.stopping;
+    while (!signal.aborted) {
+      await takeDown();
+      this.cycles++;
+      await sleepUntilAborted(halfPeriodMs, signal);
+      if (signal.aborted) return;
+      await bringBack();
+      await sleepUntilAborted(halfPeriodMs, signal);
+    }
+  }
+}
+
+function sleepUntilAborted(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener('abort', done);
+  });
+}

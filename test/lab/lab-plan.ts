@@ -1,0 +1,169 @@
+// The lab on paper: names, addresses, interface indexes, and the ip and tc lines that build, break and restore it.
+// Pure text out of numbers: nothing here runs a command. Imports nothing.
+
+/** One rail of the lab: one Ethernet that every node has one port on. */
+export interface RailSpec {
+  /** Rate of every port, towards the node and (with two nodes, hence) from it. Default 1000. */
+  mbit?: number;
+  /** Longest stay in a port's queue at that rate. Default 25: TCP fills the rate, and the queue does not bloat. */
+  queueMs?: number;
+}
+
+export interface RailPlan {
+  readonly mbit: number;
+  readonly queueMs: number;
+}
+
+export const MAX_NODES = 32;
+export const MAX_RAILS = 8;
+
+/** Marks the routes that the lab puts in (`ip route show proto 77`), so that healing removes those and no others. */
+const LAB_ROUTE_PROTOCOL = 77;
+
+// Interface indexes. Linkwatch reports a carrier change at once when an interface's index differs from its peer's, and may
+// sit on it for up to a second when they are equal, which they easily are in fresh namespaces. So both are chosen here.
+const NODE_INDEX_BASE = 11;
+const WIRE_INDEX_BASE = 1000;
+const WIRE_INDEX_STRIDE = 100;
+
+/** cBPF programs of one instruction, `ret #n`, as an ingress filter's verdict: 2 is TC_ACT_SHOT. */
+const DROP_EVERYTHING = "bpf direct-action bytecode '1,6 0 0 2'";
+
+/** The interface of every node on this rail. */
+export function nodeInterface(rail: number): string {
+  return `mr${rail}`;
+}
+
+/** The other end of that veth pair, in the wire namespace: the switch port of this node. */
+export function wirePort(node: number, rail: number): string {
+  return `r${rail}n${node}`;
+}
+
+export function bridge(rail: number): string {
+  return `br${rail}`;
+}
+
+export function address4(node: number, rail: number): string {
+  return `10.77.${rail}.${node + 1}`;
+}
+
+export function subnet4(rail: number): string {
+  return `10.77.${rail}.0/24`;
+}
+
+/** Canonical text (a zero group is folded into `::`), so that it compares equal to what the kernel and Node print. */
+export function address6(node: number, rail: number): string {
+  return `${prefix6(rail)}::${(node + 1).toString(16)}`;
+}
+
+export function subnet6(rail: number): string {
+  return `${prefix6(rail)}::/64`;
+}
+
+function prefix6(rail: number): string {
+  return rail === 0 ? 'fd77' : `fd77:${rail.toString(16)}`;
+}
+
+function macAddress(node: number, rail: number): string {
+  const hex = (n: number) => n.toString(16).padStart(2, '0');
+  return `02:77:00:00:${hex(rail)}:${hex(node + 1)}`;
+}
+
+/** Kernel settings of a node, `path=value` under /proc/sys/net, written before its interfaces exist. */
+export const NODE_SETTINGS: readonly string[] = [
+  // A stolen route brings packets in by the "wrong" interface; strict filtering on the receiver would hide the theft.
+  'ipv4/conf/all/rp_filter=0',
+  'ipv4/conf/default/rp_filter=0',
+  // No waiting for duplicate address detection: an address is usable when `ip` returns.
+  'ipv6/conf/default/accept_dad=0',
+  'ipv6/conf/default/dad_transmits=0',
+  'ipv6/conf/default/accept_ra=0',
+  'ipv6/conf/default/router_solicitations=0',
+  // A path that was broken once would start its next connection with the remembered threshold: tests would depend on order.
+  'ipv4/tcp_no_metrics_save=1',
+];
+
+/** The wire only bridges: no address of its own, so that every counted frame is a node's. */
+export const WIRE_SETTINGS: readonly string[] = ['ipv6/conf/all/disable_ipv6=1', 'ipv6/conf/default/disable_ipv6=1'];
+
+/** Lines for `ip` in this process's namespace: one veth pair per node and rail, born inside the two namespaces. */
+export function cableLines(nodeNamespaces: readonly string[], wireNamespace: string, rails: readonly RailPlan[]): string[] {
+  return nodeNamespaces.flatMap((namespace, node) =>
+    rails.map((_, rail) => {
+      const wireIndex = WIRE_INDEX_BASE + rail * WIRE_INDEX_STRIDE + node + 1;
+      const own = `name ${nodeInterface(rail)} index ${NODE_INDEX_BASE + rail} netns ${namespace} address ${macAddress(node, rail)}`;
+      return `link add ${own} type veth peer name ${wirePort(node, rail)} index ${wireIndex} netns ${wireNamespace}`;
+    }),
+  );
+}
+
+/** Lines for `ip` in the wire namespace that make the switches. Ports are plugged in by `wireUpLines`. */
+export function switchLines(rails: readonly RailPlan[]): string[] {
+  return rails.map((_, rail) => {
+    const index = WIRE_INDEX_BASE + rail * WIRE_INDEX_STRIDE;
+    return `link add name ${bridge(rail)} index ${index} type bridge stp_state 0 forward_delay 0 mcast_snooping 0`;
+  });
+}
+
+/** Lines for `ip` in the wire namespace: the rail's switch and all its ports as they should be. Changes nothing that is right. */
+export function wireUpLines(nodes: number, rail: number): string[] {
+  const ports = Array.from({ length: nodes }, (_, node) => `link set ${wirePort(node, rail)} master ${bridge(rail)} up`);
+  return [`link set ${bridge(rail)} up`, ...ports];
+}
+
+/** Line for `tc` in the wire namespace: this port sends at the rail's rate. */
+export function shapeLine(node: number, rail: number, { mbit, queueMs }: RailPlan): string {
+  const bytesPerMs = (mbit * 1e6) / 8 / 1000;
+  // Two milliseconds of burst hide the timers' coarseness; a segmentation-offload packet that is larger is cut up by tbf.
+  const burstBytes = Math.ceil(Math.max(2 * bytesPerMs, 4096));
+  const limitBytes = Math.ceil(Math.max(queueMs * bytesPerMs, 32_768) + burstBytes);
+  return `qdisc replace dev ${wirePort(node, rail)} root handle 1: tbf rate ${Math.round(mbit * 1e6)}bit burst ${burstBytes} limit ${limitBytes}`;
+}
+
+/** Line for `tc` in the wire namespace: nothing leaves the switch towards this node; what is queued for it is gone too. */
+export function blackholeLine(node: number, rail: number): string {
+  return `qdisc replace dev ${wirePort(node, rail)} root handle 2: blackhole`;
+}
+
+/** Lines for `tc` in the wire namespace: nothing that this node sends enters the switch. What is already queued arrives. */
+export function muteLines(node: number, rail: number): string[] {
+  const port = wirePort(node, rail);
+  return [`qdisc add dev ${port} ingress`, `filter add dev ${port} ingress ${DROP_EVERYTHING}`];
+}
+
+export function unmuteLine(node: number, rail: number): string {
+  return `qdisc del dev ${wirePort(node, rail)} ingress`;
+}
+
+/** Lines for `ip` in a node: its port on this rail with its addresses, as at the start. Changes nothing that is right. */
+export function nodeUpLines(node: number, rail: number): string[] {
+  const dev = nodeInterface(rail);
+  return [
+    `link set ${dev} up`,
+    `address replace ${address4(node, rail)}/24 dev ${dev}`,
+    // Setting an interface down takes its IPv6 addresses away, and up does not bring them back.
+    `address replace ${address6(node, rail)}/64 dev ${dev} nodad`,
+  ];
+}
+
+/** Line for `ip` in a node: forget what ARP and neighbour discovery learnt, or failed to learn, on this rail. */
+export function forgetNeighboursLine(rail: number): string {
+  return `neighbour flush dev ${nodeInterface(rail)}`;
+}
+
+/**
+ * Lines for `ip` in a node: the subnet of `rail` leaves by the interface of `viaRail`. The connected routes stay where they
+ * are, behind better ones: in front of it for IPv4, with a lower metric for IPv6. So removing ours restores the table exactly.
+ */
+export function stealRouteLines(node: number, rail: number, viaRail: number): string[] {
+  const via = `dev ${nodeInterface(viaRail)} proto ${LAB_ROUTE_PROTOCOL}`;
+  return [
+    `route prepend ${subnet4(rail)} ${via} scope link src ${address4(node, rail)}`,
+    `route replace ${subnet6(rail)} ${via} metric 1 src ${address6(node, rail)}`,
+  ];
+}
+
+/** Line for `ip -4` or `ip -6` in a node. The family is not read off the prefix: without the option only IPv4 is flushed. */
+export function returnRouteLine(rail: number, family: 4 | 6): string {
+  return `route flush exact ${family === 4 ? subnet4(rail) : subnet6(rail)} proto ${LAB_ROUTE_PROTOCOL}`;
+}

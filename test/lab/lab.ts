@@ -1,0 +1,501 @@
+// The link lab: real kernels' worth of network for a test, and the ways in which it breaks. Every node is a network namespace,
+// every rail an Ethernet of its own between them (a bridge in a wire namespace), and nothing else connects the nodes.
+// README.md says for each fault at which layer it strikes and what TCP sees. Imports the other lab files and node: modules only.
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Flapping } from './lab-flap.ts';
+import {
+  address4,
+  address6,
+  blackholeLine,
+  cableLines,
+  forgetNeighboursLine,
+  MAX_NODES,
+  MAX_RAILS,
+  muteLines,
+  NODE_SETTINGS,
+  nodeInterface,
+  nodeUpLines,
+  type RailPlan,
+  type RailSpec,
+  returnRouteLine,
+  shapeLine,
+  stealRouteLines,
+  switchLines,
+  unmuteLine,
+  WIRE_SETTINGS,
+  wirePort,
+  wireUpLines,
+} from './lab-plan.ts';
+import { nextLabName, Reaper, sweepStaleLabs } from './lab-reaper.ts';
+import { type ExecResult, LabError, run, runBatch, runOk, sleep, waitUntil } from './lab-run.ts';
+
+export { labUnavailable } from './lab-available.ts';
+export type { RailSpec } from './lab-plan.ts';
+export { labNamespaces, sweepStaleLabs } from './lab-reaper.ts';
+export { type ExecResult, LabError, sleep, waitUntil } from './lab-run.ts';
+
+export interface LabOptions {
+  /** Number of nodes, 1 to 32. */
+  nodes: number;
+  /** One entry per rail, 1 to 8. */
+  rails: readonly RailSpec[];
+}
+
+/** What one node's port on one rail has carried since create(), counted at the switch, in bytes of Ethernet frames. */
+export interface PortCounters {
+  readonly node: number;
+  readonly rail: number;
+  /** Left the node: counted where it enters the switch, before any fault of the wire. */
+  readonly sentBytes: number;
+  readonly sentPackets: number;
+  /** Reached the node: counted behind the rate limit and behind every fault. */
+  readonly deliveredBytes: number;
+  readonly deliveredPackets: number;
+}
+
+export interface LinkState {
+  /** The interface is administratively up. */
+  readonly adminUp: boolean;
+  /** The other end of the cable is up. What an interface that is itself down would see is not known to it: false. */
+  readonly carrier: boolean;
+  readonly index: number;
+  /** Index of the cable's other end. */
+  readonly peerIndex: number;
+}
+
+export interface FlapOptions {
+  /** false: the carrier goes and comes. true: frames vanish and pass in turn while the carrier stays. Default false. */
+  silent?: boolean;
+}
+
+export interface FlapHandle {
+  /** How often the rail has gone so far. */
+  readonly cycles: number;
+  /** Ends the flapping and heals the rail. Throws what a cycle threw. */
+  stop(): Promise<void>;
+}
+
+interface IpLink {
+  ifname: string;
+  ifindex: number;
+  link_index?: number;
+  flags: string[];
+  operstate: string;
+  stats64?: Record<'rx' | 'tx', { bytes: number; packets: number }>;
+}
+
+/** How long destroy() waits for the exit events of processes that it has killed. */
+const EXIT_TIMEOUT_MS = 5000;
+
+export class Lab {
+  /** Common part of the namespaces' names. */
+  readonly name: string;
+  readonly nodeCount: number;
+  readonly rails: readonly RailPlan[];
+  private readonly reaper: Reaper;
+  private readonly processes = new Set<ChildProcess>();
+  private readonly flaps = new Map<number, Flapping>();
+  /** Switch ports whose ingress drops everything. */
+  private readonly mutedPorts = new Set<string>();
+  private destroying: Promise<void> | undefined;
+
+  private constructor(name: string, nodeCount: number, rails: readonly RailPlan[]) {
+    this.name = name;
+    this.nodeCount = nodeCount;
+    this.rails = rails;
+    this.reaper = new Reaper(this.namespaces());
+  }
+
+  /** Builds the lab and returns when every link has carrier. Removes labs of dead runs first. */
+  static async create({ nodes, rails }: LabOptions): Promise<Lab> {
+    checkCount('nodes', nodes, MAX_NODES);
+    checkCount('rails', rails.length, MAX_RAILS);
+    const plans = rails.map(({ mbit = 1000, queueMs = 25 }) => ({
+      mbit: checkPositive('mbit', mbit),
+      queueMs: checkPositive('queueMs', queueMs),
+    }));
+    await sweepStaleLabs();
+    const lab = new Lab(nextLabName(), nodes, plans);
+    try {
+      await lab.build();
+    } catch (error) {
+      await lab.destroy();
+      throw error;
+    }
+    return lab;
+  }
+
+  private async build(): Promise<void> {
+    const nodes = range(this.nodeCount);
+    const wire = this.wireNamespace;
+    await runBatch(
+      'ip',
+      undefined,
+      this.namespaces().map((namespace) => `netns add ${namespace}`),
+    );
+    await Promise.all([
+      this.writeSettings(wire, WIRE_SETTINGS),
+      ...nodes.map((node) => this.writeSettings(this.namespace(node), NODE_SETTINGS)),
+    ]);
+    await runBatch(
+      'ip',
+      undefined,
+      cableLines(
+        nodes.map((node) => this.namespace(node)),
+        wire,
+        this.rails,
+      ),
+    );
+    const allRails = this.rails.map((_, rail) => rail);
+    await Promise.all([
+      runBatch('ip', wire, [...switchLines(this.rails), ...allRails.flatMap((rail) => wireUpLines(this.nodeCount, rail))]),
+      runBatch(
+        'tc',
+        wire,
+        allRails.flatMap((rail) => this.shapeLines(rail)),
+      ),
+      ...nodes.map((node) =>
+        runBatch('ip', this.namespace(node), ['link set lo up', ...allRails.flatMap((rail) => nodeUpLines(node, rail))]),
+      ),
+    ]);
+    await this.waitForCarrier(allRails);
+  }
+
+  /** Each network namespace has its own /proc/sys/net: the one of the process that opens it. */
+  private async writeSettings(namespace: string, settings: readonly string[]): Promise<void> {
+    const script = 'cd /proc/sys/net && while [ $# -gt 0 ]; do echo "$2" > "$1" || exit; shift 2; done';
+    await runOk([
+      'ip',
+      'netns',
+      'exec',
+      namespace,
+      'sh',
+      '-c',
+      script,
+      'lab-settings',
+      ...settings.flatMap((setting) => setting.split('=')),
+    ]);
+  }
+
+  // ---- what is where
+
+  private get wireNamespace(): string {
+    return `${this.name}-wire`;
+  }
+
+  /** The network namespace of a node, as `ip netns` knows it. */
+  namespace(node: number): string {
+    this.checkNode(node);
+    return `${this.name}-n${node}`;
+  }
+
+  /** All namespaces of this lab, the wire's included. */
+  namespaces(): string[] {
+    return [...range(this.nodeCount).map((node) => this.namespace(node)), this.wireNamespace];
+  }
+
+  interfaceName(rail: number): string {
+    this.checkRail(rail);
+    return nodeInterface(rail);
+  }
+
+  address(node: number, rail: number, family: 4 | 6 = 4): string {
+    this.checkNode(node);
+    this.checkRail(rail);
+    return family === 4 ? address4(node, rail) : address6(node, rail);
+  }
+
+  // ---- processes
+
+  /** Starts a process on a node. It is killed at the latest when the lab is destroyed, with all its children. */
+  spawn(node: number, argv: readonly string[], options: SpawnOptions = {}): ChildProcess {
+    if (this.destroying) throw new LabError(`${this.name} is destroyed`);
+    const child = spawn('ip', ['netns', 'exec', this.namespace(node), ...argv], options);
+    this.processes.add(child);
+    child.once('exit', () => this.processes.delete(child));
+    // Without this a process that cannot start would take the test run down; the caller may listen as well.
+    child.on('error', () => this.processes.delete(child));
+    return child;
+  }
+
+  /** Runs a command on a node to its end. A non-zero exit code is a result, not an error. */
+  async exec(node: number, argv: readonly string[], options: { input?: string; timeoutMs?: number } = {}): Promise<ExecResult> {
+    return run(['ip', 'netns', 'exec', this.namespace(node), ...argv], { timeoutMs: 30_000, ...options });
+  }
+
+  // ---- looking
+
+  /** Counters of every port, node by node within rail by rail. */
+  async counters(): Promise<PortCounters[]> {
+    const ports = new Map((await this.links(this.wireNamespace, true)).map((link) => [link.ifname, link.stats64]));
+    return this.rails.flatMap((_, rail) =>
+      range(this.nodeCount).map((node) => {
+        const stats = ports.get(wirePort(node, rail));
+        if (!stats) throw new LabError(`no counters of ${wirePort(node, rail)} in ${this.wireNamespace}`);
+        return {
+          node,
+          rail,
+          sentBytes: stats.rx.bytes,
+          sentPackets: stats.rx.packets,
+          deliveredBytes: stats.tx.bytes,
+          deliveredPackets: stats.tx.packets,
+        };
+      }),
+    );
+  }
+
+  /** What every port carried within the next `windowMs`, and how long that window really was. */
+  async throughput(windowMs: number): Promise<{ windowMs: number; ports: PortCounters[] }> {
+    const startMs = performance.now();
+    const before = await this.counters();
+    await sleep(windowMs);
+    const endMs = performance.now();
+    const after = await this.counters();
+    const ports = after.map((port, i) => ({
+      node: port.node,
+      rail: port.rail,
+      sentBytes: port.sentBytes - before[i].sentBytes,
+      sentPackets: port.sentPackets - before[i].sentPackets,
+      deliveredBytes: port.deliveredBytes - before[i].deliveredBytes,
+      deliveredPackets: port.deliveredPackets - before[i].deliveredPackets,
+    }));
+    return { windowMs: endMs - startMs, ports };
+  }
+
+  /** What the node itself sees of its link on this rail. */
+  async linkState(node: number, rail: number): Promise<LinkState> {
+    this.checkRail(rail);
+    const link = (await this.links(this.namespace(node))).find(({ ifname }) => ifname === nodeInterface(rail));
+    if (!link) throw new LabError(`${this.namespace(node)} has no ${nodeInterface(rail)}`);
+    return {
+      adminUp: link.flags.includes('UP'),
+      carrier: link.flags.includes('LOWER_UP'),
+      index: link.ifindex,
+      peerIndex: link.link_index ?? 0,
+    };
+  }
+
+  /** Everything that a heal must restore, as sorted text lines: addresses, routes and links of the nodes, ports and queues of the wire. */
+  async snapshot(): Promise<string[]> {
+    const wire = this.wireNamespace;
+    const parts = await Promise.all([
+      ...range(this.nodeCount).flatMap((node) => {
+        const namespace = this.namespace(node);
+        return [
+          labelled(`${namespace} address`, runOk(['ip', '-n', namespace, '-o', 'address', 'show'])),
+          labelled(`${namespace} route4`, runOk(['ip', '-n', namespace, '-4', 'route', 'show', 'table', 'all'])),
+          labelled(`${namespace} route6`, runOk(['ip', '-n', namespace, '-6', 'route', 'show', 'table', 'all'])),
+          labelled(`${namespace} link`, runOk(['ip', '-n', namespace, '-o', 'link', 'show'])),
+        ];
+      }),
+      labelled('wire link', runOk(['ip', '-n', wire, '-o', 'link', 'show', 'type', 'veth'])),
+      labelled('wire qdisc', runOk(['tc', '-n', wire, 'qdisc', 'show'])),
+    ]);
+    return parts.flat().sort();
+  }
+
+  private async links(namespace: string, withStatistics = false): Promise<IpLink[]> {
+    const text = await runOk(['ip', '-n', namespace, '-json', ...(withStatistics ? ['-statistics'] : []), 'link', 'show']);
+    return JSON.parse(text) as IpLink[];
+  }
+
+  /** Both ends of every cable of these rails: the kernel may report the two a moment apart. */
+  private async waitForCarrier(rails: readonly number[]): Promise<void> {
+    const interfaces = new Set(
+      rails.flatMap((rail) => [nodeInterface(rail), ...range(this.nodeCount).map((node) => wirePort(node, rail))]),
+    );
+    const isUp = async (namespace: string) =>
+      (await this.links(namespace)).every(({ ifname, operstate }) => !interfaces.has(ifname) || operstate === 'UP');
+    await waitUntil(`carrier everywhere in ${this.name} on rails ${rails.join(', ')}`, async () =>
+      (await Promise.all(this.namespaces().map(isUp))).every(Boolean),
+    );
+  }
+
+  // ---- faults. Each returns when the kernel has done it; each may be called again, and on top of others.
+
+  /** The node's own interface is set down: addresses of IPv6 and all its routes go with it. The other nodes keep their carrier. */
+  async ownPortDown(node: number, rail: number): Promise<void> {
+    this.checkRail(rail);
+    await runBatch('ip', this.namespace(node), [`link set ${nodeInterface(rail)} down`]);
+  }
+
+  /** The interfaces of all other nodes are set down. The node keeps its carrier and sees silence. */
+  async peerPortDown(node: number, rail: number): Promise<void> {
+    this.checkNode(node);
+    const others = range(this.nodeCount).filter((other) => other !== node);
+    await Promise.all(others.map((other) => this.ownPortDown(other, rail)));
+  }
+
+  /** The node's cable is pulled: it loses its carrier, keeps addresses and routes. The other nodes keep their carrier. */
+  async cableCut(node: number, rail: number): Promise<void> {
+    this.checkNode(node);
+    this.checkRail(rail);
+    await runBatch('ip', this.wireNamespace, [`link set ${wirePort(node, rail)} down`]);
+  }
+
+  /**
+   * The wire goes. By default every node loses its carrier, as when the switch loses power; with `carrier: 'kept'` the
+   * ports are taken out of the bridge, as when the line between two switches is cut: every node keeps it.
+   */
+  async wireCut(rail: number, { carrier = 'lost' }: { carrier?: 'lost' | 'kept' } = {}): Promise<void> {
+    this.checkRail(rail);
+    const change = carrier === 'lost' ? 'down' : 'nomaster';
+    await runBatch(
+      'ip',
+      this.wireNamespace,
+      range(this.nodeCount).map((node) => `link set ${wirePort(node, rail)} ${change}`),
+    );
+  }
+
+  /** Frames vanish in the wire in both directions; what was queued there is lost too. Every node keeps its carrier. */
+  async blackhole(rail: number): Promise<void> {
+    this.checkRail(rail);
+    await runBatch(
+      'tc',
+      this.wireNamespace,
+      range(this.nodeCount).map((node) => blackholeLine(node, rail)),
+    );
+  }
+
+  /** What `fromNode` sends vanishes as it enters the wire; what the others send to it arrives. Every node keeps its carrier. */
+  async oneWay(rail: number, fromNode: number): Promise<void> {
+    this.checkNode(fromNode);
+    this.checkRail(rail);
+    const port = wirePort(fromNode, rail);
+    if (this.mutedPorts.has(port)) return;
+    this.mutedPorts.add(port);
+    await runBatch('tc', this.wireNamespace, muteLines(fromNode, rail));
+  }
+
+  /** The rail becomes slow (or quick): its ports take this rate from now on. */
+  async throttle(rail: number, mbit: number): Promise<void> {
+    this.checkRail(rail);
+    checkPositive('mbit', mbit);
+    await runBatch('tc', this.wireNamespace, this.shapeLines(rail, mbit));
+  }
+
+  /**
+   * The node's route to the rail's subnet, IPv4 and IPv6, leaves by another rail's interface: source address of this rail,
+   * cable of the other. Sockets bound to the interface (SO_BINDTODEVICE) are not moved, those bound to the address are.
+   */
+  async stealRoute(node: number, rail: number, viaRail = (rail + 1) % this.rails.length): Promise<void> {
+    this.checkRail(rail);
+    this.checkRail(viaRail);
+    if (viaRail === rail) throw new LabError(`stealRoute: rail ${rail} cannot be stolen by itself; a lab of two rails is needed`);
+    await runBatch('ip', this.namespace(node), stealRouteLines(node, rail, viaRail));
+  }
+
+  /** The rail goes and comes, half of `periodMs` each, until stopped, healed or destroyed. */
+  flap(rail: number, periodMs: number, { silent = false }: FlapOptions = {}): FlapHandle {
+    this.checkRail(rail);
+    checkPositive('periodMs', periodMs);
+    if (this.flaps.has(rail)) throw new LabError(`rail ${rail} of ${this.name} is flapping already`);
+    const takeDown = () => (silent ? this.blackhole(rail) : this.wireCut(rail));
+    const flap = new Flapping(periodMs / 2, takeDown, () => this.restoreWire(rail));
+    this.flaps.set(rail, flap);
+    return {
+      get cycles() {
+        return flap.cycles;
+      },
+      stop: () => this.heal(rail),
+    };
+  }
+
+  /** Runs one fault, or one heal, on every rail at the same time: `lab.allRails((rail) => lab.blackhole(rail))`. */
+  async allRails(fault: (rail: number) => Promise<void>): Promise<void> {
+    await Promise.all(this.rails.map((_, rail) => fault(rail)));
+  }
+
+  // ---- healing
+
+  /**
+   * Ends every fault of this rail: ports and interfaces up, rate, addresses, routes as at the start, neighbours forgotten.
+   * Returns when all its links have carrier. Routes of *other* rails that were stolen towards this one stay stolen.
+   */
+  async heal(rail: number): Promise<void> {
+    this.checkRail(rail);
+    const flapError = await this.flaps.get(rail)?.stop();
+    this.flaps.delete(rail);
+    await this.restoreWire(rail);
+    await Promise.all(
+      range(this.nodeCount).flatMap((node) => [
+        runBatch('ip -4', this.namespace(node), [returnRouteLine(rail, 4)]),
+        runBatch('ip -6', this.namespace(node), [returnRouteLine(rail, 6)]),
+        runBatch('ip', this.namespace(node), nodeUpLines(node, rail)),
+      ]),
+    );
+    await this.waitForCarrier([rail]);
+    // Last: what a node asked before its peers were back would be remembered as a failure.
+    await Promise.all(range(this.nodeCount).map((node) => runBatch('ip', this.namespace(node), [forgetNeighboursLine(rail)])));
+    if (flapError !== undefined) throw flapError;
+  }
+
+  async healAll(): Promise<void> {
+    await this.allRails((rail) => this.heal(rail));
+  }
+
+  private async restoreWire(rail: number): Promise<void> {
+    const muted = range(this.nodeCount).filter((node) => this.mutedPorts.has(wirePort(node, rail)));
+    for (const node of muted) this.mutedPorts.delete(wirePort(node, rail));
+    await Promise.all([
+      runBatch('ip', this.wireNamespace, wireUpLines(this.nodeCount, rail)),
+      runBatch('tc', this.wireNamespace, [...muted.map((node) => unmuteLine(node, rail)), ...this.shapeLines(rail)]),
+    ]);
+  }
+
+  private shapeLines(rail: number, mbit = this.rails[rail].mbit): string[] {
+    return range(this.nodeCount).map((node) => shapeLine(node, rail, { ...this.rails[rail], mbit }));
+  }
+
+  // ---- the end
+
+  /** Kills every process in the lab and removes its namespaces. May be called again; returns when nothing is left. */
+  destroy(): Promise<void> {
+    this.destroying ??= this.tearDown();
+    return this.destroying;
+  }
+
+  private async tearDown(): Promise<void> {
+    await Promise.all([...this.flaps.values()].map((flap) => flap.stop()));
+    // The reaper kills them; their exits are awaited so that the caller's own handlers have run when this returns.
+    const exits = [...this.processes].map((child) => once(child, 'exit', { signal: AbortSignal.timeout(EXIT_TIMEOUT_MS) }));
+    const exited = Promise.allSettled(exits);
+    await this.reaper.reap();
+    await exited;
+  }
+
+  /** `await using lab = await Lab.create(…)`. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.destroy();
+  }
+
+  private checkNode(node: number): void {
+    if (!Number.isInteger(node) || node < 0 || node >= this.nodeCount) throw new LabError(`no node ${node} in a lab of ${this.nodeCount}`);
+  }
+
+  private checkRail(rail: number): void {
+    if (!Number.isInteger(rail) || rail < 0 || rail >= this.rails.length)
+      throw new LabError(`no rail ${rail} in a lab of ${this.rails.length}`);
+  }
+}
+
+function range(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => i);
+}
+
+function checkCount(what: string, value: number, max: number): void {
+  if (!Number.isInteger(value) || value < 1 || value > max) throw new LabError(`${what} must be 1 to ${max}, not ${value}`);
+}
+
+function checkPositive(what: string, value: number): number {
+  if (!(Number.isFinite(value) && value > 0)) throw new LabError(`${what} must be a number above zero, not ${value}`);
+  return value;
+}
+
+async function labelled(label: string, text: Promise<string>): Promise<string[]> {
+  return (await text)
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => `${label}: ${line.trim()}`);
+}

@@ -1,0 +1,134 @@
+// Encoding of the out-of-band messages: what goes in comes out, what is no message is refused, and the bundled text of the
+// definition is the definition.
+import { readFileSync, writeFileSync } from 'node:fs';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  boundedText,
+  decodeEnvelope,
+  encodeEnvelope,
+  encodeJson,
+  MESSAGE_BYTES_MAX,
+  type OobBodies,
+  type OobKind,
+  proofEquals,
+  proofOfLauncher,
+  proofOfRank,
+  TEXT_BYTES_MAX,
+} from '../../../src/launch/oob-messages.ts';
+import { OOB_PROTO } from '../../../src/launch/oob-proto.ts';
+
+const FOLDER = new URL('../../../src/launch/', import.meta.url);
+
+const bytes = (...values: number[]) => Uint8Array.from(values);
+
+const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
+  challenge: { version: 1, nonce: bytes(1, 2, 3) },
+  hello: {
+    version: 1,
+    jobId: 'job',
+    rank: 3,
+    size: 4,
+    incarnation: Number.MAX_SAFE_INTEGER,
+    pid: 4711,
+    hostId: 'host/1',
+    nonce: bytes(9),
+    received: 7,
+    proof: bytes(0, 255),
+  },
+  welcome: { received: 12, proof: bytes(5) },
+  refused: { reason: 'WHY', text: 'a sentence' },
+  ping: {},
+  ack: {},
+  modexPut: { json: bytes(0x7b, 0x7d) },
+  modexPart: {
+    entries: [
+      { rank: 0, json: bytes(0x31) },
+      { rank: 1, json: bytes() },
+    ],
+    last: true,
+  },
+  modexUpdate: { rank: 2, json: bytes(0x32) },
+  barrierEnter: { name: 'ü', tolerant: true },
+  barrierDone: { name: '', dead: [1, 5] },
+  collectiveFailed: { modex: true, name: '', rank: 0, text: 'gone' },
+  abort: { rank: 1, code: -3, reason: 'why', stack: 'at x\nat y' },
+  processExit: { rank: 0, code: 0, signal: '', finalized: false, lost: false },
+  railEvent: { json: bytes(0x30) },
+  finalized: {},
+};
+
+/** Buffers and plain views with the same bytes are the same here. */
+const plain = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value, (_key, item) => (item?.type === 'Buffer' ? item.data : item instanceof Uint8Array ? [...item] : item)));
+
+describe('oob messages', () => {
+  for (const kind of Object.keys(EXAMPLES) as OobKind[]) {
+    test(`${kind} comes back as it was`, () => {
+      const envelope = decodeEnvelope(encodeEnvelope(5, 2 ** 52, kind, EXAMPLES[kind]));
+      expect(plain(envelope)).toEqual(plain({ sequence: 5, acknowledged: 2 ** 52, kind, body: EXAMPLES[kind] }));
+    });
+  }
+
+  test('an exit by a signal has no code, which is not code 0', () => {
+    const envelope = decodeEnvelope(encodeEnvelope(1, 0, 'processExit', { rank: 1, signal: 'SIGKILL', finalized: false, lost: false }));
+    expect(envelope.body).not.toHaveProperty('code');
+  });
+
+  test('random bytes are refused by ERR_PROTOCOL or are a whole envelope, and nothing else happens', async () => {
+    await fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (input) => {
+        try {
+          expect(EXAMPLES).toHaveProperty(decodeEnvelope(input).kind);
+        } catch (error) {
+          expect(error).toMatchObject({ code: 'ERR_PROTOCOL' });
+        }
+      }),
+    );
+  });
+
+  test('a number beyond 2^53 is refused', () => {
+    // Field 1 (sequence) as the largest varint, then an empty ping.
+    const input = Buffer.from('08ffffffffffffffffff017200', 'hex');
+    expect(() => decodeEnvelope(input)).toThrow(expect.objectContaining({ code: 'ERR_PROTOCOL' }));
+  });
+
+  test('a message larger than its bound is not encoded', () => {
+    const json = new Uint8Array(MESSAGE_BYTES_MAX);
+    expect(() => encodeEnvelope(1, 0, 'modexPut', { json })).toThrow(expect.objectContaining({ code: 'ERR_OOB' }));
+    expect(() => encodeJson('x'.repeat(100), 100, 'it')).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    expect(() => encodeJson(undefined, 100, 'it')).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    expect(Buffer.byteLength(boundedText('€'.repeat(TEXT_BYTES_MAX)))).toBeLessThanOrEqual(TEXT_BYTES_MAX);
+  });
+
+  test('a proof covers every claim, both nonces, the secret and the direction', () => {
+    const secret = Buffer.alloc(32, 1);
+    const hello = EXAMPLES.hello;
+    const proof = proofOfRank(secret, bytes(1), hello);
+    expect(proofEquals(proof, proofOfRank(Buffer.alloc(32, 1), bytes(1), { ...hello }))).toBe(true);
+    const others = [
+      proofOfRank(Buffer.alloc(32, 2), bytes(1), hello),
+      proofOfRank(secret, bytes(2), hello),
+      proofOfRank(secret, bytes(1), { ...hello, nonce: bytes(8) }),
+      proofOfRank(secret, bytes(1), { ...hello, rank: 2 }),
+      proofOfRank(secret, bytes(1), { ...hello, jobId: 'other' }),
+      proofOfRank(secret, bytes(1), { ...hello, incarnation: 1 }),
+      proofOfRank(secret, bytes(1), { ...hello, received: 8 }),
+      proofOfLauncher(secret, bytes(1), hello, hello.received),
+    ];
+    for (const other of others) expect(proofEquals(proof, other)).toBe(false);
+    expect(proofEquals(proof, proof.subarray(1))).toBe(false);
+  });
+
+  test('oob-proto.ts carries the text of oob.proto', () => {
+    const text = readFileSync(new URL('oob.proto', FOLDER), 'utf8');
+    if (process.env.UPDATE_PROTO === '1') {
+      const module = new URL('oob-proto.ts', FOLDER);
+      const head = readFileSync(module, 'utf8').split('`// ', 1)[0];
+      writeFileSync(module, `${head}\`${text}\`;\n`);
+      return;
+    }
+    expect(text).not.toMatch(/[`\\]|\$\{/);
+    expect(OOB_PROTO).toBe(text);
+  });
+});

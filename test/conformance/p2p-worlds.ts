@@ -1,7 +1,8 @@
 // Worlds of several ranks in one process, for the point-to-point suite: runtimes joined by an out-of-band channel in memory, over
 // real transports on loopback or over the simulated fabric, which a pump drives in virtual time.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BtlComponent } from '../../src/btl/btl.ts';
+import type { BtlComponent, BtlContext } from '../../src/btl/btl.ts';
+import { type FaultModule, wrapFaultComponent } from '../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { createRuntime, type Runtime, type RuntimeDriver, type RuntimeJob, type RuntimeOob } from '../../src/mpi/runtime.ts';
@@ -83,6 +84,19 @@ export class MemoryOobHub {
   }
 }
 
+/** What can be done to the rails of a world. Rails are named by their index in the table of a pair of ranks. */
+export interface P2pFaults {
+  /** Breaks rails of all kinds at moments that the seed chooses, each mended after a while; rail 0 of every pair is left alone. */
+  start(seed: string): void;
+  /** Ends that, and mends everything. */
+  stop(): void;
+  /** Cuts that rail of every pair, or every rail; nothing is told to anybody. */
+  cut(rail: number | 'all'): void;
+  /** Nothing comes through from the lower rank to the higher one on that rail of every pair; the other way it does. */
+  cutOneWay(rail: number): void;
+  mend(rail: number | 'all'): void;
+}
+
 /** A world of runtimes, and what can be done to its rails. */
 export interface P2pWorld {
   comms: Communicator[];
@@ -90,10 +104,8 @@ export interface P2pWorld {
   hub: MemoryOobHub;
   /** Waits in the world's own time, virtual or real. */
   sleep(ms: number): Promise<void>;
-  /** Begins to break rails at moments that the seed chooses, always leaving one alone; undefined when the fixture cannot. */
-  startFaults?(seed: string): void;
-  /** Ends the faults and mends everything. */
-  stopFaults?(): void;
+  /** Undefined when the fixture cannot break its rails. */
+  faults?: P2pFaults;
   teardown(): Promise<void>;
 }
 
@@ -146,21 +158,124 @@ export async function finalizeAll(runtimes: readonly Runtime[]): Promise<void> {
 
 // ---------------------------------------------------------------- real transports
 
-/** Rails over real sockets on loopback. */
-export function realFixture(components: readonly BtlComponent[], more: Readonly<Record<string, string>> = {}): P2pFixture {
+/** Rails over real sockets on loopback, each behind the fault interposer where faults are wanted. */
+export function realFixture(components: readonly BtlComponent[], more: Readonly<Record<string, string>> = {}, faulty = false): P2pFixture {
   return {
     world: async (size, params) => {
       const table = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS, ...more, ...params });
-      const { runtimes, hub } = await makeRuntimes(size, table, () => components);
-      return {
+      const modules: FaultModule[][] = Array.from({ length: size }, () => []);
+      const wrapped = (rank: number): BtlComponent[] =>
+        components.map((component) => {
+          const faultComponent = wrapFaultComponent(component, '');
+          const create = (context: BtlContext): FaultModule => {
+            const module = faultComponent.create(context);
+            modules[rank].push(module);
+            return module;
+          };
+          return { ...faultComponent, create };
+        });
+      const { runtimes, hub } = await makeRuntimes(size, table, faulty ? wrapped : () => components);
+      const world: P2pWorld = {
         comms: runtimes.map((runtime) => runtime.world),
         runtimes,
         hub,
         sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
         teardown: () => finalizeAll(runtimes),
       };
+      if (faulty) world.faults = new InterposedFaults(runtimes, modules);
+      return world;
     },
   };
+}
+
+/** Faults by the interposer. A cable has two ends: what breaks it is done at both. */
+class InterposedFaults implements P2pFaults {
+  private readonly runtimes: readonly Runtime[];
+  private readonly modules: readonly (readonly FaultModule[])[];
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(runtimes: readonly Runtime[], modules: readonly (readonly FaultModule[])[]) {
+    this.runtimes = runtimes;
+    this.modules = modules;
+  }
+
+  private at(rank: number, act: (control: FaultModule['control']) => void): void {
+    for (const module of this.modules[rank]) act(module.control);
+  }
+
+  private atBoth(low: number, high: number, act: (control: FaultModule['control'], peer: number) => void): void {
+    this.at(low, (control) => act(control, high));
+    this.at(high, (control) => act(control, low));
+  }
+
+  start(seed: string): void {
+    const prng = new Prng(seed);
+    const next = (): void => {
+      this.timer = setTimeout(() => {
+        this.breakOne(prng);
+        next();
+      }, prng.between(1, 25));
+    };
+    next();
+  }
+
+  private breakOne(prng: Prng): void {
+    const size = this.runtimes.length;
+    if (size < 2) return;
+    const low = prng.below(size - 1);
+    const high = prng.between(low + 1, size - 1);
+    const rails = this.runtimes[low].rails().filter(({ peer, rail }) => peer === high && rail > 0);
+    if (rails.length === 0) return;
+    const { rail } = rails[prng.below(rails.length)];
+    const [one, other] = prng.below(2) === 0 ? [low, high] : [high, low];
+    const mendMs = prng.between(5, 120);
+    const mend = () => this.atBoth(low, high, (control, peer) => control.restore({ rail, peer }));
+    switch (prng.below(6)) {
+      case 0:
+        this.atBoth(low, high, (control, peer) => control.pull({ rail, peer }, 'silent'));
+        setTimeout(mend, mendMs + 250);
+        return;
+      case 1:
+        this.at(one, (control) => control.pull({ rail, peer: other }, prng.pick(['error', 'inside'] as const)));
+        setTimeout(mend, mendMs);
+        return;
+      case 2:
+        this.at(one, (control) => control.pull({ rail, peer: other }, prng.pick(['silent-out', 'silent-in'] as const)));
+        setTimeout(mend, mendMs + 250);
+        return;
+      case 3:
+        this.at(one, (control) => control.busy({ rail, peer: other }, mendMs));
+        return;
+      case 4:
+        this.at(one, (control) => control.stall({ rail, peer: other }, mendMs));
+        return;
+      case 5:
+        this.at(one, (control) => control.corrupt({ rail, peer: other }, prng.pick(['header', 'payload'] as const)));
+        return;
+    }
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.mend('all');
+  }
+
+  cut(rail: number | 'all'): void {
+    for (const rank of this.modules.keys()) this.at(rank, (control) => control.pull(rail === 'all' ? {} : { rail }, 'silent'));
+  }
+
+  cutOneWay(rail: number): void {
+    for (const low of this.modules.keys()) {
+      for (let high = low + 1; high < this.modules.length; high++) {
+        this.at(low, (control) => control.pull({ rail, peer: high }, 'silent-out'));
+        this.at(high, (control) => control.pull({ rail, peer: low }, 'silent-in'));
+      }
+    }
+  }
+
+  mend(rail: number | 'all'): void {
+    for (const rank of this.modules.keys()) this.at(rank, (control) => control.restore(rail === 'all' ? {} : { rail }));
+  }
 }
 
 /** Only the loopback address: a test needs no other interface, and no other may be there. */
@@ -275,28 +390,12 @@ export function simFixture(options: SimFixtureOptions): P2pFixture {
         (rank) => drivers[rank],
       );
       const pump = new SimPump(fabric, drivers);
-      let faulting = false;
-      const fault = (prng: Prng): void => {
-        if (!faulting) return;
-        // One rail, number 0, is left alone: the others may all be broken at the same time.
-        const links = fabric.links().filter((link) => link.linkNo > 0);
-        if (links.length > 0) breakLink(fabric, links[prng.below(links.length)], prng);
-        fabric.at(fabric.nowUs + prng.between(200, 8000), () => fault(prng));
-      };
       return {
         comms: runtimes.map((runtime) => runtime.world),
         runtimes,
         hub,
         sleep: (ms) => pump.sleep(ms),
-        startFaults: (seed) => {
-          faulting = true;
-          const prng = new Prng(seed);
-          fabric.at(fabric.nowUs + prng.between(0, 2000), () => fault(prng));
-        },
-        stopFaults: () => {
-          faulting = false;
-          for (const link of fabric.links()) fabric.mend(link);
-        },
+        faults: new FabricFaults(fabric),
         teardown: async () => {
           try {
             await finalizeAll(runtimes);
@@ -307,6 +406,54 @@ export function simFixture(options: SimFixtureOptions): P2pFixture {
       };
     },
   };
+}
+
+/** Faults of the simulated network itself. */
+class FabricFaults implements P2pFaults {
+  private readonly fabric: Fabric;
+  private active = false;
+
+  constructor(fabric: Fabric) {
+    this.fabric = fabric;
+  }
+
+  start(seed: string): void {
+    this.active = true;
+    const prng = new Prng(seed);
+    this.fabric.at(this.fabric.nowUs + prng.between(0, 2000), () => this.breakOne(prng));
+  }
+
+  private breakOne(prng: Prng): void {
+    if (!this.active) return;
+    const links = this.fabric.links().filter((link) => link.linkNo > 0);
+    if (links.length > 0) breakLink(this.fabric, links[prng.below(links.length)], prng);
+    this.fabric.at(this.fabric.nowUs + prng.between(200, 8000), () => this.breakOne(prng));
+  }
+
+  stop(): void {
+    this.active = false;
+    this.mend('all');
+  }
+
+  private links(rail: number | 'all'): ReturnType<Fabric['links']> {
+    return this.fabric.links(rail === 'all' ? {} : { linkNo: rail });
+  }
+
+  /** Cut, and closed to new connections until it is mended. */
+  cut(rail: number | 'all'): void {
+    for (const link of this.links(rail)) {
+      this.fabric.cut(link, { inFlight: 'half' });
+      for (const rank of [link.low, link.high]) this.fabric.blackhole(link, rank, { lossy: true });
+    }
+  }
+
+  cutOneWay(rail: number): void {
+    for (const link of this.links(rail)) this.fabric.blackhole(link, link.low, { lossy: true });
+  }
+
+  mend(rail: number | 'all'): void {
+    for (const link of this.links(rail)) this.fabric.mend(link);
+  }
 }
 
 function breakLink(fabric: Fabric, link: ReturnType<Fabric['links']>[number], prng: Prng): void {

@@ -6,6 +6,6 @@ export { ANY_SOURCE, ANY_TAG, type CallOptions, PROC_NULL, TAG_UB, UNDEFINED } f
 export { type InitOptions, init } from './mpi/init.ts';
 export type { Message } from './mpi/message.ts';
 export type { ReceivedMessage } from './mpi/message-stream.ts';
-export { type PersistentRequest, Request, RequestsError, type RequestState } from './mpi/request.ts';
+export { type PersistentRequest, Request, type RequestState, RequestsError } from './mpi/request.ts';
 export type { PeerEvent, RailEvent, RailInfo, Runtime, RuntimeCounters, RuntimeState } from './mpi/runtime.ts';
 export type { Status } from './mpi/status.ts';

@@ -4,7 +4,7 @@
 // Every communicator has two contexts, so that its own internal messages never meet a user's tags: 2 × id for the user, 2 × id + 1
 // inside. Ranks are those of the communicator; `group` says which world rank each one is.
 import { MultirailError } from '../errors.ts';
-import { type Envelope, RecvRequest, type SendRequest } from '../pml/records.ts';
+import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import { EMPTY_IOV, type Iov } from '../util/iov.ts';
 import { allocate, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
 import { recvChannel, sendChannel } from './channels.ts';

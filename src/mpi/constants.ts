@@ -61,7 +61,8 @@ export function checkCount(count: unknown, name: string): void {
 
 export function checkOptions(options: CallOptions | undefined): void {
   if (options === undefined) return;
-  if (typeof options !== 'object' || options === null) throw new MultirailError('ERR_ARG', `options is ${describe(options)}; expected an object`);
+  if (typeof options !== 'object' || options === null)
+    throw new MultirailError('ERR_ARG', `options is ${describe(options)}; expected an object`);
   const { signal, timeoutMs } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new MultirailError('ERR_ARG', `options.signal is ${describe(signal)}; expected an AbortSignal`);
@@ -100,10 +101,13 @@ export function watchEnd(options: CallOptions | undefined, end: (error: Multirai
   };
   signal?.addEventListener('abort', onAbort);
   if (timed) {
-    timer = setTimeout(() => {
-      release();
-      end(timeoutError(timeoutMs));
-    }, Math.min(timeoutMs, TIMER_MAX_MS));
+    timer = setTimeout(
+      () => {
+        release();
+        end(timeoutError(timeoutMs));
+      },
+      Math.min(timeoutMs, TIMER_MAX_MS),
+    );
   }
   return release;
 }

@@ -1,6 +1,6 @@
 // What the communicators of one process share: the engine, the end of the runtime, and the blocking probes that wait for a message.
 // May import: progress (engine), pml (records, types), errors, constants.ts.
-import { MultirailError } from '../errors.ts';
+import type { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest } from '../pml/records.ts';
 import type { Engine } from '../progress/engine.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';

@@ -39,7 +39,8 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
     const { components, unavailable } = selectComponents(params);
     // A rank always reaches itself, and a world of one needs nothing else.
     const wanted = components.filter((component) => component.name === SELF || job.size > 1);
-    if (!wanted.some((component) => component.name === SELF)) wanted.push(...knownComponents().filter((component) => component.name === SELF));
+    if (!wanted.some((component) => component.name === SELF))
+      wanted.push(...knownComponents().filter((component) => component.name === SELF));
     runtime = await createRuntime(job, {
       params,
       modules: wanted satisfies readonly ModuleSource[],
@@ -64,7 +65,5 @@ function warnUnfinished(runtime: Runtime): void {
     open.length === 0
       ? 'nothing was under way'
       : `${open.length} messages were not delivered: ${open.slice(0, UNDELIVERED_SHOWN_MAX).join('; ')}${open.length > UNDELIVERED_SHOWN_MAX ? '; …' : ''}`;
-  process.stderr.write(
-    `multirail: rank ${runtime.rank} of ${runtime.size} (pid ${process.pid}) exits without finalize(); ${what}\n`,
-  );
+  process.stderr.write(`multirail: rank ${runtime.rank} of ${runtime.size} (pid ${process.pid}) exits without finalize(); ${what}\n`);
 }

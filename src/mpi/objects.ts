@@ -63,7 +63,9 @@ class ObjectSerializer extends DefaultSerializer {
   /** Called by v8 for every view. */
   _writeHostObject(view: NodeJS.ArrayBufferView): void {
     // Subclasses other than Buffer arrive as the class that they extend, as with structuredClone.
-    const kind = Buffer.isBuffer(view) ? VIEW_CLASSES.indexOf(Buffer) : VIEW_CLASSES.findIndex((type) => type !== Buffer && view instanceof type);
+    const kind = Buffer.isBuffer(view)
+      ? VIEW_CLASSES.indexOf(Buffer)
+      : VIEW_CLASSES.findIndex((type) => type !== Buffer && view instanceof type);
     if (kind < 0) throw new MultirailError('ERR_ARG', `a ${view.constructor.name} cannot be sent`);
     this.writeUint32(kind);
     this.writeUint32(view.byteLength >= OUT_OF_BAND_BYTES_MIN ? 1 : 0);
@@ -117,7 +119,8 @@ function findLargeMemory(value: unknown): Set<ArrayBuffer> {
       for (const item of next) if (typeof item === 'object') stack.push(item);
     } else if (!ArrayBuffer.isView(next)) {
       // Getters are left to v8, which calls each once.
-      for (const property of Object.values(Object.getOwnPropertyDescriptors(next))) if (typeof property.value === 'object') stack.push(property.value);
+      for (const property of Object.values(Object.getOwnPropertyDescriptors(next)))
+        if (typeof property.value === 'object') stack.push(property.value);
     }
   }
   return found;
@@ -150,7 +153,7 @@ export function encodeObject(value: unknown, place: number): EncodedObject {
   view.setUint32(0, MAGIC, true);
   view.setUint32(4, place, true);
   view.setUint32(8, regions.length, true);
-  regions.forEach(({ bytes }, i) => view.setFloat64(HEADER_FIXED_BYTES + 8 * i, bytes, true));
+  for (const [i, { bytes }] of regions.entries()) view.setFloat64(HEADER_FIXED_BYTES + 8 * i, bytes, true);
   header.set(data, dataAt);
   return { header, bulk: regions.map(({ memory, offset, bytes }) => new Uint8Array(memory, offset, bytes)) };
 }
@@ -178,7 +181,7 @@ export function decodeObject(header: ObjectHeader, memory: readonly Uint8Array<A
   try {
     const deserializer = new ObjectDeserializer(header.data, memory);
     deserializer.readHeader();
-    memory.forEach((bytes, i) => deserializer.transferArrayBuffer(i, bytes.buffer));
+    for (const [i, bytes] of memory.entries()) deserializer.transferArrayBuffer(i, bytes.buffer);
     return deserializer.readValue();
   } catch (cause) {
     throw notAnObject(header.status, cause);

@@ -10,7 +10,7 @@
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { RecvRequest, SendRequest } from '../pml/records.ts';
 import { UNDEFINED } from './constants.ts';
-import { EMPTY_STATUS, Status } from './status.ts';
+import { EMPTY_STATUS, type Status } from './status.ts';
 
 export type RequestState = 'INACTIVE' | 'ACTIVE' | 'DONE';
 

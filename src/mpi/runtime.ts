@@ -7,6 +7,7 @@
 //   FINALIZED   everything is closed
 import { EventEmitter } from 'node:events';
 import type { BmlOptions } from '../bml/bml.ts';
+import type { RailCounters, RailState } from '../bml/rail.ts';
 import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import type { Job } from '../launch/job.ts';
@@ -15,11 +16,10 @@ import { ParamTable } from '../params.ts';
 import type { PmlCounters } from '../pml/counters.ts';
 import { EventLoopDriver } from '../progress/driver.ts';
 import { type Driver, Engine, type EngineOptions, type RailEvent as EngineRailEvent } from '../progress/engine.ts';
-import type { RailCounters, RailState } from '../bml/rail.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { Communicator } from './communicator.ts';
 import { Host } from './host.ts';
-import { checkEntry, makeRails, MODEX_VERSION, type ModexEntry } from './modex.ts';
+import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
 
 /** What the runtime uses of the out-of-band channel. */
 export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'close'> & {

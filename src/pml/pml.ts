@@ -4,7 +4,7 @@
 // Four kinds of methods:
 //   commands from the application   isend, irecv, cancel, iprobe, improbe, imrecv, freeContext
 //   events from the rails           handleFrame, sinkFor, handleSinkDropped, handleCompleted, handleOneSidedCompleted,
-//                                   handleRailUp, handleRailDown, handleWritable, handlePeerFailed, handlePeerBye
+//                                   handleRailUp, handleRailDown, handleRailsChanged, handleWritable, handlePeerFailed, handlePeerBye
 //   work                            pump(): gives what is owed to the rails. Call it after any of the above, before waiting.
 //   outcomes                        takeCompletions(): requests that are done, in order
 // No method calls user code, and none calls back into the engine.
@@ -228,7 +228,13 @@ export class Pml {
     const peer = this.peer(rank);
     const owed = peer.railDowns.get(railIndex);
     if (owed === undefined || owed.epoch < epoch) peer.railDowns.set(railIndex, { epoch, onRail: false });
-    this.receiver.onRailDown(peer);
+    this.core.markDirty(peer);
+  }
+
+  /** The rails that carry traffic to that peer are others than before. */
+  handleRailsChanged(rank: number): void {
+    const peer = this.peer(rank);
+    this.receiver.onRailsChanged(peer);
     this.core.markDirty(peer);
   }
 

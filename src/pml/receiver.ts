@@ -184,8 +184,7 @@ export class Receiver {
       core.complete(request);
       return;
     }
-    const live = (window: RemoteWindow) => core.bml.isLive(envelope.peer.bml, window.rail, window.railEpoch);
-    const windows = request.buffer.isContiguous ? envelope.windows.filter(live) : [];
+    const windows = request.buffer.isContiguous ? envelope.windows.filter((window) => this.isReadable(envelope.peer, window)) : [];
     const reads = envelope.type === PACKET.RGET && windows.length > 0 && Math.min(envelope.messageBytes, request.buffer.bytes) > 0;
     const message = new RecvMessage(envelope, request, reads);
     const id = core.recvs.add(message);
@@ -484,13 +483,19 @@ export class Receiver {
     this.core.queueControl(message);
   }
 
-  /** A rail of the peer was lost: an RGET with nothing left to read over must go another way. */
-  onRailDown(peer: PmlPeer): void {
-    for (const message of peer.recvs) {
-      if (message.state !== 'READING' || message.readFailed || message.toRead.isEmpty) continue;
-      const live = message.remoteWindows.some((window) => this.core.bml.isLive(peer.bml, window.rail, window.railEpoch));
-      if (!live) this.readFailed(message);
-    }
+  /** The peer's tables changed: an RGET with nothing left to read over must go another way. */
+  onRailsChanged(peer: PmlPeer): void {
+    for (const message of peer.recvs) this.checkReadable(message);
+  }
+
+  /** A window can be used while its rail epoch lives and its rail is in the stripe set (a standby rail may not be). */
+  private isReadable(peer: PmlPeer, window: RemoteWindow): boolean {
+    return peer.bml.get.some((rail) => rail.index === window.rail && rail.epoch === window.railEpoch);
+  }
+
+  private checkReadable(message: RecvMessage): void {
+    if (message.state !== 'READING' || message.readFailed || message.toRead.isEmpty) return;
+    if (!message.remoteWindows.some((window) => this.isReadable(message.peer, window))) this.readFailed(message);
   }
 
   // ---------------------------------------------------------------- fragments

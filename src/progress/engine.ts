@@ -307,6 +307,7 @@ export class Engine implements Upcalls {
   private onRailState(rail: Rail, from: RailState, to: RailState): void {
     this.hooks.onRailState?.(rail, from, to);
     const wasCarrying = from === 'UP' || from === 'SUSPECT';
+    if (wasCarrying || to === 'UP') this.pml.handleRailsChanged(rail.peer);
     if (to === 'UP' && !wasCarrying) {
       this.pml.handleRailUp(rail.peer, rail.index, rail.epoch);
       const peer = this.peer(rail.peer);

@@ -12,7 +12,7 @@ import type { RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import { type CutFate, Pipe, type PipeSpec } from './pipe.ts';
 import { Prng } from '../util/prng.ts';
-import type { Nic } from './wire.ts';
+import type { Nic, WireItem } from './wire.ts';
 
 /** A rail as it exists between every two ranks. Times in microseconds. */
 export interface RailSpec extends PipeSpec {
@@ -112,6 +112,42 @@ export interface LinkSelector {
   between?: readonly [number, number];
 }
 
+/** Where a piece of a frame, or another item, is looked at by a hook. */
+export interface PacketSighting {
+  /** 'leave': its last byte leaves the sender. 'arrive': it is about to be handed to the other host. */
+  readonly stage: 'leave' | 'arrive';
+  readonly link: SimLink;
+  readonly from: number;
+  readonly to: number;
+  readonly item: WireItem;
+  /** Packet type of the frame that it is a piece of (byte 1 of the packet header), 0 for anything else. */
+  readonly type: number;
+  /** The packet header, with the first piece of a frame only. */
+  readonly header: Uint8Array | null;
+}
+
+/** What a hook looks for; what is left out fits everything. */
+export interface PacketFilter {
+  stage?: 'leave' | 'arrive';
+  kind?: WireItem['kind'];
+  type?: number;
+  from?: number;
+  to?: number;
+  linkNo?: number;
+  /** The piece of a frame: its first, its last, or one that is followed by another of the same frame. */
+  piece?: 'first' | 'last' | 'inner';
+}
+
+/** 'lose': it is gone, and with it the rest of its stream. */
+export type PacketAnswer = 'pass' | 'lose' | undefined;
+
+/** A hook of a scripted scenario. `hits` counts what fitted, whether the action did something or not. */
+export interface PacketHook {
+  readonly filter: PacketFilter;
+  readonly action: (sighting: PacketSighting, hit: number) => PacketAnswer;
+  hits: number;
+}
+
 export class Fabric {
   readonly options: FabricOptions;
   readonly prng: Prng;
@@ -200,6 +236,34 @@ export class Fabric {
 
   note(text: string): void {
     this.options.trace?.(`${this.nowUs} ${text}`);
+  }
+
+  // --- hooks of scripted scenarios
+
+  private readonly hooks: PacketHook[] = [];
+
+  /** At every sighting that fits: runs `action`, which may cut, hold or change links, and says what becomes of the item. */
+  onPacket(filter: PacketFilter, action: PacketHook['action']): PacketHook {
+    const hook: PacketHook = { filter, action, hits: 0 };
+    this.hooks.push(hook);
+    return hook;
+  }
+
+  /** For pipes. True when the item passes. */
+  passes(stage: 'leave' | 'arrive', pipe: Pipe, item: WireItem): boolean {
+    if (this.hooks.length === 0) return true;
+    const at = stage === 'leave' ? 0 : 1;
+    if (item.kind === 'cell' && item.header !== null) pipe.packetTypes[at] = item.header[1] ?? 0;
+    const type = item.kind === 'cell' ? pipe.packetTypes[at] : 0;
+    const link = this.link(pipe.from, pipe.to, pipe.linkNo);
+    const header = item.kind === 'cell' ? item.header : null;
+    const sighting: PacketSighting = { stage, link, from: pipe.from, to: pipe.to, item, type, header };
+    let passes = true;
+    for (const hook of this.hooks) {
+      if (fits(hook.filter, sighting) && hook.action(sighting, ++hook.hits) === 'lose') passes = false;
+    }
+    if (!passes) this.note(`hook loses ${link.name} from ${pipe.from} ${item.kind} type ${type}`);
+    return passes;
   }
 
   // --- hosts and processes
@@ -389,12 +453,28 @@ export class Fabric {
         const back = this.nic(pipe.to, link.linkNo)?.conn(link.linkNo, rank);
         const lossBehind = back !== null && back !== undefined && back.epoch === conn.epoch && back.gap;
         if (!nic || conn.ended || nic.conn(link.linkNo, pipe.to) !== conn) return;
-        if (!conn.gap && !lossBehind && this.isSound(link)) return;
+        // The other side has ended this epoch, or its process is another: whatever is sent is answered by nobody.
+        const deserted = !back || back.ended || back.epoch !== conn.epoch;
+        if (!conn.gap && !lossBehind && !deserted && this.isSound(link)) return;
         this.note(`notice ${link.name} at ${rank} epoch ${conn.epoch} ${kind}`);
         nic.lost(link.linkNo, pipe.to, { kind, text: `rail ${link.name}: ${text}` });
       });
     }
   }
+}
+
+function fits(filter: PacketFilter, { stage, link, from, to, item, type }: PacketSighting): boolean {
+  if (filter.stage !== undefined && filter.stage !== stage) return false;
+  if (filter.type !== undefined && filter.type !== type) return false;
+  if (filter.kind !== undefined && filter.kind !== item.kind) return false;
+  if (filter.from !== undefined && filter.from !== from) return false;
+  if (filter.to !== undefined && filter.to !== to) return false;
+  if (filter.linkNo !== undefined && filter.linkNo !== link.linkNo) return false;
+  if (filter.piece === undefined) return true;
+  if (!('last' in item)) return false;
+  if (filter.piece === 'inner') return !item.last;
+  if (filter.piece === 'last') return item.last;
+  return item.kind !== 'cell' || item.first;
 }
 
 function before(a: Event, b: Event): boolean {

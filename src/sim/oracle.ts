@@ -135,6 +135,14 @@ export class Oracle {
     this.matches++;
   }
 
+  /** The PML took the receive back: from this moment on it must not match. */
+  cancel(receive: PostedReceive): void {
+    if (receive.matched !== undefined) throw new OracleError('a matched receive was cancelled');
+    receive.cancelled = true;
+    const waiting = this.waiting.get(`${receive.rank}/${receive.ctx}`) ?? [];
+    waiting.splice(waiting.indexOf(receive), 1);
+  }
+
   sendDone(message: SentMessage): void {
     if (message.done) throw new OracleError(`I7: send ${message.index} completed twice`);
     message.done = true;
@@ -151,10 +159,7 @@ export class Oracle {
     const { request, matched } = receive;
     if (request === undefined) throw new OracleError('a receive completed before it was posted');
     if (request.status.cancelled) {
-      receive.cancelled = true;
-      if (matched !== undefined) throw new OracleError('a matched receive was cancelled');
-      const waiting = this.waiting.get(`${receive.rank}/${receive.ctx}`) ?? [];
-      waiting.splice(waiting.indexOf(receive), 1);
+      if (!receive.cancelled) throw new OracleError('a receive that was not cancelled completed as cancelled');
     } else if (request.error !== undefined && request.error.code !== 'ERR_TRUNCATE') {
       // Ended by the death of its peer: the bytes are undefined, but final.
     } else {

@@ -41,6 +41,8 @@ export class Pipe {
   extraUs = 0;
   corruptNext: 'header' | 'payload' | null = null;
   dropCounts = false;
+  /** Packet type of the frame that is leaving, and of the one that is arriving (kept by the fabric's hooks). */
+  readonly packetTypes: [number, number] = [0, 0];
   flow: Flow = 'open';
   private readonly fabric: Fabric;
   private queue: Parcel[] = [];
@@ -126,6 +128,10 @@ export class Pipe {
       if (parcel.conn) parcel.conn.gap = true;
       return;
     }
+    if (!this.fabric.passes('leave', this, item)) {
+      if (parcel.conn) parcel.conn.gap = true;
+      return;
+    }
     this.travel(parcel, item);
   }
 
@@ -138,8 +144,18 @@ export class Pipe {
     this.fabric.at(this.lastArrivalUs, () => {
       if (record.gone) return;
       this.travelling.shift();
-      this.arrive(item);
+      this.land(parcel, item);
     });
+  }
+
+  /** The end of the way. What a hook takes out takes the rest of its stream with it. */
+  private land(parcel: Parcel, item: WireItem): void {
+    if (this.fabric.passes('arrive', this, item)) return this.arrive(item);
+    const { conn } = parcel;
+    if (conn === null) return;
+    conn.gap = true;
+    for (const record of this.travelling) if (record.parcel.conn === conn) record.gone = true;
+    this.travelling = this.travelling.filter((record) => !record.gone);
   }
 
   private arrive(item: WireItem): void {
@@ -206,7 +222,7 @@ export class Pipe {
         this.fabric.at(this.lastArrivalUs, () => {
           if (record.gone) return;
           this.travelling.shift();
-          this.arrive(captured);
+          this.land(parcel, captured);
         });
       } else {
         this.losePiece(parcel, item);

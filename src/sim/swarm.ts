@@ -243,7 +243,7 @@ function injectFault(world: World, prng: Prng, kind: FaultKind, report: SwarmRep
       return;
     case 'dropCounts':
       fabric.dropCounts(link, rank);
-      if (prng.chance(1, 2)) fabric.at(fabric.nowUs + us, () => fabric.dropCounts(link, rank, false));
+      if (prng.chance(1, 2)) fabric.at(fabric.nowUs + us, () => world.endCountLoss(link));
       return;
     case 'oneNotices':
       fabric.onlyOtherSideNotices(link, rank);

@@ -9,7 +9,7 @@ import type { TransitionListener } from '../pml/states.ts';
 import { type Driver, Engine, type EngineHooks, type RailEvent } from '../progress/engine.ts';
 import { engineOptions } from '../progress/options.ts';
 import { Iov } from '../util/iov.ts';
-import { Fabric, type RailSpec } from './fabric.ts';
+import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
 import { TraceHash } from '../util/prng.ts';
 import { simComponent } from './sim-btl.ts';
@@ -311,6 +311,7 @@ export class World {
   cancel(receive: PostedReceive): boolean {
     const { engine } = this.processes[receive.rank];
     const cancelled = receive.request !== undefined && engine.pml.cancel(receive.request);
+    if (cancelled) this.oracle.cancel(receive);
     engine.schedule();
     return cancelled;
   }
@@ -321,6 +322,7 @@ export class World {
   healAll(): void {
     for (let rank = 0; rank < this.options.ranks; rank++) this.fabric.resume(rank);
     for (const link of this.fabric.links()) {
+      this.endCountLoss(link);
       this.fabric.mend(link);
       for (const rank of [link.low, link.high]) {
         this.fabric.onlyOtherSideNotices(link, rank, false);
@@ -328,7 +330,20 @@ export class World {
         this.fabric.refuseConnections(link, rank, false);
         this.fabric.skew(link, rank, 0);
       }
+      // A side that was blind until now finds out what it missed.
+      this.fabric.armDetection(link, 'silent', 'the other side has ended this epoch');
     }
+  }
+
+  /**
+   * Counts that were left out do not come any more. A rail that checks itself would have found its frames unreported long ago:
+   * it ends, with everything delivered and nothing reported. (Rails without that are judged by the BML, from the reports.)
+   */
+  endCountLoss(link: SimLink): void {
+    if (link.spec.liveness !== 'self' || !link.pipes.some((pipe) => pipe.dropCounts)) return;
+    for (const pipe of link.pipes) pipe.dropCounts = false;
+    this.fabric.cut(link, { inFlight: 'delivered' });
+    this.fabric.mend(link);
   }
 
   /** The liveness phase: with all healed, every request must end within that virtual time. */

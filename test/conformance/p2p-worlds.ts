@@ -1,16 +1,16 @@
 // Worlds of several ranks in one process, for the point-to-point suite: runtimes joined by an out-of-band channel in memory, over
 // real transports on loopback or over the simulated fabric, which a pump drives in virtual time.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BtlComponent, BtlContext } from '../../src/btl/btl.ts';
-import { type FaultModule, wrapFaultComponent } from '../../src/btl/interpose/fault.ts';
+import type { BtlComponent } from '../../src/btl/btl.ts';
+import { type FaultModule, wrapFault } from '../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { createRuntime, type Runtime, type RuntimeDriver, type RuntimeJob, type RuntimeOob } from '../../src/mpi/runtime.ts';
 import { ParamTable } from '../../src/params.ts';
 import type { Engine } from '../../src/progress/engine.ts';
 import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
-import { Prng } from '../../src/util/prng.ts';
 import { simComponent } from '../../src/sim/sim-btl.ts';
+import { Prng } from '../../src/util/prng.ts';
 
 /** Small limits, so that short messages exercise every protocol. */
 export const SMALL_PARAMS: Readonly<Record<string, string>> = {
@@ -52,6 +52,13 @@ export class MemoryOobHub {
   /** The process of that rank ended. */
   exited(rank: number, info: { code?: number; signal?: string; finalized?: boolean } = {}): void {
     this.tell('exit', rank, rank, { code: info.code, signal: info.signal ?? '', finalized: info.finalized ?? false, lost: false });
+  }
+
+  /** As exited(), told to one rank only. */
+  exitedFor(listenerRank: number, rank: number): void {
+    for (const { rank: own, listener } of this.listeners.get('exit') ?? []) {
+      if (own === listenerRank) (listener as (...given: unknown[]) => void)(rank, { code: 1, signal: '', finalized: false, lost: false });
+    }
   }
 
   client(rank: number): RuntimeOob {
@@ -112,6 +119,8 @@ export interface P2pWorld {
 export interface P2pFixture {
   /** Why this transport cannot be tested here; then every case is skipped with it. */
   unavailable?: string;
+  /** Worlds come with faults. */
+  hasFaults?: boolean;
   world(size: number, params?: Readonly<Record<string, string>>): Promise<P2pWorld>;
 }
 
@@ -161,19 +170,21 @@ export async function finalizeAll(runtimes: readonly Runtime[]): Promise<void> {
 /** Rails over real sockets on loopback, each behind the fault interposer where faults are wanted. */
 export function realFixture(components: readonly BtlComponent[], more: Readonly<Record<string, string>> = {}, faulty = false): P2pFixture {
   return {
+    hasFaults: faulty,
     world: async (size, params) => {
       const table = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS, ...more, ...params });
       const modules: FaultModule[][] = Array.from({ length: size }, () => []);
       const wrapped = (rank: number): BtlComponent[] =>
-        components.map((component) => {
-          const faultComponent = wrapFaultComponent(component, '');
-          const create = (context: BtlContext): FaultModule => {
-            const module = faultComponent.create(context);
+        components.map((component) => ({
+          name: component.name,
+          description: component.description,
+          unavailable: (given) => component.unavailable(given),
+          create: (context) => {
+            const module = wrapFault((inner) => component.create(inner), context, '');
             modules[rank].push(module);
             return module;
-          };
-          return { ...faultComponent, create };
-        });
+          },
+        }));
       const { runtimes, hub } = await makeRuntimes(size, table, faulty ? wrapped : () => components);
       const world: P2pWorld = {
         comms: runtimes.map((runtime) => runtime.world),
@@ -211,10 +222,13 @@ class InterposedFaults implements P2pFaults {
   start(seed: string): void {
     const prng = new Prng(seed);
     const next = (): void => {
-      this.timer = setTimeout(() => {
-        this.breakOne(prng);
-        next();
-      }, prng.between(1, 25));
+      this.timer = setTimeout(
+        () => {
+          this.breakOne(prng);
+          next();
+        },
+        prng.between(1, 25),
+      );
     };
     next();
   }
@@ -379,6 +393,7 @@ export interface SimFixtureOptions {
 export function simFixture(options: SimFixtureOptions): P2pFixture {
   let worlds = 0;
   return {
+    hasFaults: true,
     world: async (size, params) => {
       const fabric = new Fabric({ seed: `${options.seed}/${worlds++}`, ranks: size, rails: options.rails });
       const drivers = Array.from({ length: size }, () => new SimDriver(fabric));

@@ -1,0 +1,7 @@
+// The point-to-point suite over rails of two kinds at once, calm and with rails that break.
+import { tcpComponent } from '../../src/btl/tcp/component.ts';
+import { wsComponent } from '../../src/btl/ws/component.ts';
+import { p2pSuite } from './p2p-suite.ts';
+import { realFixture } from './p2p-worlds.ts';
+
+p2pSuite('tcp and ws behind the interposer', realFixture([tcpComponent, wsComponent], {}, true), { faultSeeds: ['mixed 1'] });

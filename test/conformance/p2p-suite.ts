@@ -1,0 +1,103 @@
+// The point-to-point suite: what every transport, alone or beside others, must give a user, held against the public interface.
+// The ideas are those of MPICH's tests (numbers as in its list of cases), the code is ours. Every payload is audited by content.
+// Run again with faults, the same cases must end in the same way while rails break at moments that a seed chooses.
+import { describe as group, test } from 'vitest';
+import { closeWorld } from './p2p-audit.ts';
+import { FAULT_CASES } from './p2p-cases-faults.ts';
+import { MATCHING_CASES } from './p2p-cases-matching.ts';
+import { REQUEST_CASES } from './p2p-cases-requests.ts';
+import { TRANSFER_CASES } from './p2p-cases-transfer.ts';
+import type { P2pFixture, P2pWorld } from './p2p-worlds.ts';
+
+/** One case. It gets a fresh world of `ranks` ranks; the suite drains and closes it and looks that nothing is left. */
+export interface P2pCase {
+  /** Number in the list of cases and name. */
+  name: string;
+  ranks: number;
+  /** Set: never run, for this reason. */
+  skip?: string;
+  /** Set: the case does not fit a world in which the only peer is the own rank. */
+  notAlone?: true;
+  /** Needs a fixture that can break rails; not repeated with faults. */
+  needsFaults?: true;
+  /** Not repeated with faults, for this reason. */
+  calmOnly?: string;
+  params?: Readonly<Record<string, string>>;
+  run(world: P2pWorld): Promise<void>;
+}
+
+export interface P2pSuiteOptions {
+  /** Only the own rank is there: worlds of one. */
+  alone?: boolean;
+  /** Seeds with which the cases run again while rails break. */
+  faultSeeds?: readonly string[];
+}
+
+const CASES: readonly P2pCase[] = [...TRANSFER_CASES, ...MATCHING_CASES, ...REQUEST_CASES];
+const CASE_LIMIT_MS = 25_000;
+
+export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
+  group(`p2p over ${name}`, () => {
+    for (const one of [...CASES, ...FAULT_CASES]) add(fixture, one, options, undefined);
+  });
+  for (const seed of options.faultSeeds ?? []) {
+    group(`p2p over ${name}, 86: again while rails break, seed ${seed}`, () => {
+      for (const one of CASES) add(fixture, one, options, seed);
+    });
+  }
+}
+
+function reasonToSkip(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: string | undefined): string | undefined {
+  if (fixture.unavailable !== undefined) return fixture.unavailable;
+  if (one.skip !== undefined) return one.skip;
+  if (options.alone && (one.ranks > 2 || one.notAlone)) return 'not applicable: the world is one rank';
+  if (one.needsFaults && !fixture.hasFaults) return 'not applicable: this fixture cannot break its rails';
+  if (seed !== undefined && one.calmOnly !== undefined) return `not applicable with faults: ${one.calmOnly}`;
+  return undefined;
+}
+
+function add(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: string | undefined): void {
+  const reason = reasonToSkip(fixture, one, options, seed);
+  if (reason !== undefined) {
+    test.skip(`${one.name} (${reason})`, () => undefined);
+    return;
+  }
+  test(one.name, { timeout: CASE_LIMIT_MS + 20_000 }, async () => {
+    const world = await fixture.world(options.alone ? 1 : one.ranks, one.params);
+    if (seed !== undefined) world.faults?.start(`${seed}/${one.name}`);
+    let failed = true;
+    try {
+      await inTime(world, one.run(world));
+      failed = false;
+    } finally {
+      world.faults?.stop();
+      // After a failure the world's own complaint would hide the reason.
+      if (failed) await world.teardown().catch(() => undefined);
+    }
+    await closeWorld(world);
+  });
+}
+
+/** A case that does not come to its end says what it waits for. */
+async function inTime(world: P2pWorld, running: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const rails = world.runtimes.flatMap((runtime) =>
+        runtime
+          .rails()
+          .map(
+            (rail) =>
+              `${runtime.rank}->${rail.peer} ${rail.key} ${rail.state} e${rail.epoch} out ${rail.outstandingBytes} ${rail.lastReason ?? ''}`,
+          ),
+      );
+      const open = world.runtimes.flatMap((runtime) => runtime.undelivered().map((line) => `rank ${runtime.rank}: ${line}`));
+      reject(new Error(`no end after ${CASE_LIMIT_MS} ms\n${[...open.slice(0, 20), ...rails].join('\n')}`));
+    }, CASE_LIMIT_MS);
+  });
+  try {
+    await Promise.race([running, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

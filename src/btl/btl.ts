@@ -22,14 +22,15 @@
 //                 A damaged frame, or one that breaks the protocol, ends the rail epoch and is not counted.
 //                 A frame with a sound header and a damaged payload is refused: NACK(frame number) goes back on the same
 //                 rail ahead of the count that covers it, and the sender's frame completes as REFUSED.
-//  B3 loss        When a rail epoch ends, onRailDown(epoch, reason) comes first, then every outstanding frame as
-//                 IN_DOUBT, in order. After that nothing of that epoch comes up again.
+//  B3 loss        When a rail epoch ends, onRailDown(epoch, reason) comes first, then onSinkDropped of a half-filled sink, then
+//                 every outstanding frame as IN_DOUBT, in order. After that nothing of that epoch comes up again.
 //  B4 memory      Frames are handed up whole, as views valid during the upcall; only `placed` frames (FRAG) are not: for
 //                 these the BTL asks sinkFor(header) as soon as the header is there and writes the payload into the
 //                 sink's views. A partial frame never counts. revokeSink() is synchronous: after it returns not one byte
 //                 is written into that sink; the frame runs to its end into nothing, is then handed up (its sink says
 //                 revoked) and counted.
-//  B5 pressure    send() answers OK, BUSY or DOWN, and does not block. After BUSY comes onWritable once there is room.
+//  B5 pressure    send() answers OK, BUSY or DOWN, and does not block. BUSY: something is outstanding and this frame would take
+//                 it beyond the window. After BUSY comes onWritable once the smallest frame that was refused fits.
 //                 A BUSY or DOWN frame was not accepted and never completes.
 //  B6 one-sided   put/get complete as B2. fence(epoch) is synchronous: after it returns no byte of that epoch or an older
 //                 one can land in local memory (placed or one-sided), and no frame of it is handed up any more;
@@ -151,7 +152,7 @@ export type Admission =
   | { ok: true; endpoint: BtlEndpoint }
   | {
       ok: false;
-      reason: 'UNKNOWN_RANK' | 'OLD_INCARNATION' | 'PEER_FAILED' | 'STALE_EPOCH' | 'RAIL_MISMATCH' | 'FINALIZED';
+      reason: 'UNKNOWN_RANK' | 'UNAVAILABLE' | 'OLD_INCARNATION' | 'PEER_FAILED' | 'STALE_EPOCH' | 'RAIL_MISMATCH' | 'FINALIZED';
       text: string;
       /** With STALE_EPOCH: the highest epoch seen here, so that the dialer can go above it. */
       highestEpoch?: number;
@@ -255,7 +256,10 @@ export interface BtlEndpoint {
   revokeSink(sink: Sink): void;
   /** B6. Epochs at or below `epoch` are over for ever on this rail; a newer live epoch is untouched. */
   fence(epoch: number, reason: RailReason): void;
-  /** Asks the peer's BTL for an answer over this rail (a frame of the BTL's own, not subject to the window). */
+  /**
+   * Asks the peer's BTL for an answer over this rail (a frame of the BTL's own, not subject to the window). Of several
+   * questions under way only the last need be answered.
+   */
   probe(probeId: number): void;
   /** Says that this side sends no more frames on this epoch. */
   bye(): void;

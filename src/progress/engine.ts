@@ -73,8 +73,11 @@ interface EnginePeer {
 
 /** Passes of one progress() before the event loop gets its turn. */
 const PASSES_MAX = 64;
-/** After both BYEs, how long the count of ours is waited for before the rail is closed. */
-const BYE_GRACE_MS = 500;
+/**
+ * A peer's BYE was received, but ours is not known to be delivered: a rail that broke meanwhile is dialled again and BYE is said
+ * again, for as long as this. After it the peer is taken to have left (its launcher, if any, has told it about us).
+ */
+const BYE_GRACE_MS = 5000;
 const LOGS_PER_SECOND_MAX = 20;
 
 export class Engine implements Upcalls {

@@ -1,6 +1,7 @@
 // The BTL of the simulator: a BtlModule over the simulated fabric, one per simulated process, held to the same contract and
 // the same conformance suite as the real ones. May import: btl/btl.ts, util, sim.
 import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, RailReason, Upcalls } from '../btl/btl.ts';
+import type { ErrorCode } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import type { Fabric } from './fabric.ts';
 import { SimEndpoint } from './sim-endpoint.ts';
@@ -233,14 +234,18 @@ export class SimBtl implements BtlModule, Nic {
 
   private takeHello(linkNo: number, peer: number, item: HelloItem): void {
     const pipe = this.fabric.link(this.rank, peer, linkNo).from(this.rank);
-    const refuse = (text: string, highestEpoch?: number) => {
+    const refuse = (text: string, highestEpoch?: number, code?: ErrorCode) => {
       this.upcalls.log('warn', `rail sim${linkNo}: refused rank ${peer} epoch ${item.epoch}: ${text}`);
-      pipe.push({ conn: null, bytes: 96, capture: () => ({ kind: 'helloRefused', epoch: item.epoch, text, highestEpoch }) });
+      const answer: WireItem = { kind: 'helloRefused', epoch: item.epoch, text, highestEpoch, ...(code === undefined ? {} : { code }) };
+      pipe.push({ conn: null, bytes: 96, capture: () => answer });
     };
     if (item.jobId !== this.context.jobId) return refuse('another job');
     if (!this.trusts(item.secret)) return refuse('the secret was not proved');
     const answer = this.upcalls.admit(this, item.hello);
-    if (!answer.ok) return refuse(`${answer.reason}: ${answer.text}`, answer.highestEpoch);
+    if (!answer.ok) {
+      const code = answer.reason === 'PEER_FAILED' ? 'ERR_PROC_FAILED' : undefined;
+      return refuse(`${answer.reason}: ${answer.text}`, answer.highestEpoch, code);
+    }
     assert(
       answer.endpoint instanceof SimEndpoint && answer.endpoint.module === this,
       'admit() answered with an endpoint of another module',

@@ -444,7 +444,15 @@ export class SimEndpoint implements BtlEndpoint {
       case 'helloRefused':
         if (attempt?.epoch !== item.epoch) return;
         this.attempt = null;
-        this.failConnect(item.epoch, { kind: 'refused', text: `rail ${this.link.name}: ${item.text}` }, item.highestEpoch);
+        this.failConnect(
+          item.epoch,
+          {
+            kind: 'refused',
+            text: `rail ${this.link.name}: ${item.text}`,
+            ...(item.code === undefined ? {} : { code: item.code }),
+          },
+          item.highestEpoch,
+        );
         return;
       case 'close':
         if (attempt?.epoch === item.epoch) {

@@ -1,6 +1,7 @@
 // What travels through the pipes of the simulated fabric, and the interfaces between fabric and SimBtl.
-// Types and a few constants only. May import: btl/btl.ts (types).
+// Types and a few constants only. May import: btl/btl.ts, errors (types).
 import type { Hello, RailReason } from '../btl/btl.ts';
+import type { ErrorCode } from '../errors.ts';
 
 /** One side of one rail epoch. The fabric marks it when the stream that it sends has lost something. */
 export interface SimConn {
@@ -49,7 +50,7 @@ export type WireItem =
   /** The peer's kernel took the connection; its process has not answered yet. */
   | { kind: 'kernelAck'; epoch: number }
   | { kind: 'helloOk'; epoch: number; proof: Uint8Array | undefined }
-  | { kind: 'helloRefused'; epoch: number; text: string; highestEpoch: number | undefined }
+  | { kind: 'helloRefused'; epoch: number; text: string; highestEpoch: number | undefined; code?: ErrorCode }
   | CellItem
   | { kind: 'count'; epoch: number; report: Report | null }
   | { kind: 'nack'; epoch: number; number: number }

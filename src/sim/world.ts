@@ -1,5 +1,6 @@
 // The simulated world: N processes, each with the production engine, PML and BML over SimBtl, one network, one virtual clock.
 // May import: progress/engine.ts, pml, bml, btl (self, types), params.ts, errors, util, sim.
+import type { RailState } from '../bml/rail.ts';
 import type { BtlModule, Params } from '../btl/btl.ts';
 import { selfComponent } from '../btl/self/component.ts';
 import type { MultirailError } from '../errors.ts';
@@ -30,6 +31,7 @@ export interface WorldOptions {
 
 export interface CoverageListener {
   onEvent?(side: 'send' | 'recv', state: string, event: string): void;
+  onRail?(from: RailState, to: RailState): void;
 }
 
 class SimDriver implements Driver {
@@ -98,6 +100,7 @@ export class World {
     const railEvents: RailEvent[] = [];
     const peerFailures: SimProcess['peerFailures'] = [];
     const hooks: EngineHooks = {
+      onRailState: (_rail, from, to) => this.options.coverage?.onRail?.(from, to),
       onRailEvent: (event) => {
         railEvents.push(event);
         if (this.fabric.tracing)

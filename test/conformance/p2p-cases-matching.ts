@@ -274,10 +274,13 @@ export const MATCHING_CASES: readonly P2pCase[] = [
       const probe = b.probe(toA, 1, { timeoutMs: 5 });
       const matchedProbe = b.mprobe(toA, 1, { signal: stop.signal });
       stop.abort('reason');
-      assert.equal((await fails('ERR_ABORTED', aborted)).cause, 'reason');
-      await fails('ERR_ABORTED', matchedProbe);
-      await fails('ERR_TIMEOUT', timed);
-      await fails('ERR_TIMEOUT', probe);
+      const [reason] = await Promise.all([
+        fails('ERR_ABORTED', aborted),
+        fails('ERR_ABORTED', matchedProbe),
+        fails('ERR_TIMEOUT', timed),
+        fails('ERR_TIMEOUT', probe),
+      ]);
+      assert.equal(reason.cause, 'reason');
       const data = new Uint8Array(4);
       const late = new AbortController();
       const received = b.recv(data, toA, 1, { signal: late.signal, timeoutMs: 60_000 });

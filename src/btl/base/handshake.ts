@@ -66,6 +66,8 @@ export const REFUSALS = {
   FINALIZED: 8,
   /** The acceptor's answers would leave by another interface than the rail's. */
   ROUTE: 9,
+  /** This rail is not to be had just now. */
+  UNAVAILABLE: 10,
 } as const;
 export type Refusal = keyof typeof REFUSALS;
 

@@ -190,7 +190,7 @@ class FaultBtl implements FaultModule, FaultHost {
       onAddressChanged: () => upcalls.onAddressChanged(this),
       admit: (_module, hello) => {
         const pulled = [...this.outer.values()].some(({ peer, rail, isPulled }) => peer === hello.rank && rail === hello.rail && isPulled);
-        if (pulled) return { ok: false, reason: 'UNKNOWN_RANK', text: 'the rail is pulled (fault interposer)' };
+        if (pulled) return { ok: false, reason: 'UNAVAILABLE', text: 'the rail is pulled (fault interposer)' };
         this.counted();
         const answer = upcalls.admit(this, hello);
         return answer.ok ? { ok: true, endpoint: (answer.endpoint as FaultEndpoint).inner } : answer;

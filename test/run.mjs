@@ -1,0 +1,145 @@
+// Runs every part of the tests, times and counts them, and ends with one plain line. Used by `npm test` and .ci/run.
+// A part that cannot run here says why and counts as skipped; a part that fails is shown whole and does not stop the others.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+
+const root = new URL('..', import.meta.url).pathname;
+const cache = join(root, '.cache');
+mkdirSync(cache, { recursive: true });
+const isRoot = process.getuid?.() === 0;
+const mayInstall = isRoot && process.env.MULTIRAIL_TEST_APT !== '0';
+const only = (process.env.MULTIRAIL_TEST_ONLY ?? process.argv.slice(2).join(' ')).split(/[\s,]+/).filter(Boolean);
+const totals = { passed: 0, failed: 0, skipped: 0 };
+const rows = [];
+
+function run(command, args, options = {}) {
+  return spawnSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 256 * 1024 * 1024, ...options });
+}
+
+function has(command) {
+  return run('sh', ['-c', `command -v ${command}`]).status === 0;
+}
+
+/** Debian packages for commands that are missing; says which. Returns why it could not, or undefined. */
+function needDebian(wanted) {
+  const missing = wanted.filter(({ command }) => !has(command));
+  if (missing.length === 0) return undefined;
+  const names = missing.map(({ name }) => name);
+  if (!mayInstall) return `needs Debian's ${names.join(', ')} (${isRoot ? 'MULTIRAIL_TEST_APT=0 forbids installing' : 'not root'})`;
+  console.log(`installing Debian packages: ${names.join(', ')}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  let done = run('apt-get', ['install', '-y', '--no-install-recommends', ...names], { env });
+  if (done.status !== 0) {
+    run('apt-get', ['update'], { env });
+    done = run('apt-get', ['install', '-y', '--no-install-recommends', ...names], { env });
+  }
+  return done.status === 0 ? undefined : `could not install ${names.join(', ')}: ${String(done.stderr).trim().split('\n').pop()}`;
+}
+
+function count(name, startedMs, passed, failed, skipped, note = '') {
+  totals.passed += passed;
+  totals.failed += failed;
+  totals.skipped += skipped;
+  const seconds = ((Date.now() - startedMs) / 1000).toFixed(1);
+  rows.push({ part: name, passed, failed, skipped, seconds, note });
+  console.log(`== ${name}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${seconds} s${note ? ` (${note})` : ''}`);
+}
+
+/** One command that either passes or fails. */
+function single(name, command, args, options = {}) {
+  const startedMs = Date.now();
+  const done = run(command, args, { timeout: 600_000, ...options });
+  const ok = done.status === 0;
+  if (!ok) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}\n${done.error ?? ''}`);
+  count(name, startedMs, ok ? 1 : 0, ok ? 0 : 1, 0);
+  return done;
+}
+
+/** One vitest project, counted from its JSON report; reasons of skipped tests are printed by the tests themselves. */
+function vitest(project, { node = process.execPath, label = project, files = [], timeoutMs = 900_000 } = {}) {
+  const startedMs = Date.now();
+  const report = join(cache, `report-${label.replace(/\W+/g, '-')}.json`);
+  rmSync(report, { force: true });
+  const args = [
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    '--project',
+    project,
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+    ...files,
+  ];
+  const done = run(node, args, { timeout: timeoutMs, env: { ...process.env, CI: 'true', NO_COLOR: '1' } });
+  const output = `${done.stdout ?? ''}${done.stderr ?? ''}`;
+  for (const line of new Set(output.split('\n').filter((text) => /skipped:|not applicable:/.test(text)))) console.log(line);
+  if (!existsSync(report)) {
+    console.log(output.split('\n').slice(-80).join('\n'));
+    return count(label, startedMs, 0, 1, 0, `no report: ${done.error?.message ?? `exit code ${done.status}, signal ${done.signal}`}`);
+  }
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  // A file that could not be loaded has no tests to fail.
+  const broken = testResults.filter(
+    (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
+  ).length;
+  let failed = numFailedTests + broken;
+  // An error outside of any test (an unhandled rejection) fails the run and no test.
+  if (failed === 0 && done.status !== 0) failed = 1;
+  if (failed > 0) console.log(output.slice(-30_000));
+  count(label, startedMs, numPassedTests, failed, numPendingTests + numTodoTests);
+}
+
+const parts = {
+  types: () => single('types', 'npx', ['tsc', '--noEmit']),
+  lint: () => single('lint', 'npx', ['biome', 'check', '.']),
+  build: () => single('build', 'npx', ['tsup', '--silent']),
+  unit: () => vitest('unit'),
+  sim: () => vitest('sim'),
+  conformance: () => vitest('conformance'),
+  system: () => vitest('system'),
+  lab: () => {
+    const why = needDebian([{ command: 'ip', name: 'iproute2' }]);
+    if (why !== undefined) console.log(`skipped: lab: ${why}`);
+    vitest('lab');
+  },
+  model: () => {
+    const startedMs = Date.now();
+    const why = needDebian([
+      { command: 'spin', name: 'spin' },
+      { command: 'gcc', name: 'gcc' },
+    ]);
+    if (why !== undefined) {
+      console.log(`skipped: the Promela models were not checked: ${why}`);
+      return count('model', startedMs, 0, 0, 1, why);
+    }
+    const done = run('bash', ['docs/model/check.sh', '--quick'], { timeout: 300_000 });
+    const line = /model: (\d+) checks? as expected, (\d+) not/.exec(done.stdout ?? '');
+    if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}`);
+    const failed = line === null ? 1 : Number(line[2]);
+    count('model', startedMs, line === null ? 0 : Number(line[1]), failed === 0 && done.status !== 0 ? 1 : failed, 0);
+  },
+  node24: () => {
+    const startedMs = Date.now();
+    const prefix = join(cache, 'node24');
+    const binary = join(prefix, 'node_modules/node/bin/node');
+    if (!existsSync(binary))
+      run('npm', ['install', '--prefix', prefix, '--no-save', '--no-audit', '--no-fund', 'node@24'], { timeout: 240_000 });
+    const version = existsSync(binary) ? run(binary, ['-p', 'process.version']).stdout?.trim() : undefined;
+    if (!version?.startsWith('v24')) {
+      console.log('skipped: unit and smoke tests on Node 24: the npm package node@24 could not be installed');
+      return count('node24', startedMs, 0, 0, 1, 'no Node 24');
+    }
+    console.log(`Node ${version}: unit tests, and the ring of four ranks from the built package`);
+    vitest('unit', { node: binary, label: `unit on ${version}` });
+    single(`ring on ${version}`, binary, ['dist/cli.js', 'run', '-n', '4', 'examples/ring.mjs'], { timeout: 60_000 });
+  },
+};
+
+console.log(`multirail tests on Node ${process.version}, ${isRoot ? 'root' : 'not root'}`);
+for (const [name, part] of Object.entries(parts)) if (only.length === 0 || only.includes(name)) part();
+console.log('');
+console.table(rows);
+console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
+process.exitCode = totals.failed > 0 ? 1 : 0;

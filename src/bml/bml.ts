@@ -165,6 +165,8 @@ export class Bml {
       return;
     }
     if (rail.attempt !== undefined && rail.attempt.epoch <= epoch) rail.attempt = undefined;
+    // An epoch that ended after BYE both ways did so without onRailDown (B9).
+    if (rail.epoch !== 0) this.takeOut(rail, { kind: 'closed', text: 'ended after BYE' });
     rail.epoch = epoch;
     rail.highestSeen = Math.max(rail.highestSeen, epoch);
     rail.highestDead = Math.max(rail.highestDead, epoch - 1);

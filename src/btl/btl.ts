@@ -234,6 +234,8 @@ export interface BtlEndpoint {
   readonly epoch: number;
   /** Payload and header bytes accepted and not yet completed. */
   readonly outstandingBytes: number;
+  /** This side's BYE on the live or last epoch is known to be delivered: counted, or that epoch ended after BYE both ways. */
+  readonly byeDelivered: boolean;
   /**
    * Bound on outstandingBytes beyond which a frame with payload is BUSY; frames without payload have a reserve of
    * CONTROL_RESERVE_BYTES above it. Set by the BML from what it measures.

@@ -407,8 +407,8 @@ export class Engine implements Upcalls {
         for (const rail of peer.bml.rails) if (rail.isCarrying) this.sayBye(peer, rail);
       }
       if (peer.leave === 'bye-sent' && peer.byeReceived) {
-        const outstanding = peer.bml.rails.some((rail) => rail.isCarrying && rail.endpoint.outstandingBytes > 0);
-        if (!outstanding || this.nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
+        const told = peer.bml.rails.some((rail) => rail.endpoint.byeDelivered);
+        if (told || this.nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
           peer.leave = 'done';
           this.bml.closePeer(peer.bml);
         }

@@ -10,8 +10,8 @@
 // Time is kept in whole microseconds; milliseconds are that number divided by 1000, at the edges only.
 import type { RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
-import { type CutFate, Pipe, type PipeSpec } from './pipe.ts';
 import { Prng } from '../util/prng.ts';
+import { type CutFate, Pipe, type PipeSpec } from './pipe.ts';
 import type { Nic, WireItem } from './wire.ts';
 
 /** A rail as it exists between every two ranks. Times in microseconds. */

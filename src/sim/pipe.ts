@@ -2,8 +2,9 @@
 // severed. Parcels are copied when their last byte leaves. May import: util/prng, sim/wire, sim/fabric (types).
 //
 //   push() → queue ─ transmit (bandwidth) ─► capture(): copied ─ travel (latency, jitter; never overtaking) ─► Nic.arrive()
-import type { Fabric } from './fabric.ts';
+
 import type { Prng } from '../util/prng.ts';
+import type { Fabric } from './fabric.ts';
 import type { Parcel, WireItem } from './wire.ts';
 
 export interface PipeSpec {

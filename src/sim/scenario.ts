@@ -1,14 +1,16 @@
 // Scripted scenarios: a small world, a hook on a packet, a fault at exactly that moment, and the same end as a random run.
 // A scenario also says what must have happened (`require`): one in which nothing happened proves nothing.
 // May import: sim, pml, progress, btl (types), util.
-import { PACKET, PACKET_NAMES, type PacketType } from '../pml/hdr.ts';
-import { PML_COUNTERS, type PmlCounters } from '../pml/counters.ts';
+
 import type { Mutant } from '../pml/core.ts';
+import { PML_COUNTERS, type PmlCounters } from '../pml/counters.ts';
+import { PACKET, PACKET_NAMES, type PacketType } from '../pml/hdr.ts';
 import type { Pml } from '../pml/pml.ts';
 import type { TransitionListener } from '../pml/states.ts';
 import type { PacketFilter, PacketHook, PacketSighting, RailSpec, SimLink } from './fabric.ts';
 import type { PostedReceive, SentMessage } from './oracle.ts';
 import type { CutFate } from './pipe.ts';
+import type { WireItem } from './wire.ts';
 import { type CoverageListener, World } from './world.ts';
 
 /** What the caller of a scenario gives to every world in it. */
@@ -44,12 +46,12 @@ export const SCENARIO_PARAMS = {
   bml_window_max_bytes: '65536',
 } as const;
 
-/** 2 MB/s, 100 us, found out by itself after 1 to 5 ms; every payload in pieces of at most 256 bytes. */
+/** 2 MB/s, 100 us, found out by itself after 1 to 5 ms; every payload in pieces of at most 128 bytes. */
 export const SCENARIO_RAIL: Partial<RailSpec> = {
   bytesPerMs: 2000,
   latencyUs: 100,
   jitterUs: 0,
-  cellBytesMax: 256,
+  cellBytesMax: 128,
   cellsMax: 1,
   detectUsMin: 1000,
   detectUsMax: 5000,
@@ -183,10 +185,19 @@ export type Fate = keyof typeof FATES;
  * The rail is cut when a frame of that type is about to arrive. Arrived: the frame does, its count does not get back. Not arrived:
  * it does not. Half arrived: its first piece did (frames with a payload only).
  */
-export function cutAt(s: Scenario, type: PacketType, fate: Fate, filter: PacketFilter = {}, nth = 1, rest: CutFate = 'lost'): PacketHook {
-  const half = fate === 'half arrived';
+export function cutAt(
+  s: Scenario,
+  what: PacketType | WireItem['kind'],
+  fate: Fate,
+  filter: PacketFilter = {},
+  nth = 1,
+  rest: CutFate = 'lost',
+): PacketHook {
+  const piece = fate === 'half arrived' ? 'inner' : fate === 'arrived' ? 'last' : 'first';
+  const base: PacketFilter = typeof what === 'string' ? { kind: what } : { type: what };
+  const pieces = what === 'put' || what === 'getData' || typeof what === 'number';
   const hook = s.on(
-    { stage: 'arrive', type, ...(half ? { piece: 'inner' as const } : fate === 'arrived' ? { piece: 'last' as const } : {}), ...filter },
+    { stage: 'arrive', ...base, ...(pieces ? { piece } : {}), ...filter },
     ({ link }) => {
       s.fabric.cut(link, { inFlight: rest });
       return fate === 'not arrived' ? 'lose' : 'pass';

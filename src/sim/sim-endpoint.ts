@@ -25,10 +25,10 @@ import {
 } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
+import type { Prng } from '../util/prng.ts';
 import type { SimLink } from './fabric.ts';
 import { gather, scatter } from './gather.ts';
 import type { Pipe } from './pipe.ts';
-import type { Prng } from '../util/prng.ts';
 import type { SimBtl } from './sim-btl.ts';
 import { OneSided } from './sim-one-sided.ts';
 import { type CellItem, ITEM_BYTES, type Parcel, type Report, type SimConn, type WireItem } from './wire.ts';
@@ -105,6 +105,7 @@ export class SimEndpoint implements BtlEndpoint {
   private blockedData = false;
   private burstUntilUs = 0;
   private byeSent = false;
+  byeDelivered = false;
   private byeReceived = false;
   // --- receiving
   private incoming: Incoming | null = null;
@@ -340,6 +341,7 @@ export class SimEndpoint implements BtlEndpoint {
       completions,
       sink: this.incoming?.sink ?? null,
     });
+    if (this.byeSent && this.byeReceived) this.byeDelivered = true;
     this.sent = [];
     this.sentHead = 0;
     this.outstandingBytes = 0;
@@ -360,6 +362,7 @@ export class SimEndpoint implements BtlEndpoint {
     this.highestEpoch = Math.max(this.highestEpoch, epoch);
     this.nextNumber = 1;
     this.byeSent = false;
+    this.byeDelivered = false;
     this.byeReceived = false;
     this.inCount = 0;
     this.inBytes = 0;
@@ -527,7 +530,8 @@ export class SimEndpoint implements BtlEndpoint {
         this.sentHead = 0;
       }
       this.release(entry.bytes);
-      if (entry.frame !== null) {
+      if (entry.frame === null) this.byeDelivered = true;
+      else {
         this.module.upcalls.onCompleted(this, conn.epoch, entry.frame, entry.refused ? REFUSED : DELIVERED);
       }
     }

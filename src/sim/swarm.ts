@@ -5,9 +5,9 @@
 import type { Mutant } from '../pml/core.ts';
 import { ANY } from '../pml/match.ts';
 import type { TransitionListener } from '../pml/states.ts';
+import { Prng } from '../util/prng.ts';
 import type { RailSpec, SimLink } from './fabric.ts';
 import type { PostedReceive } from './oracle.ts';
-import { Prng } from '../util/prng.ts';
 import { type CoverageListener, World } from './world.ts';
 
 /** Kinds of faults, each with a sentence. A run enables a random subset. */

@@ -10,9 +10,9 @@ import type { TransitionListener } from '../pml/states.ts';
 import { type Driver, Engine, type EngineHooks, type RailEvent } from '../progress/engine.ts';
 import { engineOptions } from '../progress/options.ts';
 import { Iov } from '../util/iov.ts';
+import { TraceHash } from '../util/prng.ts';
 import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
-import { TraceHash } from '../util/prng.ts';
 import { simComponent } from './sim-btl.ts';
 
 export interface WorldOptions {

@@ -1,6 +1,7 @@
 // The point-to-point suite: what every transport, alone or beside others, must give a user, held against the public interface.
 // The ideas are those of MPICH's tests (numbers as in its list of cases), the code is ours. Every payload is audited by content.
 // Run again with faults, the same cases must end in the same way while rails break at moments that a seed chooses.
+import { strict as assert } from 'node:assert';
 import { describe as group, test } from 'vitest';
 import { closeWorld } from './p2p-audit.ts';
 import { FAULT_CASES } from './p2p-cases-faults.ts';
@@ -42,7 +43,13 @@ export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOpt
   });
   for (const seed of options.faultSeeds ?? []) {
     group(`p2p over ${name}, 86: again while rails break, seed ${seed}`, () => {
-      for (const one of CASES) add(fixture, one, options, seed);
+      const struck: Struck = { railsLost: 0, framesInDoubt: 0, resent: 0 };
+      for (const one of CASES) add(fixture, one, options, seed, struck);
+      // A run in which nothing broke would prove nothing.
+      test('the faults struck: rails were lost with frames on them', () => {
+        console.info(`${name}, seed ${seed}: ${JSON.stringify(struck)}`);
+        assert(struck.railsLost > 0 && struck.framesInDoubt > 0, JSON.stringify(struck));
+      });
     });
   }
 }
@@ -56,7 +63,14 @@ function reasonToSkip(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOption
   return undefined;
 }
 
-function add(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: string | undefined): void {
+/** What the faults of one run did, summed over its cases. */
+interface Struck {
+  railsLost: number;
+  framesInDoubt: number;
+  resent: number;
+}
+
+function add(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: string | undefined, struck?: Struck): void {
   const reason = reasonToSkip(fixture, one, options, seed);
   if (reason !== undefined) {
     test.skip(`${one.name} (${reason})`, () => undefined);
@@ -75,6 +89,14 @@ function add(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: 
       if (failed) await world.teardown().catch(() => undefined);
     }
     await closeWorld(world);
+    for (const runtime of struck === undefined ? [] : world.runtimes) {
+      for (const { counters } of runtime.rails()) {
+        (struck as Struck).railsLost += counters.downs;
+        (struck as Struck).framesInDoubt += counters.framesInDoubt;
+      }
+      const { pml } = runtime.counters();
+      (struck as Struck).resent += pml.envelopesResent + pml.restarts;
+    }
   });
 }
 

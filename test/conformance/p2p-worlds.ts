@@ -377,7 +377,10 @@ class SimPump {
         await nextTurn();
         continue;
       }
-      this.fabric.advanceTo(Math.max(this.fabric.nowMs, dueMs));
+      // Upwards: a deadline between two microseconds would never be reached.
+      let dueUs = Math.ceil(dueMs * 1000);
+      if (dueUs / 1000 < dueMs) dueUs++;
+      this.fabric.advanceTo(Math.max(this.fabric.nowMs, dueUs / 1000));
       for (let i = this.sleepers.length - 1; i >= 0; i--) {
         if (this.sleepers[i].atMs <= this.fabric.nowMs) this.sleepers.splice(i, 1)[0].wake();
       }

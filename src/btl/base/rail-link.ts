@@ -61,6 +61,7 @@ export interface LinkOwner {
   readonly upcalls: Upcalls;
   readonly counters: RailByteCounters;
   readonly options: LinkOptions;
+  byeDelivered: boolean;
 }
 
 export interface LinkOptions {
@@ -307,7 +308,10 @@ export class RailLink implements FramerHandler {
     while (this.waitingHead < this.waiting.length) {
       const item = this.waiting[this.waitingHead++];
       this.outstandingBytes -= item.bytes;
-      if (item.frame === null) continue;
+      if (item.frame === null) {
+        if (end.clean) this.owner.byeDelivered = true;
+        continue;
+      }
       upcalls.onCompleted(endpoint, this.epoch, item.frame, item.refused && end.clean ? REFUSED : status);
       made++;
     }
@@ -439,7 +443,10 @@ export class RailLink implements FramerHandler {
       this.confirmedCount = (this.confirmedCount + 1) >>> 0;
       this.outstandingBytes -= item.bytes;
       const frame = item.frame;
-      if (frame === null) continue;
+      if (frame === null) {
+        this.owner.byeDelivered = true;
+        continue;
+      }
       this.upcall(() => this.owner.upcalls.onCompleted(this.owner.endpoint, this.epoch, frame, item.refused ? REFUSED : DELIVERED));
       if (this.ended !== undefined) return false;
     }

@@ -50,6 +50,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   readonly rail: number;
   readonly plan: RailPlan;
   readonly counters = newRailByteCounters();
+  byeDelivered = false;
   readonly upcalls: Upcalls;
   readonly options: StreamOptions;
   /** The peer's newest address as its module published it. */
@@ -271,6 +272,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
       stream.destroy();
       return false;
     }
+    this.byeDelivered = false;
     this.link = new RailLink(this, epoch, stream, framer, this.now, this.aliveMs);
     this.upcallsMade++;
     this.upcalls.onConnected(this, epoch);

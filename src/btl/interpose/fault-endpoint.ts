@@ -102,6 +102,9 @@ export class FaultEndpoint implements BtlEndpoint {
   put?: (op: OneSidedOp) => SendResult;
   get?: (op: OneSidedOp) => SendResult;
 
+  get byeDelivered(): boolean {
+    return this.inner.byeDelivered;
+  }
   get peer(): number {
     return this.inner.peer;
   }

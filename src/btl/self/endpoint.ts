@@ -74,6 +74,7 @@ export class SelfEndpoint implements BtlEndpoint {
   private live = 0;
   private fencedEpoch = 0;
   private byeSaid = false;
+  byeDelivered = false;
   private queue: Item[] = [];
   private blockedBytes = Number.POSITIVE_INFINITY;
   private blockedControl = false;
@@ -182,6 +183,7 @@ export class SelfEndpoint implements BtlEndpoint {
         }
         this.live = item.epoch;
         this.byeSaid = false;
+        this.byeDelivered = false;
         this.receivedBytes = 0;
         this.upcalls.onConnected(this, item.epoch);
         return;
@@ -197,6 +199,7 @@ export class SelfEndpoint implements BtlEndpoint {
         return;
       case 'bye':
         // Both sides are this one, so BYE has gone both ways: the epoch ends without a railDown.
+        this.byeDelivered = true;
         this.upcalls.onBye(this, item.epoch);
         if (this.live === item.epoch) this.live = 0;
         return;

@@ -194,7 +194,7 @@ while read -r where expect method limit file flags; do
 		depth=$(field '.*depth reached \([0-9]*\),.*')
 		used=$(field '^ *\([0-9.]*\)[[:space:]]*total actual memory usage.*')
 		secs=$(field '.*elapsed time \([0-9.e+]*\) seconds.*')
-		factor=$(field '.*(hash factor: \([0-9.e+]*\)).*')
+		factor=$(field '.*hash factor: \([0-9.e+]*\).*')
 		if [ -z "$errors" ]; then result=broken
 		elif [ "$errors" != 0 ]; then result=error
 		elif grep -qE 'Search not completed|max search depth too small' pan.out; then result=stopped

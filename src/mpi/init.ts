@@ -1,4 +1,6 @@
-// init(): the runtime of a process that was started as a rank, or alone. May import: launch, btl/registry.ts, params, errors, runtime.ts.
+// init(): the runtime of a process that was started as a rank, or alone. May import: launch, btl/registry.ts, btl/interpose, params, errors, runtime.ts.
+import type { BtlComponent } from '../btl/btl.ts';
+import { wrapFaultComponent } from '../btl/interpose/fault.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { abortOnUncaught, exitOnLauncherLost, joinJob } from '../launch/job.ts';
 import { ParamTable } from '../params.ts';
@@ -43,7 +45,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
       wanted.push(...knownComponents().filter((component) => component.name === SELF));
     runtime = await createRuntime(job, {
       params,
-      modules: wanted satisfies readonly ModuleSource[],
+      modules: withFaults(wanted, params.string('btl_fault')),
       excluded: Object.fromEntries(unavailable.map(({ name, reason }) => [name, reason])),
       exit: (code) => process.exit(code),
       log,
@@ -55,6 +57,12 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
     await job.oob?.close();
     throw error;
   }
+}
+
+/** Parameter btl_fault: every transport but `self` behind the fault interposer. */
+function withFaults(components: readonly BtlComponent[], plan: string): readonly ModuleSource[] {
+  if (plan === '') return components;
+  return components.map((component) => (component.name === SELF ? component : wrapFaultComponent(component, plan)));
 }
 
 const UNDELIVERED_SHOWN_MAX = 5;

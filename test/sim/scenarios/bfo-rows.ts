@@ -53,7 +53,7 @@ const WHOLE: readonly Fate[] = ['not arrived', 'arrived'];
 const LONG = 6000;
 
 const TARGETS: readonly Target[] = [
-  { label: 'MATCH', what: PACKET.MATCH, transfer: 'copy', bytes: 1000, nth: 2, inner: 7, fates: ALL },
+  { label: 'MATCH', what: PACKET.MATCH, transfer: 'copy', bytes: 1000, nth: 2, inner: 0, fates: ALL },
   { label: 'MATCH without data', what: PACKET.MATCH, transfer: 'copy', bytes: 0, nth: 2, fates: WHOLE },
   { label: 'RNDV', what: PACKET.RNDV, transfer: 'copy', bytes: LONG, fates: ALL },
   { label: 'RNDV of a short synchronous send', what: PACKET.RNDV, transfer: 'copy', bytes: 300, sync: true, fates: ALL },
@@ -88,6 +88,8 @@ function* row1(): Iterable<ScenarioCase> {
           yield { name, run: (lab) => runTarget(lab, target, fate, rails, again) };
         }
       }
+      // A single rail has a single window.
+      if (target.label === 'PUT second') continue;
       yield { name: `bfo 9.1 ${target.label} ${fate}, the only rail, which comes back`, run: (lab) => runTarget(lab, target, fate, 1) };
     }
   }
@@ -178,7 +180,8 @@ function* row2(): Iterable<ScenarioCase> {
             for (const each of s.fabric.links()) s.fabric.at(s.fabric.nowUs + 20_000, () => s.fabric.mend(each));
             return 'lose';
           }
-          if (restarts >= 2 && s.count('restartAcks') >= 2 && !replayed && late.header !== undefined) {
+          const ended = recovery.type === PACKET.RNDVRESTARTNACK;
+          if (restarts >= 2 && (ended || s.count('restartAcks') >= 2) && !replayed && late.header !== undefined) {
             replayed = true;
             replay(s, late);
           }
@@ -189,14 +192,6 @@ function* row2(): Iterable<ScenarioCase> {
         if (recovery.type === PACKET.RNDVRESTARTNACK) {
           s.recv(3 * LONG);
           s.send(3 * LONG);
-          // The second message starts over twice by itself; the first needs one restart only.
-          let cuts = 0;
-          s.whenever({ stage: 'arrive', type: PACKET.FRAG, piece: 'first' }, ({ link }) => {
-            if (s.count('restartNacks') === 0 || cuts >= 2 || s.count('restartAcks') !== cuts) return 'pass';
-            cuts++;
-            s.fabric.cut(link);
-            return 'lose';
-          });
         }
         s.finish();
       },
@@ -245,7 +240,7 @@ function* row4(): Iterable<ScenarioCase> {
     yield {
       name: `bfo 9.4 a failure with envelopes, answers and data queued, ${rails} rails`,
       run(lab) {
-        const s = new Scenario(lab, { rails: scenarioRails(rails, { bytesPerMs: 200, canPut: true }) });
+        const s = new Scenario(lab, { rails: scenarioRails(rails, { bytesPerMs: 200 }) });
         const queued = { envelopes: 0, streams: 0, control: 0 };
         const look = () => {
           const to = s.pml(0).peer(1);
@@ -391,10 +386,7 @@ function* row7(): Iterable<ScenarioCase> {
             s.recv(LONG);
             s.send(LONG);
             if (i === Math.min(uses, 100) - 1) {
-              s.run(3);
-              s.require('the slot was in use', () => true);
-              const inUse = [...s.pml(0).core.sends.values()].length + [...s.pml(1).core.recvs.values()].length;
-              s.require('a message stood in a slot when the late packet came', () => inUse > 0);
+              s.until('the slot is in use again', () => s.pml(0).core.sends.size > 0 && s.pml(1).core.recvs.size > 0);
               replay(s, captured);
             }
             s.world.mustFinish(60_000);

@@ -1,0 +1,162 @@
+// The point-to-point tests as a rank runs them: ping-pong, window of sends with an acknowledgement, both ways at once, and
+// message rate of several pairs. The scheme is OSU's, step by step. May import: errors, mpi, osu.ts.
+//
+// As in OSU, all messages of a window are received into one buffer: what is measured is the way, not the cache.
+import { MultirailError } from '../errors.ts';
+import type { Communicator } from '../mpi/communicator.ts';
+import { Request } from '../mpi/request.ts';
+import { defaultRepeats, latencyUs, megabytesPerSecond, type OsuRepeats, type OsuRow, type OsuTest } from './osu.ts';
+
+export const BENCH_TAGS = { data: 1, ack: 2, meet: 3, report: 4, start: 5 } as const;
+
+export interface Pt2ptOptions {
+  test: OsuTest;
+  sizes: readonly number[];
+  window: number;
+  /** Undefined: OSU's, by size. */
+  iterations: number | undefined;
+  warmup: number | undefined;
+}
+
+const EMPTY = new Uint8Array(0);
+const ACK_BYTES = 4;
+
+/** Nobody leaves before all have come: everyone tells rank 0, and rank 0 tells everyone. */
+export async function meet(comm: Communicator): Promise<void> {
+  const { meet: tag } = BENCH_TAGS;
+  if (comm.rank !== 0) {
+    await comm.send(EMPTY, 0, tag);
+    await comm.recv(EMPTY, 0, tag);
+    return;
+  }
+  for (let source = 1; source < comm.size; source++) await comm.recv(EMPTY, source, tag);
+  for (let dest = 1; dest < comm.size; dest++) await comm.send(EMPTY, dest, tag);
+}
+
+/** Runs one test; rank 0 hears of each row as soon as it is known. */
+export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow: (row: OsuRow) => void): Promise<void> {
+  checkSize(comm, options.test);
+  const bytesMax = Math.max(...options.sizes);
+  const buffers = { out: new Uint8Array(bytesMax).fill(0x61), in: new Uint8Array(bytesMax) };
+  for (const sizeBytes of options.sizes) {
+    const defaults = defaultRepeats(options.test, sizeBytes);
+    const repeats: OsuRepeats = { iterations: options.iterations ?? defaults.iterations, warmup: options.warmup ?? defaults.warmup };
+    const out = buffers.out.subarray(0, sizeBytes);
+    const into = buffers.in.subarray(0, sizeBytes);
+    await meet(comm);
+    const values = await TESTS[options.test](comm, out, into, repeats, options.window);
+    if (comm.rank === 0) onRow({ sizeBytes, values });
+  }
+  await meet(comm);
+}
+
+function checkSize(comm: Communicator, test: OsuTest): void {
+  if (test === 'rate' ? comm.size >= 2 && comm.size % 2 === 0 : comm.size === 2) return;
+  const expected = test === 'rate' ? 'an even number of ranks' : 'two ranks';
+  throw new MultirailError('ERR_ARG', `the ${test} test takes ${expected}, but the job has ${comm.size}`);
+}
+
+type Measure = (
+  comm: Communicator,
+  out: Uint8Array,
+  into: Uint8Array,
+  repeats: OsuRepeats,
+  window: number,
+) => Promise<number[]>;
+
+const TESTS: Record<OsuTest, Measure> = {
+  latency: async (comm, out, into, { iterations, warmup }) => {
+    const { data } = BENCH_TAGS;
+    const peer = 1 - comm.rank;
+    let startMs = performance.now();
+    for (let i = 0; i < warmup + iterations; i++) {
+      if (i === warmup) startMs = performance.now();
+      if (comm.rank === 0) {
+        await comm.send(out, peer, data);
+        await comm.recv(into, peer, data);
+      } else {
+        await comm.recv(into, peer, data);
+        await comm.send(out, peer, data);
+      }
+    }
+    return [latencyUs(performance.now() - startMs, iterations)];
+  },
+
+  bw: async (comm, out, into, repeats, window) => {
+    const elapsedMs =
+      comm.rank === 0 ? await sendWindows(comm, 1, out, repeats, window) : await receiveWindows(comm, 0, into, repeats, window);
+    return [megabytesPerSecond(out.length * window * repeats.iterations, elapsedMs)];
+  },
+
+  bibw: async (comm, out, into, { iterations, warmup }, window) => {
+    const { data, ack } = BENCH_TAGS;
+    const peer = 1 - comm.rank;
+    const small = new Uint8Array(ACK_BYTES);
+    let startMs = performance.now();
+    for (let i = 0; i < warmup + iterations; i++) {
+      if (i === warmup) startMs = performance.now();
+      const requests: Request[] = [];
+      for (let j = 0; j < window; j++) requests.push(comm.irecv(into, peer, data));
+      for (let j = 0; j < window; j++) requests.push(comm.isend(out, peer, data));
+      await Request.waitAll(requests);
+      if (comm.rank === 0) await comm.recv(small, peer, ack);
+      else await comm.send(small, peer, ack);
+    }
+    return [megabytesPerSecond(2 * out.length * window * iterations, performance.now() - startMs)];
+  },
+
+  rate: async (comm, out, into, repeats, window) => {
+    const pairs = comm.size / 2;
+    const isSender = comm.rank < pairs;
+    const elapsedMs = isSender
+      ? await sendWindows(comm, comm.rank + pairs, out, repeats, window)
+      : await receiveWindows(comm, comm.rank - pairs, into, repeats, window);
+    const slowestMs = await slowest(comm, isSender ? elapsedMs : 0);
+    const messages = pairs * window * repeats.iterations;
+    return [megabytesPerSecond(messages * out.length, slowestMs), (messages * 1000) / slowestMs];
+  },
+};
+
+async function sendWindows(comm: Communicator, peer: number, out: Uint8Array, repeats: OsuRepeats, window: number): Promise<number> {
+  const { data, ack } = BENCH_TAGS;
+  const small = new Uint8Array(ACK_BYTES);
+  const requests: Request[] = new Array(window);
+  let startMs = performance.now();
+  for (let i = 0; i < repeats.warmup + repeats.iterations; i++) {
+    if (i === repeats.warmup) startMs = performance.now();
+    for (let j = 0; j < window; j++) requests[j] = comm.isend(out, peer, data);
+    await Request.waitAll(requests);
+    await comm.recv(small, peer, ack);
+  }
+  return performance.now() - startMs;
+}
+
+async function receiveWindows(comm: Communicator, peer: number, into: Uint8Array, repeats: OsuRepeats, window: number): Promise<number> {
+  const { data, ack } = BENCH_TAGS;
+  const small = new Uint8Array(ACK_BYTES);
+  const requests: Request[] = new Array(window);
+  let startMs = performance.now();
+  for (let i = 0; i < repeats.warmup + repeats.iterations; i++) {
+    if (i === repeats.warmup) startMs = performance.now();
+    for (let j = 0; j < window; j++) requests[j] = comm.irecv(into, peer, data);
+    await Request.waitAll(requests);
+    await comm.send(small, peer, ack);
+  }
+  return performance.now() - startMs;
+}
+
+/** The largest of all ranks' times, at rank 0; the others get their own. */
+async function slowest(comm: Communicator, elapsedMs: number): Promise<number> {
+  const { report } = BENCH_TAGS;
+  const box = new Float64Array([elapsedMs]);
+  if (comm.rank !== 0) {
+    await comm.send(box, 0, report);
+    return elapsedMs;
+  }
+  let most = elapsedMs;
+  for (let source = 1; source < comm.size; source++) {
+    await comm.recv(box, source, report);
+    most = Math.max(most, box[0]);
+  }
+  return most;
+}

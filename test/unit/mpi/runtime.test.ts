@@ -1,0 +1,231 @@
+// The runtime: start-up errors, events and channels, what its end does to calls under way, and two worlds in one process.
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, expect, describe as group, test } from 'vitest';
+import type { BtlComponent } from '../../../src/btl/btl.ts';
+import { selfComponent } from '../../../src/btl/self/component.ts';
+import { tcpComponent } from '../../../src/btl/tcp/component.ts';
+import { wsComponent } from '../../../src/btl/ws/component.ts';
+import { MultirailError } from '../../../src/errors.ts';
+import { createRuntime, type PeerEvent, type Runtime, type RuntimeOob } from '../../../src/mpi/runtime.ts';
+import { ParamTable } from '../../../src/params.ts';
+import { LOOPBACK_PARAMS, MemoryOobHub, makeRuntimes, SMALL_PARAMS } from '../../conformance/p2p-worlds.ts';
+
+const open: Runtime[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((runtime) => runtime.finalize({ timeoutMs: 3000 }).catch(() => undefined)));
+});
+
+async function pair(components: readonly BtlComponent[] = [tcpComponent], more: Record<string, string> = {}) {
+  const params = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS, ...more });
+  const { runtimes, hub } = await makeRuntimes(2, params, () => components);
+  open.push(...runtimes);
+  return { runtimes, hub, a: runtimes[0].world, b: runtimes[1].world };
+}
+
+async function codeOf(promise: PromiseLike<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    return error instanceof MultirailError ? error.code : String(error);
+  }
+  return 'none';
+}
+
+function job(rank: number, size: number, oob: RuntimeOob | undefined) {
+  const secret = new TextEncoder().encode('the secret of this test');
+  return { rank, size, localRank: rank, localSize: size, jobId: 'unit', incarnation: 5 + rank, hostId: 'h', secret, oob };
+}
+
+group('start-up', () => {
+  test('a world of one needs no channel', async () => {
+    const runtime = await createRuntime(job(0, 1, undefined), { modules: [selfComponent] });
+    const data = new Uint8Array(2);
+    await Promise.all([runtime.world.send(Uint8Array.of(4, 5), 0), runtime.world.recv(data, 0)]);
+    expect([...data]).toEqual([4, 5]);
+    expect(runtime.rails()).toMatchObject([{ peer: 0, rail: 0, key: 'self', transport: 'self', state: 'UP' }]);
+    await runtime.finalize();
+    await runtime.finalize();
+  });
+
+  test('no rail in common: both ranks, what each has, and what was left out', async () => {
+    const hub = new MemoryOobHub(2);
+    const params = new ParamTable(LOOPBACK_PARAMS);
+    const without = { params, modules: [selfComponent, wsComponent], excluded: { tcp: 'for a reason' } };
+    const ended = await Promise.allSettled([
+      createRuntime(job(0, 2, hub.client(0)), { params, modules: [selfComponent, tcpComponent] }),
+      createRuntime(job(1, 2, hub.client(1)), without),
+    ]);
+    for (const [rank, result] of ended.entries()) {
+      const { reason } = result as PromiseRejectedResult;
+      expect(reason).toMatchObject({ code: 'ERR_INIT', rank });
+      expect(reason.message).toMatch(/no transport in common/);
+      expect(reason.message).toMatch(/rank 0 has self, tcp/i);
+      expect(reason.message).toMatch(/rank 1 has self, ws, and not tcp \(for a reason\)/i);
+    }
+  });
+
+  test('a transport that does not open is left out, and others go on', async () => {
+    const broken: BtlComponent = {
+      ...wsComponent,
+      create: (context) => {
+        const module = wsComponent.create(context);
+        module.open = () => Promise.reject(new MultirailError('ERR_INIT', 'no such thing here'));
+        return module;
+      },
+    };
+    const { runtimes, a, b } = await pair([broken, tcpComponent]);
+    expect(new Set(runtimes[0].rails().map(({ transport }) => transport))).toEqual(new Set(['self', 'tcp']));
+    await Promise.all([a.send(new Uint8Array(9), 1), b.recv(new Uint8Array(9), 0)]);
+  });
+
+  test('another version and a damaged entry are refused by name', async () => {
+    for (const [entry, text] of [
+      [{ version: 99 }, /rank 1 runs another version .* 99/],
+      [{ version: 1, btl: {} }, /entry of rank 1 is damaged/],
+      [null, /rank 1 published no address entry/],
+    ] as const) {
+      const hub = new MemoryOobHub(2);
+      const other = hub.client(1).modex(entry);
+      const starting = createRuntime(job(0, 2, hub.client(0)), {
+        params: new ParamTable(LOOPBACK_PARAMS),
+        modules: [selfComponent, tcpComponent],
+      });
+      await expect(starting).rejects.toThrow(text);
+      await other;
+    }
+  });
+});
+
+group('the end', () => {
+  test('calls under way and calls afterwards end with ERR_FINALIZED', async () => {
+    const { runtimes, a } = await pair();
+    const waiting = [a.recv(new Uint8Array(1), 1), a.probe(1), a.mprobe(), a.messages().next()];
+    const codes = Promise.all(waiting.map(codeOf));
+    const left = Promise.all(runtimes.map((runtime) => runtime.finalize()));
+    expect(await codes).toEqual(['ERR_FINALIZED', 'ERR_FINALIZED', 'ERR_FINALIZED', 'ERR_FINALIZED']);
+    expect(await codeOf(a.send(new Uint8Array(1), 1))).toBe('ERR_FINALIZED');
+    expect(() => a.irecv(new Uint8Array(1))).toThrow(/ERR_FINALIZED/);
+    await left;
+    expect(await codeOf(a.recvObject())).toBe('ERR_FINALIZED');
+  });
+
+  test('finalize() that cannot come to its end names what is not delivered', async () => {
+    const { runtimes, a } = await pair();
+    a.issend(new Uint8Array(10), 1, 77);
+    await expect(runtimes[0].finalize({ timeoutMs: 150 })).rejects.toThrow(/ERR_FINALIZE_TIMEOUT: .*rank 1: 1 messages pending: .*tag 77/);
+  });
+
+  test('a peer that left is told from one that is dead, and its receives end', async () => {
+    const { runtimes, b } = await pair();
+    const posted = b.irecv(new Uint8Array(1), 0);
+    const probing = codeOf(b.probe(0));
+    const leaving = runtimes[0].finalize({ timeoutMs: 5000 });
+    await expect(posted).rejects.toThrow(/rank 0 has left the job/);
+    expect(await probing).toBe('ERR_PROC_FAILED');
+    expect(await codeOf(b.send(new Uint8Array(1), 0))).toBe('ERR_PROC_FAILED');
+    await runtimes[1].finalize();
+    await leaving;
+  });
+
+  test('what was sent before finalize() arrives, however late it is received', async () => {
+    const { runtimes, a, b } = await pair();
+    const sent = a.isend(new Uint8Array(50_000).fill(3), 1);
+    const left = runtimes[0].finalize();
+    const data = new Uint8Array(50_000);
+    await b.recv(data, 0);
+    await sent;
+    expect(data.every((byte) => byte === 3)).toBe(true);
+    await runtimes[1].finalize();
+    await left;
+  });
+
+  test('abort() tells the launcher, ends the other ranks’ requests, and the process', async () => {
+    const hub = new MemoryOobHub(2);
+    const exits: number[] = [];
+    const options = {
+      params: new ParamTable(LOOPBACK_PARAMS),
+      modules: [selfComponent, tcpComponent],
+      exit: (code: number) => exits.push(code),
+    };
+    const runtimes = await Promise.all([0, 1].map((rank) => createRuntime(job(rank, 2, hub.client(rank)), options)));
+    open.push(...runtimes);
+    const waiting = runtimes[1].world.recv(new Uint8Array(1), 0);
+    await runtimes[0].abort(7, 'enough');
+    await expect(waiting).rejects.toThrow(/ERR_ABORT: .*rank 0 aborted the job: enough/);
+    expect([exits, hub.aborts]).toEqual([[7], [{ rank: 0, code: 7, reason: 'enough' }]]);
+    hub.exited(1);
+  });
+});
+
+group('events and views', () => {
+  test('a dead peer: the event counts lost messages, the channel publishes it', async () => {
+    const { runtimes, hub } = await pair();
+    const events: PeerEvent[] = [];
+    const published: unknown[] = [];
+    const listen = (message: unknown) => published.push(message);
+    subscribe('multirail:peer:failed', listen);
+    runtimes[0].on('peer', (event) => events.push(event));
+    // Nothing has left yet: the rails are not up in the same turn.
+    void runtimes[0].world.isend(new Uint8Array(5), 1);
+    void runtimes[0].world.isend(new Uint8Array(5), 1);
+    hub.exited(1, { code: 3 });
+    while (events.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    unsubscribe('multirail:peer:failed', listen);
+    expect(events).toMatchObject([{ type: 'failed', rank: 0, peer: 1, error: { code: 'ERR_PROC_FAILED' } }]);
+    expect(events[0].error.message).toMatch(/it exited with code 3/);
+    expect(published).toEqual(events);
+  });
+
+  test('sends and receives are published while somebody listens', async () => {
+    const { a, b } = await pair();
+    const seen: string[] = [];
+    const onSend = (message: unknown) => seen.push(`send ${JSON.stringify(message)}`);
+    const onRecv = (message: unknown) => seen.push(`recv ${JSON.stringify(message)}`);
+    subscribe('multirail:send', onSend);
+    subscribe('multirail:recv', onRecv);
+    await Promise.all([a.send(new Uint8Array(5), 1, 8), b.recv(new Uint8Array(9), 0)]);
+    unsubscribe('multirail:send', onSend);
+    unsubscribe('multirail:recv', onRecv);
+    await Promise.all([a.send(new Uint8Array(5), 1, 8), b.recv(new Uint8Array(9), 0)]);
+    expect(seen).toEqual([
+      'send {"rank":0,"comm":"world","dest":1,"tag":8,"bytes":5}',
+      'recv {"rank":1,"comm":"world","source":0,"tag":8,"bytes":5}',
+    ]);
+  });
+
+  test('counters and rails show what was done', async () => {
+    const { runtimes, a, b } = await pair([tcpComponent], { btl_tcp_links: '2' });
+    await Promise.all([a.send(new Uint8Array(100_000), 1), b.recv(new Uint8Array(100_000))]);
+    expect(runtimes[0].counters().pml).toMatchObject({ messagesSent: 1, messagesRndv: 1, bytesSent: 100_000 });
+    expect(runtimes[1].counters().pml).toMatchObject({ messagesReceived: 1, bytesReceived: 100_000 });
+    const rails = runtimes[0].rails().filter(({ peer }) => peer === 1);
+    expect(rails.map(({ rail }) => rail)).toEqual([0, 1]);
+    expect(rails.reduce((sum, { counters }) => sum + counters.payloadBytesSent, 0)).toBe(100_000);
+  });
+
+  test('a rail event reaches listeners after the engine’s turn: what they throw does not reach the engine', async () => {
+    const { runtimes, a, b } = await pair();
+    const waiting = b.irecv(new Uint8Array(1), 0);
+    const called = new Promise<void>((resolve) => {
+      runtimes[0].on('peer', () => {
+        // A call from inside a listener is an ordinary call.
+        expect(a.iprobe()).toBeUndefined();
+        resolve();
+      });
+    });
+    expect(waiting.cancel()).toBe(true);
+    runtimes[0].emit('peer', { type: 'failed', rank: 0, peer: 1, error: new MultirailError('ERR_PROC_FAILED', 'x'), lostMessages: 0 });
+    await called;
+  });
+});
+
+group('two worlds in one process', () => {
+  test('they do not meet', async () => {
+    const one = await pair();
+    const two = await pair();
+    const first = new Uint8Array(1);
+    const second = new Uint8Array(1);
+    await Promise.all([one.a.send(Uint8Array.of(1), 1), two.a.send(Uint8Array.of(2), 1), two.b.recv(second, 0), one.b.recv(first, 0)]);
+    expect([first[0], second[0]]).toEqual([1, 2]);
+  });
+});

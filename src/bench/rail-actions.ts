@@ -2,7 +2,7 @@
 // The hand is the fault interposer around every transport but the one to the own rank; both ranks of a run have one each and
 // act at the same moments after a common start, so that both ends go silent together, as with a cable.
 // May import: btl/registry, btl/interpose/fault, errors.
-import { type FaultControl, type FaultModule, parseRailSelector, wrapFaultComponent } from '../btl/interpose/fault.ts';
+import { type FaultControl, parseRailSelector, wrapFault } from '../btl/interpose/fault.ts';
 import { knownComponents, registerComponent } from '../btl/registry.ts';
 import { MultirailError } from '../errors.ts';
 
@@ -89,17 +89,18 @@ export function takeRailsInHand(): RailHand {
   const controls: FaultControl[] = [];
   const undo = knownComponents()
     .filter((component) => component.name !== 'self')
-    .map((component) => {
-      const wrapped = wrapFaultComponent(component, '');
-      return registerComponent({
-        ...wrapped,
-        create(context): FaultModule {
-          const module = wrapped.create(context);
+    .map((component) =>
+      registerComponent({
+        name: component.name,
+        description: component.description,
+        unavailable: (params) => component.unavailable(params),
+        create: (context) => {
+          const module = wrapFault((inner) => component.create(inner), context, '');
           controls.push(module.control);
           return module;
         },
-      });
-    });
+      }),
+    );
   return {
     apply: ({ kind, rail }, peer, mode) => {
       const which = rail === undefined ? { peer } : { rail, peer };

@@ -42,16 +42,16 @@ export interface RailView {
   name: string;
   state: string;
   isPulled: boolean;
-  /** MB/s of payload that arrived since the last view. */
-  rate: number;
+  /** Payload that has arrived on it since the start. */
+  bytes: number;
 }
 
 export interface StreamView {
   elapsedMs: number;
   rails: RailView[];
+  /** Delivered to the receiving program. */
   messages: number;
   bytes: number;
-  rate: number;
 }
 
 export interface StreamListener {
@@ -228,15 +228,12 @@ export async function receiveStream(
   let lastMs = performance.now();
   let giveUp = () => undefined as void;
   let totals = { messages: 0, bytes: 0 };
-  let viewed = { elapsedMs: 0, bytes: 0 };
   const bytesAtStart = rails.map(({ counters }) => counters.payloadBytesReceived);
   const look = () => {
     const elapsedMs = watch.elapsedMs;
     const now = mpi.rails().filter(({ peer }) => peer === SENDER);
     const railBytes = now.map(({ counters }, rail) => counters.payloadBytesReceived - bytesAtStart[rail]);
-    const before = timeline.samples[timeline.samples.length - 1];
     timeline.sample(elapsedMs, railBytes);
-    const spanMs = Math.max(1, elapsedMs - viewed.elapsedMs);
     const pulled = pulledAt(spec.actions, now.length, elapsedMs);
     listener.onView({
       elapsedMs,
@@ -245,12 +242,10 @@ export async function receiveStream(
         name: railLabel(rail),
         state: rail.state,
         isPulled: pulled[i],
-        rate: (railBytes[i] - (before?.railBytes[i] ?? 0)) / 1000 / spanMs,
+        bytes: railBytes[i],
       })),
       ...totals,
-      rate: (totals.bytes - viewed.bytes) / 1000 / spanMs,
     });
-    viewed = { elapsedMs, bytes: totals.bytes };
     if (performance.now() - lastMs > spec.stallMs) giveUp();
   };
   look();

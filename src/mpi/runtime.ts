@@ -177,6 +177,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.engine = new Engine(engineOptions(job.rank, this.params), driver, {
       onRailEvent: (event) => this.onRailEvent(event),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
+      // A probe of that rank can only end in an error now.
+      onPeerLeft: () => this.host.lookSoon(),
       onAddressChanged: (module) => this.onAddressChanged(module),
       log: (level, text) => this.options.log?.(level, text),
     });

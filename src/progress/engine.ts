@@ -57,6 +57,8 @@ export interface EngineHooks {
   onRailEvent?(event: RailEvent): void;
   onRailState?(rail: Rail, from: RailState, to: RailState): void;
   onPeerFailed?(rank: number, error: MultirailError, lostMessages: number): void;
+  /** The peer said BYE: nothing more comes from it. */
+  onPeerLeft?(rank: number): void;
   onAddressChanged?(module: BtlModule): void;
   log?(level: 'debug' | 'info' | 'warn', text: string): void;
 }
@@ -375,6 +377,7 @@ export class Engine implements Upcalls {
     if (peer === undefined || peer.byeReceived) return;
     peer.byeReceived = true;
     this.pml.handlePeerBye(rank);
+    this.hooks.onPeerLeft?.(rank);
     this.schedule();
   }
 

@@ -20,12 +20,16 @@ function* hole1(): Iterable<ScenarioCase> {
             s.run(2);
             s.fabric.pause(busy);
             s.run(10 * 400);
-            const { unfinished } = { unfinished: s.world.oracle.unfinished().length };
+            const unfinished = s.world.oracle.unfinished().length;
             s.require('it was busy in the middle of the traffic', () => unfinished > 0);
+            const lostWhileBusy = s.railsLost;
             s.fabric.resume(busy);
             s.world.mustFinish(60_000);
             const { railsLost } = s;
-            s.require('no rail was lost', () => railsLost === 0);
+            // Rails that only their siblings can judge are dialled anew beside the silent epoch, and the answer of a rank that is
+            // back ends that epoch (B7): at most once, and never while it is busy.
+            const most = liveness === 'self' ? 0 : 2 * rails;
+            s.require('no storm of lost rails', () => lostWhileBusy === 0 && railsLost <= most);
             s.finish();
           },
         };
@@ -198,6 +202,8 @@ function* hole6(): Iterable<ScenarioCase> {
         s.require('rank 0 gave up the other', () => codes[0] === 'ERR_PROC_UNREACHABLE');
         s.require('rank 1 was told', () => codes[1] !== undefined);
         s.require('requests ended on both sides', () => received.done && theirs.done && sent.every(({ done }) => done));
+        // What had come of the second message is disposed of by its receive, which ends with the error too.
+        s.recv(LONG);
         const late = s.send(100);
         s.run(100);
         s.require('a later send ends with the same error', () => late.request?.error !== undefined);
@@ -292,8 +298,12 @@ function* hole7(): Iterable<ScenarioCase> {
           const s = new Scenario(lab, { rails: transferRails(rails, transfer) });
           if (transfer === 'copy') cutAt(s, PACKET.FRAG, 'half arrived', {}, 10);
           else cutAt(s, 'put', 'half arrived', {}, 10);
-          // NOTIFY arrives, its count does not: it is sent again and answered again.
-          cutAt(s, PACKET.RNDVRESTARTNOTIFY, 'arrived', {}, 1, 'delivered');
+          // The answer arrives, its count does not, and no fragment tells the receiver in time: it answers again.
+          s.on({ stage: 'arrive', type: PACKET.RNDVRESTARTACK }, ({ link }) => {
+            s.fabric.cut(link);
+            for (const each of s.fabric.links()) if (each !== link) s.fabric.stall(each, 0, 20_000);
+            return 'pass';
+          });
           const answers = s.whenever({ stage: 'arrive', type: PACKET.RNDVRESTARTACK }, () => 'pass');
           s.require('two answers came', () => answers.hits >= 2);
           s.requireCount('controlStale');
@@ -312,9 +322,9 @@ function* hole8(): Iterable<ScenarioCase> {
         name: `hole 8 a fragment is half received on a living rail while the message restarts over another one (${rails} rails, ${lateMs} ms late)`,
         run(lab) {
           const s = new Scenario(lab, { rails: scenarioRails(rails) });
-          // Rail 1 stops in the middle of a fragment and goes on later; it is slow, not dead.
+          // Rail 2 stops in the middle of a fragment and goes on later; it is slow, not dead.
           let held = -1;
-          s.on({ stage: 'leave', type: PACKET.FRAG, piece: 'inner', linkNo: 1 }, ({ link }) => {
+          s.on({ stage: 'leave', type: PACKET.FRAG, piece: 'inner', linkNo: 2 }, ({ link }) => {
             held = s.world.nowMs;
             s.fabric.stall(link, 0, lateMs * 1000);
             return 'pass';

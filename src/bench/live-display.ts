@@ -79,7 +79,9 @@ export class LiveDisplay implements StreamListener {
   }
 
   private plainLine(view: StreamView): string {
-    const rails = view.rails.map((rail, i) => `rail ${rail.rail} ${megabytes(this.rates.rails[i] ?? 0).padStart(12)}${rail.isPulled ? ' (pulled)' : ''}`);
+    const rails = view.rails.map(
+      (rail, i) => `rail ${rail.rail} ${megabytes(this.rates.rails[i] ?? 0).padStart(12)}${rail.isPulled ? ' (pulled)' : ''}`,
+    );
     return `${seconds(view.elapsedMs).padStart(9)}  ${rails.join('  ')}  delivered ${megabytes(this.rates.total).padStart(12)}`;
   }
 

@@ -20,7 +20,7 @@ export interface PlotTexts {
   foot: string;
 }
 
-const escape = (text: string): string => text.replace(/[&<>"]/g, (found) => `&#${found.charCodeAt(0)};`);
+const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (found) => `&#${found.charCodeAt(0)};`);
 
 interface Mark {
   atMs: number;
@@ -70,7 +70,13 @@ export async function failoverPlot(report: StreamReport, texts: PlotTexts): Prom
     marginTop: MARGIN.top,
     marginBottom: MARGIN.bottom,
     style: { fontFamily: FONT, fontSize: '13px', color: '#1b1e23', background: 'none' },
-    x: { domain: [0, endS], label: 'time after the start (s)', labelAnchor: 'center', labelArrow: 'none', ticks: Math.min(12, Math.ceil(endS)) },
+    x: {
+      domain: [0, endS],
+      label: 'time after the start (s)',
+      labelAnchor: 'center',
+      labelArrow: 'none',
+      ticks: Math.min(12, Math.ceil(endS)),
+    },
     y: { domain: [0, rateMax * 1.04], label: null, grid: true, ticks: 6 },
     color: { type: 'identity' },
     marks: [
@@ -82,7 +88,10 @@ export async function failoverPlot(report: StreamReport, texts: PlotTexts): Prom
         fill: '#d0342c',
         fillOpacity: 0.08,
       }),
-      Plot.areaY(carried, Plot.stackY({ x: 'at', y: 'rate', z: 'rail', fill: (d) => RAIL_COLORS[d.rail % RAIL_COLORS.length], fillOpacity: 0.85 })),
+      Plot.areaY(
+        carried,
+        Plot.stackY({ x: 'at', y: 'rate', z: 'rail', fill: (d) => RAIL_COLORS[d.rail % RAIL_COLORS.length], fillOpacity: 0.85 }),
+      ),
       Plot.ruleY([0], { stroke: '#1b1e23' }),
       Plot.ruleX(marks, {
         x: at,
@@ -122,20 +131,22 @@ function frame(report: StreamReport, texts: PlotTexts, inner: string): string {
   const subtitle = `${findings.received.messages.toLocaleString('en-US')} messages of ${spec.sizeBytes.toLocaleString('en-US')} bytes: ${verdict}; worst gap ${report.worstGapMs.toFixed(0)} ms`;
   let x = MARGIN.left;
   const legend = report.railNames.map((name, rail) => {
-    const item = `<rect x="${x}" y="66" width="14" height="14" fill="${RAIL_COLORS[rail % RAIL_COLORS.length]}" fill-opacity="0.85"/><text x="${x + 20}" y="78" font-size="13">${escape(name)}</text>`;
+    const item = `<rect x="${x}" y="66" width="14" height="14" fill="${RAIL_COLORS[rail % RAIL_COLORS.length]}" fill-opacity="0.85"/><text x="${x + 20}" y="78" font-size="13">${escapeXml(name)}</text>`;
     x += 44 + name.length * 7.6;
     return item;
   });
-  legend.push(`<rect x="${x}" y="66" width="14" height="14" fill="#d0342c" fill-opacity="0.12"/><text x="${x + 20}" y="78" font-size="13">pulled</text>`);
+  legend.push(
+    `<rect x="${x}" y="66" width="14" height="14" fill="#d0342c" fill-opacity="0.12"/><text x="${x + 20}" y="78" font-size="13">pulled</text>`,
+  );
   return `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="${escape(FONT)}" fill="#1b1e23">
-<title>${escape(texts.title)}</title>
+<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="${escapeXml(FONT)}" fill="#1b1e23">
+<title>${escapeXml(texts.title)}</title>
 <rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
-<text x="${MARGIN.left}" y="28" font-size="18" font-weight="600">${escape(texts.title)}</text>
-<text x="${MARGIN.left}" y="50" font-size="13" fill="#40464f">${escape(subtitle)}</text>
+<text x="${MARGIN.left}" y="28" font-size="18" font-weight="600">${escapeXml(texts.title)}</text>
+<text x="${MARGIN.left}" y="50" font-size="13" fill="#40464f">${escapeXml(subtitle)}</text>
 ${legend.join('\n')}
 ${inner}
-<text x="${MARGIN.left}" y="${height - 12}" font-size="11" fill="#5b626c">${escape(texts.foot)}</text>
+<text x="${MARGIN.left}" y="${height - 12}" font-size="11" fill="#5b626c">${escapeXml(texts.foot)}</text>
 </svg>
 `;
 }

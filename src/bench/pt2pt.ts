@@ -56,13 +56,7 @@ function checkSize(comm: Communicator, test: OsuTest): void {
   throw new MultirailError('ERR_ARG', `the ${test} test takes ${expected}, but the job has ${comm.size}`);
 }
 
-type Measure = (
-  comm: Communicator,
-  out: Uint8Array,
-  into: Uint8Array,
-  repeats: OsuRepeats,
-  window: number,
-) => Promise<number[]>;
+type Measure = (comm: Communicator, out: Uint8Array, into: Uint8Array, repeats: OsuRepeats, window: number) => Promise<number[]>;
 
 const TESTS: Record<OsuTest, Measure> = {
   latency: async (comm, out, into, { iterations, warmup }) => {

@@ -31,10 +31,9 @@ function parseOne(kind: RailAction['kind'], text: string): RailAction {
 /** All actions in order of time. Refuses what cannot be meant: a restore of a rail that is not pulled, an action after the end. */
 export function parseRailActions(pulls: readonly string[], restores: readonly string[], durationMs: number): RailAction[] {
   const split = (texts: readonly string[]) => texts.flatMap((text) => text.split(',')).map((text) => text.trim());
-  const actions = [
-    ...split(pulls).map((text) => parseOne('pull', text)),
-    ...split(restores).map((text) => parseOne('restore', text)),
-  ].sort((a, b) => a.atMs - b.atMs);
+  const actions = [...split(pulls).map((text) => parseOne('pull', text)), ...split(restores).map((text) => parseOne('restore', text))].sort(
+    (a, b) => a.atMs - b.atMs,
+  );
   const pulled = new Set<string>();
   for (const action of actions) {
     const name = railName(action.rail);

@@ -31,7 +31,9 @@ export function reportLines(report: StreamReport): string[] {
   report.phases.forEach((phase, i) => {
     const name = phaseName(phase, i).padEnd(24);
     const gap = `${phase.worstGapMs.toFixed(1)} ms`;
-    lines.push(`  ${name}${seconds(phase.fromMs).padStart(8)}  ${seconds(phase.toMs).padStart(8)}  ${megabytes(phaseRate(phase)).padStart(12)}  ${gap.padStart(10)}`);
+    lines.push(
+      `  ${name}${seconds(phase.fromMs).padStart(8)}  ${seconds(phase.toMs).padStart(8)}  ${megabytes(phaseRate(phase)).padStart(12)}  ${gap.padStart(10)}`,
+    );
   });
   lines.push(`Worst gap between two deliveries: ${report.worstGapMs.toFixed(1)} ms, ended at ${seconds(report.worstGapEndMs)}`);
   for (const remark of report.remarks) lines.push(`Remark: ${remark}`);

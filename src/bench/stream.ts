@@ -97,7 +97,8 @@ const PULL_SETTLE_MS = 150;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-export const railLabel = ({ rail, transport, key }: RailInfo): string => `rail ${rail} (${key.startsWith(transport) ? key : `${transport} ${key}`})`;
+export const railLabel = ({ rail, transport, key }: RailInfo): string =>
+  `rail ${rail} (${key.startsWith(transport) ? key : `${transport} ${key}`})`;
 
 /** Waits until every rail to the peer carries traffic: a run that starts on half of them would show nothing. */
 async function allRailsUp(mpi: Runtime, peer: number): Promise<RailInfo[]> {
@@ -106,7 +107,9 @@ async function allRailsUp(mpi: Runtime, peer: number): Promise<RailInfo[]> {
     const rails = mpi.rails().filter((rail) => rail.peer === peer);
     if (rails.every(({ state }) => state === 'UP')) return rails;
     if (performance.now() > deadlineMs) {
-      const states = rails.map((rail) => `${railLabel(rail)}: ${rail.state}${rail.lastReason === undefined ? '' : ` (${rail.lastReason})`}`);
+      const states = rails.map(
+        (rail) => `${railLabel(rail)}: ${rail.state}${rail.lastReason === undefined ? '' : ` (${rail.lastReason})`}`,
+      );
       throw new MultirailError('ERR_RAIL', `rank ${mpi.rank}: not all rails to rank ${peer} came up: ${states.join('; ')}`, { peer });
     }
     await pause(RAILS_POLL_MS);
@@ -226,7 +229,7 @@ export async function receiveStream(
 
   // Whoever waits is told when nothing has come for too long.
   let lastMs = performance.now();
-  let giveUp = () => undefined as void;
+  let giveUp: () => void = () => {};
   let totals = { messages: 0, bytes: 0 };
   const bytesAtStart = rails.map(({ counters }) => counters.payloadBytesReceived);
   const look = () => {
@@ -378,7 +381,8 @@ function remarksOn(spec: StreamSpec, count: number, here: readonly StreamEvent[]
     const lastPutBack = here.filter((event) => event.type === 'put-back' && concerns(event)).at(-1);
     const usedAgain = here.filter((event) => event.type === 'restored' && event.rail === rail).at(-1);
     if (noticed === 0 || isPulledAtEnd[rail] || lastPutBack === undefined) continue;
-    if (usedAgain === undefined || usedAgain.atMs < lastPutBack.atMs) remarks.push(`rail ${rail} was put back, and not used again before the end`);
+    if (usedAgain === undefined || usedAgain.atMs < lastPutBack.atMs)
+      remarks.push(`rail ${rail} was put back, and not used again before the end`);
     else remarks.push(`rail ${rail} was used again ${Math.round(usedAgain.atMs - lastPutBack.atMs)} ms after it was put back`);
   }
   return remarks;

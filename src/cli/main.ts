@@ -5,9 +5,11 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../errors.ts';
+import * as bench from './bench.ts';
+import * as demo from './demo.ts';
 import * as run from './run.ts';
 
-const COMMANDS: readonly { register(program: Command): void }[] = [run];
+const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, demo];
 
 /** From the package that this file is part of, whether it runs from dist/ or from src/cli/. */
 function packageVersion(): string {

@@ -1,10 +1,13 @@
 // Runs the audited lab job (test/system/fixtures/lab-rank.mjs) on the nodes of a lab and reads what its ranks recorded.
 // Imports the lab, and the bundling helper of the system tests.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { BuiltCode } from '../system/helpers.ts';
 import type { Lab } from './lab.ts';
 
-/** What one rank of the job prints at its end. Times are Date.now(). */
+/** What one rank of the job records. Times are Date.now(). */
 export interface RankRecord {
   rank: number;
   startedAt: number;
@@ -35,12 +38,13 @@ export function startLabJob(
   mca: Record<string, string>,
   args: { seconds: number; bytes: number; window: number },
 ): LabJob {
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-lab-'));
   const spec = {
     program: code.fixture('lab-rank.mjs'),
     namespaces: [lab.namespace(0), lab.namespace(1)],
     oobListen: [0, 1].map((rail) => lab.address(0, rail)),
     mca,
-    args: [JSON.stringify(args)],
+    args: [JSON.stringify({ ...args, folder })],
   };
   const child = lab.spawn(0, [process.execPath, code.fixture('lab-launch.mjs'), JSON.stringify(spec)], {
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -57,8 +61,9 @@ export function startLabJob(
   const ended = new Promise<{ code: number; records: RankRecord[]; output: string }>((resolve) => {
     child.on('close', (exitCode, signal) => {
       clearTimeout(timer);
-      const records = [...output.matchAll(/RESULT (\{.*\})/g)].map((match) => JSON.parse(match[1]) as RankRecord);
-      records.sort((a, b) => a.rank - b.rank);
+      const files = [0, 1].map((rank) => join(folder, `rank-${rank}.json`)).filter((file) => existsSync(file));
+      const records = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as RankRecord);
+      rmSync(folder, { recursive: true, force: true });
       resolve({ code: exitCode ?? (signal === null ? -1 : 128), records, output });
     });
   });

@@ -1,0 +1,15 @@
+// `multirail demo`: the one command that shows what multirail is for. Two ranks, two TCP rails over loopback; rail 1 dies in silence
+// at 2 s and is back at 4 s; 6 s in all, every message audited. May import: bench.ts, commander.
+import type { Command } from 'commander';
+import { runBenchJob } from './bench.ts';
+
+const DEMO_WORDS: readonly string[] = ['--pull', '1@2s', '--restore', '1@4s', '--seconds', '6', '--verify'];
+
+export function register(program: Command): void {
+  program
+    .command('demo')
+    .description('two ranks, two rails, one of them pulled and put back while data flows, and the audit of it')
+    .option('--out <folder>', 'where the plot goes', 'out')
+    .addHelpText('after', `\nThe same as: multirail bench bw ${DEMO_WORDS.join(' ')} --mca btl self,tcp --mca btl_tcp_links 2`)
+    .action((options: { out: string }) => runBenchJob([...DEMO_WORDS, '--out', options.out], { btl: 'self,tcp', btl_tcp_links: '2' }));
+}

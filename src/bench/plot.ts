@@ -7,17 +7,17 @@ import { railRates } from './timeline.ts';
 /** Told apart by people who do not tell red from green, and in print. */
 const RAIL_COLORS = ['#4269d0', '#efb118', '#3ca951', '#ff725c', '#a463f2'] as const;
 const WIDTH = 900;
-const PLOT_HEIGHT = 330;
+const PLOT_HEIGHT = 346;
 const HEAD_HEIGHT = 96;
-const FOOT_HEIGHT = 30;
-const MARGIN = { left: 70, right: 24, top: 46, bottom: 46 };
+const FOOT_HEIGHT = 44;
+const MARGIN = { left: 70, right: 24, top: 62, bottom: 46 };
 const FONT = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
 const LABEL_ROWS = 3;
 
 export interface PlotTexts {
   title: string;
-  /** Machine and command. */
-  foot: string;
+  /** Command and machine, a line each. */
+  foot: readonly string[];
 }
 
 const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (found) => `&#${found.charCodeAt(0)};`);
@@ -47,12 +47,17 @@ export async function failoverPlot(report: StreamReport, texts: PlotTexts): Prom
   const [Plot, { parseHTML }] = await Promise.all([import('@observablehq/plot'), import('linkedom')]);
   const { document } = parseHTML('<!doctype html><html><body></body></html>');
   const bins = railRates(report.samples);
-  // Steps: what was measured is a mean over an interval, not a value at a moment.
+  // Steps: what was measured is a mean over an interval, not a value at a moment. Stacked here, since two values at one moment, the
+  // end of one step and the beginning of the next, must not be added up.
   const carried = report.railNames.flatMap((_, rail) =>
-    bins.flatMap(({ fromMs, toMs, rates }) => [
-      { at: fromMs / 1000, rate: rates[rail], rail },
-      { at: toMs / 1000, rate: rates[rail], rail },
-    ]),
+    bins.flatMap(({ fromMs, toMs, rates }) => {
+      const below = rates.slice(0, rail).reduce((sum, rate) => sum + rate, 0);
+      const step = { rail, below, above: below + rates[rail] };
+      return [
+        { at: fromMs / 1000, ...step },
+        { at: toMs / 1000, ...step },
+      ];
+    }),
   );
   const marks = marksOf(report.events, 0);
   const endS = Math.max(report.spec.durationMs, ...bins.map(({ toMs }) => toMs)) / 1000;
@@ -88,10 +93,14 @@ export async function failoverPlot(report: StreamReport, texts: PlotTexts): Prom
         fill: '#d0342c',
         fillOpacity: 0.08,
       }),
-      Plot.areaY(
-        carried,
-        Plot.stackY({ x: 'at', y: 'rate', z: 'rail', fill: (d) => RAIL_COLORS[d.rail % RAIL_COLORS.length], fillOpacity: 0.85 }),
-      ),
+      Plot.areaY(carried, {
+        x: 'at',
+        y1: 'below',
+        y2: 'above',
+        z: 'rail',
+        fill: (d) => RAIL_COLORS[d.rail % RAIL_COLORS.length],
+        fillOpacity: 0.85,
+      }),
       Plot.ruleY([0], { stroke: '#1b1e23' }),
       Plot.ruleX(marks, {
         x: at,
@@ -106,7 +115,7 @@ export async function failoverPlot(report: StreamReport, texts: PlotTexts): Prom
             x: at,
             frameAnchor: 'top',
             dx: 4,
-            dy: -42 + row * 14,
+            dy: -56 + row * 14,
             textAnchor: 'start',
             fontSize: 12,
             fill: (mark) => (mark.isByHand ? '#d0342c' : '#5b626c'),
@@ -138,6 +147,9 @@ function frame(report: StreamReport, texts: PlotTexts, inner: string): string {
   legend.push(
     `<rect x="${x}" y="66" width="14" height="14" fill="#d0342c" fill-opacity="0.12"/><text x="${x + 20}" y="78" font-size="13">pulled</text>`,
   );
+  const foot = texts.foot.map(
+    (line, i) => `<text x="${MARGIN.left}" y="${height - 28 + i * 15}" font-size="11" fill="#5b626c">${escapeXml(line)}</text>`,
+  );
   return `<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="${escapeXml(FONT)}" fill="#1b1e23">
 <title>${escapeXml(texts.title)}</title>
@@ -146,7 +158,7 @@ function frame(report: StreamReport, texts: PlotTexts, inner: string): string {
 <text x="${MARGIN.left}" y="50" font-size="13" fill="#40464f">${escapeXml(subtitle)}</text>
 ${legend.join('\n')}
 ${inner}
-<text x="${MARGIN.left}" y="${height - 12}" font-size="11" fill="#5b626c">${escapeXml(texts.foot)}</text>
+${foot.join('\n')}
 </svg>
 `;
 }

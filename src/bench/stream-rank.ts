@@ -78,7 +78,7 @@ export async function streamAsRank(
     try {
       const svg = await failoverPlot(report, {
         title: 'Payload carried by each rail',
-        foot: `${output.commandLine} — ${describeMachine(machine)}`,
+        foot: [output.commandLine, describeMachine(machine)],
       });
       writeWhole(file, svg);
       out.write(`Plot: ${file}\n`);

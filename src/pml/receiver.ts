@@ -293,7 +293,7 @@ export class Receiver {
     if (!message.answerOnRail && !message.answerDelivered) {
       packet.takeBytes = message.takeBytes;
       packet.putRails = message.windows.map((window) => ({ rail: window.rail, epoch: window.railEpoch }));
-      if (message.epoch === 0) packet.type = PACKET.ACK;
+      if (!message.restarted) packet.type = PACKET.ACK;
       else this.fillRestartAck(message, packet);
       if (core.send(peer, rails, { kind: 'answer', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
       message.answerOnRail = true;
@@ -639,6 +639,7 @@ export class Receiver {
     } else this.revokeSinks(message);
     this.closeWindows(message);
     message.epoch = packet.epoch;
+    message.restarted = true;
     message.endsByFin = false;
     message.answerDelivered = false;
     message.answerOnRail = false;

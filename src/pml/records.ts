@@ -204,6 +204,8 @@ export class RecvMessage {
   slot = 0;
   generation = 0;
   epoch = 0;
+  /** A NOTIFY was taken: the answer is a RESTARTACK (the epoch alone would not tell after 2^32 of them). */
+  restarted = false;
   readonly received = new RangeSet();
   readonly openSinks = new Set<FragSink>();
   /** ACK of epoch 0, RESTARTACK of later ones. */

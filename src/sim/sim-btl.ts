@@ -243,7 +243,7 @@ export class SimBtl implements BtlModule, Nic {
     if (!this.trusts(item.secret)) return refuse('the secret was not proved');
     const answer = this.upcalls.admit(this, item.hello);
     if (!answer.ok) {
-      const code = answer.reason === 'PEER_FAILED' ? 'ERR_PROC_FAILED' : undefined;
+      const code = answer.reason === 'PEER_FAILED' ? 'ERR_PROC_FAILED' : answer.reason === 'FINALIZED' ? 'ERR_FINALIZED' : undefined;
       return refuse(`${answer.reason}: ${answer.text}`, answer.highestEpoch, code);
     }
     assert(

@@ -72,6 +72,7 @@ interface Ending {
 
 const NO_BYTES = new Uint8Array(0);
 const REFUSALS_WINDOW_US = 1_000_000;
+const PARTIAL_REPORT_US = 20_000;
 
 export class SimEndpoint implements BtlEndpoint {
   readonly module: SimBtl;
@@ -549,6 +550,8 @@ export class SimEndpoint implements BtlEndpoint {
     if (incoming.sink === null) this.scratch.set(cell.chunk, incoming.received);
     else if (!incoming.sink.revoked) scatter(incoming.sink.views, incoming.received, cell.chunk);
     incoming.received += cell.chunk.length;
+    // A long frame on a slow rail: the bytes heard are reported before it is whole (B7: silent means no bytes).
+    this.reportDueUs = Math.min(this.reportDueUs, this.module.fabric.nowUs + PARTIAL_REPORT_US);
     if (cell.last) this.closeFrame(incoming, conn);
   }
 

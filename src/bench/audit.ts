@@ -132,7 +132,8 @@ export class StreamAudit {
       problems.push(`${lost} ${lost === 1 ? 'message' : 'messages'} lost (${names.join(', ')}${missing.length > NAMED_MAX ? ', …' : ''})`);
     }
     problems.push(...this.doubled.describe('doubled'), ...this.reordered.describe('reordered'), ...this.damaged.describe('damaged'));
-    if (this.afterEnd > 0) problems.push(`${this.afterEnd} messages came after the end of the stream`);
+    if (this.afterEnd > 0)
+      problems.push(`${this.afterEnd} ${this.afterEnd === 1 ? 'message' : 'messages'} came after the end of the stream`);
     if (received.messages === 0) problems.push('no message was received at all: nothing was shown');
     if (sent !== undefined) {
       if (this.announced !== undefined && this.announced !== sent.messages) {

@@ -25,5 +25,10 @@ export function machineInfo(): MachineInfo {
   };
 }
 
+/** The machine alone. */
+export const describeHost = (info: MachineInfo): string =>
+  `${info.cpus} × ${info.cpu}, ${info.platform}, kernel ${info.kernel}, Node ${info.node}`;
+
+/** The machine at the beginning of a measurement. */
 export const describeMachine = (info: MachineInfo): string =>
-  `${info.cpus} × ${info.cpu}, ${info.platform}, kernel ${info.kernel}, Node ${info.node}, load ${info.load} before the run, ${info.date.slice(0, 10)}`;
+  `${describeHost(info)}, load ${info.load} before the run, ${info.date.slice(0, 10)}`;

@@ -47,7 +47,7 @@ export class MessagePattern {
   }
 }
 
-export function encodeHeader(header: MessageHeader, into = new Uint8Array(HEADER_BYTES)): Uint8Array {
+export function encodeHeader(header: MessageHeader, into: Uint8Array<ArrayBuffer> = new Uint8Array(HEADER_BYTES)): Uint8Array<ArrayBuffer> {
   const view = new DataView(into.buffer, into.byteOffset, HEADER_BYTES);
   view.setUint32(0, MAGIC, true);
   view.setUint32(4, header.kind === 'data' ? DATA : END, true);

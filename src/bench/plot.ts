@@ -13,6 +13,10 @@ const FOOT_HEIGHT = 44;
 const MARGIN = { left: 70, right: 24, top: 62, bottom: 46 };
 const FONT = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
 const LABEL_ROWS = 3;
+const LABEL_ROW_HEIGHT = 14;
+const LABELS_HEIGHT = 56;
+/** Beyond this part of the time axis there is no room for a label right of its line. */
+const LATE = 0.85;
 
 export interface PlotTexts {
   title: string;
@@ -102,27 +106,34 @@ export async function failoverPlot(report: StreamReport, texts: PlotTexts): Prom
         fillOpacity: 0.85,
       }),
       Plot.ruleY([0], { stroke: '#1b1e23' }),
-      Plot.ruleX(marks, {
-        x: at,
-        stroke: (mark) => (mark.isByHand ? '#d0342c' : '#5b626c'),
-        strokeWidth: (mark) => (mark.isByHand ? 1.6 : 1),
-        strokeDasharray: '4 3',
-      }),
-      ...Array.from({ length: LABEL_ROWS }, (_, row) =>
-        Plot.text(
-          marks.filter((mark) => rowOf(mark) === row),
-          {
+      ...Array.from({ length: LABEL_ROWS }, (_, row) => {
+        const inRow = marks.filter((mark) => rowOf(mark) === row);
+        const top = -(LABELS_HEIGHT - row * LABEL_ROW_HEIGHT);
+        const color = (mark: Mark) => (mark.isByHand ? '#d0342c' : '#5b626c');
+        const text = {
+          x: at,
+          frameAnchor: 'top',
+          dy: top,
+          fontSize: 12,
+          fill: color,
+          text: (mark: Mark) => `${mark.text} ${seconds(mark.atMs)}`,
+        } as const;
+        const isLate = (mark: Mark) => at(mark) > endS * LATE;
+        return [
+          Plot.ruleX(inRow, {
             x: at,
-            frameAnchor: 'top',
-            dx: 4,
-            dy: -56 + row * 14,
-            textAnchor: 'start',
-            fontSize: 12,
-            fill: (mark) => (mark.isByHand ? '#d0342c' : '#5b626c'),
-            text: (mark) => `${mark.text} ${seconds(mark.atMs)}`,
-          },
-        ),
-      ),
+            insetTop: top,
+            stroke: color,
+            strokeWidth: (mark) => (mark.isByHand ? 1.6 : 1),
+            strokeDasharray: '4 3',
+          }),
+          Plot.text(
+            inRow.filter((mark) => !isLate(mark)),
+            { ...text, dx: 4, textAnchor: 'start' },
+          ),
+          Plot.text(inRow.filter(isLate), { ...text, dx: -4, textAnchor: 'end' }),
+        ];
+      }).flat(),
       Plot.text(['MB/s'], { frameAnchor: 'top-left', dx: -MARGIN.left + 8, dy: -20, textAnchor: 'start', fontSize: 13, text: (d) => d }),
     ],
   });

@@ -138,10 +138,10 @@ class RailWatch {
     mpi.on('rail', this.onRail);
     for (const action of spec.actions) {
       const act = () => {
-        hand.apply(action, peer, spec.mode);
         const isPull = action.kind === 'pull';
         const text = `${railName(action.rail)} ${isPull ? `pulled (${spec.mode})` : 'put back'}`;
         this.note({ rail: action.rail, type: isPull ? 'pulled' : 'put-back', text });
+        hand.apply(action, peer, spec.mode);
       };
       this.timers.push(setTimeout(act, action.atMs));
     }

@@ -13,6 +13,8 @@ import { moveRail, Rail, type RailListener } from './rail.ts';
 /** What one turn of the engine may add to the alive time: a longer one was spent computing, stopped or asleep. */
 export const ALIVE_PER_TURN_MAX_MS = 50;
 
+const ATTEMPT_TIMEOUT_FACTOR = 5;
+
 export interface BmlOptions {
   rank: number;
   railTimeoutMs: number;
@@ -58,12 +60,9 @@ export class Bml {
   private rails: Rail[] = [];
   private nextDeadlineMs = 0;
   private nextProbeId = 1;
-  /** How often a rail with something outstanding is looked at; not above what one turn may add to the alive time. */
-  private readonly tickMs: number;
 
   constructor(options: BmlOptions, listener: RailListener) {
     this.options = options;
-    this.tickMs = Math.min(ALIVE_PER_TURN_MAX_MS, options.railTimeoutMs / 8);
     this.listener = (rail, from, to) => {
       const peer = this.peers.get(rail.peer);
       assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
@@ -319,6 +318,15 @@ export class Bml {
 
   // ---------------------------------------------------------------- time
 
+  /**
+   * How often a rail with something outstanding is looked at, and a suspect one is probed: not above what one turn may add to the
+   * alive time, but slower with many rails. When a machine is overloaded all of them look suspect at once, and probing them
+   * must not be what keeps it so.
+   */
+  private get tickMs(): number {
+    return Math.max(Math.min(ALIVE_PER_TURN_MAX_MS, this.options.railTimeoutMs / 8), this.rails.length * 2);
+  }
+
   nextDeadline(): number {
     return this.nextDeadlineMs;
   }
@@ -350,17 +358,17 @@ export class Bml {
     const { connectTimeoutMs } = this.options;
     const tickMs = this.tickMs;
     if (rail.attempt !== undefined) {
-      if (nowMs >= rail.attempt.deadlineMs) {
+      if (aliveMs >= rail.attempt.deadlineAliveMs) {
         rail.endpoint.cancelConnect();
-        this.endAttempt(rail, { kind: 'timeout', text: `no connection within ${connectTimeoutMs} ms` }, nowMs);
-      } else this.wakeAt(rail.attempt.deadlineMs);
+        this.endAttempt(rail, { kind: 'timeout', text: `the attempt came to no end` }, nowMs);
+      } else this.wakeAt(nowMs + connectTimeoutMs);
     }
     switch (rail.state) {
       case 'DOWN':
         if (!this.dials(rail)) return;
         // The attempt was begun beside an epoch that has ended meanwhile.
         if (rail.attempt !== undefined) return moveRail(rail, 'CONNECTING', this.listener);
-        if (nowMs >= rail.nextDialMs) this.dial(rail, nowMs);
+        if (nowMs >= rail.nextDialMs) this.dial(rail, nowMs, aliveMs);
         else this.wakeAt(rail.nextDialMs);
         return;
       case 'CONNECTING':
@@ -373,7 +381,7 @@ export class Bml {
           });
           return;
         }
-        if (aliveMs - rail.lastProbeAliveMs >= tickMs * 2) this.sendProbe(rail, aliveMs);
+        if (aliveMs - rail.lastProbeAliveMs >= tickMs * 4) this.sendProbe(rail, aliveMs);
         this.wakeAt(nowMs + tickMs);
         return;
       case 'UP':
@@ -383,18 +391,19 @@ export class Bml {
     }
   }
 
-  private dial(rail: Rail, nowMs: number): void {
+  private dial(rail: Rail, nowMs: number, aliveMs: number): void {
     const epoch = Math.max(rail.highestSeen, rail.highestDead) + 1;
     rail.highestSeen = epoch;
     rail.counters.connectAttempts++;
-    rail.attempt = { epoch, deadlineMs: nowMs + this.options.connectTimeoutMs };
+    // The module times the attempt itself; this only makes sure that it ends.
+    rail.attempt = { epoch, deadlineAliveMs: aliveMs + this.options.connectTimeoutMs * ATTEMPT_TIMEOUT_FACTOR };
     if (rail.state === 'DOWN') moveRail(rail, 'CONNECTING', this.listener);
     rail.endpoint.connect(epoch);
-    this.wakeAt(rail.attempt.deadlineMs);
+    this.wakeAt(nowMs + this.options.connectTimeoutMs);
   }
 
   /**
-   * Silence of a carrying rail. Something must be outstanding (frames, or a probe). Over a quarter of the timeout the rail is
+   * Silence of a carrying rail. Something must be outstanding (frames, or a probe). Over half of the timeout the rail is
    * suspect, and it and its siblings are probed, so that the siblings' answers tell how long the peer was polling. Lost is a rail
    * with no progress over the whole timeout in both sides' alive time. Where no sibling answers either, the peer is busy or
    * gone: the dialling side dials anew beside the silent epoch and lets the handshake decide.
@@ -423,7 +432,7 @@ export class Bml {
     this.wakeAt(nowMs + tickMs);
     const silentMs = aliveMs - rail.progressAliveMs;
     const silentPeerMs = peer.aliveMs - rail.progressPeerAliveMs;
-    if (silentMs < railTimeoutMs / 4) return;
+    if (silentMs < railTimeoutMs / 2) return;
     if (rail.state === 'UP') {
       rail.counters.suspicions++;
       moveRail(rail, 'SUSPECT', this.listener);
@@ -442,7 +451,7 @@ export class Bml {
     }
     if (this.dials(rail) && rail.attempt === undefined && aliveMs - Math.max(rail.besideAliveMs, rail.progressAliveMs) >= railTimeoutMs) {
       rail.besideAliveMs = aliveMs;
-      this.dial(rail, nowMs);
+      this.dial(rail, nowMs, aliveMs);
     }
   }
 

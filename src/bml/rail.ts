@@ -52,7 +52,7 @@ export class Rail {
   lastReason: RailReason | undefined;
   readonly counters: RailCounters = { ups: 0, downs: 0, framesInDoubt: 0, framesRefused: 0, suspicions: 0, connectAttempts: 0 };
   /** A connection attempt under way, also beside a live epoch. */
-  attempt: { epoch: number; deadlineMs: number } | undefined;
+  attempt: { epoch: number; deadlineAliveMs: number } | undefined;
   nextDialMs = 0;
   backoffMs = 0;
   /** Times of losses within the flap window. */

@@ -201,6 +201,8 @@ export async function runBenchJob(words: readonly string[], mca: Record<string, 
   await startRanks(2, ['bench', 'bw', ...words], mca);
 }
 
+const railTimes = (flags: string, text: string) => new Option(flags, text).argParser(collect).default([], 'none');
+
 export function register(program: Command): void {
   const bench = program
     .command('bench')
@@ -221,8 +223,8 @@ export function register(program: Command): void {
   for (const command of [bw, test('bibw', 'bandwidth both ways at once'), test('rate', 'messages per second of several pairs of ranks')]) {
     command.option('--window <N>', `messages under way (default: ${DEFAULT_WINDOW})`, wholeNumber(1, WINDOW_MAX));
   }
-  bw.option('--pull <rail@time>', 'pull a rail out at this moment: 1@2s, *@1500ms; may be repeated', collect, [])
-    .option('--restore <rail@time>', 'put it back', collect, [])
+  bw.addOption(railTimes('--pull <rail@time>', 'pull a rail out at this moment: 1@2s, *@1500ms; may be repeated'))
+    .addOption(railTimes('--restore <rail@time>', 'put it back; may be repeated'))
     .addOption(
       new Option('--mode <mode>', 'how a rail dies: in silence, or with an error that both sides see')
         .choices(PULL_MODES)

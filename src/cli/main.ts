@@ -7,9 +7,10 @@ import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../errors.ts';
 import * as bench from './bench.ts';
 import * as demo from './demo.ts';
+import * as info from './info.ts';
 import * as run from './run.ts';
 
-const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, demo];
+const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, demo, info];
 
 /** From the package that this file is part of, whether it runs from dist/ or from src/cli/. */
 function packageVersion(): string {

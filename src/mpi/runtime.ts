@@ -6,7 +6,6 @@
 //   FINALIZING  no new calls; what is under way is delivered, peers say BYE
 //   FINALIZED   everything is closed
 import { EventEmitter } from 'node:events';
-import type { BmlOptions } from '../bml/bml.ts';
 import type { RailCounters, RailState } from '../bml/rail.ts';
 import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
@@ -15,7 +14,8 @@ import type { OobClient } from '../launch/oob-client.ts';
 import { ParamTable } from '../params.ts';
 import type { PmlCounters } from '../pml/counters.ts';
 import { EventLoopDriver } from '../progress/driver.ts';
-import { type Driver, Engine, type EngineOptions, type RailEvent as EngineRailEvent } from '../progress/engine.ts';
+import { type Driver, Engine, type RailEvent as EngineRailEvent } from '../progress/engine.ts';
+import { engineOptions } from '../progress/options.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { Communicator } from './communicator.ts';
 import { Host } from './host.ts';
@@ -122,32 +122,6 @@ const ABORT_WAIT_MS = 500;
 /** How often finalize() looks whether everybody has left, at first and at most. */
 const LEFT_POLL_MIN_MS = 1;
 const LEFT_POLL_MAX_MS = 10;
-
-function engineOptions(rank: number, params: ParamTable): EngineOptions {
-  const bml: BmlOptions = {
-    rank,
-    railTimeoutMs: params.int('bml_rail_timeout_ms'),
-    probeIdleMs: params.int('bml_probe_idle_ms'),
-    redialMinMs: params.int('bml_redial_min_ms'),
-    redialMaxMs: params.int('bml_redial_max_ms'),
-    connectTimeoutMs: params.int('bml_connect_timeout_ms'),
-    flapWindowMs: params.int('bml_flap_window_ms'),
-    flapHoldMaxMs: params.int('bml_flap_hold_max_ms'),
-    windowMinBytes: params.int('bml_window_min_bytes'),
-    windowMaxBytes: params.int('bml_window_max_bytes'),
-    windowMs: params.int('bml_window_ms'),
-  };
-  const pml = {
-    rank,
-    eagerLimitBytes: params.int('pml_eager_limit_bytes'),
-    rndvInlineBytes: params.int('pml_rndv_inline_bytes'),
-    fragBytes: params.int('pml_frag_bytes'),
-    retainedBytesMax: params.int('pml_retained_bytes_max'),
-    unexpectedBytesMax: params.int('pml_unexpected_bytes_max'),
-    traceEntries: params.int('pml_trace_entries'),
-  };
-  return { rank, pml, bml, peerTimeoutMs: params.int('pml_peer_timeout_ms') };
-}
 
 export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly rank: number;

@@ -306,7 +306,7 @@ export class Engine implements Upcalls {
       this.logWindowMs = this.nowMs;
       this.logCount = 0;
     }
-    if (++this.logCount <= LOGS_PER_SECOND_MAX) this.hooks.log?.(level, text);
+    if (level === 'debug' || ++this.logCount <= LOGS_PER_SECOND_MAX) this.hooks.log?.(level, text);
   }
 
   // ---------------------------------------------------------------- rails and peers

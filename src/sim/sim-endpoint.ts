@@ -330,6 +330,8 @@ export class SimEndpoint implements BtlEndpoint {
     conn.ended = true;
     this.conn = null;
     this.module.note(`end ${this.link.name} e${conn.epoch} ${reason.kind}`);
+    // Only the peer's own close after both BYEs is a clean end; a rail that breaks then may have taken our BYE with it.
+    const quiet = this.byeSent && this.byeReceived && reason.kind === 'closed';
     const completions = this.sent
       .slice(this.sentHead)
       .map(({ stamp, frame }) => ({ stamp, frame, op: null as OneSidedOp | null }))
@@ -338,11 +340,11 @@ export class SimEndpoint implements BtlEndpoint {
     this.endings.push({
       epoch: conn.epoch,
       reason,
-      quiet: this.byeSent && this.byeReceived,
+      quiet,
       completions,
       sink: this.incoming?.sink ?? null,
     });
-    if (this.byeSent && this.byeReceived) this.byeDelivered = true;
+    if (quiet) this.byeDelivered = true;
     this.sent = [];
     this.sentHead = 0;
     this.outstandingBytes = 0;

@@ -42,6 +42,12 @@ export interface AttemptOwner {
   attemptFailed(attempt: DialAttempt, reason: RailReason, highestEpoch?: number): void;
 }
 
+/**
+ * A peer whose kernel took the connection is there, only busy: its process gets this many times as long to answer the handshake.
+ * Not so beside a live epoch, where a busy peer is reason enough to give up.
+ */
+const ANSWER_TIMEOUT_FACTOR = 3;
+
 export class DialAttempt implements FramerHandler {
   readonly epoch: number;
   private readonly owner: AttemptOwner;
@@ -132,6 +138,10 @@ export class DialAttempt implements FramerHandler {
     this.fail({ kind: 'damaged', text: `in the handshake: ${text}` });
   }
 
+  private get answerTimeoutMs(): number {
+    return this.heardAtStart === undefined ? this.timeoutMs * ANSWER_TIMEOUT_FACTOR : this.timeoutMs;
+  }
+
   private progressDialing(): void {
     if (this.dueAliveMs === Number.POSITIVE_INFINITY) this.dueAliveMs = this.aliveMs + this.timeoutMs;
     const { stream, failure } = this.dialing;
@@ -146,12 +156,12 @@ export class DialAttempt implements FramerHandler {
     }
     this.framer = new StreamFramer(this, HANDSHAKE_LIMITS);
     stream.write([this.handshake.hello()]);
-    this.move('HELLO_SENT', this.timeoutMs);
+    this.move('HELLO_SENT', this.answerTimeoutMs);
   }
 
   private prove(): void {
     (this.dialing.stream as ByteStream).write([this.handshake.proof()]);
-    this.move('PROOF_SENT', this.timeoutMs);
+    this.move('PROOF_SENT', this.answerTimeoutMs);
   }
 
   /** The older epoch lives: what is beside it is not needed. */
@@ -162,9 +172,11 @@ export class DialAttempt implements FramerHandler {
   }
 
   private timedOut(): void {
-    const ms = this.timeoutMs;
-    if (this.state === 'DIALING') this.fail({ kind: 'timeout', text: `no answer to the connection attempt within ${ms} ms` });
-    else this.fail({ kind: 'busy', text: `connected, but the peer's process did not answer the handshake within ${ms} ms` });
+    if (this.state === 'DIALING') {
+      this.fail({ kind: 'timeout', text: `no answer to the connection attempt within ${this.timeoutMs} ms` });
+    } else {
+      this.fail({ kind: 'busy', text: `connected, but the peer's process did not answer the handshake within ${this.answerTimeoutMs} ms` });
+    }
   }
 
   private fail(reason: RailReason, highestEpoch?: number): void {

@@ -255,7 +255,9 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     if (this.attempt === attempt) this.attempt = undefined;
     if (reason.kind === 'refused' || reason.kind === 'damaged' || reason.kind === 'route') {
       const where = attempt.remoteAddress === '' ? '' : ` at ${attempt.remoteAddress}`;
-      this.upcalls.log('warn', `${this.module.name}: rail ${this.plan.key} to rank ${this.peer}${where} did not come up: ${reason.text}`);
+      // A peer that leaves the job is nothing to warn of.
+      const level = reason.code === 'ERR_FINALIZED' ? 'debug' : 'warn';
+      this.upcalls.log(level, `${this.module.name}: rail ${this.plan.key} to rank ${this.peer}${where} did not come up: ${reason.text}`);
     }
     this.tellFailure({ epoch: attempt.epoch, reason, highestEpoch });
   }

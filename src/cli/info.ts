@@ -1,0 +1,202 @@
+// `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
+// May import: errors, params, btl/registry, btl/tcp/interfaces, btl/base/crc32c, bench/machine, commander, node:*.
+import type { Command } from 'commander';
+import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
+import { crc32cBackend } from '../btl/base/crc32c.ts';
+import { knownComponents, selectComponents } from '../btl/registry.ts';
+import { type LocalInterface, readInterfaces, selectInterfaces } from '../btl/tcp/interfaces.ts';
+import { PARAM_ENV_PREFIX, PARAMS, type ParamName, type ParamSpec, ParamTable } from '../params.ts';
+import { mcaOption, messageOf } from './run.ts';
+
+interface TransportInfo {
+  name: string;
+  description: string;
+  isOn: boolean;
+  /** Why it is on or off. */
+  reason: string;
+}
+
+interface InterfaceInfo {
+  name: string;
+  addresses: string[];
+  isLoopback: boolean;
+  /** Transports that would make rails of it, with the addresses that they would use. */
+  usedBy: { transport: string; addresses: string[] }[];
+  use: string;
+}
+
+interface ParamInfo {
+  name: string;
+  kind: ParamSpec['kind'];
+  value: number | boolean | string;
+  default: number | boolean | string;
+  unit?: string;
+  min?: number;
+  max?: number;
+  choices?: readonly string[];
+  origin: string;
+  text: string;
+}
+
+export interface Info {
+  version: string;
+  machine: MachineInfo;
+  nativePart: string;
+  crc32c: string;
+  transports: TransportInfo[];
+  /** Why no transport can be used; undefined when at least one can. */
+  transportError: string | undefined;
+  interfaces: InterfaceInfo[];
+  launcher: string;
+  params: ParamInfo[];
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+function transportsOf(params: ParamTable): { transports: TransportInfo[]; error: string | undefined } {
+  const asked = params.string('btl');
+  let error: string | undefined;
+  let on = new Set<string>();
+  let reasons = new Map<string, string>();
+  try {
+    const { components, unavailable } = selectComponents(params);
+    on = new Set(components.map(({ name }) => name));
+    reasons = new Map(unavailable.map(({ name, reason }) => [name, reason]));
+  } catch (caught) {
+    error = messageOf(caught);
+  }
+  const transports = knownComponents().map(({ name, description, unavailable }) => {
+    const isOn = on.has(name);
+    const why = reasons.get(name) ?? unavailable(params);
+    const reason = isOn ? `named by btl = "${asked}"` : (why ?? `not named by btl = "${asked}"`);
+    return { name, description, isOn, reason };
+  });
+  return { transports, error };
+}
+
+function interfacesOf(params: ParamTable, transports: readonly TransportInfo[]): InterfaceInfo[] {
+  const all = readInterfaces();
+  const family = params.string('btl_tcp_disable_family');
+  const filters = {
+    tcp: {
+      include: params.list('btl_tcp_if_include'),
+      exclude: params.list('btl_tcp_if_exclude'),
+      disabledFamily: family === '4' ? 4 : family === '6' ? 6 : 0,
+    },
+    ws: { include: params.list('btl_ws_if_include'), exclude: params.list('btl_ws_if_exclude'), disabledFamily: 0 },
+  } as const;
+  const selected = Object.entries(filters)
+    .filter(([name]) => transports.some((transport) => transport.name === name && transport.isOn))
+    .map(([transport, filter]) => ({ transport, interfaces: selectInterfaces(all, filter) }));
+  return all.map((found) => {
+    const usedBy = selected.flatMap(({ transport, interfaces }) => {
+      const used = interfaces.find(({ name }) => name === found.name);
+      return used === undefined ? [] : [{ transport, addresses: used.addresses.map(({ address }) => address) }];
+    });
+    const addresses = found.addresses.map(({ address, prefix }) => `${address}/${prefix}`);
+    return { name: found.name, addresses, isLoopback: found.loopback, usedBy, use: useOf(found, usedBy) };
+  });
+}
+
+function useOf(found: LocalInterface, usedBy: InterfaceInfo['usedBy']): string {
+  if (usedBy.length === 0) return 'not used (see btl, btl_tcp_if_include and btl_tcp_if_exclude)';
+  const names = usedBy.map(({ transport }) => transport).join(' and ');
+  return found.loopback ? `${names} between ranks on this host` : `${names} to ranks on other hosts`;
+}
+
+/** Which engine started this process, in the words of src/launch/job.ts, and what else shows in the environment. */
+export function launcherOf(env: Env): string {
+  if (env.MULTIRAIL_RANK !== undefined) return `multirail run: this is rank ${env.MULTIRAIL_RANK} of ${env.MULTIRAIL_SIZE}`;
+  const others: [string, string][] = [
+    ['PMI_FD', 'PMI-1'],
+    ['OMPI_COMM_WORLD_RANK', 'Open MPI'],
+    ['SLURM_PROCID', 'Slurm'],
+    ['WORLD_SIZE', 'torchrun style'],
+  ];
+  const seen = others.filter(([variable]) => env[variable] !== undefined).map(([variable, name]) => `${name} (${variable})`);
+  const alone = 'none: init() makes a world of one; multirail run -n N starts ranks here';
+  return seen.length === 0 ? alone : `${alone}. Seen in the environment, and not joined by this version: ${seen.join(', ')}`;
+}
+
+function paramsOf(params: ParamTable): ParamInfo[] {
+  return Object.entries<ParamSpec>(PARAMS).map(([name, spec]) => {
+    const key = name as ParamName;
+    const value = spec.kind === 'int' ? params.int(key) : spec.kind === 'bool' ? params.bool(key) : params.string(key);
+    return {
+      name,
+      kind: spec.kind,
+      value,
+      default: spec.default,
+      ...(spec.kind === 'int' ? { unit: spec.unit, min: spec.min, max: spec.max } : {}),
+      ...(spec.kind === 'string' && spec.choices !== undefined ? { choices: spec.choices } : {}),
+      origin: params.origins.get(name) ?? 'default',
+      text: spec.text,
+    };
+  });
+}
+
+export function collectInfo(version: string, mca: Readonly<Record<string, string>>, env: Env): Info {
+  const params = new ParamTable(mca, env);
+  const { transports, error } = transportsOf(params);
+  return {
+    version,
+    machine: machineInfo(),
+    nativePart: 'not part of this version: all transports are JavaScript over Node (self, tcp, ws)',
+    crc32c: crc32cBackend,
+    transports,
+    transportError: error,
+    interfaces: interfacesOf(params, transports),
+    launcher: launcherOf(env),
+    params: paramsOf(params),
+  };
+}
+
+const shown = (value: number | boolean | string): string => (value === '' ? '(empty)' : String(value));
+
+function paramLines(param: ParamInfo): string[] {
+  const range =
+    param.min !== undefined && param.max !== undefined
+      ? `, ${param.min} to ${param.max} ${param.unit}`
+      : param.choices === undefined
+        ? ''
+        : `, one of ${param.choices.join(', ')}`;
+  const unit = param.unit === undefined ? '' : ` ${param.unit}`;
+  const set = param.origin === 'default' ? '' : ` [${param.origin}]`;
+  return [`  ${param.name} = ${shown(param.value)}${unit}${set}`, `      ${param.text} Default ${shown(param.default)}${range}.`];
+}
+
+export function infoLines(info: Info, all: boolean): string[] {
+  const lines = [`multirail ${info.version}`, `Machine      ${describeHost(info.machine)}`, `Native part  ${info.nativePart}`];
+  lines.push(`Checksums    CRC32C by ${info.crc32c}`, `Launcher     ${info.launcher}`, '', 'Transports');
+  for (const { name, description, isOn, reason } of info.transports) {
+    lines.push(`  ${name.padEnd(6)} ${(isOn ? 'on' : 'off').padEnd(4)} ${description} (${reason})`);
+  }
+  if (info.transportError !== undefined) lines.push(`  none can be used: ${info.transportError}`);
+  lines.push('', 'Interfaces');
+  if (info.interfaces.length === 0) lines.push('  none is up');
+  for (const { name, addresses, use } of info.interfaces) lines.push(`  ${name.padEnd(12)} ${use}`, `      ${addresses.join('  ')}`);
+  const changed = info.params.filter(({ origin }) => origin !== 'default');
+  lines.push(
+    '',
+    all ? 'Parameters (--mca NAME VALUE, or the environment variable MULTIRAIL_MCA_NAME)' : 'Parameters that are not at their default',
+  );
+  for (const param of all ? info.params : changed) lines.push(...paramLines(param));
+  if (!all && changed.length === 0) lines.push('  none');
+  if (!all) lines.push('', 'multirail info --all lists every parameter with its default, range and meaning.');
+  return lines;
+}
+
+export function register(program: Command): void {
+  program
+    .command('info')
+    .description('what is here and what would be used: transports, interfaces, parameters, launcher')
+    .option('--all', 'every parameter, with default, unit, range and meaning', false)
+    .option('--json', 'as JSON', false)
+    .addOption(mcaOption())
+    .addHelpText('after', `\nParameters are read from ${PARAM_ENV_PREFIX}NAME too.`)
+    .action((options: { all: boolean; json: boolean; mca: Record<string, string> }) => {
+      const info = collectInfo(program.version() ?? 'unknown', options.mca, process.env);
+      const text = options.json ? JSON.stringify(info, undefined, 1) : infoLines(info, options.all).join('\n');
+      process.stdout.write(`${text}\n`);
+    });
+}

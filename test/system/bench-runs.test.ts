@@ -1,0 +1,155 @@
+// `multirail bench`, `demo` and `info` with real processes: the tables, the verdict and the exit code of failover runs, and that a
+// run in which something is wrong fails. No figure is asserted, only that it is there.
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
+import { type BuiltCode, buildCode, type Ran, type Running, startNode } from './helpers.ts';
+
+const TIME_MS_MAX = 60_000;
+
+let code: BuiltCode;
+let folder: string;
+const running: Running[] = [];
+
+beforeAll(async () => {
+  code = await buildCode(['bench-planted.ts']);
+  folder = mkdtempSync(join(code.folder, 'out-'));
+});
+afterEach(async () => {
+  for (const job of running.splice(0)) {
+    job.child.kill('SIGKILL');
+    await job.ended;
+  }
+});
+afterAll(() => {
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  code?.dispose();
+});
+
+function multirail(line: string, env: Record<string, string> = {}): Promise<Ran> {
+  const job = startNode([code.cli, ...line.split(' ').map((word) => word.replace('OUT', folder))], {
+    input: '',
+    env,
+    timeoutMs: TIME_MS_MAX,
+  });
+  running.push(job);
+  return job.ended;
+}
+
+const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '');
+
+group('tables', () => {
+  test('latency starts its own ranks and prints what OSU prints', async () => {
+    const ran = await multirail('bench latency --sizes 1,1k,100k --iterations 10 --warmup 2 --json OUT/latency.json');
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    const [machine, ...table] = lines(ran.stdout);
+    expect(machine).toMatch(/^# .*Node v\d+/);
+    expect(table.slice(0, 2)).toEqual(['# multirail Latency Test (OSU scheme)', '# Size          Latency (us)']);
+    expect(table.slice(2).map((line) => /^(\d+) +\d+\.\d\d$/.exec(line)?.[1])).toEqual(['1', '1024', '102400']);
+    const figures = JSON.parse(readFileSync(join(folder, 'latency.json'), 'utf8'));
+    expect(figures).toMatchObject({ test: 'latency', ranks: 2, rows: [{ sizeBytes: 1 }, { sizeBytes: 1024 }, { sizeBytes: 102400 }] });
+  });
+
+  test.each([
+    ['bw', ''],
+    ['bibw', ' --mca btl self,tcp --mca btl_tcp_links=2'],
+    ['rate', ' -n 4'],
+  ])('%s%s', async (name, more) => {
+    const ran = await multirail(`bench ${name} --sizes 8,100k --iterations 2 --warmup 1 --window 4${more}`);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    const rows = lines(ran.stdout).filter((line) => !line.startsWith('#'));
+    expect(rows).toHaveLength(2);
+    for (const row of rows) expect(row).toMatch(/^\d+( +\d+\.\d\d)+$/);
+  });
+
+  test('as a rank of another job it is that rank', async () => {
+    const ran = await multirail(`run -n 2 --no-prefix ${code.cli} bench latency --sizes 8 --iterations 3`);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(lines(ran.stdout).at(-1)).toMatch(/^8 +\d+\.\d\d$/);
+  });
+
+  test.each([
+    ['bench latency --sizes x', 'size "x"'],
+    ['bench latency -n 3', 'takes two ranks'],
+    ['bench rate -n 3', 'even number'],
+    ['bench bw --pull 1', 'RAIL@TIME'],
+    ['bench bw --pull 1@9s', 'over after 6000 ms'],
+    ['bench bw --pull 7@1s --no-plot', 'there are rails 0 to 1'],
+    ['bench bw --pull 0@1s --mca btl_tcp_links 1', 'every one of the 1 rails'],
+    ['bench bw --verify --sizes 8', 'does not go with'],
+    ['bench bw --mca no_such 1', 'unknown parameter'],
+  ])('%s: exit code 2, and why', async (line, text) => {
+    const ran = await multirail(line);
+    expect(ran.stderr).toContain(text);
+    expect(ran.code).toBe(2);
+  });
+});
+
+group('failover runs', () => {
+  test.each(['silent', 'error'])('a rail that dies (%s) and comes back: everything arrives', async (mode) => {
+    const ran = await multirail(
+      `bench bw --pull 1@800ms --restore 1@1800ms --seconds 3 --mode ${mode} --verify --out OUT/${mode} --json OUT/${mode}.json`,
+    );
+    expect(ran.stderr).toBe('');
+    const verdict = lines(ran.stdout).at(-1);
+    expect(verdict).toMatch(/^PASS: nothing lost, doubled or reordered/);
+    expect(ran.code).toBe(0);
+    expect(ran.stdout).toMatch(/rank 0: rail 1 pulled/);
+    expect(ran.stdout).toMatch(/rail 1 is lost/);
+    const report = JSON.parse(readFileSync(join(folder, `${mode}.json`), 'utf8'));
+    expect(report).toMatchObject({ verdict, problems: [], findings: { lost: 0, doubled: 0, reordered: 0, damaged: 0 } });
+    expect(report.findings.received).toEqual(report.findings.sent);
+    expect(report.phases.map(({ pulled }: { pulled: number[] }) => pulled)).toEqual([[], [1], []]);
+    const plot = join(folder, mode, 'failover.svg');
+    expect(ran.stdout).toContain(`Plot: ${plot}\n`);
+    expect(readFileSync(plot, 'utf8')).toContain('rail 1 pulled');
+  });
+
+  test('rails of two kinds, short messages, without a plot', async () => {
+    const ran = await multirail(
+      'bench bw --pull 0@500ms --seconds 1.5 --size 2000 --mode error --mca btl self,tcp,ws --no-plot --out OUT/none',
+    );
+    expect(ran.stdout).toMatch(/PASS: .*contents not verified\)\n$/);
+    expect(ran.code).toBe(0);
+    expect(existsSync(join(folder, 'none'))).toBe(false);
+  });
+
+  test('the run that is planted with nothing passes', async () => {
+    const ran = await multirail(`run -n 2 --no-prefix --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, { BENCH_PLANT: 'none' });
+    expect(lines(ran.stdout).at(-1)).toMatch(/^PASS/);
+    expect(ran.code).toBe(0);
+  });
+
+  test.each([
+    ['lose', /^FAIL: 1 message lost \(20\); .*hashes of the two sides differ/],
+    ['double', /^FAIL: 1 message doubled \(20\); /],
+    ['swap', /^FAIL: 1 message reordered \(20 after 21\); /],
+    ['damage', /^FAIL: 1 message damaged \(20\); /],
+    ['shorten', /^FAIL: 1 message damaged \(20\); /],
+  ])('a planted fault must show: %s', async (plant, verdict) => {
+    const ran = await multirail(`run -n 2 --no-prefix --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, { BENCH_PLANT: plant });
+    expect(lines(ran.stdout).at(-1)).toMatch(verdict);
+    expect(ran.code).toBe(1);
+  });
+});
+
+group('demo and info', () => {
+  test('the demo passes', async () => {
+    const ran = await multirail('demo --out OUT/demo');
+    expect(lines(ran.stdout).at(-1)).toMatch(/^PASS: /);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(existsSync(join(folder, 'demo', 'failover.svg'))).toBe(true);
+  });
+
+  test('info', async () => {
+    const ran = await multirail('info --mca btl_tcp_links 2', { MULTIRAIL_MCA_pml_frag_bytes: '64k' });
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(ran.stdout).toMatch(/^multirail \d+\.\d+\.\d+\n/);
+    expect(ran.stdout).toContain('btl_tcp_links = 2 connections [argument]');
+    expect(ran.stdout).toContain('[environment MULTIRAIL_MCA_pml_frag_bytes]');
+    expect(JSON.parse((await multirail('info --json')).stdout)).toMatchObject({
+      transports: [{ name: 'self' }, { name: 'tcp' }, { name: 'ws' }],
+    });
+    expect((await multirail('info --all')).stdout).toContain('bml_rail_timeout_ms = 400 ms');
+  });
+});

@@ -1,0 +1,50 @@
+// What `multirail info` says, from invented environments.
+import { expect, test } from 'vitest';
+import { commandLine, pairMca } from '../../../src/cli/bench.ts';
+import { collectInfo, infoLines, launcherOf } from '../../../src/cli/info.ts';
+import { PARAMS } from '../../../src/params.ts';
+
+test('transports that are off say why', () => {
+  const { transports, transportError } = collectInfo('1.2.3', { btl: 'self,tcp' }, {});
+  expect(transportError).toBeUndefined();
+  expect(transports.map(({ name, isOn }) => [name, isOn])).toEqual([
+    ['self', true],
+    ['tcp', true],
+    ['ws', false],
+  ]);
+  expect(transports[2].reason).toBe('not named by btl = "self,tcp"');
+});
+
+test('every parameter is listed with default, range and meaning; changed ones with their origin', () => {
+  const info = collectInfo('1.2.3', { btl_tcp_links: '2' }, { MULTIRAIL_MCA_pml_frag_bytes: '64k' });
+  const all = infoLines(info, true).join('\n');
+  for (const [name, { text }] of Object.entries(PARAMS)) {
+    expect(all).toMatch(new RegExp(`^  ${name} = `, 'm'));
+    expect(all).toContain(text);
+  }
+  const some = infoLines(info, false).join('\n');
+  expect(some).toContain('btl_tcp_links = 2 connections [argument]');
+  expect(some).toContain('pml_frag_bytes = 65536 bytes [environment MULTIRAIL_MCA_pml_frag_bytes]');
+  expect(some).not.toContain('bml_window_ms');
+});
+
+test('an interface that is excluded is shown as not used', () => {
+  const info = collectInfo('1.2.3', { btl: 'self,tcp', btl_tcp_if_include: 'no-such-interface' }, {});
+  for (const found of info.interfaces) expect(found.use).toMatch(/^not used/);
+});
+
+test('the launcher', () => {
+  expect(launcherOf({ MULTIRAIL_RANK: '1', MULTIRAIL_SIZE: '4' })).toBe('multirail run: this is rank 1 of 4');
+  expect(launcherOf({})).toMatch(/^none/);
+  expect(launcherOf({ SLURM_PROCID: '0' })).toContain('Slurm (SLURM_PROCID)');
+});
+
+test('--mca takes NAME VALUE and NAME=VALUE', () => {
+  expect(pairMca(['btl', 'self,tcp', 'btl_tcp_links=2'])).toEqual({ btl: 'self,tcp', btl_tcp_links: '2' });
+  expect(() => pairMca(['btl'])).toThrow(/^ERR_ARG/);
+  expect(() => pairMca(['no_such_parameter', '1'])).toThrow(/^ERR_CONFIG/);
+});
+
+test('command lines are shown as one types them', () => {
+  expect(commandLine(['bench', 'bw', '--pull', '1@2s', 'a b'])).toBe('multirail bench bw --pull 1@2s "a b"');
+});

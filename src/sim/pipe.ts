@@ -133,6 +133,8 @@ export class Pipe {
       if (parcel.conn) parcel.conn.gap = true;
       return;
     }
+    // A hook has cut the rail: what went ahead of this piece is lost, so this one is, too.
+    if (isDead(parcel)) return;
     this.travel(parcel, item);
   }
 

@@ -114,6 +114,18 @@ group('failover runs', () => {
     expect(existsSync(join(folder, 'none'))).toBe(false);
   });
 
+  test('the parameter btl_fault breaks rails of any program, here of a run that pulls none itself', async () => {
+    const ran = await multirail(
+      'bench bw --seconds 1.5 --verify --no-plot --mca btl_tcp_links 2 --mca btl_fault pull:1:error@700ms,restore:1@900ms',
+    );
+    expect(ran.stdout).toMatch(/rank 0: rail 1 is lost: .*fault interposer/);
+    expect(lines(ran.stdout).at(-1)).toMatch(/^PASS/);
+    expect(ran.code).toBe(0);
+    const wrong = await multirail('bench latency --mca btl_fault pull:1:slowly@700ms');
+    expect(wrong.stderr).toContain('btl_fault');
+    expect(wrong.code).not.toBe(0);
+  });
+
   test('the run that is planted with nothing passes', async () => {
     const ran = await multirail(`run -n 2 --no-prefix --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, { BENCH_PLANT: 'none' });
     expect(lines(ran.stdout).at(-1)).toMatch(/^PASS/);

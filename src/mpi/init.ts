@@ -65,12 +65,6 @@ function withFaults(components: readonly BtlComponent[], plan: string): readonly
   return components.map((component) => (component.name === SELF ? component : wrapFaultComponent(component, plan)));
 }
 
-/** Every transport behind the fault interposer when there is a plan; a rank's way to itself has no cable that could be pulled. */
-function behindFaults(components: readonly BtlComponent[], plan: string): readonly ModuleSource[] {
-  if (plan === '') return components;
-  return components.map((component) => (component.name === SELF ? component : wrapFaultComponent(component, plan)));
-}
-
 const UNDELIVERED_SHOWN_MAX = 5;
 
 function warnUnfinished(runtime: Runtime): void {

@@ -1,0 +1,100 @@
+// Deque, IdTable, serial numbers and Iov against naive models.
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Deque } from '../../../src/util/deque.ts';
+import { IdTable } from '../../../src/util/id-table.ts';
+import { Iov } from '../../../src/util/iov.ts';
+import { serialAdd, serialDiff } from '../../../src/util/serial.ts';
+
+test('Deque agrees with an array', () => {
+  const op = fc.constantFrom('push', 'push', 'unshift', 'shift', 'peek', 'clear');
+  fc.assert(
+    fc.property(fc.array(op, { maxLength: 200 }), (ops) => {
+      const deque = new Deque<number>();
+      let model: number[] = [];
+      let next = 0;
+      for (const name of ops) {
+        if (name === 'push') model.push((deque.push(next), next++));
+        else if (name === 'unshift') model.unshift((deque.unshift(next), next++));
+        else if (name === 'shift') expect(deque.shift()).toBe(model.shift());
+        else if (name === 'peek') expect(deque.peek()).toBe(model[0]);
+        // Seldom, so that the ring grows in between.
+        else if (next % 7 === 0) {
+          deque.clear();
+          model = [];
+        }
+        expect(deque.size).toBe(model.length);
+      }
+      expect([...deque]).toEqual(model);
+    }),
+  );
+});
+
+describe('IdTable', () => {
+  test('finds what lives, knows what is retired, and tells what never was', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(9), { maxLength: 120 }), (choices) => {
+        const table = new IdTable<string>();
+        const live: { slot: number; generation: number; record: string }[] = [];
+        const retired: { slot: number; generation: number }[] = [];
+        for (const [i, choice] of choices.entries()) {
+          if (choice < 6 || live.length === 0) live.push({ ...table.add(`r${i}`), record: `r${i}` });
+          else {
+            const [gone] = live.splice(choice % live.length, 1);
+            table.retire(gone.slot, gone.generation);
+            retired.push(gone);
+          }
+          for (const { slot, generation, record } of live) expect(table.lookup(slot, generation)).toEqual({ found: record });
+          for (const { slot, generation } of retired) expect(table.lookup(slot, generation)).toBe('retired');
+        }
+        expect(table.size).toBe(live.length);
+        expect([...table.values()].sort()).toEqual(live.map(({ record }) => record).sort());
+        const slots = new Set([...live, ...retired].map(({ slot }) => slot));
+        expect(table.lookup(slots.size, 1)).toBe('never-issued');
+        for (const slot of slots) {
+          const newest = Math.max(...[...live, ...retired].filter((id) => id.slot === slot).map(({ generation }) => generation));
+          expect(table.lookup(slot, newest + 1)).toBe('never-issued');
+          expect(table.lookup(slot, 0)).toBe('never-issued');
+        }
+      }),
+    );
+  });
+
+  test('to retire twice is our own mistake', () => {
+    const table = new IdTable<number>();
+    const id = table.add(1);
+    table.retire(id.slot, id.generation);
+    expect(() => table.retire(id.slot, id.generation)).toThrow(/ERR_INTERNAL/);
+  });
+});
+
+test('serial numbers wrap', () => {
+  fc.assert(
+    fc.property(fc.nat(0xffff_ffff), fc.integer({ min: -(2 ** 31) + 1, max: 2 ** 31 - 1 }), (a, n) => {
+      expect(serialAdd(a, n)).toBe(Number((BigInt(a) + BigInt(n)) & 0xffff_ffffn));
+      expect(serialDiff(serialAdd(a, n), a)).toBe(n);
+    }),
+  );
+  expect(serialDiff(0, 0xffff_ffff)).toBe(1);
+  expect(serialDiff(0xffff_ffff, 0)).toBe(-1);
+});
+
+test('Iov slices, copies out and copies in like one flat buffer', () => {
+  const lengths = fc.array(fc.nat(7), { maxLength: 8 });
+  fc.assert(
+    fc.property(lengths, fc.nat(60), fc.nat(60), fc.uint8Array({ maxLength: 70 }), (parts, a, b, data) => {
+      let value = 1;
+      const iov = new Iov(parts.map((length) => Uint8Array.from({ length }, () => value++)));
+      const flat = Uint8Array.from({ length: iov.bytes }, (_, i) => i + 1);
+      const from = Math.min(a, b, iov.bytes);
+      const to = Math.min(Math.max(a, b), iov.bytes);
+      expect(iov.isContiguous).toBe(parts.length <= 1);
+      expect(Buffer.concat(iov.slice(from, to))).toEqual(Buffer.from(flat.subarray(from, to)));
+      expect(iov.copyOut(from, to)).toEqual(flat.slice(from, to));
+      const room = Math.min(data.length, iov.bytes - from);
+      expect(iov.copyIn(from, data)).toBe(room);
+      flat.set(data.subarray(0, room), from);
+      expect(iov.copyOut(0, iov.bytes)).toEqual(flat);
+    }),
+  );
+});

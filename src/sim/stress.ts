@@ -135,7 +135,15 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
     healed = true;
     world.healAll();
   }
-  if (finalizeBroken) for (const link of fabric.links()) fabric.at(fabric.nowUs + prng.between(1, 400_000), () => fabric.mend(link));
+  if (finalizeBroken) {
+    // The end of the job, too, goes over rails that fail and come back one by one.
+    for (const link of fabric.links()) {
+      fabric.at(fabric.nowUs + prng.between(1, 400_000), () => {
+        for (const rank of [link.low, link.high]) fabric.onlyOtherSideNotices(link, rank, false);
+        fabric.mend(link);
+      });
+    }
+  }
   world.mustFinish(120_000);
   world.mustFinalize(60_000);
 
@@ -184,6 +192,8 @@ function struck(
       return 'pass';
     case 'cutBlind': {
       const rank = draw.pick([link.low, link.high]);
+      // Never both: a loss that nobody can notice is not one that a rail may have (B7).
+      fabric.onlyOtherSideNotices(link, rank === link.low ? link.high : link.low, false);
       fabric.onlyOtherSideNotices(link, rank);
       fabric.cut(link, { inFlight: draw.pick(fates) });
       mend(link);

@@ -14,9 +14,13 @@ test('Deque agrees with an array', () => {
       let model: number[] = [];
       let next = 0;
       for (const name of ops) {
-        if (name === 'push') model.push((deque.push(next), next++));
-        else if (name === 'unshift') model.unshift((deque.unshift(next), next++));
-        else if (name === 'shift') expect(deque.shift()).toBe(model.shift());
+        if (name === 'push') {
+          deque.push(next);
+          model.push(next++);
+        } else if (name === 'unshift') {
+          deque.unshift(next);
+          model.unshift(next++);
+        } else if (name === 'shift') expect(deque.shift()).toBe(model.shift());
         else if (name === 'peek') expect(deque.peek()).toBe(model[0]);
         // Seldom, so that the ring grows in between.
         else if (next % 7 === 0) {

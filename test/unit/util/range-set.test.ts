@@ -75,9 +75,9 @@ describe('RangeSet', () => {
   });
 
   test('offsets beyond 2^32 are ordinary numbers', () => {
-    const set = RangeSet.of([2 ** 40, 2 ** 40 + 5], [2 ** 52, 2 ** 53 - 1]);
+    const set = RangeSet.of([2 ** 40, 2 ** 40 + 5], [2 ** 52, 2 ** 52 + 7]);
     expect(set.takeFirst(3)).toEqual([2 ** 40, 2 ** 40 + 3]);
-    expect(set.bytes).toBe(2 + 2 ** 53 - 1 - 2 ** 52);
+    expect(set.bytes).toBe(9);
     set.clear();
     expect(set.ranges()).toEqual([]);
   });

@@ -1,6 +1,6 @@
 // When rails are pulled and restored during a run: the options --pull RAIL@TIME and --restore RAIL@TIME, and the hand that does it.
-// The hand is the fault interposer around every transport but the one to the own rank; both ranks of a run have one each and
-// act at the same moments after a common start, so that both ends go silent together, as with a cable.
+// The hand is the fault interposer around every transport but the one to the own rank; both ranks of a run have one each, and act
+// at moments after a common start.
 // May import: btl/registry, btl/interpose/fault, errors.
 import { type FaultControl, parseRailSelector, wrapFault } from '../btl/interpose/fault.ts';
 import { knownComponents, registerComponent } from '../btl/registry.ts';
@@ -77,8 +77,20 @@ export function checkActions(actions: readonly RailAction[], count: number): voi
   }
 }
 
+/** How much later the sender's end of a rail goes silent than the receiver's. */
+export const SENDER_LAG_MS = 30;
+
+/**
+ * How one end dies in silence. Two processes never act at the very same moment, and an end that throws away what still comes ends
+ * the connection below it, which the other end would hear as a loud close. So the receiver first stops sending only; a little
+ * later, when nothing of it is under way any more, the sender stops sending and hearing: what it sent last has arrived, and it
+ * never learns.
+ */
+const SILENT_END = { receiver: 'silent-out', sender: 'silent' } as const;
+export type RailEnd = keyof typeof SILENT_END;
+
 export interface RailHand {
-  apply(action: RailAction, peer: number, mode: PullMode): void;
+  apply(action: RailAction, peer: number, mode: PullMode, end: RailEnd): void;
   /** Transports that are opened from now on are left alone. */
   release(): void;
 }
@@ -101,11 +113,11 @@ export function takeRailsInHand(): RailHand {
       }),
     );
   return {
-    apply: ({ kind, rail }, peer, mode) => {
+    apply: ({ kind, rail }, peer, mode, end) => {
       const which = rail === undefined ? { peer } : { rail, peer };
       // Rails are numbered over all transports: the control that does not have this one does nothing.
       for (const control of controls) {
-        if (kind === 'pull') control.pull(which, mode);
+        if (kind === 'pull') control.pull(which, mode === 'silent' ? SILENT_END[end] : mode);
         else control.restore(which);
       }
     },

@@ -9,7 +9,7 @@ import type { RailEvent, RailInfo, Runtime, RuntimeCounters } from '../mpi/runti
 import { type AuditFindings, StreamAudit, StreamHash, type StreamTotals } from './audit.ts';
 import { encodeHeader, HEADER_BYTES, MessagePattern } from './message.ts';
 import { BENCH_TAGS } from './pt2pt.ts';
-import { checkActions, type PullMode, pulledAt, type RailAction, type RailHand, railName } from './rail-actions.ts';
+import { checkActions, type PullMode, pulledAt, type RailAction, type RailHand, railName, SENDER_LAG_MS } from './rail-actions.ts';
 import { type Phase, type RailSample, Timeline } from './timeline.ts';
 
 export interface StreamSpec {
@@ -136,14 +136,16 @@ class RailWatch {
     this.peer = peer;
     this.onEvent = onEvent;
     mpi.on('rail', this.onRail);
+    const end = mpi.rank === RECEIVER ? 'receiver' : 'sender';
     for (const action of spec.actions) {
+      const lagMs = action.kind === 'pull' && spec.mode === 'silent' && end === 'sender' ? SENDER_LAG_MS : 0;
       const act = () => {
         const isPull = action.kind === 'pull';
         const text = `${railName(action.rail)} ${isPull ? `pulled (${spec.mode})` : 'put back'}`;
         this.note({ rail: action.rail, type: isPull ? 'pulled' : 'put-back', text });
-        hand.apply(action, peer, spec.mode);
+        hand.apply(action, peer, spec.mode, end);
       };
-      this.timers.push(setTimeout(act, action.atMs));
+      this.timers.push(setTimeout(act, action.atMs + lagMs));
     }
   }
 

@@ -42,6 +42,7 @@ export class BmlPeer {
   get: Rail[] = [];
   /** Freshest alive time that the peer reported over any rail. */
   aliveMs = 0;
+  wasHeard = false;
   /** Since when, in alive time, no rail carries traffic; -1 while one does. */
   unreachableSinceAliveMs: number;
   /** No more dialling: the peer said BYE, or is dead. */
@@ -245,12 +246,16 @@ export class Bml {
   handleReport(endpoint: BtlEndpoint, epoch: number, receivedBytes: number, peerAliveMs: number, aliveMs: number): void {
     const rail = this.rail(endpoint);
     const peer = this.peer(rail);
-    if (peerAliveMs > peer.aliveMs) peer.aliveMs = peerAliveMs;
+    // The report is 32 bits wide and wraps after 49 days; here it is unwrapped. Reports of several rails may overtake each other.
+    const aheadMs = peer.wasHeard ? (peerAliveMs - peer.aliveMs) | 0 : peerAliveMs;
+    const reportedMs = peer.aliveMs + aheadMs;
+    if (aheadMs > 0) peer.aliveMs = reportedMs;
+    peer.wasHeard = true;
     if (rail.epoch !== epoch) return;
     if (receivedBytes > rail.receivedByPeer) {
       rail.receivedByPeer = receivedBytes;
       this.progressed(rail, aliveMs);
-      rail.progressPeerAliveMs = peerAliveMs;
+      rail.progressPeerAliveMs = reportedMs;
     }
   }
 

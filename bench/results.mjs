@@ -30,7 +30,7 @@ const bandwidth = Object.fromEntries(RAILS.map(([name]) => [name, read(`bw-${nam
 const machine = latency.tcp.machine;
 const machineText = `${machine.cpus} × ${machine.cpu}, ${machine.platform}, kernel ${machine.kernel}, Node ${machine.node}`;
 const isBusy = machine.load > 0.5 * machine.cpus;
-const when = `${machine.date.slice(0, 10)}, load ${machine.load} before the first run${isBusy ? ' (**other work was going on: these figures say little**)' : ''}`;
+const when = `${machine.date.slice(0, 10)}, load ${machine.load} before the first run${isBusy ? ' (**other work was going on: these figures say little: run bench/measure.sh on a quiet machine**)' : ''}`;
 
 function value(figures, bytes, index = 0) {
   const row = figures.rows.find(({ sizeBytes }) => sizeBytes === bytes);
@@ -79,8 +79,8 @@ One-way latency in µs, \`npx multirail bench latency\`:
 
 ${sideBySide(latency, SHOWN_BYTES)}
 
-The columns are \`--mca btl self,tcp\`, \`self,ws\`, \`self,tcp\` with \`--mca btl_tcp_links 2\`, and \`self,tcp,ws\`. On loopback all rails share the
-same two processors: a second rail cannot make this faster, it makes it survive.
+The columns are \`--mca btl self,tcp\`, \`self,ws\`, \`self,tcp\` with \`--mca btl_tcp_links 2\`, and \`self,tcp,ws\`. On loopback all rails
+share the same processors: what a second rail adds or costs here says nothing about two cables; it is there to survive the first.
 
 Longest gap between two deliveries when one of two TCP rails is pulled, ${silent.runs} runs each: **${gapText(silent)}** when it dies in silence
 (no error anywhere, \`bml_rail_timeout_ms\` is 400), **${gapText(error)}** when its end is seen. ${verdict}

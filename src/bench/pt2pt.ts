@@ -20,6 +20,9 @@ export interface Pt2ptOptions {
 
 const EMPTY = new Uint8Array(0);
 const ACK_BYTES = 4;
+const WARM_UP_ROUND_TRIPS = 3000;
+const WARM_UP_MESSAGES = 12_000;
+const WARM_UP_BYTES = 1024;
 
 /** Nobody leaves before all have come: everyone tells rank 0, and rank 0 tells everyone. */
 export async function meet(comm: Communicator): Promise<void> {
@@ -38,6 +41,7 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
   checkSize(comm, options.test);
   const bytesMax = Math.max(...options.sizes);
   const buffers = { out: new Uint8Array(bytesMax).fill(0x61), in: new Uint8Array(bytesMax) };
+  if (options.warmup !== 0) await warmUp(comm, options, buffers);
   for (const sizeBytes of options.sizes) {
     const defaults = defaultRepeats(options.test, sizeBytes);
     const repeats: OsuRepeats = { iterations: options.iterations ?? defaults.iterations, warmup: options.warmup ?? defaults.warmup };
@@ -48,6 +52,17 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
     if (comm.rank === 0) onRow({ sizeBytes, values });
   }
   await meet(comm);
+}
+
+/**
+ * Before the first row: what OSU does not need. Until the JavaScript of all layers is compiled, a call costs ten times as much, and the
+ * first sizes of a table would show the compiler.
+ */
+async function warmUp(comm: Communicator, { test, window }: Pt2ptOptions, buffers: { out: Uint8Array; in: Uint8Array }): Promise<void> {
+  await meet(comm);
+  const iterations = test === 'latency' ? WARM_UP_ROUND_TRIPS : Math.ceil(WARM_UP_MESSAGES / window);
+  const out = buffers.out.subarray(0, WARM_UP_BYTES);
+  await TESTS[test](comm, out, buffers.in.subarray(0, WARM_UP_BYTES), { iterations, warmup: 0 }, window);
 }
 
 function checkSize(comm: Communicator, test: OsuTest): void {

@@ -20,6 +20,7 @@ export interface StreamOutput {
   commandLine: string;
 }
 
+const EVENTS_SHOWN_MAX = 20;
 const PLOT_NAME = 'failover.svg';
 
 export function describeSpec(spec: StreamSpec, railCount: number): string {
@@ -63,7 +64,8 @@ export async function streamAsRank(
   }
   const lines: string[] = [];
   const elsewhere = report.events.filter(({ rank }) => rank !== 0);
-  if (elsewhere.length > 0) lines.push('', 'Events at the sender', ...elsewhere.map(eventLine));
+  if (elsewhere.length > 0) lines.push('', 'Events at the sender', ...elsewhere.slice(0, EVENTS_SHOWN_MAX).map(eventLine));
+  if (elsewhere.length > EVENTS_SHOWN_MAX) lines.push(`           and ${elsewhere.length - EVENTS_SHOWN_MAX} more`);
   lines.push(...reportLines(report));
   out.write(`${lines.join('\n')}\n\n`);
   if (output.jsonFile !== undefined) {

@@ -91,8 +91,14 @@ const RAILS_POLL_MS = 5;
 const REPORT_MS_MAX = 15_000;
 /** The event loop gets its turn after so many bytes of eager messages, which end at once. */
 const TURN_BYTES = 256 * 1024;
-/** After a pull, what had arrived before may still be on its way up. */
+/** Events of one rank that are kept; of a run with more, the first ones. */
+const EVENTS_MAX = 1000;
+/**
+ * When a pulled rail must carry nothing any more: not at once, since what is under way still arrives, and the other process may be
+ * late on a busy machine; but for the last part of every pull of some length.
+ */
 const PULL_SETTLE_MS = 150;
+const PULL_SETTLE_PART = 0.6;
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
@@ -155,7 +161,7 @@ class RailWatch {
 
   private note(event: Omit<StreamEvent, 'atMs' | 'rank'>): void {
     const noted = { ...event, atMs: this.elapsedMs, rank: this.mpi.rank };
-    this.events.push(noted);
+    if (this.events.length < EVENTS_MAX) this.events.push(noted);
     this.onEvent(noted);
   }
 
@@ -290,8 +296,10 @@ export async function receiveStream(
   pullCheck.finish();
   const sender = audit.isEnded ? await senderReport(comm) : undefined;
   // Whatever completes one of the receives that are still posted came after the end.
-  for (const slot of slots) {
-    if (!slot.request.cancel() && slot.request.status !== undefined) audit.take(slot.memory.subarray(0, slot.request.status.bytes));
+  for (const { request, memory } of slots) {
+    if (request.cancel() || !audit.isEnded || request.error !== undefined) continue;
+    if (request.status === undefined) problems.push('one more message began after the end of the stream');
+    else audit.take(memory.subarray(0, request.status.bytes));
   }
   watch.stop();
   const findings = audit.finish(sender?.totals);
@@ -338,7 +346,7 @@ class PullCheck {
       const spanMs = edges[i + 1] - edges[i];
       if (pulled.length === 0 || spanMs < 2 * PULL_SETTLE_MS) continue;
       this.timers.push(
-        setTimeout(() => this.begin(pulled), edges[i] + PULL_SETTLE_MS),
+        setTimeout(() => this.begin(pulled), edges[i] + Math.max(PULL_SETTLE_MS, spanMs * PULL_SETTLE_PART)),
         setTimeout(() => this.end(), edges[i + 1] - PULL_SETTLE_MS / 2),
       );
     }

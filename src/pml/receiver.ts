@@ -130,7 +130,7 @@ export class Receiver {
     };
     if (ahead > 0) {
       core.counters.earlyArrivals++;
-      envelope.payload = payload.slice();
+      envelope.payload = new Uint8Array(payload);
       flow.early.set(packet.seq, envelope);
       return;
     }
@@ -152,7 +152,7 @@ export class Receiver {
       this.match(envelope, request);
       return;
     }
-    if (!owned) envelope.payload = envelope.payload.slice();
+    if (!owned) envelope.payload = new Uint8Array(envelope.payload);
     this.core.counters.matchesUnexpected++;
     this.onUnexpected?.();
   }
@@ -326,8 +326,6 @@ export class Receiver {
     } else {
       packet.missing = missing.slice(0, MISSING_RANGES_MAX).map(([from, to]) => [from, to]);
       packet.from = missing[MISSING_RANGES_MAX][0];
-      // What lies above is sent again, so it is not counted any more.
-      message.received.remove(packet.from, message.takeBytes);
     }
   }
 
@@ -663,6 +661,10 @@ export class Receiver {
       this.finish(message);
       return;
     }
+    // What lies above the last range that the answer can name is sent again, so it is not counted any more. Once per epoch, and
+    // not where the answer is made: an answer that is said again finds fragments counted which the sender will not send again.
+    const tail = message.received.missing(0, message.takeBytes)[MISSING_RANGES_MAX];
+    if (tail !== undefined) message.received.remove(tail[0], message.takeBytes);
     moveRecv(message, 'RECEIVING', this.core);
     this.offerWindows(message);
     this.core.queueControl(message);

@@ -474,7 +474,7 @@ export class Sender {
     message.envelopeDelivered = true;
     message.receiverSlot = packet.receiverSlot;
     message.receiverGeneration = packet.receiverGeneration;
-    this.closeWindows(message);
+    // The windows stay open: the receiver may still read over living rails, and a read of closed memory would end those, too.
     this.restart(message);
   }
 
@@ -485,6 +485,8 @@ export class Sender {
     if (!awaited || packet.epoch !== message.epoch) return this.stale();
     if (packet.takeBytes > message.buffer.bytes) throw new MultirailError('ERR_PROTOCOL', `a RESTARTACK beyond message ${message.traceId}`);
     this.core.counters.restartAcks++;
+    // The receiver answers when none of its own reads is under way.
+    this.closeWindows(message);
     message.takeBytes = packet.takeBytes;
     message.receiverSlot = packet.receiverSlot;
     message.receiverGeneration = packet.receiverGeneration;

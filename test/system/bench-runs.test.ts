@@ -137,6 +137,8 @@ group('failover runs', () => {
     ['double', /^FAIL: 1 message doubled \(20\); /],
     ['swap', /^FAIL: 1 message reordered \(20 after 21\); /],
     ['damage', /^FAIL: 1 message damaged \(20\); /],
+    ['no-end', /^FAIL: the end of the stream did not come; the sender did not report what it has sent; a receive failed: ERR_PROC_FAILED/],
+    ['hang', /^FAIL: the end of the stream did not come; the sender did not report what it has sent; nothing was delivered for 2 s/],
     ['shorten', /^FAIL: 1 message damaged \(20\); /],
   ])('a planted fault must show: %s', async (plant, verdict) => {
     const ran = await multirail(`run -n 2 --no-prefix --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, { BENCH_PLANT: plant });

@@ -1,7 +1,8 @@
 // Local interfaces and IP arithmetic: which interfaces carry rails, with which addresses. Pure but for readInterfaces().
-// May import: Node.
+// May import: Node, errors.
 import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { MultirailError } from '../../errors.ts';
 
 /** One address of an interface, without a zone. */
 export interface LocalAddress {
@@ -94,7 +95,7 @@ export function readInterfaces(table: InterfaceTable = networkInterfaces()): Loc
 
 /** True when the interface, or one of its addresses, is named by an entry: a name with *, an address or a subnet. */
 export function matchesEntry(entry: string, name: string, addresses: readonly LocalAddress[]): boolean {
-  const [network, prefix] = entry.split('/');
+  const [network, prefix, ...rest] = entry.split('/');
   const family = isIP(network);
   if (family === 0) {
     const pattern = entry
@@ -104,8 +105,12 @@ export function matchesEntry(entry: string, name: string, addresses: readonly Lo
     return new RegExp(`^${pattern}$`).test(name);
   }
   const type = family === 4 ? 'ipv4' : 'ipv6';
+  const width = family === 4 ? 32 : 128;
+  if (rest.length > 0 || (prefix !== undefined && !(/^\d{1,3}$/.test(prefix) && Number(prefix) <= width))) {
+    throw new MultirailError('ERR_CONFIG', `subnet "${entry}": expected ADDRESS or ADDRESS/LENGTH with a length from 0 to ${width}`);
+  }
   const block = new BlockList();
-  block.addSubnet(network, prefix === undefined ? (family === 4 ? 32 : 128) : Number(prefix), type);
+  block.addSubnet(network.split('%')[0], prefix === undefined ? width : Number(prefix), type);
   return addresses.some((address) => address.family === family && block.check(address.address, type));
 }
 

@@ -2,7 +2,7 @@
 // all links at once, order under wildcards, and bytes that a kernel took and no process read.
 import { PACKET, PACKET_NAMES } from '../../../src/pml/hdr.ts';
 import { ANY } from '../../../src/pml/match.ts';
-import { cutAt, Scenario, type ScenarioCase, SCENARIO_RAIL, scenarioRails } from '../../../src/sim/scenario.ts';
+import { cutAt, SCENARIO_RAIL, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
 import { sandwich, type Transfer, transferRails } from './bfo-rows.ts';
 
 const LONG = 6000;
@@ -24,7 +24,11 @@ function* row9(): Iterable<ScenarioCase> {
     yield {
       name: `bfo 9.9 the fastest link dies, a slower class survives (${transfer})`,
       run(lab) {
-        const rails = transferRails(2, transfer).map((rail, i) => ({ ...rail, bytesPerMs: i === 0 ? 100_000 : 500, latencyUs: i === 0 ? 5 : 2000 }));
+        const rails = transferRails(2, transfer).map((rail, i) => ({
+          ...rail,
+          bytesPerMs: i === 0 ? 100_000 : 500,
+          latencyUs: i === 0 ? 5 : 2000,
+        }));
         const s = new Scenario(lab, { rails });
         cutAt(s, transfer === 'copy' ? PACKET.FRAG : transfer === 'put' ? 'put' : 'getData', 'not arrived', { linkNo: 0 });
         sandwich(s, 4 * LONG);
@@ -106,7 +110,10 @@ function* row10(): Iterable<ScenarioCase> {
     yield {
       name: `bfo 9.10 a link flaps every 10 ms, ${rails} rails`,
       run(lab) {
-        const s = new Scenario(lab, { rails: scenarioRails(rails), params: { bml_redial_min_ms: '1', bml_redial_max_ms: '2', bml_flap_hold_max_ms: '1', bml_connect_timeout_ms: '10' } });
+        const s = new Scenario(lab, {
+          rails: scenarioRails(rails),
+          params: { bml_redial_min_ms: '1', bml_redial_max_ms: '2', bml_flap_hold_max_ms: '1', bml_connect_timeout_ms: '10' },
+        });
         s.fabric.flap(s.link(0), 40, 2000, 8000, { inFlight: 'half' });
         for (let i = 0; i < 40; i++) {
           traffic(s, 2, [8000, 200]);
@@ -120,8 +127,12 @@ function* row10(): Iterable<ScenarioCase> {
   yield {
     name: 'bfo 9.10 every link flaps, each at its own pace',
     run(lab) {
-      const s = new Scenario(lab, { rails: scenarioRails(3), params: { bml_redial_min_ms: '1', bml_redial_max_ms: '2', bml_flap_hold_max_ms: '1', bml_connect_timeout_ms: '10' } });
-      for (const [i, us] of [9000, 14_000, 23_000].entries()) s.fabric.flap(s.link(i), 20, 3000, us, { inFlight: i === 1 ? 'delivered' : 'lost' });
+      const s = new Scenario(lab, {
+        rails: scenarioRails(3),
+        params: { bml_redial_min_ms: '1', bml_redial_max_ms: '2', bml_flap_hold_max_ms: '1', bml_connect_timeout_ms: '10' },
+      });
+      for (const [i, us] of [9000, 14_000, 23_000].entries())
+        s.fabric.flap(s.link(i), 20, 3000, us, { inFlight: i === 1 ? 'delivered' : 'lost' });
       for (let i = 0; i < 40; i++) {
         traffic(s, 2, [8000, 200]);
         s.run(10);
@@ -199,7 +210,15 @@ function* row11(): Iterable<ScenarioCase> {
 }
 
 function* row12(): Iterable<ScenarioCase> {
-  const control = [PACKET.ACK, PACKET.RNDV, PACKET.MATCH, PACKET.FRAG, PACKET.RNDVRESTARTNOTIFY, PACKET.RNDVRESTARTACK, PACKET.RAILDOWN] as const;
+  const control = [
+    PACKET.ACK,
+    PACKET.RNDV,
+    PACKET.MATCH,
+    PACKET.FRAG,
+    PACKET.RNDVRESTARTNOTIFY,
+    PACKET.RNDVRESTARTACK,
+    PACKET.RAILDOWN,
+  ] as const;
   for (const type of control) {
     for (const rails of [2, 3]) {
       yield {
@@ -266,12 +285,17 @@ function* row13(): Iterable<ScenarioCase> {
           name: `bfo 9.13 all ${rails} links die at once, what travels is ${inFlight}, one returns (${transfer})`,
           run(lab) {
             const s = new Scenario(lab, { rails: transferRails(rails, transfer) });
-            const what = transfer === 'copy' ? { type: PACKET.FRAG } : { kind: transfer === 'put' ? ('put' as const) : ('getData' as const) };
-            s.on({ stage: 'arrive', ...what }, () => {
-              for (const link of s.fabric.links()) s.fabric.cut(link, { inFlight });
-              s.fabric.at(s.fabric.nowUs + 300_000, () => s.fabric.mend(s.link(rails - 1)));
-              return 'pass';
-            }, 3);
+            const what =
+              transfer === 'copy' ? { type: PACKET.FRAG } : { kind: transfer === 'put' ? ('put' as const) : ('getData' as const) };
+            s.on(
+              { stage: 'arrive', ...what },
+              () => {
+                for (const link of s.fabric.links()) s.fabric.cut(link, { inFlight });
+                s.fabric.at(s.fabric.nowUs + 300_000, () => s.fabric.mend(s.link(rails - 1)));
+                return 'pass';
+              },
+              3,
+            );
             s.requireLost(rails);
             traffic(s, 6);
             s.finish();

@@ -124,7 +124,12 @@ interface Recovery {
 }
 
 const RECOVERIES: readonly Recovery[] = [
-  { label: 'RNDVRESTARTNOTIFY', type: PACKET.RNDVRESTARTNOTIFY, transfer: 'copy', first: (s) => cutAt(s, PACKET.FRAG, 'not arrived', {}, 2) },
+  {
+    label: 'RNDVRESTARTNOTIFY',
+    type: PACKET.RNDVRESTARTNOTIFY,
+    transfer: 'copy',
+    first: (s) => cutAt(s, PACKET.FRAG, 'not arrived', {}, 2),
+  },
   { label: 'RNDVRESTARTACK', type: PACKET.RNDVRESTARTACK, transfer: 'copy', first: (s) => cutAt(s, PACKET.FRAG, 'half arrived', {}, 10) },
   { label: 'RNDVRESTARTNACK', type: PACKET.RNDVRESTARTNACK, transfer: 'copy', first: (s) => cutAt(s, PACKET.FRAG, 'arrived', {}, 6) },
   { label: 'RECVERRNOTIFY', type: PACKET.RECVERRNOTIFY, transfer: 'get', first: (s) => cutAt(s, 'getData', 'half arrived', {}, 10) },
@@ -204,7 +209,9 @@ function* row2(): Iterable<ScenarioCase> {
 const SIDES = ['both in the same tick', 'only the sender', 'only the receiver', 'neither: a silent loss'] as const;
 
 function* row3(): Iterable<ScenarioCase> {
-  const targets = TARGETS.filter(({ label }) => ['MATCH', 'RNDV', 'RGET', 'ACK', 'FRAG middle', 'write middle', 'read data middle'].includes(label));
+  const targets = TARGETS.filter(({ label }) =>
+    ['MATCH', 'RNDV', 'RGET', 'ACK', 'FRAG middle', 'write middle', 'read data middle'].includes(label),
+  );
   for (const target of targets) {
     for (const side of SIDES) {
       for (const fate of WHOLE) {
@@ -218,11 +225,14 @@ function* row3(): Iterable<ScenarioCase> {
               ...(silent ? { liveness: 'siblings' as const } : {}),
             });
             const s = new Scenario(lab, { rails });
-            s.on({ stage: 'arrive', ...(typeof target.what === 'string' ? { kind: target.what } : { type: target.what }), ...target.filter }, ({ link }) => {
-              if (side === SIDES[1]) s.fabric.onlyOtherSideNotices(link, 1);
-              if (side === SIDES[2]) s.fabric.onlyOtherSideNotices(link, 0);
-              return 'pass';
-            });
+            s.on(
+              { stage: 'arrive', ...(typeof target.what === 'string' ? { kind: target.what } : { type: target.what }), ...target.filter },
+              ({ link }) => {
+                if (side === SIDES[1]) s.fabric.onlyOtherSideNotices(link, 1);
+                if (side === SIDES[2]) s.fabric.onlyOtherSideNotices(link, 0);
+                return 'pass';
+              },
+            );
             cutAt(s, target.what, fate, target.filter, target.nth);
             sandwich(s, target.bytes, target.sync);
             s.finish();
@@ -247,17 +257,25 @@ function* row4(): Iterable<ScenarioCase> {
           queued.envelopes = Math.max(queued.envelopes, to.envelopes.size);
           queued.streams = Math.max(queued.streams, to.streams.size);
         };
-        s.on({ stage: 'arrive', type: PACKET.MATCH }, ({ link }) => {
-          look();
-          s.fabric.cut(link);
-          return 'lose';
-        }, 9);
-        s.on({ stage: 'arrive', type: PACKET.FRAG }, ({ link }) => {
-          look();
-          s.fabric.cut(link);
-          for (const each of s.fabric.links()) s.fabric.at(s.fabric.nowUs + 20_000, () => s.fabric.mend(each));
-          return 'lose';
-        }, 3);
+        s.on(
+          { stage: 'arrive', type: PACKET.MATCH },
+          ({ link }) => {
+            look();
+            s.fabric.cut(link);
+            return 'lose';
+          },
+          9,
+        );
+        s.on(
+          { stage: 'arrive', type: PACKET.FRAG },
+          ({ link }) => {
+            look();
+            s.fabric.cut(link);
+            for (const each of s.fabric.links()) s.fabric.at(s.fabric.nowUs + 20_000, () => s.fabric.mend(each));
+            return 'lose';
+          },
+          3,
+        );
         for (let i = 0; i < 30; i++) s.recv(8000);
         for (let i = 0; i < 30; i++) s.send(i % 3 === 0 ? 8000 : 1000);
         s.require('envelopes were queued at a failure', () => queued.envelopes > 0);
@@ -328,11 +346,15 @@ function* row6(): Iterable<ScenarioCase> {
       run(lab) {
         const s = new Scenario(lab, { rails: transferRails(rails, 'put') });
         let owing = false;
-        s.on({ stage: 'arrive', type: PACKET.FIN, from: 0 }, ({ link }) => {
-          owing = [...s.pml(0).core.sends.values()].some(({ state }) => state === 'OWING');
-          s.fabric.cut(link);
-          return 'lose';
-        }, 6);
+        s.on(
+          { stage: 'arrive', type: PACKET.FIN, from: 0 },
+          ({ link }) => {
+            owing = [...s.pml(0).core.sends.values()].some(({ state }) => state === 'OWING');
+            s.fabric.cut(link);
+            return 'lose';
+          },
+          6,
+        );
         sandwich(s, LONG);
         s.require('the sender had nothing left but its FINs', () => owing);
         s.finish();

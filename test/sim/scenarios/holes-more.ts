@@ -2,7 +2,7 @@
 // failing rail, numbers close to their wrap-around.
 import { OFFSET, PACKET } from '../../../src/pml/hdr.ts';
 import { ANY } from '../../../src/pml/match.ts';
-import { cutAgain, cutAt, Scenario, type ScenarioCase, SCENARIO_RAIL, scenarioRails } from '../../../src/sim/scenario.ts';
+import { cutAgain, cutAt, SCENARIO_RAIL, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
 import { sandwich, type Transfer, transferRails } from './bfo-rows.ts';
 import { traffic } from './bfo-rows-more.ts';
 
@@ -15,11 +15,15 @@ function* hole12(): Iterable<ScenarioCase> {
     run(lab) {
       const s = new Scenario(lab, { rails: transferRails(2, 'put') });
       let complete = false;
-      s.on({ stage: 'arrive', type: PACKET.FIN, from: 0 }, ({ link }) => {
-        complete = message.done;
-        s.fabric.cut(link);
-        return 'lose';
-      }, 6);
+      s.on(
+        { stage: 'arrive', type: PACKET.FIN, from: 0 },
+        ({ link }) => {
+          complete = message.done;
+          s.fabric.cut(link);
+          return 'lose';
+        },
+        6,
+      );
       s.recv(LONG);
       const message = s.send(LONG);
       s.require('the request was complete when its FIN was lost', () => complete);
@@ -105,13 +109,17 @@ function* hole14(): Iterable<ScenarioCase> {
         name: `hole 14 a frame of type ${type} with a damaged ${part} is never taken for delivered`,
         run(lab) {
           const s = new Scenario(lab, { rails: scenarioRails(2) });
-          s.on({ stage: 'leave', type, piece: 'first' }, ({ item, header }) => {
-            if (item.kind !== 'cell' || header === null) return 'pass';
-            if (part === 'header') item.headerDamaged = true;
-            else item.payloadDamaged = true;
-            (part === 'header' ? header : item.chunk)[5] ^= 0x40;
-            return 'pass';
-          }, type === PACKET.MATCH ? 2 : 1);
+          s.on(
+            { stage: 'leave', type, piece: 'first' },
+            ({ item, header }) => {
+              if (item.kind !== 'cell' || header === null) return 'pass';
+              if (part === 'header') item.headerDamaged = true;
+              else item.payloadDamaged = true;
+              (part === 'header' ? header : item.chunk)[5] ^= 0x40;
+              return 'pass';
+            },
+            type === PACKET.MATCH ? 2 : 1,
+          );
           s.recv(1000);
           s.send(1000);
           traffic(s, 3);
@@ -313,7 +321,14 @@ function* hole20(): Iterable<ScenarioCase> {
           name: `hole 20 a message of 6000 bytes into ${room} (${transfer}); the first data frame, or the answer, ${fate}`,
           run(lab) {
             const s = new Scenario(lab, { rails: transferRails(2, transfer) });
-            const target = room > 256 || (room > 0 && transfer === 'get') ? (transfer === 'copy' ? PACKET.FRAG : transfer === 'put' ? 'put' : 'getData') : PACKET.ACK;
+            const target =
+              room > 256 || (room > 0 && transfer === 'get')
+                ? transfer === 'copy'
+                  ? PACKET.FRAG
+                  : transfer === 'put'
+                    ? 'put'
+                    : 'getData'
+                : PACKET.ACK;
             cutAt(s, target, fate);
             const receive = s.recv(room);
             s.send(LONG);
@@ -411,7 +426,10 @@ function* others(): Iterable<ScenarioCase> {
     yield {
       name: `standby: the service rail works only while the fast one is gone (${transfer})`,
       run(lab) {
-        const rails = transferRails(2, transfer).map((rail, i) => ({ ...rail, role: i === 1 ? ('standby' as const) : ('active' as const) }));
+        const rails = transferRails(2, transfer).map((rail, i) => ({
+          ...rail,
+          role: i === 1 ? ('standby' as const) : ('active' as const),
+        }));
         const s = new Scenario(lab, { rails });
         let onStandby = 0;
         s.whenever({ stage: 'leave', linkNo: 1, kind: 'cell', piece: 'first' }, () => {
@@ -444,7 +462,10 @@ function* others(): Iterable<ScenarioCase> {
       yield {
         name: `one-sided writes land late, after the sender gave them up (${rails} rails, draw ${seed})`,
         run(lab) {
-          const s = new Scenario(lab, { seed, rails: transferRails(rails, 'put', { lateOneSidedUsMax: 60_000, detectUsMin: 500, detectUsMax: 1000 }) });
+          const s = new Scenario(lab, {
+            seed,
+            rails: transferRails(rails, 'put', { lateOneSidedUsMax: 60_000, detectUsMin: 500, detectUsMax: 1000 }),
+          });
           cutAt(s, 'put', 'half arrived', {}, 5);
           sandwich(s, 4 * LONG);
           s.until('complete', () => s.world.oracle.unfinished().length === 0);
@@ -519,8 +540,14 @@ function* others(): Iterable<ScenarioCase> {
         const start = 0xffff_fffa;
         for (const rank of [0, 1]) {
           const { core } = s.pml(rank);
-          s.pml(rank).peer(1 - rank).flowOut(0).nextSeq = start;
-          s.pml(rank).peer(1 - rank).flowIn(0).expectedSeq = start;
+          s
+            .pml(rank)
+            .peer(1 - rank)
+            .flowOut(0).nextSeq = start;
+          s
+            .pml(rank)
+            .peer(1 - rank)
+            .flowIn(0).expectedSeq = start;
           // The last two generations of every slot that is used next.
           for (const table of [core.sends, core.recvs]) {
             const { generations, records, free } = table as unknown as { generations: number[]; records: unknown[]; free: number[] };
@@ -596,7 +623,8 @@ function* others(): Iterable<ScenarioCase> {
           { ...SCENARIO_RAIL, liveness: 'siblings' },
         ],
       });
-      for (const [i, link] of s.fabric.links().entries()) s.fabric.flap(link, 4, 4000 + 700 * i, 60_000 + 9000 * i, { inFlight: i % 2 === 0 ? 'half' : 'lost' });
+      for (const [i, link] of s.fabric.links().entries())
+        s.fabric.flap(link, 4, 4000 + 700 * i, 60_000 + 9000 * i, { inFlight: i % 2 === 0 ? 'half' : 'lost' });
       for (let i = 0; i < 20; i++) {
         traffic(s, 2, [8000, 200]);
         s.run(20);

@@ -242,7 +242,9 @@ function* hole6(): Iterable<ScenarioCase> {
         return 'pass';
       });
       const hello = { rank: 0, incarnation: 0, rail: 0, key: 'sim0', epoch: 9 };
-      s.link(0).from(0).push({ conn: null, bytes: 128, capture: () => ({ kind: 'hello', epoch: 9, hello, jobId: 'sim', secret: undefined }) });
+      s.link(0)
+        .from(0)
+        .push({ conn: null, bytes: 128, capture: () => ({ kind: 'hello', epoch: 9, hello, jobId: 'sim', secret: undefined }) });
       s.run(100);
       s.require('it was refused', () => refused > 0);
       s.require('nobody failed', () => s.world.processes.every(({ peerFailures }) => peerFailures.length === 0));
@@ -279,6 +281,51 @@ function* hole6(): Iterable<ScenarioCase> {
         },
       };
     }
+  }
+}
+
+/** A peer dies while a message with it is in one of the states of a recovery. */
+function* death(): Iterable<ScenarioCase> {
+  const cases = [
+    { state: 'DRAINING', transfer: 'put', dead: 1, what: 'put' },
+    { state: 'READING', transfer: 'get', dead: 0, what: 'getData' },
+    { state: 'FENCING', transfer: 'get', dead: 0, what: 'getData' },
+  ] as const;
+  for (const { state, transfer, dead, what } of cases) {
+    yield {
+      name: `hole 6 the peer dies while a message is ${state}`,
+      run(lab) {
+        const s = new Scenario(lab, { rails: transferRails(3, transfer) });
+        const alive = 1 - dead;
+        // One rail is lost in the middle of the data, another one stands still with its share, the third carries the recovery.
+        const begun = s.on(
+          { stage: 'arrive', kind: what, linkNo: 0 },
+          ({ link }) => {
+            if (state !== 'READING') s.fabric.cut(link);
+            s.fabric.stall(s.link(2), 0, 300_000);
+            s.fabric.stall(s.link(2), 1, 300_000);
+            return 'pass';
+          },
+          2,
+        );
+        sandwich(s, 8 * LONG);
+        const { core } = s.pml(alive);
+        s.until(
+          `a message is ${state}`,
+          () => begun.hits >= 2 && [...core.sends.values(), ...core.recvs.values()].some((message) => message.state === state),
+        );
+        s.fabric.kill(dead);
+        s.world.processes[alive].engine.failPeer(dead, 'ERR_PROC_FAILED', 'the launcher says that it exited');
+        s.run(600);
+        for (const message of s.world.oracle.sent) if (message.source === dead) message.done = true;
+        for (const receive of s.world.oracle.posted) {
+          if (receive.rank !== dead) continue;
+          receive.done = true;
+          receive.hash = hashOf(receive.buffer);
+        }
+        s.finish();
+      },
+    };
   }
 }
 
@@ -324,11 +371,15 @@ function* hole8(): Iterable<ScenarioCase> {
           const s = new Scenario(lab, { rails: scenarioRails(rails) });
           // Rail 2 stops in the middle of a fragment and goes on later; it is slow, not dead.
           let held = -1;
-          s.on({ stage: 'leave', type: PACKET.FRAG, piece: 'inner', linkNo: 2 }, ({ link }) => {
-            held = s.world.nowMs;
-            s.fabric.stall(link, 0, lateMs * 1000);
-            return 'pass';
-          }, 3);
+          s.on(
+            { stage: 'leave', type: PACKET.FRAG, piece: 'inner', linkNo: 2 },
+            ({ link }) => {
+              held = s.world.nowMs;
+              s.fabric.stall(link, 0, lateMs * 1000);
+              return 'pass';
+            },
+            3,
+          );
           cutAt(s, PACKET.FRAG, 'not arrived', { linkNo: 0 });
           let openAtNotify = 0;
           s.on({ stage: 'arrive', type: PACKET.RNDVRESTARTNOTIFY }, () => {
@@ -358,10 +409,11 @@ function* hole9(): Iterable<ScenarioCase> {
           s.fabric.onlyOtherSideNotices(s.link(0), blind);
           cutAt(s, PACKET.FRAG, 'not arrived', { linkNo: 0 });
           cutAt(s, PACKET.RAILDOWN, 'not arrived', { from: 1 - blind });
-          if (rails === 2) s.whenever({ type: PACKET.RAILDOWN }, () => {
-            s.fabric.at(s.fabric.nowUs + 40_000, () => s.fabric.mend(s.link(1)));
-            return 'pass';
-          });
+          if (rails === 2)
+            s.whenever({ type: PACKET.RAILDOWN }, () => {
+              s.fabric.at(s.fabric.nowUs + 40_000, () => s.fabric.mend(s.link(1)));
+              return 'pass';
+            });
           const told = s.whenever({ stage: 'arrive', type: PACKET.RAILDOWN, from: 1 - blind }, () => 'pass');
           s.require('RAILDOWN was sent again', () => told.hits >= 2);
           sandwich(s, LONG);
@@ -443,6 +495,7 @@ export const holes: readonly ScenarioCase[] = [
   ...hole4(),
   ...hole5(),
   ...hole6(),
+  ...death(),
   ...hole7(),
   ...hole8(),
   ...hole9(),

@@ -99,6 +99,12 @@ group('the report', () => {
     expect(text).toContain('rendezvous restarted: 5');
   });
 
+  test('a run in which nothing is pulled by plan is not called healthy', () => {
+    const report = invented();
+    report.phases.splice(1);
+    expect(reportLines(report).join('\n')).toMatch(/whole run +0\.000 s/);
+  });
+
   test('says when the sender did not report', () => {
     const report = invented();
     report.findings.sent = undefined;

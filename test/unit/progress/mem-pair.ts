@@ -222,7 +222,8 @@ class MemEndpoint implements BtlEndpoint {
           return;
         }
         const header = item.header.slice();
-        const payload = item.payload.slice();
+        // A Buffer, as node:net hands up: its slice() is a view and not a copy.
+        const payload = Buffer.from(item.payload);
         const sink = item.placed ? (item.sink ?? upcalls.sinkFor(this, epoch, header, payload.length)) : null;
         if (sink !== null && !sink.revoked) {
           let at = 0;

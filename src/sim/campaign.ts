@@ -1,0 +1,235 @@
+// A campaign: many seeds in worker processes, with one line of progress, the first failures, and a file to go on from.
+// May import: sim, node:*.
+import { type ChildProcess, fork } from 'node:child_process';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { MUTANTS, type Mutant } from '../pml/core.ts';
+import { Coverage } from './coverage.ts';
+import { runStress } from './stress.ts';
+import { runSeed, type SwarmOptions, type SwarmReport } from './swarm.ts';
+
+/** How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames. */
+export const PROFILES = { swarm: runSeed, stress: runStress } as const satisfies Record<
+  string,
+  (seed: number, options: SwarmOptions) => SwarmReport
+>;
+export type Profile = keyof typeof PROFILES;
+
+export interface CampaignOptions {
+  profile: Profile;
+  from: number;
+  to: number;
+  workers: number;
+  mutant?: Mutant;
+  /** Ends the campaign after so many failures. */
+  failuresMax: number;
+  coverage: boolean;
+  /** Where to go on after a stop; written every few seconds. */
+  checkpoint?: string;
+  onProgress?: (state: CampaignResult) => void;
+}
+
+export interface Failure {
+  seed: number;
+  message: string;
+}
+
+export interface CampaignResult {
+  seeds: number;
+  events: number;
+  virtualMs: number;
+  messages: number;
+  faults: Record<string, number>;
+  counters: Record<string, number>;
+  failures: Failure[];
+  coverage: Coverage | undefined;
+  elapsedMs: number;
+}
+
+/** Seeds that a worker gets at a time. */
+const BATCH = 50;
+const CHECKPOINT_EVERY_MS = 5000;
+/** Set in the environment of the worker processes. */
+export const WORKER_ENV = 'MULTIRAIL_SIM_WORKER';
+
+interface Task {
+  profile: Profile;
+  from: number;
+  to: number;
+  mutant: string | undefined;
+  coverage: boolean;
+}
+
+interface Report {
+  from: number;
+  seeds: number;
+  events: number;
+  virtualMs: number;
+  messages: number;
+  faults: Record<string, number>;
+  counters: Record<string, number>;
+  failures: Failure[];
+  cells: [string, number][];
+  edges: [string, number][];
+}
+
+function add(into: Record<string, number>, from: Readonly<Record<string, number | undefined>>): void {
+  for (const [name, value] of Object.entries(from)) into[name] = (into[name] ?? 0) + (value ?? 0);
+}
+
+/** Plays seeds in this process. */
+export function playSeeds(task: Task): Report {
+  const coverage = task.coverage ? new Coverage() : undefined;
+  const report: Report = {
+    from: task.from,
+    seeds: 0,
+    events: 0,
+    virtualMs: 0,
+    messages: 0,
+    faults: {},
+    counters: {},
+    failures: [],
+    cells: [],
+    edges: [],
+  };
+  const options: SwarmOptions = {
+    ...(task.mutant === undefined ? {} : { mutants: new Set([task.mutant as Mutant]) }),
+    ...(coverage === undefined ? {} : { coverage }),
+  };
+  for (let seed = task.from; seed < task.to; seed++) {
+    try {
+      const run = PROFILES[task.profile](seed, options);
+      report.events += run.events;
+      report.virtualMs += run.virtualMs;
+      report.messages += run.messages;
+      add(report.faults, run.faults);
+      add(report.counters, run.counters);
+    } catch (error) {
+      report.failures.push({ seed, message: error instanceof Error ? error.message : String(error) });
+    }
+    report.seeds++;
+  }
+  if (coverage !== undefined) {
+    report.cells = [...coverage.cells];
+    report.edges = [...coverage.edges];
+  }
+  return report;
+}
+
+/** The life of a worker process: takes tasks from its parent until that lets it go. */
+export function serveAsWorker(): void {
+  process.on('message', (task: Task) => process.send?.(playSeeds(task)));
+  process.on('disconnect', () => process.exit(0));
+}
+
+export function isWorker(): boolean {
+  return process.env[WORKER_ENV] !== undefined && process.send !== undefined;
+}
+
+interface Checkpoint {
+  profile: Profile;
+  from: number;
+  next: number;
+  totals: Omit<CampaignResult, 'coverage'>;
+}
+
+function readCheckpoint(path: string | undefined, profile: Profile, from: number): Checkpoint | undefined {
+  if (path === undefined || !existsSync(path)) return undefined;
+  const saved = JSON.parse(readFileSync(path, 'utf8')) as Checkpoint;
+  return saved.profile === profile && saved.from === from ? saved : undefined;
+}
+
+/**
+ * Runs [from, to). `script` is the command line that a worker process starts with `sim`; it must call serveAsWorker() when isWorker(). Without one,
+ * or with a single worker, everything runs in this process.
+ */
+export async function runCampaign(options: CampaignOptions, script?: string): Promise<CampaignResult> {
+  const started = performance.now();
+  const saved = readCheckpoint(options.checkpoint, options.profile, options.from);
+  const result: CampaignResult = {
+    ...(saved?.totals ?? { seeds: 0, events: 0, virtualMs: 0, messages: 0, faults: {}, counters: {}, failures: [], elapsedMs: 0 }),
+    coverage: options.coverage ? new Coverage() : undefined,
+  };
+  const elapsedBefore = result.elapsedMs;
+  let next = saved?.next ?? options.from;
+  // Everything below this number is counted: batches end out of order.
+  const underWay = new Set<number>();
+  let writtenAt = 0;
+  const take = (): Task | undefined => {
+    if (next >= options.to || result.failures.length >= options.failuresMax) return undefined;
+    const from = next;
+    next = Math.min(options.to, from + BATCH);
+    underWay.add(from);
+    return { profile: options.profile, from, to: next, mutant: options.mutant, coverage: options.coverage };
+  };
+  const save = () => {
+    if (options.checkpoint === undefined || underWay.size > 0) return;
+    const { coverage: _, ...totals } = result;
+    const text: Checkpoint = { profile: options.profile, from: options.from, next, totals };
+    writeFileSync(`${options.checkpoint}.new`, JSON.stringify(text));
+    renameSync(`${options.checkpoint}.new`, options.checkpoint);
+    writtenAt = performance.now();
+  };
+  const gather = (report: Report) => {
+    underWay.delete(report.from);
+    result.seeds += report.seeds;
+    result.events += report.events;
+    result.virtualMs += report.virtualMs;
+    result.messages += report.messages;
+    add(result.faults, report.faults);
+    add(result.counters, report.counters);
+    result.failures.push(...report.failures);
+    result.coverage?.merge(report);
+    result.elapsedMs = elapsedBefore + performance.now() - started;
+    options.onProgress?.(result);
+  };
+  /** Every few seconds the workers are let run dry, so that what is saved is whole. */
+  const mayTake = () => options.checkpoint === undefined || performance.now() - writtenAt < CHECKPOINT_EVERY_MS || underWay.size === 0;
+
+  if (script === undefined || options.workers <= 1) {
+    for (let task = take(); task !== undefined; task = take()) {
+      gather(playSeeds(task));
+      if (performance.now() - writtenAt >= CHECKPOINT_EVERY_MS) save();
+    }
+    save();
+    return result;
+  }
+  const children: ChildProcess[] = [];
+  const idle: ChildProcess[] = [];
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const feed = () => {
+        if (underWay.size === 0) save();
+        while (idle.length > 0 && mayTake()) {
+          const task = take();
+          if (task === undefined) break;
+          (idle.pop() as ChildProcess).send(task);
+        }
+        if (underWay.size === 0) resolve();
+      };
+      for (let i = 0; i < options.workers; i++) {
+        const child = fork(script, ['sim'], { env: { ...process.env, [WORKER_ENV]: '1' } });
+        children.push(child);
+        idle.push(child);
+        child.on('error', reject);
+        child.on('exit', (code, signal) => reject(new Error(`a worker of the campaign ended with ${signal ?? `code ${code}`}`)));
+        child.on('message', (report: Report) => {
+          gather(report);
+          idle.push(child);
+          feed();
+        });
+      }
+      feed();
+    });
+  } finally {
+    for (const child of children) {
+      child.removeAllListeners('exit');
+      if (child.connected) child.disconnect();
+    }
+  }
+  save();
+  return result;
+}
+
+export function isMutant(name: string): name is Mutant {
+  return name in MUTANTS;
+}

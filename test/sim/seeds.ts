@@ -1,0 +1,12 @@
+// Seeds that once failed, each with its story. They are played on every run. A seed keeps its meaning only while swarm.ts and
+// stress.ts draw the same: the scenario named beside it is what keeps the story for good.
+import type { Profile } from '../../src/sim/campaign.ts';
+
+export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: string }[] = [
+  {
+    profile: 'swarm',
+    seed: 55,
+    story: 'An ACK counted PUT windows of rails that were lost before it arrived, and the sender waited for them.',
+  },
+  { profile: 'swarm', seed: 50, story: 'A rail was dialled twice when an epoch ended beside a connection attempt.' },
+];

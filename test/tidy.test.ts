@@ -1,0 +1,304 @@
+// The rules of the house, held by a test: which folder may import which, what the pure layers must not touch, and what no file
+// contains. A rule that turns out wrong is changed here, with its reason; a file that breaks a rule is mended.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '..');
+
+function filesUnder(folder: string, endings: readonly string[]): string[] {
+  let entries: ReturnType<typeof readdirSync> | string[];
+  try {
+    entries = readdirSync(join(ROOT, folder), { recursive: true }) as string[];
+  } catch {
+    return [];
+  }
+  return (entries as string[])
+    .filter((name) => endings.some((ending) => name.endsWith(ending)) && !name.includes('node_modules'))
+    .map((name) => join(folder, name))
+    .sort();
+}
+
+const CODE = ['.ts', '.mts', '.mjs', '.js'];
+const SOURCES = filesUnder('src', ['.ts']);
+const TESTS = filesUnder('test', CODE);
+const OTHERS = [...filesUnder('examples', CODE), ...filesUnder('bench', CODE)];
+const texts = new Map<string, string>();
+function textOf(file: string): string {
+  let text = texts.get(file);
+  if (text === undefined) {
+    text = readFileSync(join(ROOT, file), 'utf8');
+    texts.set(file, text);
+  }
+  return text;
+}
+
+/** The code without its comments and without the insides of its strings, line by line as before. */
+function codeOf(file: string): string {
+  return textOf(file).replace(/\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`/g, (found) =>
+    found[0] === '/' ? found.replace(/[^\n]/g, ' ') : found[0] + found.slice(1, -1).replace(/[^\n]/g, '_') + found[0],
+  );
+}
+
+interface Import {
+  from: string;
+  to: string;
+}
+
+/** Every import of a file: `to` is a path under the root, or the name of a package. */
+function importsOf(file: string): Import[] {
+  const list: Import[] = [];
+  const pattern = /(?:^|\n)\s*(?:import|export)\b[^;'"`]*?\bfrom\s*['"]([^'"]+)['"]|\bimport\s*\(?\s*['"]([^'"]+)['"]/g;
+  const text = textOf(file).replace(/(^|\n)\s*\/\/[^\n]*/g, '$1');
+  for (const match of text.matchAll(pattern)) {
+    const name = match[1] ?? match[2];
+    list.push({ from: file, to: name.startsWith('.') ? normalize(join(dirname(file), name)) : name });
+  }
+  return list;
+}
+
+const allImports = SOURCES.flatMap(importsOf);
+
+/**
+ * Who may import whom, lowest first; the first entry that fits a file is its layer. A lower layer never imports a higher one, and
+ * the parts of btl know only what they stand on.
+ */
+const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[] = [
+  { layer: 'errors', files: /^src\/errors\.ts$/, may: [] },
+  { layer: 'util', files: /^src\/util\//, may: ['errors'] },
+  { layer: 'contract', files: /^src\/btl\/btl\.ts$/, may: ['errors'] },
+  { layer: 'params', files: /^src\/params\.ts$/, may: ['errors', 'contract'] },
+  { layer: 'btl/base', files: /^src\/btl\/base\//, may: ['errors', 'util', 'contract'] },
+  { layer: 'btl/interpose', files: /^src\/btl\/interpose\//, may: ['errors', 'util', 'contract'] },
+  { layer: 'btl/self', files: /^src\/btl\/self\//, may: ['errors', 'util', 'contract'] },
+  { layer: 'btl/tcp', files: /^src\/btl\/tcp\//, may: ['errors', 'util', 'contract', 'btl/base'] },
+  { layer: 'btl/ws', files: /^src\/btl\/ws\//, may: ['errors', 'util', 'contract', 'btl/base', 'btl/tcp'] },
+  { layer: 'btl/other', files: /^src\/btl\/[^/]+\//, may: ['errors', 'util', 'contract', 'btl/base'] },
+  { layer: 'registry', files: /^src\/btl\/[^/]+\.ts$/, may: ['errors', 'contract', 'btl/self', 'btl/tcp', 'btl/ws', 'btl/other'] },
+  { layer: 'bml', files: /^src\/bml\//, may: ['errors', 'util', 'contract'] },
+  { layer: 'pml', files: /^src\/pml\//, may: ['errors', 'util', 'contract', 'bml'] },
+  { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'params', 'bml', 'pml'] },
+  // The simulator runs the layers above the transports for real, and the self transport; no real network.
+  {
+    layer: 'sim',
+    files: /^src\/sim\//,
+    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'progress', 'btl/self', 'btl/interpose'],
+  },
+  { layer: 'launch', files: /^src\/launch\//, may: ['errors', 'util', 'params'] },
+  {
+    layer: 'mpi',
+    files: /^src\/mpi\//,
+    may: ['errors', 'util', 'contract', 'params', 'registry', 'btl/interpose', 'btl/base', 'bml', 'pml', 'progress', 'launch'],
+  },
+  {
+    layer: 'bench',
+    files: /^src\/(bench|hpl|ft)\//,
+    may: ['errors', 'util', 'contract', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch'],
+  },
+  {
+    layer: 'cli',
+    files: /^src\/cli\//,
+    may: [
+      'errors',
+      'util',
+      'contract',
+      'params',
+      'registry',
+      'btl/base',
+      'btl/tcp',
+      'btl/interpose',
+      'bml',
+      'pml',
+      'sim',
+      'launch',
+      'mpi',
+      'bench',
+    ],
+  },
+  {
+    layer: 'index',
+    files: /^src\/index\.ts$/,
+    may: ['errors', 'contract', 'params', 'registry', 'bml', 'pml', 'progress', 'launch', 'mpi'],
+  },
+];
+const layerOf = (file: string) => LAYERS.find(({ files }) => files.test(file));
+
+describe('imports', () => {
+  test('every source file belongs to a layer', () => {
+    expect(SOURCES.filter((file) => layerOf(file) === undefined)).toEqual([]);
+  });
+
+  test('no layer imports a higher one', () => {
+    const wrong: string[] = [];
+    for (const { from, to } of allImports) {
+      if (!to.startsWith('src/')) continue;
+      const importer = layerOf(from);
+      const imported = layerOf(to);
+      if (importer === undefined || imported === undefined || importer === imported || importer.may.includes(imported.layer)) continue;
+      wrong.push(`${from} (${importer.layer}) imports ${to} (${imported.layer})`);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  test('nothing is imported in a circle between files of different layers', () => {
+    for (const { layer, may } of LAYERS) {
+      for (const below of may) {
+        expect(LAYERS.find((one) => one.layer === below)?.may, `${layer} and ${below} may import each other`).not.toContain(layer);
+      }
+    }
+  });
+
+  test('relative imports end in .ts, those of Node begin with node:', () => {
+    const builtins = /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|process|stream|tls|url|util|v8|zlib)(\/|$)/;
+    const wrong = allImports.filter(({ to }) => (to.startsWith('src/') ? !/\.(ts|json)$/.test(to) : builtins.test(to)));
+    expect(wrong).toEqual([]);
+  });
+
+  test('packages are dependencies of the package', () => {
+    const { dependencies } = JSON.parse(textOf('package.json')) as { dependencies: Record<string, string> };
+    const wrong = allImports.filter(({ to }) => {
+      if (to.startsWith('src/') || to.startsWith('node:')) return false;
+      const name = to.startsWith('@') ? to.split('/').slice(0, 2).join('/') : to.split('/')[0];
+      return !(name in dependencies);
+    });
+    expect(wrong).toEqual([]);
+  });
+
+  test('no source file is an orphan: it is reached from an entry point, or is the simulator and used by tests', () => {
+    const reached = new Set<string>();
+    const visit = (file: string): void => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      for (const { to } of importsOf(file)) if (SOURCES.includes(to)) visit(to);
+    };
+    for (const entry of ['src/index.ts', 'src/cli/main.ts']) visit(entry);
+    for (const { to } of TESTS.flatMap(importsOf)) if (to.startsWith('src/sim/')) visit(to);
+    expect(SOURCES.filter((file) => !reached.has(file) && !file.endsWith('.d.ts'))).toEqual([]);
+  });
+});
+
+/** What must not occur in the code of these files. */
+const CLOCKS = /\bDate\b|\bperformance\b|\bhrtime\b/;
+const TIMERS = /\bset(Timeout|Interval|Immediate)\b|\bqueueMicrotask\b|\bnextTick\b/;
+const CHANCE = /\bMath\.random\b|\brandomBytes\b|\brandomUUID\b|\bgetRandomValues\b/;
+const ASYNC = /\bPromise\b|\basync\b|\bawait\b|\bthen\(/;
+const PRINTS = /\bconsole\.|\bprocess\.(stdout|stderr)\b/;
+
+const linesWith = (file: string, pattern: RegExp): string[] =>
+  codeOf(file)
+    .split('\n')
+    .flatMap((line, i) => (pattern.test(line) ? [`${file}:${i + 1}: ${textOf(file).split('\n')[i].trim()}`] : []));
+const inFiles = (files: readonly string[], pattern: RegExp): string[] => files.flatMap((file) => linesWith(file, pattern));
+const under = (...folders: string[]) => SOURCES.filter((file) => folders.some((folder) => file.startsWith(`src/${folder}/`)));
+
+describe('purity', () => {
+  test('PML and BML know no clock, timer, chance, promise, Node module or output', () => {
+    const files = under('pml', 'bml', 'util');
+    for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
+      expect(inFiles(files, pattern)).toEqual([]);
+    expect(inFiles(under('pml', 'bml'), ASYNC)).toEqual([]);
+    expect(allImports.filter(({ from, to }) => files.includes(from) && !to.startsWith('src/'))).toEqual([]);
+  });
+
+  test('the simulator knows no real clock, timer or chance', () => {
+    // campaign.ts runs many worlds for a given time of the wall clock: it stands outside of them.
+    const worlds = under('sim').filter((file) => file !== 'src/sim/campaign.ts');
+    for (const pattern of [CLOCKS, TIMERS, CHANCE]) expect(inFiles(worlds, pattern)).toEqual([]);
+    const allowed = ['node:fs', 'node:path'];
+    expect(allImports.filter(({ from, to }) => worlds.includes(from) && to.startsWith('node:') && !allowed.includes(to))).toEqual([]);
+  });
+
+  test('the engine reads time in clock.ts and sets timers in driver.ts only', () => {
+    expect(
+      inFiles(
+        under('progress').filter((file) => !file.endsWith('/clock.ts')),
+        CLOCKS,
+      ),
+    ).toEqual([]);
+    expect(
+      inFiles(
+        under('progress').filter((file) => !file.endsWith('/driver.ts')),
+        TIMERS,
+      ),
+    ).toEqual([]);
+  });
+
+  test('transports are told the time: they read no clock', () => {
+    expect(inFiles(under('btl'), CLOCKS)).toEqual([]);
+  });
+
+  test('only commands, launcher and benchmarks print', () => {
+    // init.ts is where a rank's warnings leave the library, and where an exit without finalize() is told.
+    const files = SOURCES.filter((file) => !/^src\/(cli|launch|bench|hpl)\//.test(file) && file !== 'src/mpi/init.ts');
+    expect(inFiles(files, PRINTS)).toEqual([]);
+  });
+});
+
+/** Files longer than FILE_LINES_MAX, with the reason. */
+const FILE_LINES_MAX = 700;
+const LONG_FILES: Readonly<Record<string, string>> = {
+  'src/pml/receiver.ts': 'one half of the protocol; it reads as one',
+  'src/sim/sim-endpoint.ts': 'one endpoint, as strict as the contract allows',
+  'test/conformance/btl-suite.ts': 'one suite as a function: a list of cases',
+};
+
+describe('files', () => {
+  const all = [...SOURCES, ...TESTS, ...OTHERS];
+
+  test('every file opens with a comment that says what lives in it', () => {
+    // Configuration of a tool opens with its imports.
+    const own = all.filter((file) => !file.endsWith('.config.ts'));
+    expect(own.filter((file) => !/^(#![^\n]*\n)?\s*(\/\/|\/\*)/.test(textOf(file)))).toEqual([]);
+  });
+
+  test(`no file has more than ${FILE_LINES_MAX} lines without a reason`, () => {
+    const lines = (file: string) => textOf(file).split('\n').length - 1;
+    expect(all.filter((file) => lines(file) > FILE_LINES_MAX && LONG_FILES[file] === undefined)).toEqual([]);
+    expect(Object.keys(LONG_FILES).filter((file) => !all.includes(file))).toEqual([]);
+  });
+
+  test('names are kebab-case', () => {
+    expect(
+      all.filter((file) => !/^[a-z0-9-]+(\.(test|measure|d|config))?\.(ts|mts|mjs|js)$/.test(file.split('/').at(-1) as string)),
+    ).toEqual([]);
+  });
+
+  test('syntax that can be erased: no enum, namespace or parameter property', () => {
+    expect(inFiles(all, /^\s*(export\s+)?(declare\s+)?(const\s+)?(enum|namespace)\s+\w/)).toEqual([]);
+    expect(inFiles(all, /constructor\((?:[^)]*,)?\s*(?:private|public|protected|readonly)\s+\w/)).toEqual([]);
+  });
+
+  test('nothing is left for later', () => {
+    const later = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME', 'X' + 'XX', 'HA' + 'CK'].join('|')})\\b`);
+    expect(all.filter((file) => later.test(textOf(file)))).toEqual([]);
+  });
+
+  test('no path of a machine', () => {
+    const paths = new RegExp(`(^|[\\s'"\`(=:])/(${['wo' + 'rk', 'ro' + 'ot'].join('|')})(/|['"\`)\\s]|$)`, 'm');
+    const documents = [...filesUnder('docs', ['.md', '.json', '.pml', '.sh']), ...filesUnder('src', ['.md', '.proto'])];
+    for (const name of ['README.md', 'CHANGELOG.md', 'package.json']) {
+      if (readdirSync(ROOT).includes(name)) documents.push(name);
+    }
+    expect([...all, ...documents].filter((file) => paths.test(textOf(file)))).toEqual([]);
+  });
+
+  test('no test is switched off or alone', () => {
+    const wrong: string[] = [];
+    for (const file of TESTS) {
+      wrong.push(...linesWith(file, /\.only\b\s*\(/));
+      // A skipped test says why: with a reason as its argument, or in its name.
+      const lines = textOf(file).split('\n');
+      for (const line of linesWith(file, /\.skip\b\s*\(/)) {
+        const text = lines[Number(line.split(':')[1]) - 1];
+        if (!/\.skip\(\s*(`[^`]*\$\{|[a-z]|'[^']{10,})/.test(text)) wrong.push(line);
+      }
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+test('this test looks at something', () => {
+  expect(SOURCES.length).toBeGreaterThan(60);
+  expect(allImports.length).toBeGreaterThan(300);
+  expect(relative(ROOT, import.meta.filename)).toBe('test/tidy.test.ts');
+});

@@ -1,0 +1,366 @@
+// The BML: which rails carry what, dialling and its pauses, the judgement of silence (B7), and what is measured.
+import { describe, expect, test } from 'vitest';
+import { FakeRails } from './fake-rails.ts';
+
+describe('sets', () => {
+  test('eager by latency, stripes by bandwidth, one-sided by ability', () => {
+    const f = new FakeRails([
+      { latencyUs: 30, bandwidthMBps: 1000, canGet: true },
+      { latencyUs: 10, bandwidthMBps: 100, canPut: true },
+      { latencyUs: 20, bandwidthMBps: 500, canPut: true, canGet: true },
+    ]);
+    f.turn();
+    f.up(0, 1, 2);
+    const sets = () => [f.peer.eager, f.peer.send, f.peer.put, f.peer.get].map((set) => f.indexes(set));
+    expect(sets()).toEqual([
+      [1, 2, 0],
+      [0, 2, 1],
+      [2, 1],
+      [0, 2],
+    ]);
+    f.down(2);
+    expect(sets()).toEqual([[1, 0], [0, 1], [1], [0]]);
+  });
+
+  test('standby rails and lower exclusivity carry only while nothing better is up', () => {
+    const f = new FakeRails([{ role: 'standby' }, {}, { exclusivity: 5 }, { exclusivity: 9, role: 'standby' }]);
+    f.turn();
+    f.up(0);
+    expect(f.indexes(f.peer.send)).toEqual([0]);
+    f.up(1);
+    expect(f.indexes(f.peer.send)).toEqual([1]);
+    f.up(3);
+    expect(f.indexes(f.peer.send)).toEqual([1]);
+    f.up(2);
+    expect(f.indexes(f.peer.send)).toEqual([2]);
+    f.down(2);
+    f.down(1);
+    expect(f.indexes(f.peer.send)).toEqual([3]);
+  });
+
+  test('a rail that only connected carries nothing before its probe was answered', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.connected(0);
+    expect(f.states()).toBe('PROBING');
+    expect(f.peer.eager).toEqual([]);
+    expect(f.endpoints[0].probes).toHaveLength(1);
+    f.up(0);
+    expect(f.states()).toBe('UP');
+  });
+
+  test('a lost rail is out of every set before anything else happens', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    f.bml.fence(f.peer, 0, 1, { kind: 'fenced', text: 'test' });
+    expect(f.indexes(f.peer.eager)).toEqual([1]);
+    expect(f.endpoints[0].fences).toHaveLength(1);
+    expect(f.bml.deadEpochs(f.peer)).toEqual([{ rail: 0, epoch: 1 }]);
+    expect(f.bml.isLive(f.peer, 0, 1)).toBe(false);
+  });
+
+  test('a fence of an older epoch leaves the newer one alone', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.up(0);
+    f.down(0);
+    f.run(100);
+    f.up(0);
+    const live = f.rails[0].epoch;
+    f.bml.fence(f.peer, 0, live - 1, { kind: 'fenced', text: 'test' });
+    expect(f.states()).toBe('UP');
+    expect(f.bml.isLive(f.peer, 0, live)).toBe(true);
+  });
+
+  test('an epoch that was fenced before it connected is fenced again and never carries', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.bml.fence(f.peer, 0, 5, { kind: 'fenced', text: 'test' });
+    f.connected(0, 5);
+    expect(f.rails[0].epoch).toBe(0);
+    expect(f.endpoints[0].fences).toHaveLength(2);
+  });
+});
+
+describe('dialling', () => {
+  test('the lower rank dials, the higher one waits', () => {
+    const lower = new FakeRails([{}], { rank: 0 }, 1);
+    const higher = new FakeRails([{}], { rank: 1 }, 0);
+    lower.turn();
+    higher.turn();
+    expect(lower.endpoints[0].dialled).toEqual([1]);
+    expect(higher.endpoints[0].dialled).toEqual([]);
+    higher.connected(0, 1);
+    expect(higher.states()).toBe('PROBING');
+  });
+
+  test('pauses double up to their maximum, with less than 25 % of jitter, and are over after a success', () => {
+    const f = new FakeRails([{}]);
+    const at: number[] = [];
+    let known = 0;
+    for (let i = 0; i < 400; i++) {
+      f.turn();
+      if (f.endpoints[0].dialled.length === known) continue;
+      known = f.endpoints[0].dialled.length;
+      at.push(f.nowMs);
+      f.bml.handleConnectFailed(f.endpoints[0], f.endpoints[0].dialled.at(-1) as number, { kind: 'error', text: 'no' }, undefined, f.nowMs);
+    }
+    const pauses = at.slice(1).map((time, i) => time - at[i]);
+    for (const [i, pause] of pauses.entries()) {
+      const wanted = Math.min(400, 50 * 2 ** i);
+      expect(pause).toBeGreaterThanOrEqual(wanted * 0.75);
+      // A turn takes 10 ms.
+      expect(pause).toBeLessThanOrEqual(wanted + 20);
+    }
+    expect(f.endpoints[0].dialled).toEqual([...f.endpoints[0].dialled].sort((a, b) => a - b));
+    f.run(400);
+    f.up(0);
+    f.down(0);
+    const before = f.endpoints[0].dialled.length;
+    f.run(60);
+    expect(f.endpoints[0].dialled.length).toBe(before + 1);
+  });
+
+  test('a stale epoch is gone above at once', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.bml.handleConnectFailed(f.endpoints[0], 1, { kind: 'refused', text: 'STALE_EPOCH' }, 41, f.nowMs);
+    f.run(100);
+    expect(f.endpoints[0].dialled).toEqual([1, 42]);
+  });
+
+  test('an attempt without an answer is given up', () => {
+    const f = new FakeRails([{}]);
+    f.run(6000);
+    expect(f.endpoints[0].cancelled).toBeGreaterThan(0);
+    expect(f.rails[0].lastReason?.kind).toBe('timeout');
+  });
+
+  test('a rail whose first probe is not answered goes down again', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.connected(0);
+    f.run(5000);
+    expect(f.endpoints[0].probes.length).toBeGreaterThan(2);
+    expect(f.endpoints[0].fences[0].reason.kind).toBe('timeout');
+    expect(f.moves.slice(0, 3)).toEqual(['0 DOWN>CONNECTING', '0 CONNECTING>PROBING', '0 PROBING>DOWN']);
+  });
+
+  test('a flapping rail is held down for longer each time, up to the maximum', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    const pauses: number[] = [];
+    for (let i = 0; i < 8; i++) {
+      f.down(0);
+      const lostAt = f.nowMs;
+      const dialled = f.endpoints[0].dialled.length;
+      while (f.endpoints[0].dialled.length === dialled) f.turn();
+      pauses.push(f.nowMs - lostAt);
+      f.up(0);
+    }
+    expect(pauses[0]).toBeLessThanOrEqual(60);
+    expect(pauses[7]).toBeGreaterThanOrEqual(1000);
+    expect(pauses[7]).toBeLessThanOrEqual(1010);
+    for (let i = 3; i < 8; i++) expect(pauses[i]).toBeGreaterThanOrEqual(pauses[i - 1]);
+    f.run(11_000);
+    f.down(0);
+    const dialled = f.endpoints[0].dialled.length;
+    f.run(60);
+    expect(f.endpoints[0].dialled.length).toBe(dialled + 1);
+  });
+
+  test('a peer that left is dialled no more', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.bml.closePeer(f.peer);
+    expect(f.endpoints[0].cancelled).toBe(1);
+    const { length } = f.endpoints[0].dialled;
+    f.run(1000);
+    expect(f.endpoints[0].dialled).toHaveLength(length);
+  });
+});
+
+describe('silence', () => {
+  test('a rail that is silent while its sibling delivers is suspected, passed over, and fenced', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    f.answering.delete(0);
+    f.endpoints[0].outstandingBytes = 100;
+    f.run(280);
+    expect(f.states()).toBe('SUSPECT UP');
+    expect(f.indexes(f.peer.send)).toEqual([1]);
+    f.run(400);
+    expect(f.endpoints[0].fences[0].reason.kind).toBe('silent');
+    expect(f.rails[0].isCarrying).toBe(false);
+    expect(f.rails[1].state).toBe('UP');
+  });
+
+  test('a suspect rail on which something gets through is up again', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    f.answering.delete(0);
+    f.endpoints[0].outstandingBytes = 100;
+    f.run(280);
+    expect(f.rails[0].state).toBe('SUSPECT');
+    f.bml.handleReport(f.endpoints[0], f.rails[0].epoch, 10_000, f.peerAliveMs, f.aliveMs);
+    expect(f.rails[0].state).toBe('UP');
+    expect(f.endpoints[0].fences).toEqual([]);
+  });
+
+  test('a peer that computes loses no rail, however long; its rails are dialled beside', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    f.peerPolls = false;
+    for (const endpoint of f.endpoints) endpoint.outstandingBytes = 100;
+    f.run(30_000);
+    expect(f.states()).toBe('SUSPECT SUSPECT');
+    expect(f.endpoints.flatMap(({ fences }) => fences)).toEqual([]);
+    expect(f.endpoints[0].dialled.length).toBeGreaterThan(2);
+    expect(f.indexes(f.peer.send)).toEqual([0, 1]);
+    f.peerPolls = true;
+    f.run(300);
+    for (const endpoint of f.endpoints) endpoint.outstandingBytes = 0;
+    f.run(300);
+    expect(f.states()).toBe('UP UP');
+  });
+
+  test('the answered handshake of a newer epoch ends the silent one', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.up(0);
+    f.peerPolls = false;
+    f.endpoints[0].outstandingBytes = 100;
+    f.run(2000);
+    const newer = f.endpoints[0].dialled.at(-1) as number;
+    expect(newer).toBeGreaterThan(1);
+    f.down(0, 'replaced');
+    f.peerPolls = true;
+    f.connected(0, newer);
+    f.answerProbes(0);
+    expect(f.rails[0]).toMatchObject({ state: 'UP', epoch: newer, highestDead: newer - 1 });
+  });
+
+  test('the acceptor of a silent rail does not dial', () => {
+    const f = new FakeRails([{}], { rank: 1 }, 0);
+    f.connected(0, 1);
+    f.answering.add(0);
+    f.answerProbes(0);
+    f.peerPolls = false;
+    f.endpoints[0].outstandingBytes = 100;
+    f.run(5000);
+    expect(f.states()).toBe('SUSPECT');
+    expect(f.endpoints[0].dialled).toEqual([]);
+  });
+
+  test('a pause of our own is not the silence of the other side', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    for (const endpoint of f.endpoints) endpoint.outstandingBytes = 100;
+    for (let i = 0; i < 5; i++) {
+      f.turn(60_000);
+      // What had come in is read in the same turn.
+      for (const rail of [0, 1]) f.bml.handleReport(f.endpoints[rail], f.rails[rail].epoch, 1000 * (i + 1), f.peerAliveMs, f.aliveMs);
+    }
+    expect(f.states()).toBe('UP UP');
+    expect(f.endpoints.flatMap(({ fences }) => fences)).toEqual([]);
+  });
+
+  test('idle rails are probed about every period, and a dead idle rail is found', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    f.run(10_000);
+    for (const endpoint of f.endpoints) {
+      expect(endpoint.probes.length).toBeGreaterThanOrEqual(8);
+      expect(endpoint.probes.length).toBeLessThanOrEqual(14);
+    }
+    f.answering.delete(0);
+    f.run(2000);
+    expect(f.endpoints[0].fences[0]?.reason.kind).toBe('silent');
+    expect(f.rails[1].state).toBe('UP');
+  });
+
+  test('a rail that checks itself is left alone', () => {
+    const f = new FakeRails([{ liveness: 'self' }, {}]);
+    f.turn();
+    f.up(0, 1);
+    const { length } = f.endpoints[0].probes;
+    f.answering.delete(0);
+    f.endpoints[0].outstandingBytes = 100;
+    f.run(5000);
+    expect(f.rails[0].state).toBe('UP');
+    expect(f.endpoints[0].probes).toHaveLength(length);
+  });
+
+  test('an old answer, of another epoch or another question, proves nothing', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.connected(0);
+    const [probe] = f.endpoints[0].probes;
+    f.bml.handleProbeAnswered(f.endpoints[0], 99, probe, f.aliveMs);
+    f.bml.handleProbeAnswered(f.endpoints[0], 1, probe + 1, f.aliveMs);
+    expect(f.states()).toBe('PROBING');
+    f.bml.handleProbeAnswered(f.endpoints[0], 1, probe, f.aliveMs);
+    expect(f.states()).toBe('UP');
+  });
+});
+
+describe('measuring', () => {
+  /** `perTurn` bytes are delivered every 10 ms, with more outstanding all the time or not. */
+  function deliver(f: FakeRails, rail: number, turns: number, perTurn: number, keptBusy = true): void {
+    for (let i = 0; i < turns; i++) {
+      f.turn();
+      f.endpoints[rail].outstandingBytes = keptBusy ? 1 : 0;
+      f.bml.handleDelivered(f.endpoints[rail], perTurn, f.nowMs);
+    }
+  }
+
+  test('the window follows what a busy rail delivers, within its bounds', () => {
+    const f = new FakeRails([{}, {}, {}]);
+    f.turn();
+    f.up(0, 1, 2);
+    deliver(f, 0, 40, 100_000);
+    // 10 000 bytes per millisecond, for 20 ms.
+    expect(f.endpoints[0].windowBytes).toBeGreaterThan(150_000);
+    expect(f.endpoints[0].windowBytes).toBeLessThan(250_000);
+    deliver(f, 1, 40, 100);
+    expect(f.endpoints[1].windowBytes).toBe(64 * 1024);
+    deliver(f, 2, 40, 10_000_000);
+    expect(f.endpoints[2].windowBytes).toBe(1024 * 1024);
+    expect(f.rails[0].deliveredBytes).toBe(40 * 100_000);
+  });
+
+  test('a slower rail is followed down slowly, and a rail with little traffic is not taken for a slow one', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.up(0);
+    deliver(f, 0, 40, 100_000);
+    const { rate } = f.rails[0];
+    deliver(f, 0, 20, 10, false);
+    expect(f.rails[0].rate).toBe(rate);
+    deliver(f, 0, 4, 10_000);
+    expect(f.rails[0].rate).toBeLessThan(rate);
+    expect(f.rails[0].rate).toBeGreaterThan(rate / 4);
+    deliver(f, 0, 100, 10_000);
+    expect(f.rails[0].rate).toBeLessThan(rate / 5);
+  });
+
+  test('BUSY takes the room away until onWritable', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.up(0);
+    expect(f.rails[0].hasRoom).toBe(true);
+    f.bml.handleBusy(f.rails[0]);
+    expect(f.rails[0].hasRoom).toBe(false);
+    f.bml.handleWritable(f.endpoints[0]);
+    expect(f.rails[0].hasRoom).toBe(true);
+    f.endpoints[0].outstandingBytes = f.endpoints[0].windowBytes;
+    expect(f.rails[0].hasRoom).toBe(false);
+  });
+});

@@ -1,0 +1,96 @@
+// The engine: rail events, turns, the log's bound, who is admitted, and the parameters it is made from.
+import { describe, expect, test } from 'vitest';
+import { ALIVE_PER_TURN_MAX_MS } from '../../../src/bml/bml.ts';
+import { ParamTable } from '../../../src/params.ts';
+import { Engine } from '../../../src/progress/engine.ts';
+import { engineOptions } from '../../../src/progress/options.ts';
+import { MemPair, OPTIONS, pattern } from './mem-pair.ts';
+
+test('rail events tell what happened, and how many rails are left', () => {
+  const pair = new MemPair(3);
+  const told = () => pair.events.splice(0).map(({ type, rail, up, of }) => `${type} ${rail} ${up}/${of}`);
+  expect(told()).toEqual(['restored 0 1/3', 'restored 1 2/3', 'restored 2 3/3']);
+  pair.cut(1);
+  expect(told()).toEqual(['lost 1 2/3', 'degraded 1 2/3']);
+  pair.cut(0);
+  expect(told()).toEqual(['lost 0 1/3', 'last 0 1/3']);
+  pair.cut(2);
+  expect(told()).toEqual(['lost 2 0/3', 'unreachable 2 0/3']);
+  pair.restore(0);
+  expect(told()).toEqual(['restored 0 1/3']);
+});
+
+test('a long turn adds little to the alive time', () => {
+  let nowMs = 0;
+  const engine = new Engine({ ...OPTIONS, rank: 0 }, { now: () => nowMs, defer: () => {}, yield: () => {}, arm: () => {} });
+  for (const [elapsedMs, addedMs] of [
+    [10, 10],
+    [60_000, ALIVE_PER_TURN_MAX_MS],
+    [-5, 0],
+    [ALIVE_PER_TURN_MAX_MS, ALIVE_PER_TURN_MAX_MS],
+  ]) {
+    const before = engine.aliveMs;
+    nowMs += elapsedMs;
+    engine.progress();
+    expect(engine.aliveMs - before).toBe(addedMs);
+  }
+});
+
+test('a flood of warnings is counted, not passed on', () => {
+  let nowMs = 0;
+  const lines: string[] = [];
+  const hooks = { log: (_level: string, text: string) => void lines.push(text) };
+  const engine = new Engine({ ...OPTIONS, rank: 0 }, { now: () => nowMs, defer: () => {}, yield: () => {}, arm: () => {} }, hooks);
+  for (let i = 0; i < 1000; i++) engine.log('warn', `stranger ${i}`);
+  expect(lines).toHaveLength(20);
+  nowMs += 1500;
+  engine.progress();
+  engine.log('warn', 'one more');
+  expect(lines.slice(20)).toEqual(['980 further lines were left out', 'one more']);
+});
+
+describe('admission', () => {
+  const hello = { rank: 0, incarnation: 1, rail: 0, key: 'mem#0', epoch: 50 };
+  const asked = (change: Partial<typeof hello>, prepare: (pair: MemPair) => void = () => {}) => {
+    const pair = new MemPair(2);
+    prepare(pair);
+    return pair.engines[1].admit(pair.modules[1], { ...hello, ...change });
+  };
+  test('the peer that is known, with a newer epoch', () => {
+    expect(asked({})).toMatchObject({ ok: true });
+  });
+  test.each([
+    ['UNKNOWN_RANK', { rank: 7 }],
+    ['OLD_INCARNATION', { incarnation: 0 }],
+    ['PEER_FAILED', { incarnation: 2 }],
+    ['RAIL_MISMATCH', { rail: 9 }],
+    ['RAIL_MISMATCH', { key: 'mem#1' }],
+    ['STALE_EPOCH', { epoch: 1 }],
+  ])('%s', (reason, change) => {
+    expect(asked(change)).toMatchObject({ ok: false, reason });
+  });
+  test('a stale epoch is told the highest one', () => {
+    expect(asked({ epoch: 1 })).toMatchObject({ highestEpoch: 1 });
+  });
+  test('a newer process of a rank proves the older one dead', () => {
+    const pair = new MemPair();
+    const recv = pair.recv(1, new Uint8Array(5), 1);
+    pair.engines[1].admit(pair.modules[1], { ...hello, incarnation: 2 });
+    pair.run();
+    expect(recv.error?.code).toBe('ERR_PROC_FAILED');
+  });
+});
+
+test('an invariant that broke comes with the last transitions', () => {
+  const pair = new MemPair();
+  pair.recv(1, new Uint8Array(5000), 1);
+  pair.send(0, pattern(5000), 1);
+  const states = pair.engines[0].pml.core.traceEntries().map(({ from, to }) => `${from}>${to}`);
+  expect(states).toEqual(['ENVELOPE>STREAMING', 'STREAMING>DONE']);
+});
+
+test('options come from the parameters', () => {
+  const options = engineOptions(3, new ParamTable({ pml_eager_limit_bytes: '1k', bml_rail_timeout_ms: '77' }));
+  expect(options).toMatchObject({ rank: 3, pml: { rank: 3, eagerLimitBytes: 1024 }, bml: { rank: 3, railTimeoutMs: 77 } });
+  for (const part of [options, options.pml, options.bml]) expect(Object.values(part)).not.toContain(undefined);
+});

@@ -62,14 +62,14 @@ export const PARAMS = {
   pml_retained_bytes_max: int(
     64 * MIB,
     'bytes',
-    64 * KIB,
+    4 * KIB,
     2 ** 40,
     'Bound on copies of eager messages kept until delivered; beyond it messages go by rendezvous.',
   ),
   pml_unexpected_bytes_max: int(
     16 * MIB,
     'bytes',
-    64 * KIB,
+    4 * KIB,
     2 ** 40,
     'Bound, per peer, on payload held for receives not yet posted; beyond it senders wait by rendezvous.',
   ),

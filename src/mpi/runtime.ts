@@ -261,7 +261,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     oob?.on('exit', (rank, info) => {
       if (rank === this.rank || this.state === 'FINALIZED') return;
-      if (info.finalized) this.engine.peerLeft(rank);
+      if (info.finalized) this.engine.peerLeft(rank, true);
       else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
     });
     oob?.on('abort', (info) => {

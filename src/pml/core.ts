@@ -27,22 +27,21 @@ export interface PmlOptions {
  */
 export const MUTANTS = {
   'no-duplicate-check': 'A MATCH, RNDV or RGET with a number that was there before is taken again.',
-  'count-twice': 'A range that arrives twice is counted twice.',
-  'no-fence': 'A NOTIFY of a new epoch does not fence the rails it names.',
-  'keep-sinks': 'A NOTIFY of a new epoch revokes no sinks.',
+  'early-dropped': 'An envelope that overtook a lower number is dropped instead of kept.',
+  'newest-first': 'An arrival matches the newest posted receive that fits instead of the oldest.',
+  'count-twice': 'A restart begins at the first byte, and bytes are counted by length: what arrives twice counts twice.',
+  'no-fence': 'NOTIFY and RAILDOWN fence no rails, and PUT windows are never closed.',
+  'keep-sinks': 'Sinks are never revoked, neither by a NOTIFY of a new epoch nor when the receive completes.',
   'notify-unanswered': 'A NOTIFY for a finished message is not answered.',
   'notify-duplicate-revokes': 'A NOTIFY of the current epoch revokes sinks and starts over.',
   'restart-ack-twice': 'A RESTARTACK is obeyed also when none is waited for.',
   'old-epoch-counts': 'Completions of an older epoch count.',
-  'old-epoch-frags': 'The receiver takes FRAGs of an older epoch.',
-  'raildown-once': 'RAILDOWN in doubt is not sent again.',
   'fence-by-rail': 'RAILDOWN and NOTIFY end the live epoch of a rail whatever epoch they name.',
+  'complete-on-sent': 'A send is complete when its last byte was given to a rail, not when every byte is delivered.',
   'eager-not-retained': 'An eager message in doubt is not sent again.',
   'ack-once': 'An ACK in doubt is not sent again.',
   'fin-once': 'A FIN in doubt is not sent again.',
-  'credit-increment': 'Credit in a frame that was in doubt is added again.',
-  'no-drain': 'The sender does not wait for its own puts before NOTIFY.',
-  'complete-early': 'A receive completes while gets are under way.',
+  'credit-increment': 'A CREDIT is an increment: it adds to the limit, however often it comes.',
   'retained-forever': 'The copy of a delivered eager message is not released.',
 } as const;
 export type Mutant = keyof typeof MUTANTS;
@@ -206,6 +205,7 @@ export class PmlCore implements TransitionListener {
 
   /** Ends the epochs of a rail up to `epoch`, because the peer says that they are over. */
   fence(peer: PmlPeer, rail: number, epoch: number, text: string): void {
+    if (this.mutants.has('no-fence')) return;
     const upTo = this.mutants.has('fence-by-rail') ? Math.max(epoch, peer.bml.rails[rail]?.epoch ?? 0) : epoch;
     this.bml.fence(peer.bml, rail, upTo, { kind: 'fenced', text });
   }

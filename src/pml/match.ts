@@ -101,6 +101,12 @@ export class MatchContext {
   private readonly postedNodes = new Map<RecvRequest, Node<RecvRequest>>();
   private readonly unexpectedNodes = new Map<Envelope, Node<Envelope>[]>();
   private postedSerial = 0;
+  /** A planted mistake (see MUTANTS); false in earnest. */
+  private readonly newestFirst: boolean;
+
+  constructor(newestFirst = false) {
+    this.newestFirst = newestFirst;
+  }
 
   get postedCount(): number {
     return this.postedNodes.size;
@@ -140,9 +146,9 @@ export class MatchContext {
   arrive(envelope: Envelope): RecvRequest | undefined {
     const { source, tag } = envelope;
     let best = this.posted.find(source, tag)?.head?.item;
-    best = older(best, this.posted.find(source, ANY)?.head?.item);
-    best = older(best, this.posted.find(ANY, tag)?.head?.item);
-    best = older(best, this.posted.find(ANY, ANY)?.head?.item);
+    best = this.first(best, this.posted.find(source, ANY)?.head?.item);
+    best = this.first(best, this.posted.find(ANY, tag)?.head?.item);
+    best = this.first(best, this.posted.find(ANY, ANY)?.head?.item);
     if (best !== undefined) {
       this.unpost(best);
       return best;
@@ -178,10 +184,11 @@ export class MatchContext {
   unexpectedEnvelopes(): Envelope[] {
     return [...this.unexpectedNodes.keys()];
   }
-}
 
-function older(a: RecvRequest | undefined, b: RecvRequest | undefined): RecvRequest | undefined {
-  if (a === undefined) return b;
-  if (b === undefined) return a;
-  return a.postedSerial < b.postedSerial ? a : b;
+  /** Of two receives that fit, the one that was posted first. */
+  private first(a: RecvRequest | undefined, b: RecvRequest | undefined): RecvRequest | undefined {
+    if (a === undefined) return b;
+    if (b === undefined) return a;
+    return a.postedSerial < b.postedSerial !== this.newestFirst ? a : b;
+  }
 }

@@ -111,9 +111,9 @@ export class Pml {
     if (packet.creditLimit > peer.creditLimit) {
       peer.creditLimit = packet.creditLimit;
       this.core.markDirty(peer);
-    } else if (this.core.mutants.has('credit-increment') && packet.type === PACKET.CREDIT) {
-      peer.creditLimit += this.core.options.unexpectedBytesMax;
     }
+    if (packet.type === PACKET.CREDIT && this.core.mutants.has('credit-increment'))
+      peer.creditLimit += this.core.options.unexpectedBytesMax / 4;
     const placed = packet.type === PACKET.FRAG;
     if (placed !== (sink !== null))
       throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} that is${placed ? ' not' : ''} placed`);
@@ -194,7 +194,7 @@ export class Pml {
       case 'raildown': {
         const owed = peer.railDowns.get(use.rail);
         if (owed === undefined || owed.epoch !== use.epoch) return;
-        if (status === DELIVERED || this.core.mutants.has('raildown-once')) peer.railDowns.delete(use.rail);
+        if (status === DELIVERED) peer.railDowns.delete(use.rail);
         else owed.onRail = false;
         return;
       }

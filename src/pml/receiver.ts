@@ -4,6 +4,7 @@
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
+import type { Range } from '../util/range-set.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
@@ -47,7 +48,7 @@ export class Receiver {
   context(ctx: number): MatchContext {
     let context = this.contexts.get(ctx);
     if (context === undefined) {
-      context = new MatchContext();
+      context = new MatchContext(this.core.mutants.has('newest-first'));
       this.contexts.set(ctx, context);
     }
     return context;
@@ -130,6 +131,7 @@ export class Receiver {
     };
     if (ahead > 0) {
       core.counters.earlyArrivals++;
+      if (core.mutants.has('early-dropped')) return;
       envelope.payload = new Uint8Array(payload);
       flow.early.set(packet.seq, envelope);
       return;
@@ -253,7 +255,7 @@ export class Receiver {
   }
 
   private closeWindows(message: RecvMessage): void {
-    for (const window of message.windows) window.registration.deregister();
+    if (!this.core.mutants.has('no-fence')) for (const window of message.windows) window.registration.deregister();
     message.windows = [];
   }
 
@@ -319,7 +321,9 @@ export class Receiver {
     packet.ctx = message.ctx;
     packet.source = this.core.options.rank;
     packet.seq = message.seq;
-    const missing = message.received.missing(0, message.takeBytes);
+    const missing: readonly Range[] = this.core.mutants.has('count-twice')
+      ? [[0, message.takeBytes]]
+      : message.received.missing(0, message.takeBytes);
     if (missing.length <= MISSING_RANGES_MAX) {
       packet.missing = missing.map(([from, to]) => [from, to]);
       packet.from = message.takeBytes;
@@ -522,22 +526,22 @@ export class Receiver {
       rail: railIndex,
     };
     const message = this.find(peer, packet);
-    const oldEpochs = core.mutants.has('old-epoch-frags');
-    if (message === undefined || (message.state !== 'RECEIVING' && !(oldEpochs && message.state !== 'DONE' && message.state !== 'OWING'))) {
+    if (message?.state !== 'RECEIVING') {
       core.counters.fragStale++;
       return sink;
     }
     const ahead = serialDiff(packet.epoch, message.epoch);
     if (ahead > 0)
       throw new MultirailError('ERR_PROTOCOL', `a FRAG of epoch ${packet.epoch} for receive ${message.traceId} in epoch ${message.epoch}`);
-    if (ahead < 0 && !oldEpochs) {
+    if (ahead < 0) {
       core.counters.fragStale++;
       return sink;
     }
     if (sink.to > message.takeBytes) throw new MultirailError('ERR_PROTOCOL', `a FRAG beyond receive ${message.traceId}`);
     if (!core.mutants.has('count-twice')) {
       let covered = message.received.intersects(sink.from, sink.to);
-      for (const open of message.openSinks) if (open.from < sink.to && sink.from < open.to) covered = true;
+      const openSinks = core.mutants.has('keep-sinks') ? [] : message.openSinks;
+      for (const open of openSinks) if (open.from < sink.to && sink.from < open.to) covered = true;
       if (covered) {
         core.counters.fragDuplicates++;
         return sink;
@@ -560,11 +564,11 @@ export class Receiver {
     if (message === undefined || sink.revoked) return;
     message.openSinks.delete(sink);
     if (this.core.mutants.has('count-twice')) {
-      // Planted: bytes are counted by length, as bfo did, and not by range.
-      const length = sink.to - sink.from;
-      const already = length - message.received.add(sink.from, sink.to);
-      for (const [from, to] of message.received.missing(0, message.takeBytes))
-        if (already > 0) message.received.add(from, Math.min(to, from + already));
+      // By length, as bfo did: bytes that were there before stand for as many that are not.
+      let again = sink.to - sink.from - message.received.add(sink.from, sink.to);
+      for (const [from, to] of message.received.missing(0, message.takeBytes)) {
+        again -= message.received.add(from, Math.min(to, from + again));
+      }
     } else message.received.add(sink.from, sink.to);
     this.checkComplete(message);
   }
@@ -575,6 +579,7 @@ export class Receiver {
 
   /** One function revokes: synchronously at the rail, after which not one byte is written. */
   private revokeSinks(message: RecvMessage): void {
+    if (this.core.mutants.has('keep-sinks')) return;
     for (const sink of message.openSinks) {
       message.peer.bml.rails[sink.rail]?.endpoint.revokeSink(sink);
       sink.revoked = true;
@@ -629,12 +634,8 @@ export class Receiver {
       }
       return;
     }
-    if (!core.mutants.has('no-fence')) {
-      for (const dead of packet.deadRails) core.fence(peer, dead.rail, dead.epoch, 'the peer restarted a message over its loss');
-    }
-    if (core.mutants.has('keep-sinks')) {
-      for (const sink of message.openSinks) sink.epoch = packet.epoch;
-    } else this.revokeSinks(message);
+    for (const dead of packet.deadRails) core.fence(peer, dead.rail, dead.epoch, 'the peer restarted a message over its loss');
+    this.revokeSinks(message);
     this.closeWindows(message);
     message.epoch = packet.epoch;
     message.restarted = true;
@@ -675,7 +676,7 @@ export class Receiver {
   private checkComplete(message: RecvMessage): void {
     if (message.state !== 'RECEIVING' && message.state !== 'READING') return;
     if (message.received.bytes < message.takeBytes) return;
-    if (message.getsUnderWay > 0 && !this.core.mutants.has('complete-early')) return;
+    if (message.getsUnderWay > 0) return;
     this.completeMessage(message);
     if (message.endsByFin || !message.answerDelivered) {
       moveRecv(message, 'OWING', this.core);

@@ -370,7 +370,7 @@ export class Sender {
   /** Data in doubt: stop scheduling, wait for own puts, then NOTIFY. */
   private restart(message: SendMessage): void {
     moveSend(message, 'DRAINING', this.core);
-    if (message.putsUnderWay === 0 || this.core.mutants.has('no-drain')) this.notify(message);
+    if (message.putsUnderWay === 0) this.notify(message);
   }
 
   private notify(message: SendMessage): void {
@@ -516,7 +516,9 @@ export class Sender {
   // ---------------------------------------------------------------- ends
 
   private checkSent(message: SendMessage): void {
-    if (message.state !== 'STREAMING' || !message.toSend.isEmpty || message.inFlightBytes > 0) return;
+    assert(message.inFlightBytes >= 0, `send ${message.traceId}: more bytes delivered than sent`);
+    const delivered = message.inFlightBytes === 0 || this.core.mutants.has('complete-on-sent');
+    if (message.state !== 'STREAMING' || !message.toSend.isEmpty || !delivered) return;
     message.logicallyComplete = true;
     if (message.finsOwed.length > 0) moveSend(message, 'OWING', this.core);
     else this.finish(message);

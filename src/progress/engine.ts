@@ -70,6 +70,8 @@ interface EnginePeer {
   /** This side's end of the job with that peer (B9). */
   leave: 'no' | 'draining' | 'bye-sent' | 'done';
   byeReceived: boolean;
+  /** Its process is known to have finished: our BYE is not waited for to reach it. */
+  isGone: boolean;
   byeSentAtMs: number;
 }
 
@@ -122,7 +124,7 @@ export class Engine implements Upcalls {
   addPeer(rank: number, incarnation: number, endpoints: readonly BtlEndpoint[], unexpectedBytesMax: number): void {
     const bml = this.bml.addPeer(rank, endpoints, this.driver.now(), this.aliveMs);
     this.pml.addPeer(rank, bml, unexpectedBytesMax);
-    this.peers.set(rank, { rank, incarnation, bml, leave: 'no', byeReceived: false, byeSentAtMs: 0 });
+    this.peers.set(rank, { rank, incarnation, bml, leave: 'no', byeReceived: false, isGone: false, byeSentAtMs: 0 });
   }
 
   private peer(rank: number): EnginePeer {
@@ -374,9 +376,11 @@ export class Engine implements Upcalls {
   }
 
   /** The peer said BYE on a rail, or the launcher says that it finished: it owes us nothing and wants nothing (B9). */
-  peerLeft(rank: number): void {
+  peerLeft(rank: number, isGone = false): void {
     const peer = this.peers.get(rank);
-    if (peer === undefined || peer.byeReceived) return;
+    if (peer === undefined) return;
+    if (isGone) peer.isGone = true;
+    if (peer.byeReceived) return;
     peer.byeReceived = true;
     this.pml.handlePeerBye(rank);
     this.hooks.onPeerLeft?.(rank);
@@ -413,7 +417,7 @@ export class Engine implements Upcalls {
       }
       if (peer.leave === 'bye-sent' && peer.byeReceived) {
         const told = peer.bml.rails.some((rail) => rail.endpoint.byeDelivered);
-        if (told || this.nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
+        if (told || peer.isGone || this.nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
           peer.leave = 'done';
           this.bml.closePeer(peer.bml);
         }

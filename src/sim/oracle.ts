@@ -57,6 +57,7 @@ function hashBytes(bytes: Uint8Array): number {
 }
 
 const UNTOUCHED = 0xa5;
+const REUSED = 0x77;
 
 /** A receive buffer before anything is written into it. */
 export function freshBuffer(bytes: number): Uint8Array {
@@ -173,6 +174,8 @@ export class Oracle {
         throw new OracleError(`truncation of message ${matched.index} is wrong`);
       this.checkBytes(receive, matched, expected);
     }
+    // The buffer is the user's again, who writes something else into it: even a late write of the same bytes shows.
+    receive.buffer.fill(REUSED);
     receive.hash = hashBytes(receive.buffer);
   }
 

@@ -91,7 +91,11 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
   }
   if (oneSided && prng.chance(1, 2)) for (const rail of rails) rail.canGet = true;
   const params: Record<string, string> = { ...PARAMS };
-  if (prng.chance(1, 4)) params.pml_unexpected_bytes_max = '65536';
+  // Credit that runs out. (A stream of its own: seeds that once failed keep their meaning.)
+  const credit = prng.split('credit');
+  prng.chance(1, 4);
+  if (credit.chance(1, 3)) params.pml_unexpected_bytes_max = credit.pick(['4096', '8192']);
+  if (credit.chance(1, 6)) params.pml_retained_bytes_max = '4096';
   if (prng.chance(1, 4)) params.pml_eager_limit_bytes = prng.pick(['0', '64', '4096']);
   if (prng.chance(1, 4)) params.bml_rail_timeout_ms = prng.pick(['50', '100', '1000']);
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 3));

@@ -245,7 +245,9 @@ export class RailLink implements FramerHandler {
     if (this.ended !== undefined) return this.upcallsMade;
     this.report();
     if (this.stream.status === 'closed' && this.stream.inboundBytes === 0) {
-      if (this.byeSent && this.byeReceived) this.over({ clean: true });
+      // A peer closes in good order only once it has our BYE, too. A connection that broke says nothing of the kind.
+      const brokenBy = this.stream.failure?.kind ?? 'closed';
+      if (this.byeSent && this.byeReceived && brokenBy === 'closed') this.over({ clean: true });
       else this.over({ clean: false, reason: this.stream.failure ?? { kind: 'closed', text: 'the connection is closed' } });
       return this.upcallsMade;
     }

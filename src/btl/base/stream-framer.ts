@@ -101,6 +101,8 @@ export class StreamFramer implements StreamReader {
       }
       assert(at > before || this.stopped, 'the framer does not move');
     }
+    // The chunk ended with a packet header whose payload has not begun: the chunk is not ours after this call.
+    if (this.state === 'WHOLE' && this.payloadBytes === 0) this.holdPacketHeader();
   }
 
   target(): Uint8Array | undefined {

@@ -126,11 +126,11 @@ class MemEndpoint implements BtlEndpoint {
       this.wanted = true;
       return BUSY;
     }
-    this.put(PACKET_NAMES[frame.header[1]], frame);
+    this.place(PACKET_NAMES[frame.header[1]], frame);
     return OK;
   }
 
-  private put(type: string, frame: Frame | null): void {
+  private place(type: string, frame: Frame | null): void {
     const { side: from, rail, epoch } = this;
     const payload = Buffer.concat(frame?.payload ?? []);
     const header = frame?.header.slice() ?? new Uint8Array(0);
@@ -141,7 +141,7 @@ class MemEndpoint implements BtlEndpoint {
   bye(): void {
     if (this.epoch === 0 || this.byeSaid) return;
     this.byeSaid = true;
-    this.put('BYE', null);
+    this.place('BYE', null);
   }
 
   probe(probeId: number): void {

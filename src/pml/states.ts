@@ -41,8 +41,9 @@ export type RecvState = keyof typeof RECV_STATES;
 export const RECV_EDGES: Readonly<Record<RecvState, readonly RecvState[]>> = {
   RECEIVING: ['FENCING', 'OWING', 'DONE'],
   READING: ['FENCING', 'OWING', 'DONE'],
-  // → RECEIVING when drained (the RESTARTACK is owed); → OWING when the last own get completed the message meanwhile.
-  FENCING: ['RECEIVING', 'OWING', 'DONE'],
+  // → RECEIVING when drained (the RESTARTACK is owed); → DONE when the last own get completed the message meanwhile: the peer
+  // record owes a RESTARTNACK then.
+  FENCING: ['RECEIVING', 'DONE'],
   OWING: ['DONE'],
   DONE: [],
 };

@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { DELIVERED, IN_DOUBT, OK } from '../../../src/btl/btl.ts';
 import { Fabric, type RailSpec } from '../../../src/sim/fabric.ts';
-import { Prng, TraceHash } from '../../../src/util/prng.ts';
 import { simComponent } from '../../../src/sim/sim-btl.ts';
+import { Prng, TraceHash } from '../../../src/util/prng.ts';
 import { type Pair, type SetupOptions, simPair } from '../../conformance/btl-fixture.ts';
 
 const FENCED = { kind: 'fenced', text: 'fenced by the test' } as const;

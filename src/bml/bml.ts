@@ -119,7 +119,7 @@ export class Bml {
 
   isLive(peer: BmlPeer, rail: number, epoch: number): boolean {
     const found = peer.rails[rail];
-    return found !== undefined && found.isCarrying && found.epoch === epoch;
+    return found?.isCarrying === true && found.epoch === epoch;
   }
 
   /** Every rail's highest dead epoch, as RNDVRESTARTNOTIFY and the table at rail-up state it. */

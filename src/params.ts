@@ -154,7 +154,6 @@ export const PARAMS = {
   // --- fault interposer
   btl_fault: string('', 'Wrap every transport in the fault interposer with this plan (see docs/TUNING.md); for tests and demonstrations.'),
   // --- runtime
-  mpi_progress_spin_us: int(0, 'us', 0, 1_000_000, 'Not used yet by promise calls over node:net; the native progress takes it.'),
   mpi_finalize_timeout_ms: int(30_000, 'ms', 100, 2 ** 31, 'finalize() names what is not delivered and gives up after this time.'),
   oob_reconnect_timeout_ms: int(
     60_000,

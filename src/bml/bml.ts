@@ -6,14 +6,13 @@
 // process was polling its rails: a long computation or a SIGSTOP here does not count in it, so silence during it is not
 // taken for silence of the other side. Peers report theirs (onReport), so that a peer that computes is not taken
 // for a dead rail either: a rail is silent only over time in which BOTH sides polled it (DESIGN B7).
-import type { BtlEndpoint, RailReason } from '../btl/btl.ts';
+import { ALIVE_PER_TURN_MAX_MS, type BtlEndpoint, type RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import { moveRail, Rail, type RailListener } from './rail.ts';
 
-/** What one turn of the engine may add to the alive time: a longer one was spent computing, stopped or asleep. */
-export const ALIVE_PER_TURN_MAX_MS = 50;
-
 const ATTEMPT_TIMEOUT_FACTOR = 5;
+/** How far above the highest epoch seen a peer may say that an epoch is over. */
+const EPOCHS_AHEAD_MAX = 1000;
 
 export interface BmlOptions {
   rank: number;
@@ -131,12 +130,14 @@ export class Bml {
 
   // ---------------------------------------------------------------- what the PML asks for
 
-  /** Ends every epoch of that rail up to `epoch`; a newer one is untouched (rule: fence by rail AND epoch). */
-  fence(peer: BmlPeer, railIndex: number, epoch: number, reason: RailReason): void {
+  /** Ends every epoch of that rail up to `upToEpoch`; a newer one is untouched (rule: fence by rail AND epoch). */
+  fence(peer: BmlPeer, railIndex: number, upToEpoch: number, reason: RailReason): void {
     const rail = peer.rails[railIndex];
     if (rail === undefined) return;
+    // A peer that names an epoch far ahead must not use up the numbers of the rail.
+    const epoch = Math.min(upToEpoch, rail.highestSeen + EPOCHS_AHEAD_MAX);
     rail.highestSeen = Math.max(rail.highestSeen, epoch);
-    rail.highestDead = Math.max(rail.highestDead, Math.min(epoch, rail.highestSeen));
+    rail.highestDead = Math.max(rail.highestDead, epoch);
     rail.endpoint.fence(epoch, reason);
     // The module calls onRailDown in its next progress(); until then the rail must carry nothing new.
     if (rail.epoch !== 0 && rail.epoch <= epoch) this.takeOut(rail, reason);

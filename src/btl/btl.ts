@@ -80,6 +80,12 @@ export interface Frame {
 
 export const HEADER_BYTES_MAX = 4096;
 
+/**
+ * What one turn of the engine adds to the alive time at most: a longer one was spent computing, stopped or asleep. Whoever waits in
+ * alive time must be woken at least this often, or an idle process would wait many times as long.
+ */
+export const ALIVE_PER_TURN_MAX_MS = 50;
+
 /** Where the payload of one placed frame goes. Made by the PML, filled by the BTL. */
 export interface Sink {
   /** Scatter list whose lengths sum to the payload's length; empty = discard. The BTL writes into nothing else. */

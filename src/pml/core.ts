@@ -134,11 +134,10 @@ export class PmlCore implements TransitionListener {
     this.markDirty(message.peer);
   }
 
-  queueEnvelope(message: SendMessage, first: boolean): void {
+  queueEnvelope(message: SendMessage): void {
     if (!message.envelopeQueued) {
       message.envelopeQueued = true;
-      if (first) message.peer.envelopes.unshift(message);
-      else message.peer.envelopes.push(message);
+      (message.firstSent ? message.peer.resends : message.peer.envelopes).push(message);
     }
     this.markDirty(message.peer);
   }

@@ -55,6 +55,8 @@ export class PmlPeer {
   readonly restartNacks = new Map<string, OwedRestartNack>();
   readonly control = new Deque<SendMessage | RecvMessage>();
   readonly envelopes = new Deque<SendMessage>();
+  /** Envelopes that came back in doubt or refused. */
+  readonly resends = new Deque<SendMessage>();
   readonly streams = new Deque<SendMessage | RecvMessage>();
 
   readonly sends = new Set<SendMessage>();

@@ -117,7 +117,7 @@ export class Pml {
     const placed = packet.type === PACKET.FRAG;
     if (placed !== (sink !== null))
       throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} that is${placed ? ' not' : ''} placed`);
-    if (payload.byteLength > 0 && packet.type > PACKET.RGET) {
+    if (payload.byteLength > 0 && packet.type >= PACKET.RGET) {
       throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} with a payload`);
     }
     switch (packet.type) {
@@ -281,7 +281,7 @@ export class Pml {
   private pumpPeer(peer: PmlPeer): boolean {
     if (peer.bml.eager.length === 0) return false;
     const sent = this.pumpOwed(peer);
-    if (sent === 'busy') return false;
+    if (sent === 'busy') return true;
     let any = sent;
     // Control before envelopes before data: a restart or an ACK is worth more than another fragment.
     while (peer.control.size > 0) {
@@ -293,12 +293,14 @@ export class Pml {
         message.controlQueued = false;
       } else any = true;
     }
-    while (peer.envelopes.size > 0) {
-      const message = peer.envelopes.peek() as SendMessage;
-      if (!this.sender.sendEnvelope(message)) break;
-      peer.envelopes.shift();
-      message.envelopeQueued = false;
-      any = true;
+    // What is sent again goes first, in its old order: later messages wait for it on the other side.
+    for (const queue of [peer.resends, peer.envelopes]) {
+      for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
+        if (!this.sender.sendEnvelope(message)) break;
+        queue.shift();
+        message.envelopeQueued = false;
+        any = true;
+      }
     }
     return this.pumpStreams(peer) || any;
   }

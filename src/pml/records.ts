@@ -118,7 +118,7 @@ export class SendMessage {
   readonly tag: number;
   readonly seq: number;
   /** MATCH: the retained copy. RNDV, RGET: the user's buffer, zero-copy. */
-  readonly buffer: Iov;
+  buffer: Iov;
   readonly protocol: 'MATCH' | 'RNDV' | 'RGET';
   readonly sync: boolean;
   /** Undefined for eager messages, whose request is complete from the start. */

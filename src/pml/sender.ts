@@ -6,10 +6,10 @@ import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import { type Iov, Iov as IovClass } from '../util/iov.ts';
+import { EMPTY_IOV, type Iov, Iov as IovClass } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
-import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
+import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
 import { type FrameUse, type LocalWindow, type PmlOneSidedOp, SendMessage, SendRequest } from './records.ts';
 import { moveSend } from './states.ts';
@@ -84,7 +84,7 @@ export class Sender {
     flow.undelivered.push(message);
     counters.messagesSent++;
     counters.bytesSent += bytes;
-    core.queueEnvelope(message, false);
+    core.queueEnvelope(message);
     return request;
   }
 
@@ -168,7 +168,7 @@ export class Sender {
     if (message.state === 'NOTIFYING' && !message.notifyOnRail && !message.notifyDelivered) {
       packet.type = PACKET.RNDVRESTARTNOTIFY;
       this.fillRestart(message, packet);
-      packet.deadRails = core.bml.deadEpochs(peer.bml);
+      packet.deadRails = core.bml.deadEpochs(peer.bml).slice(0, DEAD_RAILS_MAX);
       const result = core.send(peer, peer.bml.eager, { kind: 'notify', message, epoch: message.epoch }, NOTHING, 0, false, true);
       if (result !== OK) return 'busy';
       message.notifyOnRail = true;
@@ -296,7 +296,7 @@ export class Sender {
         this.finish(message);
         return;
       }
-      core.queueEnvelope(message, true);
+      core.queueEnvelope(message);
     }
     this.settle(message);
   }
@@ -533,7 +533,13 @@ export class Sender {
     message.windows = [];
     message.toSend.clear();
     moveSend(message, 'DONE', core);
-    if (message.protocol === 'MATCH' && !core.mutants.has('retained-forever')) core.retainedBytes -= message.buffer.bytes;
+    if (message.protocol === 'MATCH') {
+      if (!core.mutants.has('retained-forever')) core.retainedBytes -= message.buffer.bytes;
+      // The record may stand in its flow until an older message is delivered; the copy must not.
+      message.buffer = EMPTY_IOV;
+    }
+    const undelivered = message.peer.flowsOut.get(message.ctx)?.undelivered;
+    while (undelivered?.peek()?.envelopeDelivered) undelivered.shift();
     core.sends.retire(message.slot, message.generation);
     message.peer.sends.delete(message);
     this.settle(message);
@@ -558,7 +564,11 @@ export class Sender {
 
   /** The peer said BYE: it owes nothing, so what is outstanding to it is delivered (B9). */
   peerSaidBye(peer: PmlPeer): void {
-    for (const message of [...peer.sends]) this.finish(message);
+    for (const message of [...peer.sends]) {
+      // A rendezvous without an answer was never matched: the peer would have owed us the ACK before it could leave.
+      if (message.state === 'ENVELOPE' && message.protocol !== 'MATCH' && message.request !== undefined) message.request.error = peer.left;
+      this.finish(message);
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // The engine: the only loop. It polls the BTLs, feeds what they call up to BML and PML, gives the PML's work to the rails, and hands
 // completed requests on. It is the one implementation of `Upcalls`. Time comes from its driver (driver.ts, or the simulator).
 // May import: pml, bml, btl/btl.ts, errors, util, progress.
-import { ALIVE_PER_TURN_MAX_MS, Bml, type BmlOptions, type BmlPeer } from '../bml/bml.ts';
+import { Bml, type BmlOptions, type BmlPeer } from '../bml/bml.ts';
 import type { Rail, RailState } from '../bml/rail.ts';
 import type {
   Admission,
@@ -15,7 +15,7 @@ import type {
   Sink,
   Upcalls,
 } from '../btl/btl.ts';
-import { DELIVERED, IN_DOUBT, REFUSED } from '../btl/btl.ts';
+import { ALIVE_PER_TURN_MAX_MS, DELIVERED, IN_DOUBT, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Mutant, PmlOptions } from '../pml/core.ts';
 import { Pml } from '../pml/pml.ts';
@@ -206,6 +206,7 @@ export class Engine implements Upcalls {
   admit(module: BtlModule, hello: Hello): Admission {
     const peer = this.peers.get(hello.rank);
     if (peer === undefined) return { ok: false, reason: 'UNKNOWN_RANK', text: `rank ${hello.rank} is not in this job` };
+    if (hello.rank > this.options.rank) return { ok: false, reason: 'RAIL_MISMATCH', text: 'the lower rank dials' };
     if (this.pml.peer(hello.rank).failure !== undefined) {
       return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was declared failed here` };
     }
@@ -353,7 +354,13 @@ export class Engine implements Upcalls {
   private checkUnreachable(): void {
     for (const peer of this.peers.values()) {
       const since = peer.bml.unreachableSinceAliveMs;
-      if (since < 0 || peer.bml.closed || this.aliveMs - since < this.options.peerTimeoutMs) continue;
+      if (
+        since < 0 ||
+        peer.bml.closed ||
+        peer.bml.rails.some((rail) => rail.isCarrying) ||
+        this.aliveMs - since < this.options.peerTimeoutMs
+      )
+        continue;
       const rails = peer.bml.rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
       this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', `no rail came back within ${this.options.peerTimeoutMs} ms (${rails})`);
     }

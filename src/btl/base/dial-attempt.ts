@@ -1,7 +1,7 @@
 // One connection attempt of the dialing side: opens a stream, proves who we are, and becomes a rail epoch or a reason.
 // While an older epoch of the rail is live the attempt runs beside it and gives way to it as soon as it hears a byte.
 // Moves only inside progress(). May import: btl.ts (types), byte-stream (types), frame-hdr, handshake, stream-framer.
-import type { RailReason, Sink } from '../btl.ts';
+import { ALIVE_PER_TURN_MAX_MS, type RailReason, type Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { type FrameHeader, HANDSHAKE_LIMITS } from './frame-hdr.ts';
 import type { DialerHandshake } from './handshake.ts';
@@ -106,7 +106,8 @@ export class DialAttempt implements FramerHandler {
     if (this.state === 'HELLO_SENT' || this.state === 'BESIDE') this.giveWay();
     if (this.state === 'BESIDE' && (this.owner.liveHeardBytes() === undefined || aliveMs >= this.dueAliveMs)) this.prove();
     if (this.state !== 'DONE' && aliveMs >= this.dueAliveMs) this.timedOut();
-    this.dueAt = this.dueAliveMs === Number.POSITIVE_INFINITY ? now : now + Math.max(1, this.dueAliveMs - aliveMs);
+    this.dueAt =
+      this.dueAliveMs === Number.POSITIVE_INFINITY ? now : now + Math.min(ALIVE_PER_TURN_MAX_MS, Math.max(1, this.dueAliveMs - aliveMs));
   }
 
   // --- frames in (FramerHandler)

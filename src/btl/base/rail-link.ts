@@ -191,7 +191,8 @@ export class RailLink implements FramerHandler {
   }
 
   probe(probeId: number): void {
-    if (this.ended === undefined) this.stageOwn(FRAME_PROBE, probeId >>> 0);
+    // A peer that does not read for long is asked often: questions that find no room are not kept.
+    if (this.ended === undefined && this.stream.queuedBytes < STREAM_QUEUE_BYTES_MAX) this.stageOwn(FRAME_PROBE, probeId >>> 0);
   }
 
   bye(): void {
@@ -569,7 +570,9 @@ export class RailLink implements FramerHandler {
       this.stream.end();
       this.endDueAt = this.now + this.owner.options.endTimeoutMs;
     } else if (this.now >= this.endDueAt) {
-      this.over({ clean: true });
+      // Without the peer's count for our BYE nothing says that it arrived.
+      const reason: RailReason = { kind: 'timeout', text: 'the peer did not close after BYE' };
+      this.over(this.owner.byeDelivered ? { clean: true } : { clean: false, reason });
     }
   }
 

@@ -1,7 +1,15 @@
 // What tcp and ws modules share: endpoints, inbound handshakes, the order of work in progress(), deadlines, close().
 // Knows nothing of interfaces and routes: that is tcp/ip-module.ts. May import: btl.ts, the rest of base, util.
 import { randomBytes } from 'node:crypto';
-import type { BtlContext, BtlEndpoint, RailPlan, RailReason, Sink, Upcalls } from '../btl.ts';
+import {
+  ALIVE_PER_TURN_MAX_MS,
+  type BtlContext,
+  type BtlEndpoint,
+  type RailPlan,
+  type RailReason,
+  type Sink,
+  type Upcalls,
+} from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import type { Dialing } from './dial-attempt.ts';
 import { type FrameHeader, HANDSHAKE_LIMITS } from './frame-hdr.ts';
@@ -206,7 +214,10 @@ export abstract class StreamModule implements EndpointModule {
     let at = this.moduleDeadline();
     for (const endpoint of this.endpoints) at = Math.min(at, endpoint.nextDeadline());
     for (const inbound of this.inbound) {
-      const due = inbound.dueAliveMs === Number.POSITIVE_INFINITY ? 0 : this.now + Math.max(1, inbound.dueAliveMs - this.aliveMs);
+      const due =
+        inbound.dueAliveMs === Number.POSITIVE_INFINITY
+          ? 0
+          : this.now + Math.min(ALIVE_PER_TURN_MAX_MS, Math.max(1, inbound.dueAliveMs - this.aliveMs));
       at = Math.min(at, due);
     }
     return at;

@@ -1,6 +1,6 @@
 // The engine: rail events, turns, the log's bound, who is admitted, and the parameters it is made from.
 import { describe, expect, test } from 'vitest';
-import { ALIVE_PER_TURN_MAX_MS } from '../../../src/bml/bml.ts';
+import { ALIVE_PER_TURN_MAX_MS } from '../../../src/btl/btl.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { Engine } from '../../../src/progress/engine.ts';
 import { engineOptions } from '../../../src/progress/options.ts';

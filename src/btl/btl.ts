@@ -41,8 +41,8 @@
 //                 knowledge of the job's secret both ways (HMAC challenge). Everyone else is refused with a logged reason.
 //                 The lower rank dials, with an epoch above all it has seen; the acceptor ends a live older epoch
 //                 (onRailDown, IN_DOUBT) before onConnected of the newer one.
-//  B9 end         bye() is a frame of its own, counted like any other; a rail that ends after BYE both ways raises
-//                 no onRailDown and no IN_DOUBT: what was outstanding is DELIVERED.
+//  B9 end         bye() is a frame of its own, counted like any other; a rail that closes after the peer's BYE came and our own
+//                 was counted raises no onRailDown. A side that closes in good order reports its count before.
 import type { ErrorCode } from '../errors.ts';
 
 /** Answers of `send`, `put` and `get`. */

@@ -246,7 +246,7 @@ export class Engine implements Upcalls {
     this.bml.handleConnectFailed(endpoint, epoch, reason, highestEpoch, this.nowMs);
     if (reason.code === 'ERR_PROC_FAILED') this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
     // It said BYE and had ours before it closed: only its own BYE got lost with a rail (B9).
-    else if (reason.code === 'ERR_FINALIZED' && this.peer(endpoint.peer).leave === 'bye-sent') this.peerLeft(endpoint.peer);
+    else if (reason.code === 'ERR_FINALIZED' && this.peer(endpoint.peer).leave === 'bye-sent') this.peerLeft(endpoint.peer, true);
     else this.log('debug', `rail ${endpoint.plan.key} to rank ${endpoint.peer}: epoch ${epoch} not connected: ${reason.text}`);
   }
 

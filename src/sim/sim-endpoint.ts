@@ -331,7 +331,8 @@ export class SimEndpoint implements BtlEndpoint {
     this.conn = null;
     this.module.note(`end ${this.link.name} e${conn.epoch} ${reason.kind}`);
     // Only the peer's own close after both BYEs is a clean end; a rail that breaks then may have taken our BYE with it.
-    const quiet = this.byeSent && this.byeReceived && reason.kind === 'closed';
+    // A close in good order comes after the count for our BYE; any other close says nothing of it.
+    const quiet = this.byeDelivered && this.byeReceived && reason.kind === 'closed';
     const completions = this.sent
       .slice(this.sentHead)
       .map(({ stamp, frame }) => ({ stamp, frame, op: null as OneSidedOp | null }))
@@ -344,7 +345,6 @@ export class SimEndpoint implements BtlEndpoint {
       completions,
       sink: this.incoming?.sink ?? null,
     });
-    if (quiet) this.byeDelivered = true;
     this.sent = [];
     this.sentHead = 0;
     this.outstandingBytes = 0;

@@ -246,9 +246,9 @@ export class RailLink implements FramerHandler {
     if (this.ended !== undefined) return this.upcallsMade;
     this.report();
     if (this.stream.status === 'closed' && this.stream.inboundBytes === 0) {
-      // A peer closes in good order only once it has our BYE, too. A connection that broke says nothing of the kind.
-      const brokenBy = this.stream.failure?.kind ?? 'closed';
-      if (this.byeSent && this.byeReceived && brokenBy === 'closed') this.over({ clean: true });
+      // A peer that closes in good order has counted our BYE before. One that did not may have closed for another reason, such as a
+      // newer epoch, and never have heard it.
+      if (this.byeReceived && this.owner.byeDelivered) this.over({ clean: true });
       else this.over({ clean: false, reason: this.stream.failure ?? { kind: 'closed', text: 'the connection is closed' } });
       return this.upcallsMade;
     }
@@ -290,7 +290,7 @@ export class RailLink implements FramerHandler {
     if (this.stream.inboundBytes > 0) return 0;
     // No room for the count: the stream's own event comes when there is.
     if (this.endStarted || this.stream.queuedBytes >= STREAM_QUEUE_BYTES_MAX) return this.endDueAt;
-    return this.reportDueAt;
+    return Math.min(this.reportDueAt, this.endDueAt);
   }
 
   /** The upcalls of an ended epoch: railDown first, then sinks and completions, in order (B3). Returns how many. */
@@ -565,10 +565,11 @@ export class RailLink implements FramerHandler {
   /** After BYE both ways: our last count is out, so close in good order, and in bounded time. */
   private closeAfterBye(): void {
     if (!this.byeSent || !this.byeReceived) return;
-    if (!this.endStarted) {
+    if (this.endDueAt === Number.POSITIVE_INFINITY) this.endDueAt = this.now + this.owner.options.endTimeoutMs;
+    if (!this.endStarted && this.owner.byeDelivered) {
+      // Not before our own BYE was counted: a stream that is being closed may not take the peer's count any more.
       this.endStarted = true;
       this.stream.end();
-      this.endDueAt = this.now + this.owner.options.endTimeoutMs;
     } else if (this.now >= this.endDueAt) {
       // Without the peer's count for our BYE nothing says that it arrived.
       const reason: RailReason = { kind: 'timeout', text: 'the peer did not close after BYE' };

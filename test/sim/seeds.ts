@@ -9,4 +9,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story: 'An ACK counted PUT windows of rails that were lost before it arrived, and the sender waited for them.',
   },
   { profile: 'swarm', seed: 50, story: 'A rail was dialled twice when an epoch ended beside a connection attempt.' },
+  {
+    profile: 'swarm',
+    seed: 6134,
+    story: 'A rail that closed because a newer epoch took over was taken for a good end after BYE; the BYE itself had been lost.',
+  },
 ];

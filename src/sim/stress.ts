@@ -141,6 +141,8 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
       fabric.at(fabric.nowUs + prng.between(1, 400_000), () => {
         for (const rank of [link.low, link.high]) fabric.onlyOtherSideNotices(link, rank, false);
         fabric.mend(link);
+        // A side that was blind until now finds out what it missed, as in World.healAll (B7: no rail is blind for ever).
+        fabric.armDetection(link, 'silent', 'the other side has ended this epoch');
       });
     }
   }

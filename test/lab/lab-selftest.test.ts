@@ -92,7 +92,8 @@ describe.skipIf(unavailable !== undefined)('link lab: rates', () => {
   });
 
   it('never exceeds its rate, and throttle() changes it until healed', async () => {
-    const { windowMs, ports } = await lab.throughput(500);
+    // Long enough that the few tens of milliseconds by which a busy machine misreads the window do not count.
+    const { windowMs, ports } = await lab.throughput(2500);
     expect(share(ports, windowMs, 0)).toBeLessThan(1.1);
     await lab.throttle(0, MBIT / 4);
     await waitForWindow(lab, 'a quarter of the rate on rail 0', (p, ms) => share(p, ms, 0) < 0.3 && share(p, ms, 1) > 0.5, 500);

@@ -417,10 +417,7 @@ export class Bml {
   private judge(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
     const { railTimeoutMs } = this.options;
     const tickMs = this.tickMs;
-    if (rail.attributes.liveness === 'self') {
-      rail.nextProbeMs = Number.POSITIVE_INFINITY;
-      return;
-    }
+    if (rail.attributes.liveness === 'self') return;
     const outstanding = rail.probeOutstanding || rail.endpoint.outstandingBytes > 0;
     if (!outstanding) {
       rail.progressAliveMs = aliveMs;

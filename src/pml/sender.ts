@@ -11,7 +11,7 @@ import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
-import { type FrameUse, type LocalWindow, type PmlOneSidedOp, SendMessage, SendRequest } from './records.ts';
+import { type FrameUse, type LocalWindow, type PmlOneSidedOp, type RemoteWindow, SendMessage, SendRequest } from './records.ts';
 import { moveSend } from './states.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
@@ -243,7 +243,7 @@ export class Sender {
     this.core.counters.bytesResent += to - from - message.everSent.add(from, to);
   }
 
-  private sendPut(message: SendMessage, rail: Rail, window: { number: number; from: number; to: number; key: Uint8Array }): boolean {
+  private sendPut(message: SendMessage, rail: Rail, window: RemoteWindow): boolean {
     const { core } = this;
     const range = message.toSend.takeFirst(core.options.fragBytes, core.options.fragBytes);
     if (range === undefined) return false;
@@ -263,7 +263,7 @@ export class Sender {
       epoch: message.epoch,
       from,
       to,
-      window: message.windows.find((offer) => offer.number === window.number)!,
+      window,
       message,
     };
     const answer = rail.hasRoom ? (rail.endpoint.put?.(op) ?? BUSY) : BUSY;

@@ -66,18 +66,20 @@ const allImports = SOURCES.flatMap(importsOf);
 const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[] = [
   { layer: 'errors', files: /^src\/errors\.ts$/, may: [] },
   { layer: 'util', files: /^src\/util\//, may: ['errors'] },
-  { layer: 'contract', files: /^src\/btl\/btl\.ts$/, may: ['errors'] },
+  { layer: 'native', files: /^src\/native\//, may: ['errors', 'util'] },
+  // The contract names the poller's type: whoever fills it is handed one.
+  { layer: 'contract', files: /^src\/btl\/btl\.ts$/, may: ['errors', 'native'] },
   { layer: 'params', files: /^src\/params\.ts$/, may: ['errors', 'contract'] },
-  { layer: 'btl/base', files: /^src\/btl\/base\//, may: ['errors', 'util', 'contract'] },
+  { layer: 'btl/base', files: /^src\/btl\/base\//, may: ['errors', 'util', 'contract', 'native'] },
   { layer: 'btl/interpose', files: /^src\/btl\/interpose\//, may: ['errors', 'util', 'contract'] },
   { layer: 'btl/self', files: /^src\/btl\/self\//, may: ['errors', 'util', 'contract'] },
-  { layer: 'btl/tcp', files: /^src\/btl\/tcp\//, may: ['errors', 'util', 'contract', 'btl/base'] },
+  { layer: 'btl/tcp', files: /^src\/btl\/tcp\//, may: ['errors', 'util', 'contract', 'native', 'btl/base'] },
   { layer: 'btl/ws', files: /^src\/btl\/ws\//, may: ['errors', 'util', 'contract', 'btl/base', 'btl/tcp'] },
-  { layer: 'btl/other', files: /^src\/btl\/[^/]+\//, may: ['errors', 'util', 'contract', 'btl/base'] },
+  { layer: 'btl/other', files: /^src\/btl\/[^/]+\//, may: ['errors', 'util', 'contract', 'native', 'btl/base'] },
   { layer: 'registry', files: /^src\/btl\/[^/]+\.ts$/, may: ['errors', 'contract', 'btl/self', 'btl/tcp', 'btl/ws', 'btl/other'] },
   { layer: 'bml', files: /^src\/bml\//, may: ['errors', 'util', 'contract'] },
   { layer: 'pml', files: /^src\/pml\//, may: ['errors', 'util', 'contract', 'bml'] },
-  { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'params', 'bml', 'pml'] },
+  { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'native', 'params', 'bml', 'pml'] },
   // The simulator runs the layers above the transports for real, and the self transport; no real network.
   {
     layer: 'sim',
@@ -88,12 +90,12 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'mpi',
     files: /^src\/mpi\//,
-    may: ['errors', 'util', 'contract', 'params', 'registry', 'btl/interpose', 'btl/base', 'bml', 'pml', 'progress', 'launch'],
+    may: ['errors', 'util', 'contract', 'native', 'params', 'registry', 'btl/interpose', 'btl/base', 'bml', 'pml', 'progress', 'launch'],
   },
   {
     layer: 'bench',
     files: /^src\/(bench|hpl|ft)\//,
-    may: ['errors', 'util', 'contract', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch'],
+    may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch'],
   },
   {
     layer: 'cli',
@@ -107,6 +109,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'btl/base',
       'btl/tcp',
       'btl/interpose',
+      'native',
       'bml',
       'pml',
       'sim',

@@ -188,6 +188,15 @@ export class Bml {
     this.endAttempt(rail, reason, nowMs);
   }
 
+  /** Something outside says that the rail may work again: its next attempt need not wait. */
+  handleReachable(endpoint: BtlEndpoint, nowMs: number): void {
+    const rail = this.rail(endpoint);
+    if (rail.state !== 'DOWN' || rail.attempt !== undefined || rail.nextDialMs <= nowMs) return;
+    rail.backoffMs = 0;
+    rail.nextDialMs = nowMs;
+    this.wakeAt(nowMs);
+  }
+
   private endAttempt(rail: Rail, reason: RailReason, nowMs: number): void {
     rail.attempt = undefined;
     if (rail.state === 'CONNECTING') {

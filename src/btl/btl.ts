@@ -1,6 +1,6 @@
 // The BTL contract: what a byte transfer layer promises to the layers above, for every transport alike.
 // Types and result codes only; a test suite written as a function (test/conformance/btl-suite.ts) holds every BTL,
-// the simulated one included, to the rules B1-B9 below. May import: errors.
+// the simulated one included, to the rules B1-B9 below. May import: errors, native/poller.ts (types).
 //
 // Words: a RAIL is one endpoint to one peer. A RAIL EPOCH is one incarnation of a rail, from connect to loss.
 // A FRAME is what a BTL carries as one unit: a packet header, which the BTL does not read, and a payload.
@@ -44,6 +44,7 @@
 //  B9 end         bye() is a frame of its own, counted like any other; a rail that closes after the peer's BYE came and our own
 //                 was counted raises no onRailDown. A side that closes in good order reports its count before.
 import type { ErrorCode } from '../errors.ts';
+import type { Poller } from '../native/poller.ts';
 
 /** Answers of `send`, `put` and `get`. */
 export const OK = 0;
@@ -130,6 +131,11 @@ export interface RailAttributes {
   liveness: 'self' | 'siblings';
   /** Largest payload of one frame, in bytes. */
   frameBytesMax: number;
+  /**
+   * Longest message that is worth copying into one frame on this rail, where that is less than the parameter pml_eager_limit_bytes
+   * says; longer ones go by rendezvous.
+   */
+  eagerBytesMax?: number;
 }
 
 /**
@@ -201,6 +207,11 @@ export interface Upcalls {
    */
   onReport(endpoint: BtlEndpoint, epoch: number, receivedBytes: number, peerAliveMs: number): void;
   onOneSidedCompleted(endpoint: BtlEndpoint, epoch: number, op: OneSidedOp, status: CompletionStatus): void;
+  /**
+   * Something outside says that this rail may work again (its interface got its carrier or address back): dial it now, whatever
+   * the back-off says. Ignored while an epoch is live or an attempt is under way.
+   */
+  onReachable(endpoint: BtlEndpoint): void;
   /** A module's own address list changed (an interface got another address): publish module.address() again. */
   onAddressChanged(module: BtlModule): void;
   /** For people: refused strangers and the like. Rate-limited by the engine. */
@@ -313,6 +324,8 @@ export interface BtlContext {
   hostId: string;
   params: Params;
   upcalls: Upcalls;
+  /** Readiness of descriptors, where the native part is there; undefined = the module works over Node's own sockets. */
+  poller?: Poller | undefined;
 }
 
 /** Read access to the parameters (src/params.ts). */
@@ -346,6 +359,13 @@ export interface BtlModule {
   progress(now: number, aliveMs: number): number;
   /** When progress() must be called even if nothing arrives; Infinity when it need not. */
   nextDeadline(): number;
+  /**
+   * Modules that are polled in memory: nobody polls until the next progress(), so peers must ring the doorbell from now on. False when
+   * something has come meanwhile: progress() is then called again instead of waiting.
+   */
+  park?(): boolean;
+  /** Rails of this module that carry traffic are polled in memory: then the engine asks the kernel for sockets only now and then. */
+  readonly inMemory?: boolean;
   /** Closes everything; no upcalls follow. Resolves when no handle of the module keeps the process alive. */
   close(): Promise<void>;
 }

@@ -297,6 +297,10 @@ export class Engine implements Upcalls {
     this.pml.handleOneSidedCompleted(op, status);
   }
 
+  onReachable(endpoint: BtlEndpoint): void {
+    this.bml.handleReachable(endpoint, this.nowMs);
+  }
+
   onAddressChanged(module: BtlModule): void {
     this.hooks.onAddressChanged?.(module);
   }

@@ -118,6 +118,7 @@ export class SimBtl implements BtlModule, Nic {
         this.noteUp(`oneSided ${op.kind} ${status} #${op.railFrameNumber}`, endpoint, epoch);
         upcalls.onOneSidedCompleted(endpoint, epoch, op, status);
       },
+      onReachable: (endpoint) => upcalls.onReachable(endpoint),
       onAddressChanged: (module) => upcalls.onAddressChanged(module),
     };
   }

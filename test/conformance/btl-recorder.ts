@@ -312,6 +312,7 @@ export class Recorder implements Upcalls {
     model.ops.set(op, status);
   }
 
+  onReachable(): void {}
   onAddressChanged(): void {}
 
   log(level: string, text: string): void {

@@ -5,7 +5,6 @@ import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
 import { serialDiff } from '../../util/serial.ts';
 import {
-  type BtlEndpoint,
   BUSY,
   CONTROL_RESERVE_BYTES,
   DELIVERED,
@@ -14,12 +13,10 @@ import {
   HEADER_BYTES_MAX,
   IN_DOUBT,
   OK,
-  type RailByteCounters,
   type RailReason,
   REFUSED,
   type SendResult,
   type Sink,
-  type Upcalls,
 } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { crc32c } from './crc32c.ts';
@@ -40,6 +37,7 @@ import {
   liveLimits,
   newFrameHeader,
 } from './frame-hdr.ts';
+import type { Link, LinkEnd, LinkOwner } from './link.ts';
 import type { FramerHandler, StreamFramer } from './stream-framer.ts';
 
 /** Bytes that may wait in the stream for the kernel before frames with payload are BUSY: what is unsent can go elsewhere. */
@@ -55,25 +53,6 @@ const PROBE_ANSWERS_MAX = 16;
 const PARTIAL_REPORT_MS = 50;
 const NO_BYTES = new Uint8Array(0);
 
-/** What the link needs of the endpoint that owns it. */
-export interface LinkOwner {
-  readonly endpoint: BtlEndpoint;
-  readonly upcalls: Upcalls;
-  readonly counters: RailByteCounters;
-  readonly options: LinkOptions;
-  byeDelivered: boolean;
-}
-
-export interface LinkOptions {
-  payloadCrc: boolean;
-  refusalsMax: number;
-  ackFrames: number;
-  ackBytes: number;
-  ackDelayMs: number;
-  /** How long a rail that ended by BYE both ways may take to close in good order. */
-  endTimeoutMs: number;
-}
-
 /** A frame, or the BYE (frame null), that waits for the peer's count. */
 interface Outstanding {
   frame: Frame | null;
@@ -81,10 +60,7 @@ interface Outstanding {
   refused: boolean;
 }
 
-/** How the epoch ended: `clean` after BYE both ways, else with a reason. */
-export type LinkEnd = { clean: true } | { clean: false; reason: RailReason };
-
-export class RailLink implements FramerHandler {
+export class RailLink implements Link, FramerHandler {
   readonly epoch: number;
   readonly stream: ByteStream;
   outstandingBytes = 0;

@@ -17,7 +17,7 @@ import {
 import type { ByteStream } from './byte-stream.ts';
 import { type AttemptOwner, DialAttempt, type Dialing } from './dial-attempt.ts';
 import { DialerHandshake, type HandshakeIdentity, NONCE_BYTES } from './handshake.ts';
-import { type LinkOptions, type LinkOwner, RailLink } from './rail-link.ts';
+import type { Link, LinkOptions, LinkOwner } from './link.ts';
 import type { StreamFramer } from './stream-framer.ts';
 
 /** What the endpoint needs of its module. */
@@ -27,6 +27,8 @@ export interface EndpointModule extends BtlModule {
   readonly options: StreamOptions;
   /** Opens a stream to the peer of this endpoint. */
   dial(endpoint: StreamEndpoint): Dialing;
+  /** The live epoch over a stream whose handshake is done; bytes of the stream belong to the link from here on. */
+  link(endpoint: StreamEndpoint, epoch: number, stream: ByteStream, framer: StreamFramer, now: number, aliveMs: number): Link;
   /** Something is owed to the next progress(): it is asked for, but not from inside this call. */
   due(): void;
 }
@@ -56,9 +58,9 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   /** The peer's newest address as its module published it. */
   remote: unknown;
   private window = 1024 * 1024;
-  private link: RailLink | undefined;
+  private link: Link | undefined;
   /** Epochs that a fence ended and whose upcalls are owed. */
-  private cutLinks: RailLink[] = [];
+  private cutLinks: Link[] = [];
   private attempt: DialAttempt | undefined;
   private failures: FailedAttempt[] = [];
   private fencedEpoch = 0;
@@ -275,7 +277,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
       return false;
     }
     this.byeDelivered = false;
-    this.link = new RailLink(this, epoch, stream, framer, this.now, this.aliveMs);
+    this.link = this.module.link(this, epoch, stream, framer, this.now, this.aliveMs);
     this.upcallsMade++;
     this.upcalls.onConnected(this, epoch);
     return true;

@@ -23,6 +23,8 @@ import {
   refuseFrame,
   welcomeFrame,
 } from './handshake.ts';
+import type { Link } from './link.ts';
+import { RailLink } from './rail-link.ts';
 import { type EndpointModule, StreamEndpoint, type StreamOptions } from './stream-endpoint.ts';
 import { type FramerHandler, StreamFramer } from './stream-framer.ts';
 
@@ -158,6 +160,10 @@ export abstract class StreamModule implements EndpointModule {
     if (this.logLines.length < LOG_LINES_MAX) this.logLines.push(`${this.name}: ${text}`);
     else this.logLinesLost++;
     this.due();
+  }
+
+  link(endpoint: StreamEndpoint, epoch: number, stream: ByteStream, framer: StreamFramer, now: number, aliveMs: number): Link {
+    return new RailLink(endpoint, epoch, stream, framer, now, aliveMs);
   }
 
   /** A listener accepted a connection. Called from the socket's callback: decides only whether it may shake hands. */

@@ -170,6 +170,14 @@ class FaultBtl implements FaultModule, FaultHost {
     return Math.min(due, this.inner.nextDeadline());
   }
 
+  get inMemory(): boolean {
+    return this.inner.inMemory === true;
+  }
+
+  park(): boolean {
+    return this.inner.park?.() ?? true;
+  }
+
   async close(): Promise<void> {
     this.isClosed = true;
     await this.inner.close();
@@ -187,6 +195,7 @@ class FaultBtl implements FaultModule, FaultHost {
     return {
       wake: () => this.wake(),
       log: (level, text) => upcalls.log(level, text),
+      onReachable: (inner) => upcalls.onReachable(of(inner)),
       onAddressChanged: () => upcalls.onAddressChanged(this),
       admit: (_module, hello) => {
         const pulled = [...this.outer.values()].some(({ peer, rail, isPulled }) => peer === hello.rank && rail === hello.rail && isPulled);

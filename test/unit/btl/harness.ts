@@ -94,6 +94,7 @@ export class Recorder implements Upcalls {
   onOneSidedCompleted(_endpoint: BtlEndpoint, _epoch: number, _op: OneSidedOp): void {
     this.note('oneSided');
   }
+  onReachable(): void {}
   onAddressChanged(): void {
     this.note('addressChanged');
   }

@@ -1,0 +1,57 @@
+// What an endpoint needs of one live rail epoch, whatever carries it: RailLink over a byte stream (rail-link.ts), or another.
+// Types only. May import: btl.ts, byte-stream (types).
+import type { BtlEndpoint, Frame, RailByteCounters, RailReason, SendResult, Sink, Upcalls } from '../btl.ts';
+import type { ByteStream } from './byte-stream.ts';
+
+/** How the epoch ended: `clean` after BYE both ways, else with a reason. */
+export type LinkEnd = { clean: true } | { clean: false; reason: RailReason };
+
+/** What the link needs of the endpoint that owns it. */
+export interface LinkOwner {
+  readonly endpoint: BtlEndpoint;
+  readonly upcalls: Upcalls;
+  readonly counters: RailByteCounters;
+  readonly options: LinkOptions;
+  byeDelivered: boolean;
+}
+
+export interface LinkOptions {
+  payloadCrc: boolean;
+  refusalsMax: number;
+  ackFrames: number;
+  ackBytes: number;
+  ackDelayMs: number;
+  /** How long a rail that ended by BYE both ways may take to close in good order. */
+  endTimeoutMs: number;
+}
+
+/** One live rail epoch. Makes upcalls only from poll() and close(). */
+export interface Link {
+  readonly epoch: number;
+  /** The connection whose handshake began the epoch. */
+  readonly stream: ByteStream;
+  readonly outstandingBytes: number;
+  /** Bytes came in, whether parsed yet or not: what tells a living rail from a silent one. */
+  readonly heardBytes: number;
+  /** Set once the epoch is over; the owner then makes the upcalls with close(). */
+  readonly end: LinkEnd | undefined;
+  send(frame: Frame, windowBytes: number): SendResult;
+  flush(): void;
+  probe(probeId: number): void;
+  bye(): void;
+  /** B4; false when the sink is not open here. */
+  revokeSink(sink: Sink): boolean;
+  /** Synchronous (B6): from here on no byte lands anywhere and nothing is handed up; close() makes the upcalls. */
+  cut(reason: RailReason): void;
+  /** At shutdown: true when BYE went both ways, so that the stream may write out its last bytes and close in good order. */
+  endsWell(): boolean;
+  /** Reads what has come in and makes the upcalls for it; returns how many. */
+  poll(now: number, aliveMs: number): number;
+  /** Whether a frame that was refused as BUSY would go now; asked once per progress. */
+  takeWritable(windowBytes: number): boolean;
+  /** True when takeWritable() would say yes: the window was raised by a down-call. */
+  writableNow(windowBytes: number): boolean;
+  nextDeadline(): number;
+  /** The upcalls of an ended epoch: railDown first, then sinks and completions, in order (B3). Returns how many. */
+  close(): number;
+}

@@ -1,0 +1,185 @@
+// The native part as TypeScript sees it: its typed surface, and the one place that loads it. The native part moves bytes and reports
+// counts; it knows no tag, no sequence, no rail and no retry. Every descriptor is a plain number that its opener closes.
+// May import: Node, node-gyp-build.
+//
+// Answers: hot calls return a count >= 0, or a negative errno (-EAGAIN = nothing now). Cold calls throw an Error with `code`
+// ('EADDRINUSE') and `syscall`. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
+
+/** Raised with every change of this surface: a binary of another number is not used. */
+export const NATIVE_ABI = 1;
+
+export interface SocketOptions {
+  /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
+  device?: string;
+  /** TCP_CONGESTION; '' = the system's. An unknown name is ignored (the answer of `congestionOf` tells). */
+  congestion?: string;
+  /** TCP_NOTSENT_LOWAT in bytes; 0 = the system's. */
+  notSentLowatBytes?: number;
+  /** SO_SNDBUF and SO_RCVBUF in bytes; 0 = the system's (autotuned). */
+  sendBufferBytes?: number;
+  receiveBufferBytes?: number;
+}
+
+export interface SocketName {
+  /** Numeric; link-local IPv6 addresses carry their zone (`fe80::1%eth0`). */
+  address: string;
+  port: number;
+}
+
+/** An event of the kernel's own, from `netlinkRead`. */
+export type NetlinkEvent =
+  | {
+      type: 'link';
+      index: number;
+      name: string /** IFF_UP */;
+      up: boolean /** IFF_RUNNING and IFF_LOWER_UP */;
+      carrier: boolean;
+      removed: boolean;
+    }
+  | { type: 'address'; index: number; address: string; removed: boolean }
+  /** Events were lost (ENOBUFS): look at everything again. */
+  | { type: 'overrun' };
+
+/** Indices of the Float64Array that `tcpInfo` fills. */
+export const TCP_INFO = {
+  /** Kernel's connection state: 1 = ESTABLISHED. */
+  state: 0,
+  /** Segments sent and not acknowledged. */
+  unackedSegments: 1,
+  /** Bytes in the send buffer that were never sent. */
+  notSentBytes: 2,
+  /** Cumulative bytes that the peer's kernel acknowledged, and that we received. */
+  ackedBytes: 3,
+  receivedBytes: 4,
+  /** Milliseconds since the last acknowledgement, the last data in, the last data out. */
+  sinceAckMs: 5,
+  sinceDataReceivedMs: 6,
+  sinceDataSentMs: 7,
+  rttUs: 8,
+  rtoUs: 9,
+  /** The peer's receive window in bytes (0 = it does not read); -1 where the kernel does not tell. */
+  sendWindowBytes: 10,
+  retransmits: 11,
+  /** Bytes in the send buffer, sent or not (SIOCOUTQ). */
+  sendQueueBytes: 12,
+} as const;
+export const TCP_INFO_LENGTH = 13;
+
+/** Readiness bits of the poller; those of epoll. */
+export const POLL_IN = 1;
+export const POLL_OUT = 4;
+export const POLL_ERR = 8;
+export const POLL_HUP = 16;
+export const POLL_RDHUP = 0x2000;
+
+export interface NativeBinding {
+  readonly abi: number;
+
+  // --- sockets. All non-blocking, close-on-exec, TCP_NODELAY; writes never raise SIGPIPE.
+  /** Listens; `port` 0 = any. The options are inherited by what is accepted. */
+  tcpListen(host: string, port: number, backlog: number, options: SocketOptions): number;
+  /** A connection, or -EAGAIN. */
+  accept(fd: number): number;
+  /** Begins to connect from `localHost` ('' = any). Throws when that fails at once. */
+  tcpConnect(host: string, port: number, localHost: string, options: SocketOptions): number;
+  /** After POLL_OUT: 0, or the negative errno of the attempt (SO_ERROR). */
+  connectResult(fd: number): number;
+  socketName(fd: number): SocketName;
+  peerName(fd: number): SocketName;
+  congestionOf(fd: number): string;
+  /** Sends and receives as the socket calls do: 0 from recv = the peer closed. Bounds are checked. */
+  send(fd: number, bytes: Uint8Array, offset: number, length: number): number;
+  recv(fd: number, bytes: Uint8Array, offset: number, length: number): number;
+  /**
+   * One sendmsg with everything: chunks[from..], the first of them from its byte `skip` on (at most IOV_MAX chunks are looked at).
+   * Returns the bytes taken.
+   */
+  sendv(fd: number, chunks: readonly Uint8Array[], from: number, skip: number): number;
+  /** One readv into `first` (from `offset`, `length` bytes) and then into `rest`. Returns the bytes of both together. */
+  recv2(fd: number, first: Uint8Array, offset: number, length: number, rest: Uint8Array): number;
+  shutdownWrite(fd: number): number;
+  /** Any descriptor made here. */
+  close(fd: number): void;
+  /** SO_LINGER 0 and close: the peer sees a reset. */
+  closeReset(fd: number): void;
+  /** Fills `out` (TCP_INFO_LENGTH); 0 or negative errno. */
+  tcpInfo(fd: number, out: Float64Array): number;
+
+  // --- local sockets, which carry descriptors
+  /** A name that begins with NUL is abstract. */
+  unixListen(name: string, backlog: number): number;
+  unixConnect(name: string): number;
+  /** Process and user at the other end (SO_PEERCRED). */
+  unixPeer(fd: number): { pid: number; uid: number };
+  /** Bytes with descriptors; at least one byte. Returns the bytes taken. */
+  sendDescriptors(fd: number, bytes: Uint8Array, descriptors: readonly number[]): number;
+  /** As recv, and pushes the descriptors that came onto `descriptors` (the caller closes them). */
+  recvDescriptors(fd: number, bytes: Uint8Array, descriptors: number[]): number;
+
+  // --- readiness: one epoll set per poller, watched by the event loop
+  /**
+   * `onReady` is called from the event loop when something in the set is ready (through napi_make_callback, so that microtasks run
+   * after each call), again at once for as long as it returns true.
+   */
+  pollerOpen(onReady: () => boolean): number;
+  /** Adds, changes (events 0 = none, stays in the set) or removes (events -1) a descriptor. Level-triggered. */
+  pollerSet(poller: number, fd: number, events: number): void;
+  /**
+   * What is ready: pairs [fd, events] in `out`; returns the number of pairs. timeoutMs 0 = look only, else sleeps in the kernel
+   * for at most that long (fractions count: epoll_pwait2 where it is).
+   */
+  pollerWait(poller: number, out: Int32Array, timeoutMs: number): number;
+  /** Whether the poller keeps the event loop alive. */
+  pollerRef(poller: number, keepsAlive: boolean): void;
+  pollerClose(poller: number): void;
+  yieldCpu(): void;
+
+  // --- doorbells (eventfd)
+  eventOpen(): number;
+  eventSignal(fd: number): void;
+  /** Takes the signals; returns whether there were any. */
+  eventClear(fd: number): boolean;
+
+  // --- shared memory
+  /** An anonymous segment (memfd), sealed against shrinking. Gone with its last descriptor and mapping, whatever kills its makers. */
+  memoryCreate(name: string, bytes: number): number;
+  /** Maps a segment, shared. Throws when the segment is smaller, or not sealed against shrinking. */
+  memoryMap(fd: number, bytes: number): ArrayBuffer;
+  /** Detaches the ArrayBuffer and unmaps at once. */
+  memoryUnmap(memory: ArrayBuffer): void;
+  /** Address of a view in this process, exact (below 2^53). */
+  addressOf(bytes: Uint8Array): number;
+  /** process_vm_readv: reads `length` bytes at `address` of process `pid`. Count or negative errno. */
+  processRead(pid: number, address: number, bytes: Uint8Array, offset: number, length: number): number;
+  /** A handle that becomes readable (POLL_IN) when the process ends (pidfd_open); negative errno where there is none. */
+  processWatch(pid: number): number;
+
+  // --- events of the network
+  /** Subscribes to link and address events of this network namespace. */
+  netlinkOpen(): number;
+  /** What has come; [] = nothing now. */
+  netlinkRead(fd: number): NetlinkEvent[];
+  /** All interfaces as they are now. */
+  links(): { index: number; name: string; up: boolean; carrier: boolean }[];
+
+  // --- checksums
+  /** CRC32C of bytes[offset, offset+length), continuing `crc` (0 = beginning). */
+  crc32c(bytes: Uint8Array, offset: number, length: number, crc: number): number;
+  /**
+   * Frames of btl/base/frame-hdr.ts that stand in bytes[from, to), one after the other, each followed by its payload when that is at
+   * most `inlinePayloadMax` bytes: writes the header CRC of each.
+   */
+  frameSeal(bytes: Uint8Array, from: number, to: number, inlinePayloadMax: number): void;
+  /**
+   * Frames that stand in bytes[from, to), each followed by its payload: how far the header CRCs are sound. Returns the end of the
+   * last frame whose header and packet header are whole and sound (its payload may be cut off); `from` when none is.
+   */
+  frameScan(bytes: Uint8Array, from: number, to: number): number;
+
+  // --- the machine, for the launcher and benchmarks
+  setAffinity(cpu: number): number;
+  currentCpu(): number;
+}
+
+/** The native part of this process, or why there is none. */
+export type NativeAvailability = { binding: NativeBinding; reason: undefined; path: string } | { binding: undefined; reason: string };

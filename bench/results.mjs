@@ -141,13 +141,14 @@ if (dry === '--dry') {
   console.log(readmePart);
   process.exit(0);
 }
-// What was written there by hand, such as figures over real links, stays.
+// What bench/peers.sh wrote there, and what was written by hand, such as figures over real links, stays: both come last.
 const resultsFile = 'bench/RESULTS.md';
-const KEEP = '\n<!-- by hand from here on -->\n';
+const KEPT = /\n<!-- (?:peers:begin|by hand from here on)/;
 let kept = '';
 try {
   const old = readFileSync(resultsFile, 'utf8');
-  if (old.includes(KEEP)) kept = old.slice(old.indexOf(KEEP));
+  const at = old.search(KEPT);
+  if (at >= 0) kept = old.slice(at);
 } catch {
   // The first time.
 }

@@ -31,6 +31,7 @@ export const ERROR_CODES = {
   ERR_LAUNCH: 'The job could not be started.',
   ERR_OOB: 'The out-of-band channel failed.',
   ERR_ABORT: 'The job was aborted.',
+  ERR_SUPPORT: 'This cannot be done here: the message says what is missing.',
   ERR_INTERNAL: 'An invariant of multirail itself is broken: please report it with the trace.',
 } as const;
 

@@ -97,7 +97,7 @@ export const PARAMS = {
   ),
   bml_probe_idle_ms: int(1000, 'ms', 10, 600_000, 'How often an idle rail is probed.'),
   bml_redial_min_ms: int(50, 'ms', 1, 600_000, 'First pause before a lost rail is dialled again; doubled up to bml_redial_max_ms.'),
-  bml_redial_max_ms: int(400, 'ms', 1, 600_000, 'Longest pause between two attempts to bring a lost rail back.'),
+  bml_redial_max_ms: int(200, 'ms', 1, 600_000, 'Longest pause between two attempts to bring a lost rail back.'),
   bml_connect_timeout_ms: int(
     600,
     'ms',
@@ -106,10 +106,37 @@ export const PARAMS = {
     'An attempt to connect is given up after this time, and after three times this time where the peer took the connection and does not answer the handshake.',
   ),
   bml_flap_window_ms: int(10_000, 'ms', 0, 600_000, 'A rail lost several times within this window is held down for longer each time.'),
-  bml_flap_hold_max_ms: int(1000, 'ms', 0, 600_000, 'Longest time that a flapping rail is held down.'),
+  bml_flap_hold_max_ms: int(500, 'ms', 0, 600_000, 'Longest time that a flapping rail is held down.'),
   bml_window_min_bytes: int(512 * KIB, 'bytes', 4 * KIB, 2 ** 40, 'Least bytes in flight that a rail is allowed.'),
   bml_window_max_bytes: int(8 * MIB, 'bytes', 4 * KIB, 2 ** 40, 'Most bytes in flight that a rail is allowed.'),
   bml_window_ms: int(10, 'ms', 1, 10_000, 'Bytes in flight on a rail are bounded to what it was measured to carry in this time.'),
+  // --- shared-memory BTL
+  btl_sm_ring_bytes: int(
+    1 * MIB,
+    'bytes',
+    256 * KIB,
+    64 * MIB,
+    'Ring of a shared-memory rail, one in each direction, rounded down to a power of two; the smaller one of both sides counts. Memory is used as far as it is touched.',
+  ),
+  btl_sm_eager_limit_bytes: int(
+    32 * KIB,
+    'bytes',
+    0,
+    256 * KIB,
+    'Messages up to this length are sent eagerly over shared memory; the smaller one of both sides counts, and pml_eager_limit_bytes too.',
+  ),
+  btl_sm_single_copy: string(
+    'auto',
+    'Large messages are read out of the memory of the sender (process_vm_readv) where the kernel permits: always, never, or where a trial at start-up finds it faster than the ring.',
+    ['auto', 'always', 'never'],
+  ),
+  btl_sm_single_copy_min_bytes: int(
+    64 * KIB,
+    'bytes',
+    4 * KIB,
+    2 ** 40,
+    'Shortest message that is read out of the memory of the sender; it must exceed the eager limit too.',
+  ),
   // --- TCP BTL
   btl_tcp_if_include: list(
     '',
@@ -127,6 +154,41 @@ export const PARAMS = {
   btl_tcp_latency_us: int(50, 'us', 0, 10_000_000, 'Assumed latency of a TCP rail; lower is preferred for small messages.'),
   btl_tcp_standby: list('', 'Interfaces or subnets whose TCP rails only work while no other rail is up.'),
   btl_tcp_route_check: bool(true, 'Refuse a rail whose packets would leave by another interface than its own.'),
+  btl_tcp_native: bool(true, 'TCP rails use the native part where it is there; false = the sockets of Node.'),
+  btl_tcp_cc: string(
+    'auto',
+    "Congestion control of native TCP rails, by its name in the kernel; auto = cubic between ranks of one host and the system's elsewhere, system = never touched.",
+  ),
+  btl_tcp_notsent_lowat_bytes: int(
+    64 * KIB,
+    'bytes',
+    0,
+    2 ** 30,
+    "A native TCP rail keeps about this much unsent in the kernel, so that what waits can still change rail; 0 = the system's. Not on loopback.",
+  ),
+  btl_tcp_sndbuf_bytes: int(0, 'bytes', 0, 2 ** 30, 'Send buffer of native TCP rails (SO_SNDBUF); 0 = sized by the system.'),
+  btl_tcp_rcvbuf_bytes: int(0, 'bytes', 0, 2 ** 30, 'Receive buffer of native TCP rails (SO_RCVBUF); 0 = sized by the system.'),
+  btl_tcp_beat_ms: int(
+    20,
+    'ms',
+    1,
+    10_000,
+    'Liveness beats of a native TCP rail that carries traffic are this far apart; further with many rails.',
+  ),
+  btl_tcp_beat_idle_ms: int(
+    1000,
+    'ms',
+    10,
+    600_000,
+    'Liveness beats of an idle native TCP rail are this far apart; further with many rails.',
+  ),
+  btl_tcp_silent_ms: int(
+    75,
+    'ms',
+    50,
+    600_000,
+    "A native TCP rail is lost when the peer's kernel has acknowledged nothing for this time and twice the round trip, though something is on its way.",
+  ),
   // --- WebSocket BTL
   btl_ws_if_include: list('', 'As btl_tcp_if_include, for WebSocket rails.'),
   btl_ws_if_exclude: list('docker0,virbr0,veth-docker*,br-*,cni*,flannel*', 'As btl_tcp_if_exclude, for WebSocket rails.'),
@@ -143,6 +205,13 @@ export const PARAMS = {
   btl_base_ack_frames: int(64, 'frames', 1, 1_000_000, 'Report the delivered count at the latest after this many frames.'),
   btl_base_ack_bytes: int(256 * KIB, 'bytes', 1 * KIB, 2 ** 40, 'Report the delivered count at the latest after this many bytes.'),
   btl_base_ack_delay_ms: int(2, 'ms', 0, 1000, 'Report the delivered count at the latest after this time.'),
+  btl_base_connect_again_ms: int(
+    200,
+    'ms',
+    10,
+    600_000,
+    'While a connection is not open, another is begun beside it this often, since the kernel repeats its first packet only after a second.',
+  ),
   btl_base_handshake_timeout_ms: int(3000, 'ms', 50, 600_000, 'A connection that has not finished its handshake by then is closed.'),
   btl_base_handshakes_max: int(
     256,
@@ -155,6 +224,20 @@ export const PARAMS = {
   btl_fault: string('', 'Wrap every transport in the fault interposer with this plan (see docs/TUNING.md); for tests and demonstrations.'),
   // --- runtime
   mpi_finalize_timeout_ms: int(30_000, 'ms', 100, 2 ** 31, 'finalize() names what is not delivered and gives up after this time.'),
+  mpi_spin_us: int(
+    50,
+    'us',
+    0,
+    1_000_000,
+    'How long the event loop goes on polling after the last useful work, while something is waited for; 0 = it sleeps at once. Native part only.',
+  ),
+  mpi_blocking_spin_us: int(
+    1000,
+    'us',
+    0,
+    1_000_000,
+    'How long a blocking call looks at its rails without a pause before it sleeps in the kernel; less while other processes take the processor away.',
+  ),
   oob_reconnect_timeout_ms: int(
     60_000,
     'ms',

@@ -46,6 +46,12 @@ export class BmlPeer {
   unreachableSinceAliveMs: number;
   /** No more dialling: the peer said BYE, or is dead. */
   closed = false;
+  /** Longest message that is sent eagerly over the rails that carry now, in one frame of any rail that there is. */
+  eagerBytesMax = 0;
+  /** Longest first part of a rendezvous: any rail must be able to carry it in one frame. */
+  inlineBytesMax = 0;
+  /** From this length on the receiver reads a message by itself, where every rail of the stripe set can. */
+  getBytesMin = 0;
 
   constructor(rank: number, aliveMs: number) {
     this.rank = rank;
@@ -57,6 +63,7 @@ export class Bml {
   readonly options: BmlOptions;
   readonly peers = new Map<number, BmlPeer>();
   private readonly listener: RailListener;
+  private readonly byRank: (BmlPeer | undefined)[] = [];
   private rails: Rail[] = [];
   private nextDeadlineMs = 0;
   private nextProbeId = 1;
@@ -81,15 +88,18 @@ export class Bml {
       peer.rails.push(rail);
       this.rails.push(rail);
     }
+    peer.inlineBytesMax = Math.min(...peer.rails.map((rail) => rail.attributes.frameBytesMax));
+    peer.eagerBytesMax = peer.inlineBytesMax;
     this.peers.set(rank, peer);
+    this.byRank[rank] = peer;
     this.nextDeadlineMs = nowMs;
     return peer;
   }
 
   private rail(endpoint: BtlEndpoint): Rail {
-    const rail = this.peers.get(endpoint.peer)?.rails[endpoint.rail];
-    assert(rail !== undefined && rail.endpoint === endpoint, `unknown rail ${endpoint.plan.key} to ${endpoint.peer}`);
-    return rail;
+    const rail = this.byRank[endpoint.peer]?.rails[endpoint.rail];
+    if (rail === undefined || rail.endpoint !== endpoint) assert(false, `unknown rail ${endpoint.plan.key} to ${endpoint.peer}`);
+    return rail as Rail;
   }
 
   /** The lower rank dials; a rank dials itself. */
@@ -114,6 +124,9 @@ export class Bml {
     peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
     peer.put = peer.send.filter((rail) => rail.attributes.canPut);
     peer.get = peer.send.filter((rail) => rail.attributes.canGet);
+    // A message may be sent again over any rail that comes up later, so the frames of all of them bound it.
+    peer.eagerBytesMax = Math.min(peer.inlineBytesMax, ...peer.eager.map((rail) => rail.attributes.eagerBytesMax ?? Infinity));
+    peer.getBytesMin = Math.max(0, ...peer.get.map((rail) => rail.attributes.getBytesMin ?? 0));
   }
 
   isLive(peer: BmlPeer, rail: number, epoch: number): boolean {
@@ -314,9 +327,9 @@ export class Bml {
   }
 
   private peer(rail: Rail): BmlPeer {
-    const peer = this.peers.get(rail.peer);
-    assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
-    return peer;
+    const peer = this.byRank[rail.peer];
+    if (peer === undefined) assert(false, `rail of unknown peer ${rail.peer}`);
+    return peer as BmlPeer;
   }
 
   private sendProbe(rail: Rail, aliveMs: number): void {
@@ -351,9 +364,12 @@ export class Bml {
     this.wakeAt(nowMs + this.tickMs);
   }
 
-  /** Dials, probes, and judges silence. Call when nextDeadline() is reached; calling earlier is harmless. */
-  handleTime(nowMs: number, aliveMs: number): void {
-    if (nowMs < this.nextDeadlineMs) return;
+  /**
+   * Dials, probes, and judges silence. Call when nextDeadline() is reached; calling earlier is harmless. Answers whether anything was
+   * looked at.
+   */
+  handleTime(nowMs: number, aliveMs: number): boolean {
+    if (nowMs < this.nextDeadlineMs) return false;
     this.nextDeadlineMs = Number.POSITIVE_INFINITY;
     for (const peer of this.peers.values()) {
       let carrying = false;
@@ -367,6 +383,7 @@ export class Bml {
         this.wakeAt(nowMs + ALIVE_PER_TURN_MAX_MS);
       }
     }
+    return true;
   }
 
   private watchRail(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {

@@ -77,6 +77,13 @@ export interface Frame {
   prompt: boolean;
   /** Scratch of the BTL that carries the frame. */
   railFrameNumber: number;
+  /**
+   * The memory of `header` as 32-bit words of a little-endian machine, header first, for transports that copy short frames in a
+   * loop (a call of set() costs as much as 50 bytes). Undefined where the header stands elsewhere.
+   */
+  headerWords?: Int32Array | undefined;
+  /** The payload stands right behind the header in that memory too. */
+  packed?: boolean;
 }
 
 export const HEADER_BYTES_MAX = 4096;
@@ -136,6 +143,8 @@ export interface RailAttributes {
    * says; longer ones go by rendezvous.
    */
   eagerBytesMax?: number;
+  /** Shortest message that is worth a get on this rail; shorter ones come in fragments. 0 when absent. */
+  getBytesMin?: number;
 }
 
 /**
@@ -364,6 +373,8 @@ export interface BtlModule {
    * something has come meanwhile: progress() is then called again instead of waiting.
    */
   park?(): boolean;
+  /** Its connections are served by Node's event loop: progress() alone brings nothing, so blocking calls cannot wait for it. */
+  readonly needsEventLoop?: boolean;
   /** Rails of this module that carry traffic are polled in memory: then the engine asks the kernel for sockets only now and then. */
   readonly inMemory?: boolean;
   /** Closes everything; no upcalls follow. Resolves when no handle of the module keeps the process alive. */

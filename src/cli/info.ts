@@ -1,10 +1,13 @@
 // `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
-// May import: errors, params, btl/registry, btl/tcp/interfaces, btl/base/crc32c, bench/machine, commander, node:*.
+// May import: errors, params, native, btl/registry, btl/tcp, btl/base/crc32c, bench/machine, commander, node:*.
 import type { Command } from 'commander';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { crc32cBackend } from '../btl/base/crc32c.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { type LocalInterface, readInterfaces, selectInterfaces } from '../btl/tcp/interfaces.ts';
+import { socketOptionsOf } from '../btl/tcp/module.ts';
+import type { NativeBinding } from '../native/binding.ts';
+import { loadNative } from '../native/load.ts';
 import { PARAM_ENV_PREFIX, PARAMS, type ParamName, type ParamSpec, ParamTable } from '../params.ts';
 import { mcaOption, messageOf } from './run.ts';
 
@@ -14,6 +17,8 @@ interface TransportInfo {
   isOn: boolean;
   /** Why it is on or off. */
   reason: string;
+  /** What carries its bytes, and how. */
+  carriedBy: string;
 }
 
 interface InterfaceInfo {
@@ -69,9 +74,40 @@ function transportsOf(params: ParamTable): { transports: TransportInfo[]; error:
     const isOn = on.has(name);
     const why = reasons.get(name) ?? unavailable(params);
     const reason = isOn ? `named by btl = "${asked}"` : (why ?? `not named by btl = "${asked}"`);
-    return { name, description, isOn, reason };
+    return { name, description, isOn, reason, carriedBy: carriedBy(name, params) };
   });
   return { transports, error };
+}
+
+/** The native part, or why it is not used, in one line. */
+function nativePartOf(): string {
+  const native = loadNative();
+  return native.binding === undefined ? `not used: ${native.reason}` : `loaded from ${native.path}`;
+}
+
+function carriedBy(transport: string, params: ParamTable): string {
+  if (transport === 'ws') return 'the sockets of Node';
+  if (transport !== 'tcp') return '';
+  const { binding } = loadNative();
+  if (binding === undefined) return 'the sockets of Node, since there is no native part; congestion control as the system has it';
+  if (!params.bool('btl_tcp_native')) return 'the sockets of Node (btl_tcp_native); congestion control as the system has it';
+  const near = congestionOf(binding, params, true);
+  const far = congestionOf(binding, params, false);
+  return `the native part; congestion control ${near === far ? near : `${near} between ranks of one host, ${far} elsewhere`}`;
+}
+
+/** What a socket with these parameters has in the end: an unknown name leaves the system's. */
+function congestionOf(native: NativeBinding, params: ParamTable, near: boolean): string {
+  try {
+    const fd = native.tcpListen('127.0.0.1', 0, 1, socketOptionsOf(params, near));
+    try {
+      return native.congestionOf(fd);
+    } finally {
+      native.close(fd);
+    }
+  } catch (error) {
+    return `unknown (${messageOf(error)})`;
+  }
 }
 
 function interfacesOf(params: ParamTable, transports: readonly TransportInfo[]): InterfaceInfo[] {
@@ -141,7 +177,7 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
   return {
     version,
     machine: machineInfo(),
-    nativePart: 'not part of this version: all transports are JavaScript over Node (self, tcp, ws)',
+    nativePart: nativePartOf(),
     crc32c: crc32cBackend,
     transports,
     transportError: error,
@@ -168,8 +204,9 @@ function paramLines(param: ParamInfo): string[] {
 export function infoLines(info: Info, all: boolean): string[] {
   const lines = [`multirail ${info.version}`, `Machine      ${describeHost(info.machine)}`, `Native part  ${info.nativePart}`];
   lines.push(`Checksums    CRC32C by ${info.crc32c}`, `Launcher     ${info.launcher}`, '', 'Transports');
-  for (const { name, description, isOn, reason } of info.transports) {
+  for (const { name, description, isOn, reason, carriedBy } of info.transports) {
     lines.push(`  ${name.padEnd(6)} ${(isOn ? 'on' : 'off').padEnd(4)} ${description} (${reason})`);
+    if (isOn && carriedBy !== '') lines.push(`              over ${carriedBy}`);
   }
   if (info.transportError !== undefined) lines.push(`  none can be used: ${info.transportError}`);
   lines.push('', 'Interfaces');

@@ -5,6 +5,7 @@
 // inside. Ranks are those of the communicator; `group` says which world rank each one is.
 import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
+import type { Awaited } from '../progress/blocking.ts';
 import { EMPTY_IOV, type Iov } from '../util/iov.ts';
 import { allocate, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
 import { recvChannel, sendChannel } from './channels.ts';
@@ -18,6 +19,7 @@ import {
   checkSendTag,
   checkSource,
   PROC_NULL,
+  timeoutError,
   watchEnd,
 } from './constants.ts';
 import type { Host } from './host.ts';
@@ -81,6 +83,28 @@ export class Communicator implements RequestOwner {
     }
   }
 
+  /**
+   * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile. ERR_SUPPORT when the
+   * rails to `dest` need it (ws, tcp without the native part).
+   */
+  sendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
+    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
+  }
+
+  /** As ssend(), without a promise. */
+  ssendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
+    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
+  }
+
+  /** Sends what was started, now, and waits for its end. */
+  private finishSync(inner: SendRequest | undefined): void {
+    if (inner === undefined) return;
+    const { engine, blocking } = this.host;
+    engine.flush();
+    if (!inner.done) blocking.wait(inner);
+    if (inner.error !== undefined) throw inner.error;
+  }
+
   isend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
     checkOptions(options);
     return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
@@ -130,6 +154,57 @@ export class Communicator implements RequestOwner {
   /** Resolves when a message has been received into the buffer. A message that is too long ends in ERR_TRUNCATE. */
   async recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
     return this.irecv(buffer, source, tag, options).promise();
+  }
+
+  /**
+   * As recv(), without a promise: returns when a message has been received. The event loop does not run meanwhile, so an AbortSignal
+   * cannot come; `timeoutMs` can.
+   */
+  recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
+    if (options !== undefined) checkOptions(options);
+    const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+    if (inner === undefined) return PROC_NULL_STATUS;
+    if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
+    if (inner.error !== undefined) throw inner.error;
+    const status = this.statusOf(inner);
+    this.onReceived(status);
+    return status;
+  }
+
+  /** Waits for a posted receive; one that has not matched in time, or cannot, is taken back. */
+  private awaitReceive(inner: RecvRequest, timeoutMs: number | undefined): void {
+    const { blocking } = this.host;
+    try {
+      if (timeoutMs === undefined) blocking.wait(inner);
+      else if (!blocking.wait(inner, blocking.now() + timeoutMs)) {
+        if (this.host.cancel(inner)) throw timeoutError(timeoutMs);
+        // It matched: from here on it ends by itself.
+        blocking.wait(inner);
+      }
+    } catch (error) {
+      if (!inner.done) this.host.cancel(inner);
+      throw error;
+    }
+  }
+
+  /** As sendrecv(), without promises. */
+  sendrecvSync(
+    sendBuffer: MessageBuffer,
+    dest: number,
+    sendTag: number,
+    recvBuffer: MessageBuffer,
+    source = ANY_SOURCE,
+    recvTag = ANY_TAG,
+  ): Status {
+    const views = this.checkedSend(sendBuffer, dest, sendTag);
+    const received = this.startRecv(this.checkedRecv(recvBuffer, source, recvTag), source, recvTag);
+    this.finishSync(this.startSend(views, dest, sendTag, false));
+    if (received === undefined) return PROC_NULL_STATUS;
+    if (!received.done) this.awaitReceive(received, undefined);
+    if (received.error !== undefined) throw received.error;
+    const status = this.statusOf(received);
+    this.onReceived(status);
+    return status;
   }
 
   irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
@@ -220,6 +295,27 @@ export class Communicator implements RequestOwner {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
     return this.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
+  }
+
+  /** As probe(), without a promise. */
+  probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) return PROC_NULL_STATUS;
+    const { host } = this;
+    const { blocking } = host;
+    const timeoutMs = options?.timeoutMs;
+    let found: Envelope | undefined;
+    const world = this.worldOf(source);
+    const ctx = this.userCtx;
+    const awaited = {
+      get done() {
+        found = host.findMessage(world, ctx, tag, false);
+        return found !== undefined;
+      },
+    };
+    const inTime = blocking.wait(awaited, timeoutMs === undefined ? undefined : blocking.now() + timeoutMs);
+    if (!inTime) throw timeoutError(timeoutMs as number);
+    return this.statusOfEnvelope(found as Envelope);
   }
 
   /** Status of a message that fits and is there, or undefined. Polls the rails once. */
@@ -335,6 +431,11 @@ export class Communicator implements RequestOwner {
 
   progress(): void {
     this.host.engine.progress();
+  }
+
+  wait(awaited: Awaited): void {
+    this.host.engine.flush();
+    this.host.blocking.wait(awaited);
   }
 
   cancel(inner: RecvRequest): boolean {

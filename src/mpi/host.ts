@@ -2,6 +2,7 @@
 // May import: progress (engine), pml (records, types), errors, constants.ts.
 import type { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest } from '../pml/records.ts';
+import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 
@@ -13,14 +14,16 @@ interface Waiter {
 
 export class Host {
   readonly engine: Engine;
+  readonly blocking: BlockingWaiter;
   /** World rank of this process. */
   readonly rank: number;
   private readonly waiters = new Set<Waiter>();
   private lookScheduled = false;
   private endError: MultirailError | undefined;
 
-  constructor(engine: Engine, rank: number) {
+  constructor(engine: Engine, blocking: BlockingWaiter, rank: number) {
     this.engine = engine;
+    this.blocking = blocking;
     this.rank = rank;
     engine.pml.receiver.onUnexpected = () => this.lookSoon();
   }

@@ -9,6 +9,7 @@
 // rejection: an isend whose peer died harms nobody who does not ask.
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { RecvRequest, SendRequest } from '../pml/records.ts';
+import type { Awaited } from '../progress/blocking.ts';
 import { UNDEFINED } from './constants.ts';
 import { EMPTY_STATUS, type Status } from './status.ts';
 
@@ -18,6 +19,8 @@ export type RequestState = 'INACTIVE' | 'ACTIVE' | 'DONE';
 export interface RequestOwner {
   /** Polls the rails once. */
   progress(): void;
+  /** Blocks until it is done, without the event loop. */
+  wait(awaited: Awaited): void;
   cancel(inner: RecvRequest): boolean;
   statusOf(inner: SendRequest | RecvRequest): Status;
   /** A receive has ended well. */
@@ -130,6 +133,16 @@ export class Request implements PromiseLike<Status> {
     return true;
   }
 
+  /** Waits for the end without a promise, and without the event loop; throws the error of a request that failed. */
+  waitSync(): Status {
+    const { inner } = this;
+    if (inner !== undefined && !inner.done) this.owner.wait(inner);
+    if (this.state === 'INACTIVE') return EMPTY_STATUS;
+    this.taken = true;
+    if (this.error !== undefined) throw this.error;
+    return this.status as Status;
+  }
+
   /**
    * Takes back a receive that has not matched: true, and the request ends with ERR_CANCELLED. False when it has matched or ended,
    * and for every send, since a send has its place in the order of messages from the start.
@@ -200,6 +213,20 @@ export class Request implements PromiseLike<Status> {
         return true;
       });
     });
+  }
+
+  /** As waitAll(), without a promise and without the event loop; throws the RequestsError as waitAll rejects. */
+  static waitAllSync(requests: readonly Entry[]): Status[] {
+    for (let i = 0; i < requests.length; i++) {
+      const entry = requests[i];
+      if (entry === null || entry === undefined || entry.inner === undefined) continue;
+      if (!entry.inner.done) entry.owner.wait(entry.inner);
+      // The others go on, as after waitAll().
+      if (entry.inner.error !== undefined) break;
+    }
+    const result = Request.takeAll(requests);
+    if (result instanceof RequestsError) throw result;
+    return result;
   }
 
   private static takeAll(list: readonly Entry[]): Status[] | RequestsError {

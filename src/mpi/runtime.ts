@@ -1,5 +1,5 @@
 // The runtime of one rank: transports, engine, world communicator, events, and the end of it all. Several may live in one process:
-// nothing here is global. May import: launch (types), progress, pml (types), btl, params, errors, the rest of src/mpi.
+// nothing here is global. May import: launch (types), progress, native, pml (types), btl, params, errors, the rest of src/mpi.
 //
 //   STARTING    transports open, addresses are exchanged
 //   ACTIVE      from createRuntime() on; rails connect in the background
@@ -11,10 +11,15 @@ import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/bt
 import { MultirailError } from '../errors.ts';
 import type { Job } from '../launch/job.ts';
 import type { OobClient } from '../launch/oob-client.ts';
+import type { NativeBinding } from '../native/binding.ts';
+import { loadNative } from '../native/load.ts';
+import type { Poller } from '../native/poller.ts';
 import { ParamTable } from '../params.ts';
 import type { PmlCounters } from '../pml/counters.ts';
+import { BlockingWaiter } from '../progress/blocking.ts';
 import { EventLoopDriver } from '../progress/driver.ts';
 import { type Driver, Engine, type RailEvent as EngineRailEvent } from '../progress/engine.ts';
+import { PollerDriver } from '../progress/loop-driver.ts';
 import { engineOptions } from '../progress/options.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { Communicator } from './communicator.ts';
@@ -40,6 +45,10 @@ export type RuntimeJob = Omit<Job, 'oob'> & { oob: RuntimeOob | undefined };
 /** A driver that is told its engine. */
 export interface RuntimeDriver extends Driver {
   attach(engine: Engine): void;
+  /** Readiness of descriptors for the transports, where the driver has it. */
+  readonly poller?: Poller;
+  /** After the engine is closed. */
+  close?(): void;
 }
 
 /** Makes a transport once its context is known. */
@@ -55,6 +64,8 @@ export interface RuntimeOptions {
   /** Transports that cannot work here, with the reason, for error messages. */
   excluded?: Readonly<Record<string, string>>;
   driver?: RuntimeDriver;
+  /** The native part, of which a poller is made unless a driver is given: what loads by default; false = without. */
+  native?: NativeBinding | false;
   /** Ends the process after abort(). */
   exit?: (code: number) => void;
   /** Lines for people, such as refused connections. */
@@ -133,6 +144,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly options: RuntimeOptions;
   private readonly engine: Engine;
   private readonly host: Host;
+  private readonly driver: RuntimeDriver;
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
@@ -147,7 +159,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.size = job.size;
     this.jobId = job.jobId;
     this.params = options.params ?? new ParamTable();
-    const driver = options.driver ?? new EventLoopDriver();
+    const driver = options.driver ?? this.makeDriver(options.native);
+    this.driver = driver;
     this.engine = new Engine(engineOptions(job.rank, this.params), driver, {
       onRailEvent: (event) => this.onRailEvent(event),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
@@ -157,13 +170,18 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       log: (level, text) => this.options.log?.(level, text),
     });
     driver.attach(this.engine);
-    this.host = new Host(this.engine, job.rank);
+    this.host = new Host(this.engine, new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us')), job.rank);
     this.world = new Communicator(
       this.host,
       'world',
       0,
       Array.from({ length: job.size }, (_, rank) => rank),
     );
+  }
+
+  private makeDriver(asked: NativeBinding | false | undefined): RuntimeDriver {
+    const native = asked ?? loadNative().binding;
+    return native === undefined || native === false ? new EventLoopDriver() : new PollerDriver(native, this.params.int('mpi_spin_us'));
   }
 
   private moveTo(next: RuntimeState): void {
@@ -207,6 +225,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.moveTo('FINALIZED');
       await this.engine.close();
       await Promise.all(this.modules.map((module) => module.close()));
+      this.driver.close?.();
       throw error;
     }
     for (const module of this.modules) this.engine.addModule(module);
@@ -228,6 +247,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       hostId: job.hostId,
       params: this.params,
       upcalls: this.engine satisfies Upcalls,
+      poller: this.driver.poller,
     };
     for (const source of options.modules) {
       const module = source.create(context);
@@ -398,6 +418,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     }
     this.moveTo('FINALIZED');
     await engine.close();
+    this.driver.close?.();
     await job.oob?.close();
     this.options.onClosed?.();
     if (failed) {

@@ -4,12 +4,22 @@ import type { Bml } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, DOWN, OK, type SendResult } from '../btl/btl.ts';
 import { IdTable } from '../util/id-table.ts';
+import type { Iov } from '../util/iov.ts';
+import { MemoryPool } from '../util/memory-pool.ts';
 import { serialDiff } from '../util/serial.ts';
 import { newPmlCounters, type PmlCounters } from './counters.ts';
-import { encodePacket, newPacket, PACKET, PACKET_NAMES, type Packet, packetBytes } from './hdr.ts';
+import { encodePacket, newPacket, OFFSET, PACKET, PACKET_NAMES, type Packet, packetBytes, putU53 } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
-import { type FrameUse, PmlFrame, type RecvMessage, type RecvRequest, type SendMessage, type SendRequest } from './records.ts';
-import type { TransitionListener } from './states.ts';
+import {
+  type FrameUse,
+  PACKED_PAYLOAD_BYTES_MAX,
+  PmlFrame,
+  type RecvMessage,
+  type RecvRequest,
+  type SendMessage,
+  type SendRequest,
+} from './records.ts';
+import type { Traced, TransitionListener } from './states.ts';
 
 export interface PmlOptions {
   rank: number;
@@ -57,12 +67,20 @@ export function packetEvent(packet: Packet, epoch: number): string {
   return `${name} ${ahead === 0 ? 'current' : ahead > 0 ? 'new' : 'old'}`;
 }
 
+/** One transition of a message, which peer, context and sequence number name. */
 export interface TraceEntry {
   side: 'send' | 'recv';
-  id: string;
+  peer: number;
+  ctx: number;
+  seq: number;
   from: string;
   to: string;
 }
+
+/** Frames, and memory of retained copies, that are kept for the next use. */
+const FRAMES_KEPT_MAX = 4096;
+const RETAINED_KEPT_BYTES_MAX = 8 * 1024 * 1024;
+const NO_PAYLOAD: readonly Uint8Array[] = [];
 
 export class PmlCore implements TransitionListener {
   readonly options: PmlOptions;
@@ -71,10 +89,15 @@ export class PmlCore implements TransitionListener {
   readonly sends = new IdTable<SendMessage>();
   readonly recvs = new IdTable<RecvMessage>();
   readonly counters: PmlCounters = newPmlCounters();
+  /** A command of the application is giving a frame to a rail: a rail that asks for progress now has to wait for its end. */
+  sending = false;
+  /** Requests that were started and are not done. */
+  openRequests = 0;
   /** Completed requests, in order, for the engine to hand on. */
   readonly completions: (SendRequest | RecvRequest)[] = [];
   readonly dirtyPeers: PmlPeer[] = [];
   readonly toFlush: Rail[] = [];
+  private readonly memory = new MemoryPool(RETAINED_KEPT_BYTES_MAX);
   retainedBytes = 0;
   readonly mutants: ReadonlySet<Mutant>;
   /** Observes every transition besides the ring (coverage in the simulator). */
@@ -93,12 +116,23 @@ export class PmlCore implements TransitionListener {
     this.mutants = mutants;
   }
 
-  onTransition(side: 'send' | 'recv', id: string, from: string, to: string): void {
-    this.transitionTap?.onTransition(side, id, from, to);
+  onTransition(side: 'send' | 'recv', message: Traced, from: string, to: string): void {
+    this.transitionTap?.onTransition(side, message, from, to);
     const { traceEntries } = this.options;
     if (traceEntries === 0) return;
-    this.trace[this.traceAt % traceEntries] = { side, id, from, to };
-    this.traceAt++;
+    const at = this.traceAt++ % traceEntries;
+    // The ring is written for every message: its entries are used again, and hold numbers, which keep no buffer alive.
+    const entry = this.trace[at];
+    if (entry === undefined) {
+      this.trace[at] = { side, peer: message.peer.rank, ctx: message.ctx, seq: message.seq, from, to };
+      return;
+    }
+    entry.side = side;
+    entry.peer = message.peer.rank;
+    entry.ctx = message.ctx;
+    entry.seq = message.seq;
+    entry.from = from;
+    entry.to = to;
   }
 
   /** The last transitions, oldest first. */
@@ -113,9 +147,11 @@ export class PmlCore implements TransitionListener {
     this.dirtyPeers.push(peer);
   }
 
+  /** A request that somebody listens to is handed on by the engine; the others are only looked at. */
   complete(request: SendRequest | RecvRequest): void {
     request.done = true;
-    this.completions.push(request);
+    this.openRequests--;
+    if (request.onDone !== undefined) this.completions.push(request);
   }
 
   queueControl(message: SendMessage | RecvMessage): void {
@@ -160,30 +196,69 @@ export class PmlCore implements TransitionListener {
     placed: boolean,
     prompt: boolean,
   ): SendResult {
+    const frame = this.takeFrame();
+    this.out.creditLimit = this.creditFor(peer);
+    encodePacket(this.out, frame.headerView(packetBytes(this.out)));
+    frame.creditLimit = this.out.creditLimit;
+    frame.payload = payload;
+    frame.payloadBytes = payloadBytes;
+    frame.placed = placed;
+    frame.prompt = prompt;
+    frame.use = use;
+    frame.peer = peer;
+    const result = this.offer(peer, rails, frame);
+    if (result !== OK) this.recycle(frame);
+    return result;
+  }
+
+  /** The frame of an eager message: its header, and a copy of its payload that stays until the message is delivered. */
+  eagerFrame(message: SendMessage, payload: Iov): PmlFrame {
+    const frame = this.takeFrame();
+    frame.envelopeUse.message = message;
+    frame.use = frame.envelopeUse;
+    frame.peer = message.peer;
+    encodePacket(this.out, frame.headerView(packetBytes(this.out)));
+    const { bytes } = payload;
+    if (bytes <= PACKED_PAYLOAD_BYTES_MAX) {
+      frame.packPayload(payload);
+      return frame;
+    }
+    const memory = this.memory.take(bytes);
+    payload.copyTo(memory, 0);
+    frame.retained = memory;
+    frame.payload = [memory.length === bytes ? memory : memory.subarray(0, bytes)];
+    frame.payloadBytes = bytes;
+    return frame;
+  }
+
+  /** Gives the frame of an eager message to a rail, for the first time or again. */
+  sendEagerFrame(peer: PmlPeer, frame: PmlFrame): SendResult {
+    const creditLimit = this.creditFor(peer);
+    if (frame.creditLimit !== creditLimit) {
+      frame.creditLimit = creditLimit;
+      putU53(frame.headerView(frame.header.byteLength), OFFSET.creditLimit, creditLimit);
+    }
+    const nested = this.sending;
+    this.sending = true;
+    const result = this.offer(peer, peer.bml.eager, frame);
+    this.sending = nested;
+    return result;
+  }
+
+  /** Gives a frame to the first of `rails` that takes it. */
+  private offer(peer: PmlPeer, rails: readonly Rail[], frame: PmlFrame): SendResult {
     let result: SendResult = DOWN;
-    let frame: PmlFrame | undefined;
-    for (const rail of rails) {
+    for (let i = 0; i < rails.length; i++) {
+      const rail = rails[i];
       // Frames without payload have a reserve of their own (B5): only the rail can tell that it is used up.
-      if (payloadBytes > 0 && !rail.hasRoom) {
+      if (frame.payloadBytes > 0 && !rail.hasRoom) {
         result = BUSY;
         continue;
       }
-      if (frame === undefined) {
-        frame = this.pool.pop() ?? new PmlFrame();
-        this.out.creditLimit = this.creditFor(peer);
-        encodePacket(this.out, frame.headerView(packetBytes(this.out)));
-        frame.creditLimit = this.out.creditLimit;
-        frame.payload = payload;
-        frame.payloadBytes = payloadBytes;
-        frame.placed = placed;
-        frame.prompt = prompt;
-        frame.use = use;
-        frame.peer = peer;
-      }
       const answer = rail.endpoint.send(frame);
       if (answer === OK) {
-        this.touched(rail);
-        peer.creditTelling = Math.max(peer.creditTelling, frame.creditLimit);
+        if (!rail.needsFlush) this.touched(rail);
+        if (peer.creditTelling < frame.creditLimit) peer.creditTelling = frame.creditLimit;
         return OK;
       }
       if (answer === BUSY) {
@@ -191,8 +266,11 @@ export class PmlCore implements TransitionListener {
         result = BUSY;
       }
     }
-    if (frame !== undefined) this.recycle(frame);
     return result;
+  }
+
+  private takeFrame(): PmlFrame {
+    return this.pool.pop() ?? new PmlFrame();
   }
 
   /** The engine flushes these rails at the end of its turn: everything sent in one turn leaves in one go. */
@@ -212,8 +290,16 @@ export class PmlCore implements TransitionListener {
   recycle(frame: PmlFrame): void {
     frame.use = undefined;
     frame.peer = undefined;
-    frame.payload = [];
+    frame.payload = NO_PAYLOAD;
     frame.payloadBytes = 0;
-    if (this.pool.length < 4096) this.pool.push(frame);
+    frame.packed = false;
+    frame.placed = false;
+    frame.prompt = false;
+    frame.creditLimit = -1;
+    if (frame.retained !== undefined) {
+      this.memory.give(frame.retained);
+      frame.retained = undefined;
+    }
+    if (this.pool.length < FRAMES_KEPT_MAX) this.pool.push(frame);
   }
 }

@@ -202,7 +202,8 @@ function windowBytes(window: WireWindow): number {
 
 const TWO_32 = 2 ** 32;
 
-function putU53(view: DataView, at: number, value: number): void {
+/** Writes a length or offset below 2^53 as two words. */
+export function putU53(view: DataView, at: number, value: number): void {
   view.setUint32(at, value >>> 0, true);
   view.setUint32(at + 4, Math.floor(value / TWO_32), true);
 }
@@ -374,12 +375,23 @@ export function encodePacket(packet: Packet, view: DataView): number {
   }
 }
 
+let lastHeader: Uint8Array | undefined;
+let lastView: DataView | undefined;
+
+/** Transports hand up short headers in memory that they use again and again: its view is made once. */
+function viewOf(header: Uint8Array): DataView {
+  if (header === lastHeader) return lastView as DataView;
+  lastHeader = header;
+  lastView = new DataView(header.buffer, header.byteOffset, header.byteLength);
+  return lastView;
+}
+
 /**
  * Reads a header. Throws ERR_PROTOCOL for an unknown version or type, a wrong length, or a count or range out of bounds:
  * the rail that carried it is then ended (I8).
  */
 export function decodePacket(header: Uint8Array, packet: Packet): void {
-  const view = new DataView(header.buffer, header.byteOffset, header.byteLength);
+  const view = viewOf(header);
   if (header.byteLength < 16) throw new MultirailError('ERR_PROTOCOL', `a packet header of ${header.byteLength} bytes`);
   const version = view.getUint8(OFFSET.version);
   if (version !== PACKET_VERSION) throw new MultirailError('ERR_PROTOCOL', `packet version ${version}, expected ${PACKET_VERSION}`);
@@ -399,7 +411,7 @@ export function decodePacket(header: Uint8Array, packet: Packet): void {
       packet.source = view.getUint32(OFFSET.source, true);
       packet.tag = view.getInt32(OFFSET.tag, true);
       packet.seq = view.getUint32(OFFSET.seq, true);
-      packet.windows = [];
+      if (packet.windows.length > 0) packet.windows = [];
       if (packet.tag < 0) throw new MultirailError('ERR_PROTOCOL', `negative tag ${packet.tag}`);
       if (type === PACKET.MATCH) break;
       packet.messageBytes = getU53(view, OFFSET.messageBytes);

@@ -6,9 +6,10 @@
 //   a posted receive stands in ONE list, that of its own pattern    (s,t) (s,*) (*,t) (*,*)
 //   an unexpected message stands in FOUR lists, all patterns that match it, each in arrival order
 //
-// An arrival (s,t) looks at the four heads that could take it and picks the oldest receive. A receive with pattern p
-// looks at the head of list p. Both are O(1); the price is four list insertions per unexpected message.
-import type { Envelope, RecvRequest } from './records.ts';
+// An arrival (s,t) looks at the four heads that could take it and picks the oldest receive; kinds of wildcard that nobody has posted
+// are not looked for. A receive with pattern p looks at the head of list p. Both are O(1); the price is four list insertions per
+// unexpected message. A posted receive carries its own links, since nearly every message meets one.
+import type { Envelope, PostedQueue, RecvRequest } from './records.ts';
 
 /** Wildcards, in the source and in the tag of a receive. */
 export const ANY = -1;
@@ -24,8 +25,8 @@ class Node<T> {
 }
 
 class List<T> {
-  head: Node<T> | undefined;
-  tail: Node<T> | undefined;
+  head: Node<T> | undefined = undefined;
+  tail: Node<T> | undefined = undefined;
 
   append(node: Node<T>): void {
     node.list = this;
@@ -50,16 +51,35 @@ class List<T> {
 }
 
 /** Lists by (source, tag), either of which may be ANY. Empty lists are kept while there are few, then swept. */
-class PatternLists<T> {
-  private readonly bySource = new Map<number, Map<number, List<T>>>();
-  private lists = 0;
+class PatternLists<L extends { head: unknown }> {
+  private readonly bySource = new Map<number, Map<number, L>>();
+  private readonly make: () => L;
+  private listCount = 0;
   private sweepAt = 1024;
+  // The pattern asked for last: programs use one for many messages.
+  private lastSource = Number.NaN;
+  private lastTag = Number.NaN;
+  private lastList: L | undefined;
 
-  find(source: number, tag: number): List<T> | undefined {
-    return this.bySource.get(source)?.get(tag);
+  constructor(make: () => L) {
+    this.make = make;
   }
 
-  at(source: number, tag: number): List<T> {
+  find(source: number, tag: number): L | undefined {
+    if (source === this.lastSource && tag === this.lastTag) return this.lastList;
+    const list = this.bySource.get(source)?.get(tag);
+    if (list !== undefined) this.remember(source, tag, list);
+    return list;
+  }
+
+  private remember(source: number, tag: number, list: L): void {
+    this.lastSource = source;
+    this.lastTag = tag;
+    this.lastList = list;
+  }
+
+  at(source: number, tag: number): L {
+    if (source === this.lastSource && tag === this.lastTag) return this.lastList as L;
     let byTag = this.bySource.get(source);
     if (byTag === undefined) {
       byTag = new Map();
@@ -67,38 +87,42 @@ class PatternLists<T> {
     }
     let list = byTag.get(tag);
     if (list === undefined) {
-      list = new List();
+      list = this.make();
       byTag.set(tag, list);
-      if (++this.lists > this.sweepAt) this.sweep(list);
+      if (++this.listCount > this.sweepAt) this.sweep(list);
     }
+    this.remember(source, tag, list);
     return list;
   }
 
   /** Programs that use every tag once would otherwise leave a list behind for each. */
-  private sweep(keep: List<T>): void {
+  private sweep(keep: L): void {
     for (const byTag of this.bySource.values()) {
       for (const [tag, list] of byTag) {
         if (list.head === undefined && list !== keep) {
           byTag.delete(tag);
-          this.lists--;
+          this.listCount--;
         }
       }
     }
-    this.sweepAt = Math.max(1024, this.lists * 2);
+    this.sweepAt = Math.max(1024, this.listCount * 2);
+    // The list that was asked for last may be among those that went.
+    this.lastSource = Number.NaN;
   }
 
-  *items(): IterableIterator<T> {
-    for (const byTag of this.bySource.values()) {
-      for (const list of byTag.values()) for (let node = list.head; node !== undefined; node = node.next) yield node.item;
-    }
+  *lists(): IterableIterator<L> {
+    for (const byTag of this.bySource.values()) yield* byTag.values();
   }
 }
 
 /** The matching state of one context id. Sources are world ranks. */
 export class MatchContext {
-  private readonly posted = new PatternLists<RecvRequest>();
-  private readonly unexpected = new PatternLists<Envelope>();
-  private readonly postedNodes = new Map<RecvRequest, Node<RecvRequest>>();
+  private readonly posted = new PatternLists<PostedQueue>(() => ({ head: undefined, tail: undefined }));
+  private readonly unexpected = new PatternLists<List<Envelope>>(() => new List());
+  /** Posted receives that take any tag of one source, one tag of any source, anything. */
+  private anyTag = 0;
+  private anySource = 0;
+  private anything = 0;
   private readonly unexpectedNodes = new Map<Envelope, Node<Envelope>[]>();
   private postedSerial = 0;
   /** A planted mistake (see MUTANTS); false in earnest. */
@@ -108,9 +132,7 @@ export class MatchContext {
     this.newestFirst = newestFirst;
   }
 
-  get postedCount(): number {
-    return this.postedNodes.size;
-  }
+  postedCount = 0;
   get unexpectedCount(): number {
     return this.unexpectedNodes.size;
   }
@@ -136,23 +158,22 @@ export class MatchContext {
       return envelope;
     }
     request.postedSerial = ++this.postedSerial;
-    const node = new Node(request);
-    this.posted.at(request.source, request.tag).append(node);
-    this.postedNodes.set(request, node);
+    const queue = this.posted.at(request.source, request.tag);
+    request.queue = queue;
+    request.queuePrev = queue.tail;
+    if (queue.tail === undefined) queue.head = request;
+    else queue.tail.queueNext = request;
+    queue.tail = request;
+    this.postedCount++;
+    this.countWildcards(request, 1);
     return undefined;
   }
 
   /** A message arrives, in sequence: returns the receive it matches, else queues the message. */
   arrive(envelope: Envelope): RecvRequest | undefined {
     const { source, tag } = envelope;
-    let best = this.posted.find(source, tag)?.head?.item;
-    best = this.first(best, this.posted.find(source, ANY)?.head?.item);
-    best = this.first(best, this.posted.find(ANY, tag)?.head?.item);
-    best = this.first(best, this.posted.find(ANY, ANY)?.head?.item);
-    if (best !== undefined) {
-      this.unpost(best);
-      return best;
-    }
+    const best = this.matchPosted(source, tag);
+    if (best !== undefined) return best;
     const nodes: Node<Envelope>[] = [];
     for (const [s, t] of [
       [source, tag],
@@ -168,18 +189,45 @@ export class MatchContext {
     return undefined;
   }
 
+  /** The receive that a message of this source and tag matches; it is no longer posted then. */
+  matchPosted(source: number, tag: number): RecvRequest | undefined {
+    let best = this.posted.find(source, tag)?.head;
+    if (this.anyTag > 0) best = this.first(best, this.posted.find(source, ANY)?.head);
+    if (this.anySource > 0) best = this.first(best, this.posted.find(ANY, tag)?.head);
+    if (this.anything > 0) best = this.first(best, this.posted.find(ANY, ANY)?.head);
+    if (best !== undefined) this.unpost(best);
+    return best;
+  }
+
   /** Takes a posted receive back; false when it is not posted (any more). */
   unpost(request: RecvRequest): boolean {
-    const node = this.postedNodes.get(request);
-    if (node === undefined) return false;
-    List.unlink(node);
-    this.postedNodes.delete(request);
+    const { queue, queuePrev, queueNext } = request;
+    if (queue === undefined) return false;
+    if (queuePrev === undefined) queue.head = queueNext;
+    else queuePrev.queueNext = queueNext;
+    if (queueNext === undefined) queue.tail = queuePrev;
+    else queueNext.queuePrev = queuePrev;
+    request.queue = undefined;
+    request.queuePrev = undefined;
+    request.queueNext = undefined;
+    this.postedCount--;
+    this.countWildcards(request, -1);
     return true;
+  }
+
+  private countWildcards(request: RecvRequest, by: number): void {
+    if (request.source === ANY) {
+      if (request.tag === ANY) this.anything += by;
+      else this.anySource += by;
+    } else if (request.tag === ANY) this.anyTag += by;
   }
 
   /** All posted receives, and all unexpected messages, in no particular order. */
   postedRequests(): RecvRequest[] {
-    return [...this.postedNodes.keys()];
+    const list: RecvRequest[] = [];
+    for (const queue of this.posted.lists())
+      for (let request = queue.head; request !== undefined; request = request.queueNext) list.push(request);
+    return list;
   }
   unexpectedEnvelopes(): Envelope[] {
     return [...this.unexpectedNodes.keys()];

@@ -3,6 +3,7 @@
 import type { BmlPeer } from '../bml/bml.ts';
 import type { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';
+import { LinkedList } from '../util/linked.ts';
 import type { Envelope, RecvMessage, SendMessage } from './records.ts';
 
 /** Messages to one peer on one context. */
@@ -59,8 +60,8 @@ export class PmlPeer {
   readonly resends = new Deque<SendMessage>();
   readonly streams = new Deque<SendMessage | RecvMessage>();
 
-  readonly sends = new Set<SendMessage>();
-  readonly recvs = new Set<RecvMessage>();
+  readonly sends = new LinkedList<SendMessage>();
+  readonly recvs = new LinkedList<RecvMessage>();
 
   /** Set once, for ever. */
   failure: MultirailError | undefined;
@@ -70,6 +71,10 @@ export class PmlPeer {
   /** We said BYE: nothing more is sent. */
   leaving = false;
   dirty = false;
+  private lastOutCtx = -1;
+  private lastOut: FlowOut | undefined;
+  private lastInCtx = -1;
+  private lastIn: FlowIn | undefined;
 
   constructor(rank: number, bml: BmlPeer, initialCreditToUs: number, initialCreditToPeer: number) {
     this.rank = rank;
@@ -85,20 +90,27 @@ export class PmlPeer {
   }
 
   flowOut(ctx: number): FlowOut {
+    // Programs stay on one communicator for long: the last flow is asked for again.
+    if (ctx === this.lastOutCtx) return this.lastOut as FlowOut;
     let flow = this.flowsOut.get(ctx);
     if (flow === undefined) {
       flow = { nextSeq: 0, undelivered: new Deque() };
       this.flowsOut.set(ctx, flow);
     }
+    this.lastOutCtx = ctx;
+    this.lastOut = flow;
     return flow;
   }
 
   flowIn(ctx: number): FlowIn {
+    if (ctx === this.lastInCtx) return this.lastIn as FlowIn;
     let flow = this.flowsIn.get(ctx);
     if (flow === undefined) {
       flow = { expectedSeq: 0, early: new Map() };
       this.flowsIn.set(ctx, flow);
     }
+    this.lastInCtx = ctx;
+    this.lastIn = flow;
     return flow;
   }
 }

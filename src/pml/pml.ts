@@ -6,8 +6,8 @@
 //   events from the rails           handleFrame, sinkFor, handleSinkDropped, handleCompleted, handleOneSidedCompleted,
 //                                   handleRailUp, handleRailDown, handleRailsChanged, handleWritable, handlePeerFailed, handlePeerBye
 //   work                            pump(): gives what is owed to the rails. Call it after any of the above, before waiting.
-//   outcomes                        takeCompletions(): requests that are done, in order
-// No method calls user code, and none calls back into the engine.
+//   outcomes                        handOnCompletions(): calls `onDone` of the requests that are done, in order
+// No other method calls back, and none calls into the engine.
 import type { Bml, BmlPeer } from '../bml/bml.ts';
 import { type CompletionStatus, DELIVERED, type Frame, OK, type OneSidedOp, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
@@ -28,6 +28,7 @@ export class Pml {
   readonly sender: Sender;
   readonly receiver: Receiver;
   private readonly packet: Packet = newPacket();
+  private readonly byRank: (PmlPeer | undefined)[] = [];
 
   constructor(options: PmlOptions, bml: Bml, mutants: ReadonlySet<Mutant> = new Set()) {
     this.core = new PmlCore(options, bml, mutants);
@@ -37,20 +38,23 @@ export class Pml {
 
   /** `unexpectedBytesMax` is what the peer states in its modex entry: the credit that we start with. */
   addPeer(rank: number, bmlPeer: BmlPeer, unexpectedBytesMax: number): void {
-    this.core.peers.set(rank, new PmlPeer(rank, bmlPeer, unexpectedBytesMax, this.core.options.unexpectedBytesMax));
+    const peer = new PmlPeer(rank, bmlPeer, unexpectedBytesMax, this.core.options.unexpectedBytesMax);
+    this.core.peers.set(rank, peer);
+    this.byRank[rank] = peer;
   }
 
   peer(rank: number): PmlPeer {
-    const peer = this.core.peers.get(rank);
-    assert(peer !== undefined, `unknown peer ${rank}`);
-    return peer;
+    const peer = this.byRank[rank];
+    if (peer === undefined) assert(false, `unknown peer ${rank}`);
+    return peer as PmlPeer;
   }
 
   // ---------------------------------------------------------------- commands
 
   /**
    * Starts a send to a world rank. The buffer belongs to the PML until the request is done; an eager request is done on
-   * return, since its bytes were copied. `sync`: done only when the receive has matched.
+   * return, since its bytes were copied. `sync`: done only when the receive has matched. Like every request it is handed on
+   * through `onDone` only when that is set before it is done: look at `done` first.
    */
   isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false): SendRequest {
     return this.sender.start(this.peer(rank), ctx, tag, buffer, sync);
@@ -59,6 +63,7 @@ export class Pml {
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
     const request = new RecvRequest(ctx, source, tag, buffer);
+    this.core.openRequests++;
     this.receiver.post(request);
     return request;
   }
@@ -82,6 +87,7 @@ export class Pml {
 
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
     const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
+    this.core.openRequests++;
     this.receiver.receiveMatched(envelope, request);
     return request;
   }
@@ -95,9 +101,14 @@ export class Pml {
     this.receiver.freeContext(ctx);
   }
 
-  takeCompletions(): (SendRequest | RecvRequest)[] {
-    if (this.core.completions.length === 0) return [];
-    return this.core.completions.splice(0);
+  handOnCompletions(): number {
+    const { completions } = this.core;
+    const { length } = completions;
+    if (length === 0) return 0;
+    // What a listener starts may be done at once and stands behind these: it has its turn in the next pass.
+    const handedOn = completions.splice(0, length);
+    for (const request of handedOn) request.onDone?.();
+    return length;
   }
 
   // ---------------------------------------------------------------- events
@@ -168,9 +179,11 @@ export class Pml {
   handleCompleted(frame: Frame, status: CompletionStatus): void {
     assert(frame instanceof PmlFrame && frame.use !== undefined && frame.peer !== undefined, 'a frame completed twice, or is not ours');
     const { use, peer } = frame;
-    if (status === DELIVERED) peer.creditTold = Math.max(peer.creditTold, frame.creditLimit);
-    else peer.creditTelling = peer.creditTold;
+    if (status === DELIVERED) {
+      if (peer.creditTold < frame.creditLimit) peer.creditTold = frame.creditLimit;
+    } else peer.creditTelling = peer.creditTold;
     this.core.markDirty(peer);
+    if (use === frame.envelopeUse) return this.sender.onEnvelopeCompleted(frame.envelopeUse.message, status);
     this.core.recycle(frame);
     switch (use.kind) {
       case 'envelope':

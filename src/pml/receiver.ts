@@ -9,7 +9,7 @@ import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
-import type { OwedRestartNack, PmlPeer } from './peer.ts';
+import type { FlowIn, OwedRestartNack, PmlPeer } from './peer.ts';
 import {
   type Envelope,
   type FragSink,
@@ -22,6 +22,7 @@ import {
 import { moveRecv } from './states.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
+const NO_WINDOWS: readonly RemoteWindow[] = [];
 
 function epochName(item: { epoch: number; message: RecvMessage }): string {
   return item.epoch === item.message.epoch ? 'current' : 'old';
@@ -33,8 +34,10 @@ export class Receiver {
   private readonly core: PmlCore;
   private readonly contexts = new Map<number, MatchContext>();
   private readonly freed = new Set<number>();
+  private lastCtx = -1;
+  private lastContext: MatchContext | undefined;
   /** Sees every match (the simulator's oracle). */
-  matchTap: ((envelope: Envelope, request: RecvRequest) => void) | undefined;
+  matchTap: ((ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest) => void) | undefined;
   /** Called when a message becomes visible to probes, so that blocked probes look again. */
   onUnexpected: (() => void) | undefined;
 
@@ -46,11 +49,14 @@ export class Receiver {
 
   /** Contexts come into being with their first receive or arrival. */
   context(ctx: number): MatchContext {
+    if (ctx === this.lastCtx) return this.lastContext as MatchContext;
     let context = this.contexts.get(ctx);
     if (context === undefined) {
       context = new MatchContext(this.core.mutants.has('newest-first'));
       this.contexts.set(ctx, context);
     }
+    this.lastCtx = ctx;
+    this.lastContext = context;
     return context;
   }
 
@@ -86,6 +92,7 @@ export class Receiver {
   freeContext(ctx: number): void {
     const context = this.contexts.get(ctx);
     this.contexts.delete(ctx);
+    this.lastCtx = -1;
     this.freed.add(ctx);
     for (const envelope of context?.unexpectedEnvelopes() ?? []) this.dropFreed(envelope);
   }
@@ -113,6 +120,7 @@ export class Receiver {
     }
     if (ahead >= SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
     const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.byteLength + ENVELOPE_CHARGE_BYTES : 0;
+    if (ahead === 0 && packet.type === PACKET.MATCH && this.receiveEager(peer, flow, packet, payload, charge)) return;
     peer.heldBytes += charge;
     const envelope: Envelope = {
       type: packet.type,
@@ -127,7 +135,10 @@ export class Receiver {
       charge,
       senderSlot: packet.senderSlot,
       senderGeneration: packet.senderGeneration,
-      windows: packet.windows.map((window) => ({ number: 0, ...window, from: 0, to: packet.messageBytes })),
+      windows:
+        packet.type === PACKET.RGET
+          ? packet.windows.map((window) => ({ number: 0, ...window, from: 0, to: packet.messageBytes }))
+          : NO_WINDOWS,
     };
     if (ahead > 0) {
       core.counters.earlyArrivals++;
@@ -138,6 +149,30 @@ export class Receiver {
     }
     if (ahead === 0) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
     this.deliver(envelope, false);
+    this.deliverEarly(flow);
+  }
+
+  /** The common case: the next eager message of its flow finds its receive posted. It needs no record of its own. */
+  private receiveEager(peer: PmlPeer, flow: FlowIn, packet: Packet, payload: Uint8Array, charge: number): boolean {
+    const { core } = this;
+    if (this.freed.size > 0 && this.freed.has(packet.ctx)) return false;
+    const request = this.context(packet.ctx).matchPosted(packet.source, packet.tag);
+    if (request === undefined) return false;
+    flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    core.counters.matchesPosted++;
+    this.matchTap?.(packet.ctx, packet.source, packet.tag, payload.byteLength, request);
+    request.matched = true;
+    request.status.source = packet.source;
+    request.status.tag = packet.tag;
+    const written = request.buffer.copyIn(0, payload);
+    peer.releasedBytes += charge;
+    core.markDirty(peer);
+    this.completeRequest(request, written, payload.byteLength);
+    if (flow.early.size > 0) this.deliverEarly(flow);
+    return true;
+  }
+
+  private deliverEarly(flow: FlowIn): void {
     for (let next = flow.early.get(flow.expectedSeq); next !== undefined; next = flow.early.get(flow.expectedSeq)) {
       flow.early.delete(flow.expectedSeq);
       flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
@@ -169,7 +204,7 @@ export class Receiver {
 
   private match(envelope: Envelope, request: RecvRequest): void {
     const { core } = this;
-    this.matchTap?.(envelope, request);
+    this.matchTap?.(envelope.ctx, envelope.source, envelope.tag, envelope.messageBytes, request);
     request.matched = true;
     request.status.source = envelope.source;
     request.status.tag = envelope.tag;
@@ -189,11 +224,10 @@ export class Receiver {
     const windows = request.buffer.isContiguous ? envelope.windows.filter((window) => this.isReadable(envelope.peer, window)) : [];
     const reads = envelope.type === PACKET.RGET && windows.length > 0 && Math.min(envelope.messageBytes, request.buffer.bytes) > 0;
     const message = new RecvMessage(envelope, request, reads);
-    const id = core.recvs.add(message);
-    message.slot = id.slot;
-    message.generation = id.generation;
+    message.slot = core.recvs.add(message);
+    message.generation = core.recvs.generationOf(message.slot);
     envelope.peer.recvs.add(message);
-    core.onTransition('recv', message.traceId, 'MATCHED', message.state);
+    core.onTransition('recv', message, 'MATCHED', message.state);
     if (reads) {
       message.remoteWindows = windows;
       message.toRead.add(0, message.takeBytes);

@@ -4,6 +4,7 @@
 import type { Frame, OneSidedOp, Registration, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 import { EMPTY_BYTES, type Iov } from '../util/iov.ts';
+import type { Linked } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
 import { FLAG, type PacketType } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
@@ -51,6 +52,10 @@ export class RecvRequest extends Request {
   /** Order of posting within the context. */
   postedSerial = 0;
   matched = false;
+  /** Place in the posted queue (match.ts). */
+  queue: PostedQueue | undefined = undefined;
+  queuePrev: RecvRequest | undefined = undefined;
+  queueNext: RecvRequest | undefined = undefined;
   constructor(ctx: number, source: number, tag: number, buffer: Iov) {
     super();
     this.ctx = ctx;
@@ -58,6 +63,12 @@ export class RecvRequest extends Request {
     this.tag = tag;
     this.buffer = buffer;
   }
+}
+
+/** Posted receives of one pattern, oldest first. */
+export interface PostedQueue {
+  head: RecvRequest | undefined;
+  tail: RecvRequest | undefined;
 }
 
 /** A message that arrived and waits: for a lower number (early) or for its receive (unexpected). Owns its payload copy. */
@@ -110,15 +121,25 @@ export interface OwedFin {
   telling: boolean;
 }
 
+const NO_RANGES = new RangeSet();
+const NO_NUMBERS = new Set<number>();
+const NO_ITEMS: never[] = [];
+
 /** Sender's side of one message. */
-export class SendMessage {
+export class SendMessage implements Linked<SendMessage> {
+  listPrev: SendMessage | undefined = undefined;
+  listNext: SendMessage | undefined = undefined;
+  listed = false;
   state: SendState = 'ENVELOPE';
   readonly peer: PmlPeer;
   readonly ctx: number;
   readonly tag: number;
   readonly seq: number;
-  /** MATCH: the retained copy. RNDV, RGET: the user's buffer, zero-copy. */
+  /** RNDV, RGET: the user's buffer, zero-copy. Of a MATCH only `bytes` is left here. */
   buffer: Iov;
+  readonly bytes: number;
+  /** MATCH: the frame with the retained copy, until it is delivered. */
+  frame: PmlFrame | undefined = undefined;
   readonly protocol: 'MATCH' | 'RNDV' | 'RGET';
   readonly sync: boolean;
   /** Undefined for eager messages, whose request is complete from the start. */
@@ -140,24 +161,24 @@ export class SendMessage {
   takeBytes = 0;
   receiverSlot = 0;
   receiverGeneration = 0;
-  readonly toSend = new RangeSet();
+  readonly toSend: RangeSet;
   /** Bytes of the current epoch not yet known to be delivered and no longer in toSend. */
   inFlightBytes = 0;
   /** Everything of this message on any rail, of any epoch: the user's buffer is not free before this is zero. */
   itemsOnRail = 0;
   putsUnderWay = 0;
   /** Bytes ever given to a rail, to tell resent ones. */
-  readonly everSent = new RangeSet();
+  readonly everSent: RangeSet;
   notifyOnRail = false;
   notifyDelivered = false;
   /** PUT windows offered in this epoch. */
-  windows: RemoteWindow[] = [];
-  windowNumbers = new Set<number>();
+  windows: RemoteWindow[];
+  readonly windowNumbers: Set<number>;
   /** Rail epochs for which the receiver announced a PUT that has not come: no FRAG goes over these. */
-  putsAwaited: { rail: number; epoch: number }[] = [];
-  finsOwed: OwedFin[] = [];
+  putsAwaited: { rail: number; epoch: number }[];
+  finsOwed: OwedFin[];
   /** RGET: this side's own registered memory. */
-  localWindows: LocalWindow[] = [];
+  localWindows: LocalWindow[];
   /** Standing in the peer's control, stream queue. */
   controlQueued = false;
   streamQueued = false;
@@ -169,8 +190,18 @@ export class SendMessage {
     this.tag = tag;
     this.seq = seq;
     this.buffer = buffer;
+    this.bytes = buffer.bytes;
     this.protocol = protocol;
     this.sync = sync;
+    // A MATCH has no second step: it shares what stays empty, since most messages are of this kind.
+    const own = protocol !== 'MATCH';
+    this.toSend = own ? new RangeSet() : NO_RANGES;
+    this.everSent = own ? new RangeSet() : NO_RANGES;
+    this.windows = own ? [] : NO_ITEMS;
+    this.windowNumbers = own ? new Set() : NO_NUMBERS;
+    this.putsAwaited = own ? [] : NO_ITEMS;
+    this.finsOwed = own ? [] : NO_ITEMS;
+    this.localWindows = own ? [] : NO_ITEMS;
   }
 
   get traceId(): string {
@@ -188,7 +219,10 @@ export interface FragSink extends Sink {
 }
 
 /** Receiver's side of one rendezvous message, from its match on. */
-export class RecvMessage {
+export class RecvMessage implements Linked<RecvMessage> {
+  listPrev: RecvMessage | undefined = undefined;
+  listNext: RecvMessage | undefined = undefined;
+  listed = false;
   state: RecvState = 'RECEIVING';
   readonly peer: PmlPeer;
   readonly ctx: number;
@@ -262,7 +296,11 @@ export type FrameUse =
   | { kind: 'raildown'; rail: number; epoch: number }
   | { kind: 'credit' };
 
-const FRAME_HEADER_BYTES = 128;
+/** Memory of a frame: its header, and a short payload right behind it. */
+const FRAME_STORAGE_BYTES = 256;
+/** Payloads of eager messages up to this length are retained in their frame's own memory. */
+export const PACKED_PAYLOAD_BYTES_MAX = 192;
+const NO_VIEWS: readonly Uint8Array[] = [];
 
 /** A frame of the PML. Headers live in the frame's own storage, so a frame can be used again once it is complete. */
 export class PmlFrame implements Frame {
@@ -276,17 +314,48 @@ export class PmlFrame implements Frame {
   peer: PmlPeer | undefined;
   /** The credit limit that this frame carries. */
   creditLimit = 0;
-  private storage = new Uint8Array(FRAME_HEADER_BYTES);
-  private view = new DataView(this.storage.buffer);
+  headerWords: Int32Array;
+  packed = false;
+  /** Memory of a longer retained copy, from the pool of the core. */
+  retained: Uint8Array | undefined = undefined;
+  /** `use` of an eager message, kept with the frame: it would be made anew for each one. */
+  readonly envelopeUse: { kind: 'envelope'; message: SendMessage } = { kind: 'envelope', message: undefined as unknown as SendMessage };
+  private storage = new Uint8Array(FRAME_STORAGE_BYTES);
+  private view: DataView;
+  private packedPayload: readonly Uint8Array[] = NO_VIEWS;
+  private packedAt = 0;
+  private packedBytes = -1;
+
+  constructor() {
+    this.view = new DataView(this.storage.buffer);
+    this.headerWords = new Int32Array(this.storage.buffer);
+  }
 
   /** Storage for a header of that length; larger ones (NOTIFY, RESTARTACK, RGET) grow it. */
   headerView(bytes: number): DataView {
     if (bytes > this.storage.byteLength) {
-      this.storage = new Uint8Array(bytes);
+      this.storage = new Uint8Array(Math.ceil(bytes / 8) * 8);
       this.view = new DataView(this.storage.buffer);
+      this.headerWords = new Int32Array(this.storage.buffer);
+      this.packedBytes = -1;
     }
-    this.header = this.storage.subarray(0, bytes);
+    if (this.header.byteLength !== bytes || this.header.buffer !== this.storage.buffer) this.header = this.storage.subarray(0, bytes);
     return this.view;
+  }
+
+  /** Copies a short payload behind the header, which headerView() has made room for. */
+  packPayload(from: Iov): void {
+    const at = this.header.byteLength;
+    const { bytes } = from;
+    if (this.packedBytes !== bytes || this.packedAt !== at) {
+      this.packedPayload = bytes === 0 ? NO_VIEWS : [this.storage.subarray(at, at + bytes)];
+      this.packedAt = at;
+      this.packedBytes = bytes;
+    }
+    from.copyTo(this.storage, at);
+    this.payload = this.packedPayload;
+    this.payloadBytes = bytes;
+    this.packed = true;
   }
 }
 

@@ -6,7 +6,7 @@ import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import { EMPTY_IOV, type Iov, Iov as IovClass } from '../util/iov.ts';
+import { EMPTY_IOV, type Iov } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
@@ -39,37 +39,50 @@ export class Sender {
     const request = new SendRequest(peer.rank, tag, buffer.bytes);
     if (peer.ended !== undefined) {
       request.error = peer.ended;
-      core.complete(request);
+      request.done = true;
       return request;
     }
     const flow = peer.flowOut(ctx);
-    while (flow.undelivered.peek()?.envelopeDelivered) flow.undelivered.shift();
-    const oldest = flow.undelivered.peek();
+    let oldest = flow.undelivered.peek();
+    while (oldest?.envelopeDelivered) {
+      flow.undelivered.shift();
+      oldest = flow.undelivered.peek();
+    }
     assert(oldest === undefined || serialDiff(flow.nextSeq, oldest.seq) < SEQ_SPAN_MAX, 'too many undelivered messages on one flow');
     const seq = flow.nextSeq;
     flow.nextSeq = serialAdd(seq, 1);
 
     const { bytes } = buffer;
-    const small = bytes <= options.eagerLimitBytes;
+    const small = bytes <= options.eagerLimitBytes && bytes <= peer.bml.eagerBytesMax;
     const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
     const eager = small && !sync && bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax;
     let message: SendMessage;
     if (eager) {
-      // The retained copy: sent again from here until the peer's BTL reports the frame delivered.
-      const copy = bytes === 0 ? new IovClass([]) : new IovClass([buffer.copyOut(0, bytes)]);
-      message = new SendMessage(peer, ctx, tag, seq, copy, 'MATCH', false);
+      message = new SendMessage(peer, ctx, tag, seq, buffer, 'MATCH', false);
       message.inlineBytes = bytes;
       message.charge = bytes + ENVELOPE_CHARGE_BYTES;
+      const { out } = core;
+      out.type = PACKET.MATCH;
+      out.flags = FLAG.CHARGED | (buffer.isContiguous ? FLAG.CONTIG : 0);
+      out.ctx = ctx;
+      out.source = options.rank;
+      out.tag = tag;
+      out.seq = seq;
+      out.creditLimit = 0;
+      // The frame holds the retained copy: it is sent, again if need be, until the peer's BTL reports it delivered.
+      message.frame = core.eagerFrame(message, buffer);
+      message.buffer = EMPTY_IOV;
       core.retainedBytes += bytes;
       counters.messagesEager++;
-      core.complete(request);
+      request.done = true;
     } else {
       if (small && !sync) counters.creditStalls++;
       const { bml } = peer;
-      const reads = buffer.isContiguous && bytes > options.eagerLimitBytes && bml.get.length > 0 && bml.get.length === bml.send.length;
+      const reads = buffer.isContiguous && bytes >= bml.getBytesMin && !small && bml.get.length > 0 && bml.get.length === bml.send.length;
       message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
       message.request = request;
-      const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes);
+      core.openRequests++;
+      const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, bml.inlineBytesMax);
       if (wanted > 0 && wanted <= creditLeft) {
         message.inlineBytes = wanted;
         message.charge = wanted + ENVELOPE_CHARGE_BYTES;
@@ -77,15 +90,32 @@ export class Sender {
       counters.messagesRndv++;
     }
     peer.creditUsed += message.charge;
-    const id = core.sends.add(message);
-    message.slot = id.slot;
-    message.generation = id.generation;
+    if (!eager) {
+      // Only a rendezvous is named by its peer.
+      message.slot = core.sends.add(message);
+      message.generation = core.sends.generationOf(message.slot);
+    }
     peer.sends.add(message);
     flow.undelivered.push(message);
     counters.messagesSent++;
     counters.bytesSent += bytes;
-    core.queueEnvelope(message);
+    // At once where nothing waits before it; what is sent in one turn still leaves in one go, with the flush.
+    if (!eager || peer.envelopes.size > 0 || peer.resends.size > 0 || peer.leaving || !this.sendEager(message)) core.queueEnvelope(message);
     return request;
+  }
+
+  private sendEager(message: SendMessage): boolean {
+    const { peer, frame } = message;
+    assert(frame !== undefined, 'an eager message without its frame');
+    if (this.core.sendEagerFrame(peer, frame) !== OK) return false;
+    message.envelopeOnRail = true;
+    message.itemsOnRail++;
+    if (message.firstSent) {
+      this.core.counters.envelopesResent++;
+      this.core.counters.bytesResent += message.inlineBytes;
+    }
+    message.firstSent = true;
+    return true;
   }
 
   // ---------------------------------------------------------------- what must be sent
@@ -94,6 +124,7 @@ export class Sender {
   sendEnvelope(message: SendMessage): boolean {
     const { core } = this;
     if (message.state !== 'ENVELOPE' || message.envelopeOnRail || message.envelopeDelivered) return true;
+    if (message.protocol === 'MATCH') return this.sendEager(message);
     const { peer } = message;
     const packet = core.out;
     packet.type = PACKET[message.protocol];
@@ -288,16 +319,20 @@ export class Sender {
     message.itemsOnRail--;
     if (status === DELIVERED) {
       message.envelopeDelivered = true;
-      if (message.protocol === 'MATCH' && message.state === 'ENVELOPE') this.finish(message);
+      if (message.protocol === 'MATCH') {
+        if (message.state === 'ENVELOPE') this.finishEager(message);
+        else this.releaseFrame(message);
+        return;
+      }
     } else if (message.state === 'ENVELOPE') {
       if (status === REFUSED) core.counters.refused++;
       if (message.protocol === 'MATCH' && core.mutants.has('eager-not-retained')) {
-        message.envelopeDelivered = true;
-        this.finish(message);
+        this.finishEager(message);
         return;
       }
       core.queueEnvelope(message);
     }
+    this.releaseFrame(message);
     this.settle(message);
   }
 
@@ -533,16 +568,35 @@ export class Sender {
     message.windows = [];
     message.toSend.clear();
     moveSend(message, 'DONE', core);
-    if (message.protocol === 'MATCH') {
-      if (!core.mutants.has('retained-forever')) core.retainedBytes -= message.buffer.bytes;
-      // The record may stand in its flow until an older message is delivered; the copy must not.
-      message.buffer = EMPTY_IOV;
-    }
-    const undelivered = message.peer.flowsOut.get(message.ctx)?.undelivered;
-    while (undelivered?.peek()?.envelopeDelivered) undelivered.shift();
+    this.forgetDelivered(message);
     core.sends.retire(message.slot, message.generation);
     message.peer.sends.delete(message);
     this.settle(message);
+  }
+
+  /** An eager message is delivered, or ends with its peer. */
+  private finishEager(message: SendMessage): void {
+    const { core } = this;
+    message.logicallyComplete = true;
+    message.envelopeDelivered = true;
+    moveSend(message, 'DONE', core);
+    if (!core.mutants.has('retained-forever')) core.retainedBytes -= message.inlineBytes;
+    this.forgetDelivered(message);
+    message.peer.sends.delete(message);
+    this.releaseFrame(message);
+  }
+
+  /** The retained copy goes as soon as no rail reads it any more. The record may stand in its flow for longer. */
+  private releaseFrame(message: SendMessage): void {
+    const { frame } = message;
+    if (frame === undefined || message.envelopeOnRail || message.state !== 'DONE') return;
+    message.frame = undefined;
+    this.core.recycle(frame);
+  }
+
+  private forgetDelivered(message: SendMessage): void {
+    const { undelivered } = message.peer.flowOut(message.ctx);
+    while (undelivered.peek()?.envelopeDelivered) undelivered.shift();
   }
 
   /** The user gets the buffer back when the message is complete AND nothing of it lies on a rail any more. */
@@ -556,7 +610,11 @@ export class Sender {
   /** The peer is gone for ever: everything to it ends. */
   fail(peer: PmlPeer, error: MultirailError): void {
     for (const message of [...peer.sends]) {
-      if (message.protocol === 'MATCH') this.core.counters.lostWithPeer++;
+      if (message.protocol === 'MATCH') {
+        this.core.counters.lostWithPeer++;
+        this.finishEager(message);
+        continue;
+      }
       if (message.request !== undefined) message.request.error = error;
       this.finish(message);
     }
@@ -566,7 +624,11 @@ export class Sender {
   peerSaidBye(peer: PmlPeer): void {
     for (const message of [...peer.sends]) {
       // A rendezvous without an answer was never matched: the peer would have owed us the ACK before it could leave.
-      if (message.state === 'ENVELOPE' && message.protocol !== 'MATCH' && message.request !== undefined) message.request.error = peer.left;
+      if (message.protocol === 'MATCH') {
+        this.finishEager(message);
+        continue;
+      }
+      if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;
       this.finish(message);
     }
   }

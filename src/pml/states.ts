@@ -50,24 +50,31 @@ export const RECV_EDGES: Readonly<Record<RecvState, readonly RecvState[]>> = {
 
 /** Sees every transition: the trace ring, and the coverage count of the simulator. */
 export interface TransitionListener {
-  onTransition(side: 'send' | 'recv', id: string, from: string, to: string): void;
+  onTransition(side: 'send' | 'recv', message: Traced, from: string, to: string): void;
 }
 
-interface Stateful<S extends string> {
-  state: S;
+/** What a message tells of itself in traces. Its `traceId` is put together only when somebody reads it. */
+export interface Traced {
   readonly traceId: string;
+  readonly peer: { readonly rank: number };
+  readonly ctx: number;
+  readonly seq: number;
+}
+
+interface Stateful<S extends string> extends Traced {
+  state: S;
 }
 
 /** The one door between states of a sender's message. */
 export function moveSend(message: Stateful<SendState>, to: SendState, listener: TransitionListener): void {
-  assert(SEND_EDGES[message.state].includes(to), `send ${message.traceId}: no edge ${message.state} -> ${to}`);
-  listener.onTransition('send', message.traceId, message.state, to);
+  if (!SEND_EDGES[message.state].includes(to)) assert(false, `send ${message.traceId}: no edge ${message.state} -> ${to}`);
+  listener.onTransition('send', message, message.state, to);
   message.state = to;
 }
 
 /** The one door between states of a receiver's message. */
 export function moveRecv(message: Stateful<RecvState>, to: RecvState, listener: TransitionListener): void {
-  assert(RECV_EDGES[message.state].includes(to), `recv ${message.traceId}: no edge ${message.state} -> ${to}`);
-  listener.onTransition('recv', message.traceId, message.state, to);
+  if (!RECV_EDGES[message.state].includes(to)) assert(false, `recv ${message.traceId}: no edge ${message.state} -> ${to}`);
+  listener.onTransition('recv', message, message.state, to);
   message.state = to;
 }

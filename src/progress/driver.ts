@@ -7,7 +7,7 @@ const TIMER_MAX_MS = 0x7fff_ffff;
 
 export class EventLoopDriver implements Driver {
   private readonly clock: Clock;
-  private engine: Engine | undefined;
+  protected engine: Engine | undefined;
   private deferred = false;
   private yielded = false;
   private timer: NodeJS.Timeout | undefined;

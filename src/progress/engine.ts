@@ -17,12 +17,17 @@ import type {
 } from '../btl/btl.ts';
 import { ALIVE_PER_TURN_MAX_MS, DELIVERED, IN_DOUBT, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
+import type { Poller } from '../native/poller.ts';
 import type { Mutant, PmlOptions } from '../pml/core.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 
 /** What drives the engine: the event loop of a process, or the simulator. */
 export interface Driver {
+  /** Readiness of descriptors, where the native part is there. */
+  readonly poller?: Poller | undefined;
+  /** The driver looks again by itself, and parks the engine when it stops: no module need ask for a doorbell. */
+  readonly looksAgain?: boolean;
   now(): number;
   /** Run engine.progress() soon: after the current turn of user code, before anything is waited for. */
   defer(): void;
@@ -75,6 +80,9 @@ interface EnginePeer {
   byeSentAtMs: number;
 }
 
+/** A blocking call looks at the clock once in so many looks at the rails, and at what else the kernel has to say in so many more. */
+const LOOKS_PER_CLOCK = 8;
+const LOOKS_PER_KERNEL = 64;
 /** Passes of one progress() before the event loop gets its turn. */
 const PASSES_MAX = 64;
 /**
@@ -100,13 +108,18 @@ export class Engine implements Upcalls {
   private logWindowMs = 0;
   private logCount = 0;
   private finalizing = false;
+  private looks = 0;
+  private readonly poller: Poller | undefined;
   /** Milliseconds during which this process was polling its rails (DESIGN B7). */
   aliveMs = 0;
   turns = 0;
+  /** Grows with every frame that came up or was completed: what the application may be waiting for, unlike probes and beats. */
+  usefulWork = 0;
 
   constructor(options: EngineOptions, driver: Driver, hooks: EngineHooks = {}, mutants: ReadonlySet<Mutant> = new Set()) {
     this.options = options;
     this.driver = driver;
+    this.poller = driver.poller;
     this.hooks = hooks;
     this.nowMs = driver.now();
     this.lastTurnMs = this.nowMs;
@@ -152,36 +165,97 @@ export class Engine implements Upcalls {
     } finally {
       this.running = false;
     }
-    if (this.again) this.driver.yield();
+    if (this.again || !(this.driver.looksAgain === true || this.park())) this.driver.yield();
     this.driver.arm(this.nextDeadline());
   }
 
+  /** One look at the rails, for blocking calls, which have no event loop. Returns how much there was to do. */
+  look(): number {
+    if (this.closed || this.running) return 0;
+    this.running = true;
+    try {
+      const looks = this.looks++;
+      const { poller } = this;
+      if (poller !== undefined && (looks % LOOKS_PER_KERNEL === 0 || !(poller.direct || poller.memoryFirst))) poller.look();
+      if (looks % LOOKS_PER_CLOCK === 0) this.takeTime();
+      return this.work();
+    } finally {
+      this.running = false;
+    }
+  }
+
+  /** As look(), after a sleep: with the time as it is now, and with everything that the kernel has. */
+  freshLook(): void {
+    this.poller?.look();
+    this.looks = 0;
+    this.look();
+  }
+
+  /** Why a blocking call may wait for ever: transports that only the event loop serves carry traffic, and no other does. */
+  needsEventLoop(): string | undefined {
+    const waiting = this.modules.filter((module) => module.needsEventLoop === true);
+    if (waiting.length === 0) return undefined;
+    for (const peer of this.peers.values()) {
+      const carrying = peer.bml.eager.length > 0 ? peer.bml.eager : peer.bml.rails;
+      if (carrying.length > 0 && carrying.every((rail) => rail.endpoint.module.needsEventLoop === true)) {
+        return `the rail ${carrying[0].key} to rank ${peer.rank}`;
+      }
+    }
+    return undefined;
+  }
+
+  /** Before sleep: asks modules that are polled in memory for a doorbell. False when something has come meanwhile. */
+  park(): boolean {
+    let parked = true;
+    for (const module of this.modules) if (module.park !== undefined && !module.park()) parked = false;
+    return parked;
+  }
+
+  /** Everything given to rails leaves now: for calls that do not wait for the end of a turn. */
+  flush(): void {
+    const { toFlush } = this.pml.core;
+    for (let i = 0; i < toFlush.length; i++) {
+      const rail = toFlush[i];
+      rail.needsFlush = false;
+      rail.endpoint.flush();
+    }
+    toFlush.length = 0;
+  }
+
+  /** Somebody waits for something that may come any moment. */
+  wantsSpin(): boolean {
+    return this.pml.core.openRequests > 0;
+  }
+
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   private pass(): number {
+    this.takeTime();
+    return this.work();
+  }
+
+  private takeTime(): void {
     this.nowMs = this.driver.now();
     const elapsedMs = this.nowMs - this.lastTurnMs;
     this.lastTurnMs = this.nowMs;
     this.aliveMs += Math.min(Math.max(0, elapsedMs), ALIVE_PER_TURN_MAX_MS);
     this.turns++;
+  }
+
+  private work(): number {
     let work = 0;
-    for (const module of this.modules) work += module.progress(this.nowMs, this.aliveMs);
-    this.bml.handleTime(this.nowMs, this.aliveMs);
-    this.checkUnreachable();
-    if (this.pml.pump()) {
-      this.bml.watch(this.nowMs);
+    const { modules, bml, pml, nowMs } = this;
+    for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
+    if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
+    if (pml.pump()) {
+      bml.watch(nowMs);
       work++;
     }
     if (this.finalizing) this.leavePeers();
-    const { toFlush } = this.pml.core;
-    for (const rail of toFlush) {
-      rail.needsFlush = false;
-      rail.endpoint.flush();
-    }
-    toFlush.length = 0;
-    for (const request of this.pml.takeCompletions()) {
-      work++;
-      request.onDone?.();
-    }
-    return work;
+    this.flush();
+    return work + pml.handOnCompletions();
   }
 
   nextDeadline(): number {
@@ -200,7 +274,9 @@ export class Engine implements Upcalls {
   // ---------------------------------------------------------------- upcalls
 
   wake(): void {
-    this.progress();
+    // A down-call is under way in the middle of a command: what asks from inside it must not be entered again.
+    if (this.pml.core.sending) this.schedule();
+    else this.progress();
   }
 
   admit(module: BtlModule, hello: Hello): Admission {
@@ -256,14 +332,18 @@ export class Engine implements Upcalls {
   }
 
   onCompleted(endpoint: BtlEndpoint, _epoch: number, frame: Frame, status: CompletionStatus): void {
-    const rail = this.peer(endpoint.peer).bml.rails[endpoint.rail];
+    this.usefulWork++;
     if (status === DELIVERED) this.bml.handleDelivered(endpoint, frame.header.byteLength + frame.payloadBytes, this.nowMs);
-    else if (status === REFUSED) rail.counters.framesRefused++;
-    else if (status === IN_DOUBT) rail.counters.framesInDoubt++;
+    else {
+      const { counters } = this.peer(endpoint.peer).bml.rails[endpoint.rail];
+      if (status === REFUSED) counters.framesRefused++;
+      else if (status === IN_DOUBT) counters.framesInDoubt++;
+    }
     this.pml.handleCompleted(frame, status);
   }
 
   onFrame(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void {
+    this.usefulWork++;
     this.pml.handleFrame(endpoint.peer, header, payload, sink);
   }
 
@@ -320,6 +400,7 @@ export class Engine implements Upcalls {
 
   private onRailState(rail: Rail, from: RailState, to: RailState): void {
     this.hooks.onRailState?.(rail, from, to);
+    if (this.poller !== undefined) this.poller.memoryFirst = this.carriesInMemory();
     const wasCarrying = from === 'UP' || from === 'SUSPECT';
     if (wasCarrying || to === 'UP') this.pml.handleRailsChanged(rail.peer);
     if (to === 'UP' && !wasCarrying) {
@@ -335,6 +416,13 @@ export class Engine implements Upcalls {
       else if (up === 1 && of > 1) this.railEvent('last', rail, 'one rail is left');
       else if (up < of) this.railEvent('degraded', rail, `${up} of ${of} rails are left`);
     } else if (to === 'SUSPECT') this.railEvent('suspect', rail, 'nothing came through for a while');
+  }
+
+  private carriesInMemory(): boolean {
+    for (const peer of this.peers.values()) {
+      if (peer.bml.eager.some((rail) => rail.endpoint.module.inMemory === true)) return true;
+    }
+    return false;
   }
 
   private carrying(rank: number): { up: number; of: number } {

@@ -288,7 +288,7 @@ export class Coverage implements TransitionListener, CoverageListener {
   readonly cells = new Map<string, number>();
   readonly edges = new Map<string, number>();
 
-  onTransition(side: Side, _id: string, from: string, to: string): void {
+  onTransition(side: Side, _message: unknown, from: string, to: string): void {
     bump(this.edges, `${side} ${from} -> ${to}`);
   }
 

@@ -9,6 +9,7 @@ import type { Mutant } from '../pml/core.ts';
 import type { TransitionListener } from '../pml/states.ts';
 import { type Driver, Engine, type EngineHooks, type RailEvent } from '../progress/engine.ts';
 import { engineOptions } from '../progress/options.ts';
+import type { RecvRequest } from '../pml/records.ts';
 import { Iov } from '../util/iov.ts';
 import { TraceHash } from '../util/prng.ts';
 import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
@@ -115,16 +116,16 @@ export class World {
     };
     const engine = new Engine(engineOptions(rank, this.params), driver, hooks, this.options.mutants);
     engine.pml.core.transitionTap = {
-      onTransition: (side, id, from, to) => {
-        if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${side} ${id}: ${from} -> ${to}`);
-        this.options.coverage?.onTransition(side, id, from, to);
+      onTransition: (side, message, from, to) => {
+        if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${side} ${message.traceId}: ${from} -> ${to}`);
+        this.options.coverage?.onTransition(side, message, from, to);
       },
     };
     if (this.options.coverage?.onEvent !== undefined) {
       engine.pml.core.eventTap = (side, state, event) => this.options.coverage?.onEvent?.(side, state, event);
     }
-    engine.pml.receiver.matchTap = (envelope, request) => {
-      this.oracle.match(rank, envelope.ctx, envelope.source, envelope.tag, envelope.messageBytes, request);
+    engine.pml.receiver.matchTap = (ctx, source, tag, messageBytes, request) => {
+      this.oracle.match(rank, ctx, source, tag, messageBytes, request);
     };
     const context = {
       rank,
@@ -257,8 +258,8 @@ export class World {
     const { engine } = this.processes[source];
     const request = engine.pml.isend(dest, ctx, tag, new Iov([message.buffer]), sync);
     message.request = request;
-    // An eager request is done on return; its completion is still reported once by the engine.
-    request.onDone = () => this.oracle.sendDone(message);
+    if (request.done) this.oracle.sendDone(message);
+    else request.onDone = () => this.oracle.sendDone(message);
     engine.schedule();
     return message;
   }
@@ -281,9 +282,14 @@ export class World {
     const { engine } = this.processes[rank];
     const request = engine.pml.irecv(source, ctx, tag, new Iov([receive.buffer]));
     this.oracle.bind(receive, request);
-    request.onDone = () => this.oracle.recvDone(receive);
+    this.whenReceived(receive, request);
     engine.schedule();
     return receive;
+  }
+
+  private whenReceived(receive: PostedReceive, request: RecvRequest): void {
+    if (request.done) this.oracle.recvDone(receive);
+    else request.onDone = () => this.oracle.recvDone(receive);
   }
 
   /** A matched probe and its receive, if a message is there. */
@@ -306,7 +312,7 @@ export class World {
     this.oracle.post(receive);
     const request = engine.pml.imrecv(envelope, new Iov([receive.buffer]));
     this.oracle.bind(receive, request);
-    request.onDone = () => this.oracle.recvDone(receive);
+    this.whenReceived(receive, request);
     engine.schedule();
     return receive;
   }
@@ -378,6 +384,8 @@ export class World {
       if (core.retainedBytes !== 0) throw new OracleError(`I6: rank ${rank} still retains ${core.retainedBytes} bytes`);
       if (core.sends.size !== 0 || core.recvs.size !== 0)
         throw new OracleError(`I6: rank ${rank} still holds ${core.sends.size} sends and ${core.recvs.size} receives`);
+      for (const peer of core.peers.values())
+        if (peer.sends.size !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.sends.size} sends to rank ${peer.rank}`);
       for (const peer of core.peers.values()) {
         if (peer.heldBytes !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
       }

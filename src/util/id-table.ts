@@ -18,7 +18,8 @@ export class IdTable<T> {
     return this.live;
   }
 
-  add(record: T): { slot: number; generation: number } {
+  /** Returns the slot; its generation is then generationOf(slot). */
+  add(record: T): number {
     let slot = this.free.pop();
     if (slot === undefined) {
       slot = this.records.length;
@@ -28,11 +29,15 @@ export class IdTable<T> {
     this.generations[slot]++;
     this.records[slot] = record;
     this.live++;
-    return { slot, generation: this.generations[slot] };
+    return slot;
+  }
+
+  generationOf(slot: number): number {
+    return this.generations[slot];
   }
 
   retire(slot: number, generation: number): void {
-    assert(this.generations[slot] === generation && this.records[slot] !== undefined, `id ${slot}.${generation} retired twice`);
+    if (this.generations[slot] !== generation || this.records[slot] === undefined) assert(false, `id ${slot}.${generation} retired twice`);
     this.records[slot] = undefined;
     this.live--;
     if (generation < GENERATION_MAX) this.free.push(slot);

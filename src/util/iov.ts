@@ -1,6 +1,9 @@
 // A message buffer as a list of byte views (gather on send, scatter on receive). Imports nothing.
 
 /** A list of views that together are one message buffer. The views alias the user's memory; nothing is copied. */
+/** Up to here a loop is faster than a call of set(), which costs about 50 ns (Node 20). */
+const LOOP_BYTES_MAX = 48;
+
 export class Iov {
   readonly views: readonly Uint8Array[];
   /** Total length in bytes. */
@@ -35,19 +38,29 @@ export class Iov {
     return out;
   }
 
-  /** A copy of the bytes [from, to) in one piece. */
-  copyOut(from: number, to: number): Uint8Array {
-    const copy = new Uint8Array(to - from);
-    let at = 0;
-    for (const view of this.slice(from, to)) {
-      copy.set(view, at);
-      at += view.byteLength;
+  /** Copies everything to `target` from its byte `at` on. */
+  copyTo(target: Uint8Array, at: number): void {
+    let to = at;
+    for (let v = 0; v < this.views.length; v++) {
+      const view = this.views[v];
+      const { length } = view;
+      if (length <= LOOP_BYTES_MAX) for (let i = 0; i < length; i++) target[to + i] = view[i];
+      else target.set(view, to);
+      to += length;
     }
-    return copy;
   }
 
   /** Writes `data` at `offset`; what does not fit is left out. Returns the bytes written. */
   copyIn(offset: number, data: Uint8Array): number {
+    if (offset === 0 && this.views.length === 1) {
+      const only = this.views[0];
+      const bytes = data.length;
+      if (bytes <= only.length) {
+        if (bytes <= LOOP_BYTES_MAX) for (let i = 0; i < bytes; i++) only[i] = data[i];
+        else only.set(data);
+        return bytes;
+      }
+    }
     const room = Math.max(0, Math.min(data.byteLength, this.bytes - offset));
     let at = 0;
     for (const view of this.slice(offset, offset + room)) {

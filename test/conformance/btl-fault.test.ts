@@ -27,7 +27,9 @@ btlSuite(
   'fault interposer without faults, sim one-sided',
   faultedSim('transparent 2', { canPut: true, canGet: true, lateOneSidedUsMax: 300_000 }),
 );
-btlSuite('fault interposer without faults, tcp', await streamFixture('tcp', (component) => wrapFaultComponent(component, '')));
+const tcpBehindFaults = (native: boolean) => streamFixture('tcp', (component) => wrapFaultComponent(component, ''), native);
+btlSuite('fault interposer without faults, node:net tcp', await tcpBehindFaults(false));
+btlSuite('fault interposer without faults, native tcp', await tcpBehindFaults(true));
 
 async function reconnect(pair: Pair, epoch: number): Promise<void> {
   pair.a.endpoints[0].connect(epoch);
@@ -185,7 +187,8 @@ function faultClauses(name: string, fixture: Fixture): void {
 
 faultClauses('sim, self-checking', faultedSim('faults 1', {}));
 faultClauses('sim, siblings', faultedSim('faults 2', { liveness: 'siblings', latencyUs: 200 }));
-faultClauses('tcp', await streamFixture('tcp', (component) => wrapFaultComponent(component, '')));
+faultClauses('node:net tcp', await tcpBehindFaults(false));
+faultClauses('native tcp', await tcpBehindFaults(true));
 
 describe('faults by plan', () => {
   it('a textual plan pulls and restores at its times, measured from the first progress()', async () => {

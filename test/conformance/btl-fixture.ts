@@ -1,9 +1,12 @@
 // Fixtures of the BTL contract suite: a Pair of modules on two ranks over the simulated fabric (virtual time), or over a real
 // transport on loopback (turns of the event loop).
 import { strict as assert } from 'node:assert';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BtlComponent, BtlContext, BtlModule, Upcalls } from '../../src/btl/btl.ts';
+import type { NativeBinding } from '../../src/native/binding.ts';
+import { Poller } from '../../src/native/poller.ts';
 import { ParamTable } from '../../src/params.ts';
 import type { Fabric } from '../../src/sim/fabric.ts';
 import { checkStreams, Recorder, Side } from './btl-recorder.ts';
@@ -54,7 +57,7 @@ export interface Fixture {
 
 const params = (options: SetupOptions, more: Record<string, string>) => new ParamTable({ ...more, ...options.params });
 
-function contextOf(rank: number, options: SetupOptions, upcalls: Upcalls, more: Record<string, string>): BtlContext {
+function contextOf(rank: number, options: SetupOptions, upcalls: Upcalls, more: Record<string, string>, poller?: Poller): BtlContext {
   return {
     rank,
     size: 2,
@@ -64,6 +67,7 @@ function contextOf(rank: number, options: SetupOptions, upcalls: Upcalls, more: 
     hostId: 'host',
     params: params(options, more),
     upcalls,
+    poller,
   };
 }
 
@@ -72,10 +76,11 @@ async function sidesOf(
   componentOf: (rank: number) => BtlComponent,
   loopback: boolean,
   more: Record<string, string>,
+  pollers: readonly Poller[] = [],
 ): Promise<[Side, Side]> {
   const makeSide = async (rank: number): Promise<Side> => {
     const recorder = new Recorder(loopback ? 'self' : `rank ${rank}`);
-    const module: BtlModule = componentOf(rank).create(contextOf(rank, options, recorder, more));
+    const module: BtlModule = componentOf(rank).create(contextOf(rank, options, recorder, more, pollers[rank]));
     await module.open();
     return new Side(rank, module, recorder);
   };
@@ -173,17 +178,48 @@ export interface RealPairOptions extends SetupOptions {
   componentOf(rank: number): BtlComponent;
   loopback?: boolean;
   params?: Record<string, string>;
+  /** Each side gets a poller of its own over it, which keeps the process alive as in a runtime: by its listeners. */
+  native?: NativeBinding | undefined;
+}
+
+/** Sockets of this process that Node knows nothing of are among them. */
+export function openSockets(): string[] {
+  const list: string[] = [];
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${fd}`);
+      if (target.startsWith('socket:')) list.push(target);
+    } catch {
+      // The descriptor of the listing itself.
+    }
+  }
+  return list;
 }
 
 const HANDLE_KINDS = /TCP|Pipe|Server|Timeout|Immediate|TLS/;
 
 /** Two modules of a real transport in this process, on loopback; time is that of the machine. */
 export async function realPair(options: RealPairOptions): Promise<Pair> {
-  const handles = () => process.getActiveResourcesInfo().filter((kind) => HANDLE_KINDS.test(kind));
-  const [a, b] = await sidesOf(options, options.componentOf, options.loopback ?? false, {});
+  const handles = () => [
+    ...process.getActiveResourcesInfo().filter((kind) => HANDLE_KINDS.test(kind)),
+    ...(options.native === undefined ? [] : openSockets()),
+  ];
+  const { native } = options;
+  const pollers: Poller[] = [];
+  for (let rank = 0; native !== undefined && rank < 2; rank++) {
+    // As the driver of a runtime does it; what is ready is worked on in the turns.
+    const poller: Poller = new Poller(native, () => {
+      poller.look();
+      return false;
+    });
+    poller.keepAlive(false);
+    pollers.push(poller);
+  }
+  const [a, b] = await sidesOf(options, options.componentOf, options.loopback ?? false, {}, pollers);
   const loopback = options.loopback ?? false;
   const now = () => performance.now();
   const turn = async (): Promise<void> => {
+    for (const poller of pollers) poller.look();
     a.progress(now());
     if (!loopback) b.progress(now());
     await nextTurn();
@@ -209,6 +245,7 @@ export async function realPair(options: RealPairOptions): Promise<Pair> {
     close: async () => {
       await a.module.close();
       if (!loopback) await b.module.close();
+      for (const poller of pollers) poller.close();
     },
   };
   try {

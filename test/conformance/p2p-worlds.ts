@@ -6,6 +6,7 @@ import { type FaultModule, wrapFault } from '../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { createRuntime, type Runtime, type RuntimeDriver, type RuntimeJob, type RuntimeOob } from '../../src/mpi/runtime.ts';
+import { loadNative } from '../../src/native/load.ts';
 import { ParamTable } from '../../src/params.ts';
 import type { Engine } from '../../src/progress/engine.ts';
 import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
@@ -146,6 +147,7 @@ export async function makeRuntimes(
   params: ParamTable,
   components: (rank: number) => readonly BtlComponent[],
   driver?: (rank: number) => RuntimeDriver,
+  withNative = true,
 ): Promise<{ runtimes: Runtime[]; hub: MemoryOobHub }> {
   const hub = new MemoryOobHub(size);
   const runtimes = await Promise.all(
@@ -154,6 +156,7 @@ export async function makeRuntimes(
         params,
         modules: [selfComponent, ...components(rank)],
         ...(driver === undefined ? {} : { driver: driver(rank) }),
+        ...(withNative ? {} : { native: false as const }),
       }),
     ),
   );
@@ -167,9 +170,20 @@ export async function finalizeAll(runtimes: readonly Runtime[]): Promise<void> {
 
 // ---------------------------------------------------------------- real transports
 
-/** Rails over real sockets on loopback, each behind the fault interposer where faults are wanted. */
-export function realFixture(components: readonly BtlComponent[], more: Readonly<Record<string, string>> = {}, faulty = false): P2pFixture {
+/** Whether the native part must be there, must not be used, or is used where it is there. */
+export type NativeUse = 'required' | 'none' | 'as it is';
+
+/** Rails over real sockets on loopback, each behind the fault interposer where faults are wanted; one rail of each pair is spared. */
+export function realFixture(
+  components: readonly BtlComponent[],
+  more: Readonly<Record<string, string>> = {},
+  faulty = false,
+  native: NativeUse = 'as it is',
+  sparedRail = 0,
+): P2pFixture {
+  const { reason } = loadNative();
   return {
+    ...(native === 'required' && reason !== undefined ? { unavailable: reason } : {}),
     hasFaults: faulty,
     world: async (size, params) => {
       const table = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS, ...more, ...params });
@@ -185,7 +199,7 @@ export function realFixture(components: readonly BtlComponent[], more: Readonly<
             return module;
           },
         }));
-      const { runtimes, hub } = await makeRuntimes(size, table, faulty ? wrapped : () => components);
+      const { runtimes, hub } = await makeRuntimes(size, table, faulty ? wrapped : () => components, undefined, native !== 'none');
       const world: P2pWorld = {
         comms: runtimes.map((runtime) => runtime.world),
         runtimes,
@@ -193,7 +207,7 @@ export function realFixture(components: readonly BtlComponent[], more: Readonly<
         sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
         teardown: () => finalizeAll(runtimes),
       };
-      if (faulty) world.faults = new InterposedFaults(runtimes, modules);
+      if (faulty) world.faults = new InterposedFaults(runtimes, modules, sparedRail);
       return world;
     },
   };
@@ -203,11 +217,13 @@ export function realFixture(components: readonly BtlComponent[], more: Readonly<
 class InterposedFaults implements P2pFaults {
   private readonly runtimes: readonly Runtime[];
   private readonly modules: readonly (readonly FaultModule[])[];
+  private readonly sparedRail: number;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(runtimes: readonly Runtime[], modules: readonly (readonly FaultModule[])[]) {
+  constructor(runtimes: readonly Runtime[], modules: readonly (readonly FaultModule[])[], sparedRail: number) {
     this.runtimes = runtimes;
     this.modules = modules;
+    this.sparedRail = sparedRail;
   }
 
   private at(rank: number, act: (control: FaultModule['control']) => void): void {
@@ -238,7 +254,7 @@ class InterposedFaults implements P2pFaults {
     if (size < 2) return;
     const low = prng.below(size - 1);
     const high = prng.between(low + 1, size - 1);
-    const rails = this.runtimes[low].rails().filter(({ peer, rail }) => peer === high && rail > 0);
+    const rails = this.runtimes[low].rails().filter(({ peer, rail }) => peer === high && rail !== this.sparedRail);
     if (rails.length === 0) return;
     const { rail } = rails[prng.below(rails.length)];
     const [one, other] = prng.below(2) === 0 ? [low, high] : [high, low];

@@ -17,7 +17,7 @@ export interface RankRecord {
   errors: string[];
   /** [20 ms bin, bytes delivered in it]. */
   bins: [number, number][];
-  /** Intervals above 50 ms without a delivery. */
+  /** Intervals above gapMs (50 unless told) without a delivery. */
   gaps: [number, number][];
   /** Per rail: [time, payload bytes given to it in the 20 ms before]. */
   railUse: Record<string, [number, number][]>;
@@ -36,11 +36,12 @@ export function startLabJob(
   lab: Lab,
   code: BuiltCode,
   mca: Record<string, string>,
-  args: { seconds: number; bytes: number; window: number },
+  args: { seconds: number; bytes: number; window: number; gapMs?: number; compute?: { rank: number; atMs: number; ms: number } },
+  program = 'lab-rank.mjs',
 ): LabJob {
   const folder = mkdtempSync(join(tmpdir(), 'multirail-lab-'));
   const spec = {
-    program: code.fixture('lab-rank.mjs'),
+    program: code.fixture(program),
     namespaces: [lab.namespace(0), lab.namespace(1)],
     oobListen: [0, 1].map((rail) => lab.address(0, rail)),
     mca,

@@ -31,12 +31,18 @@ export interface ByteStream {
   readonly failure: RailReason | undefined;
   /** Bytes that came in and wait for poll(). Bounded: the stream stops reading above STREAM_INBOUND_BYTES_MAX. */
   readonly inboundBytes: number;
+  /** Of a stream that reads by itself: the last poll() stopped at its budget, or a failure waits for the next one. Poll soon. */
+  readonly more?: boolean;
   /** Bytes given to write() that the kernel has not taken yet. */
   readonly queuedBytes: number;
   /** Addresses as the kernel tells them, once open. */
   readonly localAddress: string;
   readonly remoteAddress: string;
   readonly remotePort: number;
+  /** The open socket, where there is one to be asked about (TCP_INFO); -1 or undefined where there is none. */
+  readonly descriptor?: number;
+  /** Gives the descriptor away: the caller closes it, and this stream is closed from here on. -1 when there is none. */
+  detach?(): number;
   /** Set by the owner: something changed, poll soon. Never called from inside a method of the stream. */
   onEvent: () => void;
   /** Set by the owner: also call onEvent when queuedBytes has fallen. */

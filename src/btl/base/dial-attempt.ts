@@ -1,5 +1,7 @@
 // One connection attempt of the dialing side: opens a stream, proves who we are, and becomes a rail epoch or a reason.
-// While an older epoch of the rail is live the attempt runs beside it and gives way to it as soon as it hears a byte.
+// While no stream is open another is begun beside it every so often: the kernel repeats a lost SYN only after a second, and a rail
+// that has come back would wait as long. While an older epoch of the rail is live the attempt runs beside it and gives way to it as
+// soon as the peer is heard to receive more of it.
 // Moves only inside progress(). May import: btl.ts (types), byte-stream (types), frame-hdr, handshake, stream-framer.
 import { ALIVE_PER_TURN_MAX_MS, type RailReason, type Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
@@ -18,7 +20,7 @@ export interface Dialing {
 }
 
 /**
- * DIALING: the route is looked up and the connection opened.
+ * DIALING: the route is looked up and the connection opened, perhaps several beside each other: the first to open is taken.
  * HELLO_SENT: connected; the peer's process has not answered yet.
  * BESIDE: the peer has answered, but an older epoch is live: it may still show that it is well.
  * PROOF_SENT: the peer decides.
@@ -35,8 +37,8 @@ const EDGES: Readonly<Record<AttemptState, readonly AttemptState[]>> = {
 };
 
 export interface AttemptOwner {
-  /** Bytes heard on the live epoch; undefined when none is live. */
-  liveHeardBytes(): number | undefined;
+  /** Bytes that the peer says it has received of the live epoch; undefined when none is live. */
+  liveProgressBytes(): number | undefined;
   /** The peer welcomed the epoch: make it live now, bytes of it may follow in the same chunk. */
   welcomed(attempt: DialAttempt, stream: ByteStream, framer: StreamFramer): void;
   attemptFailed(attempt: DialAttempt, reason: RailReason, highestEpoch?: number): void;
@@ -48,13 +50,29 @@ export interface AttemptOwner {
  */
 const ANSWER_TIMEOUT_FACTOR = 3;
 
+/** Streams being opened for one attempt; the oldest goes first. */
+const DIALINGS_MAX = 8;
+
+export interface AttemptOptions {
+  /** Opens a stream; called again for each one beside the first. */
+  dial: () => Dialing;
+  timeoutMs: number;
+  /** Pause between two streams that are opened for one attempt. */
+  againMs: number;
+  /** What the modex says of the peer's process; undefined when it says nothing. */
+  incarnation: number | undefined;
+}
+
 export class DialAttempt implements FramerHandler {
   readonly epoch: number;
   private readonly owner: AttemptOwner;
-  private readonly dialing: Dialing;
+  private readonly options: AttemptOptions;
   private readonly handshake: DialerHandshake;
-  private readonly timeoutMs: number;
-  private readonly heardAtStart: number | undefined;
+  private readonly progressAtStart: number | undefined;
+  private dialings: Dialing[] = [];
+  private stream: ByteStream | undefined;
+  private againAt = Number.POSITIVE_INFINITY;
+  private now = 0;
   private state: AttemptState = 'DIALING';
   private framer: StreamFramer | undefined;
   /** Deadline of the present state in our own alive time: a pause of this process is not the peer's silence. */
@@ -62,18 +80,31 @@ export class DialAttempt implements FramerHandler {
   private dueAt = 0;
   private aliveMs = 0;
 
-  constructor(owner: AttemptOwner, epoch: number, dialing: Dialing, handshake: DialerHandshake, timeoutMs: number) {
+  constructor(owner: AttemptOwner, epoch: number, handshake: DialerHandshake, options: AttemptOptions) {
     this.owner = owner;
     this.epoch = epoch;
-    this.dialing = dialing;
     this.handshake = handshake;
-    this.timeoutMs = timeoutMs;
-    this.heardAtStart = owner.liveHeardBytes();
+    this.options = options;
+    this.progressAtStart = owner.liveProgressBytes();
+    this.dialings.push(options.dial());
+  }
+
+  /** Of the handshake that was welcomed. */
+  epochKey(): Uint8Array {
+    return this.handshake.epochKey();
+  }
+
+  /** The network is there again: whoever still waits for it is overtaken by a stream that is opened now. */
+  dialAgain(): void {
+    if (this.state !== 'DIALING') return;
+    if (this.dialings.length >= DIALINGS_MAX) abandon(this.dialings.shift() as Dialing);
+    this.dialings.push(this.options.dial());
+    this.againAt = this.now + this.options.againMs;
   }
 
   /** For logs; empty while the connection is not open. */
   get remoteAddress(): string {
-    return this.dialing.stream?.remoteAddress ?? '';
+    return this.stream?.remoteAddress ?? '';
   }
 
   get done(): boolean {
@@ -85,8 +116,9 @@ export class DialAttempt implements FramerHandler {
     if (this.state === 'DONE') return;
     this.move('DONE', 0);
     this.framer?.stop();
-    this.dialing.cancelled = true;
-    this.dialing.stream?.destroy();
+    for (const dialing of this.dialings) abandon(dialing);
+    this.dialings = [];
+    this.stream?.destroy();
   }
 
   nextDeadline(): number {
@@ -94,9 +126,10 @@ export class DialAttempt implements FramerHandler {
   }
 
   progress(now: number, aliveMs: number): void {
+    this.now = now;
     this.aliveMs = aliveMs;
     if (this.state === 'DIALING') this.progressDialing();
-    const stream = this.dialing.stream;
+    const { stream } = this;
     if (stream !== undefined && this.framer !== undefined && this.state !== 'DONE') {
       stream.poll(this.framer, 64 * 1024);
       if (!this.done && stream.status === 'closed' && stream.inboundBytes === 0) {
@@ -104,10 +137,11 @@ export class DialAttempt implements FramerHandler {
       }
     }
     if (this.state === 'HELLO_SENT' || this.state === 'BESIDE') this.giveWay();
-    if (this.state === 'BESIDE' && (this.owner.liveHeardBytes() === undefined || aliveMs >= this.dueAliveMs)) this.prove();
+    if (this.state === 'BESIDE' && (this.owner.liveProgressBytes() === undefined || aliveMs >= this.dueAliveMs)) this.prove();
     if (this.state !== 'DONE' && aliveMs >= this.dueAliveMs) this.timedOut();
     this.dueAt =
       this.dueAliveMs === Number.POSITIVE_INFINITY ? now : now + Math.min(ALIVE_PER_TURN_MAX_MS, Math.max(1, this.dueAliveMs - aliveMs));
+    if (this.state === 'DIALING') this.dueAt = Math.min(this.dueAt, this.againAt);
   }
 
   // --- frames in (FramerHandler)
@@ -117,12 +151,13 @@ export class DialAttempt implements FramerHandler {
     const step = this.handshake.take(header.kind, packetHeader);
     switch (step.kind) {
       case 'challenged':
-        if (this.owner.liveHeardBytes() === undefined) this.prove();
+        if (this.isOtherProcess()) return;
+        if (this.owner.liveProgressBytes() === undefined) this.prove();
         else this.move('BESIDE', BESIDE_ALIVE_MS);
         return;
       case 'welcomed':
         this.move('DONE', 0);
-        this.owner.welcomed(this, this.dialing.stream as ByteStream, this.framer as StreamFramer);
+        this.owner.welcomed(this, this.stream as ByteStream, this.framer as StreamFramer);
         return;
       case 'failed':
         this.fail(step.reason, step.highestEpoch);
@@ -140,41 +175,64 @@ export class DialAttempt implements FramerHandler {
   }
 
   private get answerTimeoutMs(): number {
-    return this.heardAtStart === undefined ? this.timeoutMs * ANSWER_TIMEOUT_FACTOR : this.timeoutMs;
+    const { timeoutMs } = this.options;
+    return this.progressAtStart === undefined ? timeoutMs * ANSWER_TIMEOUT_FACTOR : timeoutMs;
   }
 
   private progressDialing(): void {
-    if (this.dueAliveMs === Number.POSITIVE_INFINITY) this.dueAliveMs = this.aliveMs + this.timeoutMs;
-    const { stream, failure } = this.dialing;
-    if (failure !== undefined) {
-      this.fail(failure);
+    if (this.dueAliveMs === Number.POSITIVE_INFINITY) {
+      this.dueAliveMs = this.aliveMs + this.options.timeoutMs;
+      this.againAt = this.now + this.options.againMs;
+    }
+    const open = this.dialings.find((dialing) => dialing.stream?.status === 'open');
+    if (open === undefined) {
+      this.dropFailed();
+      if (this.state === 'DIALING' && this.now >= this.againAt) this.dialAgain();
       return;
     }
-    if (stream === undefined || stream.status === 'connecting') return;
-    if (stream.status === 'closed') {
-      this.fail(stream.failure ?? { kind: 'error', text: 'the connection could not be opened' });
-      return;
-    }
+    for (const dialing of this.dialings) if (dialing !== open) abandon(dialing);
+    this.dialings = [];
+    this.stream = open.stream as ByteStream;
     this.framer = new StreamFramer(this, HANDSHAKE_LIMITS);
-    stream.write([this.handshake.hello()]);
+    this.stream.write([this.handshake.hello()]);
     this.move('HELLO_SENT', this.answerTimeoutMs);
   }
 
+  /** Streams that cannot be opened any more. The attempt is over with the last of them. */
+  private dropFailed(): void {
+    let reason: RailReason | undefined;
+    this.dialings = this.dialings.filter(({ stream, failure }) => {
+      if (failure === undefined && stream?.status !== 'closed') return true;
+      reason = failure ?? stream?.failure ?? { kind: 'error', text: 'the connection could not be opened' };
+      return false;
+    });
+    if (this.dialings.length === 0 && reason !== undefined) this.fail(reason);
+  }
+
+  /** A process that proved the secret, but not the one that the modex told of: nothing of ours is meant for it (B8). */
+  private isOtherProcess(): boolean {
+    const { incarnation } = this.options;
+    if (incarnation === undefined || incarnation === this.handshake.peerIncarnation) return false;
+    const text = `incarnation ${this.handshake.peerIncarnation} answered where ${incarnation} was expected`;
+    this.fail({ kind: 'refused', text, code: 'ERR_HANDSHAKE' });
+    return true;
+  }
+
   private prove(): void {
-    (this.dialing.stream as ByteStream).write([this.handshake.proof()]);
+    (this.stream as ByteStream).write([this.handshake.proof()]);
     this.move('PROOF_SENT', this.answerTimeoutMs);
   }
 
   /** The older epoch lives: what is beside it is not needed. */
   private giveWay(): void {
-    const heard = this.owner.liveHeardBytes();
-    if (heard === undefined || this.heardAtStart === undefined || heard === this.heardAtStart) return;
-    this.fail({ kind: 'busy', text: 'the live epoch of this rail was heard again' });
+    const received = this.owner.liveProgressBytes();
+    if (received === undefined || this.progressAtStart === undefined || received === this.progressAtStart) return;
+    this.fail({ kind: 'busy', text: 'the live epoch of this rail goes on: the peer has received more of it' });
   }
 
   private timedOut(): void {
     if (this.state === 'DIALING') {
-      this.fail({ kind: 'timeout', text: `no answer to the connection attempt within ${this.timeoutMs} ms` });
+      this.fail({ kind: 'timeout', text: `no answer to the connection attempt within ${this.options.timeoutMs} ms` });
     } else {
       this.fail({ kind: 'busy', text: `connected, but the peer's process did not answer the handshake within ${this.answerTimeoutMs} ms` });
     }
@@ -191,4 +249,9 @@ export class DialAttempt implements FramerHandler {
     this.state = to;
     this.dueAliveMs = to === 'DONE' ? Number.POSITIVE_INFINITY : this.aliveMs + dueInAliveMs;
   }
+}
+
+function abandon(dialing: Dialing): void {
+  dialing.cancelled = true;
+  dialing.stream?.destroy();
 }

@@ -1,6 +1,6 @@
 // The rail frame header of the stream BTLs: what precedes every packet header on a TCP or WebSocket rail.
 // Fixed little-endian fields at their natural alignment; golden frames are in test/unit/btl/frame-hdr.test.ts.
-// May import: btl.ts (constants), crc32c.
+// May import: btl.ts (constants), crc32c, native.
 //
 //   offset  0  u8   version            FRAME_VERSION
 //           1  u8   kind               FRAME_DATA, …
@@ -15,6 +15,8 @@
 //          24  f64  receivedBytes      bytes of this rail epoch that the sender has received
 //          32  u32  payloadCrc         CRC32C of the payload with FLAG_PAYLOAD_CRC, else 0
 //          36  u32  headerCrc          CRC32C over bytes 0-35 and the packet header
+
+import { loadNative } from '../../native/load.ts';
 import { HEADER_BYTES_MAX } from '../btl.ts';
 import { crc32c } from './crc32c.ts';
 
@@ -34,6 +36,8 @@ export const FRAME_CHALLENGE = 17;
 export const FRAME_PROOF = 18;
 export const FRAME_WELCOME = 19;
 export const FRAME_REFUSE = 20;
+/** First and only frame of a liveness connection's dialer (handshake.ts). */
+export const FRAME_LIVENESS = 21;
 
 export const FLAG_PLACED = 1;
 export const FLAG_PROMPT = 2;
@@ -65,6 +69,7 @@ const KIND_NAMES: Readonly<Record<number, string>> = {
   [FRAME_PROOF]: 'PROOF',
   [FRAME_WELCOME]: 'WELCOME',
   [FRAME_REFUSE]: 'REFUSE',
+  [FRAME_LIVENESS]: 'LIVENESS',
 };
 
 export function frameKindName(kind: number): string {
@@ -128,6 +133,64 @@ export function encodeFrameHeader(header: FrameHeader, target: Uint8Array, at: n
   view.setUint32(OFFSET_HEADER_CRC, headerCrc(target, at, header.packetHeaderBytes), true);
 }
 
+/**
+ * The header of a frame whose CRC sealFrames() writes later, with everything behind it known; `receivedBytes` is the caller's to count.
+ * Takes words instead of an object, since this is done for every frame.
+ */
+export function writeFrameHeader(
+  view: DataView,
+  at: number,
+  kind: number,
+  flags: number,
+  packetHeaderBytes: number,
+  payloadBytes: number,
+  frameNumber: number,
+  deliveredCount: number,
+  aliveMs: number,
+  receivedBytes: number,
+  payloadCrc: number,
+): void {
+  view.setUint32(at, FRAME_VERSION | (kind << 8) | (flags << 16), true);
+  view.setUint32(at + OFFSET_PACKET_HEADER_BYTES, packetHeaderBytes | (FRAME_MAGIC << 16), true);
+  view.setUint32(at + OFFSET_PAYLOAD_BYTES, payloadBytes, true);
+  view.setUint32(at + OFFSET_FRAME_NUMBER, frameNumber, true);
+  view.setUint32(at + OFFSET_DELIVERED_COUNT, deliveredCount, true);
+  view.setUint32(at + OFFSET_ALIVE_MS, aliveMs, true);
+  view.setFloat64(at + OFFSET_RECEIVED_BYTES, receivedBytes, true);
+  view.setUint32(at + OFFSET_PAYLOAD_CRC, payloadCrc, true);
+}
+
+const native = loadNative().binding;
+
+/**
+ * Writes the header CRC of every frame in bytes[from, to); their payloads stand there too where they have at most `inlinePayloadMax`
+ * bytes. One native call for all of them where there is a native part.
+ */
+export function sealFrames(bytes: Uint8Array, from: number, to: number, inlinePayloadMax: number): void {
+  if (native !== undefined) {
+    native.frameSeal(bytes, from, to, inlinePayloadMax);
+    return;
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = from; at < to; ) {
+    const packetHeaderBytes = view.getUint16(at + OFFSET_PACKET_HEADER_BYTES, true);
+    const payloadBytes = view.getUint32(at + OFFSET_PAYLOAD_BYTES, true);
+    view.setUint32(at + OFFSET_HEADER_CRC, headerCrc(bytes, at, packetHeaderBytes), true);
+    at += FRAME_HEADER_BYTES + packetHeaderBytes + (payloadBytes <= inlinePayloadMax ? payloadBytes : 0);
+  }
+}
+
+/**
+ * How far the headers in bytes[from, …) are sound: the end of the last header, packet header included, that is whole and whose CRC is
+ * right, looking from frame to frame. `from` itself when the first is not. Without the native part one frame is looked at.
+ */
+export function soundUntil(bytes: Uint8Array, from: number, packetHeaderBytes: number): number {
+  if (native !== undefined) return native.frameScan(bytes, from, bytes.length);
+  const end = from + FRAME_HEADER_BYTES + packetHeaderBytes;
+  const stated = new DataView(bytes.buffer, bytes.byteOffset + from, FRAME_HEADER_BYTES).getUint32(OFFSET_HEADER_CRC, true);
+  return stated === headerCrc(bytes, from, packetHeaderBytes) ? end : from;
+}
+
 function headerCrc(bytes: Uint8Array, at: number, packetHeaderBytes: number): number {
   const crc = crc32c(bytes.subarray(at, at + OFFSET_HEADER_CRC));
   if (packetHeaderBytes === 0) return crc;
@@ -161,17 +224,34 @@ export function checkFrameHeader(bytes: Uint8Array, at: number, limits: FrameLim
   return { bytes: FRAME_HEADER_BYTES + packetHeaderBytes };
 }
 
+/** As checkFrameHeader, for the common case: the bytes of header and packet header, or 0 when something is wrong. */
+export function frameHeaderBytes(view: DataView, at: number, limits: FrameLimits): number {
+  const lengthAndMagic = view.getUint32(at + OFFSET_PACKET_HEADER_BYTES, true);
+  const packetHeaderBytes = lengthAndMagic & 0xffff;
+  if (lengthAndMagic >>> 16 !== FRAME_MAGIC || view.getUint8(at) !== FRAME_VERSION || packetHeaderBytes > limits.packetHeaderBytesMax)
+    return 0;
+  if (view.getUint32(at + OFFSET_PAYLOAD_BYTES, true) > limits.payloadBytesMax) return 0;
+  return FRAME_HEADER_BYTES + packetHeaderBytes;
+}
+
+/** Reads the fields of a header whose CRC is known to be right; false when its flags are not known here. */
+export function readFrameHeader(view: DataView, at: number, out: FrameHeader): boolean {
+  const first = view.getUint32(at, true);
+  out.kind = (first >>> 8) & 0xff;
+  out.flags = first >>> 16;
+  out.packetHeaderBytes = view.getUint16(at + OFFSET_PACKET_HEADER_BYTES, true);
+  out.payloadBytes = view.getUint32(at + OFFSET_PAYLOAD_BYTES, true);
+  out.frameNumber = view.getUint32(at + OFFSET_FRAME_NUMBER, true);
+  out.deliveredCount = view.getUint32(at + OFFSET_DELIVERED_COUNT, true);
+  out.aliveMs = view.getUint32(at + OFFSET_ALIVE_MS, true);
+  out.receivedBytes = view.getFloat64(at + OFFSET_RECEIVED_BYTES, true);
+  out.payloadCrc = view.getUint32(at + OFFSET_PAYLOAD_CRC, true);
+  return (out.flags & ~FLAGS_KNOWN) === 0;
+}
+
 /** Decodes a header whose packet header stands behind it into `out`; false when the CRC or the flags are wrong. */
 export function decodeFrameHeader(bytes: Uint8Array, at: number, out: FrameHeader): boolean {
   const view = new DataView(bytes.buffer, bytes.byteOffset + at, FRAME_HEADER_BYTES);
-  out.kind = view.getUint8(OFFSET_KIND);
-  out.flags = view.getUint16(OFFSET_FLAGS, true);
-  out.packetHeaderBytes = view.getUint16(OFFSET_PACKET_HEADER_BYTES, true);
-  out.payloadBytes = view.getUint32(OFFSET_PAYLOAD_BYTES, true);
-  out.frameNumber = view.getUint32(OFFSET_FRAME_NUMBER, true);
-  out.deliveredCount = view.getUint32(OFFSET_DELIVERED_COUNT, true);
-  out.aliveMs = view.getUint32(OFFSET_ALIVE_MS, true);
-  out.receivedBytes = view.getFloat64(OFFSET_RECEIVED_BYTES, true);
-  out.payloadCrc = view.getUint32(OFFSET_PAYLOAD_CRC, true);
-  return view.getUint32(OFFSET_HEADER_CRC, true) === headerCrc(bytes, at, out.packetHeaderBytes) && (out.flags & ~FLAGS_KNOWN) === 0;
+  const known = readFrameHeader(view, 0, out);
+  return known && view.getUint32(OFFSET_HEADER_CRC, true) === headerCrc(bytes, at, out.packetHeaderBytes);
 }

@@ -9,6 +9,10 @@
 //
 // The HMAC is keyed by the job's secret and covers the role, the whole HELLO and both nonces: a recorded handshake fails on
 // the fresh nonce, a reflected one on the role. Before the proof the acceptor answers nothing but BAD_VERSION and BAD_JOB.
+//
+// A second connection of a live epoch, for liveness alone, is shorter, since both sides hold a key that only this handshake made:
+//     LIVENESS (version, rank, rail, epoch, number, HMAC over these with the epoch's key)  ->
+//                                    <-  WELCOME, or the connection is closed without a word
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { ErrorCode } from '../../errors.ts';
 import type { Hello, RailReason } from '../btl.ts';
@@ -17,6 +21,7 @@ import {
   FRAME_CHALLENGE,
   FRAME_HEADER_BYTES,
   FRAME_HELLO,
+  FRAME_LIVENESS,
   FRAME_PROOF,
   FRAME_REFUSE,
   FRAME_WELCOME,
@@ -47,6 +52,14 @@ const CHALLENGE_INCARNATION = 8;
 const CHALLENGE_NONCE = 16;
 const CHALLENGE_MAC = CHALLENGE_NONCE + NONCE_BYTES;
 const CHALLENGE_BYTES = CHALLENGE_MAC + MAC_BYTES;
+
+// LIVENESS: u32 version, u32 rank, u32 rail, u32 epoch, u32 number, u32 zero, mac. All but the mac is under the mac.
+const LIVENESS_RANK = 4;
+const LIVENESS_RAIL = 8;
+const LIVENESS_EPOCH = 12;
+const LIVENESS_NUMBER = 16;
+const LIVENESS_MAC = 24;
+const LIVENESS_BYTES = LIVENESS_MAC + MAC_BYTES;
 
 // REFUSE: u16 reason, u16 text length, u32 highest epoch, text.
 const REFUSE_TEXT_BYTES = 2;
@@ -91,6 +104,15 @@ function jobDigest(jobId: string): Uint8Array {
 function transcriptMac(identity: HandshakeIdentity, role: 'dialer' | 'acceptor', hello: Uint8Array, challenge: Uint8Array): Uint8Array {
   return createHmac('sha256', keyOf(identity))
     .update(`multirail handshake ${PROTOCOL_VERSION} ${role}\n`)
+    .update(hello)
+    .update(challenge.subarray(0, CHALLENGE_MAC))
+    .digest();
+}
+
+/** Known to the two sides of one proved handshake only: whoever holds it belongs to this epoch. */
+function keyOfEpoch(identity: HandshakeIdentity, hello: Uint8Array, challenge: Uint8Array): Uint8Array {
+  return createHmac('sha256', keyOf(identity))
+    .update(`multirail handshake ${PROTOCOL_VERSION} epoch\n`)
     .update(hello)
     .update(challenge.subarray(0, CHALLENGE_MAC))
     .digest();
@@ -176,6 +198,12 @@ export class DialerHandshake {
     return handshakeFrame(FRAME_PROOF, transcriptMac(this.identity, 'dialer', this.helloBytes, challenge));
   }
 
+  /** After `challenged`. */
+  epochKey(): Uint8Array {
+    if (this.challenge === undefined) throw new Error('epochKey() before the challenge');
+    return keyOfEpoch(this.identity, this.helloBytes, this.challenge);
+  }
+
   take(kind: number, body: Uint8Array): DialerStep {
     if (kind === FRAME_REFUSE && this.state !== 'DONE') return this.refused(body);
     if (kind === FRAME_CHALLENGE && this.state === 'HELLO_SENT') return this.challenged(body);
@@ -232,11 +260,13 @@ export class DialerHandshake {
 
 /**
  * `send`: send these bytes and wait on. `proved`: the dialer is one of ours and asks for this; answer with welcomeFrame or
- * refuse. `refuse`: send these bytes, then close. `close`: close without a word. Texts are for the log.
+ * refuse. `liveness`: somebody asks for a liveness connection of a live epoch, and only the epoch's key tells whether he may.
+ * `refuse`: send these bytes, then close. `close`: close without a word. Texts are for the log.
  */
 export type AcceptorStep =
   | { kind: 'send'; bytes: Uint8Array }
   | { kind: 'proved'; hello: Hello }
+  | { kind: 'liveness'; claim: LivenessClaim }
   | { kind: 'refuse'; bytes: Uint8Array; text: string }
   | { kind: 'close'; text: string };
 
@@ -258,6 +288,7 @@ export class AcceptorHandshake {
   take(kind: number, body: Uint8Array): AcceptorStep {
     if (this.state === 'WAITING' && kind === FRAME_HELLO) return this.takeHello(body);
     if (this.state === 'CHALLENGE_SENT' && kind === FRAME_PROOF) return this.takeProof(body);
+    if (this.state === 'WAITING' && kind === FRAME_LIVENESS) return this.takeLiveness(body);
     return this.close(`unexpected ${frameKindName(kind)} while ${this.state}`);
   }
 
@@ -265,6 +296,21 @@ export class AcceptorHandshake {
   otherVersion(text: string): AcceptorStep {
     if (this.state !== 'WAITING') return this.close(text);
     return this.refuse('BAD_VERSION', text);
+  }
+
+  /** After `proved`. */
+  epochKey(): Uint8Array {
+    if (this.state !== 'DONE' || this.helloBytes === undefined || this.challenge === undefined) {
+      throw new Error('epochKey() before the proof');
+    }
+    return keyOfEpoch(this.identity, this.helloBytes, this.challenge);
+  }
+
+  private takeLiveness(body: Uint8Array): AcceptorStep {
+    const claim = decodeLiveness(body);
+    if (claim === undefined) return this.close(`LIVENESS of ${body.length} bytes, or of another version`);
+    this.state = 'DONE';
+    return { kind: 'liveness', claim };
   }
 
   private takeHello(body: Uint8Array): AcceptorStep {
@@ -319,6 +365,50 @@ export class AcceptorHandshake {
     this.state = 'DONE';
     return { kind: 'close', text };
   }
+}
+
+/** What a LIVENESS frame says. `rank` is the dialer's; `number` grows with every attempt of one epoch. */
+export interface LivenessClaim {
+  rank: number;
+  rail: number;
+  epoch: number;
+  number: number;
+  /** The whole body, for provesLiveness(). */
+  body: Uint8Array;
+}
+
+function livenessMac(body: Uint8Array, epochKey: Uint8Array): Uint8Array {
+  return createHmac('sha256', epochKey).update('multirail liveness\n').update(body.subarray(0, LIVENESS_MAC)).digest();
+}
+
+export function livenessFrame(claim: Omit<LivenessClaim, 'body'>, epochKey: Uint8Array): Uint8Array {
+  const body = new Uint8Array(LIVENESS_BYTES);
+  const view = viewOf(body);
+  view.setUint32(0, PROTOCOL_VERSION, true);
+  view.setUint32(LIVENESS_RANK, claim.rank, true);
+  view.setUint32(LIVENESS_RAIL, claim.rail, true);
+  view.setUint32(LIVENESS_EPOCH, claim.epoch, true);
+  view.setUint32(LIVENESS_NUMBER, claim.number, true);
+  body.set(livenessMac(body, epochKey), LIVENESS_MAC);
+  return handshakeFrame(FRAME_LIVENESS, body);
+}
+
+function decodeLiveness(body: Uint8Array): LivenessClaim | undefined {
+  if (body.length !== LIVENESS_BYTES) return undefined;
+  const view = viewOf(body);
+  if (view.getUint32(0, true) !== PROTOCOL_VERSION) return undefined;
+  return {
+    rank: view.getUint32(LIVENESS_RANK, true),
+    rail: view.getUint32(LIVENESS_RAIL, true),
+    epoch: view.getUint32(LIVENESS_EPOCH, true),
+    number: view.getUint32(LIVENESS_NUMBER, true),
+    body: new Uint8Array(body),
+  };
+}
+
+/** Whether this claim was made with the key of that epoch. */
+export function provesLiveness(claim: LivenessClaim, epochKey: Uint8Array): boolean {
+  return sameBytes(claim.body.subarray(LIVENESS_MAC), livenessMac(claim.body, epochKey));
 }
 
 export function welcomeFrame(): Uint8Array {

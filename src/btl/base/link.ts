@@ -31,8 +31,8 @@ export interface Link {
   /** The connection whose handshake began the epoch. */
   readonly stream: ByteStream;
   readonly outstandingBytes: number;
-  /** Bytes came in, whether parsed yet or not: what tells a living rail from a silent one. */
-  readonly heardBytes: number;
+  /** Bytes of this epoch that the peer says it has received. */
+  readonly receivedByPeerBytes: number;
   /** Set once the epoch is over; the owner then makes the upcalls with close(). */
   readonly end: LinkEnd | undefined;
   send(frame: Frame, windowBytes: number): SendResult;

@@ -21,7 +21,6 @@ import {
 import type { ByteStream } from './byte-stream.ts';
 import { crc32c } from './crc32c.ts';
 import {
-  encodeFrameHeader,
   FLAG_PAYLOAD_CRC,
   FLAG_PLACED,
   FLAG_PROMPT,
@@ -35,9 +34,11 @@ import {
   type FrameHeader,
   frameKindName,
   liveLimits,
-  newFrameHeader,
+  sealFrames,
+  writeFrameHeader,
 } from './frame-hdr.ts';
 import type { Link, LinkEnd, LinkOwner } from './link.ts';
+import { OutstandingFrames } from './outstanding.ts';
 import type { FramerHandler, StreamFramer } from './stream-framer.ts';
 
 /** Bytes that may wait in the stream for the kernel before frames with payload are BUSY: what is unsent can go elsewhere. */
@@ -52,13 +53,8 @@ const PROBE_ANSWERS_MAX = 16;
 /** While a large frame comes in slowly, the sender hears this often that its bytes arrive. */
 const PARTIAL_REPORT_MS = 50;
 const NO_BYTES = new Uint8Array(0);
-
-/** A frame, or the BYE (frame null), that waits for the peer's count. */
-interface Outstanding {
-  frame: Frame | null;
-  bytes: number;
-  refused: boolean;
-}
+const NO_VIEW = new DataView(new ArrayBuffer(0));
+const NO_PAYLOAD: readonly Uint8Array[] = [];
 
 export class RailLink implements Link, FramerHandler {
   readonly epoch: number;
@@ -69,13 +65,13 @@ export class RailLink implements Link, FramerHandler {
   private readonly takenBytesBefore: number;
 
   // Sending.
-  private readonly waiting: Outstanding[] = [];
-  private waitingHead = 0;
+  private readonly waiting = new OutstandingFrames();
   private sentCount = 0;
   private confirmedCount = 0;
   private staged: Uint8Array[] = [];
   private stagedBytes = 0;
   private slab = NO_BYTES;
+  private slabView = NO_VIEW;
   private slabAt = 0;
   /** Where the part of the slab begins that is not in `staged` yet. */
   private slabFrom = 0;
@@ -102,6 +98,7 @@ export class RailLink implements Link, FramerHandler {
   private peerAliveMs = 0;
   private peerAliveLow = 0;
 
+  private readonly frameBytesMax: number;
   private now = 0;
   private aliveMs = 0;
   private ended: LinkEnd | undefined;
@@ -117,7 +114,8 @@ export class RailLink implements Link, FramerHandler {
     this.now = now;
     this.aliveMs = aliveMs;
     this.reportedAt = now;
-    framer.limits = liveLimits(owner.endpoint.plan.attributes.frameBytesMax);
+    this.frameBytesMax = owner.endpoint.plan.attributes.frameBytesMax;
+    framer.limits = liveLimits(this.frameBytesMax);
     framer.handler = this;
   }
 
@@ -125,9 +123,8 @@ export class RailLink implements Link, FramerHandler {
     return this.framer.takenBytes - this.takenBytesBefore;
   }
 
-  /** Bytes came in, whether parsed yet or not: what tells a living rail from a silent one. */
-  get heardBytes(): number {
-    return this.receivedBytes + this.stream.inboundBytes;
+  get receivedByPeerBytes(): number {
+    return this.peerReceivedBytes;
   }
 
   /** Set once the epoch is over; the owner then makes the upcalls with close(). */
@@ -140,9 +137,9 @@ export class RailLink implements Link, FramerHandler {
   send(frame: Frame, windowBytes: number): SendResult {
     if (this.ended !== undefined || this.byeSent) return DOWN;
     const bytes = frame.header.length + frame.payloadBytes;
-    const attributes = this.owner.endpoint.plan.attributes;
-    assert(frame.header.length <= HEADER_BYTES_MAX, `packet header of ${frame.header.length} bytes`);
-    assert(frame.payloadBytes <= attributes.frameBytesMax, `frame of ${frame.payloadBytes} payload bytes`);
+    if (frame.header.length > HEADER_BYTES_MAX || frame.payloadBytes > this.frameBytesMax) {
+      assert(false, `frame with a header of ${frame.header.length} and a payload of ${frame.payloadBytes} bytes`);
+    }
     if (!this.hasRoom(bytes, frame.payloadBytes > 0, windowBytes)) {
       // The smallest refused frame decides when there is room again; a control frame needs least.
       if (frame.payloadBytes === 0) this.blockedControl = true;
@@ -150,16 +147,14 @@ export class RailLink implements Link, FramerHandler {
       this.stream.wantsRoom = true;
       return BUSY;
     }
-    const header = newFrameHeader(FRAME_DATA);
-    header.flags = (frame.placed ? FLAG_PLACED : 0) | (frame.prompt ? FLAG_PROMPT : 0);
-    header.payloadBytes = frame.payloadBytes;
+    let flags = (frame.placed ? FLAG_PLACED : 0) | (frame.prompt ? FLAG_PROMPT : 0);
+    let payloadCrc = 0;
     if (this.owner.options.payloadCrc && frame.payloadBytes > 0) {
-      header.flags |= FLAG_PAYLOAD_CRC;
-      for (const part of frame.payload) header.payloadCrc = crc32c(part, header.payloadCrc);
+      flags |= FLAG_PAYLOAD_CRC;
+      for (const part of frame.payload) payloadCrc = crc32c(part, payloadCrc);
     }
-    header.frameNumber = this.nextNumber(frame, bytes);
-    frame.railFrameNumber = header.frameNumber;
-    this.stage(header, frame.header, frame.payload);
+    frame.railFrameNumber = this.nextNumber(frame, bytes);
+    this.stage(FRAME_DATA, flags, frame.railFrameNumber, payloadCrc, frame);
     const counters = this.owner.counters;
     counters.framesSent++;
     counters.payloadBytesSent += frame.payloadBytes;
@@ -185,6 +180,11 @@ export class RailLink implements Link, FramerHandler {
     this.staged = [];
     this.stagedBytes = 0;
     this.stream.write(chunks);
+    // Everything is with the kernel: the memory is free again. Else a new slab follows when this one is full.
+    if (this.stream.queuedBytes === 0) {
+      this.slabAt = 0;
+      this.slabFrom = 0;
+    }
   }
 
   revokeSink(sink: Sink): boolean {
@@ -263,7 +263,7 @@ export class RailLink implements Link, FramerHandler {
   nextDeadline(): number {
     if (this.ended !== undefined) return 0;
     // Frames staged by a down-call wait for the engine's flush(), which follows; what is read too much waits for us.
-    if (this.stream.inboundBytes > 0) return 0;
+    if (this.stream.inboundBytes > 0 || this.stream.more === true) return 0;
     // No room for the count: the stream's own event comes when there is.
     if (this.endStarted || this.stream.queuedBytes >= STREAM_QUEUE_BYTES_MAX) return this.endDueAt;
     return Math.min(this.reportDueAt, this.endDueAt);
@@ -284,17 +284,18 @@ export class RailLink implements Link, FramerHandler {
       }
     }
     const status = end.clean ? DELIVERED : IN_DOUBT;
-    while (this.waitingHead < this.waiting.length) {
-      const item = this.waiting[this.waitingHead++];
-      this.outstandingBytes -= item.bytes;
-      if (item.frame === null) {
+    const { waiting } = this;
+    while (waiting.size > 0) {
+      this.outstandingBytes -= waiting.bytes;
+      const refused = waiting.isRefused;
+      const frame = waiting.shift();
+      if (frame === null) {
         if (end.clean) this.owner.byeDelivered = true;
         continue;
       }
-      upcalls.onCompleted(endpoint, this.epoch, item.frame, item.refused && end.clean ? REFUSED : status);
+      upcalls.onCompleted(endpoint, this.epoch, frame, refused && end.clean ? REFUSED : status);
       made++;
     }
-    this.waiting.length = 0;
     return made;
   }
 
@@ -328,7 +329,8 @@ export class RailLink implements Link, FramerHandler {
       case FRAME_BYE:
         if (!this.counts(header)) return;
         this.byeReceived = true;
-        this.upcall(() => this.owner.upcalls.onBye(this.owner.endpoint, this.epoch));
+        this.upcallsMade++;
+        this.owner.upcalls.onBye(this.owner.endpoint, this.epoch);
         this.countFrame(FRAME_HEADER_BYTES, true);
         return;
       case FRAME_PROBE:
@@ -338,7 +340,8 @@ export class RailLink implements Link, FramerHandler {
       case FRAME_PROBE_ANSWER: {
         const id = header.frameNumber;
         this.report();
-        this.upcall(() => this.owner.upcalls.onProbeAnswered(this.owner.endpoint, this.epoch, id));
+        this.upcallsMade++;
+        this.owner.upcalls.onProbeAnswered(this.owner.endpoint, this.epoch, id);
         return;
       }
       case FRAME_COUNT:
@@ -360,7 +363,10 @@ export class RailLink implements Link, FramerHandler {
     const prompt = (header.flags & FLAG_PROMPT) !== 0;
     if (!payloadSound) {
       counters.framesRefused++;
-      if (sink !== null) this.upcall(() => upcalls.onSinkDropped(endpoint, this.epoch, sink));
+      if (sink !== null) {
+        this.upcallsMade++;
+        upcalls.onSinkDropped(endpoint, this.epoch, sink);
+      }
       if (this.ended !== undefined) return;
       // The NACK is staged before the count rises, so the sender learns of the refusal no later than of the count.
       this.stageOwn(FRAME_NACK, header.frameNumber);
@@ -400,41 +406,31 @@ export class RailLink implements Link, FramerHandler {
   }
 
   private takeNack(frameNumber: number): void {
-    const index = serialDiff(frameNumber, this.confirmedCount) - 1;
-    const item = index >= 0 ? this.waiting[this.waitingHead + index] : undefined;
-    if (item === undefined || item.frame === null) {
-      this.damage(`NACK for frame ${frameNumber}, which is not outstanding`);
-      return;
-    }
-    item.refused = true;
+    if (this.waiting.refuse(serialDiff(frameNumber, this.confirmedCount) - 1)) return;
+    this.damage(`NACK for frame ${frameNumber}, which is not outstanding`);
   }
 
   private takeCount(count: number): boolean {
     if (this.ended !== undefined) return false;
     const news = serialDiff(count, this.confirmedCount);
-    if (news < 0 || news > this.waiting.length - this.waitingHead) {
+    if (news === 0) return true;
+    const { waiting } = this;
+    if (news < 0 || news > waiting.size) {
       this.damage(`delivered count ${count} where ${this.confirmedCount} to ${this.sentCount} were possible`);
       return false;
     }
     for (let i = 0; i < news; i++) {
-      const item = this.waiting[this.waitingHead];
-      this.waitingHead++;
       this.confirmedCount = (this.confirmedCount + 1) >>> 0;
-      this.outstandingBytes -= item.bytes;
-      const frame = item.frame;
+      this.outstandingBytes -= waiting.bytes;
+      const refused = waiting.isRefused;
+      const frame = waiting.shift();
       if (frame === null) {
         this.owner.byeDelivered = true;
         continue;
       }
-      this.upcall(() => this.owner.upcalls.onCompleted(this.owner.endpoint, this.epoch, frame, item.refused ? REFUSED : DELIVERED));
+      this.upcallsMade++;
+      this.owner.upcalls.onCompleted(this.owner.endpoint, this.epoch, frame, refused ? REFUSED : DELIVERED);
       if (this.ended !== undefined) return false;
-    }
-    if (this.waitingHead === this.waiting.length) {
-      this.waiting.length = 0;
-      this.waitingHead = 0;
-    } else if (this.waitingHead > 1024 && this.waitingHead * 2 > this.waiting.length) {
-      this.waiting.splice(0, this.waitingHead);
-      this.waitingHead = 0;
     }
     return true;
   }
@@ -456,11 +452,6 @@ export class RailLink implements Link, FramerHandler {
     }
   }
 
-  private upcall(call: () => void): void {
-    this.upcallsMade++;
-    call();
-  }
-
   /** Hands on what the peer's last frame told, once for all frames of a poll. */
   private report(): void {
     if (!this.heard || this.ended !== undefined) return;
@@ -480,38 +471,46 @@ export class RailLink implements Link, FramerHandler {
 
   private nextNumber(frame: Frame | null, bytes: number): number {
     this.sentCount = (this.sentCount + 1) >>> 0;
-    this.waiting.push({ frame, bytes, refused: false });
+    this.waiting.push(frame, bytes);
     this.outstandingBytes += bytes;
     return this.sentCount;
   }
 
   private stageOwn(kind: number, frameNumber: number): void {
-    const header = newFrameHeader(kind);
-    header.frameNumber = frameNumber;
-    this.stage(header, NO_BYTES, []);
+    this.stage(kind, 0, frameNumber, 0, null);
   }
 
   /** Encodes a frame behind those that wait for flush(). Every frame carries the count, so none is owed after it. */
-  private stage(header: FrameHeader, packetHeader: Uint8Array, payload: readonly Uint8Array[]): void {
+  private stage(kind: number, flags: number, frameNumber: number, payloadCrc: number, frame: Frame | null): void {
     const received = this.receivedBytes;
-    header.packetHeaderBytes = packetHeader.length;
-    header.deliveredCount = this.deliveredCount;
-    header.aliveMs = Math.floor(this.aliveMs) >>> 0;
-    header.receivedBytes = received;
-    const headBytes = FRAME_HEADER_BYTES + packetHeader.length;
-    const copied = header.payloadBytes <= COPY_BYTES_MAX;
-    const bytes = headBytes + (copied ? header.payloadBytes : 0);
-    if (this.slab.length - this.slabAt < bytes) {
+    const packetHeader = frame === null ? NO_BYTES : frame.header;
+    const payloadBytes = frame === null ? 0 : frame.payloadBytes;
+    const payload = frame === null ? NO_PAYLOAD : frame.payload;
+    const packetHeaderBytes = packetHeader.length;
+    const headBytes = FRAME_HEADER_BYTES + packetHeaderBytes;
+    const copied = payloadBytes <= COPY_BYTES_MAX;
+    const bytes = headBytes + (copied ? payloadBytes : 0);
+    // Words are copied whole: there must be room for what the last one has too much.
+    if (this.slab.length - this.slabAt < bytes + 4) {
       this.closeSlabPart();
       this.slab = new Uint8Array(SLAB_BYTES);
+      this.slabView = new DataView(this.slab.buffer);
       this.slabAt = 0;
       this.slabFrom = 0;
     }
     const at = this.slabAt;
-    this.slab.set(packetHeader, at + FRAME_HEADER_BYTES);
-    encodeFrameHeader(header, this.slab, at);
+    const view = this.slabView;
+    const alive = Math.floor(this.aliveMs) >>> 0;
+    writeFrameHeader(view, at, kind, flags, packetHeaderBytes, payloadBytes, frameNumber, this.deliveredCount, alive, received, payloadCrc);
+    const words = frame?.headerWords;
+    const packed = copied && frame?.packed === true;
+    if (words !== undefined) {
+      const end = at + FRAME_HEADER_BYTES + (packed ? packetHeaderBytes + payloadBytes : packetHeaderBytes);
+      for (let to = at + FRAME_HEADER_BYTES, i = 0; to < end; to += 4, i++) view.setInt32(to, words[i], true);
+    } else if (packetHeaderBytes > 0) this.slab.set(packetHeader, at + FRAME_HEADER_BYTES);
     this.slabAt += headBytes;
-    if (copied) {
+    if (packed) this.slabAt += payloadBytes;
+    else if (copied) {
       for (const part of payload) {
         this.slab.set(part, this.slabAt);
         this.slabAt += part.length;
@@ -520,8 +519,8 @@ export class RailLink implements Link, FramerHandler {
       this.closeSlabPart();
       for (const part of payload) if (part.length > 0) this.staged.push(part);
     }
-    this.stagedBytes += headBytes + header.payloadBytes;
-    this.owner.counters.bytesSent += headBytes + header.payloadBytes;
+    this.stagedBytes += headBytes + payloadBytes;
+    this.owner.counters.bytesSent += headBytes + payloadBytes;
     this.unreportedFrames = 0;
     this.unreportedBytes = 0;
     this.reportNow = false;
@@ -532,6 +531,7 @@ export class RailLink implements Link, FramerHandler {
 
   private closeSlabPart(): void {
     if (this.slabAt === this.slabFrom) return;
+    sealFrames(this.slab, this.slabFrom, this.slabAt, COPY_BYTES_MAX);
     this.staged.push(this.slab.subarray(this.slabFrom, this.slabAt));
     this.slabFrom = this.slabAt;
   }

@@ -31,10 +31,16 @@ export interface EndpointModule extends BtlModule {
   link(endpoint: StreamEndpoint, epoch: number, stream: ByteStream, framer: StreamFramer, now: number, aliveMs: number): Link;
   /** Something is owed to the next progress(): it is asked for, but not from inside this call. */
   due(): void;
+  /** Incarnation of the peer's process as its published address tells it. */
+  incarnationOf?(remote: unknown): number | undefined;
+  /** An epoch of this endpoint began. */
+  epochBegan?(endpoint: StreamEndpoint): void;
 }
 
 export interface StreamOptions extends LinkOptions {
   connectTimeoutMs: number;
+  /** While a connection is not open, another is begun beside it this often. */
+  connectAgainMs: number;
   handshakeTimeoutMs: number;
   handshakesMax: number;
 }
@@ -57,6 +63,8 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   readonly options: StreamOptions;
   /** The peer's newest address as its module published it. */
   remote: unknown;
+  /** Proves what belongs to the live epoch beside its connection (liveness); undefined when none is live. */
+  epochKey: Uint8Array | undefined;
   private window = 1024 * 1024;
   private link: Link | undefined;
   /** Epochs that a fence ended and whose upcalls are owed. */
@@ -131,7 +139,12 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
       epoch,
       new Uint8Array(randomBytes(NONCE_BYTES)),
     );
-    this.attempt = new DialAttempt(this, epoch, this.module.dial(this), handshake, this.options.connectTimeoutMs);
+    this.attempt = new DialAttempt(this, epoch, handshake, {
+      dial: () => this.module.dial(this),
+      timeoutMs: this.options.connectTimeoutMs,
+      againMs: this.options.connectAgainMs,
+      incarnation: this.module.incarnationOf?.(this.remote),
+    });
   }
 
   cancelConnect(): void {
@@ -210,7 +223,12 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     return at;
   }
 
-  /** The module found that this rail must not go on (route, carrier). */
+  /** The network may be there again: an attempt that waits for an answer to its SYN sends another one now. */
+  dialAgain(): void {
+    this.attempt?.dialAgain();
+  }
+
+  /** The module found that this rail must not go on (route, carrier, silence). */
   drop(reason: RailReason): number {
     const link = this.link;
     if (link === undefined) return 0;
@@ -220,11 +238,11 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   }
 
   /** The acceptor's side: a newer epoch was admitted; the WELCOME is written already. */
-  accepted(epoch: number, stream: ByteStream, framer: StreamFramer, now: number, aliveMs: number): number {
+  accepted(epoch: number, stream: ByteStream, framer: StreamFramer, epochKey: Uint8Array, now: number, aliveMs: number): number {
     this.now = now;
     this.aliveMs = aliveMs;
     this.upcallsMade = 0;
-    this.becomeLive(epoch, stream, framer);
+    this.becomeLive(epoch, stream, framer, epochKey);
     return this.upcallsMade;
   }
 
@@ -244,12 +262,12 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
 
   // --- AttemptOwner
 
-  liveHeardBytes(): number | undefined {
-    return this.link?.heardBytes;
+  liveProgressBytes(): number | undefined {
+    return this.link?.receivedByPeerBytes;
   }
 
   welcomed(attempt: DialAttempt, stream: ByteStream, framer: StreamFramer): void {
-    if (this.becomeLive(attempt.epoch, stream, framer)) return;
+    if (this.becomeLive(attempt.epoch, stream, framer, attempt.epochKey())) return;
     this.tellFailure({ epoch: attempt.epoch, reason: { kind: 'fenced', text: 'fenced while it came up' }, highestEpoch: undefined });
   }
 
@@ -264,7 +282,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     this.tellFailure({ epoch: attempt.epoch, reason, highestEpoch });
   }
 
-  private becomeLive(epoch: number, stream: ByteStream, framer: StreamFramer): boolean {
+  private becomeLive(epoch: number, stream: ByteStream, framer: StreamFramer, epochKey: Uint8Array): boolean {
     this.tellWhatIsOwed();
     const older = this.link;
     if (older !== undefined) {
@@ -278,6 +296,8 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     }
     this.byeDelivered = false;
     this.link = this.module.link(this, epoch, stream, framer, this.now, this.aliveMs);
+    this.epochKey = epochKey;
+    this.module.epochBegan?.(this);
     this.upcallsMade++;
     this.upcalls.onConnected(this, epoch);
     return true;

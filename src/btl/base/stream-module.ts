@@ -18,6 +18,7 @@ import {
   type AcceptorStep,
   type HandshakeIdentity,
   isLoopbackAddress,
+  type LivenessClaim,
   NO_SECRET_HINT,
   NONCE_BYTES,
   refuseFrame,
@@ -99,7 +100,7 @@ export abstract class StreamModule implements EndpointModule {
   protected aliveMs = 0;
   protected closed = false;
   private readonly inbound = new Set<Inbound>();
-  private logLines: string[] = [];
+  private logLines: { level: 'debug' | 'warn'; text: string }[] = [];
   private logLinesLost = 0;
   private dueNow = false;
   private readonly wake = (): void => {
@@ -119,6 +120,7 @@ export abstract class StreamModule implements EndpointModule {
       ackDelayMs: params.int('btl_base_ack_delay_ms'),
       endTimeoutMs: params.int('bml_connect_timeout_ms'),
       connectTimeoutMs: params.int('bml_connect_timeout_ms'),
+      connectAgainMs: params.int('btl_base_connect_again_ms'),
       handshakeTimeoutMs: params.int('btl_base_handshake_timeout_ms'),
       handshakesMax: params.int('btl_base_handshakes_max'),
     };
@@ -133,6 +135,10 @@ export abstract class StreamModule implements EndpointModule {
   /** Why this connection cannot be that rail although its route is right: it came in by another interface. */
   protected wrongInterface(_endpoint: StreamEndpoint, _stream: ByteStream): string | undefined {
     return undefined;
+  }
+  /** Takes over the stream of a liveness connection, or says why not. */
+  protected admitLiveness(_stream: ByteStream, claim: LivenessClaim): string | undefined {
+    return `rail ${claim.rail} of rank ${claim.rank} takes no liveness connection here`;
   }
   /** Work of the module beside its rails (addresses, routes); returns the upcalls made. */
   protected abstract progressModule(now: number): number;
@@ -156,8 +162,8 @@ export abstract class StreamModule implements EndpointModule {
   }
 
   /** For people; told in the next progress(). */
-  protected note(text: string): void {
-    if (this.logLines.length < LOG_LINES_MAX) this.logLines.push(`${this.name}: ${text}`);
+  protected note(text: string, level: 'debug' | 'warn' = 'warn'): void {
+    if (this.logLines.length < LOG_LINES_MAX) this.logLines.push({ level, text: `${this.name}: ${text}` });
     else this.logLinesLost++;
     this.due();
   }
@@ -166,12 +172,17 @@ export abstract class StreamModule implements EndpointModule {
     return new RailLink(endpoint, epoch, stream, framer, now, aliveMs);
   }
 
+  /** The other end is on this host: without a secret nobody else may connect. */
+  protected isWithinReach(stream: ByteStream): boolean {
+    return isLoopbackAddress(stream.remoteAddress);
+  }
+
   /** A listener accepted a connection. Called from the socket's callback: decides only whether it may shake hands. */
   protected accept(stream: ByteStream): void {
     const from = `${stream.remoteAddress} port ${stream.remotePort}`;
     if (this.closed) {
       stream.destroy();
-    } else if (this.context.secret === undefined && !isLoopbackAddress(stream.remoteAddress)) {
+    } else if (this.context.secret === undefined && !this.isWithinReach(stream)) {
       this.note(`refused a connection from ${from}: ${NO_SECRET_HINT}`);
       stream.destroy();
     } else if (this.inbound.size >= this.options.handshakesMax) {
@@ -248,9 +259,9 @@ export abstract class StreamModule implements EndpointModule {
     if (this.logLines.length === 0) return 0;
     const lines = this.logLines;
     this.logLines = [];
-    if (this.logLinesLost > 0) lines.push(`${this.name}: and ${this.logLinesLost} more like these`);
+    if (this.logLinesLost > 0) lines.push({ level: 'warn', text: `${this.name}: and ${this.logLinesLost} more like these` });
     this.logLinesLost = 0;
-    for (const line of lines) this.upcalls.log('warn', line);
+    for (const { level, text } of lines) this.upcalls.log(level, text);
     return lines.length;
   }
 
@@ -261,8 +272,10 @@ export abstract class StreamModule implements EndpointModule {
       if (stream.status === 'closed' || this.aliveMs >= inbound.dueAliveMs) this.drop(inbound);
       return 0;
     }
+    // Polled while the route is looked up too: a dialer that goes on talking is refused, and one that leaves is noticed.
+    stream.poll(framer, 64 * 1024);
+    if (inbound.state === 'CHECKING' && inbound.closeText !== undefined) return this.refuseInbound(inbound, inbound.closeText);
     if (inbound.state === 'HANDSHAKE') {
-      stream.poll(framer, 64 * 1024);
       const step = inbound.step;
       inbound.step = step?.kind === 'proved' ? step : undefined;
       if (inbound.closeText !== undefined) return this.refuseInbound(inbound, inbound.closeText);
@@ -274,6 +287,19 @@ export abstract class StreamModule implements EndpointModule {
           return this.refuseInbound(inbound, step.text, step.bytes);
         case 'close':
           return this.refuseInbound(inbound, step.text);
+        case 'liveness': {
+          const refusal = this.admitLiveness(stream, step.claim);
+          framer.stop();
+          if (refusal === undefined) {
+            inbound.state = 'DONE';
+            this.inbound.delete(inbound);
+            return 0;
+          }
+          // Mostly an epoch that has ended meanwhile; whoever is no dialer of ours learns nothing.
+          this.upcalls.log('debug', `${this.name}: refused a liveness connection from ${stream.remoteAddress}: ${refusal}`);
+          this.drop(inbound);
+          return 1;
+        }
         case 'proved':
           inbound.state = 'CHECKING';
           inbound.check = this.checkInbound(stream);
@@ -321,7 +347,7 @@ export abstract class StreamModule implements EndpointModule {
     inbound.state = 'DONE';
     this.inbound.delete(inbound);
     stream.write([welcomeFrame()]);
-    return 1 + endpoint.accepted(hello.epoch, stream, framer, this.now, this.aliveMs);
+    return 1 + endpoint.accepted(hello.epoch, stream, framer, inbound.machine.epochKey(), this.now, this.aliveMs);
   }
 
   /** Closes an inbound connection, after telling it why where that is allowed; the log always hears it. */

@@ -170,6 +170,10 @@ class FaultBtl implements FaultModule, FaultHost {
     return Math.min(due, this.inner.nextDeadline());
   }
 
+  get needsEventLoop(): boolean {
+    return this.inner.needsEventLoop === true;
+  }
+
   get inMemory(): boolean {
     return this.inner.inMemory === true;
   }

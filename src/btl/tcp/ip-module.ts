@@ -1,14 +1,17 @@
 // What the tcp and ws modules share beyond base/: listeners per interface, the plan of rails, dialling from a local address,
-// route and address checks. The transport itself (listen, dial) is the subclass's.
-// May import: btl.ts, base, interfaces, pairing, route, errors, Node (types).
+// route, address and carrier checks, liveness of native rails. The transport itself (listen, dial) is the subclass's.
+// May import: btl.ts, base, native (types), interfaces, link-monitor, liveness-watch, pairing, route, errors, Node (types).
 import { MultirailError } from '../../errors.ts';
+import type { Poller } from '../../native/poller.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Dialing } from '../base/dial-attempt.ts';
-import { isLoopbackAddress } from '../base/handshake.ts';
+import { isLoopbackAddress, type LivenessClaim } from '../base/handshake.ts';
 import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { type InboundCheck, noSecretReason, StreamModule } from '../base/stream-module.ts';
 import type { BtlContext, RailAttributes, RailPlan, RailReason } from '../btl.ts';
 import { type LocalAddress, type LocalInterface, matchesEntry, readInterfaces, selectInterfaces } from './interfaces.ts';
+import { type LinkChange, LinkMonitor } from './link-monitor.ts';
+import { LivenessWatch } from './liveness-watch.ts';
 import { chooseAddresses, type PublishedAddresses, type PublishedInterface, pairInterfaces } from './pairing.ts';
 import { type Egress, RouteProbe, readRouteTables } from './route.ts';
 
@@ -52,6 +55,8 @@ export interface DialTarget {
   host: string;
   port: number;
   localAddress: string;
+  /** Interface that its packets must leave by; '' when the peer is on this host. */
+  device: string;
 }
 
 export abstract class IpModule extends StreamModule {
@@ -66,6 +71,8 @@ export abstract class IpModule extends StreamModule {
   private askRoutesAgainAt = 0;
   private routeTables = '';
   private looking = false;
+  private monitor: LinkMonitor | undefined;
+  private liveness: LivenessWatch | undefined;
   private addressChanged = false;
   /** Rails that a check condemned outside progress(), with the stream that was looked at. */
   private condemned: { endpoint: StreamEndpoint; stream: ByteStream; reason: RailReason }[] = [];
@@ -74,17 +81,26 @@ export abstract class IpModule extends StreamModule {
     super(context);
     this.config = config;
     this.readTable = readTable;
-    this.published = { interfaces: [], links: config.links };
+    this.published = { interfaces: [], links: config.links, incarnation: context.incarnation };
   }
 
   protected abstract listen(address: string, port: number, onStream: (stream: ByteStream) => void): Promise<Listener>;
   protected abstract dialStream(target: DialTarget): ByteStream;
+  /** Set when rails have sockets of their own to ask the kernel about; then they judge their liveness themselves. */
+  protected get railPoller(): Poller | undefined {
+    return undefined;
+  }
 
   address(): PublishedAddresses {
     return this.published;
   }
 
+  incarnationOf(remote: unknown): number | undefined {
+    return (remote as PublishedAddresses).incarnation;
+  }
+
   async open(): Promise<void> {
+    this.watchKernel();
     this.interfaces = this.readTable();
     const failures: string[] = [];
     const interfaces: PublishedInterface[] = [];
@@ -97,7 +113,38 @@ export abstract class IpModule extends StreamModule {
       throw new MultirailError('ERR_INIT', `btl ${this.name} of rank ${this.context.rank} cannot listen anywhere: ${why}`);
     }
     for (const failure of failures) this.note(failure);
-    this.published = { interfaces, links: this.config.links };
+    this.published = { ...this.published, interfaces };
+  }
+
+  /** The kernel tells of links where there is the native part, and of connections where rails have sockets of their own. */
+  private watchKernel(): void {
+    const { poller, rank, params } = this.context;
+    const wake = (): void => this.due();
+    if (poller !== undefined) {
+      try {
+        this.monitor = new LinkMonitor(poller, wake);
+      } catch (error) {
+        this.note(`link events are not to be had: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    const { railPoller } = this;
+    if (railPoller === undefined) return;
+    const openBeside = (endpoint: StreamEndpoint, stream: ByteStream): ByteStream => {
+      const { sameHost, localInterface } = endpoint.plan.detail as IpRailDetail;
+      const { remoteAddress, remotePort, localAddress } = stream;
+      return this.dialStream({ host: remoteAddress, port: remotePort, localAddress, device: sameHost ? '' : localInterface });
+    };
+    this.liveness = new LivenessWatch({ rank, params, poller: railPoller, openBeside, wake });
+  }
+
+  epochBegan(endpoint: StreamEndpoint): void {
+    this.liveness?.epochBegan(endpoint);
+  }
+
+  protected override admitLiveness(stream: ByteStream, claim: LivenessClaim): string | undefined {
+    if (this.liveness === undefined) return super.admitLiveness(stream, claim);
+    const endpoint = this.endpoints.find((each) => each.peer === claim.rank && each.rail === claim.rail);
+    return this.liveness.admit(endpoint, stream, claim, this.now, this.aliveMs);
   }
 
   plan(peer: number, local: unknown, remote: unknown, peerHostId: string): RailPlan[] {
@@ -123,7 +170,7 @@ export abstract class IpModule extends StreamModule {
           role: pair.lower.standby || pair.upper.standby ? 'standby' : 'active',
           canPut: false,
           canGet: false,
-          liveness: 'siblings',
+          liveness: this.railPoller === undefined ? 'siblings' : 'self',
           frameBytesMax: FRAME_PAYLOAD_BYTES_MAX,
         };
         plans.push({ key: `${this.name}:${pair.lower.name}-${pair.upper.name}#${link}`, attributes, detail });
@@ -143,6 +190,10 @@ export abstract class IpModule extends StreamModule {
       dialing.failure = { kind: 'carrier', text: `no common address family is left from ${ends}` };
       return dialing;
     }
+    if (!detail.sameHost && this.monitor?.hasCarrier(detail.localInterface) === false) {
+      dialing.failure = { kind: 'carrier', text: `${detail.localInterface} has no carrier` };
+      return dialing;
+    }
     const to = chosen.remote.address;
     const from = chosen.local.address;
     if (this.context.secret === undefined && !isLoopbackAddress(to)) {
@@ -150,7 +201,12 @@ export abstract class IpModule extends StreamModule {
       return dialing;
     }
     const zone = detail.linkLocal && chosen.local.family === 6 ? `%${detail.localInterface}` : '';
-    const target: DialTarget = { host: to + zone, port: chosen.remote.port, localAddress: from + zone };
+    const target: DialTarget = {
+      host: to + zone,
+      port: chosen.remote.port,
+      localAddress: from + zone,
+      device: detail.sameHost ? '' : detail.localInterface,
+    };
     const open = (): void => {
       if (dialing.cancelled || this.closed) return;
       try {
@@ -211,6 +267,10 @@ export abstract class IpModule extends StreamModule {
       const { endpoint, stream, reason } = this.condemned.shift() as (typeof this.condemned)[0];
       if (endpoint.liveStream === stream) made += endpoint.drop(reason);
     }
+    if (this.monitor?.pending === true) made += this.linksChanged(this.monitor.take());
+    this.liveness?.progress(now, this.aliveMs, (rail, reason) => {
+      made += rail.endpoint.drop(reason);
+    });
     if (now >= this.lookAgainAt) {
       const first = this.lookAgainAt === 0;
       this.lookAgainAt = now + LOOK_AGAIN_MS;
@@ -220,17 +280,52 @@ export abstract class IpModule extends StreamModule {
   }
 
   protected moduleDeadline(): number {
-    return this.addressChanged || this.condemned.length > 0 ? 0 : this.lookAgainAt;
+    if (this.addressChanged || this.condemned.length > 0) return 0;
+    return this.liveness === undefined ? this.lookAgainAt : Math.min(this.lookAgainAt, this.liveness.nextDeadline(this.now));
+  }
+
+  /**
+   * Rails of an interface that lost its carrier or its address end at once, and those of one that got it back are dialled at once. A
+   * rail between ranks of one host does not leave by its interface, so only the loss of its address concerns it.
+   */
+  private linksChanged(changes: readonly LinkChange[]): number {
+    let made = 0;
+    if (changes.length > 0) this.routes.forget();
+    for (const change of changes) {
+      for (const endpoint of this.endpoints) {
+        const { localInterface, sameHost } = endpoint.plan.detail as IpRailDetail;
+        if (localInterface !== change.name) continue;
+        const lost = change.kind === 'link' ? !change.up && !sameHost : change.removed && this.isFrom(endpoint, change.address);
+        const back = change.kind === 'link' ? change.up : !change.removed;
+        if (lost) {
+          const what = change.kind === 'link' ? 'its carrier' : `its address ${change.address}`;
+          made += endpoint.drop({ kind: 'carrier', text: `${localInterface} has lost ${what}` });
+        } else if (back && endpoint.epoch === 0) {
+          endpoint.dialAgain();
+          this.upcalls.onReachable(endpoint);
+          made++;
+        }
+      }
+    }
+    // What else follows from it (listeners, routes, addresses to publish) is seen to at once too.
+    if (changes.length > 0) this.lookAgainAt = Math.min(this.lookAgainAt, this.now);
+    return made;
+  }
+
+  private isFrom(endpoint: StreamEndpoint, address: string): boolean {
+    return endpoint.liveStream?.localAddress.split('%')[0] === address.split('%')[0];
   }
 
   protected async closeListeners(): Promise<void> {
+    this.liveness?.close();
+    this.monitor?.close();
     await Promise.all([...this.listeners.values()].map((listener) => listener.close()));
     this.listeners.clear();
   }
 
   /** Interfaces and routes as they are now: rails whose address is gone end, new addresses are listened on. */
   private lookAgain(): number {
-    let made = 0;
+    let made = this.monitor === undefined ? 0 : this.linksChanged(this.monitor.compare());
     this.interfaces = this.readTable();
     for (const endpoint of this.endpoints) {
       const stream = endpoint.liveStream;

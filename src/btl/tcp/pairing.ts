@@ -23,6 +23,8 @@ export interface PublishedAddresses {
   interfaces: PublishedInterface[];
   /** Rails per pair that this side wants; the smaller number of the two sides counts. */
   links: number;
+  /** Of the process that listens there: whoever else answers is not the one that is meant. */
+  incarnation?: number;
 }
 
 export interface InterfacePair {

@@ -127,7 +127,16 @@ export class RouteProbe {
     if (this.cache.size >= CACHE_ENTRIES_MAX) this.cache.clear();
     const answer = this.ask(remote.split('%')[0], local.split('%')[0]);
     this.cache.set(key, { at: now, answer });
+    // A route that is not there may come any moment, and somebody waits for it.
+    void answer.then(({ kind }) => {
+      if (kind === 'none' && this.cache.get(key)?.answer === answer) this.cache.delete(key);
+    });
     return answer;
+  }
+
+  /** Links or addresses have changed: what was answered before says nothing any more. */
+  forget(): void {
+    this.cache.clear();
   }
 
   private async ask(remote: string, local: string): Promise<Egress> {

@@ -52,6 +52,7 @@ function readTls(params: Params): TlsFiles | undefined {
 
 export class WsModule extends IpModule {
   readonly name = 'ws';
+  readonly needsEventLoop = true;
   private readonly tls: TlsFiles | undefined;
 
   constructor(context: BtlContext, readTable?: () => LocalInterface[]) {

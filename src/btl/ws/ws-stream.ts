@@ -1,48 +1,28 @@
 // A ByteStream over a WebSocket of the `ws` package. Binary messages are pieces of the one byte stream of frames: where a
-// message begins or ends means nothing. May import: Node, ws, btl.ts (types), base/byte-stream, tcp/net-stream (queue).
-
+// message begins or ends means nothing. May import: Node, ws, base/queued-stream.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { type ByteStream, STREAM_INBOUND_BYTES_MAX, type StreamReader, type StreamStatus } from '../base/byte-stream.ts';
-import type { RailReason } from '../btl.ts';
-import { InboundQueue, socketFailure } from '../tcp/net-stream.ts';
+import { QueuedStream, socketFailure } from '../base/queued-stream.ts';
 
 /** Larger flushes are cut, so that a receiver is handed bytes early and never keeps much for a stranger. */
 export const WS_MESSAGE_BYTES_MAX = 256 * 1024;
 
 const nothing = (): void => {};
 
-export class WsStream implements ByteStream {
-  status: StreamStatus;
-  failure: RailReason | undefined;
-  localAddress = '';
-  remoteAddress = '';
-  remotePort = 0;
-  onEvent: () => void = nothing;
-  wantsRoom = false;
+export class WsStream extends QueuedStream {
   private readonly ws: WebSocket;
   private socket: Duplex | undefined;
-  private readonly inbound = new InboundQueue();
-  private paused = false;
-  private destroyed = false;
-  private readonly written = (): void => {
-    if (this.wantsRoom) this.event();
-  };
 
   /** `socket` is the server's, known from the start; the client's comes with the upgrade. */
   constructor(ws: WebSocket, socket?: Socket) {
+    super(ws.readyState === ws.OPEN);
     this.ws = ws;
-    this.status = ws.readyState === ws.OPEN ? 'open' : 'connecting';
     if (socket !== undefined) this.takeSocket(socket);
     // Large messages come as the pieces they were read in: no copy to join them.
     ws.binaryType = 'fragments';
     ws.on('upgrade', (response) => this.takeSocket(response.socket));
-    ws.on('open', () => {
-      if (this.status !== 'connecting') return;
-      this.status = 'open';
-      this.event();
-    });
+    ws.on('open', () => this.opened());
     ws.on('message', (data, isBinary) => {
       if (this.destroyed) return;
       if (!isBinary) {
@@ -50,11 +30,7 @@ export class WsStream implements ByteStream {
         ws.terminate();
         return;
       }
-      for (const chunk of data as Buffer[]) if (chunk.length > 0) this.inbound.push(chunk);
-      if (this.inbound.bytes > STREAM_INBOUND_BYTES_MAX && !this.paused) {
-        this.paused = true;
-        ws.pause();
-      }
+      for (const chunk of data as Buffer[]) this.received(chunk);
       this.event();
     });
     ws.on('error', (error: NodeJS.ErrnoException) => {
@@ -66,21 +42,8 @@ export class WsStream implements ByteStream {
     ws.on('close', (code) => this.close({ kind: 'closed', text: `the WebSocket is closed (${code})` }));
   }
 
-  get inboundBytes(): number {
-    return this.inbound.bytes;
-  }
-
   get queuedBytes(): number {
     return this.ws.bufferedAmount;
-  }
-
-  poll(reader: StreamReader, budgetBytes: number): number {
-    const taken = this.inbound.poll(reader, budgetBytes);
-    if (this.paused && this.inbound.bytes < STREAM_INBOUND_BYTES_MAX / 2 && !this.destroyed) {
-      this.paused = false;
-      this.ws.resume();
-    }
-    return taken;
   }
 
   write(chunks: readonly Uint8Array[]): void {
@@ -102,12 +65,15 @@ export class WsStream implements ByteStream {
     if (!this.destroyed && this.status === 'open') this.ws.close(1000);
   }
 
-  destroy(): void {
-    if (this.destroyed) return;
-    this.destroyed = true;
-    this.onEvent = nothing;
-    this.inbound.clear();
-    this.close({ kind: 'closed', text: 'closed here' });
+  protected pause(): void {
+    this.ws.pause();
+  }
+
+  protected resume(): void {
+    this.ws.resume();
+  }
+
+  protected abandon(): void {
     this.ws.terminate();
   }
 
@@ -117,16 +83,5 @@ export class WsStream implements ByteStream {
     this.localAddress = socket.localAddress ?? '';
     this.remoteAddress = socket.remoteAddress ?? '';
     this.remotePort = socket.remotePort ?? 0;
-  }
-
-  private close(reason: RailReason): void {
-    if (this.status === 'closed') return;
-    this.status = 'closed';
-    this.failure = reason;
-    this.event();
-  }
-
-  private event(): void {
-    if (!this.destroyed) this.onEvent();
   }
 }

@@ -298,7 +298,26 @@ describe('connecting', () => {
     expect(pair.up[1].take()).toEqual(['admit memory:a-b#0 2', 'down 1 replaced', 'completed 1 inDoubt', 'connected 2']);
   });
 
-  test('a live epoch that is heard makes the attempt give up', () => {
+  test('a live epoch of which the peer receives more makes the attempt give up', () => {
+    const pair = new MemoryPair();
+    pair.connect();
+    const [oldMine, oldTheirs] = pair.streams();
+    pair.ends[0].connect(2);
+    pair.settle(5, 10);
+    mustSend(pair.ends[0], frameOf(8));
+    pair.ends[0].flush();
+    oldMine.deliver();
+    pair.settle(3, 3);
+    oldTheirs.deliver();
+    pair.settle(3, 10);
+    expect(pair.up[0].take()).toEqual(['completed 1 delivered', 'failed 2 busy']);
+    expect(pair.up[1].take()).toEqual(['frame 8 0']);
+    expect(pair.ends[0].epoch).toBe(1);
+    pair.settle(30, 10);
+    expect(pair.up[1].take()).toEqual([]);
+  });
+
+  test('bytes of the live epoch that only come in do not: its other direction may be the dead one', () => {
     const pair = new MemoryPair();
     pair.connect();
     const [, oldTheirs] = pair.streams();
@@ -307,10 +326,49 @@ describe('connecting', () => {
     mustSend(pair.ends[1], frameOf(8));
     pair.ends[1].flush();
     oldTheirs.deliver();
-    pair.settle(3, 10);
-    expect(pair.up[0].take()).toEqual(['frame 8 0', 'failed 2 busy']);
-    expect(pair.ends[0].epoch).toBe(1);
     pair.settle(30, 10);
+    expect(pair.up[0].take()).toEqual(['frame 8 0', 'down 1 replaced', 'connected 2']);
+    expect(pair.ends[0].epoch).toBe(2);
+  });
+
+  test('a stream that does not open is overtaken by one that is begun beside it', () => {
+    const pair = new MemoryPair({ btl_base_connect_again_ms: '100' });
+    pair.modules[0].reachable = false;
+    pair.ends[0].connect(1);
+    pair.turn(0);
+    pair.turn(0, 50);
+    expect(pair.modules[0].dialled.length).toBe(1);
+    pair.modules[0].reachable = true;
+    pair.turn(0, 60);
+    expect(pair.modules[0].dialled.length).toBe(2);
+    pair.settle();
+    expect(pair.up[0].take()).toEqual(['connected 1']);
+    expect(pair.modules[0].dialled[0].status).toBe('closed');
+  });
+
+  test('dialAgain() begins one at once', () => {
+    const pair = new MemoryPair();
+    pair.modules[0].reachable = false;
+    pair.ends[0].connect(1);
+    pair.turn(0);
+    pair.modules[0].reachable = true;
+    pair.ends[0].dialAgain();
+    pair.settle();
+    expect(pair.up[0].take()).toEqual(['connected 1']);
+    // Without an attempt there is nothing to be done again.
+    pair.ends[0].dialAgain();
+    pair.settle();
+    expect(pair.up[0].take()).toEqual([]);
+    expect(pair.modules[0].dialled.length).toBe(2);
+  });
+
+  test('another process of the peer than the published one is refused before our proof', () => {
+    const pair = new MemoryPair();
+    pair.modules[0].incarnationOf = () => 1234;
+    pair.ends[0].connect(1);
+    pair.settle();
+    expect(pair.up[0].take()).toEqual(['failed 1 refused']);
+    expect(pair.up[0].logs.join()).toMatch(/incarnation .* answered where 1234 was expected/);
     expect(pair.up[1].take()).toEqual([]);
   });
 

@@ -6,7 +6,9 @@ import { recvIov, sendIov, vector } from '../../../src/mpi/buffers.ts';
 
 const bytes = (buffer: Parameters<typeof sendIov>[0]) => {
   const iov = sendIov(buffer);
-  return [...iov.copyOut(0, iov.bytes)];
+  const copy = new Uint8Array(iov.bytes);
+  iov.copyTo(copy, 0);
+  return [...copy];
 };
 
 function codeOf(call: () => unknown): string {

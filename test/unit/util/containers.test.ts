@@ -4,6 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { Deque } from '../../../src/util/deque.ts';
 import { IdTable } from '../../../src/util/id-table.ts';
 import { Iov } from '../../../src/util/iov.ts';
+import { type Linked, LinkedList } from '../../../src/util/linked.ts';
+import { MemoryPool } from '../../../src/util/memory-pool.ts';
 import { serialAdd, serialDiff } from '../../../src/util/serial.ts';
 
 test('Deque agrees with an array', () => {
@@ -42,8 +44,10 @@ describe('IdTable', () => {
         const live: { slot: number; generation: number; record: string }[] = [];
         const retired: { slot: number; generation: number }[] = [];
         for (const [i, choice] of choices.entries()) {
-          if (choice < 6 || live.length === 0) live.push({ ...table.add(`r${i}`), record: `r${i}` });
-          else {
+          if (choice < 6 || live.length === 0) {
+            const slot = table.add(`r${i}`);
+            live.push({ slot, generation: table.generationOf(slot), record: `r${i}` });
+          } else {
             const [gone] = live.splice(choice % live.length, 1);
             table.retire(gone.slot, gone.generation);
             retired.push(gone);
@@ -66,9 +70,10 @@ describe('IdTable', () => {
 
   test('to retire twice is our own mistake', () => {
     const table = new IdTable<number>();
-    const id = table.add(1);
-    table.retire(id.slot, id.generation);
-    expect(() => table.retire(id.slot, id.generation)).toThrow(/ERR_INTERNAL/);
+    const slot = table.add(1);
+    const generation = table.generationOf(slot);
+    table.retire(slot, generation);
+    expect(() => table.retire(slot, generation)).toThrow(/ERR_INTERNAL/);
   });
 });
 
@@ -94,11 +99,52 @@ test('Iov slices, copies out and copies in like one flat buffer', () => {
       const to = Math.min(Math.max(a, b), iov.bytes);
       expect(iov.isContiguous).toBe(parts.length <= 1);
       expect(Buffer.concat(iov.slice(from, to))).toEqual(Buffer.from(flat.subarray(from, to)));
-      expect(iov.copyOut(from, to)).toEqual(flat.slice(from, to));
       const room = Math.min(data.length, iov.bytes - from);
       expect(iov.copyIn(from, data)).toBe(room);
       flat.set(data.subarray(0, room), from);
-      expect(iov.copyOut(0, iov.bytes)).toEqual(flat);
+      const copy = new Uint8Array(iov.bytes + 3);
+      iov.copyTo(copy, 3);
+      expect(copy.subarray(3)).toEqual(flat);
     }),
   );
+});
+
+test('a linked list keeps the order of its items, and adds and deletes each once', () => {
+  interface Item extends Linked<Item> {
+    name: number;
+  }
+  fc.assert(
+    fc.property(fc.array(fc.nat(11), { maxLength: 60 }), (choices) => {
+      const items: Item[] = Array.from({ length: 6 }, (_, name) => ({ name, listPrev: undefined, listNext: undefined, listed: false }));
+      const list = new LinkedList<Item>();
+      const model: number[] = [];
+      for (const choice of choices) {
+        const item = items[choice % 6];
+        const at = model.indexOf(item.name);
+        if (choice < 6) {
+          list.add(item);
+          if (at === -1) model.push(item.name);
+        } else {
+          list.delete(item);
+          if (at !== -1) model.splice(at, 1);
+        }
+        expect([...list].map(({ name }) => name)).toEqual(model);
+        expect(list.size).toBe(model.length);
+      }
+    }),
+  );
+});
+
+test('a memory pool hands out what it was given back, and keeps no more than its bound', () => {
+  const pool = new MemoryPool(4096);
+  const a = pool.take(300);
+  expect(a.length).toBe(512);
+  pool.give(a);
+  expect(pool.take(512)).toBe(a);
+  expect(pool.take(512)).not.toBe(a);
+  expect(pool.take(0).length).toBe(256);
+  expect(pool.take(257 * 1024).length).toBe(257 * 1024);
+  const large = pool.take(4097);
+  pool.give(large);
+  expect(pool.take(4097)).not.toBe(large);
 });

@@ -1,0 +1,117 @@
+// The command line of bench/lab.sh and bench/soak.sh. Imports commander, the lab, the files of this folder.
+import { Command, InvalidArgumentError } from 'commander';
+import { labUnavailable } from '../test/lab/lab.ts';
+import { type AlarmsOptions, alarms } from './lab-alarms.ts';
+import { failover, KINDS, KINDS_ASKED_FOR } from './lab-failover.ts';
+import { idle } from './lab-idle.ts';
+import { memory } from './lab-memory.ts';
+import type { Traffic } from './lab-protocol.ts';
+import { CASES, throughput } from './lab-throughput.ts';
+
+const unavailable = labUnavailable();
+if (unavailable !== undefined) {
+  process.stderr.write(`cannot measure here: ${unavailable}\n`);
+  process.exit(2);
+}
+
+const count = (text: string): number => {
+  const value = Number(text);
+  if (!(Number.isFinite(value) && value > 0)) throw new InvalidArgumentError('a number above 0 is expected');
+  return value;
+};
+const oneOf =
+  (known: readonly string[]) =>
+  (text: string): string[] => {
+    const list = text.split(',').filter((word) => word !== '');
+    for (const word of list) if (!known.includes(word)) throw new InvalidArgumentError(`known are ${known.join(', ')}`);
+    return list;
+  };
+const mca = (text: string, before: Record<string, string>): Record<string, string> => {
+  const at = text.indexOf('=');
+  if (at <= 0) throw new InvalidArgumentError('NAME=VALUE is expected');
+  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
+};
+/** 1m:64,8m:8 */
+const sizes = (text: string) =>
+  text.split(',').map((word) => {
+    const match = /^(\d+)([km]?):(\d+)$/.exec(word);
+    if (match === null) throw new InvalidArgumentError('BYTES:WINDOW is expected, as in 1m:64,8m:8');
+    return { bytes: Number(match[1]) * { '': 1, k: 1024, m: 1 << 20 }[match[2] as '' | 'k' | 'm'], window: Number(match[3]) };
+  });
+
+const command = ['bench', ...process.argv.slice(2)].join(' ');
+const program = new Command('bench/lab.sh').description('measurements over real links, as root').showHelpAfterError();
+const withCommon = (made: Command, minutes: number) =>
+  made
+    .option('--minutes <n>', 'stop after that many minutes with what there is', count, minutes)
+    .option('--mca <name=value>', 'a parameter of the ranks (repeatable)', mca, {})
+    .option('--seed <n>', 'of all chance', count, 1);
+
+withCommon(program.command('throughput'), 60)
+  .option('--rounds <n>', 'interleaved rounds', count, 9)
+  .option('--cases <list>', `of ${Object.keys(CASES).join(', ')}`, oneOf(Object.keys(CASES)), ['400+400', '400+100', '1000+400+100'])
+  .option('--sizes <list>', 'BYTES:WINDOW, …', sizes, sizes('1m:64,8m:8'))
+  .option('--seconds <n>', 'measured time of each stream', count, 4)
+  .option('--warm-seconds <n>', 'before it', count, 1.5)
+  .action(async (options) => {
+    process.exitCode = await throughput({ ...options, command });
+  });
+
+withCommon(program.command('failover'), 180)
+  .option('--faults <n>', 'of each kind and traffic', count, 100)
+  .option('--traffic <list>', 'of bulk, pingpong, pingpong-sync, stream8', oneOf(['bulk', 'pingpong', 'pingpong-sync', 'stream8']), [
+    'bulk',
+    'pingpong',
+    'stream8',
+  ])
+  .option('--kinds <list>', `of ${Object.keys(KINDS).join(', ')}`, oneOf(Object.keys(KINDS)), KINDS_ASKED_FOR)
+  .option('--mbit <n>', 'rate of each rail', count, 1000)
+  .action(async (options) => {
+    process.exitCode = await failover({ ...options, traffics: options.traffic as Traffic[], command });
+  });
+
+withCommon(program.command('alarms'), 90)
+  .option('--short', '5 s, 5 s and 20 s instead of 60 s, 60 s and 600 s')
+  .option('--compute-seconds <n>', 'of a receiver that computes', count)
+  .option('--stop-seconds <n>', 'of SIGSTOP', count)
+  .option('--busy-seconds <n>', 'beside busy processes, for each traffic', count)
+  .option('--only <list>', 'of compute, stop, busy', oneOf(['compute', 'stop', 'busy']), ['compute', 'stop', 'busy'])
+  .option('--over <list>', 'of loopback, rails', oneOf(['loopback', 'rails']), ['loopback', 'rails'])
+  .action(async ({ short = false, computeSeconds, stopSeconds, busySeconds, ...options }) => {
+    const alarmsOptions: AlarmsOptions = {
+      ...options,
+      computeMs: (computeSeconds ?? (short ? 5 : 60)) * 1000,
+      stopMs: (stopSeconds ?? (short ? 5 : 60)) * 1000,
+      busyMs: (busySeconds ?? (short ? 20 : 600)) * 1000,
+      command,
+    };
+    process.exitCode = await alarms(alarmsOptions);
+  });
+
+withCommon(program.command('idle'), 10)
+  .option('--rails <n>', 'links over loopback', count, 8)
+  .option('--seconds <n>', 'measured time', count, 30)
+  .option('--settle-seconds <n>', 'before it', count, 5)
+  .option('--sync', 'rank 1 waits in recvSync() instead of by a promise')
+  .action(async (options) => {
+    process.exitCode = await idle({ ...options, command });
+  });
+
+withCommon(program.command('memory'), 15)
+  .option('--peers <n>', 'of one process', count, 128)
+  .option('--base-peers <n>', 'of the smaller run that is subtracted', count, 8)
+  .option('--rails <n>', 'to each', count, 2)
+  .option('--hosts <n>', 'processes that hold the peers', count, 4)
+  .action(async (options) => {
+    process.exitCode = await memory({ ...options, command });
+  });
+
+// The lab's reaper removes the namespaces when this process ends in whichever way.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130));
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.stderr.write(`${(error as Error).stack}\n`);
+  process.exitCode = 1;
+}
+process.exit();

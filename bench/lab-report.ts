@@ -1,0 +1,88 @@
+// What a measurement leaves behind: progress on the terminal, one JSON line per figure, and tables in Markdown with the targets met
+// or missed. Imports src/bench/machine.ts and node: modules.
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describeMachine, machineInfo } from '../src/bench/machine.ts';
+
+const FOLDER = join('out', 'lab');
+
+/** The time that a measurement may take, and what it takes to go on. */
+export class Budget {
+  private readonly startMs = performance.now();
+  private readonly minutes: number;
+
+  constructor(minutes: number) {
+    this.minutes = minutes;
+  }
+
+  /** Whether something of that length still fits. */
+  has(ms: number): boolean {
+    return this.elapsedMs + ms <= this.minutes * 60_000;
+  }
+
+  get elapsedMs(): number {
+    return performance.now() - this.startMs;
+  }
+
+  /** `12 min left` out of how much of the work is done, and never more than the bound. */
+  eta(done: number, total: number): string {
+    if (done === 0) return '';
+    const leftMs = Math.min((this.elapsedMs / done) * (total - done), this.minutes * 60_000 - this.elapsedMs);
+    return leftMs < 90_000 ? `${Math.max(0, Math.round(leftMs / 1000))} s left` : `${Math.round(leftMs / 60_000)} min left`;
+  }
+}
+
+export class Report {
+  readonly machine = machineInfo();
+  private readonly name: string;
+  private readonly lines: string[] = [];
+  private missed = 0;
+
+  constructor(name: string, command: string) {
+    this.name = name;
+    mkdirSync(FOLDER, { recursive: true });
+    writeFileSync(this.file('jsonl'), '');
+    this.figure({ machine: this.machine, command });
+    this.text(`\`${command}\`: ${describeMachine(this.machine)}`, '');
+    process.stdout.write(`# ${command}\n# ${describeMachine(this.machine)}\n`);
+  }
+
+  private file(ending: string): string {
+    return join(FOLDER, `${this.name}.${ending}`);
+  }
+
+  /** One line of progress. */
+  say(text: string): void {
+    process.stdout.write(`${text}\n`);
+  }
+
+  /** One figure, written at once: what is there survives whatever comes. */
+  figure(value: object): void {
+    appendFileSync(this.file('jsonl'), `${JSON.stringify(value)}\n`);
+  }
+
+  text(...lines: string[]): void {
+    this.lines.push(...lines);
+  }
+
+  table(head: readonly string[], rows: readonly (readonly string[])[]): void {
+    this.text(`| ${head.join(' | ')} |`, `|${head.map((_, i) => (i === 0 ? ' --- ' : ' ---: ')).join('|')}|`);
+    for (const row of rows) this.text(`| ${row.join(' | ')} |`);
+    this.text('');
+  }
+
+  /** A target's verdict for a cell; a missed one makes the command's exit code 1. `undefined` = nothing was measured: missed, too. */
+  verdict(isMet: boolean): string {
+    if (!isMet) this.missed++;
+    return isMet ? 'met' : '**missed**';
+  }
+
+  /** Writes the Markdown and returns the exit code. */
+  end(): number {
+    const text = `${this.lines.join('\n').trimEnd()}\n`;
+    writeFileSync(this.file('md'), text);
+    process.stdout.write(`\n${text}\nWritten: ${this.file('md')}, ${this.file('jsonl')}\n`);
+    if (this.missed > 0) process.stdout.write(`${this.missed} missed\n`);
+    return this.missed > 0 ? 1 : 0;
+  }
+}

@@ -1,0 +1,54 @@
+// Starts a measurement of bench/lab.sh or bench/soak.sh: bundles the product with the programs of this folder (Node 20 runs no
+// TypeScript) into a folder of its own below .cache/, and runs lab-main out of it. Imports esbuild and node: modules.
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { build } from 'esbuild';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const CACHE = join(ROOT, '.cache');
+const PROGRAMS = ['lab-main', 'lab-launch', 'lab-rank', 'lab-memory-job', 'lab-memory-root', 'lab-memory-peers'];
+
+if (process.platform !== 'linux' || process.geteuid?.() !== 0) {
+  process.stderr.write('This needs root on Linux: it makes network namespaces. Run it by sudo.\n');
+  process.exit(2);
+}
+
+mkdirSync(CACHE, { recursive: true });
+// What a killed run left; the number is the process that made the folder.
+for (const [place, pattern] of [
+  [CACHE, /^bench-lab-(\d+)$/],
+  [tmpdir(), /^multirail-bench-(\d+)-/],
+]) {
+  for (const name of readdirSync(place)) {
+    const pid = pattern.exec(name);
+    if (pid !== null && !isAlive(Number(pid[1]))) rmSync(join(place, name), { recursive: true, force: true });
+  }
+}
+const folder = join(CACHE, `bench-lab-${process.pid}`);
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+await build({
+  entryPoints: Object.fromEntries(PROGRAMS.map((name) => [name, join(ROOT, 'bench', `${name}.ts`)])),
+  outdir: folder,
+  outExtension: { '.js': '.mjs' },
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  packages: 'external',
+  sourcemap: 'inline',
+  logLevel: 'warning',
+});
+process.chdir(ROOT);
+process.setSourceMapsEnabled(true);
+await import(pathToFileURL(join(folder, 'lab-main.mjs')).href);
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

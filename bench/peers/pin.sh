@@ -1,0 +1,3 @@
+#!/bin/sh
+# Runs a rank on the CPU of its own number, for contenders that spin: pin.sh COMMAND...
+exec taskset -c "${MULTIRAIL_RANK:?}" "$@"

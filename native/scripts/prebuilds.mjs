@@ -1,0 +1,152 @@
+// Builds the binaries that the package carries, into native/prebuilds: one per processor and C library.
+//   node native/scripts/prebuilds.mjs            all that can be built here
+//   node native/scripts/prebuilds.mjs x64-glibc  only these
+//   MULTIRAIL_PREBUILD_APT=0                     installs no Debian packages
+// Each is built in a scratch folder, so that the binary in native/build stays. Ends with 1 when one was refused by its checks or the
+// one of this machine could not be built; what is missing for the others is said and is no failure.
+// May import: Node, headers.mjs. Runs prebuildify, and apt-get where it is root.
+import { spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { headersFolder } from './headers.mjs';
+
+const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
+const SCRATCH = join(dirname(NATIVE), '.cache', 'prebuilds');
+const NAME = JSON.parse(readFileSync(join(NATIVE, 'package.json'), 'utf8')).name;
+/** What Node 20 itself asks for; a binary must not ask for more. */
+const GLIBC_MAX = [2, 28];
+
+const TARGETS = [
+  { arch: 'x64', libc: 'glibc', compiler: 'g++', strip: 'strip', packages: ['g++', 'make'], machine: 'X86-64' },
+  {
+    arch: 'x64',
+    libc: 'musl',
+    compiler: 'g++',
+    strip: 'strip',
+    packages: ['g++', 'make', 'musl-dev'],
+    machine: 'X86-64',
+    musl: '/usr/include/x86_64-linux-musl',
+    muslLibraries: '/usr/lib/x86_64-linux-musl',
+    asm: '/usr/include/x86_64-linux-gnu/asm',
+  },
+  {
+    arch: 'arm64',
+    libc: 'glibc',
+    compiler: 'aarch64-linux-gnu-g++',
+    strip: 'aarch64-linux-gnu-strip',
+    packages: ['g++-aarch64-linux-gnu', 'make'],
+    machine: 'AArch64',
+  },
+];
+
+const output = (command, ...args) => spawnSync(command, args, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } });
+const present = (command) => output(command, '--version').status === 0;
+
+/** Debian packages are taken where this is root on Debian. Answers what is still missing. */
+function provide(target) {
+  const lacks = () => [...(present(target.compiler) ? [] : [target.compiler]), ...(target.musl && !existsSync(target.musl) ? [target.musl] : [])];
+  if (lacks().length === 0) return [];
+  if (process.getuid() !== 0 || !present('apt-get') || process.env.MULTIRAIL_PREBUILD_APT === '0') return lacks();
+  console.log(`${target.arch}-${target.libc}: installing the Debian packages ${target.packages.join(', ')}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...target.packages], { env, stdio: 'inherit' });
+  return lacks();
+}
+
+function script(path, text) {
+  writeFileSync(path, `#!/bin/sh\n${text}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+/**
+ * The compiler of a musl target. Debian's musl has no C++; none of its library is used here, so g++ with musl's headers does, and
+ * gcc links against musl and nothing else.
+ */
+function muslCompiler(target, folder) {
+  const kernel = join(folder, 'kernel-headers');
+  mkdirSync(kernel);
+  symlinkSync('/usr/include/linux', join(kernel, 'linux'));
+  symlinkSync('/usr/include/asm-generic', join(kernel, 'asm-generic'));
+  symlinkSync(target.asm, join(kernel, 'asm'));
+  const own = output(target.compiler, '-print-file-name=include').stdout.trim();
+  const include = `-nostdinc -nostdinc++ -isystem ${target.musl} -isystem ${own} -isystem ${kernel}`;
+  return {
+    compiler: script(join(folder, 'musl-g++'), `exec ${target.compiler} ${include} "$@"`),
+    link: script(join(folder, 'musl-link'), `exec ${target.compiler} -nostdlib "$@" -L${target.muslLibraries} -lc -lgcc`),
+  };
+}
+
+/** What is wrong with a binary, or undefined; prints what it asks of the system. */
+function check(target, path) {
+  const header = output('readelf', '-h', path).stdout;
+  const needed = [...output('readelf', '-d', path).stdout.matchAll(/NEEDED.*\[(.*)\]/g)].map((match) => match[1]);
+  const versions = [...output('readelf', '-V', path).stdout.matchAll(/GLIBC_(\d+)\.(\d+)/g)].map((match) => [Number(match[1]), Number(match[2])]);
+  const floor = versions.sort((a, b) => a[0] - b[0] || a[1] - b[1]).at(-1);
+  const symbols = output('readelf', '--dyn-syms', '-W', path).stdout;
+  console.log(
+    `${target.arch}-${target.libc}: ${statSync(path).size} bytes, needs ${needed.join(', ') || 'no library'}` +
+      (floor === undefined ? '' : `, glibc ${floor.join('.')} or newer`),
+  );
+  if (!header.includes(target.machine)) return `it is not for ${target.machine}`;
+  if (!/ napi_register_module_v1$/m.test(symbols)) return 'it exports no entry';
+  if (needed.some((name) => /stdc\+\+|libgcc/.test(name))) return `it needs ${needed.join(', ')}`;
+  if (target.libc === 'musl' && floor !== undefined) return 'it needs glibc';
+  if (target.libc === 'glibc' && floor === undefined) return 'it asks for no glibc';
+  if (floor !== undefined && (floor[0] > GLIBC_MAX[0] || floor[1] > GLIBC_MAX[1])) return `it asks for glibc ${floor.join('.')}`;
+  if (target.arch === process.arch && target.libc === 'glibc') {
+    const tried = output(process.execPath, '-e', `process.exit(require(${JSON.stringify(path)}).crc32c(Buffer.from('123456789'),0,9,0)===0xe3069283?0:1)`);
+    if (tried.status !== 0) return `it does not load: ${tried.stderr.trim().split('\n').slice(0, 3).join(' ')}`;
+  }
+  return undefined;
+}
+
+function build(target, nodedir) {
+  const folder = join(SCRATCH, `${target.arch}-${target.libc}`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const part of ['package.json', 'binding.gyp', 'src']) cpSync(join(NATIVE, part), join(folder, part), { recursive: true });
+  const tools = target.musl ? muslCompiler(target, folder) : { compiler: target.compiler, link: target.compiler };
+  const env = {
+    ...process.env,
+    CC: tools.compiler,
+    CXX: tools.compiler,
+    LINK: tools.link,
+    PREBUILD_LIBC: target.libc,
+    npm_config_nodedir: nodedir,
+    npm_config_loglevel: 'warn',
+  };
+  const bin = createRequire(import.meta.url).resolve('prebuildify/bin.js');
+  const args = [bin, '--napi', '--strip', '--tag-libc', '--platform', 'linux', '--arch', target.arch, '--strip-bin', target.strip];
+  const made = spawnSync(process.execPath, [...args, '--cwd', folder, '--out', NATIVE], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const path = join(NATIVE, 'prebuilds', `linux-${target.arch}`, `${NAME}.${target.libc}.node`);
+  if (made.status !== 0 || !existsSync(path)) return 'the build failed';
+  const wrong = check(target, path);
+  if (wrong !== undefined) rmSync(path);
+  else rmSync(folder, { recursive: true, force: true });
+  return wrong;
+}
+
+if (process.platform !== 'linux') {
+  console.error(`prebuilds: the native part is for Linux, this is ${process.platform}`);
+  process.exit(1);
+}
+const headers = headersFolder(join(dirname(NATIVE), '.cache'));
+if (headers.missing !== undefined) {
+  console.error(`prebuilds: ${headers.missing}`);
+  process.exit(1);
+}
+const wanted = process.argv.slice(2);
+const outcomes = [];
+for (const target of TARGETS) {
+  const name = `${target.arch}-${target.libc}`;
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  const lacking = provide(target);
+  const wrong = lacking.length > 0 ? undefined : build(target, headers.folder);
+  const said = lacking.length > 0 ? `not built: no ${lacking.join(', no ')}` : wrong === undefined ? 'built' : `refused: ${wrong}`;
+  outcomes.push(`linux-${name}: ${said}`);
+  if (wrong !== undefined || (lacking.length > 0 && target.arch === process.arch && target.libc === 'glibc')) process.exitCode = 1;
+}
+console.log(['prebuilds:', ...outcomes.map((line) => `  ${line}`)].join('\n'));

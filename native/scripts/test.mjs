@@ -1,0 +1,136 @@
+// The native part under sanitizers: its plain C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer, and again with
+// ThreadSanitizer; then the addon, built with AddressSanitizer, under the tests in test/unit/native.
+//   node native/scripts/test.mjs            everything
+//   node native/scripts/test.mjs plain      only the C++ tests
+// Prints what it ran, what it could not run and why, and ends with the line "native: N passed, N failed, N skipped".
+// May import: Node, headers.mjs. Runs g++, node-gyp and vitest.
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { headersFolder } from './headers.mjs';
+
+const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
+const ROOT = dirname(NATIVE);
+const SCRATCH = join(ROOT, '.cache', 'native-test');
+const require = createRequire(import.meta.url);
+const compiler = process.env.CXX ?? 'g++';
+
+const CORE = ['net/socket', 'net/unix', 'net/tcp-info', 'net/netlink', 'shm/segment', 'shm/doorbell', 'shm/cma', 'crc/crc32c', 'crc/frames'];
+const PROGRAMS = ['crc', 'frames', 'shm', 'net'];
+const SANITIZERS = [
+  { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },
+  { name: 'thread', env: { TSAN_OPTIONS: 'halt_on_error=1' } },
+];
+const FLAGS = ['-std=c++17', '-g', '-O1', '-fno-exceptions', '-fno-rtti', '-fno-omit-frame-pointer', '-Wall', '-Wextra', '-Werror', '-pthread'];
+
+const totals = { passed: 0, failed: 0, skipped: 0 };
+
+function say(outcome, what, note = '') {
+  totals[outcome]++;
+  console.log(`${outcome}: ${what}${note === '' ? '' : ` (${note})`}`);
+}
+
+function run(command, args, options = {}) {
+  return spawnSync(command, args, { encoding: 'utf8', timeout: 300_000, maxBuffer: 64 * 1024 * 1024, ...options });
+}
+
+const words = (done) => `${done.stdout ?? ''}${done.stderr ?? ''}${done.error ?? ''}`.trim();
+
+/** Whether this compiler and kernel can run programs with that sanitizer; else why not. */
+function sanitizerMissing(sanitizer) {
+  const probe = join(SCRATCH, 'probe');
+  const built = run(compiler, ['-x', 'c++', '-', `-fsanitize=${sanitizer.name}`, '-o', probe], { input: 'int main() { return 0; }' });
+  if (built.status !== 0) return `${compiler} has no -fsanitize=${sanitizer.name}`;
+  const ran = run(probe, [], { env: { ...process.env, ...sanitizer.env } });
+  return ran.status === 0 ? undefined : `programs with it do not start here: ${words(ran).split('\n')[0]}`;
+}
+
+function plainTests() {
+  for (const sanitizer of SANITIZERS) {
+    const missing = sanitizerMissing(sanitizer);
+    if (missing !== undefined) {
+      for (const program of PROGRAMS) say('skipped', `${program}-test with ${sanitizer.name}`, missing);
+      continue;
+    }
+    const folder = join(SCRATCH, sanitizer.name.replace(',', '-'));
+    mkdirSync(folder, { recursive: true });
+    const flags = [...FLAGS, `-fsanitize=${sanitizer.name}`, '-fno-sanitize-recover=all', '-D_GNU_SOURCE'];
+    const objects = [];
+    let broken;
+    for (const unit of CORE) {
+      const object = join(folder, `${unit.replace('/', '-')}.o`);
+      const built = run(compiler, [...flags, '-c', join(NATIVE, 'src', `${unit}.cc`), '-o', object]);
+      if (built.status !== 0) broken = words(built);
+      objects.push(object);
+    }
+    for (const program of PROGRAMS) {
+      const what = `${program}-test with ${sanitizer.name}`;
+      const path = join(folder, `${program}-test`);
+      const built = broken === undefined && run(compiler, [...flags, join(NATIVE, 'test', `${program}-test.cc`), ...objects, '-o', path]);
+      if (!built || built.status !== 0) {
+        console.log(broken ?? words(built));
+        say('failed', what, 'it does not compile');
+        continue;
+      }
+      const ran = run(path, [], { env: { ...process.env, ...sanitizer.env } });
+      console.log(words(ran));
+      say(ran.status === 0 ? 'passed' : 'failed', what);
+    }
+  }
+}
+
+/** The addon with AddressSanitizer: Node itself has none, so its library is loaded first, and leaks of Node are not looked for. */
+function addonTests() {
+  const what = 'test/unit/native with address,undefined';
+  const library = words(run(compiler, ['-print-file-name=libasan.so']));
+  if (!existsSync(library)) return say('skipped', what, `${compiler} has no libasan.so`);
+  const headers = headersFolder(join(ROOT, '.cache'));
+  if (headers.missing !== undefined) return say('skipped', what, headers.missing);
+  let nodeGyp;
+  let vitest;
+  try {
+    nodeGyp = require.resolve('node-gyp/bin/node-gyp.js');
+    vitest = join(dirname(require.resolve('vitest/package.json')), 'vitest.mjs');
+  } catch (error) {
+    return say('skipped', what, String(error.message).split('\n')[0]);
+  }
+  const folder = join(SCRATCH, 'addon');
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const part of ['package.json', 'binding.gyp', 'src']) cpSync(join(NATIVE, part), join(folder, part), { recursive: true });
+  const flags = '-fsanitize=address,undefined -fno-sanitize-recover=all -g -fno-omit-frame-pointer';
+  const env = { ...process.env, CXXFLAGS: flags, LDFLAGS: flags };
+  const built = run(process.execPath, [nodeGyp, '-C', folder, 'rebuild', '--loglevel=warn', `--nodedir=${headers.folder}`], { env });
+  if (built.status !== 0) {
+    console.log(words(built));
+    return say('failed', what, 'it does not compile');
+  }
+  const ran = run(process.execPath, [vitest, 'run', '--project', 'unit', 'test/unit/native'], {
+    cwd: ROOT,
+    env: {
+      ...process.env,
+      LD_PRELOAD: library,
+      ASAN_OPTIONS: 'detect_leaks=0',
+      UBSAN_OPTIONS: 'print_stacktrace=1',
+      // node-gyp-build looks there for the binary of the package multirail-native.
+      MULTIRAIL_NATIVE_PREBUILD: folder,
+      MULTIRAIL_NATIVE_EXPECT: folder,
+    },
+  });
+  console.log(words(ran).split('\n').slice(-40).join('\n'));
+  return say(ran.status === 0 ? 'passed' : 'failed', what);
+}
+
+mkdirSync(SCRATCH, { recursive: true });
+if (process.platform !== 'linux') {
+  say('skipped', 'the native tests', `the native part is for Linux, this is ${process.platform}`);
+} else if (run(compiler, ['--version']).status !== 0) {
+  say('skipped', 'the native tests', `no C++ compiler (${compiler})`);
+} else {
+  plainTests();
+  if (!process.argv.includes('plain')) addonTests();
+}
+console.log(`native: ${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
+process.exitCode = totals.failed > 0 ? 1 : 0;

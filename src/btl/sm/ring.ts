@@ -1,0 +1,215 @@
+// One direction of a shared-memory rail: a ring of records, one writer, one reader, polled with Atomics over the mapped memory.
+// Arithmetic and memory only: no frames, no upcalls. Imports nothing.
+//
+// A record begins on a cache line and never wraps; what is left before the end of the ring is a PAD record:
+//
+//   +0   i32 kind | flags << 8 | packetHeaderBytes << 16; 0 = nothing here yet
+//   +4   i32 payloadBytes
+//   +8   i32 deliveredCount of the writer for the ring in the other direction
+//   +12  i32 number: a probe's id, else 0
+//   +16  packet header, padded to 4; payload
+//
+// There are no shared positions: the first word of a record is what says that it is there. Before a record is published, the word
+// behind it is set to zero, so the reader always stands before a zero or before a whole record, and a short message costs the
+// transfer of one cache line. Several records may be published together: all words but the first record's
+// are written plainly, then the first one by Atomics.store, which makes everything before it visible to whoever loads it.
+
+export const RECORD_HEADER_BYTES = 16;
+/** Also the gap that is kept free for the zero behind the last record. */
+export const RECORD_ALIGNMENT = 64;
+
+export const RECORD_DATA = 1;
+export const RECORD_PROBE = 2;
+export const RECORD_PROBE_ANSWER = 3;
+export const RECORD_BYE = 4;
+export const RECORD_PAD = 5;
+
+export const FLAG_PLACED = 1;
+export const FLAG_PROMPT = 2;
+export const FLAGS_KNOWN = FLAG_PLACED | FLAG_PROMPT;
+
+const NOTHING_HELD = -1;
+/** Up to here a loop over the elements is faster than set(), which costs about 50 ns. */
+export const LOOP_BYTES_MAX = 128;
+
+export function recordBytes(packetHeaderBytes: number, payloadBytes: number): number {
+  return (RECORD_HEADER_BYTES + ((packetHeaderBytes + 3) & ~3) + payloadBytes + RECORD_ALIGNMENT - 1) & -RECORD_ALIGNMENT;
+}
+
+export function recordWord(kind: number, flags: number, packetHeaderBytes: number): number {
+  return kind | (flags << 8) | (packetHeaderBytes << 16);
+}
+
+/** The writing end. `begin`, fill, `commit`, then `publish` once for several records. */
+export class RingWriter {
+  readonly bytes: number;
+  readonly words: Int32Array;
+  readonly octets: Uint8Array;
+  /** Bytes of records and pads that the reader has not given back. */
+  usedBytes = 0;
+  private writeAt: number;
+  /** The first record of the batch that is not published: its place and its first word. */
+  private heldAt = NOTHING_HELD;
+  private heldWord = 0;
+  /** Bytes of the pad before the record that was begun last. */
+  private padBytes = 0;
+
+  /** `startAt`: first byte offset, aligned, equal at both ends (tests begin near the end of the ring). */
+  constructor(memory: ArrayBuffer, at: number, bytes: number, startAt = 0) {
+    this.bytes = bytes;
+    this.words = new Int32Array(memory, at, bytes / 4);
+    this.octets = new Uint8Array(memory, at, bytes);
+    this.writeAt = startAt;
+  }
+
+  get isHolding(): boolean {
+    return this.heldAt !== NOTHING_HELD;
+  }
+
+  /** Whether a record of that length fits and leaves `reserveBytes` free. */
+  fits(bytes: number, reserveBytes: number): boolean {
+    const left = this.bytes - this.writeAt;
+    const needed = bytes <= left ? bytes : left + bytes;
+    return this.usedBytes + needed + RECORD_ALIGNMENT + reserveBytes <= this.bytes;
+  }
+
+  /** Byte offset at which a record of that length, which must fit, begins. */
+  begin(bytes: number): number {
+    const at = this.writeAt;
+    const left = this.bytes - at;
+    if (bytes <= left) return at;
+    this.hold(at >> 2, RECORD_PAD);
+    this.usedBytes += left;
+    this.padBytes = left;
+    return 0;
+  }
+
+  /** Copies packet header and payload into the record at `at`. */
+  fill(at: number, header: Uint8Array, payload: readonly Uint8Array[]): void {
+    const { octets } = this;
+    let to = at + RECORD_HEADER_BYTES;
+    if (header.length <= LOOP_BYTES_MAX) for (let i = 0; i < header.length; i++) octets[to + i] = header[i];
+    else octets.set(header, to);
+    to += (header.length + 3) & ~3;
+    for (let p = 0; p < payload.length; p++) {
+      const part = payload[p];
+      const length = part.length;
+      if (length <= LOOP_BYTES_MAX) for (let i = 0; i < length; i++) octets[to + i] = part[i];
+      else octets.set(part, to);
+      to += length;
+    }
+  }
+
+  /** The record at `at` is filled, but for its first word. Returns the bytes that are given back with it: a pad before it too. */
+  commit(at: number, bytes: number, word: number): number {
+    let next = at + bytes;
+    if (next === this.bytes) next = 0;
+    // The word where the reader will look next: the gap that fits() keeps makes it free.
+    this.words[next >> 2] = 0;
+    this.hold(at >> 2, word);
+    this.writeAt = next;
+    this.usedBytes += bytes;
+    const taken = bytes + this.padBytes;
+    this.padBytes = 0;
+    return taken;
+  }
+
+  /** Everything committed becomes visible to the reader. */
+  publish(): void {
+    if (this.heldAt === NOTHING_HELD) return;
+    Atomics.store(this.words, this.heldAt, this.heldWord);
+    this.heldAt = NOTHING_HELD;
+  }
+
+  private hold(at: number, word: number): void {
+    if (this.heldAt === NOTHING_HELD) {
+      this.heldAt = at;
+      this.heldWord = word;
+    } else this.words[at] = word;
+  }
+}
+
+/**
+ * The reading end. Nothing that stands in the ring is believed: `take` checks a record against the bounds of the ring and the limits
+ * of the rail before any of it is used. The fields hold the record that `take` found; they were read once, and the writer cannot
+ * change them any more.
+ */
+export class RingReader {
+  readonly bytes: number;
+  readonly words: Int32Array;
+  kind = 0;
+  flags = 0;
+  packetHeaderBytes = 0;
+  payloadBytes = 0;
+  deliveredCount = 0;
+  number = 0;
+  /** Byte offsets in the ring. */
+  packetHeaderAt = 0;
+  payloadAt = 0;
+  private endAt = 0;
+  private readAt: number;
+  private readonly packetHeaderBytesMax: number;
+  private readonly payloadBytesMax: number;
+
+  constructor(memory: ArrayBuffer, at: number, bytes: number, packetHeaderBytesMax: number, payloadBytesMax: number, startAt = 0) {
+    this.bytes = bytes;
+    this.words = new Int32Array(memory, at, bytes / 4);
+    this.packetHeaderBytesMax = packetHeaderBytesMax;
+    this.payloadBytesMax = payloadBytesMax;
+    this.readAt = startAt;
+  }
+
+  get hasRecord(): boolean {
+    return Atomics.load(this.words, this.readAt >> 2) !== 0;
+  }
+
+  /** Bytes of the record that `take` found. */
+  get recordBytes(): number {
+    return this.endAt - this.readAt;
+  }
+
+  /** Finds the next record. True: the fields hold it; false: nothing there; a text: what is wrong with it. */
+  take(): boolean | string {
+    const { words } = this;
+    let word = Atomics.load(words, this.readAt >> 2);
+    if (word === 0) return false;
+    if (word === RECORD_PAD) {
+      if (this.readAt === 0) return 'a pad at the beginning of the ring';
+      // The pad was published together with the record behind it.
+      this.readAt = 0;
+      word = Atomics.load(words, 0);
+      if (word === 0) return false;
+    }
+    const at = this.readAt;
+    const kind = word & 0xff;
+    const flags = (word >> 8) & 0xff;
+    const packetHeaderBytes = word >>> 16;
+    const first = at >> 2;
+    const payloadBytes = words[first + 1];
+    if (packetHeaderBytes > this.packetHeaderBytesMax) return `a packet header of ${packetHeaderBytes} bytes`;
+    if (payloadBytes < 0 || payloadBytes > this.payloadBytesMax) return `a payload of ${payloadBytes} bytes`;
+    if ((flags & ~FLAGS_KNOWN) !== 0) return `unknown flags ${flags}`;
+    const payloadAt = at + RECORD_HEADER_BYTES + ((packetHeaderBytes + 3) & ~3);
+    const endAt = at + recordBytes(packetHeaderBytes, payloadBytes);
+    if (endAt > this.bytes) return 'a record beyond the end of the ring';
+    if (kind !== RECORD_DATA) {
+      if (kind === 0 || kind > RECORD_BYE) return `a record of kind ${kind}`;
+      if (packetHeaderBytes !== 0 || payloadBytes !== 0 || flags !== 0) return `a record of kind ${kind} that carries something`;
+    }
+    this.kind = kind;
+    this.flags = flags;
+    this.packetHeaderBytes = packetHeaderBytes;
+    this.payloadBytes = payloadBytes;
+    this.deliveredCount = words[first + 2];
+    this.number = words[first + 3];
+    this.packetHeaderAt = at + RECORD_HEADER_BYTES;
+    this.payloadAt = payloadAt;
+    this.endAt = endAt;
+    return true;
+  }
+
+  /** Done with the record that `take` found. */
+  advance(): void {
+    this.readAt = this.endAt === this.bytes ? 0 : this.endAt;
+  }
+}

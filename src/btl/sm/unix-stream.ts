@@ -1,0 +1,174 @@
+// The local socket beside the rings, as a ByteStream over the native part: it carries the handshake, and with it the descriptors of
+// the segment and of the doorbells; afterwards it only tells of the peer's death, since the kernel closes it whatever kills the peer.
+// May import: btl.ts (types), base/byte-stream (types), native.
+import { readlinkSync } from 'node:fs';
+import { type NativeBinding, POLL_IN, POLL_OUT } from '../../native/binding.ts';
+import type { Poller, PollTarget } from '../../native/poller.ts';
+import type { ByteStream, StreamReader, StreamStatus } from '../base/byte-stream.ts';
+import type { RailReason } from '../btl.ts';
+
+/** A handshake is a few hundred bytes; on a live rail nothing comes at all. */
+const RECEIVE_BYTES = 4096;
+/** Bytes that wait for the kernel: more than a handshake has never to be kept. */
+const QUEUED_BYTES_MAX = 4096;
+/** The segment and a doorbell. Whoever passes more is not one of us. */
+export const DESCRIPTORS_MAX = 2;
+const EAGAIN = -11;
+const EINTR = -4;
+
+const nothing = (): void => {};
+
+export class UnixStream implements ByteStream, PollTarget {
+  status: StreamStatus = 'open';
+  failure: RailReason | undefined;
+  readonly inboundBytes = 0;
+  readonly localAddress: string;
+  readonly remoteAddress: string;
+  readonly remotePort = 0;
+  onEvent: () => void = nothing;
+  wantsRoom = false;
+  /** Process at the other end, as the kernel tells it. */
+  readonly peerPid: number;
+  /** Something is to be read, or the peer has hung up: look with poll(). */
+  ready = true;
+  private readonly native: NativeBinding;
+  private readonly poller: Poller;
+  private readonly fd: number;
+  private readonly buffer = new Uint8Array(RECEIVE_BYTES);
+  private received: number[] = [];
+  /** Go with the first bytes that are written; they are the caller's. */
+  private passing: readonly number[];
+  private queue: Uint8Array[] = [];
+  queuedBytes = 0;
+  /** Set by the dialer: what must be given back when the stream closes before a link took it. */
+  onClose: (() => void) | undefined;
+
+  private readonly note: () => void;
+
+  /**
+   * Owns `fd` from here on. `passing`: descriptors that go with the first write; they stay open here. `note` is called when the
+   * poller has something to tell, and only notes it.
+   */
+  constructor(poller: Poller, fd: number, peerPid: number, passing: readonly number[], note: () => void) {
+    this.note = note;
+    this.native = poller.native;
+    this.poller = poller;
+    this.fd = fd;
+    this.peerPid = peerPid;
+    this.passing = passing;
+    this.localAddress = `process ${process.pid}`;
+    this.remoteAddress = `process ${peerPid}`;
+    poller.add(fd, this, POLL_IN);
+  }
+
+  onReady(): void {
+    this.ready = true;
+    this.note();
+  }
+
+  /** The descriptors that came, which become the caller's. */
+  takeDescriptors(): number[] {
+    const taken = this.received;
+    this.received = [];
+    return taken;
+  }
+
+  poll(reader: StreamReader, budgetBytes: number): number {
+    if (this.queue.length > 0) this.writeQueue();
+    let taken = 0;
+    while (this.status === 'open' && this.ready && taken < budgetBytes && !reader.stopped) {
+      const bytes = this.read();
+      if (bytes <= 0) break;
+      taken += bytes;
+      reader.push(this.buffer.subarray(0, bytes));
+    }
+    return taken;
+  }
+
+  /** On a live rail: true when the peer has hung up, or says something that it must not. */
+  hasEnded(): boolean {
+    if (this.status === 'open' && this.ready && this.read() > 0) {
+      this.close({ kind: 'damaged', text: 'the peer wrote to the socket of a live rail' });
+    }
+    return this.status === 'closed';
+  }
+
+  write(chunks: readonly Uint8Array[]): void {
+    if (this.status !== 'open') return;
+    for (const chunk of chunks) {
+      this.queue.push(chunk);
+      this.queuedBytes += chunk.length;
+    }
+    if (this.queuedBytes > QUEUED_BYTES_MAX) this.close({ kind: 'error', text: `${this.queuedBytes} bytes wait for a local socket` });
+    else this.writeQueue();
+  }
+
+  /** Nothing of value can be unwritten: everything but the handshake goes through the rings. */
+  end(): void {
+    this.writeQueue();
+    this.close({ kind: 'closed', text: 'closed here' });
+  }
+
+  destroy(): void {
+    this.onEvent = nothing;
+    this.close({ kind: 'closed', text: 'closed here' });
+  }
+
+  private read(): number {
+    const before = this.received.length;
+    const bytes = this.native.recvDescriptors(this.fd, this.buffer, this.received);
+    if (this.received.length > DESCRIPTORS_MAX || (before > 0 && this.received.length > before)) {
+      this.close({ kind: 'damaged', text: `the peer passed ${this.received.length} descriptors` });
+      return 0;
+    }
+    if (bytes === EINTR) return 0;
+    if (bytes === EAGAIN) this.ready = false;
+    else if (bytes === 0) this.close({ kind: 'closed', text: 'the peer closed the connection' });
+    else if (bytes < 0) this.close({ kind: 'closed', text: `the local socket failed (errno ${-bytes})` });
+    return bytes;
+  }
+
+  private writeQueue(): void {
+    const { native, fd } = this;
+    while (this.queue.length > 0 && this.status === 'open') {
+      const chunk = this.queue[0];
+      const bytes = this.passing.length > 0 ? native.sendDescriptors(fd, chunk, this.passing) : native.send(fd, chunk, 0, chunk.length);
+      if (bytes === EAGAIN || bytes === EINTR) {
+        this.poller.change(fd, POLL_IN | POLL_OUT);
+        return;
+      }
+      if (bytes < 0) {
+        this.close({ kind: 'closed', text: `the local socket failed (errno ${-bytes})` });
+        return;
+      }
+      this.passing = [];
+      this.queuedBytes -= bytes;
+      if (bytes === chunk.length) this.queue.shift();
+      else this.queue[0] = chunk.subarray(bytes);
+      if (this.queue.length === 0) this.poller.change(fd, POLL_IN);
+    }
+  }
+
+  private close(reason: RailReason): void {
+    if (this.status === 'closed') return;
+    this.status = 'closed';
+    this.failure = reason;
+    this.queue = [];
+    this.queuedBytes = 0;
+    this.poller.remove(this.fd);
+    this.native.close(this.fd);
+    for (const fd of this.received) this.native.close(fd);
+    this.received = [];
+    this.onClose?.();
+    this.onClose = undefined;
+  }
+}
+
+/** A peer could pass anything; only a doorbell is written to. */
+export function isDoorbell(fd: number): boolean {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]';
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,91 @@
+// Loads the native part: finds the package's folder `native`, takes the binary that was built there or the prebuilt one for this
+// platform, and tries it before anybody uses it. Without one everything runs on; the reason is kept for `multirail info`.
+// May import: Node, node-gyp-build, binding.
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, isAbsolute, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { NATIVE_ABI, type NativeAvailability, type NativeBinding } from './binding.ts';
+
+/** `MULTIRAIL_NATIVE=0` in the environment runs without the native part. */
+const SWITCH = 'MULTIRAIL_NATIVE';
+
+/** CRC32C of "123456789". */
+const KNOWN_CRC = 0xe3069283;
+
+/**
+ * This file, or the bundle that holds it. The CommonJS build has no import.meta.url. The ES module build has no __filename, except
+ * the global one that is not a path when the program was given by `node -e`.
+ */
+function thisFile(): string {
+  return typeof __filename === 'string' && isAbsolute(__filename) ? __filename : fileURLToPath(import.meta.url);
+}
+
+function isNativeFolder(folder: string): boolean {
+  try {
+    return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string }).name === 'multirail-native';
+  } catch {
+    return false;
+  }
+}
+
+/** The folder `native` of the package: beside `src` or `dist` of this file, or of the installed package when this file was bundled. */
+function nativeFolder(from: string): string | undefined {
+  for (let folder = dirname(from); ; folder = dirname(folder)) {
+    const candidate = join(folder, 'native');
+    if (isNativeFolder(candidate)) return candidate;
+    if (dirname(folder) === folder) break;
+  }
+  try {
+    const candidate = join(dirname(createRequire(from).resolve('multirail/package.json')), 'native');
+    return isNativeFolder(candidate) ? candidate : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** As the folders of prebuilds are named, with the C library where it is not glibc. */
+function platformName(): string {
+  const musl = process.platform === 'linux' && existsSync('/etc/alpine-release');
+  return `${process.platform}-${process.arch}${musl ? ' (musl)' : ''}`;
+}
+
+const firstLine = (error: unknown): string => (error instanceof Error ? error.message : String(error)).split('\n')[0];
+
+function tryToLoad(): NativeAvailability {
+  if (process.platform !== 'linux') {
+    return { binding: undefined, reason: `no prebuilt binary for ${platformName()}; the native part is for Linux` };
+  }
+  const folder = nativeFolder(thisFile());
+  if (folder === undefined) return { binding: undefined, reason: `no folder 'native' of the package above ${dirname(thisFile())}` };
+  const require = createRequire(join(folder, 'package.json'));
+  let path: string;
+  try {
+    path = (require('node-gyp-build') as { path(folder: string): string }).path(folder);
+  } catch (error) {
+    if (!firstLine(error).startsWith('No native build')) return { binding: undefined, reason: firstLine(error) };
+    return { binding: undefined, reason: `no prebuilt binary for ${platformName()}; 'npm run build:native' builds one from source` };
+  }
+  try {
+    const binding = require(path) as NativeBinding;
+    if (binding.abi !== NATIVE_ABI) return { binding: undefined, reason: `${path} has interface ${binding.abi}, not ${NATIVE_ABI}` };
+    const crc = binding.crc32c(new TextEncoder().encode('123456789'), 0, 9, 0);
+    if (crc !== KNOWN_CRC) return { binding: undefined, reason: `${path} computes a wrong checksum` };
+    return { binding, reason: undefined, path };
+  } catch (error) {
+    return { binding: undefined, reason: `${path} does not load: ${firstLine(error)}` };
+  }
+}
+
+let loaded: NativeAvailability | undefined;
+
+/** The native part of this thread, or why there is none. Never throws; the first call loads, the others give the same answer. */
+export function loadNative(): NativeAvailability {
+  if (process.env[SWITCH] === '0') return { binding: undefined, reason: `switched off by ${SWITCH}=0` };
+  try {
+    loaded ??= tryToLoad();
+  } catch (error) {
+    loaded = { binding: undefined, reason: firstLine(error) };
+  }
+  return loaded;
+}

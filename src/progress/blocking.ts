@@ -1,0 +1,118 @@
+// Blocking calls: waits for a request without the event loop. Looks at the rails, then gives the processor away, then sleeps in the
+// kernel until a rail has something. May import: btl/btl.ts (types), errors, native, progress.
+//
+//   SPINNING   looks at the rails without a pause, for the spin time after the last thing that happened
+//   YIELDING   a few looks with the processor offered to others in between
+//   SLEEPING   in the kernel, until a descriptor is ready, a doorbell rings or a deadline comes
+//
+// Where other processes want the same processor, spinning is the worst that can be done: the scheduler takes the processor away for
+// milliseconds, in the middle of a message, while a process that sleeps is woken at once. A spin in which time jumps shows that, and
+// for a while calls go to sleep at once.
+import { MultirailError } from '../errors.ts';
+import type { Poller } from '../native/poller.ts';
+import type { Driver, Engine } from './engine.ts';
+
+/** What is waited for. */
+export interface Awaited {
+  readonly done: boolean;
+}
+
+/** Looks between two readings of the clock. */
+const LOOKS_PER_CLOCK = 32;
+/** Looks with a yield before sleep. */
+const YIELDS = 4;
+/** Between two readings of the clock in a spin: longer means that the processor was taken away. */
+const TAKEN_AWAY_MS = 0.5;
+/** How long calls sleep at once after the processor was taken away. */
+const CROWDED_MS = 100;
+/** Longest sleep: deadlines of the rails are kept by nextDeadline(); this is for what nobody announces. */
+const SLEEP_MAX_MS = 50;
+
+export class BlockingWaiter {
+  private readonly engine: Engine;
+  private readonly driver: Driver;
+  private readonly poller: Poller | undefined;
+  private readonly spinMs: number;
+  private crowdedUntilMs = Number.NEGATIVE_INFINITY;
+
+  /** `spinUs`: how long to look at the rails without a pause before sleep. */
+  constructor(engine: Engine, driver: Driver, spinUs: number) {
+    this.engine = engine;
+    this.driver = driver;
+    this.poller = driver.poller;
+    this.spinMs = spinUs / 1000;
+  }
+
+  /** Milliseconds of the clock that deadlines are given in. */
+  now(): number {
+    return this.driver.now();
+  }
+
+  /**
+   * Returns true once the request is done, false when `deadlineMs` (of the driver's clock) is over before. Throws ERR_SUPPORT when
+   * what it waits for can only come by way of the event loop.
+   */
+  wait(request: Awaited, deadlineMs = Number.POSITIVE_INFINITY): boolean {
+    const { engine, driver } = this;
+    // Most often it is there, or comes, before it is worth reading a clock.
+    for (let i = 0; i < LOOKS_PER_CLOCK; i++) {
+      if (request.done) return true;
+      engine.look();
+    }
+    this.mustBeReachable(request);
+    let nowMs = driver.now();
+    let quietSinceMs = nowMs;
+    let useful = engine.usefulWork;
+    let yields = 0;
+    while (!request.done) {
+      if (engine.isClosed) throw new MultirailError('ERR_FINALIZED', 'the runtime was closed during a blocking call');
+      if (nowMs >= deadlineMs) return false;
+      if (nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
+        for (let i = 0; i < LOOKS_PER_CLOCK && !request.done; i++) engine.look();
+        const before = nowMs;
+        nowMs = driver.now();
+        if (engine.usefulWork !== useful) {
+          useful = engine.usefulWork;
+          quietSinceMs = nowMs;
+          yields = 0;
+        } else if (nowMs - before > TAKEN_AWAY_MS) this.crowdedUntilMs = nowMs + CROWDED_MS;
+        continue;
+      }
+      if (yields < YIELDS && nowMs >= this.crowdedUntilMs) {
+        yields++;
+        this.poller?.native.yieldCpu();
+        engine.look();
+      } else this.sleep(nowMs, deadlineMs);
+      nowMs = driver.now();
+      if (engine.usefulWork !== useful) {
+        useful = engine.usefulWork;
+        quietSinceMs = nowMs;
+        yields = 0;
+      }
+    }
+    return true;
+  }
+
+  private sleep(nowMs: number, deadlineMs: number): void {
+    const { engine, poller } = this;
+    if (poller === undefined) {
+      engine.look();
+      return;
+    }
+    if (engine.park()) {
+      const untilMs = Math.min(engine.nextDeadline(), deadlineMs, nowMs + SLEEP_MAX_MS);
+      if (untilMs > nowMs) poller.look(untilMs - nowMs);
+    }
+    engine.freshLook();
+  }
+
+  /** A call that cannot end is refused, not left hanging. */
+  private mustBeReachable(request: Awaited): void {
+    const unreachable = this.engine.needsEventLoop();
+    if (unreachable === undefined || request.done) return;
+    throw new MultirailError(
+      'ERR_SUPPORT',
+      `a blocking call cannot wait here: ${unreachable} is served by the event loop, which does not run during the call. Await the promise instead, or use transports of the native part (multirail info says why it is not loaded)`,
+    );
+  }
+}

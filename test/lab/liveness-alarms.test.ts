@@ -1,0 +1,122 @@
+// What must NOT be taken for a lost rail: a receiver that computes with full windows, a process that is stopped and goes on, a congested
+// rail; and what an idle process costs. Two nodes with the native part. Audited by content.
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadNative } from '../../src/native/load.ts';
+import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { Lab, labUnavailable, sleep } from './lab.ts';
+import { expectAudited, startLabJob } from './lab-job.ts';
+
+const unavailable = labUnavailable() ?? loadNative().reason;
+if (unavailable !== undefined) console.log(`skipped: false alarms over real links: ${unavailable}`);
+
+let code: BuiltCode;
+beforeAll(async () => {
+  if (unavailable === undefined) code = await buildCode(['lab-launch.mjs', 'lab-rank.mjs', 'idle-rank.mjs']);
+}, 60_000);
+afterAll(() => code?.dispose());
+
+/** Seconds of each disturbance. */
+const SECONDS = Number(process.env.MULTIRAIL_ALARM_SECONDS ?? 5);
+
+/** Process ids of the ranks of a lab job, by rank, found by what they run. */
+async function ranksOf(lab: Lab): Promise<number[]> {
+  const pids: number[] = [];
+  for (const node of [0, 1]) {
+    const { stdout } = await lab.exec(node, ['ip', 'netns', 'pids', lab.namespace(node)]);
+    for (const pid of stdout.split('\n').filter(Boolean)) {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      if (command[0].endsWith('node') && command[1]?.includes('lab-rank')) pids[node] = Number(pid);
+    }
+  }
+  return pids;
+}
+
+interface Alarm {
+  name: string;
+  args: { seconds: number; bytes: number; window: number; gapMs?: number; compute?: { rank: number; atMs: number; ms: number } };
+  rails: { mbit: number; queueMs?: number }[];
+  disturb: (lab: Lab) => Promise<void>;
+}
+
+async function stopped(lab: Lab, rank: number): Promise<void> {
+  const pids = await ranksOf(lab);
+  expect(pids.length).toBe(2);
+  await sleep(1500);
+  process.kill(pids[rank], 'SIGSTOP');
+  await sleep(SECONDS * 1000);
+  process.kill(pids[rank], 'SIGCONT');
+}
+
+const RAILS = [{ mbit: 1000 }, { mbit: 1000 }];
+const TRAFFIC = { bytes: 256 * 1024, window: 16 };
+const ALARMS: Alarm[] = [
+  {
+    name: 'a receiver that computes, with full windows',
+    args: { seconds: SECONDS + 3, ...TRAFFIC, compute: { rank: 1, atMs: 1500, ms: SECONDS * 1000 } },
+    rails: RAILS,
+    disturb: async () => {},
+  },
+  {
+    name: 'the receiver is stopped and goes on',
+    args: { seconds: SECONDS + 4, ...TRAFFIC },
+    rails: RAILS,
+    disturb: (lab) => stopped(lab, 1),
+  },
+  {
+    name: 'the sender is stopped and goes on',
+    args: { seconds: SECONDS + 4, ...TRAFFIC },
+    rails: RAILS,
+    disturb: (lab) => stopped(lab, 0),
+  },
+  {
+    name: 'rails of 100 Mbit/s with a queue of 50 ms, kept full',
+    args: { seconds: SECONDS + 2, ...TRAFFIC },
+    rails: [
+      { mbit: 100, queueMs: 50 },
+      { mbit: 100, queueMs: 50 },
+    ],
+    disturb: async () => {},
+  },
+];
+
+const only = process.env.MULTIRAIL_ALARMS;
+describe.skipIf(unavailable !== undefined)('no rail is lost', () => {
+  test.each(ALARMS.filter(({ name }) => only === undefined || name.includes(only)))(
+    '$name',
+    async ({ name, args, rails, disturb }) => {
+      await using lab = await Lab.create({ nodes: 2, rails });
+      const job = startLabJob(lab, code, { btl: 'self,tcp' }, args);
+      await sleep(1000);
+      await disturb(lab);
+      const { code: exitCode, records, output } = await job.ended;
+      expect(exitCode, output.slice(-3000)).toBe(0);
+      expectAudited(records);
+      const lost = records.flatMap((record) => record.railEvents.filter(({ type }) => type === 'lost'));
+      console.log(`${name}: ${records[0].sent} messages, ${lost.length} rails lost`);
+      expect(lost).toEqual([]);
+      // The disturbance was one: for most of its time nothing was delivered.
+      if (args.compute !== undefined || name.includes('stopped')) {
+        const worst = Math.max(...records[1].gaps.map(([from, to]) => to - from));
+        expect(worst).toBeGreaterThan(SECONDS * 800);
+      }
+    },
+    60_000 + SECONDS * 3000,
+  );
+});
+
+describe.skipIf(unavailable !== undefined)('idle', () => {
+  test('eight open rails cost next to nothing while nothing is sent', async () => {
+    await using lab = await Lab.create({ nodes: 2, rails: Array.from({ length: 8 }, () => ({ mbit: 1000 })) });
+    const job = startLabJob(lab, code, { btl: 'self,tcp' }, { seconds: 10, bytes: 1, window: 1 }, 'idle-rank.mjs');
+    const { code: exitCode, output } = await job.ended;
+    expect(exitCode, output.slice(-3000)).toBe(0);
+    const shares = [...output.matchAll(/idle share ([\d.]+) % with (\d+) rails/g)];
+    expect(shares.length, output.slice(-2000)).toBe(2);
+    for (const [, percent, rails] of shares) {
+      console.log(`idle: ${percent} % of a core with ${rails} rails`);
+      expect(Number(rails)).toBe(8);
+      expect(Number(percent)).toBeLessThanOrEqual(0.5);
+    }
+  }, 60_000);
+});

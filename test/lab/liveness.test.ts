@@ -1,0 +1,106 @@
+// How fast a lost rail is noticed and used again with the native part: two nodes, two rails of 1 Gbit/s, one of them broken in every
+// way the lab knows, while bulk data goes one way and small messages the other. One job per kind of fault; audited by content.
+// MULTIRAIL_LIVENESS_ROUNDS sets how often each fault is repeated (2).
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { loadNative } from '../../src/native/load.ts';
+import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { Lab, labUnavailable, sleep } from './lab.ts';
+import { expectAudited, type RankRecord, startLabJob, usedAgainAfterMs, worstGapMs } from './lab-job.ts';
+
+const unavailable = labUnavailable() ?? loadNative().reason;
+if (unavailable !== undefined) console.log(`skipped: liveness over real links: ${unavailable}`);
+
+let code: BuiltCode;
+beforeAll(async () => {
+  if (unavailable === undefined) code = await buildCode(['lab-launch.mjs', 'lab-rank.mjs']);
+}, 60_000);
+afterAll(() => code?.dispose());
+
+const ROUNDS = Number(process.env.MULTIRAIL_LIVENESS_ROUNDS ?? 2);
+const WARM_UP_MS = 1500;
+const FAULT_MS = Number(process.env.MULTIRAIL_LIVENESS_FAULT_MS ?? 1000);
+const RETURN_MS = 1200;
+const KEY = 'tcp:mr0-mr0#0';
+/** Gaps are looked at from a little before the fault on: its command takes a few milliseconds. */
+const BEFORE_MS = 10;
+
+interface Fault {
+  name: string;
+  begin: (lab: Lab) => Promise<unknown>;
+  /** Worst and median delivery gap of the issue, in milliseconds. */
+  worstMs: number;
+  medianMs: number;
+}
+const FAULTS: Fault[] = [
+  { name: 'own port down', begin: (lab) => lab.ownPortDown(0, 0), worstMs: 50, medianMs: 20 },
+  { name: "peer's port down", begin: (lab) => lab.peerPortDown(0, 0), worstMs: 50, medianMs: 20 },
+  { name: 'cable cut', begin: (lab) => lab.cableCut(0, 0), worstMs: 50, medianMs: 20 },
+  { name: "peer's cable cut", begin: (lab) => lab.cableCut(1, 0), worstMs: 50, medianMs: 20 },
+  { name: 'black hole', begin: (lab) => lab.blackhole(0), worstMs: 150, medianMs: 110 },
+  { name: 'one direction, from node 0', begin: (lab) => lab.oneWay(0, 0), worstMs: 150, medianMs: 110 },
+  { name: 'one direction, from node 1', begin: (lab) => lab.oneWay(0, 1), worstMs: 150, medianMs: 110 },
+];
+
+const median = (list: number[]): number => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
+
+const only = process.env.MULTIRAIL_LIVENESS_FAULTS;
+describe.skipIf(unavailable !== undefined).each(FAULTS.filter(({ name }) => only === undefined || only.split(',').includes(name)))(
+  '$name',
+  ({ name, begin, worstMs, medianMs }) => {
+    let records: RankRecord[] = [];
+    const bulkGaps: number[] = [];
+    const smallGaps: number[] = [];
+    const returns: number[] = [];
+
+    beforeAll(
+      async () => {
+        await using lab = await Lab.create({ nodes: 2, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
+        const seconds = (WARM_UP_MS + ROUNDS * (FAULT_MS + RETURN_MS + 300)) / 1000 + 1;
+        const job = startLabJob(lab, code, { btl: 'self,tcp' }, { seconds, bytes: 64 * 1024, window: 16, gapMs: 5 });
+        await sleep(WARM_UP_MS);
+        const windows: { faultAt: number; healedAt: number }[] = [];
+        for (let round = 0; round < ROUNDS; round++) {
+          // Not in step with the beats.
+          await sleep((round * 37) % 300);
+          const faultAt = Date.now();
+          await begin(lab);
+          await sleep(FAULT_MS);
+          await lab.healAll();
+          windows.push({ faultAt, healedAt: Date.now() });
+          await sleep(RETURN_MS);
+        }
+        const ended = await job.ended;
+        records = ended.records;
+        expect(ended.code, ended.output.slice(-3000)).toBe(0);
+        for (const { faultAt, healedAt } of windows) {
+          bulkGaps.push(worstGapMs(records[1], faultAt - BEFORE_MS, faultAt + FAULT_MS));
+          smallGaps.push(worstGapMs(records[0], faultAt - BEFORE_MS, faultAt + FAULT_MS));
+          returns.push(usedAgainAfterMs(records[0], KEY, healedAt));
+        }
+        const lost = records.map((record) => record.railEvents.filter(({ type }) => type === 'lost').map(({ reason }) => reason));
+        console.log(
+          `${name}: bulk gaps ${bulkGaps.join(' ')} ms, small ${smallGaps.join(' ')} ms, in use again after ${returns.join(' ')} ms`,
+        );
+        if (process.env.MULTIRAIL_LIVENESS_VERBOSE)
+          console.log(lost.map((each, rank) => `rank ${rank}: ${each.join(' | ')}`).join('\n'), ended.output.slice(-2000));
+      },
+      60_000 + ROUNDS * 5000,
+    );
+
+    test('nothing is lost, doubled, reordered or damaged, and the fault was noticed each time', () => {
+      expectAudited(records);
+      expect(records[0].railEvents.filter(({ type }) => type === 'lost').length).toBeGreaterThanOrEqual(ROUNDS);
+    });
+
+    test(`delivery goes on within ${worstMs} ms`, () => {
+      for (const gaps of [bulkGaps, smallGaps]) {
+        expect(Math.max(...gaps)).toBeLessThanOrEqual(worstMs);
+        if (ROUNDS >= 5) expect(median(gaps)).toBeLessThanOrEqual(medianMs);
+      }
+    });
+
+    test('the rail is in use again within a second of its return', () => {
+      expect(Math.max(...returns)).toBeLessThanOrEqual(1000);
+    });
+  },
+);

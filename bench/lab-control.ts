@@ -27,6 +27,7 @@ interface UseSample {
   frames: number;
   payloadBytes: number;
   state: string;
+  troubles: number;
 }
 
 export class RankView {
@@ -63,6 +64,26 @@ export class RankView {
     return this.uses.get(key)?.find((sample) => sample.from >= since && sample.frames > 0)?.to;
   }
 
+  /** Longest time within [from, to] during which no payload came over any rail, in steps of the reports. */
+  longestWithoutPayloadMs(from: number, to: number): number {
+    const busy = [...this.uses.values()]
+      .flat()
+      .filter((sample) => sample.payloadBytes > 0 && sample.to >= from && sample.from <= to)
+      .sort((a, b) => a.from - b.from);
+    let worst = 0;
+    let since = from;
+    for (const sample of busy) {
+      worst = Math.max(worst, sample.from - since);
+      since = Math.max(since, sample.to);
+    }
+    return Math.max(worst, to - since);
+  }
+
+  /** How often that rail was lost or suspected here so far. */
+  troublesOf(key: string): number {
+    return this.uses.get(key)?.at(-1)?.troubles ?? 0;
+  }
+
   stateOf(key: string): string | undefined {
     return this.uses.get(key)?.at(-1)?.state;
   }
@@ -80,14 +101,14 @@ export class RankView {
         this.readyAt = message.at;
         break;
       case 'report': {
-        for (const { key, state, framesReceived, payloadBytesReceived } of message.rails) {
+        for (const { key, state, framesReceived, payloadBytesReceived, troubles } of message.rails) {
           let list = this.uses.get(key);
           if (list === undefined) {
             list = [];
             this.uses.set(key, list);
           }
           const from = this.reportedAt;
-          list.push({ from, to: message.at, frames: framesReceived, payloadBytes: payloadBytesReceived, state });
+          list.push({ from, to: message.at, frames: framesReceived, payloadBytes: payloadBytesReceived, state, troubles });
           if (list.length > 2 * SAMPLES_KEPT) list.splice(0, SAMPLES_KEPT);
         }
         this.reportedAt = message.at;

@@ -13,6 +13,8 @@ export interface FailoverOptions {
   kinds: string[];
   seed: number;
   mbit: number;
+  /** How long a fault lasts. */
+  holdMs: { low: number; high: number };
   mca: Record<string, string>;
   minutes: number;
   command: string;
@@ -56,9 +58,8 @@ const TRAFFIC_TEXT: Partial<Record<Traffic, string>> = {
 
 // A cycle takes some 2.5 s: quiet, fault, heal, return, quiet.
 const QUIET_MS = { low: 300, high: 700 };
-const FAULT_MS = { low: 500, high: 1000 };
 const SETTLE_MS = { low: 400, high: 700 };
-const CYCLE_MS = 2600;
+const cycleMs = ({ holdMs }: FailoverOptions) => 1850 + (holdMs.low + holdMs.high) / 2;
 /** A rail that is not back by then is written down as never. */
 const RETURN_WAIT_MS = 10_000;
 const STALL_MS = 20_000;
@@ -76,6 +77,8 @@ interface FaultFigure {
   /** From the beginning of the heal; Infinity = not within the wait. */
   usedAgainMs: number;
   noticed: boolean;
+  /** Longest time of the fault in which no payload came to the receiver at all, in steps of 10 ms: the rest of the gap is repair. */
+  withoutPayloadMs: number;
   /** From the beginning of the fault, which the tools take some milliseconds to make, to each event of that rail. */
   events: { rank: number; afterMs: number; event: string; reason: string }[];
   beginMs: number;
@@ -96,7 +99,7 @@ export async function failover(options: FailoverOptions): Promise<number> {
     // Every round has each kind once: a campaign that is cut short has as many of each.
     for (let round = 0; round < options.faults; round++) plan.push(...shuffled(options.kinds, prng.split(`${traffic}/${round}`)));
     const chance = prng.split(traffic);
-    for (let jobs = 0; plan.length > 0 && jobs < JOBS_MAX && budget.has(CYCLE_MS + 6000); jobs++) {
+    for (let jobs = 0; plan.length > 0 && jobs < JOBS_MAX && budget.has(cycleMs(options) + 6000); jobs++) {
       await using lab = await Lab.create({ nodes: 2, rails: [{ mbit: options.mbit }, { mbit: options.mbit }] });
       const gapMinMs = traffic === 'bulk' ? 2 : 0.5;
       const job = await Job.start({
@@ -107,8 +110,8 @@ export async function failover(options: FailoverOptions): Promise<number> {
       });
       try {
         await sleep(2000);
-        while (plan.length > 0 && budget.has(CYCLE_MS)) {
-          const figure = await strike(lab, job, traffic, plan[0], chance);
+        while (plan.length > 0 && budget.has(cycleMs(options))) {
+          const figure = await strike(lab, job, traffic, plan[0], options.holdMs, chance);
           plan.shift();
           figures.push(figure);
           report.figure(figure);
@@ -138,7 +141,14 @@ export async function failover(options: FailoverOptions): Promise<number> {
   return report.end();
 }
 
-async function strike(lab: Lab, job: Job, traffic: Traffic, kindName: string, chance: Prng): Promise<FaultFigure> {
+async function strike(
+  lab: Lab,
+  job: Job,
+  traffic: Traffic,
+  kindName: string,
+  holdMs: FailoverOptions['holdMs'],
+  chance: Prng,
+): Promise<FaultFigure> {
   const kind = KINDS[kindName];
   const receiver = traffic.startsWith('pingpong') ? job.ranks[0] : job.ranks[1];
   await sleep(chance.between(QUIET_MS.low, QUIET_MS.high));
@@ -147,10 +157,11 @@ async function strike(lab: Lab, job: Job, traffic: Traffic, kindName: string, ch
   const used = keys.filter((key) => job.ranks.some((rank) => rank.framesSince(key, nowMs() - USE_WINDOW_MS) > 0));
   const key = used.length > 0 ? used[chance.below(used.length)] : keys[0];
   const rail = Number(/mr(\d+)-/.exec(key)?.[1]);
+  const troublesBefore = job.ranks.map((rank) => rank.troublesOf(key));
   const faultAt = nowMs();
   await kind.begin(lab, rail);
   const beginMs = nowMs() - faultAt;
-  await sleep(chance.between(FAULT_MS.low, FAULT_MS.high));
+  await sleep(chance.between(holdMs.low, holdMs.high));
   const healAt = nowMs();
   await lab.heal(rail);
   const usedAgainAt = () => {
@@ -176,7 +187,8 @@ async function strike(lab: Lab, job: Job, traffic: Traffic, kindName: string, ch
     gapMs: receiver.worstGapMs(faultAt, healAt),
     gapAtReturnMs: receiver.worstGapMs(healAt, endAt, 'began'),
     usedAgainMs: usedAgainAt() - healAt,
-    noticed: events.some(({ event }) => event === 'lost' || event === 'suspect'),
+    noticed: job.ranks.some((rank, number) => rank.troublesOf(key) > troublesBefore[number]),
+    withoutPayloadMs: receiver.longestWithoutPayloadMs(faultAt, healAt),
     events,
     beginMs,
     healAfterMs: healAt - faultAt,
@@ -185,7 +197,7 @@ async function strike(lab: Lab, job: Job, traffic: Traffic, kindName: string, ch
 
 function summarise(report: Report, options: FailoverOptions, figures: FaultFigure[], problems: string[], audits: string[]): void {
   report.text(
-    `Two rails of ${options.mbit} Mbit/s; a fault of 0.5 to 1 s every 2 to 3 s on a rail that carries traffic, seed ${options.seed}. ` +
+    `Two rails of ${options.mbit} Mbit/s; a fault of ${options.holdMs.low} to ${options.holdMs.high} ms every ${digits(cycleMs(options) / 1000)} s or so on a rail that carries traffic, seed ${options.seed}. ` +
       'Gap: longest time without a delivery at the receiver (ping-pong: at the sender) while the fault lasts, in ms. ' +
       'Return: from the beginning of the repair (which itself takes some 50 ms) until a frame has come over the rail, in ms.',
     '',

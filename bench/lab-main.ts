@@ -31,6 +31,11 @@ const mca = (text: string, before: Record<string, string>): Record<string, strin
   if (at <= 0) throw new InvalidArgumentError('NAME=VALUE is expected');
   return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
 };
+const range = (text: string) => {
+  const match = /^(\d+)\.\.(\d+)$/.exec(text);
+  if (match === null || Number(match[1]) > Number(match[2])) throw new InvalidArgumentError('LOW..HIGH is expected, as in 500..1000');
+  return { low: Number(match[1]), high: Number(match[2]) };
+};
 /** 1m:64,8m:8 */
 const sizes = (text: string) =>
   text.split(',').map((word) => {
@@ -66,6 +71,7 @@ withCommon(program.command('failover'), 180)
   ])
   .option('--kinds <list>', `of ${Object.keys(KINDS).join(', ')}`, oneOf(Object.keys(KINDS)), KINDS_ASKED_FOR)
   .option('--mbit <n>', 'rate of each rail', count, 1000)
+  .option('--hold-ms <low..high>', 'how long a fault lasts', range, { low: 500, high: 1000 })
   .action(async (options) => {
     process.exitCode = await failover({ ...options, traffics: options.traffic as Traffic[], command });
   });

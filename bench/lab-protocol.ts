@@ -36,6 +36,8 @@ export interface RailSample {
   framesReceived: number;
   payloadBytesReceived: number;
   measuredMBps: number;
+  /** Since the start: how often it was lost or suspected. Events of it wait for the event loop, which blocking calls do not turn. */
+  troubles: number;
 }
 
 export type FromRank =

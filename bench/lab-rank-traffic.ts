@@ -227,8 +227,11 @@ function blockingCalls({ mpi }: TrafficContext): BlockingCalls {
   return world as BlockingCalls;
 }
 
-/** How often the event loop gets a turn between blocking calls: the word to stop comes by it. */
-const SYNC_ROUNDS_PER_TURN = 256;
+/**
+ * How often the event loop gets a turn between blocking calls: the word to stop comes by it. Seldom, since a program of blocking calls
+ * gives it none, and its rails have to come back all the same.
+ */
+const SYNC_TURN_EVERY_MS = 2000;
 
 async function pingSync(context: TrafficContext): Promise<{ sent: number; received: number }> {
   const { peer, deliveries } = context;
@@ -236,6 +239,7 @@ async function pingSync(context: TrafficContext): Promise<{ sent: number; receiv
   const out = Buffer.alloc(SMALL_BYTES);
   const into = Buffer.alloc(SMALL_BYTES);
   let index = 0;
+  let turnAt = nowMs() + SYNC_TURN_EVERY_MS;
   while (!context.isStopping) {
     world.sendSync(writeSmall(out, index), peer, TAG.data);
     const { bytes } = world.recvSync(into, peer, TAG.answer);
@@ -243,7 +247,9 @@ async function pingSync(context: TrafficContext): Promise<{ sent: number; receiv
     isEnd(context, into, bytes, index);
     index++;
     context.tick();
-    if (index % SYNC_ROUNDS_PER_TURN === 0) await turn();
+    if (nowMs() < turnAt) continue;
+    await turn();
+    turnAt = nowMs() + SYNC_TURN_EVERY_MS;
   }
   world.sendSync(writeSmall(out, END, index), peer, TAG.data);
   return { sent: index, received: index };
@@ -259,7 +265,6 @@ async function pongSync(context: TrafficContext): Promise<{ sent: number; receiv
     deliveries.note();
     world.sendSync(buffer, peer, TAG.answer);
     context.tick();
-    if (index % SYNC_ROUNDS_PER_TURN === 0) await turn();
   }
 }
 

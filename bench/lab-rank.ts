@@ -72,6 +72,7 @@ function report(): void {
       framesReceived: counters.framesReceived - last.frames,
       payloadBytesReceived: counters.payloadBytesReceived - last.payload,
       measuredMBps,
+      troubles: counters.downs + counters.suspicions,
     };
   });
   say({ type: 'report', at: reportedAt, delivered: deliveries.count, lastAt: deliveries.lastAt, gaps: deliveries.takeGaps(), rails });

@@ -1,6 +1,7 @@
 // What a measurement leaves behind: progress on the terminal, one JSON line per figure, and tables in Markdown with the targets met
 // or missed. Imports src/bench/machine.ts and node: modules.
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { describeMachine, machineInfo } from '../src/bench/machine.ts';
 
@@ -37,6 +38,7 @@ export class Report {
   private readonly name: string;
   private readonly lines: string[] = [];
   private missed = 0;
+  private loadMax = 0;
 
   constructor(name: string, command: string) {
     this.name = name;
@@ -58,7 +60,11 @@ export class Report {
 
   /** One figure, written at once: what is there survives whatever comes. */
   figure(value: object): void {
-    appendFileSync(this.file('jsonl'), `${JSON.stringify(value)}\n`);
+    const [load] = loadavg();
+    this.loadMax = Math.max(this.loadMax, load);
+    // JSON knows no infinity: it would become null, which reads like nothing at all.
+    const text = JSON.stringify({ ...value, load }, (_key, item) => (item === Number.POSITIVE_INFINITY ? 'never' : item));
+    appendFileSync(this.file('jsonl'), `${text}\n`);
   }
 
   text(...lines: string[]): void {
@@ -79,6 +85,7 @@ export class Report {
 
   /** Writes the Markdown and returns the exit code. */
   end(): number {
+    this.text('', `Highest load of the last minute while measuring: ${this.loadMax.toFixed(1)} (the two ranks included).`);
     const text = `${this.lines.join('\n').trimEnd()}\n`;
     writeFileSync(this.file('md'), text);
     process.stdout.write(`\n${text}\nWritten: ${this.file('md')}, ${this.file('jsonl')}\n`);

@@ -191,7 +191,7 @@ function summarise(report: Report, rates: Map<string, Map<number, Map<string, nu
   report.text('Shaped veth (tbf), one job per contender, interleaved; steady state of a sliding window; ratio within each round.', '');
   const rows: string[][] = [];
   for (const name of options.cases) {
-    const { against, target, contenders } = CASES[name];
+    const { against, target, contenders, mbit } = CASES[name];
     for (const { bytes, window } of options.sizes) {
       const byName = rates.get(name)?.get(bytes);
       if (byName === undefined) {
@@ -199,6 +199,7 @@ function summarise(report: Report, rates: Map<string, Map<number, Map<string, nu
           `${name} Mbit/s`,
           sizeText(bytes),
           String(window),
+          '–',
           '–',
           '–',
           '–',
@@ -217,13 +218,17 @@ function summarise(report: Report, rates: Map<string, Map<number, Map<string, nu
         String(window),
         contenders.map((one) => `${one.name} ${digits(median(byName.get(one.name) ?? []))}`).join(', '),
         `${digits(median(ratios), 3)} × ${against.text}`,
+        `${digits((median(all) / (mbit.reduce((total, rate) => total + rate, 0) / 8)) * 100)} %`,
         `${digits(low, 3)} to ${digits(high, 3)} (n = ${ratios.length})`,
         target === undefined ? '' : `≥ ${target}`,
         target === undefined ? '' : report.verdict(low >= target),
       ]);
     }
   }
-  report.table(['rails', 'message', 'window', 'MB/s, median', 'ratio, median', 'bootstrap 95 %', 'target', ''], rows);
+  report.table(
+    ['rails', 'message', 'window', 'MB/s, median', 'ratio, median', 'of the nominal rates', 'bootstrap 95 %', 'target', ''],
+    rows,
+  );
 }
 
 export function sizeText(bytes: number): string {

@@ -9,6 +9,8 @@
 # Every run is written down at once in out/peers/raw.jsonl. Run it on a machine that does nothing else.
 set -eu
 cd "$(dirname "$0")/.."
+# A command line that makes no sense ends here, before anything is installed or built.
+node bench/peers/run.mjs "$@" --help > /dev/null || exit 2
 install=1 build=1 measure=1
 for word in "$@"; do
   case "$word" in

@@ -8,4 +8,8 @@
 #   … --minutes N                    stop after N minutes with what there is;  bench/soak.sh help: all options
 set -eu
 cd "$(dirname "$0")/.."
-exec node bench/lab-start.mjs "${@:-alarms}"
+case "${1:--}" in
+  -h | --help) ;;
+  -*) set -- alarms "$@" ;;
+esac
+exec node bench/lab-start.mjs "$@"

@@ -7,7 +7,7 @@ export function random(seed: number): () => number;
 export function shuffled<T>(list: readonly T[], next: () => number): T[];
 export function median(values: readonly number[]): number;
 export function bootstrapMedian(values: readonly number[], options?: { seed?: number; resamples?: number; confidence?: number }): Interval;
-export type CoreClass = 'smt' | 'near' | 'far' | 'between';
+export type CoreClass = 'smt' | 'near' | 'far' | 'none';
 export function coreClass(probeNs: number): CoreClass;
 export const FOREIGN_MAX: number;
 export const ROUNDS_MIN: number;
@@ -24,7 +24,7 @@ export interface RunRecord {
   placed?: boolean;
   cells: { metric: string; size: number; value: number }[];
 }
-export type Rejection = 'failed' | 'foreign' | 'moved' | 'between';
+export type Rejection = 'failed' | 'foreign' | 'moved' | 'unplaced';
 export function rejection(run: RunRecord, foreignMax?: number): Rejection | undefined;
 export interface AcceptedRun extends RunRecord {
   coreClass: CoreClass | 'any';

@@ -51,12 +51,14 @@ export function bootstrapMedian(values, { seed = 1, resamples = 10_000, confiden
   return { low: medians[Math.floor(tail * (resamples - 1))], high: medians[Math.ceil((1 - tail) * (resamples - 1))] };
 }
 
-/** Where the two CPUs are, by half the round trip of one cache line; 'between' belongs to no class. */
+/**
+ * Where the two CPUs are, by half the round trip of one cache line in ns; 'none' between the classes, and beyond them, where the probe
+ * did not have the CPUs to itself.
+ */
 export function coreClass(probeNs) {
   if (probeNs < 35) return 'smt';
   if (probeNs < 120) return 'near';
-  if (probeNs >= 200) return 'far';
-  return 'between';
+  return probeNs >= 200 && probeNs < 600 ? 'far' : 'none';
 }
 
 /** Class of a run; 'any' where the place of the CPUs does not decide what is measured. */
@@ -69,7 +71,7 @@ export function rejection(run, foreignMax = FOREIGN_MAX) {
   if (run.placed === false) return undefined;
   const [before, after] = [coreClass(run.beforeNs), coreClass(run.afterNs)];
   if (before !== after) return 'moved';
-  return before === 'between' ? 'between' : undefined;
+  return before === 'none' ? 'unplaced' : undefined;
 }
 
 /** The first run that counts of each contender in each round, with its class. */

@@ -10,15 +10,22 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 const BIN = join(import.meta.dirname, '.cache/bin');
+const PROBES_MAX = 4;
+/** Beyond any place that two CPUs can have: the probe was disturbed. */
+const PROBE_CREDIBLE_NS = 600;
 const QUIET_SAMPLE_MS = 200;
 /** Busy seconds of others in one sample that still count as quiet. */
 const QUIET_BUSY_S = 0.02;
 const ERROR_TEXT_MAX = 300;
 
-/** Half the round trip of one cache line between CPU 0 and CPU 1, in ns. */
+/** Half the round trip of one cache line between CPU 0 and CPU 1, in ns: the best of a few tries, since others can only make it longer. */
 export async function probeNs() {
-  const { stdout } = await promisify(execFile)(join(BIN, 'probe'), { timeout: 10_000 });
-  return Number(stdout);
+  let best = Number.POSITIVE_INFINITY;
+  for (let attempt = 0; attempt < PROBES_MAX && !(best < PROBE_CREDIBLE_NS); attempt++) {
+    const { stdout } = await promisify(execFile)(join(BIN, 'probe'), { timeout: 10_000 });
+    best = Math.min(best, Number(stdout));
+  }
+  return best;
 }
 
 function busyS() {

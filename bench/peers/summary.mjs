@@ -2,6 +2,7 @@
 // Imports node:*, stats.mjs and the files of this folder.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import process from 'node:process';
 import { acceptedRuns, bootstrapMedian, FOREIGN_MAX, judge, median, pairedRatios, ROUNDS_MIN, rejection } from '../stats.mjs';
 import { CONTENDERS, RAIL_CASES, RAIL_CONTENDERS } from './contenders.mjs';
 import { linePlot } from './plot.mjs';
@@ -17,7 +18,7 @@ const CLASSES = ['smt', 'near', 'far', 'any'];
 const CLASS_TEXTS = {
   smt: 'smt: the two CPUs are siblings of one core (below 35 ns)',
   near: 'near: cores that share a last-level cache (35 to 120 ns)',
-  far: 'far: cores that do not (200 ns and more)',
+  far: 'far: cores that do not (200 to 600 ns)',
   any: 'any: shaped rails, where the place of the CPUs does not matter',
 };
 
@@ -136,7 +137,7 @@ function leftOut(all) {
     failed: 'failed',
     foreign: `more than ${FOREIGN_MAX * 100} % foreign CPU`,
     moved: 'the CPUs moved',
-    between: 'between classes',
+    unplaced: 'in no class',
   };
   const counts = Object.entries(reasons).flatMap(([reason, text]) => {
     const count = all.filter((run) => rejection(run) === reason).length;
@@ -178,7 +179,7 @@ async function makeSection(files, isDry) {
   const classes = CLASSES.filter((coreClass) => runs.some((run) => run.coreClass === coreClass));
   const countOf = (coreClass) => runs.filter((run) => run.coreClass === coreClass).length;
   const plotted = classes.filter((coreClass) => coreClass !== 'any').sort((a, b) => countOf(b) - countOf(a))[0];
-  const names = Object.entries(CONTENDERS).filter(([name]) => all.some(({ contender }) => contender === name));
+  const names = Object.entries({ ...CONTENDERS, ...RAIL_CONTENDERS }).filter(([name]) => all.some(({ contender }) => contender === name));
   const railNames = Object.keys(RAIL_CASES).join(', ');
   return `${BEGIN}
 
@@ -226,7 +227,11 @@ ${END}`;
 /** Puts the section into bench/RESULTS.md between its marks, or prints it. Everything else in that file stays. */
 export async function writeSection(files, { isDry }) {
   const section = await makeSection(files, isDry);
-  if (section === undefined) throw new Error(`no run is written down in ${files.join(', ')}`);
+  if (section === undefined) {
+    console.error(`no run is written down in ${files.join(', ')}: nothing to summarise`);
+    process.exitCode = 1;
+    return;
+  }
   if (isDry) {
     console.log(section);
     return;

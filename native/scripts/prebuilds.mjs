@@ -6,7 +6,7 @@
 // one of this machine could not be built; what is missing for the others is said and is no failure.
 // May import: Node, headers.mjs. Runs prebuildify, and apt-get where it is root.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -29,6 +29,7 @@ const TARGETS = [
     machine: 'X86-64',
     musl: '/usr/include/x86_64-linux-musl',
     muslLibraries: '/usr/lib/x86_64-linux-musl',
+    kernel: '/usr/include',
     asm: '/usr/include/x86_64-linux-gnu/asm',
   },
   {
@@ -39,19 +40,62 @@ const TARGETS = [
     packages: ['g++-aarch64-linux-gnu', 'make'],
     machine: 'AArch64',
   },
+  {
+    arch: 'arm64',
+    libc: 'musl',
+    compiler: 'aarch64-linux-gnu-g++',
+    strip: 'aarch64-linux-gnu-strip',
+    packages: ['g++-aarch64-linux-gnu', 'make'],
+    machine: 'AArch64',
+    // Of another architecture than this Debian, so it is unpacked beside and not installed.
+    unpacked: { packages: ['musl', 'musl-dev'], architecture: 'arm64' },
+    musl: join(SCRATCH, 'unpacked-arm64', 'usr/include/aarch64-linux-musl'),
+    muslLibraries: join(SCRATCH, 'unpacked-arm64', 'lib/aarch64-linux-musl'),
+    kernel: '/usr/aarch64-linux-gnu/include',
+    asm: '/usr/aarch64-linux-gnu/include/asm',
+  },
 ];
 
 const output = (command, ...args) => spawnSync(command, args, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } });
 const present = (command) => output(command, '--version').status === 0;
 
+/** Fetches packages of another architecture by apt, with lists and cache of its own, and unpacks them; the system stays as it is. */
+function unpack({ packages, architecture }) {
+  const folder = join(SCRATCH, `unpacked-${architecture}`);
+  const apt = join(SCRATCH, `apt-${architecture}`);
+  for (const part of ['lists/partial', 'cache/archives/partial', 'packages']) mkdirSync(join(apt, part), { recursive: true });
+  writeFileSync(join(apt, 'status'), '');
+  const settings = { 'APT::Architecture': architecture, 'APT::Architectures': architecture, 'APT::Sandbox::User': 'root' };
+  Object.assign(settings, {
+    'Dir::State::lists': join(apt, 'lists'),
+    'Dir::State::status': join(apt, 'status'),
+    'Dir::Cache': join(apt, 'cache'),
+  });
+  const options = Object.entries(settings).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
+  const cwd = join(apt, 'packages');
+  for (const step of [['update'], ['download', ...packages]]) spawnSync('apt-get', [...options, '-qq', ...step], { cwd, stdio: 'inherit' });
+  for (const file of readdirSync(cwd)) spawnSync('dpkg-deb', ['-x', join(cwd, file), folder], { stdio: 'inherit' });
+  rmSync(apt, { recursive: true, force: true });
+}
+
 /** Debian packages are taken where this is root on Debian. Answers what is still missing. */
 function provide(target) {
-  const lacks = () => [...(present(target.compiler) ? [] : [target.compiler]), ...(target.musl && !existsSync(target.musl) ? [target.musl] : [])];
+  const paths = [target.musl, target.kernel].filter((path) => path !== undefined);
+  const lacks = () => [...(present(target.compiler) ? [] : [target.compiler]), ...paths.filter((path) => !existsSync(path))];
   if (lacks().length === 0) return [];
   if (process.getuid() !== 0 || !present('apt-get') || process.env.MULTIRAIL_PREBUILD_APT === '0') return lacks();
-  console.log(`${target.arch}-${target.libc}: installing the Debian packages ${target.packages.join(', ')}`);
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...target.packages], { env, stdio: 'inherit' });
+  const name = `${target.arch}-${target.libc}`;
+  if (!present(target.compiler) || !target.unpacked) {
+    console.log(`${name}: installing the Debian packages ${target.packages.join(', ')}`);
+    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+    spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...target.packages], { env, stdio: 'inherit' });
+  }
+  if (target.unpacked && !existsSync(target.musl)) {
+    console.log(
+      `${name}: unpacking (not installing) the Debian packages ${target.unpacked.packages.join(', ')} of ${target.unpacked.architecture}`,
+    );
+    unpack(target.unpacked);
+  }
   return lacks();
 }
 
@@ -68,8 +112,7 @@ function script(path, text) {
 function muslCompiler(target, folder) {
   const kernel = join(folder, 'kernel-headers');
   mkdirSync(kernel);
-  symlinkSync('/usr/include/linux', join(kernel, 'linux'));
-  symlinkSync('/usr/include/asm-generic', join(kernel, 'asm-generic'));
+  for (const part of ['linux', 'asm-generic']) symlinkSync(join(target.kernel, part), join(kernel, part));
   symlinkSync(target.asm, join(kernel, 'asm'));
   const own = output(target.compiler, '-print-file-name=include').stdout.trim();
   const include = `-nostdinc -nostdinc++ -isystem ${target.musl} -isystem ${own} -isystem ${kernel}`;
@@ -83,7 +126,10 @@ function muslCompiler(target, folder) {
 function check(target, path) {
   const header = output('readelf', '-h', path).stdout;
   const needed = [...output('readelf', '-d', path).stdout.matchAll(/NEEDED.*\[(.*)\]/g)].map((match) => match[1]);
-  const versions = [...output('readelf', '-V', path).stdout.matchAll(/GLIBC_(\d+)\.(\d+)/g)].map((match) => [Number(match[1]), Number(match[2])]);
+  const versions = [...output('readelf', '-V', path).stdout.matchAll(/GLIBC_(\d+)\.(\d+)/g)].map((match) => [
+    Number(match[1]),
+    Number(match[2]),
+  ]);
   const floor = versions.sort((a, b) => a[0] - b[0] || a[1] - b[1]).at(-1);
   const symbols = output('readelf', '--dyn-syms', '-W', path).stdout;
   console.log(
@@ -93,11 +139,17 @@ function check(target, path) {
   if (!header.includes(target.machine)) return `it is not for ${target.machine}`;
   if (!/ napi_register_module_v1$/m.test(symbols)) return 'it exports no entry';
   if (needed.some((name) => /stdc\+\+|libgcc/.test(name))) return `it needs ${needed.join(', ')}`;
+  // Without it a copy of the library would have been linked in, with a heap and an errno of its own.
+  if (!needed.some((name) => name.startsWith('libc.'))) return 'it does not use the C library of the system';
   if (target.libc === 'musl' && floor !== undefined) return 'it needs glibc';
   if (target.libc === 'glibc' && floor === undefined) return 'it asks for no glibc';
   if (floor !== undefined && (floor[0] > GLIBC_MAX[0] || floor[1] > GLIBC_MAX[1])) return `it asks for glibc ${floor.join('.')}`;
   if (target.arch === process.arch && target.libc === 'glibc') {
-    const tried = output(process.execPath, '-e', `process.exit(require(${JSON.stringify(path)}).crc32c(Buffer.from('123456789'),0,9,0)===0xe3069283?0:1)`);
+    const tried = output(
+      process.execPath,
+      '-e',
+      `process.exit(require(${JSON.stringify(path)}).crc32c(Buffer.from('123456789'),0,9,0)===0xe3069283?0:1)`,
+    );
     if (tried.status !== 0) return `it does not load: ${tried.stderr.trim().split('\n').slice(0, 3).join(' ')}`;
   }
   return undefined;

@@ -17,13 +17,34 @@ const SCRATCH = join(ROOT, '.cache', 'native-test');
 const require = createRequire(import.meta.url);
 const compiler = process.env.CXX ?? 'g++';
 
-const CORE = ['net/socket', 'net/unix', 'net/tcp-info', 'net/netlink', 'shm/segment', 'shm/doorbell', 'shm/cma', 'crc/crc32c', 'crc/frames'];
+const CORE = [
+  'net/socket',
+  'net/unix',
+  'net/tcp-info',
+  'net/netlink',
+  'shm/segment',
+  'shm/doorbell',
+  'shm/cma',
+  'crc/crc32c',
+  'crc/frames',
+];
 const PROGRAMS = ['crc', 'frames', 'shm', 'net'];
 const SANITIZERS = [
   { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },
   { name: 'thread', env: { TSAN_OPTIONS: 'halt_on_error=1' } },
 ];
-const FLAGS = ['-std=c++17', '-g', '-O1', '-fno-exceptions', '-fno-rtti', '-fno-omit-frame-pointer', '-Wall', '-Wextra', '-Werror', '-pthread'];
+const FLAGS = [
+  '-std=c++17',
+  '-g',
+  '-O1',
+  '-fno-exceptions',
+  '-fno-rtti',
+  '-fno-omit-frame-pointer',
+  '-Wall',
+  '-Wextra',
+  '-Werror',
+  '-pthread',
+];
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
 
@@ -68,8 +89,8 @@ function plainTests() {
     for (const program of PROGRAMS) {
       const what = `${program}-test with ${sanitizer.name}`;
       const path = join(folder, `${program}-test`);
-      const built = broken === undefined && run(compiler, [...flags, join(NATIVE, 'test', `${program}-test.cc`), ...objects, '-o', path]);
-      if (!built || built.status !== 0) {
+      const built = run(compiler, [...flags, join(NATIVE, 'test', `${program}-test.cc`), ...objects, '-o', path]);
+      if (broken !== undefined || built.status !== 0) {
         console.log(broken ?? words(built));
         say('failed', what, 'it does not compile');
         continue;
@@ -107,7 +128,7 @@ function addonTests() {
     console.log(words(built));
     return say('failed', what, 'it does not compile');
   }
-  const ran = run(process.execPath, [vitest, 'run', '--project', 'unit', 'test/unit/native'], {
+  const ran = run(process.execPath, [vitest, 'run', '--project', 'unit', '--testTimeout=120000', 'test/unit/native'], {
     cwd: ROOT,
     env: {
       ...process.env,

@@ -69,6 +69,21 @@ void soundFrames() {
   }
 }
 
+/// A header whose CRC is right, but that another version or somebody else wrote.
+void strangers() {
+  const size_t offsets[] = {0, 6, 7};
+  for (const size_t at : offsets) {
+    Buffer buffer(40);
+    header(buffer.data, 0, 0);
+    buffer.data[at]++;
+    CHECK(frameSeal(buffer.data, 0, 40, 0));
+    CHECK(frameScan(buffer.data, 0, 40) == 0);
+    buffer.data[at]--;
+    CHECK(frameSeal(buffer.data, 0, 40, 0));
+    CHECK(frameScan(buffer.data, 0, 40) == 40);
+  }
+}
+
 void wrongSeals() {
   Buffer buffer(100);
   header(buffer.data, 60, 0);
@@ -121,6 +136,7 @@ void chance() {
 
 int main() {
   soundFrames();
+  strangers();
   wrongSeals();
   chance();
   return check::finish("frames");

@@ -210,6 +210,19 @@ void kernelMessages() {
   length += linkMessage(whole + length, RTM_DELLINK, "lo");
   counted = {};
   CHECK(netlinkParse(whole, length, countEvent, &counted) == 0 && counted.links == 2 && counted.loopback);
+  // An attribute that claims more than there is, in a block of the exact size without a NUL behind it.
+  const size_t exact = NLMSG_LENGTH(sizeof(ifinfomsg)) + RTA_LENGTH(4);
+  for (unsigned lie = 0; lie <= 64; lie++) {
+    auto* block = static_cast<uint8_t*>(malloc(exact));
+    linkMessage(whole + 128, RTM_NEWLINK, "eth");
+    memcpy(block, whole + 128, exact);
+    memset(block + exact - 4, 'x', 4);
+    const auto claimed = static_cast<unsigned short>(lie);
+    memcpy(block + NLMSG_LENGTH(sizeof(ifinfomsg)), &claimed, sizeof claimed);
+    counted = {};
+    CHECK(netlinkParse(block, exact, countEvent, &counted) == 0 && counted.links == 1);
+    free(block);
+  }
   check::Random random{7};
   for (int round = 0; round < 20000; round++) {
     const size_t bytes = random.below(static_cast<unsigned>(length) + 1);

@@ -25,6 +25,14 @@ export async function pt2ptAsRank(comm: Communicator, options: Pt2ptOptions, out
   });
   if (output.jsonFile === undefined) return;
   mkdirSync(dirname(output.jsonFile), { recursive: true });
-  const figures = { machine, command: output.commandLine, test: options.test, window: options.window, ranks: comm.size, rows };
+  const figures = {
+    machine,
+    command: output.commandLine,
+    test: options.test,
+    sync: options.sync,
+    window: options.window,
+    ranks: comm.size,
+    rows,
+  };
   writeFileSync(output.jsonFile, `${JSON.stringify(figures, undefined, 1)}\n`);
 }

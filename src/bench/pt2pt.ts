@@ -6,13 +6,15 @@ import { MultirailError } from '../errors.ts';
 import type { Communicator } from '../mpi/communicator.ts';
 import { Request } from '../mpi/request.ts';
 import { defaultRepeats, latencyUs, megabytesPerSecond, type OsuRepeats, type OsuRow, type OsuTest } from './osu.ts';
-
-export const BENCH_TAGS = { data: 1, ack: 2, meet: 3, report: 4, start: 5 } as const;
+import { receiveWindowsSync, SYNC_TESTS, sendWindowsSync } from './pt2pt-sync.ts';
+import { BENCH_TAGS } from './tags.ts';
 
 export interface Pt2ptOptions {
   test: OsuTest;
   sizes: readonly number[];
   window: number;
+  /** Blocking calls instead of promises. */
+  sync: boolean;
   /** Undefined: OSU's, by size. */
   iterations: number | undefined;
   warmup: number | undefined;
@@ -23,6 +25,8 @@ const ACK_BYTES = 4;
 const WARM_UP_ROUND_TRIPS = 3000;
 const WARM_UP_MESSAGES = 12_000;
 const WARM_UP_BYTES = 1024;
+/** Blocking calls take a tenth of the time: the compiler needs as long as before. */
+const SYNC_WARM_UP_FACTOR = 8;
 
 /** Nobody leaves before all have come: everyone tells rank 0, and rank 0 tells everyone. */
 export async function meet(comm: Communicator): Promise<void> {
@@ -48,7 +52,7 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
     const out = buffers.out.subarray(0, sizeBytes);
     const into = buffers.in.subarray(0, sizeBytes);
     await meet(comm);
-    const values = await TESTS[options.test](comm, out, into, repeats, options.window);
+    const values = await measure(options)(comm, out, into, repeats, options.window);
     if (comm.rank === 0) onRow({ sizeBytes, values });
   }
   await meet(comm);
@@ -58,11 +62,13 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
  * Before the first row: what OSU does not need. Until the JavaScript of all layers is compiled, a call costs ten times as much, and the
  * first sizes of a table would show the compiler.
  */
-async function warmUp(comm: Communicator, { test, window }: Pt2ptOptions, buffers: { out: Uint8Array; in: Uint8Array }): Promise<void> {
+async function warmUp(comm: Communicator, options: Pt2ptOptions, buffers: { out: Uint8Array; in: Uint8Array }): Promise<void> {
+  const { test, window } = options;
   await meet(comm);
-  const iterations = test === 'latency' ? WARM_UP_ROUND_TRIPS : Math.ceil(WARM_UP_MESSAGES / window);
+  const often = options.sync ? SYNC_WARM_UP_FACTOR : 1;
+  const iterations = often * (test === 'latency' ? WARM_UP_ROUND_TRIPS : Math.ceil(WARM_UP_MESSAGES / window));
   const out = buffers.out.subarray(0, WARM_UP_BYTES);
-  await TESTS[test](comm, out, buffers.in.subarray(0, WARM_UP_BYTES), { iterations, warmup: 0 }, window);
+  await measure(options)(comm, out, buffers.in.subarray(0, WARM_UP_BYTES), { iterations, warmup: 0 }, window);
 }
 
 function checkSize(comm: Communicator, test: OsuTest): void {
@@ -72,6 +78,27 @@ function checkSize(comm: Communicator, test: OsuTest): void {
 }
 
 type Measure = (comm: Communicator, out: Uint8Array, into: Uint8Array, repeats: OsuRepeats, window: number) => Promise<number[]>;
+
+function measure({ test, sync }: Pt2ptOptions): Measure {
+  if (!sync) return TESTS[test];
+  if (test !== 'rate') {
+    const measureSync = SYNC_TESTS[test];
+    return async (...given) => measureSync(...given);
+  }
+  return async (comm, out, into, repeats, window) => {
+    const pairs = comm.size / 2;
+    const isSender = comm.rank < pairs;
+    const elapsedMs = isSender
+      ? sendWindowsSync(comm, comm.rank + pairs, out, repeats, window)
+      : receiveWindowsSync(comm, comm.rank - pairs, into, repeats, window);
+    return rateOf(await slowest(comm, isSender ? elapsedMs : 0), pairs * window * repeats.iterations, out.length);
+  };
+}
+
+const rateOf = (elapsedMs: number, messages: number, sizeBytes: number): number[] => [
+  megabytesPerSecond(messages * sizeBytes, elapsedMs),
+  (messages * 1000) / elapsedMs,
+];
 
 const TESTS: Record<OsuTest, Measure> = {
   latency: async (comm, out, into, { iterations, warmup }) => {
@@ -120,9 +147,7 @@ const TESTS: Record<OsuTest, Measure> = {
     const elapsedMs = isSender
       ? await sendWindows(comm, comm.rank + pairs, out, repeats, window)
       : await receiveWindows(comm, comm.rank - pairs, into, repeats, window);
-    const slowestMs = await slowest(comm, isSender ? elapsedMs : 0);
-    const messages = pairs * window * repeats.iterations;
-    return [megabytesPerSecond(messages * out.length, slowestMs), (messages * 1000) / slowestMs];
+    return rateOf(await slowest(comm, isSender ? elapsedMs : 0), pairs * window * repeats.iterations, out.length);
   },
 };
 

@@ -8,8 +8,8 @@ import type { Request } from '../mpi/request.ts';
 import type { RailEvent, RailInfo, Runtime, RuntimeCounters } from '../mpi/runtime.ts';
 import { type AuditFindings, StreamAudit, StreamHash, type StreamTotals } from './audit.ts';
 import { encodeHeader, HEADER_BYTES, MessagePattern } from './message.ts';
-import { BENCH_TAGS } from './pt2pt.ts';
 import { checkActions, type PullMode, pulledAt, type RailAction, type RailHand, railName, SENDER_LAG_MS } from './rail-actions.ts';
+import { BENCH_TAGS } from './tags.ts';
 import { type Phase, type RailSample, Timeline } from './timeline.ts';
 
 export interface StreamSpec {

@@ -32,6 +32,7 @@ interface BenchOptions {
   iterations?: number;
   warmup?: number;
   window?: number;
+  sync?: boolean;
   json?: string;
 }
 
@@ -130,7 +131,7 @@ async function beRank(program: RankProgram): Promise<void> {
 }
 
 function startTest(test: OsuTest, options: BenchOptions): Promise<void> {
-  const { iterations, warmup, window = DEFAULT_WINDOW, json } = options;
+  const { iterations, warmup, window = DEFAULT_WINDOW, sync = false, json } = options;
   const sizes = parseSizes(options.sizes);
   if (test !== 'rate' && options.np !== 2) throw new MultirailError('ERR_ARG', `bench ${test} takes two ranks, not ${options.np}`);
   if (test === 'rate' && options.np % 2 !== 0)
@@ -140,7 +141,7 @@ function startTest(test: OsuTest, options: BenchOptions): Promise<void> {
     needsHand: false,
     run: async (mpi) => {
       const output = { jsonFile: json, commandLine: commandLine(ownWords()) };
-      await pt2ptAsRank(mpi.world, { test, sizes, window, iterations, warmup }, output);
+      await pt2ptAsRank(mpi.world, { test, sizes, window, sync, iterations, warmup }, output);
       return 0;
     },
   });
@@ -177,7 +178,7 @@ function startBandwidth(options: BwOptions): Promise<void> {
   const isStream =
     options.pull.length > 0 || options.restore.length > 0 || options.verify || options.seconds !== undefined || options.size !== undefined;
   if (!isStream) return startTest('bw', options);
-  for (const name of ['sizes', 'iterations', 'warmup'] as const) {
+  for (const name of ['sizes', 'iterations', 'warmup', 'sync'] as const) {
     if (options[name] !== undefined)
       throw new MultirailError('ERR_ARG', `--${name} does not go with a run of some seconds (--seconds, --size, --pull)`);
   }
@@ -223,6 +224,7 @@ export function register(program: Command): void {
         'repetitions before the clock runs; 0 also leaves out the warm-up before the first size',
         wholeNumber(0, COUNT_MAX),
       )
+      .option('--sync', 'blocking calls (sendSync, recvSync, waitAllSync) instead of promises; for tcp and sm of the native part')
       .option('--json <file>', 'write the figures there too')
       .action((options: BenchOptions) => startTest(name, options));
   test('latency', 'ping-pong: one-way latency by message size');

@@ -152,8 +152,28 @@ export class Communicator implements RequestOwner {
   // ---------------------------------------------------------------- receives
 
   /** Resolves when a message has been received into the buffer. A message that is too long ends in ERR_TRUNCATE. */
-  async recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
-    return this.irecv(buffer, source, tag, options).promise();
+  recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
+    try {
+      if (options !== undefined) return this.irecv(buffer, source, tag, options).promise();
+      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+      if (inner === undefined) return Promise.resolve(PROC_NULL_STATUS);
+      return new Promise((resolve, reject) => {
+        const settle = () => {
+          if (inner.error === undefined) resolve(this.received(inner));
+          else reject(inner.error);
+        };
+        if (inner.done) settle();
+        else inner.onDone = settle;
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  private received(inner: RecvRequest): Status {
+    const status = this.statusOf(inner);
+    this.onReceived(status);
+    return status;
   }
 
   /**
@@ -166,9 +186,7 @@ export class Communicator implements RequestOwner {
     if (inner === undefined) return PROC_NULL_STATUS;
     if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
     if (inner.error !== undefined) throw inner.error;
-    const status = this.statusOf(inner);
-    this.onReceived(status);
-    return status;
+    return this.received(inner);
   }
 
   /** Waits for a posted receive; one that has not matched in time, or cannot, is taken back. */
@@ -198,13 +216,17 @@ export class Communicator implements RequestOwner {
   ): Status {
     const views = this.checkedSend(sendBuffer, dest, sendTag);
     const received = this.startRecv(this.checkedRecv(recvBuffer, source, recvTag), source, recvTag);
-    this.finishSync(this.startSend(views, dest, sendTag, false));
+    try {
+      this.finishSync(this.startSend(views, dest, sendTag, false));
+    } catch (error) {
+      // Nobody would ever look at it again.
+      if (received !== undefined && !received.done) this.host.cancel(received);
+      throw error;
+    }
     if (received === undefined) return PROC_NULL_STATUS;
     if (!received.done) this.awaitReceive(received, undefined);
     if (received.error !== undefined) throw received.error;
-    const status = this.statusOf(received);
-    this.onReceived(status);
-    return status;
+    return this.received(received);
   }
 
   irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
@@ -220,6 +242,8 @@ export class Communicator implements RequestOwner {
   private endBy(request: Request, inner: RecvRequest, options: CallOptions | undefined): void {
     const release = watchEnd(options, (error) => request.end(error));
     if (release === undefined) return;
+    const timeoutMs = options?.timeoutMs;
+    if (timeoutMs !== undefined) request.endAt(this.now() + timeoutMs, timeoutError(timeoutMs));
     const settle = inner.onDone;
     inner.onDone = () => {
       release();
@@ -433,9 +457,13 @@ export class Communicator implements RequestOwner {
     this.host.engine.progress();
   }
 
-  wait(awaited: Awaited): void {
+  wait(awaited: Awaited, deadlineMs?: number): boolean {
     this.host.engine.flush();
-    this.host.blocking.wait(awaited);
+    return this.host.blocking.wait(awaited, deadlineMs);
+  }
+
+  now(): number {
+    return this.host.blocking.now();
   }
 
   cancel(inner: RecvRequest): boolean {

@@ -19,8 +19,10 @@ export type RequestState = 'INACTIVE' | 'ACTIVE' | 'DONE';
 export interface RequestOwner {
   /** Polls the rails once. */
   progress(): void;
-  /** Blocks until it is done, without the event loop. */
-  wait(awaited: Awaited): void;
+  /** Blocks until it is done, without the event loop; false when the deadline, of the clock that now() reads, is over before. */
+  wait(awaited: Awaited, deadlineMs?: number): boolean;
+  /** Milliseconds. */
+  now(): number;
   cancel(inner: RecvRequest): boolean;
   statusOf(inner: SendRequest | RecvRequest): Status;
   /** A receive has ended well. */
@@ -40,6 +42,9 @@ export class Request implements PromiseLike<Status> {
   private pending: Promise<Status> | undefined;
   private settlePending: { resolve: (status: Status) => void; reject: (error: MultirailError) => void } | undefined;
   private watchers: Set<() => void> | undefined;
+  /** When a receive ends by itself, and how. A timer sees to it too, but none runs in a blocking call. */
+  private limitMs = Number.POSITIVE_INFINITY;
+  private limitError: MultirailError | undefined;
 
   constructor(owner: RequestOwner, inner: SendRequest | RecvRequest | undefined, ended?: Status) {
     this.owner = owner;
@@ -133,10 +138,13 @@ export class Request implements PromiseLike<Status> {
     return true;
   }
 
-  /** Waits for the end without a promise, and without the event loop; throws the error of a request that failed. */
+  /**
+   * Waits for the end without a promise, and without the event loop; throws the error of a request that failed. The `timeoutMs` of the
+   * request holds; a signal cannot come.
+   */
   waitSync(): Status {
     const { inner } = this;
-    if (inner !== undefined && !inner.done) this.owner.wait(inner);
+    while (inner !== undefined && !inner.done && !this.owner.wait(inner, this.limitMs)) this.endIfLate();
     if (this.state === 'INACTIVE') return EMPTY_STATUS;
     this.taken = true;
     if (this.error !== undefined) throw this.error;
@@ -157,6 +165,19 @@ export class Request implements PromiseLike<Status> {
     if (inner?.kind !== 'recv' || inner.done || !this.owner.cancel(inner)) return false;
     this.cancelError = error;
     return true;
+  }
+
+  /** The receive ends with this error at that time of the owner's clock, unless it has matched by then. */
+  endAt(atMs: number, error: MultirailError): void {
+    this.limitMs = atMs;
+    this.limitError = error;
+  }
+
+  private endIfLate(): void {
+    if (this.limitError === undefined || this.owner.now() < this.limitMs) return;
+    // Matched or not, there is nothing more to keep: what has matched ends by itself.
+    this.limitMs = Number.POSITIVE_INFINITY;
+    if (this.state === 'ACTIVE') this.end(this.limitError);
   }
 
   /** A persistent request begins anew. */
@@ -217,16 +238,43 @@ export class Request implements PromiseLike<Status> {
 
   /** As waitAll(), without a promise and without the event loop; throws the RequestsError as waitAll rejects. */
   static waitAllSync(requests: readonly Entry[]): Status[] {
+    let limitMs: number | undefined;
     for (let i = 0; i < requests.length; i++) {
       const entry = requests[i];
       if (entry === null || entry === undefined || entry.inner === undefined) continue;
-      if (!entry.inner.done) entry.owner.wait(entry.inner);
-      // The others go on, as after waitAll().
-      if (entry.inner.error !== undefined) break;
+      if (!entry.inner.done) {
+        limitMs ??= Request.firstLimitMs(requests);
+        limitMs = Request.block(entry, requests, limitMs);
+      }
+      // The others go on, as after waitAll(): also where another one failed while this one was waited for.
+      if (!entry.inner.done || entry.inner.error !== undefined) break;
     }
     const result = Request.takeAll(requests);
     if (result instanceof RequestsError) throw result;
     return result;
+  }
+
+  private static firstLimitMs(list: readonly Entry[]): number {
+    let limitMs = Number.POSITIVE_INFINITY;
+    for (const entry of list) if (entry?.inner?.done === false) limitMs = Math.min(limitMs, entry.limitMs);
+    return limitMs;
+  }
+
+  /** Blocks until the entry has ended, or until one of the list has failed; ends those that are late. Returns the next limit. */
+  private static block(entry: Request, list: readonly Entry[], limitMs: number): number {
+    const inner = entry.inner as SendRequest | RecvRequest;
+    const awaited: Awaited = {
+      get done() {
+        return inner.done;
+      },
+      isOver: () => list.some((other) => other?.error !== undefined),
+    };
+    let nextMs = limitMs;
+    while (!entry.owner.wait(awaited, nextMs)) {
+      for (const other of list) other?.endIfLate();
+      nextMs = Request.firstLimitMs(list);
+    }
+    return nextMs;
   }
 
   private static takeAll(list: readonly Entry[]): Status[] | RequestsError {

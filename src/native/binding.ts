@@ -3,7 +3,9 @@
 // May import: Node, node-gyp-build.
 //
 // Answers: hot calls return a count >= 0, or a negative errno (-EAGAIN = nothing now). Cold calls throw an Error with `code`
-// ('EADDRINUSE') and `syscall`. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
+// ('EADDRINUSE') and `syscall`; those without an answer (close, eventSignal, pollerSet, …) are cold in this. An argument of the wrong
+// type, a number that is not whole, and a range outside its bytes throw a TypeError with the code ERR_INVALID_ARG. Hosts are numeric
+// addresses. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
 export const NATIVE_ABI = 1;
@@ -48,7 +50,7 @@ export const TCP_INFO = {
   unackedSegments: 1,
   /** Bytes in the send buffer that were never sent. */
   notSentBytes: 2,
-  /** Cumulative bytes that the peer's kernel acknowledged, and that we received. */
+  /** Cumulative bytes that the peer's kernel acknowledged (the dialer's counts one for the SYN), and that we received. */
   ackedBytes: 3,
   receivedBytes: 4,
   /** Milliseconds since the last acknowledgement, the last data in, the last data out. */
@@ -59,6 +61,7 @@ export const TCP_INFO = {
   rtoUs: 9,
   /** The peer's receive window in bytes (0 = it does not read); -1 where the kernel does not tell. */
   sendWindowBytes: 10,
+  /** Times in a row that the retransmission timer ran out without an answer; not the sum of all retransmissions. */
   retransmits: 11,
   /** Bytes in the send buffer, sent or not (SIOCOUTQ). */
   sendQueueBytes: 12,
@@ -111,9 +114,12 @@ export interface NativeBinding {
   unixConnect(name: string): number;
   /** Process and user at the other end (SO_PEERCRED). */
   unixPeer(fd: number): { pid: number; uid: number };
-  /** Bytes with descriptors; at least one byte. Returns the bytes taken. */
+  /** Bytes with at most 8 descriptors; at least one byte. Returns the bytes taken. */
   sendDescriptors(fd: number, bytes: Uint8Array, descriptors: readonly number[]): number;
-  /** As recv, and pushes the descriptors that came onto `descriptors` (the caller closes them). */
+  /**
+   * As recv, and pushes the descriptors that came onto `descriptors` (the caller closes them). -EMSGSIZE when there were more than 8,
+   * which are closed; the byte is taken.
+   */
   recvDescriptors(fd: number, bytes: Uint8Array, descriptors: number[]): number;
 
   // --- readiness: one epoll set per poller, watched by the event loop
@@ -122,11 +128,14 @@ export interface NativeBinding {
    * after each call), again at once for as long as it returns true.
    */
   pollerOpen(onReady: () => boolean): number;
-  /** Adds, changes (events 0 = none, stays in the set) or removes (events -1) a descriptor. Level-triggered. */
+  /**
+   * Adds, changes (events 0 = none, stays in the set) or removes (events -1) a descriptor. Level-triggered. Errors and hang-ups are
+   * reported even when they were not asked for; with events 0 each of them once.
+   */
   pollerSet(poller: number, fd: number, events: number): void;
   /**
-   * What is ready: pairs [fd, events] in `out`; returns the number of pairs. timeoutMs 0 = look only, else sleeps in the kernel
-   * for at most that long (fractions count: epoll_pwait2 where it is).
+   * What is ready: pairs [fd, events] in `out`, at most 256; returns the number of pairs. timeoutMs 0 = look only, else sleeps in the
+   * kernel for at most that long (fractions count: epoll_pwait2 where it is). A signal ends the sleep with 0.
    */
   pollerWait(poller: number, out: Int32Array, timeoutMs: number): number;
   /** Whether the poller keeps the event loop alive. */
@@ -143,9 +152,13 @@ export interface NativeBinding {
   // --- shared memory
   /** An anonymous segment (memfd), sealed against shrinking. Gone with its last descriptor and mapping, whatever kills its makers. */
   memoryCreate(name: string, bytes: number): number;
-  /** Maps a segment, shared. Throws when the segment is smaller, or not sealed against shrinking. */
+  /**
+   * Maps a segment, shared. Throws when the segment is smaller (ERR_SEGMENT_SIZE), or not sealed against shrinking (ERR_SEGMENT_SEAL),
+   * or when this runtime allows no ArrayBuffer over foreign memory (ERR_NO_EXTERNAL). Without memoryUnmap it is unmapped when the
+   * ArrayBuffer is collected.
+   */
   memoryMap(fd: number, bytes: number): ArrayBuffer;
-  /** Detaches the ArrayBuffer and unmaps at once. */
+  /** Detaches the ArrayBuffer and unmaps at once. A second time throws ERR_INVALID_ARG. */
   memoryUnmap(memory: ArrayBuffer): void;
   /** Address of a view in this process, exact (below 2^53). */
   addressOf(bytes: Uint8Array): number;
@@ -167,16 +180,18 @@ export interface NativeBinding {
   crc32c(bytes: Uint8Array, offset: number, length: number, crc: number): number;
   /**
    * Frames of btl/base/frame-hdr.ts that stand in bytes[from, to), one after the other, each followed by its payload when that is at
-   * most `inlinePayloadMax` bytes: writes the header CRC of each.
+   * most `inlinePayloadMax` bytes: writes the header CRC of each. Throws ERR_INVALID_ARG when they do not fill the range exactly.
    */
   frameSeal(bytes: Uint8Array, from: number, to: number, inlinePayloadMax: number): void;
   /**
    * Frames that stand in bytes[from, to), each followed by its payload: how far the header CRCs are sound. Returns the end of the
-   * last frame whose header and packet header are whole and sound (its payload may be cut off); `from` when none is.
+   * last frame whose header and packet header are whole and sound (its payload may be cut off: the end then lies beyond `to`); `from`
+   * when none is. Magic, version, lengths and CRC are looked at; kinds, flags and limits are the caller's.
    */
   frameScan(bytes: Uint8Array, from: number, to: number): number;
 
   // --- the machine, for the launcher and benchmarks
+  /** Binds the calling thread to a processor: 0 or negative errno. */
   setAffinity(cpu: number): number;
   currentCpu(): number;
 }

@@ -11,7 +11,9 @@ import { newPmlCounters, type PmlCounters } from './counters.ts';
 import { encodePacket, newPacket, OFFSET, PACKET, PACKET_NAMES, type Packet, packetBytes, putU53 } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
 import {
+  type EagerMessage,
   type FrameUse,
+  type OutMessage,
   PACKED_PAYLOAD_BYTES_MAX,
   PmlFrame,
   type RecvMessage,
@@ -82,6 +84,9 @@ const FRAMES_KEPT_MAX = 4096;
 const RETAINED_KEPT_BYTES_MAX = 8 * 1024 * 1024;
 const NO_PAYLOAD: readonly Uint8Array[] = [];
 
+/** The oldest message first, also after a restart: everything behind it waits for it on the other side. */
+const isOlder = (a: SendMessage | RecvMessage, b: SendMessage | RecvMessage): boolean => a.order <= b.order;
+
 export class PmlCore implements TransitionListener {
   readonly options: PmlOptions;
   readonly bml: Bml;
@@ -98,6 +103,8 @@ export class PmlCore implements TransitionListener {
   readonly dirtyPeers: PmlPeer[] = [];
   readonly toFlush: Rail[] = [];
   private readonly memory = new MemoryPool(RETAINED_KEPT_BYTES_MAX);
+  /** Messages that were ever begun here. */
+  private begun = 0;
   retainedBytes = 0;
   readonly mutants: ReadonlySet<Mutant>;
   /** Observes every transition besides the ring (coverage in the simulator). */
@@ -141,6 +148,11 @@ export class PmlCore implements TransitionListener {
     return Array.from({ length: size }, (_, i) => this.trace[(this.traceAt - size + i) % size]);
   }
 
+  /** Place of a new message among all that were begun here. */
+  nextOrder(): number {
+    return ++this.begun;
+  }
+
   markDirty(peer: PmlPeer): void {
     if (peer.dirty) return;
     peer.dirty = true;
@@ -165,12 +177,12 @@ export class PmlCore implements TransitionListener {
   queueStream(message: SendMessage | RecvMessage): void {
     if (!message.streamQueued) {
       message.streamQueued = true;
-      message.peer.streams.push(message);
+      message.peer.streams.insert(message, isOlder);
     }
     this.markDirty(message.peer);
   }
 
-  queueEnvelope(message: SendMessage): void {
+  queueEnvelope(message: OutMessage): void {
     if (!message.envelopeQueued) {
       message.envelopeQueued = true;
       (message.firstSent ? message.peer.resends : message.peer.envelopes).push(message);
@@ -212,10 +224,11 @@ export class PmlCore implements TransitionListener {
   }
 
   /** The frame of an eager message: its header, and a copy of its payload that stays until the message is delivered. */
-  eagerFrame(message: SendMessage, payload: Iov): PmlFrame {
+  eagerFrame(message: EagerMessage, payload: Iov): PmlFrame {
     const frame = this.takeFrame();
-    frame.envelopeUse.message = message;
-    frame.use = frame.envelopeUse;
+    frame.eagerUse.message = message;
+    frame.use = frame.eagerUse;
+    this.out.creditLimit = 0;
     frame.peer = message.peer;
     encodePacket(this.out, frame.headerView(packetBytes(this.out)));
     const { bytes } = payload;
@@ -236,7 +249,7 @@ export class PmlCore implements TransitionListener {
     const creditLimit = this.creditFor(peer);
     if (frame.creditLimit !== creditLimit) {
       frame.creditLimit = creditLimit;
-      putU53(frame.headerView(frame.header.byteLength), OFFSET.creditLimit, creditLimit);
+      putU53(frame.headerBytesView, OFFSET.creditLimit, creditLimit);
     }
     const nested = this.sending;
     this.sending = true;

@@ -4,13 +4,17 @@ import type { BmlPeer } from '../bml/bml.ts';
 import type { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';
 import { LinkedList } from '../util/linked.ts';
-import type { Envelope, RecvMessage, SendMessage } from './records.ts';
+import type { Envelope, OutMessage, RecvMessage, SendMessage } from './records.ts';
 
 /** Messages to one peer on one context. */
-export interface FlowOut {
-  nextSeq: number;
-  /** Messages whose envelope may still be undelivered, oldest first; delivered ones are dropped from the front lazily. */
-  readonly undelivered: Deque<SendMessage>;
+export class FlowOut {
+  nextSeq = 0;
+  /** Messages whose envelope may still be undelivered, oldest first; delivered ones stand here until the older ones are, too. */
+  readonly undelivered = new Deque<OutMessage>();
+
+  forgetDelivered(): void {
+    while (this.undelivered.peek()?.envelopeDelivered) this.undelivered.shift();
+  }
 }
 
 /** Messages from one peer on one context. */
@@ -55,12 +59,12 @@ export class PmlPeer {
   readonly railDowns = new Map<number, OwedRailDown>();
   readonly restartNacks = new Map<string, OwedRestartNack>();
   readonly control = new Deque<SendMessage | RecvMessage>();
-  readonly envelopes = new Deque<SendMessage>();
+  readonly envelopes = new Deque<OutMessage>();
   /** Envelopes that came back in doubt or refused. */
-  readonly resends = new Deque<SendMessage>();
+  readonly resends = new Deque<OutMessage>();
   readonly streams = new Deque<SendMessage | RecvMessage>();
 
-  readonly sends = new LinkedList<SendMessage>();
+  readonly sends = new LinkedList<OutMessage>();
   readonly recvs = new LinkedList<RecvMessage>();
 
   /** Set once, for ever. */
@@ -94,7 +98,7 @@ export class PmlPeer {
     if (ctx === this.lastOutCtx) return this.lastOut as FlowOut;
     let flow = this.flowsOut.get(ctx);
     if (flow === undefined) {
-      flow = { nextSeq: 0, undelivered: new Deque() };
+      flow = new FlowOut();
       this.flowsOut.set(ctx, flow);
     }
     this.lastOutCtx = ctx;

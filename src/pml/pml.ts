@@ -183,7 +183,7 @@ export class Pml {
       if (peer.creditTold < frame.creditLimit) peer.creditTold = frame.creditLimit;
     } else peer.creditTelling = peer.creditTold;
     this.core.markDirty(peer);
-    if (use === frame.envelopeUse) return this.sender.onEnvelopeCompleted(frame.envelopeUse.message, status);
+    if (use.kind === 'eager') return this.sender.eager.onCompleted(use.message, status);
     this.core.recycle(frame);
     switch (use.kind) {
       case 'envelope':

@@ -224,6 +224,7 @@ export class Receiver {
     const windows = request.buffer.isContiguous ? envelope.windows.filter((window) => this.isReadable(envelope.peer, window)) : [];
     const reads = envelope.type === PACKET.RGET && windows.length > 0 && Math.min(envelope.messageBytes, request.buffer.bytes) > 0;
     const message = new RecvMessage(envelope, request, reads);
+    message.order = core.nextOrder();
     message.slot = core.recvs.add(message);
     message.generation = core.recvs.generationOf(message.slot);
     envelope.peer.recvs.add(message);

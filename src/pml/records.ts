@@ -121,28 +121,63 @@ export interface OwedFin {
   telling: boolean;
 }
 
-const NO_RANGES = new RangeSet();
-const NO_NUMBERS = new Set<number>();
-const NO_ITEMS: never[] = [];
+/** A message of ours until nothing of it is owed: every one has its place in the order of its flow. */
+export type OutMessage = EagerMessage | SendMessage;
 
-/** Sender's side of one message. */
-export class SendMessage implements Linked<SendMessage> {
-  listPrev: SendMessage | undefined = undefined;
-  listNext: SendMessage | undefined = undefined;
+/** Sender's side of one eager message (MATCH). Its request is complete from the start. */
+export class EagerMessage implements Linked<OutMessage> {
+  listPrev: OutMessage | undefined = undefined;
+  listNext: OutMessage | undefined = undefined;
   listed = false;
   state: SendState = 'ENVELOPE';
   readonly peer: PmlPeer;
   readonly ctx: number;
   readonly tag: number;
   readonly seq: number;
-  /** RNDV, RGET: the user's buffer, zero-copy. Of a MATCH only `bytes` is left here. */
-  buffer: Iov;
   readonly bytes: number;
-  /** MATCH: the frame with the retained copy, until it is delivered. */
+  /** Holds the retained copy until the message is delivered. */
   frame: PmlFrame | undefined = undefined;
-  readonly protocol: 'MATCH' | 'RNDV' | 'RGET';
+  /** It was on a rail before: sent again, it is counted as such. */
+  firstSent = false;
+  envelopeOnRail = false;
+  /** Standing in the peer's envelope queue. */
+  envelopeQueued = false;
+  /** It is known to have reached the peer's PML, or has ended with its peer. */
+  envelopeDelivered = false;
+
+  constructor(peer: PmlPeer, ctx: number, tag: number, seq: number, bytes: number) {
+    this.peer = peer;
+    this.ctx = ctx;
+    this.tag = tag;
+    this.seq = seq;
+    this.bytes = bytes;
+  }
+
+  get protocol(): 'MATCH' {
+    return 'MATCH';
+  }
+
+  get traceId(): string {
+    return `MATCH to ${this.peer.rank} ctx ${this.ctx} tag ${this.tag} seq ${this.seq}`;
+  }
+}
+
+/** Sender's side of one rendezvous message. */
+export class SendMessage implements Linked<OutMessage> {
+  /** Messages are served in the order in which they were begun. */
+  order = 0;
+  listPrev: OutMessage | undefined = undefined;
+  listNext: OutMessage | undefined = undefined;
+  listed = false;
+  state: SendState = 'ENVELOPE';
+  readonly peer: PmlPeer;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  /** The user's buffer, zero-copy. */
+  readonly buffer: Iov;
+  readonly protocol: 'RNDV' | 'RGET';
   readonly sync: boolean;
-  /** Undefined for eager messages, whose request is complete from the start. */
   request: SendRequest | undefined;
   slot = 0;
   generation = 0;
@@ -161,47 +196,37 @@ export class SendMessage implements Linked<SendMessage> {
   takeBytes = 0;
   receiverSlot = 0;
   receiverGeneration = 0;
-  readonly toSend: RangeSet;
+  readonly toSend = new RangeSet();
   /** Bytes of the current epoch not yet known to be delivered and no longer in toSend. */
   inFlightBytes = 0;
   /** Everything of this message on any rail, of any epoch: the user's buffer is not free before this is zero. */
   itemsOnRail = 0;
   putsUnderWay = 0;
   /** Bytes ever given to a rail, to tell resent ones. */
-  readonly everSent: RangeSet;
+  readonly everSent = new RangeSet();
   notifyOnRail = false;
   notifyDelivered = false;
   /** PUT windows offered in this epoch. */
-  windows: RemoteWindow[];
-  readonly windowNumbers: Set<number>;
+  windows: RemoteWindow[] = [];
+  readonly windowNumbers = new Set<number>();
   /** Rail epochs for which the receiver announced a PUT that has not come: no FRAG goes over these. */
-  putsAwaited: { rail: number; epoch: number }[];
-  finsOwed: OwedFin[];
+  putsAwaited: { rail: number; epoch: number }[] = [];
+  finsOwed: OwedFin[] = [];
   /** RGET: this side's own registered memory. */
-  localWindows: LocalWindow[];
+  localWindows: LocalWindow[] = [];
   /** Standing in the peer's control, stream queue. */
   controlQueued = false;
   streamQueued = false;
   logicallyComplete = false;
 
-  constructor(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, protocol: 'MATCH' | 'RNDV' | 'RGET', sync: boolean) {
+  constructor(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, protocol: 'RNDV' | 'RGET', sync: boolean) {
     this.peer = peer;
     this.ctx = ctx;
     this.tag = tag;
     this.seq = seq;
     this.buffer = buffer;
-    this.bytes = buffer.bytes;
     this.protocol = protocol;
     this.sync = sync;
-    // A MATCH has no second step: it shares what stays empty, since most messages are of this kind.
-    const own = protocol !== 'MATCH';
-    this.toSend = own ? new RangeSet() : NO_RANGES;
-    this.everSent = own ? new RangeSet() : NO_RANGES;
-    this.windows = own ? [] : NO_ITEMS;
-    this.windowNumbers = own ? new Set() : NO_NUMBERS;
-    this.putsAwaited = own ? [] : NO_ITEMS;
-    this.finsOwed = own ? [] : NO_ITEMS;
-    this.localWindows = own ? [] : NO_ITEMS;
   }
 
   get traceId(): string {
@@ -220,6 +245,8 @@ export interface FragSink extends Sink {
 
 /** Receiver's side of one rendezvous message, from its match on. */
 export class RecvMessage implements Linked<RecvMessage> {
+  /** As of a SendMessage: in the order of the matches. */
+  order = 0;
   listPrev: RecvMessage | undefined = undefined;
   listNext: RecvMessage | undefined = undefined;
   listed = false;
@@ -284,6 +311,7 @@ export class RecvMessage implements Linked<RecvMessage> {
 
 /** What a frame on a rail stands for, so that its completion finds its way. */
 export type FrameUse =
+  | { kind: 'eager'; message: EagerMessage }
   | { kind: 'envelope'; message: SendMessage }
   | { kind: 'frag'; message: SendMessage; epoch: number; from: number; to: number }
   | { kind: 'notify'; message: SendMessage; epoch: number }
@@ -319,10 +347,11 @@ export class PmlFrame implements Frame {
   /** Memory of a longer retained copy, from the pool of the core. */
   retained: Uint8Array | undefined = undefined;
   /** `use` of an eager message, kept with the frame: it would be made anew for each one. */
-  readonly envelopeUse: { kind: 'envelope'; message: SendMessage } = { kind: 'envelope', message: undefined as unknown as SendMessage };
+  readonly eagerUse: { kind: 'eager'; message: EagerMessage } = { kind: 'eager', message: undefined as unknown as EagerMessage };
   private storage = new Uint8Array(FRAME_STORAGE_BYTES);
   private view: DataView;
   private packedPayload: readonly Uint8Array[] = NO_VIEWS;
+  private headerBytes = -1;
   private packedAt = 0;
   private packedBytes = -1;
 
@@ -338,14 +367,23 @@ export class PmlFrame implements Frame {
       this.view = new DataView(this.storage.buffer);
       this.headerWords = new Int32Array(this.storage.buffer);
       this.packedBytes = -1;
+      this.headerBytes = -1;
     }
-    if (this.header.byteLength !== bytes || this.header.buffer !== this.storage.buffer) this.header = this.storage.subarray(0, bytes);
+    if (this.headerBytes !== bytes) {
+      this.header = this.storage.subarray(0, bytes);
+      this.headerBytes = bytes;
+    }
+    return this.view;
+  }
+
+  /** The header that headerView() made last, to be changed in place. */
+  get headerBytesView(): DataView {
     return this.view;
   }
 
   /** Copies a short payload behind the header, which headerView() has made room for. */
   packPayload(from: Iov): void {
-    const at = this.header.byteLength;
+    const at = this.headerBytes;
     const { bytes } = from;
     if (this.packedBytes !== bytes || this.packedAt !== at) {
       this.packedPayload = bytes === 0 ? NO_VIEWS : [this.storage.subarray(at, at + bytes)];

@@ -1,4 +1,4 @@
-// The sending half of the protocol: eager, rendezvous, RGET, puts, and the sender's part of the restart.
+// The sending half of the protocol: rendezvous, RGET, puts, and the sender's part of the restart (eager messages: eager.ts).
 // Every decision "what must be sent for this message" is derived from its state by sendEnvelope, sendControl and
 // sendStream (level-triggered); a completion or packet only changes the state and puts the message on a queue.
 // May import: bml, btl/btl.ts, errors, util, pml.
@@ -6,12 +6,22 @@ import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import { EMPTY_IOV, type Iov } from '../util/iov.ts';
+import type { Iov } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
+import { EagerSender } from './eager.ts';
 import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
-import { type FrameUse, type LocalWindow, type PmlOneSidedOp, type RemoteWindow, SendMessage, SendRequest } from './records.ts';
+import {
+  EagerMessage,
+  type FrameUse,
+  type LocalWindow,
+  type OutMessage,
+  type PmlOneSidedOp,
+  type RemoteWindow,
+  SendMessage,
+  SendRequest,
+} from './records.ts';
 import { moveSend } from './states.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
@@ -25,9 +35,11 @@ const SEQ_SPAN_MAX = 2 ** 30;
 
 export class Sender {
   private readonly core: PmlCore;
+  readonly eager: EagerSender;
 
   constructor(core: PmlCore) {
     this.core = core;
+    this.eager = new EagerSender(core);
   }
 
   // ---------------------------------------------------------------- start
@@ -43,11 +55,8 @@ export class Sender {
       return request;
     }
     const flow = peer.flowOut(ctx);
-    let oldest = flow.undelivered.peek();
-    while (oldest?.envelopeDelivered) {
-      flow.undelivered.shift();
-      oldest = flow.undelivered.peek();
-    }
+    flow.forgetDelivered();
+    const oldest = flow.undelivered.peek();
     assert(oldest === undefined || serialDiff(flow.nextSeq, oldest.seq) < SEQ_SPAN_MAX, 'too many undelivered messages on one flow');
     const seq = flow.nextSeq;
     flow.nextSeq = serialAdd(seq, 1);
@@ -55,76 +64,42 @@ export class Sender {
     const { bytes } = buffer;
     const small = bytes <= options.eagerLimitBytes && bytes <= peer.bml.eagerBytesMax;
     const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
-    const eager = small && !sync && bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax;
-    let message: SendMessage;
-    if (eager) {
-      message = new SendMessage(peer, ctx, tag, seq, buffer, 'MATCH', false);
-      message.inlineBytes = bytes;
-      message.charge = bytes + ENVELOPE_CHARGE_BYTES;
-      const { out } = core;
-      out.type = PACKET.MATCH;
-      out.flags = FLAG.CHARGED | (buffer.isContiguous ? FLAG.CONTIG : 0);
-      out.ctx = ctx;
-      out.source = options.rank;
-      out.tag = tag;
-      out.seq = seq;
-      out.creditLimit = 0;
-      // The frame holds the retained copy: it is sent, again if need be, until the peer's BTL reports it delivered.
-      message.frame = core.eagerFrame(message, buffer);
-      message.buffer = EMPTY_IOV;
-      core.retainedBytes += bytes;
-      counters.messagesEager++;
-      request.done = true;
-    } else {
-      if (small && !sync) counters.creditStalls++;
-      const { bml } = peer;
-      const reads = buffer.isContiguous && bytes >= bml.getBytesMin && !small && bml.get.length > 0 && bml.get.length === bml.send.length;
-      message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
-      message.request = request;
-      core.openRequests++;
-      const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, bml.inlineBytesMax);
-      if (wanted > 0 && wanted <= creditLeft) {
-        message.inlineBytes = wanted;
-        message.charge = wanted + ENVELOPE_CHARGE_BYTES;
-      }
-      counters.messagesRndv++;
-    }
-    peer.creditUsed += message.charge;
-    if (!eager) {
-      // Only a rendezvous is named by its peer.
-      message.slot = core.sends.add(message);
-      message.generation = core.sends.generationOf(message.slot);
-    }
-    peer.sends.add(message);
-    flow.undelivered.push(message);
     counters.messagesSent++;
     counters.bytesSent += bytes;
-    // At once where nothing waits before it; what is sent in one turn still leaves in one go, with the flush.
-    if (!eager || peer.envelopes.size > 0 || peer.resends.size > 0 || peer.leaving || !this.sendEager(message)) core.queueEnvelope(message);
-    return request;
-  }
-
-  private sendEager(message: SendMessage): boolean {
-    const { peer, frame } = message;
-    assert(frame !== undefined, 'an eager message without its frame');
-    if (this.core.sendEagerFrame(peer, frame) !== OK) return false;
-    message.envelopeOnRail = true;
-    message.itemsOnRail++;
-    if (message.firstSent) {
-      this.core.counters.envelopesResent++;
-      this.core.counters.bytesResent += message.inlineBytes;
+    if (small && !sync && bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax) {
+      flow.undelivered.push(this.eager.start(peer, ctx, tag, seq, buffer));
+      request.done = true;
+      return request;
     }
-    message.firstSent = true;
-    return true;
+    if (small && !sync) counters.creditStalls++;
+    const { bml } = peer;
+    const reads = buffer.isContiguous && bytes >= bml.getBytesMin && !small && bml.get.length > 0 && bml.get.length === bml.send.length;
+    const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
+    message.request = request;
+    core.openRequests++;
+    const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, bml.inlineBytesMax);
+    if (wanted > 0 && wanted <= creditLeft) {
+      message.inlineBytes = wanted;
+      message.charge = wanted + ENVELOPE_CHARGE_BYTES;
+    }
+    counters.messagesRndv++;
+    peer.creditUsed += message.charge;
+    message.order = core.nextOrder();
+    message.slot = core.sends.add(message);
+    message.generation = core.sends.generationOf(message.slot);
+    peer.sends.add(message);
+    flow.undelivered.push(message);
+    core.queueEnvelope(message);
+    return request;
   }
 
   // ---------------------------------------------------------------- what must be sent
 
   /** Gives the envelope to a rail. False when no rail has room. */
-  sendEnvelope(message: SendMessage): boolean {
+  sendEnvelope(message: OutMessage): boolean {
+    if (message instanceof EagerMessage) return this.eager.send(message);
     const { core } = this;
     if (message.state !== 'ENVELOPE' || message.envelopeOnRail || message.envelopeDelivered) return true;
-    if (message.protocol === 'MATCH') return this.sendEager(message);
     const { peer } = message;
     const packet = core.out;
     packet.type = PACKET[message.protocol];
@@ -235,8 +210,8 @@ export class Sender {
     packet.seq = message.seq;
   }
 
-  wantsStream(message: SendMessage): boolean {
-    return message.state === 'STREAMING' && !message.toSend.isEmpty;
+  wantsStream(message: OutMessage): message is SendMessage {
+    return message instanceof SendMessage && message.state === 'STREAMING' && !message.toSend.isEmpty;
   }
 
   /** Gives the next range of this message to that rail, by put where the receiver offered a window there, else by FRAG. */
@@ -317,22 +292,11 @@ export class Sender {
     const { core } = this;
     message.envelopeOnRail = false;
     message.itemsOnRail--;
-    if (status === DELIVERED) {
-      message.envelopeDelivered = true;
-      if (message.protocol === 'MATCH') {
-        if (message.state === 'ENVELOPE') this.finishEager(message);
-        else this.releaseFrame(message);
-        return;
-      }
-    } else if (message.state === 'ENVELOPE') {
+    if (status === DELIVERED) message.envelopeDelivered = true;
+    else if (message.state === 'ENVELOPE') {
       if (status === REFUSED) core.counters.refused++;
-      if (message.protocol === 'MATCH' && core.mutants.has('eager-not-retained')) {
-        this.finishEager(message);
-        return;
-      }
       core.queueEnvelope(message);
     }
-    this.releaseFrame(message);
     this.settle(message);
   }
 
@@ -447,7 +411,7 @@ export class Sender {
     const message = this.find(peer, packet);
     if (message === undefined) return;
     if (message.state !== 'ENVELOPE') return this.stale();
-    if (message.protocol === 'MATCH' || packet.takeBytes > message.buffer.bytes) {
+    if (packet.takeBytes > message.buffer.bytes) {
       throw new MultirailError('ERR_PROTOCOL', `an ACK that does not fit message ${message.traceId}`);
     }
     message.envelopeDelivered = true;
@@ -568,35 +532,10 @@ export class Sender {
     message.windows = [];
     message.toSend.clear();
     moveSend(message, 'DONE', core);
-    this.forgetDelivered(message);
+    message.peer.flowOut(message.ctx).forgetDelivered();
     core.sends.retire(message.slot, message.generation);
     message.peer.sends.delete(message);
     this.settle(message);
-  }
-
-  /** An eager message is delivered, or ends with its peer. */
-  private finishEager(message: SendMessage): void {
-    const { core } = this;
-    message.logicallyComplete = true;
-    message.envelopeDelivered = true;
-    moveSend(message, 'DONE', core);
-    if (!core.mutants.has('retained-forever')) core.retainedBytes -= message.inlineBytes;
-    this.forgetDelivered(message);
-    message.peer.sends.delete(message);
-    this.releaseFrame(message);
-  }
-
-  /** The retained copy goes as soon as no rail reads it any more. The record may stand in its flow for longer. */
-  private releaseFrame(message: SendMessage): void {
-    const { frame } = message;
-    if (frame === undefined || message.envelopeOnRail || message.state !== 'DONE') return;
-    message.frame = undefined;
-    this.core.recycle(frame);
-  }
-
-  private forgetDelivered(message: SendMessage): void {
-    const { undelivered } = message.peer.flowOut(message.ctx);
-    while (undelivered.peek()?.envelopeDelivered) undelivered.shift();
   }
 
   /** The user gets the buffer back when the message is complete AND nothing of it lies on a rail any more. */
@@ -610,9 +549,9 @@ export class Sender {
   /** The peer is gone for ever: everything to it ends. */
   fail(peer: PmlPeer, error: MultirailError): void {
     for (const message of [...peer.sends]) {
-      if (message.protocol === 'MATCH') {
+      if (message instanceof EagerMessage) {
         this.core.counters.lostWithPeer++;
-        this.finishEager(message);
+        this.eager.finish(message);
         continue;
       }
       if (message.request !== undefined) message.request.error = error;
@@ -624,8 +563,8 @@ export class Sender {
   peerSaidBye(peer: PmlPeer): void {
     for (const message of [...peer.sends]) {
       // A rendezvous without an answer was never matched: the peer would have owed us the ACK before it could leave.
-      if (message.protocol === 'MATCH') {
-        this.finishEager(message);
+      if (message instanceof EagerMessage) {
+        this.eager.finish(message);
         continue;
       }
       if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;

@@ -15,6 +15,8 @@ import type { Driver, Engine } from './engine.ts';
 /** What is waited for. */
 export interface Awaited {
   readonly done: boolean;
+  /** Asked once in many looks and after each sleep, for what costs more to find out: true ends the wait as `done` does. */
+  isOver?(): boolean;
 }
 
 /** Looks between two readings of the clock. */
@@ -54,17 +56,27 @@ export class BlockingWaiter {
    */
   wait(request: Awaited, deadlineMs = Number.POSITIVE_INFINITY): boolean {
     const { engine, driver } = this;
+    // What the call begins and leaves (doorbells to ask for, reports that are due) is kept by the event loop, when it runs again.
+    driver.defer();
     // Most often it is there, or comes, before it is worth reading a clock.
     for (let i = 0; i < LOOKS_PER_CLOCK; i++) {
       if (request.done) return true;
       engine.look();
     }
-    this.mustBeReachable(request);
+    if (request.done) return true;
+    if (engine.isRunning) {
+      throw new MultirailError(
+        'ERR_SUPPORT',
+        'a blocking call cannot wait inside a subscriber of a diagnostics channel: rails stand still meanwhile',
+      );
+    }
+    this.mustBeReachable();
     let nowMs = driver.now();
     let quietSinceMs = nowMs;
     let useful = engine.usefulWork;
     let yields = 0;
     while (!request.done) {
+      if (request.isOver?.() === true) return true;
       if (engine.isClosed) throw new MultirailError('ERR_FINALIZED', 'the runtime was closed during a blocking call');
       if (nowMs >= deadlineMs) return false;
       if (nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
@@ -82,7 +94,11 @@ export class BlockingWaiter {
         yields++;
         this.poller?.native.yieldCpu();
         engine.look();
-      } else this.sleep(nowMs, deadlineMs);
+      } else {
+        // Rails may have gone since the call began.
+        this.mustBeReachable();
+        this.sleep(nowMs, deadlineMs);
+      }
       nowMs = driver.now();
       if (engine.usefulWork !== useful) {
         useful = engine.usefulWork;
@@ -107,9 +123,9 @@ export class BlockingWaiter {
   }
 
   /** A call that cannot end is refused, not left hanging. */
-  private mustBeReachable(request: Awaited): void {
+  private mustBeReachable(): void {
     const unreachable = this.engine.needsEventLoop();
-    if (unreachable === undefined || request.done) return;
+    if (unreachable === undefined) return;
     throw new MultirailError(
       'ERR_SUPPORT',
       `a blocking call cannot wait here: ${unreachable} is served by the event loop, which does not run during the call. Await the promise instead, or use transports of the native part (multirail info says why it is not loaded)`,

@@ -227,6 +227,11 @@ export class Engine implements Upcalls {
     return this.pml.core.openRequests > 0;
   }
 
+  /** A turn is under way: look() does nothing. */
+  get isRunning(): boolean {
+    return this.running;
+  }
+
   get isClosed(): boolean {
     return this.closed;
   }

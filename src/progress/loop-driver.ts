@@ -13,6 +13,8 @@ import type { Engine } from './engine.ts';
 
 /** While it spins and streams are read at any time, the kernel is asked what else is ready once in so many looks. */
 const LOOKS_PER_KERNEL = 4;
+/** Looks without useful work before the core is offered to others. */
+const LOOKS_PER_YIELD = 8;
 /** Longest time in one go, in milliseconds: then timers and other I/O get their turn. */
 const TURN_MAX_MS = 2;
 
@@ -29,6 +31,7 @@ export class PollerDriver extends EventLoopDriver {
   private usefulAtMs = Number.NEGATIVE_INFINITY;
   private turnBeganMs = 0;
   private looks = 0;
+  private vainLooks = 0;
   private closed = false;
   looksAgain = false;
 
@@ -76,7 +79,12 @@ export class PollerDriver extends EventLoopDriver {
       this.turnBeganMs = nowMs;
       return true;
     }
-    if (nowMs - this.turnBeganMs < TURN_MAX_MS) return true;
+    if (nowMs - this.turnBeganMs < TURN_MAX_MS) {
+      if (isUseful) this.vainLooks = 0;
+      // The peer may be waiting for this very core.
+      else if (++this.vainLooks % LOOKS_PER_YIELD === 0) this.native.yieldCpu();
+      return true;
+    }
     this.state = 'TURN';
     this.native.eventSignal(this.doorbell);
     return false;

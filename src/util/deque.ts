@@ -28,6 +28,18 @@ export class Deque<T> {
     this.count++;
   }
 
+  /** Puts the item behind the last one that `isBefore` it, looking from the end: where order is the rule and most items come in order. */
+  insert(item: T, isBefore: (other: T, item: T) => boolean): void {
+    this.push(item);
+    const mask = this.slots.length - 1;
+    for (let i = this.count - 1; i > 0; i--) {
+      const other = this.slots[(this.head + i - 1) & mask] as T;
+      if (isBefore(other, item)) return;
+      this.slots[(this.head + i) & mask] = other;
+      this.slots[(this.head + i - 1) & mask] = item;
+    }
+  }
+
   unshift(item: T): void {
     if (this.count === this.slots.length) this.grow();
     this.head = (this.head - 1) & (this.slots.length - 1);

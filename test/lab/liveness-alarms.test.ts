@@ -1,6 +1,7 @@
 // What must NOT be taken for a lost rail: a receiver that computes with full windows, a process that is stopped and goes on, a congested
 // rail; and what an idle process costs. Two nodes with the native part. Audited by content.
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
@@ -19,14 +20,23 @@ afterAll(() => code?.dispose());
 /** Seconds of each disturbance. */
 const SECONDS = Number(process.env.MULTIRAIL_ALARM_SECONDS ?? 5);
 
+/** Of a process that may have ended, as the one that lists them has: then it is []. */
+function commandOf(pid: string): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}
+
 /** Process ids of the ranks of a lab job, by rank, found by what they run. */
 async function ranksOf(lab: Lab): Promise<number[]> {
   const pids: number[] = [];
   for (const node of [0, 1]) {
     const { stdout } = await lab.exec(node, ['ip', 'netns', 'pids', lab.namespace(node)]);
     for (const pid of stdout.split('\n').filter(Boolean)) {
-      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      if (command[0].endsWith('node') && command[1]?.includes('lab-rank')) pids[node] = Number(pid);
+      const command = commandOf(pid);
+      if (command[0]?.endsWith('node') && command[1]?.includes('lab-rank')) pids[node] = Number(pid);
     }
   }
   return pids;
@@ -48,6 +58,7 @@ async function stopped(lab: Lab, rank: number): Promise<void> {
   process.kill(pids[rank], 'SIGCONT');
 }
 
+const availableCores = Array.from({ length: availableParallelism() }, (_, core) => core);
 const RAILS = [{ mbit: 1000 }, { mbit: 1000 }];
 const TRAFFIC = { bytes: 256 * 1024, window: 16 };
 const ALARMS: Alarm[] = [
@@ -68,6 +79,16 @@ const ALARMS: Alarm[] = [
     args: { seconds: SECONDS + 4, ...TRAFFIC },
     rails: RAILS,
     disturb: (lab) => stopped(lab, 0),
+  },
+  {
+    name: 'a busy process on each core',
+    args: { seconds: SECONDS + 3, ...TRAFFIC },
+    rails: RAILS,
+    disturb: async (lab) => {
+      const hogs = availableCores.map(() => lab.spawn(0, ['sh', '-c', 'while :; do :; done'], { stdio: 'ignore' }));
+      await sleep(SECONDS * 1000);
+      for (const hog of hogs) hog.kill('SIGKILL');
+    },
   },
   {
     name: 'rails of 100 Mbit/s with a queue of 50 ms, kept full',
@@ -108,7 +129,7 @@ describe.skipIf(unavailable !== undefined)('no rail is lost', () => {
 describe.skipIf(unavailable !== undefined)('idle', () => {
   test('eight open rails cost next to nothing while nothing is sent', async () => {
     await using lab = await Lab.create({ nodes: 2, rails: Array.from({ length: 8 }, () => ({ mbit: 1000 })) });
-    const job = startLabJob(lab, code, { btl: 'self,tcp' }, { seconds: 10, bytes: 1, window: 1 }, 'idle-rank.mjs');
+    const job = startLabJob(lab, code, { btl: 'self,tcp' }, { seconds: 20, bytes: 1, window: 1 }, 'idle-rank.mjs');
     const { code: exitCode, output } = await job.ended;
     expect(exitCode, output.slice(-3000)).toBe(0);
     const shares = [...output.matchAll(/idle share ([\d.]+) % with (\d+) rails/g)];

@@ -24,6 +24,8 @@ struct Poller {
   Poller* next;
   int epoll;
   bool closing;
+  /// onReady is being called. What the call stands on is not taken away until it is over.
+  bool calling;
   napi_ref onReady;
   napi_async_context context;
   uv_poll_s* handle;
@@ -61,12 +63,16 @@ void closed(uv_handle_s* handle) {
   }
 }
 
-void beginClose(Poller* poller) {
-  poller->closing = true;
+void forgetCallback(Poller* poller) {
   napi_env env = poller->env->env;
   napi_delete_reference(env, poller->onReady);
   napi_async_destroy(env, poller->context);
+}
+
+void beginClose(Poller* poller) {
+  poller->closing = true;
   uv_close(handleOf(poller), closed);
+  if (!poller->calling) forgetCallback(poller);
 }
 
 /// One call of onReady. Returns what it returned; an exception goes to the process as uncaught.
@@ -97,8 +103,11 @@ bool callOnReady(Poller* poller) {
 void ready(uv_poll_s* handle, int, int) {
   auto* poller = static_cast<Poller*>(uv_handle_get_data(reinterpret_cast<uv_handle_s*>(handle)));
   // The callback may close the poller; it is freed by the loop only after this function.
+  poller->calling = true;
   while (!poller->closing && callOnReady(poller)) {
   }
+  poller->calling = false;
+  if (poller->closing) forgetCallback(poller);
 }
 
 napi_value jsPollerOpen(napi_env env, napi_callback_info info) {

@@ -1,7 +1,9 @@
-// CRC32C (Castagnoli) of headers and, by option, payloads. Long inputs go to @node-rs/crc32, which uses the processor's
-// instruction; short ones, and every input where that package has no binary, to slicing-by-8 of our own.
-// May import: Node, @node-rs/crc32.
+// CRC32C (Castagnoli) of headers and, by option, payloads. Long inputs go to the native part, or without it to @node-rs/crc32: both use
+// the processor's instruction. Short ones, and every input where neither has a binary, go to slicing-by-8 of our own.
+// May import: Node, native, @node-rs/crc32.
 import { createRequire } from 'node:module';
+import { isAbsolute } from 'node:path';
+import { loadNative } from '../../native/load.ts';
 
 /** Reflected polynomial of CRC32C. */
 const POLYNOMIAL = 0x82f63b78;
@@ -50,24 +52,26 @@ export function crc32cJs(bytes: Uint8Array, crc = 0): number {
 type Crc32c = (bytes: Uint8Array, crc?: number) => number;
 
 /** The native function, or why there is none. It is taken only if it agrees with ours on a known value. */
-function loadNative(): { crc32c: Crc32c } | { reason: string } {
+function loadFunction(): { crc32c: Crc32c; name: string } | { reason: string } {
+  const { binding } = loadNative();
+  if (binding !== undefined) return { crc32c: (bytes, crc = 0) => binding.crc32c(bytes, 0, bytes.length, crc), name: 'the native part' };
   try {
-    // The package is CommonJS and throws when it has no binary for this machine, so it cannot be a static import. The
-    // CommonJS build of multirail has no import.meta.url, the ES module build no __filename.
-    const here = typeof __filename === 'string' ? __filename : import.meta.url;
+    // The package is CommonJS and throws when it has no binary for this machine, so it cannot be a static import. The CommonJS build of
+    // multirail has no import.meta.url, the ES module build no __filename but what `node -e` puts there.
+    const here = typeof __filename === 'string' && isAbsolute(__filename) ? __filename : import.meta.url;
     const native = createRequire(here)('@node-rs/crc32') as { crc32c: Crc32c };
     if (native.crc32c(Buffer.from('123456789')) !== 0xe3069283) return { reason: '@node-rs/crc32 computes another value' };
-    return { crc32c: native.crc32c };
+    return { crc32c: native.crc32c, name: '@node-rs/crc32' };
   } catch (error) {
     return { reason: error instanceof Error ? error.message.split('\n')[0] : String(error) };
   }
 }
 
-const loaded = loadNative();
+const loaded = loadFunction();
 const native: Crc32c | undefined = 'crc32c' in loaded ? loaded.crc32c : undefined;
 
 /** For `multirail info`: which implementation long inputs use. */
-export const crc32cBackend: string = native === undefined ? `JavaScript (${'reason' in loaded ? loaded.reason : ''})` : '@node-rs/crc32';
+export const crc32cBackend: string = 'name' in loaded ? loaded.name : `JavaScript (${loaded.reason})`;
 
 /** CRC32C of `bytes`; `crc` continues the value of the bytes before. */
 export function crc32c(bytes: Uint8Array, crc = 0): number {

@@ -31,7 +31,7 @@ export class OutstandingFrames {
   }
 
   get isRefused(): boolean {
-    return this.refused !== undefined && this.refused.has(this.shifted);
+    return this.refused?.has(this.shifted) ?? false;
   }
 
   /** Takes the oldest out; the list is not empty. */

@@ -48,13 +48,28 @@ const POLL_BYTES = 2 * 1024 * 1024;
 /** Payloads up to this size are copied next to their header, so that small frames leave as one piece of memory. */
 const COPY_BYTES_MAX = 2048;
 const SLAB_BYTES = 64 * 1024;
+/** Slabs are lent from flush to flush: an idle rail holds none. These many wait for the next rail that has something to say. */
+const SLABS_KEPT_MAX = 16;
+const freeSlabs: Slab[] = [];
 /** Probes of one peer that wait for their answers; of more than these the oldest go unanswered. */
 const PROBE_ANSWERS_MAX = 16;
 /** While a large frame comes in slowly, the sender hears this often that its bytes arrive. */
 const PARTIAL_REPORT_MS = 50;
 const NO_BYTES = new Uint8Array(0);
 const NO_VIEW = new DataView(new ArrayBuffer(0));
+
+/** Memory in which frames stand one behind the other until they are written. */
+interface Slab {
+  bytes: Uint8Array;
+  view: DataView;
+}
+const NO_SLAB: Slab = { bytes: NO_BYTES, view: NO_VIEW };
 const NO_PAYLOAD: readonly Uint8Array[] = [];
+
+function newSlab(): Slab {
+  const bytes = new Uint8Array(SLAB_BYTES);
+  return { bytes, view: new DataView(bytes.buffer) };
+}
 
 export class RailLink implements Link, FramerHandler {
   readonly epoch: number;
@@ -70,8 +85,7 @@ export class RailLink implements Link, FramerHandler {
   private confirmedCount = 0;
   private staged: Uint8Array[] = [];
   private stagedBytes = 0;
-  private slab = NO_BYTES;
-  private slabView = NO_VIEW;
+  private slab = NO_SLAB;
   private slabAt = 0;
   /** Where the part of the slab begins that is not in `staged` yet. */
   private slabFrom = 0;
@@ -180,8 +194,10 @@ export class RailLink implements Link, FramerHandler {
     this.staged = [];
     this.stagedBytes = 0;
     this.stream.write(chunks);
-    // Everything is with the kernel: the memory is free again. Else a new slab follows when this one is full.
-    if (this.stream.queuedBytes === 0) {
+    // Everything is with the kernel: the memory is free again. Else it stays with the stream, and a new slab follows.
+    if (this.stream.queuedBytes === 0 && this.slab !== NO_SLAB && freeSlabs.length < SLABS_KEPT_MAX) {
+      freeSlabs.push(this.slab);
+      this.slab = NO_SLAB;
       this.slabAt = 0;
       this.slabFrom = 0;
     }
@@ -491,15 +507,14 @@ export class RailLink implements Link, FramerHandler {
     const copied = payloadBytes <= COPY_BYTES_MAX;
     const bytes = headBytes + (copied ? payloadBytes : 0);
     // Words are copied whole: there must be room for what the last one has too much.
-    if (this.slab.length - this.slabAt < bytes + 4) {
+    if (this.slab.bytes.length - this.slabAt < bytes + 4) {
       this.closeSlabPart();
-      this.slab = new Uint8Array(SLAB_BYTES);
-      this.slabView = new DataView(this.slab.buffer);
+      this.slab = freeSlabs.pop() ?? newSlab();
       this.slabAt = 0;
       this.slabFrom = 0;
     }
     const at = this.slabAt;
-    const view = this.slabView;
+    const { bytes: slab, view } = this.slab;
     const alive = Math.floor(this.aliveMs) >>> 0;
     writeFrameHeader(view, at, kind, flags, packetHeaderBytes, payloadBytes, frameNumber, this.deliveredCount, alive, received, payloadCrc);
     const words = frame?.headerWords;
@@ -507,12 +522,12 @@ export class RailLink implements Link, FramerHandler {
     if (words !== undefined) {
       const end = at + FRAME_HEADER_BYTES + (packed ? packetHeaderBytes + payloadBytes : packetHeaderBytes);
       for (let to = at + FRAME_HEADER_BYTES, i = 0; to < end; to += 4, i++) view.setInt32(to, words[i], true);
-    } else if (packetHeaderBytes > 0) this.slab.set(packetHeader, at + FRAME_HEADER_BYTES);
+    } else if (packetHeaderBytes > 0) slab.set(packetHeader, at + FRAME_HEADER_BYTES);
     this.slabAt += headBytes;
     if (packed) this.slabAt += payloadBytes;
     else if (copied) {
       for (const part of payload) {
-        this.slab.set(part, this.slabAt);
+        slab.set(part, this.slabAt);
         this.slabAt += part.length;
       }
     } else {
@@ -531,8 +546,8 @@ export class RailLink implements Link, FramerHandler {
 
   private closeSlabPart(): void {
     if (this.slabAt === this.slabFrom) return;
-    sealFrames(this.slab, this.slabFrom, this.slabAt, COPY_BYTES_MAX);
-    this.staged.push(this.slab.subarray(this.slabFrom, this.slabAt));
+    sealFrames(this.slab.bytes, this.slabFrom, this.slabAt, COPY_BYTES_MAX);
+    this.staged.push(this.slab.bytes.subarray(this.slabFrom, this.slabAt));
     this.slabFrom = this.slabAt;
   }
 

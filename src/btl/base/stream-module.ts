@@ -218,6 +218,7 @@ export abstract class StreamModule implements EndpointModule {
       made += endpoint.progress(now, aliveMs);
       if (this.closed) return made;
     }
+    if (this.inbound.size === 0) return made;
     for (const inbound of this.inbound) {
       made += this.progressInbound(inbound);
       if (this.closed) return made;

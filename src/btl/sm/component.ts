@@ -10,5 +10,5 @@ export const smComponent: BtlComponent = {
     const reason = loadNative().reason;
     return reason === undefined ? undefined : `the native part is missing: ${reason}`;
   },
-  create: (context) => new SmModule(context),
+  create: (context) => new SmModule(context, () => performance.now()),
 };

@@ -40,6 +40,7 @@ export class SmModule extends StreamModule implements SmHost {
   native!: NativeBinding;
   choice!: SingleCopyChoice;
   private poller!: Poller;
+  private readonly stopwatch: () => number;
   private readonly ringBytes: number;
   private singleCopy = false;
   private readonly place = placeOfProcess();
@@ -59,8 +60,10 @@ export class SmModule extends StreamModule implements SmHost {
   private wholeTurnAt = 0;
   private readonly pending = new Map<ByteStream, PendingSegment>();
 
-  constructor(context: BtlContext) {
+  /** `stopwatch` in milliseconds, for the trial of the single copy alone. */
+  constructor(context: BtlContext, stopwatch: () => number) {
     super(context);
+    this.stopwatch = stopwatch;
     // A ring is a power of two; the parameter need not be.
     this.ringBytes = 2 ** Math.floor(Math.log2(context.params.int('btl_sm_ring_bytes')));
     const job = createHash('sha256').update(context.jobId).digest('hex').slice(0, 12);
@@ -76,7 +79,7 @@ export class SmModule extends StreamModule implements SmHost {
     const mode = params.string('btl_sm_single_copy') as SingleCopyMode;
     const bytesMin = params.int('btl_sm_single_copy_min_bytes');
     this.singleCopy = mode !== 'never' && mayReadOthers(native);
-    this.choice = new SingleCopyChoice(native, mode, bytesMin, new Uint8Array(randomBytes(PROOF_BYTES)), () => performance.now());
+    this.choice = new SingleCopyChoice(native, mode, bytesMin, new Uint8Array(randomBytes(PROOF_BYTES)), this.stopwatch);
     try {
       this.listener = native.unixListen(`\0${this.socketName}`, BACKLOG);
       this.bell = native.eventOpen();

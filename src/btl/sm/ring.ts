@@ -213,3 +213,30 @@ export class RingReader {
     this.readAt = this.endAt === this.bytes ? 0 : this.endAt;
   }
 }
+
+/** Longest piece whose view is kept for the next one of that length. */
+const VIEW_BYTES_KEPT = 256;
+
+/** Private memory for short pieces of a ring, and views of it by length: making one costs as much as copying it. */
+export class Scratch {
+  private readonly words: Int32Array;
+  private readonly views: Uint8Array[] = [];
+
+  constructor(bytes: number) {
+    this.words = new Int32Array(bytes / 4);
+  }
+
+  /** Copies `bytes` bytes of `from`, which begin at the word `at`. The view is good until the next call. */
+  take(from: Int32Array, at: number, bytes: number): Uint8Array {
+    const { words } = this;
+    const count = (bytes + 3) >> 2;
+    for (let i = 0; i < count; i++) words[i] = from[at + i];
+    return this.views[bytes] ?? this.view(bytes);
+  }
+
+  private view(bytes: number): Uint8Array {
+    const view = new Uint8Array(this.words.buffer, 0, bytes);
+    if (bytes <= VIEW_BYTES_KEPT) this.views[bytes] = view;
+    return view;
+  }
+}

@@ -33,6 +33,7 @@ import {
   FLAG_PLACED,
   FLAG_PROMPT,
   LOOP_BYTES_MAX,
+  RECORD_ALIGNMENT,
   RECORD_BYE,
   RECORD_DATA,
   RECORD_HEADER_BYTES,
@@ -42,14 +43,14 @@ import {
   RingWriter,
   recordBytes,
   recordWord,
+  Scratch,
 } from './ring.ts';
 import type { Segment } from './segment.ts';
 import { addressInWindow, Reads, type SingleCopyChoice, windowKey } from './single-copy.ts';
 import type { UnixStream } from './unix-stream.ts';
 
-/** Views of the scratch memory, one per length, are kept up to this length. */
+/** Shorter payloads are handed up as a copy: making a view of the ring costs more. */
 const SCRATCH_PAYLOAD_BYTES = 128;
-const HEADER_VIEWS_MAX = 256;
 /** Handed up in one poll at most, so that one rail does not starve the others. */
 const POLL_RECORDS = 256;
 const POLL_BYTES = 1024 * 1024;
@@ -123,10 +124,8 @@ export class SmLink implements Link {
   private byeReceived = false;
   private openSink: Sink | null = null;
   private receivedBytes = 0;
-  private readonly headerWords = new Int32Array(HEADER_BYTES_MAX / 4);
-  private readonly headerViews: Uint8Array[] = [];
-  private readonly payloadWords = new Int32Array(SCRATCH_PAYLOAD_BYTES / 4);
-  private readonly payloadViews: Uint8Array[] = [];
+  private readonly headerCopy = new Scratch(HEADER_BYTES_MAX);
+  private readonly payloadCopy = new Scratch(SCRATCH_PAYLOAD_BYTES);
 
   private readonly reads: Reads;
   private tried = false;
@@ -170,6 +169,7 @@ export class SmLink implements Link {
     this.outstanding = new Outstanding(start.count);
     this.deliveredCount = start.count;
     this.toldCount = start.count;
+    segment.words[segment.own.deliveredCount] = start.count;
     this.reads = new Reads(host.native, stream.peerPid);
     if (this.canGet) host.choice.tell(segment);
     else this.tried = true;
@@ -353,7 +353,8 @@ export class SmLink implements Link {
   hasNews(): boolean {
     if (this.ended !== undefined || this.reader.hasRecord || this.stream.ready || !this.reads.isEmpty) return true;
     if (this.outstanding.size === 0) return false;
-    return Atomics.load(this.words, this.peerCountAt) !== this.outstanding.confirmedCount;
+    // The word may be behind the count that came with a record.
+    return ((Atomics.load(this.words, this.peerCountAt) - this.outstanding.confirmedCount) | 0) > 0;
   }
 
   /** poll() would find something to do. */
@@ -451,11 +452,7 @@ export class SmLink implements Link {
     const { words, packetHeaderBytes, payloadBytes, flags } = reader;
     const { endpoint, upcalls, counters } = owner;
     // A copy, since the peer could change it between our checks and our use.
-    const { headerWords } = this;
-    const headerAt = reader.packetHeaderAt >> 2;
-    const count = (packetHeaderBytes + 3) >> 2;
-    for (let i = 0; i < count; i++) headerWords[i] = words[headerAt + i];
-    const header = this.headerViews[packetHeaderBytes] ?? this.headerView(packetHeaderBytes);
+    const header = this.headerCopy.take(words, reader.packetHeaderAt >> 2, packetHeaderBytes);
     this.upcallsMade++;
     if ((flags & FLAG_PROMPT) !== 0) this.tellNow = true;
     if ((flags & FLAG_PLACED) !== 0) {
@@ -467,30 +464,14 @@ export class SmLink implements Link {
       this.openSink = null;
       upcalls.onFrame(endpoint, this.epoch, header, NO_BYTES, sink);
     } else {
-      let payload: Uint8Array;
-      if (payloadBytes <= SCRATCH_PAYLOAD_BYTES) {
-        const { payloadWords } = this;
-        const payloadAt = reader.payloadAt >> 2;
-        const length = (payloadBytes + 3) >> 2;
-        for (let i = 0; i < length; i++) payloadWords[i] = words[payloadAt + i];
-        payload = this.payloadViews[payloadBytes] ?? this.payloadView(payloadBytes);
-      } else payload = new Uint8Array(words.buffer, words.byteOffset + reader.payloadAt, payloadBytes);
+      const payload =
+        payloadBytes <= SCRATCH_PAYLOAD_BYTES
+          ? this.payloadCopy.take(words, reader.payloadAt >> 2, payloadBytes)
+          : new Uint8Array(words.buffer, words.byteOffset + reader.payloadAt, payloadBytes);
       upcalls.onFrame(endpoint, this.epoch, header, payload, null);
     }
     counters.framesReceived++;
     counters.payloadBytesReceived += payloadBytes;
-  }
-
-  private headerView(bytes: number): Uint8Array {
-    const view = new Uint8Array(this.headerWords.buffer, 0, bytes);
-    if (bytes <= HEADER_VIEWS_MAX) this.headerViews[bytes] = view;
-    return view;
-  }
-
-  private payloadView(bytes: number): Uint8Array {
-    const view = new Uint8Array(this.payloadWords.buffer, 0, bytes);
-    this.payloadViews[bytes] = view;
-    return view;
   }
 
   private place(sink: Sink, payloadBytes: number): void {
@@ -674,7 +655,10 @@ export class SmLink implements Link {
 
   /** The socket is closed: what the peer published before stands in the ring, and counts. */
   private socketEnded(): void {
-    while (this.ended === undefined && this.reader.hasRecord) this.readRecords(POLL_RECORDS, POLL_BYTES);
+    // A ring full at most: more than that can only be one that a broken peer closed into a circle.
+    const { ringBytes } = this.segment;
+    this.readRecords(ringBytes / RECORD_ALIGNMENT, ringBytes);
+    if (this.ended === undefined && this.reader.hasRecord) this.damage('more records than the ring holds');
     if (this.ended === undefined) this.takeCount(Atomics.load(this.words, this.peerCountAt));
     if (this.ended !== undefined) return;
     if (this.byeReceived && this.owner.byeDelivered) this.over({ clean: true });

@@ -12,15 +12,17 @@ import type { BtlContext, RailAttributes, RailPlan, RailReason } from '../btl.ts
 import { type LocalAddress, type LocalInterface, matchesEntry, readInterfaces, selectInterfaces } from './interfaces.ts';
 import { type LinkChange, LinkMonitor } from './link-monitor.ts';
 import { LivenessWatch } from './liveness-watch.ts';
-import { chooseAddresses, type PublishedAddresses, type PublishedInterface, pairInterfaces } from './pairing.ts';
+import { type AddressPair, type PublishedAddresses, type PublishedInterface, pairInterfaces, rankAddresses } from './pairing.ts';
 import { type Egress, RouteProbe, readRouteTables } from './route.ts';
 
 const FRAME_PAYLOAD_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
 const EXCLUSIVITY = 100;
 /** How often the interfaces and the route tables are read again. Cheap: two small files and one system call. */
 const LOOK_AGAIN_MS = 1000;
+/** The same while no rail carries anything and the kernel tells of changes by itself: then it is only a cross-check. */
+const LOOK_AGAIN_IDLE_MS = 5000;
 /** Policy rules are not in the route tables: `ip` is asked again this often even when nothing is seen to change. */
-const ASK_ROUTES_AGAIN_MS = 15_000;
+const ASK_ROUTES_AGAIN_MS = 60_000;
 
 /** What the subclass reads from its parameters. */
 export interface IpModuleConfig {
@@ -67,10 +69,12 @@ export abstract class IpModule extends StreamModule {
   private readonly listeners = new Map<string, Listener>();
   private published: PublishedAddresses;
   private interfaces: LocalInterface[] = [];
-  private lookAgainAt = 0;
+  private lookedAt = Number.NEGATIVE_INFINITY;
   private askRoutesAgainAt = 0;
   private routeTables = '';
   private looking = false;
+  /** Streams that were opened for a rail since its last epoch began. */
+  private readonly dials = new Map<StreamEndpoint, number>();
   private monitor: LinkMonitor | undefined;
   private liveness: LivenessWatch | undefined;
   private addressChanged = false;
@@ -138,6 +142,7 @@ export abstract class IpModule extends StreamModule {
   }
 
   epochBegan(endpoint: StreamEndpoint): void {
+    this.dials.delete(endpoint);
     this.liveness?.epochBegan(endpoint);
   }
 
@@ -184,7 +189,7 @@ export abstract class IpModule extends StreamModule {
     const detail = endpoint.plan.detail as IpRailDetail;
     const local = this.published.interfaces.find((found) => found.name === detail.localInterface);
     const remote = (endpoint.remote as PublishedAddresses).interfaces.find((found) => found.name === detail.remoteInterface);
-    const chosen = local && remote ? chooseAddresses(local, remote, detail.linkLocal) : undefined;
+    const chosen = local && remote ? this.nextAddresses(endpoint, rankAddresses(local, remote, detail.linkLocal)) : undefined;
     const ends = `${detail.localInterface} here to ${detail.remoteInterface} of rank ${endpoint.peer}`;
     if (chosen === undefined) {
       dialing.failure = { kind: 'carrier', text: `no common address family is left from ${ends}` };
@@ -200,7 +205,7 @@ export abstract class IpModule extends StreamModule {
       dialing.failure = noSecretReason(to);
       return dialing;
     }
-    const zone = detail.linkLocal && chosen.local.family === 6 ? `%${detail.localInterface}` : '';
+    const zone = chosen.local.linkLocal && chosen.local.family === 6 ? `%${detail.localInterface}` : '';
     const target: DialTarget = {
       host: to + zone,
       port: chosen.remote.port,
@@ -216,7 +221,7 @@ export abstract class IpModule extends StreamModule {
         this.due();
       }
     };
-    if (!this.config.routeCheck || detail.sameHost || detail.linkLocal) {
+    if (!this.config.routeCheck || detail.sameHost || chosen.local.linkLocal) {
       open();
       return dialing;
     }
@@ -230,6 +235,19 @@ export abstract class IpModule extends StreamModule {
       this.due();
     });
     return dialing;
+  }
+
+  /**
+   * The best addresses, and with every second stream that is opened for a rail that does not come up another pair. After a fault the
+   * kernel asks for a neighbour that it could not resolve only once a second, but for each of its addresses by itself: asked in turn,
+   * one of them is likely to be asked for soon after the link is back.
+   */
+  private nextAddresses(endpoint: StreamEndpoint, ranked: readonly AddressPair[]): AddressPair | undefined {
+    const dials = this.dials.get(endpoint) ?? 0;
+    this.dials.set(endpoint, dials + 1);
+    const others = ranked.length - 1;
+    if (others < 1 || dials % 2 === 0) return ranked[0];
+    return ranked[1 + (((dials - 1) / 2) % others)];
   }
 
   protected checkInbound(stream: ByteStream): InboundCheck {
@@ -272,11 +290,17 @@ export abstract class IpModule extends StreamModule {
       made += rail.endpoint.drop(reason);
     });
     if (now >= this.lookAgainAt) {
-      const first = this.lookAgainAt === 0;
-      this.lookAgainAt = now + LOOK_AGAIN_MS;
+      // open() has looked just now.
+      const first = this.lookedAt === Number.NEGATIVE_INFINITY;
+      this.lookedAt = now;
       if (!first) made += this.lookAgain();
     }
     return made;
+  }
+
+  private get lookAgainAt(): number {
+    const idle = this.monitor !== undefined && this.liveness?.activeRails === 0;
+    return this.lookedAt + (idle ? LOOK_AGAIN_IDLE_MS : LOOK_AGAIN_MS);
   }
 
   protected moduleDeadline(): number {
@@ -308,7 +332,7 @@ export abstract class IpModule extends StreamModule {
       }
     }
     // What else follows from it (listeners, routes, addresses to publish) is seen to at once too.
-    if (changes.length > 0) this.lookAgainAt = Math.min(this.lookAgainAt, this.now);
+    if (changes.length > 0) this.lookedAt = Math.min(this.lookedAt, this.now - LOOK_AGAIN_IDLE_MS);
     return made;
   }
 

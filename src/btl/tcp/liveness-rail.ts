@@ -11,7 +11,7 @@ import { livenessFrame, welcomeFrame } from '../base/handshake.ts';
 import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { type FramerHandler, StreamFramer } from '../base/stream-framer.ts';
 import type { RailReason, Sink } from '../btl.ts';
-import { type BeatRhythm, beatIntervalMs, SilenceJudge, type SilenceLimits, type TcpSample } from './liveness.ts';
+import { type BeatRhythm, beatIntervalMs, SECOND_BEAT_MS, SilenceJudge, type SilenceLimits, type TcpSample } from './liveness.ts';
 
 /** Traffic within this time makes a rail active. */
 const ACTIVE_MS = 1000;
@@ -147,7 +147,9 @@ export class RailLiveness implements PollTarget, FramerHandler {
     const { host } = this;
     const judgedAt = now + Math.max(1, this.judge.dueAliveMs - aliveMs);
     const attemptAt = this.state === 'NONE' ? this.attemptAt : this.state === 'OPEN' ? Number.POSITIVE_INFINITY : now + host.rhythm.beatMs;
-    this.dueAt = Math.min(this.nextBeatAt(), judgedAt, attemptAt);
+    // While something is waited for, looks are never so far apart that they would be taken for a pause of ours.
+    const lookAt = this.judge.state === 'WAITING' ? Math.min(judgedAt, now + SECOND_BEAT_MS) : Number.POSITIVE_INFINITY;
+    this.dueAt = Math.min(this.nextBeatAt(), lookAt, attemptAt);
     return undefined;
   }
 

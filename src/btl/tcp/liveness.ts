@@ -184,7 +184,7 @@ export interface BeatRhythm {
 }
 
 /** An acknowledgement may be late by 40 ms; a beat of an idle rail that waits longer may be lost, and another one makes its loss seen. */
-const SECOND_BEAT_MS = 45;
+export const SECOND_BEAT_MS = 45;
 /** Beats per second of one process, all rails together. */
 const BEATS_PER_SECOND_MAX = 1000;
 /** Idle rails of one process send as many beats per second. */

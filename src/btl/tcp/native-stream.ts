@@ -71,6 +71,8 @@ export class NativeStream implements ByteStream, PollTarget {
   private reader: StreamReader | undefined;
   /** The poller says, or has not yet denied, that a read would find something. */
   private readable = false;
+  /** The last read found the end of what was there: a turn of the engine that polls again at once is spared the call. */
+  private justDrained = false;
   /** Readiness was told and no poll() has come since: whoever does not poll is not told twice, or the event loop would spin. */
   private toldInVain = false;
   private deaf = false;
@@ -109,7 +111,12 @@ export class NativeStream implements ByteStream, PollTarget {
     this.toldInVain = false;
     this.more = false;
     if (this.status !== 'open') return 0;
-    if (!this.readable && this.writeFailure === undefined && !this.poller.direct) return 0;
+    if (!this.readable && this.writeFailure === undefined) {
+      if (this.justDrained || !this.poller.direct) {
+        this.justDrained = false;
+        return 0;
+      }
+    }
     return this.read(reader, budgetBytes);
   }
 
@@ -148,6 +155,7 @@ export class NativeStream implements ByteStream, PollTarget {
       if (this.status !== 'open') return taken;
       // Less than there was room for: the kernel has no more, and says so when it has. After a failed write the end is looked for.
       if (got < room && this.writeFailure === undefined) {
+        this.justDrained = true;
         this.drained();
         return taken;
       }
@@ -256,6 +264,8 @@ export class NativeStream implements ByteStream, PollTarget {
   end(): void {
     if (this.destroyed || this.ended) return;
     this.ended = true;
+    // Nobody reads after this: what a failed write left to be read is not waited for.
+    if (this.writeFailure !== undefined) this.close(this.writeFailure);
     if (this.status === 'open' && this.queuedBytes === 0) this.native.shutdownWrite(this.fd);
   }
 

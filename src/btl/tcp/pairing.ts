@@ -115,22 +115,34 @@ function pairOnHost(lower: PublishedAddresses, upper: PublishedAddresses): Inter
   return [];
 }
 
-/** The addresses that a dialer uses between two interfaces as they are now: one subnet before any, IPv4 before IPv6. */
-export function chooseAddresses(
-  local: PublishedInterface,
-  remote: PublishedInterface,
-  linkLocal: boolean,
-): { local: PublishedAddress; remote: PublishedAddress } | undefined {
-  const ours = linkLocal ? local.addresses : usable(local);
-  const theirs = linkLocal ? remote.addresses : usable(remote);
-  let best: { local: PublishedAddress; remote: PublishedAddress; worth: number } | undefined;
-  for (const a of ours) {
-    for (const b of theirs) {
+export interface AddressPair {
+  local: PublishedAddress;
+  remote: PublishedAddress;
+}
+
+/**
+ * The addresses that a dialer uses between two interfaces as they are now, best first: one subnet before any, IPv4 before IPv6, one
+ * pair per family. Behind them the link-local IPv6 addresses, where the interfaces share a subnet and so probably a link.
+ */
+export function rankAddresses(local: PublishedInterface, remote: PublishedInterface, linkLocal: boolean): AddressPair[] {
+  const best = new Map<number, AddressPair & { worth: number }>();
+  for (const a of local.addresses) {
+    for (const b of remote.addresses) {
       if (a.family !== b.family || a.linkLocal !== b.linkLocal) continue;
       const sameSubnet = subnetOf(a.address, a.prefix) === subnetOf(b.address, b.prefix);
-      const worth = (sameSubnet ? 2 : 0) + (a.family === 4 ? 1 : 0);
-      if (best === undefined || worth > best.worth) best = { local: a, remote: b, worth };
+      const isLastResort = a.linkLocal && !linkLocal;
+      const worth = isLastResort ? -1 : (sameSubnet ? 2 : 0) + (a.family === 4 ? 1 : 0);
+      const kind = isLastResort ? 0 : a.family;
+      const known = best.get(kind);
+      if (known === undefined || worth > known.worth) best.set(kind, { local: a, remote: b, worth });
     }
   }
-  return best;
+  const ranked = [...best.values()].sort((a, b) => b.worth - a.worth);
+  // An address that is only good on the link never makes a rail by itself, unless the pair lives on such.
+  if (ranked[0] === undefined || ranked[0].worth < 0) return [];
+  return ranked.filter(({ worth }) => worth >= 0 || (ranked[0].worth >= 2 && !local.loopback));
+}
+
+export function chooseAddresses(local: PublishedInterface, remote: PublishedInterface, linkLocal: boolean): AddressPair | undefined {
+  return rankAddresses(local, remote, linkLocal)[0];
 }

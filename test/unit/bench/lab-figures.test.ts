@@ -65,7 +65,7 @@ describe('gaps', () => {
     delivered: 1,
     lastAt,
     gaps,
-    rails: [{ key: 'a', state: 'UP', framesReceived, payloadBytesReceived: 0, measuredMBps: 0 }],
+    rails: [{ key: 'a', state: 'UP', framesReceived, payloadBytesReceived: 0, measuredMBps: 0, troubles: 0 }],
   });
 
   test('the longest one of which a part lies in the window, whole', () => {
@@ -103,6 +103,31 @@ describe('gaps', () => {
     expect(view.usedAt('a', 115)).toBe(130);
     expect(view.usedAt('a', 121)).toBeUndefined();
     expect(view.framesSince('a', 105)).toBe(3);
+  });
+
+  test('payload of any rail ends the time without payload', () => {
+    const view = new RankView();
+    const rail = (key: string, payloadBytesReceived: number) => ({
+      key,
+      state: 'UP',
+      framesReceived: 1,
+      payloadBytesReceived,
+      measuredMBps: 0,
+      troubles: 2,
+    });
+    for (const [at, a, b] of [
+      [100, 1, 1],
+      [110, 0, 1],
+      [120, 0, 0],
+      [150, 0, 0],
+      [160, 1, 0],
+      [170, 1, 1],
+    ])
+      view.hear({ ...report(at, at, []), rails: [rail('a', a), rail('b', b)] } as FromRank);
+    expect(view.longestWithoutPayloadMs(105, 170)).toBe(40);
+    expect(view.longestWithoutPayloadMs(105, 130)).toBe(20);
+    expect(view.longestWithoutPayloadMs(165, 170)).toBe(0);
+    expect(view.troublesOf('a')).toBe(2);
   });
 
   test('short intervals between deliveries are not kept, and what was taken is gone', () => {

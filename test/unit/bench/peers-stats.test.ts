@@ -110,16 +110,9 @@ describe('bootstrapMedian', () => {
 
 describe('which runs count', () => {
   test('classes by the probe', () => {
-    expect([24, 34.9, 35, 119, 120, 199, 200, 245].map(coreClass)).toEqual([
-      'smt',
-      'smt',
-      'near',
-      'near',
-      'between',
-      'between',
-      'far',
-      'far',
-    ]);
+    const expected = { 24: 'smt', 34.9: 'smt', 35: 'near', 119: 'near', 120: 'none', 199: 'none', 200: 'far', 245: 'far', 600: 'none' };
+    expect(Object.fromEntries(Object.keys(expected).map((ns) => [ns, coreClass(Number(ns))]))).toEqual(expected);
+    expect(coreClass(Number.NaN)).toBe('none');
   });
 
   test('failed, foreign CPU, moved CPUs and no class are told apart', () => {
@@ -128,7 +121,7 @@ describe('which runs count', () => {
     expect(rejection(run({ foreign: 0.081 }))).toBe('foreign');
     expect(rejection(run({ foreign: 0.08 }))).toBeUndefined();
     expect(rejection(run({ afterNs: 245 }))).toBe('moved');
-    expect(rejection(run({ beforeNs: 150, afterNs: 150 }))).toBe('between');
+    expect(rejection(run({ beforeNs: 150, afterNs: 150 }))).toBe('unplaced');
   });
 
   test('where the place does not matter only foreign CPU and failure count', () => {

@@ -63,6 +63,8 @@ export class FakeNative {
   connectError = 0;
   /** errno of accept(); 0 = it works. */
   acceptError = 0;
+  /** Every tcpConnect and tcpListen, with its arguments. */
+  readonly asked: { call: 'connect' | 'listen'; host: string; localHost: string; options: SocketOptions }[] = [];
   readonly calls = { recv: 0, recv2: 0, send: 0, sendv: 0, pollerSet: 0, accept: 0 };
   private readonly table = new Map<number, FakeSocket | FakeListener | FakePoller | 'event' | 'signalled'>();
 
@@ -151,7 +153,8 @@ export class FakeNative {
 
   // --- sockets
 
-  tcpListen(_host: string, port: number, _backlog: number, options: SocketOptions): number {
+  tcpListen(host: string, port: number, _backlog: number, options: SocketOptions): number {
+    this.asked.push({ call: 'listen', host, localHost: '', options });
     for (const found of this.table.values()) {
       if (typeof found === 'object' && 'waiting' in found && found.port === port) {
         throw Object.assign(new Error('bind EADDRINUSE'), { code: 'EADDRINUSE', errno: -EADDRINUSE, syscall: 'bind' });
@@ -167,7 +170,8 @@ export class FakeNative {
     const socket = (this.table.get(fd) as FakeListener).waiting.shift();
     return socket === undefined ? -EAGAIN : this.add(socket);
   }
-  tcpConnect(_host: string, port: number, _localHost: string, options: SocketOptions): number {
+  tcpConnect(host: string, port: number, localHost: string, options: SocketOptions): number {
+    this.asked.push({ call: 'connect', host, localHost, options });
     if (this.refusesDevice && options.device) {
       throw Object.assign(new Error('setsockopt EPERM'), { code: 'EPERM', syscall: 'setsockopt' });
     }
@@ -317,6 +321,7 @@ export class FakeNative {
     this.poller(id).closed = true;
     this.table.delete(id);
   }
+  yieldCpu(): void {}
   eventOpen(): number {
     return this.add('event');
   }

@@ -90,6 +90,21 @@ describe('reading', () => {
     expect(native.calls.recv).toBe(1);
   });
 
+  test('nor is the kernel asked by the next poll, which follows at once; by the one after it is', () => {
+    const { native, poller, a, b } = world();
+    const reader = new Collector();
+    a.write([pattern(10, 3)]);
+    poller.look();
+    b.poll(reader, 1 << 20);
+    a.write([pattern(10, 4)]);
+    expect(b.poll(reader, 1 << 20)).toBe(0);
+    expect(native.calls.recv).toBe(1);
+    expect(b.poll(reader, 1 << 20)).toBe(10);
+    a.write([pattern(10, 5)]);
+    poller.look();
+    expect(b.poll(reader, 1 << 20), 'unless it is told').toBe(10);
+  });
+
   test('a budget that is used up leaves the rest in the kernel and asks for another poll', () => {
     const { native, poller, a, b } = world();
     native.recvMax = Number.POSITIVE_INFINITY;
@@ -338,6 +353,15 @@ describe('the end', () => {
     expect(reader.bytes).toHaveLength(20);
     expect([b.status, b.failure]).toEqual(['closed', { kind: 'closed', text: 'write ECONNRESET' }]);
     expect(b.more).toBe(false);
+  });
+
+  test('end() after a write that failed closes at once', () => {
+    const { native, b, fds } = world();
+    native.reset(fds[1]);
+    b.write([pattern(5, 2)]);
+    expect(b.status).toBe('open');
+    b.end();
+    expect([b.status, b.failure?.text]).toEqual(['closed', 'write ECONNRESET']);
   });
 
   test('a reset while writing from the queue', () => {

@@ -10,7 +10,13 @@ import {
   subnetOf,
 } from '../../../src/btl/tcp/interfaces.ts';
 import { TcpModule } from '../../../src/btl/tcp/module.ts';
-import { chooseAddresses, type PublishedAddresses, type PublishedInterface, pairInterfaces } from '../../../src/btl/tcp/pairing.ts';
+import {
+  chooseAddresses,
+  type PublishedAddresses,
+  type PublishedInterface,
+  pairInterfaces,
+  rankAddresses,
+} from '../../../src/btl/tcp/pairing.ts';
 import { contextOf, Recorder } from './harness.ts';
 
 function nic(name: string, ...addresses: string[]): PublishedInterface {
@@ -103,6 +109,18 @@ test('addresses of a pair: one subnet first, then IPv4', () => {
   const remote = nic('eth0', 'fe80::2/64', 'fd00::2/64', '10.5.0.2/24');
   expect(chooseAddresses(local, remote, false)).toMatchObject({ local: { address: 'fd00::1' }, remote: { address: 'fd00::2' } });
   expect(chooseAddresses(nic('a', '10.0.0.1/24'), nic('b', 'fd00::1/64'), false)).toBeUndefined();
+});
+
+test('other addresses to try: one of each family, then link-local ones where the link is probably one', () => {
+  const list = (a: PublishedInterface, b: PublishedInterface) =>
+    rankAddresses(a, b, false).map(({ local, remote }) => `${local.address} ${remote.address}`);
+  expect(list(nic('a', '10.0.0.1/24', 'fd00::1/64', 'fe80::1/64'), nic('b', '10.0.0.2/24', 'fd00::2/64', 'fe80::2/64'))).toEqual([
+    '10.0.0.1 10.0.0.2',
+    'fd00::1 fd00::2',
+    'fe80::1 fe80::2',
+  ]);
+  expect(list(nic('a', '10.0.0.1/24', 'fe80::1/64'), nic('b', '10.0.9.2/24', 'fe80::2/64'))).toEqual(['10.0.0.1 10.0.9.2']);
+  expect(list(nic('a', 'fe80::1/64'), nic('b', 'fe80::2/64'))).toEqual([]);
 });
 
 describe('interfaces', () => {

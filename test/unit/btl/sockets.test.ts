@@ -13,15 +13,38 @@ import { type BtlContext, type BtlEndpoint, type BtlModule, BUSY, type Frame, OK
 import { TcpModule } from '../../../src/btl/tcp/module.ts';
 import type { PublishedAddresses } from '../../../src/btl/tcp/pairing.ts';
 import { WsModule } from '../../../src/btl/ws/module.ts';
+import type { NativeBinding } from '../../../src/native/binding.ts';
+import { loadNative } from '../../../src/native/load.ts';
+import { Poller } from '../../../src/native/poller.ts';
 import { contextOf, frameOf, mustSend, pattern, Recorder } from './harness.ts';
 
 type Make = (context: BtlContext) => BtlModule;
 const MAKERS: Record<string, Make> = { tcp: (context) => new TcpModule(context), ws: (context) => new WsModule(context) };
+const { binding, reason: noNative } = loadNative();
+if (binding !== undefined) MAKERS['native tcp'] = (context) => new TcpModule({ ...context, poller: pollerFor(binding) });
+const TCP_MAKERS = Object.keys(MAKERS).filter((name) => name.endsWith('tcp'));
 
 const cleanups: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
+
+/** What is ready is noted in turns of the event loop, and worked on in progress(). Closed after the modules that use it. */
+function pollerFor(native: NativeBinding): Poller {
+  const poller: Poller = new Poller(native, () => {
+    poller.look();
+    return false;
+  });
+  cleanups.push(() => poller.close());
+  return poller;
+}
+
+if (binding === undefined) {
+  test('native tcp over loopback', (context) => {
+    console.info(`skipped: native tcp over loopback: ${noNative}`);
+    context.skip(noNative);
+  });
+}
 
 class SocketPair {
   readonly up = [new Recorder(), new Recorder()];
@@ -212,8 +235,9 @@ describe('strangers', () => {
     ['half a frame', huge.subarray(0, 20), /no handshake within 300 ms/],
     ['nothing', '', /no handshake within 300 ms/],
   ];
-  test.each(CASES)('tcp: %s is closed and logged, the rail beside it lives', async (_name, bytes, reason) => {
-    const pair = new SocketPair(MAKERS.tcp, { btl_base_handshake_timeout_ms: '300' });
+  const cases = TCP_MAKERS.flatMap((name) => CASES.map(([title, bytes, reason]) => [name, title, bytes, reason] as const));
+  test.each(cases)('%s: %s is closed and logged, the rail beside it lives', async (name, _title, bytes, reason) => {
+    const pair = new SocketPair(MAKERS[name], { btl_base_handshake_timeout_ms: '300' });
     await pair.open();
     await pair.connect();
     const socket = stranger(pair.port());

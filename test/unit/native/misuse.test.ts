@@ -176,7 +176,7 @@ describeNative('wrong types', () => {
       const codes = new Set();
       for (const name of Object.keys(native)) {
         if (['close', 'closeReset', 'setAffinity', 'pollerOpen', 'abi'].includes(name)) continue;
-        for (let i = 0; i < 1500; i++) {
+        for (let i = 0; i < 500; i++) {
           const args = Array.from({ length: next() % 7 }, () => odd[next() % odd.length]);
           // Only sleeps of no time.
           if (name === 'pollerWait') args[2] = next() % 2 ? 0 : odd[next() % 6];
@@ -195,8 +195,8 @@ describeNative('wrong types', () => {
     `);
     expect({ stderr, status, signal }).toEqual({ stderr: '', status: 0, signal: null });
     const { calls, errors, codes } = JSON.parse(stdout) as { calls: number; errors: number; codes: string[] };
-    expect(calls).toBeGreaterThan(50_000);
-    expect(errors).toBeGreaterThan(20_000);
+    expect(calls).toBeGreaterThan(18_000);
+    expect(errors).toBeGreaterThan(9_000);
     for (const code of codes) expect(code).toMatch(/^(ERR_[A-Z_]+|E[A-Z0-9]+|trap)$/);
   });
 

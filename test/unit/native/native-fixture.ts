@@ -67,6 +67,6 @@ export function program(code: string, flags: readonly string[] = [], command: re
   const path = available.binding === undefined ? '' : available.path;
   const whole = `const native = require(${JSON.stringify(path)});\n${code}`;
   const [first, ...rest] = [...command, process.execPath, ...flags, '-e', whole];
-  const { status, signal, stdout, stderr } = spawnSync(first, rest, { encoding: 'utf8', timeout: 20_000 });
+  const { status, signal, stdout, stderr } = spawnSync(first, rest, { encoding: 'utf8', timeout: 100_000 });
   return { status, signal, stdout: stdout.trim(), stderr: stderr.trim() };
 }

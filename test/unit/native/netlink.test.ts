@@ -126,6 +126,7 @@ describeNative('interfaces', () => {
       `
       const { execFileSync } = require('node:child_process');
       const ip = (...args) => execFileSync('ip', args);
+      ip('link', 'set', 'lo', 'up');
       ip('link', 'add', 'one', 'type', 'veth', 'peer', 'name', 'two');
       for (const [name, n] of [['one', 1], ['two', 2]]) {
         ip('link', 'set', name, 'up');

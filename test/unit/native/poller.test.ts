@@ -185,10 +185,20 @@ describeNative('calls from the event loop', () => {
     native.close(event);
   });
 
+  test('the process may exit in the callback', () => {
+    const { status, signal, stderr } = program(`
+      const event = native.eventOpen();
+      native.eventSignal(event);
+      native.pollerSet(native.pollerOpen(() => process.exit(6)), event, 1);
+      native.pollerOpen(() => false);
+    `);
+    expect({ status, signal, stderr }).toEqual({ status: 6, signal: null, stderr: '' });
+  });
+
   test('the class Poller over it tells its targets', async () => {
     const event = native.eventOpen();
     const seen: number[] = [];
-    const over = new Poller(native, () => over.look() > 5);
+    const over: Poller = new Poller(native, () => over.look() > 5);
     over.add(event, { onReady: (events) => seen.push(events, Number(native.eventClear(event))) });
     native.eventSignal(event);
     while (seen.length === 0) await rounds(1);

@@ -109,6 +109,22 @@ test('Iov slices, copies out and copies in like one flat buffer', () => {
   );
 });
 
+test('Deque.insert keeps a sorted deque sorted, and equals in the order in which they came', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(6), { maxLength: 60 }), fc.nat(20), (keys, shifts) => {
+      const deque = new Deque<{ key: number; nth: number }>();
+      // The ring begins anywhere.
+      for (let i = 0; i < shifts; i++) deque.push({ key: 0, nth: -1 });
+      for (let i = 0; i < shifts; i++) deque.shift();
+      keys.forEach((key, nth) => {
+        deque.insert({ key, nth }, (a, b) => a.key <= b.key);
+      });
+      const sorted = keys.map((key, nth) => ({ key, nth })).sort((a, b) => a.key - b.key || a.nth - b.nth);
+      expect([...deque]).toEqual(sorted);
+    }),
+  );
+});
+
 test('a linked list keeps the order of its items, and adds and deletes each once', () => {
   interface Item extends Linked<Item> {
     name: number;

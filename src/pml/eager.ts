@@ -1,0 +1,87 @@
+// Eager messages on the sending side: one frame that is also the retained copy, sent again from there until it is delivered.
+// Most messages of most programs are of this kind: nothing here allocates more than it must.
+// May import: btl/btl.ts, util, pml.
+import { type CompletionStatus, DELIVERED, OK, REFUSED } from '../btl/btl.ts';
+import type { Iov } from '../util/iov.ts';
+import { COMPLETION_NAMES, type PmlCore } from './core.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET } from './hdr.ts';
+import type { PmlPeer } from './peer.ts';
+import { EagerMessage } from './records.ts';
+import { moveSend } from './states.ts';
+
+export class EagerSender {
+  private readonly core: PmlCore;
+
+  constructor(core: PmlCore) {
+    this.core = core;
+  }
+
+  /** Copies the payload and gives the frame to a rail at once, where nothing waits before it. */
+  start(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov): EagerMessage {
+    const { core } = this;
+    const { bytes } = buffer;
+    const message = new EagerMessage(peer, ctx, tag, seq, bytes);
+    const { out } = core;
+    out.type = PACKET.MATCH;
+    out.flags = FLAG.CHARGED;
+    out.ctx = ctx;
+    out.source = core.options.rank;
+    out.tag = tag;
+    out.seq = seq;
+    message.frame = core.eagerFrame(message, buffer);
+    core.retainedBytes += bytes;
+    core.counters.messagesEager++;
+    peer.creditUsed += bytes + ENVELOPE_CHARGE_BYTES;
+    peer.sends.add(message);
+    // What is sent in one turn still leaves in one go, with the flush.
+    const first = peer.envelopes.size === 0 && peer.resends.size === 0 && !peer.leaving;
+    if (!first || !this.send(message)) core.queueEnvelope(message);
+    return message;
+  }
+
+  /** Gives the frame to a rail. False when no rail has room. */
+  send(message: EagerMessage): boolean {
+    const { frame, peer } = message;
+    if (message.state !== 'ENVELOPE' || message.envelopeOnRail || frame === undefined) return true;
+    if (this.core.sendEagerFrame(peer, frame) !== OK) return false;
+    message.envelopeOnRail = true;
+    if (message.firstSent) {
+      this.core.counters.envelopesResent++;
+      this.core.counters.bytesResent += message.bytes;
+    }
+    message.firstSent = true;
+    return true;
+  }
+
+  onCompleted(message: EagerMessage, status: CompletionStatus): void {
+    const { core } = this;
+    core.eventTap?.('send', message.state, `envelope ${COMPLETION_NAMES[status]}`);
+    message.envelopeOnRail = false;
+    if (message.state !== 'ENVELOPE') this.releaseFrame(message);
+    else if (status === DELIVERED || core.mutants.has('eager-not-retained')) this.finish(message);
+    else {
+      if (status === REFUSED) core.counters.refused++;
+      core.queueEnvelope(message);
+    }
+  }
+
+  /** It is delivered, or ends with its peer. */
+  finish(message: EagerMessage): void {
+    const { core } = this;
+    const { peer } = message;
+    message.envelopeDelivered = true;
+    moveSend(message, 'DONE', core);
+    if (!core.mutants.has('retained-forever')) core.retainedBytes -= message.bytes;
+    peer.flowOut(message.ctx).forgetDelivered();
+    peer.sends.delete(message);
+    this.releaseFrame(message);
+  }
+
+  /** The retained copy goes as soon as no rail reads it any more. */
+  private releaseFrame(message: EagerMessage): void {
+    const { frame } = message;
+    if (frame === undefined || message.envelopeOnRail) return;
+    message.frame = undefined;
+    this.core.recycle(frame);
+  }
+}

@@ -1,0 +1,373 @@
+// Method: the waiter over an engine, a poller and a clock that the test moves. Each look, yield and sleep is noted in a line, and costs
+// what the test says, so the states of a wait are read off the lines.
+import { beforeEach, describe, expect, test } from 'vitest';
+import { MultirailError } from '../../../src/errors.ts';
+import type { Poller } from '../../../src/native/poller.ts';
+import { BlockingWaiter } from '../../../src/progress/blocking.ts';
+import type { Driver, Engine } from '../../../src/progress/engine.ts';
+
+const SPIN_US = 1000;
+/** What one look costs. */
+const LOOK_MS = 2 ** -10;
+
+/** Runs of the same event are counted: `look*32`. */
+class Notes {
+  readonly runs: { what: string; times: number }[] = [];
+  add(what: string): void {
+    const last = this.runs.at(-1);
+    if (last?.what === what) last.times++;
+    else this.runs.push({ what, times: 1 });
+  }
+  count(what: string): number {
+    return this.runs.filter((run) => run.what.startsWith(what)).reduce((sum, run) => sum + run.times, 0);
+  }
+  /** Kinds in the order in which they first came. */
+  get kinds(): string[] {
+    return [...new Set(this.runs.map(({ what }) => what.split(' ')[0]))];
+  }
+}
+
+class World {
+  nowMs = 1000;
+  readonly notes = new Notes();
+  usefulWork = 0;
+  isClosed = false;
+  isRunning = false;
+  deadlineMs = Number.POSITIVE_INFINITY;
+  unreachable: string | undefined;
+  parks = true;
+  deferred = 0;
+  looks = 0;
+  sleeps: number[] = [];
+  readonly request = { done: false };
+  onLook: (n: number) => void = () => {};
+  onSleep: (n: number) => void = () => {};
+
+  readonly engine = ((world: World) => ({
+    look() {
+      world.looks++;
+      world.notes.add('look');
+      world.nowMs += LOOK_MS;
+      world.onLook(world.looks);
+      return 0;
+    },
+    freshLook() {
+      world.looks++;
+      world.notes.add('fresh');
+      world.nowMs += LOOK_MS;
+      world.onLook(world.looks);
+    },
+    park() {
+      world.notes.add(world.parks ? 'park' : 'unparked');
+      return world.parks;
+    },
+    needsEventLoop: () => world.unreachable,
+    nextDeadline: () => world.deadlineMs,
+    get usefulWork() {
+      return world.usefulWork;
+    },
+    get isClosed() {
+      return world.isClosed;
+    },
+    get isRunning() {
+      return world.isRunning;
+    },
+  }))(this) as unknown as Engine;
+
+  readonly poller = ((world: World) => ({
+    native: { yieldCpu: () => world.notes.add('yield') },
+    look(timeoutMs: number) {
+      world.notes.add(`sleep ${timeoutMs}`);
+      world.sleeps.push(timeoutMs);
+      world.nowMs += timeoutMs;
+      world.onSleep(world.sleeps.length);
+      return 0;
+    },
+  }))(this) as unknown as Poller;
+
+  waiter(spinUs = SPIN_US, poller: Poller | undefined = this.poller): BlockingWaiter {
+    const driver: Driver = { poller, now: () => this.nowMs, defer: () => void this.deferred++, yield: () => {}, arm: () => {} };
+    return new BlockingWaiter(this.engine, driver, spinUs);
+  }
+
+  finish(): void {
+    this.request.done = true;
+  }
+}
+
+let world: World;
+beforeEach(() => {
+  world = new World();
+});
+
+describe('SPINNING, YIELDING, SLEEPING', () => {
+  test('what is done already costs no look', () => {
+    world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.looks).toBe(0);
+  });
+
+  test('what comes at once is found by looks alone', () => {
+    world.onLook = (n) => n === 20 && world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.notes.runs).toEqual([{ what: 'look', times: 20 }]);
+  });
+
+  test('it spins for the spin time, then offers the processor, then sleeps', () => {
+    world.onSleep = () => world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+    expect(world.notes.kinds).toEqual(['look', 'yield', 'park', 'sleep', 'fresh']);
+    const [spin] = world.notes.runs;
+    expect(spin.what).toBe('look');
+    expect(spin.times * LOOK_MS).toBeGreaterThanOrEqual(SPIN_US / 1000);
+    expect(spin.times * LOOK_MS).toBeLessThan((SPIN_US / 1000) * 1.2);
+    // One look after each offer.
+    expect(world.notes.count('yield')).toBe(4);
+    expect(world.sleeps).toHaveLength(1);
+  });
+
+  test('a spin time of 0 goes straight to offering the processor', () => {
+    world.onSleep = () => world.finish();
+    world.waiter(0).wait(world.request);
+    expect(world.notes.runs[0].times).toBeLessThanOrEqual(33);
+    expect(world.sleeps).toHaveLength(1);
+  });
+
+  test('useful work begins the spin anew; what is none does not', () => {
+    world.onLook = (n) => {
+      if (n === 900) world.usefulWork++;
+    };
+    world.onSleep = () => world.finish();
+    world.waiter().wait(world.request);
+    const [spin] = world.notes.runs;
+    // 900 looks are less than the spin time; it lasts for one more from there.
+    expect(spin.times).toBeGreaterThanOrEqual(900 + SPIN_US / 1000 / LOOK_MS);
+    expect(spin.times).toBeLessThan(900 + (SPIN_US / 1000 / LOOK_MS) * 1.2);
+  });
+
+  test('useful work after sleep goes back to spinning', () => {
+    world.onSleep = (n) => {
+      if (n === 1) world.usefulWork++;
+      else world.finish();
+    };
+    world.waiter().wait(world.request);
+    expect(world.sleeps).toHaveLength(2);
+    expect(world.notes.count('yield')).toBe(8);
+    expect(world.looks).toBeGreaterThan((2 * (SPIN_US / 1000)) / LOOK_MS);
+  });
+
+  test('useless wake-ups do not: it looks once and sleeps on', () => {
+    world.onSleep = (n) => n === 10 && world.finish();
+    world.waiter().wait(world.request);
+    expect(world.sleeps).toHaveLength(10);
+    expect(world.notes.count('fresh')).toBe(10);
+    expect(world.notes.count('yield')).toBe(4);
+  });
+
+  test('something that came while it parked is looked at without sleep', () => {
+    world.parks = false;
+    world.onLook = () => world.notes.count('unparked') > 0 && world.finish();
+    world.waiter().wait(world.request);
+    expect(world.notes.kinds).toEqual(['look', 'yield', 'unparked', 'fresh']);
+    expect(world.sleeps).toHaveLength(0);
+  });
+});
+
+describe('how long it sleeps', () => {
+  beforeEach(() => {
+    world.onSleep = () => world.finish();
+  });
+  /** The time at which the sleep began plus its length. */
+  const wokeAtMs = () => {
+    world.waiter(0).wait(world.request);
+    return world.nowMs - LOOK_MS;
+  };
+
+  test('until the next deadline of the rails', () => {
+    world.deadlineMs = 1007;
+    expect(wokeAtMs()).toBeCloseTo(1007, 9);
+  });
+  test('never for longer than 50 ms, for what nobody announces', () => {
+    world.deadlineMs = 1_000_000;
+    wokeAtMs();
+    expect(world.sleeps).toEqual([50]);
+  });
+  test('a deadline that is over is no reason to sleep: the rails get their turn', () => {
+    world.deadlineMs = 990;
+    world.onLook = () => {
+      if (world.notes.count('fresh') === 3) world.finish();
+    };
+    world.waiter(0).wait(world.request);
+    expect(world.sleeps).toHaveLength(0);
+    expect(world.notes.count('park')).toBe(3);
+  });
+  test("until the caller's deadline", () => {
+    world.onSleep = () => {};
+    world.deadlineMs = 1_000_000;
+    expect(world.waiter(0).wait(world.request, 1013)).toBe(false);
+    expect(world.nowMs).toBeGreaterThanOrEqual(1013);
+    expect(world.nowMs).toBeLessThan(1013 + 1);
+  });
+});
+
+describe('deadlines', () => {
+  test('false once it is over, without the request', () => {
+    expect(world.waiter().wait(world.request, 1200)).toBe(false);
+    expect(world.nowMs).toBeGreaterThanOrEqual(1200);
+    expect(world.nowMs).toBeLessThan(1202);
+  });
+  test('one that is over from the start still looks', () => {
+    expect(world.waiter().wait(world.request, 0)).toBe(false);
+    expect(world.looks).toBe(32);
+    world.onLook = (n) => n === 40 && world.finish();
+    expect(world.waiter().wait(world.request, 0)).toBe(true);
+  });
+  test('a request that ends with the very last look is done, not late', () => {
+    world.onSleep = () => world.finish();
+    world.deadlineMs = 2000;
+    expect(world.waiter(0).wait(world.request, 1010)).toBe(true);
+  });
+  test('in the middle of a spin', () => {
+    world.onLook = () => void world.usefulWork++;
+    expect(world.waiter().wait(world.request, 1003)).toBe(false);
+    expect(world.nowMs).toBeLessThan(1003.2);
+    expect(world.sleeps).toHaveLength(0);
+  });
+});
+
+describe('a processor that others want too', () => {
+  /** Takes the processor away once, at this look, for so long. */
+  const takenAway = (atLook: number, ms: number, useful = false) => {
+    world.onLook = (n) => {
+      if (n !== atLook) return;
+      world.nowMs += ms;
+      if (useful) world.usefulWork++;
+    };
+  };
+
+  test('time that jumps in a spin sends it to sleep at once, and the next calls too, for 100 ms', () => {
+    takenAway(100, 4);
+    world.onSleep = () => world.finish();
+    const waiter = world.waiter(1_000_000);
+    waiter.wait(world.request);
+    expect(world.notes.kinds).toEqual(['look', 'park', 'sleep', 'fresh']);
+    expect(world.looks).toBeLessThan(200);
+    // Another call, soon after: the first looks, then sleep.
+    world.request.done = false;
+    const before = world.looks;
+    waiter.wait(world.request);
+    expect(world.looks - before).toBeLessThanOrEqual(33);
+    // And one when that is long ago: it spins again.
+    world.request.done = false;
+    world.nowMs += 200;
+    const later = world.looks;
+    world.onLook = (n) => n === later + 5000 && world.finish();
+    waiter.wait(world.request);
+    expect(world.looks - later).toBe(5000);
+    expect(world.sleeps).toHaveLength(2);
+  });
+
+  test('a look that takes long because it does much is no sign of it', () => {
+    takenAway(100, 4, true);
+    world.onSleep = () => world.finish();
+    world.waiter().wait(world.request);
+    expect(world.notes.count('yield')).toBe(4);
+  });
+
+  test('a short jump is none', () => {
+    takenAway(100, 0.25);
+    world.onSleep = () => world.finish();
+    world.waiter().wait(world.request);
+    expect(world.notes.count('yield')).toBe(4);
+  });
+});
+
+describe('calls that cannot end', () => {
+  test('a closed runtime', () => {
+    world.onLook = (n) => {
+      world.isClosed = n >= 500;
+    };
+    expect(() => world.waiter().wait(world.request)).toThrow(expect.objectContaining({ code: 'ERR_FINALIZED' }));
+    world.isClosed = true;
+    world.onLook = () => {};
+    expect(() => world.waiter().wait(world.request)).toThrow(MultirailError);
+  });
+
+  test('transports of the event loop are named', () => {
+    world.unreachable = 'the rail ws#0 to rank 3';
+    expect(() => world.waiter().wait(world.request)).toThrow(/ERR_SUPPORT.*the rail ws#0 to rank 3/);
+    expect(world.sleeps).toHaveLength(0);
+  });
+
+  test('but not what is there within the first looks', () => {
+    world.unreachable = 'the rail ws#0 to rank 3';
+    world.onLook = (n) => n === 32 && world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+  });
+
+  test('nor is a call left hanging when the last other rail goes while it waits', () => {
+    world.onSleep = (n) => {
+      if (n === 3) world.unreachable = 'the rail ws#1 to rank 3';
+    };
+    expect(() => world.waiter().wait(world.request, 5000)).toThrow(/ERR_SUPPORT.*the rail ws#1 to rank 3/);
+  });
+
+  test('a call from inside the engine, which cannot look at its rails then', () => {
+    world.isRunning = true;
+    expect(() => world.waiter().wait(world.request, 5000)).toThrow(expect.objectContaining({ code: 'ERR_SUPPORT' }));
+    world.finish();
+    expect(world.waiter().wait(world.request)).toBe(true);
+  });
+
+  test('an error thrown by what is asked comes through', () => {
+    const failing = {
+      get done(): boolean {
+        if (world.looks > 50) throw new Error('the peer is gone');
+        return false;
+      },
+    };
+    expect(() => world.waiter().wait(failing)).toThrow('the peer is gone');
+  });
+});
+
+describe('without the native part', () => {
+  test('it looks and never sleeps', () => {
+    world.onLook = (n) => n === 5000 && world.finish();
+    const { engine } = world;
+    const driver: Driver = { now: () => world.nowMs, defer: () => {}, yield: () => {}, arm: () => {} };
+    expect(new BlockingWaiter(engine, driver, SPIN_US).wait(world.request)).toBe(true);
+    expect(world.notes.kinds).toEqual(['look']);
+    expect(world.looks).toBe(5000);
+  });
+  test('a deadline ends it', () => {
+    const driver: Driver = { now: () => world.nowMs, defer: () => {}, yield: () => {}, arm: () => {} };
+    expect(new BlockingWaiter(world.engine, driver, SPIN_US).wait(world.request, 1100)).toBe(false);
+  });
+});
+
+describe('the event loop afterwards', () => {
+  // What a call has begun (doorbells to ask for, reports and deadlines to keep) is the event loop's from then on, also when the
+  // program starts nothing after the call.
+  test.each([
+    ['that ends well', () => world.onLook, true],
+    ['that times out', () => undefined, false],
+  ])('a wait %s asks for one more turn', (_, __, ends) => {
+    if (ends) world.onLook = (n) => n === 100 && world.finish();
+    expect(world.waiter().wait(world.request, 1100)).toBe(ends);
+    expect(world.deferred).toBeGreaterThan(0);
+  });
+  test('and one that fails', () => {
+    world.unreachable = 'the rail ws#0 to rank 3';
+    expect(() => world.waiter().wait(world.request)).toThrow(MultirailError);
+    expect(world.deferred).toBeGreaterThan(0);
+  });
+});
+
+test('what costs more to find out is asked now and then, and after each sleep', () => {
+  let asked = 0;
+  const group = { done: false, isOver: () => ++asked > 3 };
+  world.onSleep = () => {};
+  expect(world.waiter(0).wait(group, 2000)).toBe(true);
+  expect(world.looks).toBeLessThan(32 + 10);
+  expect(asked).toBe(4);
+});

@@ -11,6 +11,7 @@
         "src/net/unix-binding.cc",
         "src/net/tcp-info.cc",
         "src/net/netlink.cc",
+        "src/net/route.cc",
         "src/net/netlink-binding.cc",
         "src/os/poller.cc",
         "src/os/affinity.cc",

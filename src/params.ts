@@ -48,7 +48,7 @@ const MIB = 1024 * 1024;
 
 export const PARAMS = {
   // --- which transports
-  btl: list('self,tcp', 'Transports to use, comma separated; a leading ^ means all but these.'),
+  btl: list('self,sm,tcp', 'Transports to use, comma separated; a leading ^ means all but these. One that cannot work here is left out.'),
   // --- PML
   pml_eager_limit_bytes: int(
     64 * KIB,
@@ -59,6 +59,14 @@ export const PARAMS = {
   ),
   pml_rndv_inline_bytes: int(16 * KIB, 'bytes', 0, MIB, 'Bytes of a rendezvous message that travel with its first packet.'),
   pml_frag_bytes: int(128 * KIB, 'bytes', 1 * KIB, 16 * MIB, 'Fragment grid of a rendezvous message: the unit that is given to a rail.'),
+  pml_frag_bytes_max: int(
+    1 * MIB,
+    'bytes',
+    1 * KIB,
+    16 * MIB,
+    'Fragments for a fast rail grow, in doublings of pml_frag_bytes, up to this length; no more than pml_frag_bytes switches it off.',
+  ),
+  pml_frag_us: int(250, 'us', 0, 1_000_000, 'Fragments grow only as long as the rail carries one of them in this time.'),
   pml_retained_bytes_max: int(
     64 * MIB,
     'bytes',

@@ -26,6 +26,10 @@ export interface BmlOptions {
   windowMinBytes: number;
   windowMaxBytes: number;
   windowMs: number;
+  /** Fragment grid; the longest fragment; and how long a rail may need for one that is longer than the grid. */
+  fragBytes: number;
+  fragBytesMax: number;
+  fragUs: number;
 }
 
 /** The rails of one peer and the sets made of them; the sets are made anew on every change. */
@@ -309,15 +313,31 @@ export class Bml {
     const elapsedMs = nowMs - rail.sampleStartMs;
     if (endpoint.outstandingBytes === 0) {
       // Not limited by the rail but by the traffic: only a higher figure than the known one says anything.
-      if (elapsedMs >= 5) rail.rate = Math.max(rail.rate, rail.sampleBytes / elapsedMs);
+      if (elapsedMs >= 5) {
+        rail.rate = Math.max(rail.rate, rail.sampleBytes / elapsedMs);
+        rail.fragScale = this.fragScale(rail);
+      }
       rail.sampleStartMs = -1;
     } else if (elapsedMs >= 10) {
       const rate = rail.sampleBytes / elapsedMs;
       rail.rate = rail.rate === 0 ? rate : rate > rail.rate ? (rail.rate + rate) / 2 : rail.rate + (rate - rail.rate) / 8;
+      rail.fragScale = this.fragScale(rail);
       rail.sampleStartMs = nowMs;
       rail.sampleBytes = 0;
     }
     rail.endpoint.windowBytes = this.windowBytes(rail);
+  }
+
+  /**
+   * A fast rail takes longer fragments: each costs a fixed amount of work on both sides. What one of them keeps others waiting stays
+   * within fragUs.
+   */
+  private fragScale(rail: Rail): number {
+    const { fragBytes, fragBytesMax, fragUs } = this.options;
+    const bytesMax = Math.min(fragBytesMax, (rail.rate * fragUs) / 1000);
+    let scale = 1;
+    while (fragBytes * scale * 2 <= bytesMax) scale *= 2;
+    return scale;
   }
 
   /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). */

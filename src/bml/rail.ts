@@ -77,6 +77,8 @@ export class Rail {
   sampleBytes = 0;
   /** Bytes per millisecond, 0 until measured. */
   rate = 0;
+  /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails. */
+  fragScale = 1;
 
   constructor(peer: number, index: number, endpoint: BtlEndpoint) {
     this.peer = peer;

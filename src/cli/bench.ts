@@ -150,7 +150,8 @@ function startTest(test: OsuTest, options: BenchOptions): Promise<void> {
 /** Pulling a rail takes a second one: two TCP rails, unless the user has said what the rails are. */
 function withRails(mca: Record<string, string>): Record<string, string> {
   const { origins } = new ParamTable(mca, process.env);
-  return origins.has('btl') || origins.has('btl_tcp_links') ? mca : { ...mca, btl_tcp_links: '2' };
+  if (origins.has('btl')) return mca;
+  return { ...mca, btl: 'self,tcp', ...(origins.has('btl_tcp_links') ? {} : { btl_tcp_links: '2' }) };
 }
 
 function streamSpec(options: BwOptions): StreamSpec {

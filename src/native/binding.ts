@@ -8,7 +8,7 @@
 // addresses. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 1;
+export const NATIVE_ABI = 2;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -172,6 +172,11 @@ export interface NativeBinding {
   netlinkOpen(): number;
   /** What has come; [] = nothing now. */
   netlinkRead(fd: number): NetlinkEvent[];
+  /**
+   * The interface by which packets to `remote` from `local` ('' = any) would leave now, policy rules included. Throws with the code that a
+   * connection would get (ENETUNREACH, EHOSTUNREACH, EACCES) when there is no way, or when the question itself failed.
+   */
+  routeDevice(remote: string, local: string): string;
   /** All interfaces as they are now. */
   links(): { index: number; name: string; up: boolean; carrier: boolean }[];
 

@@ -224,7 +224,8 @@ export class Sender {
       if (window !== undefined) return this.sendPut(message, rail, window);
       if (message.putsAwaited.some((awaited) => awaited.rail === rail.index && awaited.epoch === rail.epoch)) return false;
     }
-    const range = message.toSend.takeFirst(Math.min(fragBytes, rail.attributes.frameBytesMax), fragBytes);
+    const grid = fragBytes * rail.fragScale;
+    const range = message.toSend.takeFirst(Math.min(grid, rail.attributes.frameBytesMax), grid);
     if (range === undefined) return false;
     const [from, to] = range;
     const packet = core.out;

@@ -93,6 +93,9 @@ export class BlockingWaiter {
       if (yields < YIELDS && nowMs >= this.crowdedUntilMs) {
         yields++;
         this.poller?.native.yieldCpu();
+        // Somebody took the offer: this process would get the processor back as late each time.
+        const backMs = driver.now();
+        if (backMs - nowMs > TAKEN_AWAY_MS) this.crowdedUntilMs = backMs + CROWDED_MS;
         engine.look();
       } else {
         // Rails may have gone since the call began.

@@ -28,6 +28,9 @@ export function engineOptions(rank: number, params: Params): EngineOptions {
       windowMinBytes: params.int('bml_window_min_bytes'),
       windowMaxBytes: params.int('bml_window_max_bytes'),
       windowMs: params.int('bml_window_ms'),
+      fragBytes: params.int('pml_frag_bytes'),
+      fragBytesMax: params.int('pml_frag_bytes_max'),
+      fragUs: params.int('pml_frag_us'),
     },
   };
 }

@@ -27,8 +27,9 @@ export interface RankRecord {
 }
 
 export interface LabJob {
-  /** When both ranks exchange messages. */
   readonly output: () => string;
+  /** Both ranks have received something, so their rails are up; also resolves when the job ends without that. */
+  readonly exchanging: Promise<void>;
   readonly ended: Promise<{ code: number; records: RankRecord[]; output: string }>;
 }
 
@@ -51,8 +52,13 @@ export function startLabJob(
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
+  let begun = (): void => {};
+  const exchanging = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
   child.stdout?.on('data', (data) => {
     output += data;
+    if (output.match(/exchanging/g)?.length === 2) begun();
   });
   child.stderr?.on('data', (data) => {
     output += data;
@@ -62,13 +68,14 @@ export function startLabJob(
   const ended = new Promise<{ code: number; records: RankRecord[]; output: string }>((resolve) => {
     child.on('close', (exitCode, signal) => {
       clearTimeout(timer);
+      begun();
       const files = [0, 1].map((rank) => join(folder, `rank-${rank}.json`)).filter((file) => existsSync(file));
       const records = files.map((file) => JSON.parse(readFileSync(file, 'utf8')) as RankRecord);
       rmSync(folder, { recursive: true, force: true });
       resolve({ code: exitCode ?? (signal === null ? -1 : 128), records, output });
     });
   });
-  return { output: () => output, ended };
+  return { output: () => output, exchanging, ended };
 }
 
 /** Nothing lost, doubled, reordered or damaged, in either direction. */

@@ -108,7 +108,7 @@ describe.skipIf(unavailable !== undefined)('no rail is lost', () => {
     async ({ name, args, rails, disturb }) => {
       await using lab = await Lab.create({ nodes: 2, rails });
       const job = startLabJob(lab, code, { btl: 'self,tcp' }, args);
-      await sleep(1000);
+      await job.exchanging;
       await disturb(lab);
       const { code: exitCode, records, output } = await job.ended;
       expect(exitCode, output.slice(-3000)).toBe(0);
@@ -129,7 +129,7 @@ describe.skipIf(unavailable !== undefined)('no rail is lost', () => {
 describe.skipIf(unavailable !== undefined)('idle', () => {
   test('eight open rails cost next to nothing while nothing is sent', async () => {
     await using lab = await Lab.create({ nodes: 2, rails: Array.from({ length: 8 }, () => ({ mbit: 1000 })) });
-    const job = startLabJob(lab, code, { btl: 'self,tcp' }, { seconds: 20, bytes: 1, window: 1 }, 'idle-rank.mjs');
+    const job = startLabJob(lab, code, { btl: 'self,tcp' }, { seconds: 12, bytes: 1, window: 1 }, 'idle-rank.mjs');
     const { code: exitCode, output } = await job.ended;
     expect(exitCode, output.slice(-3000)).toBe(0);
     const shares = [...output.matchAll(/idle share ([\d.]+) % with (\d+) rails/g)];

@@ -17,9 +17,9 @@ beforeAll(async () => {
 afterAll(() => code?.dispose());
 
 const ROUNDS = Number(process.env.MULTIRAIL_LIVENESS_ROUNDS ?? 2);
-const WARM_UP_MS = 1500;
-const FAULT_MS = Number(process.env.MULTIRAIL_LIVENESS_FAULT_MS ?? 1000);
-const RETURN_MS = 1200;
+const WARM_UP_MS = 1000;
+const FAULT_MS = Number(process.env.MULTIRAIL_LIVENESS_FAULT_MS ?? 600);
+const RETURN_MS = 1100;
 const KEY = 'tcp:mr0-mr0#0';
 /** Gaps are looked at from a little before the fault on: its command takes a few milliseconds. */
 const BEFORE_MS = 10;
@@ -55,8 +55,9 @@ describe.skipIf(unavailable !== undefined).each(FAULTS.filter(({ name }) => only
     beforeAll(
       async () => {
         await using lab = await Lab.create({ nodes: 2, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
-        const seconds = (WARM_UP_MS + ROUNDS * (FAULT_MS + RETURN_MS + 300)) / 1000 + 1;
+        const seconds = (WARM_UP_MS + ROUNDS * (FAULT_MS + RETURN_MS + 400)) / 1000 + 1.5;
         const job = startLabJob(lab, code, { btl: 'self,tcp' }, { seconds, bytes: 64 * 1024, window: 16, gapMs: 5 });
+        await job.exchanging;
         await sleep(WARM_UP_MS);
         const windows: { faultAt: number; healedAt: number }[] = [];
         for (let round = 0; round < ROUNDS; round++) {

@@ -114,6 +114,17 @@ group.skipIf(reason !== undefined)('sm between processes', () => {
     await a.until(/^closed$/m);
   });
 
+  test('an idle rail costs little memory: the segment is touched as it is used', async () => {
+    const peers = await connected({ btl_sm_ring_bytes: '16m' });
+    for (const peer of peers) {
+      const maps = readFileSync(`/proc/${pidOf(peer)}/smaps`, 'utf8');
+      const [, kib] = /multirail-sm[\s\S]*?\nRss:\s*(\d+) kB/.exec(maps) ?? [];
+      // One page of words, the first pages of both rings, and a sample of 64 KiB each way.
+      expect(Number(kib)).toBeGreaterThan(0);
+      expect(Number(kib)).toBeLessThan(400);
+    }
+  });
+
   test('both killed: no process, file or name holds anything', async () => {
     const [a, b] = await connected();
     const pids = [pidOf(a), pidOf(b)];

@@ -32,10 +32,14 @@ function run(options: string, cases: string, env: Record<string, string> = {}, t
   return job;
 }
 
+/** What ranks say when a rail is dialled whose other side is still pulled. */
+const PULLED_NOTE = /: the rail is pulled|further lines were left out/;
+
 /** All cases were done by all ranks, and nothing else was said. */
 async function passes(ranks: number, options: string, cases: string, env: Record<string, string> = {}): Promise<string> {
   const ran = await run(`-n ${ranks} ${options}`, cases, env).ended;
-  expect(ran.stderr).toBe('');
+  const complaints = ran.stderr.split('\n').filter((line) => line !== '' && !(env.MULTIRAIL_MCA_btl_fault && PULLED_NOTE.test(line)));
+  expect(complaints).toEqual([]);
   expect(ran).toMatchObject({ code: 0, signal: null });
   for (let rank = 0; rank < ranks; rank++) {
     for (const name of cases.split(' ')) expect(ran.stdout).toContain(`rank ${rank} did ${name}\n`);

@@ -5,6 +5,7 @@
 
 #include "../env.h"
 #include "../napi-args.h"
+#include "route.h"
 #include "socket.h"
 #include "tcp-info.h"
 
@@ -103,6 +104,23 @@ napi_value jsTcpConnect(napi_env env, napi_callback_info info) {
   if (!args.ok) return nullptr;
   const Outcome outcome = tcpConnect(address, bound ? &local : nullptr, options);
   return answerOrThrow(env, outcome.value, outcome.syscall);
+}
+
+napi_value jsRouteDevice(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  Address remote;
+  Address local;
+  addressArgument(args, 0, "remote", 0, &remote);
+  char localHost[kAddressTextMax];
+  const bool from = args.text(1, "local", localHost, sizeof localHost) > 0;
+  if (from) addressArgument(args, 1, "local", 0, &local);
+  if (!args.ok) return nullptr;
+  char device[kDeviceMax];
+  const Outcome outcome = routeDevice(remote, from ? &local : nullptr, device);
+  if (outcome.value < 0) return throwSystem(env, outcome.value, outcome.syscall);
+  napi_value answer = nullptr;
+  napi_create_string_utf8(env, device, NAPI_AUTO_LENGTH, &answer);
+  return answer;
 }
 
 napi_value jsAccept(napi_env env, napi_callback_info info) {
@@ -245,6 +263,7 @@ constexpr Export kExports[] = {
     {"congestionOf", jsCongestionOf}, {"send", jsSend},               {"recv", jsRecv},
     {"sendv", jsSendv},               {"recv2", jsRecv2},             {"shutdownWrite", jsShutdownWrite},
     {"close", jsClose},               {"closeReset", jsCloseReset},   {"tcpInfo", jsTcpInfo},
+    {"routeDevice", jsRouteDevice},
 };
 
 }  // namespace

@@ -59,6 +59,8 @@ export interface AttemptOptions {
   timeoutMs: number;
   /** Pause between two streams that are opened for one attempt. */
   againMs: number;
+  /** The peer's kernel does not acknowledge what was sent on an open stream: the network went away in the middle of the handshake. */
+  isUnanswered?: ((stream: ByteStream) => boolean) | undefined;
   /** What the modex says of the peer's process; undefined when it says nothing. */
   incarnation: number | undefined;
 }
@@ -138,7 +140,8 @@ export class DialAttempt implements FramerHandler {
     }
     if (this.state === 'HELLO_SENT' || this.state === 'BESIDE') this.giveWay();
     if (this.state === 'BESIDE' && (this.owner.liveProgressBytes() === undefined || aliveMs >= this.dueAliveMs)) this.prove();
-    if (this.state !== 'DONE' && aliveMs >= this.dueAliveMs) this.timedOut();
+    if (this.state === 'HELLO_SENT' || this.state === 'PROOF_SENT') this.seeUnanswered();
+    if (!this.done && aliveMs >= this.dueAliveMs) this.timedOut();
     this.dueAt =
       this.dueAliveMs === Number.POSITIVE_INFINITY ? now : now + Math.min(ALIVE_PER_TURN_MAX_MS, Math.max(1, this.dueAliveMs - aliveMs));
     if (this.state === 'DIALING') this.dueAt = Math.min(this.dueAt, this.againAt);
@@ -228,6 +231,11 @@ export class DialAttempt implements FramerHandler {
     const received = this.owner.liveProgressBytes();
     if (received === undefined || this.progressAtStart === undefined || received === this.progressAtStart) return;
     this.fail({ kind: 'busy', text: 'the live epoch of this rail goes on: the peer has received more of it' });
+  }
+
+  private seeUnanswered(): void {
+    if (this.stream === undefined || this.options.isUnanswered?.(this.stream) !== true) return;
+    this.fail({ kind: 'timeout', text: "connected, but the peer's kernel does not acknowledge the handshake" });
   }
 
   private timedOut(): void {

@@ -31,6 +31,8 @@ export interface EndpointModule extends BtlModule {
   link(endpoint: StreamEndpoint, epoch: number, stream: ByteStream, framer: StreamFramer, now: number, aliveMs: number): Link;
   /** Something is owed to the next progress(): it is asked for, but not from inside this call. */
   due(): void;
+  /** Whether the peer's kernel has left unacknowledged what was sent on this stream for too long, where that can be asked. */
+  isUnanswered?(stream: ByteStream): boolean;
   /** Incarnation of the peer's process as its published address tells it. */
   incarnationOf?(remote: unknown): number | undefined;
   /** An epoch of this endpoint began. */
@@ -144,6 +146,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
       timeoutMs: this.options.connectTimeoutMs,
       againMs: this.options.connectAgainMs,
       incarnation: this.module.incarnationOf?.(this.remote),
+      isUnanswered: this.module.isUnanswered?.bind(this.module),
     });
   }
 

@@ -5,8 +5,9 @@
 // A connection: the dialer makes the segment and sends its descriptor, and that of its doorbell, with its HELLO; the acceptor answers
 // with its own doorbell. So both have everything when the handshake is over, and nothing of it has a name in a file system.
 import { createHash, randomBytes } from 'node:crypto';
+import { constants } from 'node:os';
 import { MultirailError } from '../../errors.ts';
-import type { NativeBinding } from '../../native/binding.ts';
+import { type NativeBinding, POLL_IN } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { Dialing } from '../base/dial-attempt.ts';
@@ -26,7 +27,9 @@ const BACKLOG = 128;
 /** Connections taken in one turn. */
 const ACCEPTS_MAX = 16;
 
+const ACCEPT_PAUSE_MS = 100;
 const WHOLE_TURN_MS = 1;
+const { EAGAIN, ECONNABORTED, EINTR } = constants.errno;
 
 /** A segment of ours that waits for its handshake, by the stream that carries it. */
 interface PendingSegment {
@@ -48,6 +51,7 @@ export class SmModule extends StreamModule implements SmHost {
   private readonly uid = process.geteuid?.() ?? -1;
   private listener = -1;
   private listenerReady = false;
+  private listenAgainAt = Number.POSITIVE_INFINITY;
   /** Others signal it after publishing something for us while we slept. */
   private bell = -1;
   private bellRung = false;
@@ -154,6 +158,10 @@ export class SmModule extends StreamModule implements SmHost {
       this.adopt(dialing, stream);
     } catch (error) {
       if (fd >= 0) native.close(fd);
+      if (segment !== undefined) {
+        native.close(segment.fd);
+        native.memoryUnmap(segment.memory);
+      }
       dialing.failure = { kind: 'error', text: (error as Error).message };
       this.due();
     }
@@ -187,7 +195,10 @@ export class SmModule extends StreamModule implements SmHost {
     this.listenerReady = false;
     for (let i = 0; i < ACCEPTS_MAX; i++) {
       const fd = native.accept(this.listener);
-      if (fd < 0) return;
+      if (fd < 0) {
+        if (fd !== -EAGAIN && fd !== -ECONNABORTED && fd !== -EINTR) this.rest();
+        return;
+      }
       const peer = native.unixPeer(fd);
       if (peer.uid !== this.uid) {
         this.note(`refused process ${peer.pid}: it is of user ${peer.uid}`);
@@ -196,6 +207,12 @@ export class SmModule extends StreamModule implements SmHost {
       }
       this.accept(this.streamOf(fd, peer.pid, [this.bell]));
     }
+  }
+
+  /** The kernel had no descriptor or memory for a connection: it will not have it for the next one either. */
+  private rest(): void {
+    this.poller.change(this.listener, 0);
+    this.listenAgainAt = this.now + ACCEPT_PAUSE_MS;
   }
 
   private streamOf(fd: number, pid: number, passing: readonly number[]): UnixStream {
@@ -261,6 +278,17 @@ export class SmModule extends StreamModule implements SmHost {
     return { reason: { kind: 'damaged', text: complaint ?? 'no segment' } };
   }
 
+  /** Neighbours among the ranks of this host measure with each other; the last one of an odd number with the one before it. */
+  givesSample(peer: number): boolean {
+    const ranks = [this.context.rank, ...this.endpoints.map((endpoint) => endpoint.peer)].sort((a, b) => a - b);
+    const [low, high] = [this.context.rank, peer].map((rank) => ranks.indexOf(rank)).sort((a, b) => a - b);
+    return high === low + 1 && (low % 2 === 0 || high === ranks.length - 1);
+  }
+
+  chosen(): void {
+    for (const { plan } of this.endpoints) plan.attributes.getBytesMin = this.choice.getBytesMin;
+  }
+
   forget(link: SmLink): void {
     const at = this.links.indexOf(link);
     if (at === -1) return;
@@ -297,7 +325,11 @@ export class SmModule extends StreamModule implements SmHost {
     return made;
   }
 
-  protected progressModule(): number {
+  protected progressModule(now: number): number {
+    if (now >= this.listenAgainAt) {
+      this.listenAgainAt = Number.POSITIVE_INFINITY;
+      this.poller.change(this.listener, POLL_IN);
+    }
     if (this.bellRung) {
       this.bellRung = false;
       this.native.eventClear(this.bell);
@@ -307,7 +339,7 @@ export class SmModule extends StreamModule implements SmHost {
   }
 
   protected moduleDeadline(): number {
-    return Number.POSITIVE_INFINITY;
+    return this.listenAgainAt;
   }
 
   park(): boolean {

@@ -1,10 +1,11 @@
 // The single copy: reading the other process's memory in place (process_vm_readv) instead of through the ring. Whether the kernel
-// permits it, whether it pays here, and the reads that are under way. May import: node:fs, btl.ts, native.
+// permits it, whether it pays here, and the reads that are under way. May import: Node, btl.ts, native.
 //
 // Who may: `plan()` needs the same answer on both sides, so each publishes what it knows of the rules (`readFacts`). That they hold
 // is tried on every connection: each side reads a proof from the other's private memory and writes the outcome into the segment. A side
 // that cannot be read offers no windows any more (`register` answers undefined), and its messages take the ring.
 import { readFileSync, readlinkSync } from 'node:fs';
+import { constants } from 'node:os';
 import type { NativeBinding } from '../../native/binding.ts';
 import { type CompletionStatus, DELIVERED, type OneSidedOp, type RailReason, REFUSED } from '../btl.ts';
 import { PROOF_BYTES, type Segment } from './segment.ts';
@@ -16,8 +17,8 @@ const PAGE_BYTES = 4096;
 /** The ring has to be worse by this factor: it needs no permission and no second process's memory. */
 const RING_WORSE_FACTOR = 1.15;
 const CAP_SYS_PTRACE = 19;
-const EPERM = -1;
-const ENOSYS = -38;
+const EPERM = -constants.errno.EPERM;
+const ENOSYS = -constants.errno.ENOSYS;
 
 export type SingleCopyMode = 'auto' | 'always' | 'never';
 
@@ -86,13 +87,13 @@ export class SingleCopyChoice {
     this.isDecided = mode !== 'auto';
   }
 
-  /** What the other side needs for its trial. The sample costs memory, so only a module that has none to measure yet gets one. */
-  tell(segment: Segment): void {
+  /** What the other side needs for its trial. A sample costs memory at both ends, so it is given to one peer or two. */
+  tell(segment: Segment, withSample: boolean): void {
     const { words, doubles, own, memory, ringBytes } = segment;
     new Uint8Array(memory, own.proofAt, PROOF_BYTES).set(this.sample.subarray(0, PROOF_BYTES));
     const address = this.native.addressOf(this.sample);
     doubles[own.proofAddressF64] = address;
-    if (!this.isDecided) {
+    if (withSample && this.mode === 'auto') {
       const bytes = Math.min(SAMPLE_BYTES, ringBytes / 4);
       for (let at = PROOF_BYTES; at < bytes; at += 64) this.sample[at] = at;
       // The reader of the ring looks only where a record ends, and the word there is set to zero first.

@@ -72,6 +72,10 @@ const NO_PROBE = -1;
 export interface SmHost {
   readonly native: NativeBinding;
   readonly choice: SingleCopyChoice;
+  /** That peer measures the single copy on this connection. */
+  givesSample(peer: number): boolean;
+  /** A trial is over: the attributes of all rails say what came of it. */
+  chosen(): void;
   /** The link lets go of its memory. */
   forget(link: SmLink): void;
 }
@@ -171,7 +175,7 @@ export class SmLink implements Link {
     this.toldCount = start.count;
     segment.words[segment.own.deliveredCount] = start.count;
     this.reads = new Reads(host.native, stream.peerPid);
-    if (this.canGet) host.choice.tell(segment);
+    if (this.canGet) host.choice.tell(segment, host.givesSample(owner.endpoint.peer));
     else this.tried = true;
   }
 
@@ -646,9 +650,8 @@ export class SmLink implements Link {
   /** Once: whether the peer can be read, and from which length on that is the better way; the rail's attributes say so. */
   private tryPeer(): void {
     if (this.tried) return;
-    const { choice } = this.host;
-    this.tried = choice.tryPeer(this.segment, this.stream.peerPid);
-    this.owner.endpoint.plan.attributes.getBytesMin = choice.getBytesMin;
+    this.tried = this.host.choice.tryPeer(this.segment, this.stream.peerPid);
+    if (this.tried) this.host.chosen();
   }
 
   // --- the end

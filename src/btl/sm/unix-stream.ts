@@ -1,7 +1,8 @@
 // The local socket beside the rings, as a ByteStream over the native part: it carries the handshake, and with it the descriptors of
 // the segment and of the doorbells; afterwards it only tells of the peer's death, since the kernel closes it whatever kills the peer.
-// May import: btl.ts (types), base/byte-stream (types), native.
+// May import: Node, btl.ts (types), base/byte-stream (types), native.
 import { readlinkSync } from 'node:fs';
+import { constants } from 'node:os';
 import { type NativeBinding, POLL_IN, POLL_OUT } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';
 import type { ByteStream, StreamReader, StreamStatus } from '../base/byte-stream.ts';
@@ -13,8 +14,8 @@ const RECEIVE_BYTES = 4096;
 const QUEUED_BYTES_MAX = 4096;
 /** The segment and a doorbell. Whoever passes more is not one of us. */
 export const DESCRIPTORS_MAX = 2;
-const EAGAIN = -11;
-const EINTR = -4;
+const EAGAIN = -constants.errno.EAGAIN;
+const EINTR = -constants.errno.EINTR;
 
 const nothing = (): void => {};
 

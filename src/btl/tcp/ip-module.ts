@@ -21,6 +21,7 @@ const EXCLUSIVITY = 100;
 const LOOK_AGAIN_MS = 1000;
 /** The same while no rail carries anything and the kernel tells of changes by itself: then it is only a cross-check. */
 const LOOK_AGAIN_IDLE_MS = 5000;
+const LOOK_AFTER_CHANGE_MS = 100;
 /** Policy rules are not in the route tables: `ip` is asked again this often even when nothing is seen to change. */
 const ASK_ROUTES_AGAIN_MS = 60_000;
 
@@ -64,12 +65,13 @@ export interface DialTarget {
 export abstract class IpModule extends StreamModule {
   protected readonly config: IpModuleConfig;
   private readonly readTable: () => LocalInterface[];
-  private readonly routes = new RouteProbe();
+  private readonly routes: RouteProbe;
   /** By `interface address`. */
   private readonly listeners = new Map<string, Listener>();
   private published: PublishedAddresses;
   private interfaces: LocalInterface[] = [];
   private lookedAt = Number.NEGATIVE_INFINITY;
+  private lookSoonAt = Number.POSITIVE_INFINITY;
   private askRoutesAgainAt = 0;
   private routeTables = '';
   private looking = false;
@@ -85,6 +87,7 @@ export abstract class IpModule extends StreamModule {
     super(context);
     this.config = config;
     this.readTable = readTable;
+    this.routes = new RouteProbe(context.poller?.native);
     this.published = { interfaces: [], links: config.links, incarnation: context.incarnation };
   }
 
@@ -139,6 +142,10 @@ export abstract class IpModule extends StreamModule {
       return this.dialStream({ host: remoteAddress, port: remotePort, localAddress, device: sameHost ? '' : localInterface });
     };
     this.liveness = new LivenessWatch({ rank, params, poller: railPoller, openBeside, wake });
+  }
+
+  isUnanswered(stream: ByteStream): boolean {
+    return this.liveness?.isUnanswered(stream) === true;
   }
 
   epochBegan(endpoint: StreamEndpoint): void {
@@ -225,7 +232,7 @@ export abstract class IpModule extends StreamModule {
       open();
       return dialing;
     }
-    void this.routes.egress(to, from, this.now).then((egress) => {
+    this.withEgress(to, from, (egress) => {
       const text = this.wrongEgress(egress, detail.localInterface, to, from);
       if (text === undefined) {
         open();
@@ -235,6 +242,13 @@ export abstract class IpModule extends StreamModule {
       this.due();
     });
     return dialing;
+  }
+
+  /** Looks the route up: at once where the kernel can be asked, or there would be no rail within a blocking call. */
+  private withEgress(remote: string, local: string, then: (egress: Egress) => void): void {
+    const now = this.routes.egressNow(remote, local);
+    if (now !== undefined) then(now);
+    else void this.routes.egress(remote, local, this.now).then(then);
   }
 
   /**
@@ -259,7 +273,7 @@ export abstract class IpModule extends StreamModule {
       return check;
     }
     check.done = false;
-    void this.routes.egress(remote, stream.localAddress, this.now).then((egress) => {
+    this.withEgress(remote, stream.localAddress, (egress) => {
       check.failure = this.wrongEgress(egress, owner, remote, stream.localAddress);
       check.done = true;
       this.due();
@@ -293,6 +307,7 @@ export abstract class IpModule extends StreamModule {
       // open() has looked just now.
       const first = this.lookedAt === Number.NEGATIVE_INFINITY;
       this.lookedAt = now;
+      this.lookSoonAt = Number.POSITIVE_INFINITY;
       if (!first) made += this.lookAgain();
     }
     return made;
@@ -300,7 +315,7 @@ export abstract class IpModule extends StreamModule {
 
   private get lookAgainAt(): number {
     const idle = this.monitor !== undefined && this.liveness?.activeRails === 0;
-    return this.lookedAt + (idle ? LOOK_AGAIN_IDLE_MS : LOOK_AGAIN_MS);
+    return Math.min(this.lookSoonAt, this.lookedAt + (idle ? LOOK_AGAIN_IDLE_MS : LOOK_AGAIN_MS));
   }
 
   protected moduleDeadline(): number {
@@ -331,8 +346,9 @@ export abstract class IpModule extends StreamModule {
         }
       }
     }
-    // What else follows from it (listeners, routes, addresses to publish) is seen to at once too.
-    if (changes.length > 0) this.lookedAt = Math.min(this.lookedAt, this.now - LOOK_AGAIN_IDLE_MS);
+    // What else follows from it (listeners, routes, addresses to publish) is seen to soon, but not before frames have changed rail: the
+    // kernel lists no links while it is still busy taking one down, and keeps us waiting meanwhile.
+    if (changes.length > 0) this.lookSoonAt = this.now + LOOK_AFTER_CHANGE_MS;
     return made;
   }
 
@@ -455,8 +471,11 @@ export abstract class IpModule extends StreamModule {
     for (const endpoint of this.endpoints) {
       const stream = endpoint.liveStream;
       const detail = endpoint.plan.detail as IpRailDetail;
-      if (stream === undefined || detail.sameHost || detail.linkLocal) continue;
-      const egress = await this.routes.egress(stream.remoteAddress, stream.localAddress, this.now);
+      // Link-local addresses carry their interface: the tables have no say in it.
+      if (stream === undefined || detail.sameHost || stream.localAddress.includes('%')) continue;
+      const { remoteAddress, localAddress } = stream;
+      const egress =
+        this.routes.egressNow(remoteAddress, localAddress) ?? (await this.routes.egress(remoteAddress, localAddress, this.now));
       const text = this.wrongEgress(egress, detail.localInterface, stream.remoteAddress, stream.localAddress);
       if (text === undefined) continue;
       this.condemned.push({ endpoint, stream, reason: { kind: 'route', text } });

@@ -1,5 +1,6 @@
 // Liveness of all native TCP rails of a module: one RailLiveness per live epoch, who may open a liveness connection, and when the next
-// look is due. May import: btl.ts (types), base, native (types), liveness, liveness-rail.
+// look is due. May import: btl.ts (types), base, native, liveness, liveness-rail.
+import { TCP_INFO, TCP_INFO_LENGTH } from '../../native/binding.ts';
 import type { Poller } from '../../native/poller.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import { type LivenessClaim, provesLiveness } from '../base/handshake.ts';
@@ -7,6 +8,11 @@ import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import type { Params } from '../btl.ts';
 import { type BeatRhythm, PAUSE_MS, type SilenceLimits } from './liveness.ts';
 import { type LivenessHost, RailLiveness } from './liveness-rail.ts';
+
+/** Longer than an acknowledgement may be delayed, and less than the floor of the retransmission timer, which begins the time anew. */
+const UNANSWERED_MS = 120;
+
+const info = new Float64Array(TCP_INFO_LENGTH);
 
 export interface WatchOptions {
   rank: number;
@@ -51,6 +57,13 @@ export class LivenessWatch implements LivenessHost {
     if (this.isReady) return;
     this.isReady = true;
     this.options.wake();
+  }
+
+  /** Of a stream in its handshake, where only one segment at a time is on its way. */
+  isUnanswered(stream: ByteStream): boolean {
+    const descriptor = stream.descriptor ?? -1;
+    if (descriptor < 0 || this.poller.native.tcpInfo(descriptor, info) < 0) return false;
+    return info[TCP_INFO.unackedSegments] > 0 && info[TCP_INFO.sinceDataSentMs] >= UNANSWERED_MS + info[TCP_INFO.rttUs] / 500;
   }
 
   /** An epoch of that endpoint is live from now on. */

@@ -1,7 +1,9 @@
-// By which interface do packets leave? Asked of the kernel through `ip route get` where that program is, which knows policy
-// rules too, else read from /proc/net. Two rails over one cable would count it twice and die together. May import: Node.
+// By which interface do packets leave? Asked of the kernel: by the native part, else through `ip route get` where that program is, which
+// knows policy rules too, else read from /proc/net. Two rails over one cable would count it twice and die together.
+// May import: Node, native (types), interfaces.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
+import type { NativeBinding } from '../../native/binding.ts';
 import { addressBits } from './interfaces.ts';
 
 /** `device`: the interface. `none`: the kernel has no route. `unknown`: it could not be found out, and nothing is refused for that. */
@@ -12,6 +14,9 @@ const CACHE_ENTRIES_MAX = 1024;
 /** Programs started at the same time; the others wait. */
 const ASKING_MAX = 4;
 const IP_TIMEOUT_MS = 2000;
+
+/** What the kernel says when there is no way to an address. */
+const NO_WAY: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'EACCES', 'ENETDOWN', 'ENONET']);
 
 const RTF_UP = 0x1;
 const RTF_REJECT = 0x200;
@@ -118,6 +123,25 @@ export class RouteProbe {
   private asking = 0;
   private readonly queue: (() => void)[] = [];
   private ipMissing = false;
+  private readonly native: NativeBinding | undefined;
+
+  constructor(native?: NativeBinding) {
+    this.native = native;
+  }
+
+  /**
+   * As egress(), at once: asked of the kernel by the native part. Undefined without it. A blocking call has no event loop in which a
+   * promise could settle.
+   */
+  egressNow(remote: string, local: string): Egress | undefined {
+    if (this.native === undefined) return undefined;
+    try {
+      return { kind: 'device', device: this.native.routeDevice(remote, local) };
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      return NO_WAY.has(code ?? '') ? { kind: 'none', text: message } : { kind: 'unknown' };
+    }
+  }
 
   /** The interface by which packets to `remote` from `local` leave. `now` in milliseconds is only for the cache. */
   egress(remote: string, local: string, now: number): Promise<Egress> {

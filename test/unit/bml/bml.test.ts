@@ -336,6 +336,23 @@ describe('measuring', () => {
     expect(f.rails[0].deliveredBytes).toBe(40 * 100_000);
   });
 
+  test('fragments grow with the rail, as long as one takes no longer than pml_frag_us, and shrink with it', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    const [fast, slow] = f.rails;
+    expect(fast.fragScale).toBe(1);
+    // 40 000 bytes per millisecond: 10 000 in 250 us, which is two times the grid of 4096 and not four times.
+    deliver(f, 0, 40, 400_000);
+    expect(fast.fragScale).toBe(2);
+    deliver(f, 0, 40, 40_000_000);
+    expect(fast.fragScale).toBe(4);
+    deliver(f, 0, 400, 10_000);
+    expect(fast.fragScale).toBe(1);
+    deliver(f, 1, 40, 10_000);
+    expect(slow.fragScale).toBe(1);
+  });
+
   test('a slower rail is followed down slowly, and a rail with little traffic is not taken for a slow one', () => {
     const f = new FakeRails([{}]);
     f.turn();

@@ -15,6 +15,9 @@ export const BML_OPTIONS: BmlOptions = {
   windowMinBytes: 64 * 1024,
   windowMaxBytes: 1024 * 1024,
   windowMs: 20,
+  fragBytes: 4096,
+  fragBytesMax: 16384,
+  fragUs: 250,
 };
 
 export class FakeEndpoint implements BtlEndpoint {

@@ -251,6 +251,7 @@ export class MemoryModule extends StreamModule {
   /** When false, connections are accepted by nobody. */
   reachable = true;
   check: InboundCheck = { done: true, failure: undefined };
+  isUnanswered: (stream: ByteStream) => boolean = () => false;
   incarnationOf: (remote: unknown) => number | undefined = () => undefined;
 
   address(): unknown {

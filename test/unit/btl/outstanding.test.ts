@@ -55,7 +55,7 @@ class Compared {
 }
 
 describe('the ring answers as a plain list does', () => {
-  test.each(Array.from({ length: 40 }, (_, seed) => seed))('random sequence %i', (seed) => {
+  test.each(Array.from({ length: 16 }, (_, seed) => seed))('random sequence %i', (seed) => {
     const prng = new Prng(`outstanding ${seed}`);
     const compared = new Compared();
     for (let phase = 0; phase < 8; phase++) {

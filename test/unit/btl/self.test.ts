@@ -1,9 +1,10 @@
 // Method: one module and its rail to itself; every step is a call of progress().
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { BUSY, DOWN, OK } from '../../../src/btl/btl.ts';
 import { registerComponent, selectComponents } from '../../../src/btl/registry.ts';
 import { SelfModule } from '../../../src/btl/self/module.ts';
 import { MultirailError } from '../../../src/errors.ts';
+import { loadNative } from '../../../src/native/load.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { contextOf, frameOf, mustSend, pattern, Recorder } from './harness.ts';
 
@@ -82,17 +83,27 @@ describe('self', () => {
 
 describe('registry', () => {
   const names = (btl: string): string[] => selectComponents(new ParamTable({ btl })).components.map((component) => component.name);
+  // The native part may be missing here: then sm is left out, wherever it is named.
+  const sm = loadNative().binding === undefined ? [] : ['sm'];
   test('lists and exclusions', () => {
     expect(names('self,tcp')).toEqual(['self', 'tcp']);
     expect(names('ws,self')).toEqual(['self', 'ws']);
-    expect(names('^ws')).toEqual(['self', 'tcp']);
-    expect(names('^ws,tcp')).toEqual(['self']);
-    expect(names('')).toEqual(['self', 'tcp', 'ws']);
+    expect(names('tcp,sm,self')).toEqual(['self', ...sm, 'tcp']);
+    expect(names('^ws')).toEqual(['self', ...sm, 'tcp']);
+    expect(names('^ws,tcp')).toEqual(['self', ...sm]);
+    expect(names('')).toEqual(['self', ...sm, 'tcp', 'ws']);
+  });
+  test('without the native part sm is left out, and the reason is kept', () => {
+    vi.stubEnv('MULTIRAIL_NATIVE', '0');
+    const { components, unavailable } = selectComponents(new ParamTable());
+    expect(components.map(({ name }) => name)).toEqual(['self', 'tcp']);
+    expect(unavailable).toEqual([{ name: 'sm', reason: expect.stringContaining('native part') }]);
+    vi.unstubAllEnvs();
   });
   test('unknown names and mixed lists are ERR_CONFIG', () => {
-    expect(() => names('self,tpc')).toThrow(/ERR_CONFIG.*"tpc".*self, tcp, ws/);
+    expect(() => names('self,tpc')).toThrow(/ERR_CONFIG.*"tpc".*self, sm, tcp, ws/);
     expect(() => names('tcp,^ws')).toThrow(/ERR_CONFIG/);
-    expect(() => names('^self,tcp,ws')).toThrow(/ERR_INIT/);
+    expect(() => names('^self,sm,tcp,ws')).toThrow(/ERR_INIT/);
   });
   test('others register; one that cannot work here gives its reason', () => {
     const off = registerComponent({

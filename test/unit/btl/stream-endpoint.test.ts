@@ -362,6 +362,19 @@ describe('connecting', () => {
     expect(pair.modules[0].dialled.length).toBe(2);
   });
 
+  test('a handshake that the peer’s kernel does not acknowledge is given up at once', () => {
+    const pair = new MemoryPair();
+    let unanswered = false;
+    pair.modules[0].isUnanswered = (stream) => unanswered && stream === pair.streams()[0];
+    pair.ends[0].connect(1);
+    pair.turn(0);
+    pair.turn(0, 10);
+    unanswered = true;
+    pair.turn(0, 10);
+    expect(pair.up[0].take()).toEqual(['failed 1 timeout']);
+    expect(pair.up[0].logs.join()).toMatch(/kernel does not acknowledge/);
+  });
+
   test('another process of the peer than the published one is refused before our proof', () => {
     const pair = new MemoryPair();
     pair.modules[0].incarnationOf = () => 1234;

@@ -39,6 +39,8 @@ class World {
   deferred = 0;
   looks = 0;
   sleeps: number[] = [];
+  /** How long others keep the processor when it is offered. */
+  yieldMs = 0;
   readonly request = { done: false };
   onLook: (n: number) => void = () => {};
   onSleep: (n: number) => void = () => {};
@@ -75,7 +77,12 @@ class World {
   }))(this) as unknown as Engine;
 
   readonly poller = ((world: World) => ({
-    native: { yieldCpu: () => world.notes.add('yield') },
+    native: {
+      yieldCpu() {
+        world.notes.add('yield');
+        world.nowMs += world.yieldMs;
+      },
+    },
     look(timeoutMs: number) {
       world.notes.add(`sleep ${timeoutMs}`);
       world.sleeps.push(timeoutMs);
@@ -272,6 +279,18 @@ describe('a processor that others want too', () => {
     world.onSleep = () => world.finish();
     world.waiter().wait(world.request);
     expect(world.notes.count('yield')).toBe(4);
+  });
+
+  test('an offer of the processor that somebody takes is a sign too', () => {
+    world.yieldMs = 3;
+    world.onSleep = () => world.finish();
+    const waiter = world.waiter();
+    waiter.wait(world.request);
+    expect(world.notes.count('yield')).toBe(1);
+    world.request.done = false;
+    waiter.wait(world.request);
+    expect(world.notes.count('yield')).toBe(1);
+    expect(world.sleeps).toHaveLength(2);
   });
 
   test('a short jump is none', () => {

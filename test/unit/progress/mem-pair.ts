@@ -272,6 +272,9 @@ export const OPTIONS: Omit<EngineOptions, 'rank'> = {
     windowMinBytes: 64 * 1024,
     windowMaxBytes: 1 << 20,
     windowMs: 20,
+    fragBytes: 1024,
+    fragBytesMax: 1024,
+    fragUs: 250,
   },
 };
 

@@ -304,6 +304,12 @@ export class Bml {
   handleDelivered(endpoint: BtlEndpoint, bytes: number, nowMs: number): void {
     const rail = this.rail(endpoint);
     rail.deliveredBytes += bytes;
+    if (rail.sampleStartMs >= 0 && nowMs === rail.sampledMs && endpoint.outstandingBytes > 0) {
+      // One of many that came at the same moment: counted, and looked at with the last of them.
+      rail.sampleBytes += bytes;
+      return;
+    }
+    rail.sampledMs = nowMs;
     if (rail.sampleStartMs < 0) {
       rail.sampleStartMs = nowMs;
       rail.sampleBytes = 0;

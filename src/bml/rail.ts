@@ -75,6 +75,7 @@ export class Rail {
   deliveredBytes = 0;
   sampleStartMs = -1;
   sampleBytes = 0;
+  sampledMs = -1;
   /** Bytes per millisecond, 0 until measured. */
   rate = 0;
   /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails. */

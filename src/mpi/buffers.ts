@@ -86,6 +86,30 @@ function bytesOf(part: BufferPart, name: string): Uint8Array {
   );
 }
 
+/** Longer buffers are looked at each time, which costs nothing beside them, and are not kept alive here. */
+const KNOWN_BYTES_MAX = 64 * 1024;
+
+/** Programs send from, and receive into, one short buffer again and again: it is looked at once. */
+export class KnownBuffer {
+  private bytes = -1;
+  private buffer: MessageBuffer | undefined;
+  private iov = EMPTY_IOV;
+
+  /** The views of this buffer, if it is the one that was looked at last and has not been detached since. */
+  find(buffer: MessageBuffer): Iov | undefined {
+    return buffer === this.buffer && (buffer as Uint8Array).byteLength === this.bytes ? this.iov : undefined;
+  }
+
+  keep(buffer: MessageBuffer, iov: Iov): Iov {
+    if (buffer instanceof Uint8Array && iov.bytes > 0 && iov.bytes <= KNOWN_BYTES_MAX) {
+      this.buffer = buffer;
+      this.bytes = iov.bytes;
+      this.iov = iov;
+    }
+    return iov;
+  }
+}
+
 /** Views of a buffer that is read from. */
 export function sendIov(buffer: MessageBuffer, name = 'buffer'): Iov {
   if (buffer instanceof Vector) return buffer.bytes === 0 ? EMPTY_IOV : new Iov(buffer.views);

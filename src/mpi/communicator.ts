@@ -7,7 +7,7 @@ import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';
 import { EMPTY_IOV, type Iov } from '../util/iov.ts';
-import { allocate, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
+import { allocate, KnownBuffer, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
 import { recvChannel, sendChannel } from './channels.ts';
 import {
   ANY_SOURCE,
@@ -47,6 +47,8 @@ export class Communicator implements RequestOwner {
   /** Rank here of each world rank; undefined when both are the same. */
   private readonly rankOfWorld: ReadonlyMap<number, number> | undefined;
   private nextPlace = 0;
+  private readonly lastSent = new KnownBuffer();
+  private readonly lastReceived = new KnownBuffer();
 
   constructor(host: Host, name: string, contextId: number, group: readonly number[]) {
     this.host = host;
@@ -137,7 +139,7 @@ export class Communicator implements RequestOwner {
     this.host.mustBeActive();
     checkDest(dest, this.size);
     checkSendTag(tag);
-    return sendIov(buffer);
+    return this.lastSent.find(buffer) ?? this.lastSent.keep(buffer, sendIov(buffer));
   }
 
   private startSend(iov: Iov, dest: number, tag: number, sync: boolean): SendRequest | undefined {
@@ -263,7 +265,7 @@ export class Communicator implements RequestOwner {
     this.host.mustBeActive();
     checkSource(source, this.size);
     checkRecvTag(tag);
-    return recvIov(buffer);
+    return this.lastReceived.find(buffer) ?? this.lastReceived.keep(buffer, recvIov(buffer));
   }
 
   private startRecv(iov: Iov, source: number, tag: number): RecvRequest | undefined {

@@ -278,6 +278,22 @@ export class Request implements PromiseLike<Status> {
   }
 
   private static takeAll(list: readonly Entry[]): Status[] | RequestsError {
+    const statuses: Status[] = new Array<Status>(list.length);
+    for (let i = 0; i < list.length; i++) {
+      const entry = list[i];
+      if (entry === null || entry === undefined) {
+        statuses[i] = EMPTY_STATUS;
+        continue;
+      }
+      const { inner } = entry;
+      if (inner !== undefined && (!inner.done || entry.error !== undefined)) return Request.takeWithErrors(list);
+      statuses[i] = entry.status ?? EMPTY_STATUS;
+      entry.taken = inner !== undefined || entry.ended !== undefined;
+    }
+    return statuses;
+  }
+
+  private static takeWithErrors(list: readonly Entry[]): Status[] | RequestsError {
     const errors = list.map((entry) => entry?.error);
     const statuses = list.map((entry) => (entry?.state === 'ACTIVE' ? undefined : (entry?.status ?? EMPTY_STATUS)));
     for (const entry of list) if (entry?.state === 'DONE') entry.taken = true;

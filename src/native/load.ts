@@ -71,7 +71,9 @@ function tryToLoad(): NativeAvailability {
     if (binding.abi !== NATIVE_ABI) return { binding: undefined, reason: `${path} has interface ${binding.abi}, not ${NATIVE_ABI}` };
     const crc = binding.crc32c(new TextEncoder().encode('123456789'), 0, 9, 0);
     if (crc !== KNOWN_CRC) return { binding: undefined, reason: `${path} computes a wrong checksum` };
-    return { binding, reason: undefined, path };
+    // The addon's exports are a hash table to the engine, asked anew at every call. As a prototype it is a structure, whose functions
+    // compiled code knows.
+    return { binding: Object.create(binding) as NativeBinding, reason: undefined, path };
   } catch (error) {
     return { binding: undefined, reason: `${path} does not load: ${firstLine(error)}` };
   }

@@ -282,8 +282,9 @@ export class Pml {
 
   /** Gives everything that can leave to the rails. Returns true when anything was sent. */
   pump(): boolean {
-    let sent = false;
     const { dirtyPeers } = this.core;
+    if (dirtyPeers.length === 0) return false;
+    let sent = false;
     for (let peer = dirtyPeers.shift(); peer !== undefined; peer = dirtyPeers.shift()) {
       peer.dirty = false;
       if (peer.failure === undefined && !peer.leaving && this.pumpPeer(peer)) sent = true;

@@ -9,8 +9,8 @@ import type { RailReason } from '../btl.ts';
 
 /** Takes the bytes of a stream; the framer is one. */
 export interface StreamReader {
-  /** A chunk of the stream, valid during the call. */
-  push(chunk: Uint8Array): void;
+  /** A chunk of the stream, valid during the call: the first `bytes` bytes of it, or all. */
+  push(chunk: Uint8Array, bytes?: number): void;
   /**
    * Where the next bytes of the stream belong when that is known (the rest of a placed payload's view), else undefined.
    * A stream that reads by itself may read there and then say `filled(bytes)` instead of `push`. Ask again each time:
@@ -51,6 +51,8 @@ export interface ByteStream {
   poll(reader: StreamReader, budgetBytes: number): number;
   /** One flush. The bytes must not change until they are written or the stream is destroyed. */
   write(chunks: readonly Uint8Array[]): void;
+  /** As write() of bytes[from, to), for streams that spare a view. */
+  writePiece?(bytes: Uint8Array, from: number, to: number): void;
   /** Writes out what is queued, then closes in good order. */
   end(): void;
   /** Synchronous: no byte of a buffer given to it is read or written any more, and no onEvent follows. */

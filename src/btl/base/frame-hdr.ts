@@ -181,11 +181,11 @@ export function sealFrames(bytes: Uint8Array, from: number, to: number, inlinePa
 }
 
 /**
- * How far the headers in bytes[from, …) are sound: the end of the last header, packet header included, that is whole and whose CRC is
+ * How far the headers in bytes[from, to) are sound: the end of the last header, packet header included, that is whole and whose CRC is
  * right, looking from frame to frame. `from` itself when the first is not. Without the native part one frame is looked at.
  */
-export function soundUntil(bytes: Uint8Array, from: number, packetHeaderBytes: number): number {
-  if (native !== undefined) return native.frameScan(bytes, from, bytes.length);
+export function soundUntil(bytes: Uint8Array, from: number, packetHeaderBytes: number, to = bytes.length): number {
+  if (native !== undefined) return native.frameScan(bytes, from, to);
   const end = from + FRAME_HEADER_BYTES + packetHeaderBytes;
   const stated = new DataView(bytes.buffer, bytes.byteOffset + from, FRAME_HEADER_BYTES).getUint32(OFFSET_HEADER_CRC, true);
   return stated === headerCrc(bytes, from, packetHeaderBytes) ? end : from;

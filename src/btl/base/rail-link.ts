@@ -48,6 +48,9 @@ const POLL_BYTES = 2 * 1024 * 1024;
 /** Payloads up to this size are copied next to their header, so that small frames leave as one piece of memory. */
 const COPY_BYTES_MAX = 2048;
 const SLAB_BYTES = 64 * 1024;
+/** Frames, or bytes, of one turn after which the first ones leave. */
+const EARLY_FLUSH_FRAMES = 32;
+const EARLY_FLUSH_BYTES = 128 * 1024;
 /** Slabs are lent from flush to flush: an idle rail holds none. These many wait for the next rail that has something to say. */
 const SLABS_KEPT_MAX = 16;
 const freeSlabs: Slab[] = [];
@@ -85,6 +88,7 @@ export class RailLink implements Link, FramerHandler {
   private confirmedCount = 0;
   private staged: Uint8Array[] = [];
   private stagedBytes = 0;
+  private stagedFrames = 0;
   private slab = NO_SLAB;
   private slabAt = 0;
   /** Where the part of the slab begins that is not in `staged` yet. */
@@ -172,6 +176,8 @@ export class RailLink implements Link, FramerHandler {
     const counters = this.owner.counters;
     counters.framesSent++;
     counters.payloadBytesSent += frame.payloadBytes;
+    // In a long row the peer need not wait for the last frame before it begins with the first.
+    if (++this.stagedFrames >= EARLY_FLUSH_FRAMES || this.stagedBytes >= EARLY_FLUSH_BYTES) this.flush();
     return OK;
   }
 
@@ -188,12 +194,23 @@ export class RailLink implements Link, FramerHandler {
 
   flush(): void {
     if (this.ended !== undefined || this.endStarted) return;
-    this.closeSlabPart();
-    if (this.staged.length === 0) return;
-    const chunks = this.staged;
-    this.staged = [];
+    const { stream } = this;
+    if (this.staged.length === 0 && stream.writePiece !== undefined) {
+      // Small frames only: one piece of memory.
+      const { slabFrom, slabAt } = this;
+      if (slabFrom === slabAt) return;
+      sealFrames(this.slab.bytes, slabFrom, slabAt, COPY_BYTES_MAX);
+      this.slabFrom = slabAt;
+      stream.writePiece(this.slab.bytes, slabFrom, slabAt);
+    } else {
+      this.closeSlabPart();
+      if (this.staged.length === 0) return;
+      const chunks = this.staged;
+      this.staged = [];
+      stream.write(chunks);
+    }
     this.stagedBytes = 0;
-    this.stream.write(chunks);
+    this.stagedFrames = 0;
     // Everything is with the kernel: the memory is free again. Else it stays with the stream, and a new slab follows.
     if (this.stream.queuedBytes === 0 && this.slab !== NO_SLAB && freeSlabs.length < SLABS_KEPT_MAX) {
       freeSlabs.push(this.slab);
@@ -251,8 +268,10 @@ export class RailLink implements Link, FramerHandler {
     // A peer that sends but does not read gets the count, and the answers to its last probes, when there is room again.
     if (this.stream.queuedBytes < STREAM_QUEUE_BYTES_MAX) {
       if (counted && this.probeAnswers.length === 0) this.stageOwn(FRAME_COUNT, 0);
-      for (const id of this.probeAnswers) this.stageOwn(FRAME_PROBE_ANSWER, id);
-      this.probeAnswers.length = 0;
+      if (this.probeAnswers.length > 0) {
+        for (const id of this.probeAnswers) this.stageOwn(FRAME_PROBE_ANSWER, id);
+        this.probeAnswers = [];
+      }
       this.stream.wantsRoom = this.blockedBytes !== Number.POSITIVE_INFINITY;
     } else {
       this.stream.wantsRoom = true;

@@ -94,6 +94,9 @@ export class StreamFramer implements StreamReader {
   private sinkViewAt = 0;
   /** View of the chunk that push() is at, and how far the headers in it are known to be sound. */
   private view: DataView = NO_VIEW;
+  private chunk: Uint8Array = NO_BYTES;
+  /** Bytes of the chunk that are the stream's. */
+  private end = 0;
   private soundTo = 0;
   private readonly shortHeader = new ShortPiece();
   private readonly shortPayload = new ShortPiece();
@@ -118,11 +121,16 @@ export class StreamFramer implements StreamReader {
     this.stopped = true;
   }
 
-  push(chunk: Uint8Array): void {
+  push(chunk: Uint8Array, bytes = chunk.length): void {
     let at = 0;
-    this.view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    // Streams that read by themselves bring the same memory again and again.
+    if (chunk !== this.chunk) {
+      this.view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+      this.chunk = chunk;
+    }
+    this.end = bytes;
     this.soundTo = 0;
-    while (at < chunk.length && !this.stopped) {
+    while (at < bytes && !this.stopped) {
       const before = at;
       switch (this.state) {
         case 'HEADER':
@@ -137,13 +145,19 @@ export class StreamFramer implements StreamReader {
       }
       assert(at > before || this.stopped, 'the framer does not move');
     }
-    this.view = NO_VIEW;
+    if (bytes === chunk.length) {
+      this.view = NO_VIEW;
+      this.chunk = NO_BYTES;
+    }
     // The chunk ended with a packet header whose payload has not begun: the chunk is not ours after this call.
     if (this.state === 'WHOLE' && this.payloadBytes === 0) this.holdPacketHeader();
   }
 
   target(): Uint8Array | undefined {
-    if (this.stopped || this.state !== 'PLACED') return undefined;
+    if (this.stopped || this.state === 'HEADER') return undefined;
+    // The rest of a payload that is put together anyway.
+    if (this.state === 'WHOLE')
+      return this.payloadBytes === 0 ? undefined : this.assembly.subarray(this.payloadBytes, this.header.payloadBytes);
     const sink = this.sink;
     if (sink === null || sink.revoked || sink.views.length === 0) return undefined;
     return sink.views[this.sinkView].subarray(this.sinkViewAt);
@@ -151,6 +165,12 @@ export class StreamFramer implements StreamReader {
 
   filled(bytes: number): void {
     if (bytes === 0 || this.stopped) return;
+    if (this.state === 'WHOLE') {
+      this.takenBytes += bytes;
+      this.payloadBytes += bytes;
+      this.finishAssembly();
+      return;
+    }
     const sink = this.sink;
     assert(this.state === 'PLACED' && sink !== null, 'filled() without a placed payload');
     const view = sink.views[this.sinkView];
@@ -165,7 +185,7 @@ export class StreamFramer implements StreamReader {
 
   private takeHeader(chunk: Uint8Array, from: number): number {
     let at = from;
-    if (this.heldBytes === 0 && chunk.length - at >= FRAME_HEADER_BYTES) {
+    if (this.heldBytes === 0 && this.end - at >= FRAME_HEADER_BYTES) {
       // The common case: header and packet header lie in this chunk.
       const bytes = frameHeaderBytes(this.view, at, this.limits);
       if (bytes === 0) {
@@ -173,9 +193,9 @@ export class StreamFramer implements StreamReader {
         assert('damage' in check, 'the two checks of a frame header do not agree');
         return this.damaged(check.damage, check.otherVersion, at);
       }
-      if (chunk.length - at >= bytes) {
+      if (this.end - at >= bytes) {
         this.takenBytes += bytes;
-        if (this.soundTo < at + bytes) this.soundTo = soundUntil(chunk, at, bytes - FRAME_HEADER_BYTES);
+        if (this.soundTo < at + bytes) this.soundTo = soundUntil(chunk, at, bytes - FRAME_HEADER_BYTES, this.end);
         const isSound = this.soundTo >= at + bytes && readFrameHeader(this.view, at, this.header);
         if (!isSound) {
           decodeFrameHeader(chunk, at, this.header);
@@ -186,11 +206,11 @@ export class StreamFramer implements StreamReader {
           packetHeaderBytes <= SHORT_BYTES_MAX
             ? this.shortHeader.take(this.view, at + FRAME_HEADER_BYTES, packetHeaderBytes)
             : chunk.subarray(at + FRAME_HEADER_BYTES, at + bytes);
-        return this.takeSmall(chunk, at + bytes);
+        return this.takeSmall(at + bytes);
       }
     }
     const wanted = this.neededBytes === 0 ? FRAME_HEADER_BYTES : this.neededBytes;
-    const bytes = Math.min(wanted - this.heldBytes, chunk.length - at);
+    const bytes = Math.min(wanted - this.heldBytes, this.end - at);
     this.held.set(chunk.subarray(at, at + bytes), this.heldBytes);
     this.heldBytes += bytes;
     this.takenBytes += bytes;
@@ -214,10 +234,10 @@ export class StreamFramer implements StreamReader {
   }
 
   /** The header is known; a short payload that lies in the chunk, from `at` on, makes the frame whole at once. */
-  private takeSmall(chunk: Uint8Array, at: number): number {
+  private takeSmall(at: number): number {
     const { header } = this;
     const { payloadBytes } = header;
-    if (payloadBytes > SHORT_BYTES_MAX || chunk.length - at < payloadBytes || (header.flags & (FLAG_PLACED | FLAG_PAYLOAD_CRC)) !== 0) {
+    if (payloadBytes > SHORT_BYTES_MAX || this.end - at < payloadBytes || (header.flags & (FLAG_PLACED | FLAG_PAYLOAD_CRC)) !== 0) {
       this.headerWhole();
       return at;
     }
@@ -265,7 +285,7 @@ export class StreamFramer implements StreamReader {
 
   private takeWhole(chunk: Uint8Array, at: number): number {
     const total = this.header.payloadBytes;
-    const here = Math.min(total - this.payloadBytes, chunk.length - at);
+    const here = Math.min(total - this.payloadBytes, this.end - at);
     this.takenBytes += here;
     if (here === total) {
       this.finishWhole(chunk.subarray(at, at + here));
@@ -277,12 +297,16 @@ export class StreamFramer implements StreamReader {
     }
     this.assembly.set(chunk.subarray(at, at + here), this.payloadBytes);
     this.payloadBytes += here;
-    if (this.payloadBytes === total) {
-      const assembly = this.assembly;
-      if (assembly.length > ASSEMBLY_BYTES_KEPT) this.assembly = NO_BYTES;
-      this.finishWhole(assembly.subarray(0, total));
-    }
+    this.finishAssembly();
     return at + here;
+  }
+
+  private finishAssembly(): void {
+    const total = this.header.payloadBytes;
+    if (this.payloadBytes < total) return;
+    const { assembly } = this;
+    if (assembly.length > ASSEMBLY_BYTES_KEPT) this.assembly = NO_BYTES;
+    this.finishWhole(assembly.subarray(0, total));
   }
 
   private finishWhole(payload: Uint8Array): void {
@@ -294,7 +318,7 @@ export class StreamFramer implements StreamReader {
 
   private takePlaced(chunk: Uint8Array, at: number): number {
     const sink = this.sink as Sink;
-    const here = Math.min(this.header.payloadBytes - this.payloadBytes, chunk.length - at);
+    const here = Math.min(this.header.payloadBytes - this.payloadBytes, this.end - at);
     const bytes = chunk.subarray(at, at + here);
     this.takenBytes += here;
     if ((this.header.flags & FLAG_PAYLOAD_CRC) !== 0) this.crc = crc32c(bytes, this.crc);

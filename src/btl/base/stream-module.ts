@@ -209,13 +209,18 @@ export abstract class StreamModule implements EndpointModule {
 
   progress(now: number, aliveMs: number): number {
     if (this.closed) return 0;
-    this.now = now;
-    this.aliveMs = aliveMs;
-    this.dueNow = false;
-    let made = this.tellLog();
-    made += this.progressModule(now);
-    for (const endpoint of this.endpoints) {
-      made += endpoint.progress(now, aliveMs);
+    let made = 0;
+    // A blocking call polls many times within one reading of the clock: only the rails are looked at each time.
+    if (now !== this.now || this.dueNow) {
+      this.now = now;
+      this.dueNow = false;
+      this.aliveMs = aliveMs;
+      made += this.tellLog();
+      made += this.progressModule(now);
+    }
+    const { endpoints } = this;
+    for (let i = 0; i < endpoints.length; i++) {
+      made += endpoints[i].progress(now, aliveMs);
       if (this.closed) return made;
     }
     if (this.inbound.size === 0) return made;

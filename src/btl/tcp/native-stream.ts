@@ -150,7 +150,7 @@ export class NativeStream implements ByteStream, PollTarget {
       }
       taken += got;
       if (sinkBytes > 0) reader.filled(Math.min(got, sinkBytes));
-      if (got > sinkBytes && !reader.stopped) reader.push(arena.bytes.subarray(0, got - sinkBytes));
+      if (got > sinkBytes && !reader.stopped) reader.push(arena.bytes, got - sinkBytes);
       // The upcalls may have ended the rail.
       if (this.status !== 'open') return taken;
       // Less than there was room for: the kernel has no more, and says so when it has. After a failed write the end is looked for.
@@ -206,6 +206,26 @@ export class NativeStream implements ByteStream, PollTarget {
     if (sent > 0) this.advance(sent);
     if (sent > 0 && chunks.length > IOV_MAX) this.writeQueued();
     else this.watch();
+  }
+
+  writePiece(bytes: Uint8Array, from: number, to: number): void {
+    if (this.status !== 'open' || this.ended || this.writeFailure !== undefined || from === to) return;
+    if (this.queuedBytes === 0) {
+      const sent = this.native.send(this.fd, bytes, from, to - from);
+      if (sent === to - from) return;
+      if (sent < 0 && sent !== -EAGAIN) {
+        this.writeFailed(sent);
+        return;
+      }
+      this.queue = [bytes.subarray(from + Math.max(0, sent), to)];
+      this.queueHead = 0;
+      this.headSkip = 0;
+      this.queuedBytes = to - from - Math.max(0, sent);
+      this.watch();
+      return;
+    }
+    this.queue.push(bytes.subarray(from, to));
+    this.queuedBytes += to - from;
   }
 
   private writeQueued(): void {

@@ -36,7 +36,8 @@ class Collector implements StreamReader {
   parts: Buffer[] = [];
   length = 0;
   stopped = false;
-  push(chunk: Uint8Array): void {
+  push(memory: Uint8Array, bytes = memory.length): void {
+    const chunk = memory.subarray(0, bytes);
     this.parts.push(Buffer.from(chunk));
     this.length += chunk.length;
   }

@@ -18,7 +18,8 @@ class Collector implements StreamReader {
   pushes: Uint8Array[] = [];
   onPush: (chunk: Uint8Array) => void = () => {};
 
-  push(chunk: Uint8Array): void {
+  push(memory: Uint8Array, bytes = memory.length): void {
+    const chunk = memory.subarray(0, bytes);
     this.pushes.push(chunk);
     for (const byte of chunk) this.bytes.push(byte);
     this.onPush(chunk);

@@ -22,6 +22,7 @@ const CORE = [
   'net/unix',
   'net/tcp-info',
   'net/netlink',
+  'net/route',
   'shm/segment',
   'shm/doorbell',
   'shm/cma',

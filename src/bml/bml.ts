@@ -54,12 +54,17 @@ export class BmlPeer {
   eagerBytesMax = 0;
   /** Longest first part of a rendezvous: any rail must be able to carry it in one frame. */
   inlineBytesMax = 0;
-  /** From this length on the receiver reads a message by itself, where every rail of the stripe set can. */
-  getBytesMin = 0;
 
   constructor(rank: number, aliveMs: number) {
     this.rank = rank;
     this.unreachableSinceAliveMs = aliveMs;
+  }
+
+  /** From this length on the receiver reads a message by itself, where every rail of the stripe set can. Rails may find it out late. */
+  get getBytesMin(): number {
+    let bytes = 0;
+    for (const rail of this.get) bytes = Math.max(bytes, rail.attributes.getBytesMin ?? 0);
+    return bytes;
   }
 }
 
@@ -130,7 +135,6 @@ export class Bml {
     peer.get = peer.send.filter((rail) => rail.attributes.canGet);
     // A message may be sent again over any rail that comes up later, so the frames of all of them bound it.
     peer.eagerBytesMax = Math.min(peer.inlineBytesMax, ...peer.eager.map((rail) => rail.attributes.eagerBytesMax ?? Infinity));
-    peer.getBytesMin = Math.max(0, ...peer.get.map((rail) => rail.attributes.getBytesMin ?? 0));
   }
 
   isLive(peer: BmlPeer, rail: number, epoch: number): boolean {

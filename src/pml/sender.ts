@@ -73,7 +73,7 @@ export class Sender {
     }
     if (small && !sync) counters.creditStalls++;
     const { bml } = peer;
-    const reads = buffer.isContiguous && bytes >= bml.getBytesMin && !small && bml.get.length > 0 && bml.get.length === bml.send.length;
+    const reads = !small && bml.get.length > 0 && bml.get.length === bml.send.length && buffer.isContiguous && bytes >= bml.getBytesMin;
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
     message.request = request;
     core.openRequests++;

@@ -55,10 +55,17 @@ export class PollerDriver extends EventLoopDriver {
     if (engine === undefined) return false;
     // Rails in memory need no doorbell while they are looked at again and again.
     this.looksAgain = true;
-    engine.progress();
-    if (this.spins(engine)) return true;
+    try {
+      engine.progress();
+      if (this.spins(engine)) return true;
+    } catch (error) {
+      this.looksAgain = false;
+      throw error;
+    }
     this.looksAgain = false;
-    return !engine.park();
+    // Something has come meanwhile: it is looked at after everybody else had a turn.
+    if (!engine.park()) this.yield();
+    return false;
   }
 
   private spins(engine: Engine): boolean {

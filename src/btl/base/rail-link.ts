@@ -42,7 +42,7 @@ import { OutstandingFrames } from './outstanding.ts';
 import type { FramerHandler, StreamFramer } from './stream-framer.ts';
 
 /** Bytes that may wait in the stream for the kernel before frames with payload are BUSY: what is unsent can go elsewhere. */
-const STREAM_QUEUE_BYTES_MAX = 512 * 1024;
+const STREAM_QUEUE_BYTES_MAX = 4 * 1024 * 1024;
 /** Bytes taken from the stream in one poll, so that one rail does not starve the others. */
 const POLL_BYTES = 2 * 1024 * 1024;
 /** Payloads up to this size are copied next to their header, so that small frames leave as one piece of memory. */
@@ -50,7 +50,7 @@ const COPY_BYTES_MAX = 2048;
 const SLAB_BYTES = 64 * 1024;
 /** Frames, or bytes, of one turn after which the first ones leave. */
 const EARLY_FLUSH_FRAMES = 32;
-const EARLY_FLUSH_BYTES = 128 * 1024;
+const EARLY_FLUSH_BYTES = 1024 * 1024;
 /** Slabs are lent from flush to flush: an idle rail holds none. These many wait for the next rail that has something to say. */
 const SLABS_KEPT_MAX = 16;
 const freeSlabs: Slab[] = [];

@@ -96,6 +96,23 @@ const parts = {
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
   build: () => single('build', 'npx', ['tsup', '--silent']),
   unit: () => vitest('unit'),
+  native: () => {
+    const startedMs = Date.now();
+    const why = needDebian([{ command: 'g++', name: 'g++' }]);
+    if (why !== undefined) {
+      console.log(`skipped: the native part under sanitizers: ${why}`);
+      return count('native', startedMs, 0, 0, 1, why);
+    }
+    const done = run(process.execPath, ['native/scripts/test.mjs'], {
+      timeout: 300_000,
+      env: { ...process.env, CI: 'true', NO_COLOR: '1' },
+    });
+    const line = /native: (\d+) passed, (\d+) failed, (\d+) skipped/.exec(done.stdout ?? '');
+    if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}\n${done.error ?? ''}`.slice(-20_000));
+    for (const text of (done.stdout ?? '').split('\n')) if (/skipped:/.test(text)) console.log(text);
+    const [passed, failed, skipped] = line === null ? [0, 1, 0] : line.slice(1).map(Number);
+    count('native', startedMs, passed, failed === 0 && done.status !== 0 ? 1 : failed, skipped);
+  },
   sim: () => vitest('sim'),
   conformance: () => vitest('conformance'),
   system: () => vitest('system'),

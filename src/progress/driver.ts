@@ -31,8 +31,13 @@ export class EventLoopDriver implements Driver {
     this.deferred = true;
     queueMicrotask(() => {
       this.deferred = false;
-      this.engine?.progress();
+      if (this.engine !== undefined) this.serve(this.engine);
     });
+  }
+
+  /** The turn that a command asked for. */
+  protected serve(engine: Engine): void {
+    engine.progress();
   }
 
   yield(): void {

@@ -161,17 +161,42 @@ export class Engine implements Upcalls {
       this.again = true;
       return;
     }
+    // A driver that looks again by itself takes the place of further passes: the application may run in between.
+    const passesMax = this.driver.looksAgain === true ? 1 : PASSES_MAX;
     this.running = true;
     try {
       let passes = 0;
       do {
         this.again = false;
         if (this.pass() > 0) this.again = true;
-      } while (this.again && ++passes < PASSES_MAX);
+      } while (this.again && ++passes < passesMax);
     } finally {
       this.running = false;
     }
-    if (this.again || !(this.driver.looksAgain === true || this.park())) this.driver.yield();
+    if (this.driver.looksAgain !== true && (this.again || !this.park())) this.driver.yield();
+    this.driver.arm(this.nextDeadline());
+  }
+
+  /** There was something to do in the last pass: another one may find more. */
+  get hasMore(): boolean {
+    return this.again;
+  }
+
+  /** Commands of the application go out; the rails are not looked at, because the driver is about to do that. */
+  serveCommands(): void {
+    if (this.closed) return;
+    if (this.running) {
+      this.again = true;
+      return;
+    }
+    this.running = true;
+    try {
+      if (this.pml.pump()) this.bml.watch(this.nowMs);
+      this.flush();
+      this.pml.handOnCompletions();
+    } finally {
+      this.running = false;
+    }
     this.driver.arm(this.nextDeadline());
   }
 

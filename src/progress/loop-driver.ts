@@ -14,7 +14,7 @@ import type { Engine } from './engine.ts';
 /** While it spins and streams are read at any time, the kernel is asked what else is ready once in so many looks. */
 const LOOKS_PER_KERNEL = 4;
 /** Looks without useful work before the core is offered to others. */
-const LOOKS_PER_YIELD = 8;
+const LOOKS_PER_YIELD = 32;
 /** Longest time in one go, in milliseconds: then timers and other I/O get their turn. */
 const TURN_MAX_MS = 2;
 
@@ -50,7 +50,8 @@ export class PollerDriver extends EventLoopDriver {
   private onReady(): boolean {
     if (this.closed) return false;
     const { poller } = this;
-    if (this.state !== 'SPINNING' || !poller.direct || ++this.looks % LOOKS_PER_KERNEL === 0) poller.look();
+    const spares = this.state === 'SPINNING' && (poller.direct || poller.memoryFirst);
+    if (!spares || ++this.looks % LOOKS_PER_KERNEL === 0) poller.look();
     const { engine } = this;
     if (engine === undefined) return false;
     // Rails in memory need no doorbell while they are looked at again and again.
@@ -63,9 +64,14 @@ export class PollerDriver extends EventLoopDriver {
       throw error;
     }
     this.looksAgain = false;
-    // Something has come meanwhile: it is looked at after everybody else had a turn.
-    if (!engine.park()) this.yield();
+    // There is more, or something has come meanwhile: it is looked at after everybody else had a turn.
+    if (engine.hasMore || !engine.park()) this.yield();
     return false;
+  }
+
+  protected override serve(engine: Engine): void {
+    if (this.looksAgain) engine.serveCommands();
+    else engine.progress();
   }
 
   private spins(engine: Engine): boolean {

@@ -62,6 +62,12 @@ export interface DialTarget {
   device: string;
 }
 
+interface ListenFailure {
+  text: string;
+  /** It will be over by itself. */
+  isPassing: boolean;
+}
+
 export abstract class IpModule extends StreamModule {
   protected readonly config: IpModuleConfig;
   private readonly readTable: () => LocalInterface[];
@@ -109,17 +115,21 @@ export abstract class IpModule extends StreamModule {
   async open(): Promise<void> {
     this.watchKernel();
     this.interfaces = this.readTable();
-    const failures: string[] = [];
+    const failures: ListenFailure[] = [];
     const interfaces: PublishedInterface[] = [];
     for (const found of selectInterfaces(this.interfaces, this.config)) {
       const opened = await this.listenOn(found, failures);
       if (opened.addresses.length > 0) interfaces.push(opened);
     }
     if (interfaces.length === 0) {
-      const why = failures.length > 0 ? failures.join('; ') : 'no interface that is up is left by the include and exclude lists';
+      const why =
+        failures.length > 0
+          ? failures.map(({ text }) => text).join('; ')
+          : 'no interface that is up is left by the include and exclude lists';
       throw new MultirailError('ERR_INIT', `btl ${this.name} of rank ${this.context.rank} cannot listen anywhere: ${why}`);
     }
-    for (const failure of failures) this.note(failure);
+    // An address that is still being checked for duplicates is tried again at the next look: that is nothing to warn of.
+    for (const { text, isPassing } of failures) this.note(text, isPassing ? 'debug' : 'warn');
     this.published = { ...this.published, interfaces };
   }
 
@@ -421,7 +431,7 @@ export abstract class IpModule extends StreamModule {
     this.due();
   }
 
-  private async listenOn(found: LocalInterface, failures: string[]): Promise<PublishedInterface> {
+  private async listenOn(found: LocalInterface, failures: ListenFailure[]): Promise<PublishedInterface> {
     const { name, loopback } = found;
     const published: PublishedInterface = { name, loopback, standby: this.config.standby(name, found.addresses), addresses: [] };
     for (const entry of found.addresses) {
@@ -432,7 +442,11 @@ export abstract class IpModule extends StreamModule {
         try {
           listener = await this.listenInRange(entry.address + zone);
         } catch (error) {
-          failures.push(`cannot listen on ${entry.address} of ${name}: ${error instanceof Error ? error.message : String(error)}`);
+          const isPassing = entry.family === 6 && (error as NodeJS.ErrnoException).code === 'EADDRNOTAVAIL';
+          failures.push({
+            text: `cannot listen on ${entry.address} of ${name}: ${error instanceof Error ? error.message : String(error)}`,
+            isPassing,
+          });
           continue;
         }
         if (this.closed) {

@@ -233,7 +233,7 @@ export const PARAMS = {
   // --- runtime
   mpi_finalize_timeout_ms: int(30_000, 'ms', 100, 2 ** 31, 'finalize() names what is not delivered and gives up after this time.'),
   mpi_spin_us: int(
-    50,
+    200,
     'us',
     0,
     1_000_000,

@@ -270,6 +270,7 @@ export class Bml {
       rail.backoffMs = 0;
       rail.counters.ups++;
       rail.endpoint.windowBytes = this.windowBytes(rail);
+      rail.fragScale = this.fragScale(rail);
       moveRail(rail, 'UP', this.listener);
     }
   }
@@ -331,6 +332,7 @@ export class Bml {
     } else if (elapsedMs >= 10) {
       const rate = rail.sampleBytes / elapsedMs;
       rail.rate = rail.rate === 0 ? rate : rate > rail.rate ? (rail.rate + rate) / 2 : rail.rate + (rate - rail.rate) / 8;
+      rail.isMeasured = true;
       rail.fragScale = this.fragScale(rail);
       rail.sampleStartMs = nowMs;
       rail.sampleBytes = 0;
@@ -344,7 +346,7 @@ export class Bml {
    */
   private fragScale(rail: Rail): number {
     const { fragBytes, fragBytesMax, fragUs } = this.options;
-    const bytesMax = Math.min(fragBytesMax, (rail.rate * fragUs) / 1000);
+    const bytesMax = Math.min(fragBytesMax, (rail.expectedRate * fragUs) / 1000);
     let scale = 1;
     while (fragBytes * scale * 2 <= bytesMax) scale *= 2;
     return scale;
@@ -353,7 +355,7 @@ export class Bml {
   /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). */
   private windowBytes(rail: Rail): number {
     const { windowMinBytes, windowMaxBytes, windowMs } = this.options;
-    return Math.min(windowMaxBytes, Math.max(windowMinBytes, rail.rate * windowMs));
+    return Math.min(windowMaxBytes, Math.max(windowMinBytes, rail.expectedRate * windowMs));
   }
 
   private peer(rail: Rail): BmlPeer {

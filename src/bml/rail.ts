@@ -78,6 +78,8 @@ export class Rail {
   sampledMs = -1;
   /** Bytes per millisecond, 0 until measured. */
   rate = 0;
+  /** `rate` was measured while the rail was kept busy. */
+  isMeasured = false;
   /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails. */
   fragScale = 1;
 
@@ -87,6 +89,11 @@ export class Rail {
     this.endpoint = endpoint;
     this.attributes = endpoint.plan.attributes;
     this.key = endpoint.plan.key;
+  }
+
+  /** Bytes per millisecond to reckon with. */
+  get expectedRate(): number {
+    return this.isMeasured ? this.rate : Math.max(this.rate, (this.attributes.startRateMBps ?? 0) * 1000);
   }
 
   get isCarrying(): boolean {

@@ -143,6 +143,8 @@ export interface RailAttributes {
    * says; longer ones go by rendezvous.
    */
   eagerBytesMax?: number;
+  /** What the rail is taken to carry until it was busy long enough to be measured, in MB/s; else it begins with the least window. */
+  startRateMBps?: number;
   /** Shortest message that is worth a get on this rail; shorter ones come in fragments. 0 when absent. */
   getBytesMin?: number;
 }

@@ -23,10 +23,14 @@ export interface Awaited {
 const LOOKS_PER_CLOCK = 32;
 /** Looks with a yield before sleep. */
 const YIELDS = 4;
-/** Between two readings of the clock in a spin: longer means that the processor was taken away. */
-const TAKEN_AWAY_MS = 0.5;
-/** How long calls sleep at once after the processor was taken away. */
-const CROWDED_MS = 100;
+/**
+ * Between two readings of the clock in a spin, or for an offer of the processor: longer means that another process had the processor. It
+ * keeps it for a slice of about 3 ms; pauses of our own (garbage collection, compilation) are shorter.
+ */
+const TAKEN_AWAY_MS = 2;
+/** How long calls sleep at once after the processor was taken away; doubled each time that it happens again right afterwards. */
+const CROWDED_MIN_MS = 10;
+const CROWDED_MAX_MS = 160;
 /** Longest sleep: deadlines of the rails are kept by nextDeadline(); this is for what nobody announces. */
 const SLEEP_MAX_MS = 50;
 
@@ -36,6 +40,7 @@ export class BlockingWaiter {
   private readonly poller: Poller | undefined;
   private readonly spinMs: number;
   private crowdedUntilMs = Number.NEGATIVE_INFINITY;
+  private crowdedMs = CROWDED_MIN_MS;
 
   /** `spinUs`: how long to look at the rails without a pause before sleep. */
   constructor(engine: Engine, driver: Driver, spinUs: number) {
@@ -87,7 +92,7 @@ export class BlockingWaiter {
           useful = engine.usefulWork;
           quietSinceMs = nowMs;
           yields = 0;
-        } else if (nowMs - before > TAKEN_AWAY_MS) this.crowdedUntilMs = nowMs + CROWDED_MS;
+        } else if (nowMs - before > TAKEN_AWAY_MS) this.takenAway(nowMs);
         continue;
       }
       if (yields < YIELDS && nowMs >= this.crowdedUntilMs) {
@@ -95,7 +100,7 @@ export class BlockingWaiter {
         this.poller?.native.yieldCpu();
         // Somebody took the offer: this process would get the processor back as late each time.
         const backMs = driver.now();
-        if (backMs - nowMs > TAKEN_AWAY_MS) this.crowdedUntilMs = backMs + CROWDED_MS;
+        if (backMs - nowMs > TAKEN_AWAY_MS) this.takenAway(backMs);
         engine.look();
       } else {
         // Rails may have gone since the call began.
@@ -110,6 +115,12 @@ export class BlockingWaiter {
       }
     }
     return true;
+  }
+
+  private takenAway(nowMs: number): void {
+    const isAgain = nowMs - this.crowdedUntilMs < CROWDED_MIN_MS;
+    this.crowdedMs = isAgain ? Math.min(CROWDED_MAX_MS, this.crowdedMs * 2) : CROWDED_MIN_MS;
+    this.crowdedUntilMs = nowMs + this.crowdedMs;
   }
 
   private sleep(nowMs: number, deadlineMs: number): void {

@@ -17,6 +17,8 @@ import { type Egress, RouteProbe, readRouteTables } from './route.ts';
 
 const FRAME_PAYLOAD_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
 const EXCLUSIVITY = 100;
+/** Between ranks of one host only the processors limit a rail: it need not begin as if it were a cable. */
+const SAME_HOST_MBPS = 4000;
 /** How often the interfaces and the route tables are read again. Cheap: two small files and one system call. */
 const LOOK_AGAIN_MS = 1000;
 /** The same while no rail carries anything and the kernel tells of changes by itself: then it is only a cross-check. */
@@ -194,6 +196,7 @@ export abstract class IpModule extends StreamModule {
           canGet: false,
           liveness: this.railPoller === undefined ? 'siblings' : 'self',
           frameBytesMax: FRAME_PAYLOAD_BYTES_MAX,
+          ...(pair.sameHost ? { startRateMBps: SAME_HOST_MBPS } : {}),
         };
         plans.push({ key: `${this.name}:${pair.lower.name}-${pair.upper.name}#${link}`, attributes, detail });
       }

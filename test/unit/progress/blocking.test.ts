@@ -39,6 +39,8 @@ class World {
   deferred = 0;
   looks = 0;
   sleeps: number[] = [];
+  /** A descriptor is ready after this time. */
+  wokenAfterMs = Number.POSITIVE_INFINITY;
   /** How long others keep the processor when it is offered. */
   yieldMs = 0;
   readonly request = { done: false };
@@ -86,7 +88,7 @@ class World {
     look(timeoutMs: number) {
       world.notes.add(`sleep ${timeoutMs}`);
       world.sleeps.push(timeoutMs);
-      world.nowMs += timeoutMs;
+      world.nowMs += Math.min(timeoutMs, world.wokenAfterMs);
       world.onSleep(world.sleeps.length);
       return 0;
     },
@@ -252,8 +254,9 @@ describe('a processor that others want too', () => {
     };
   };
 
-  test('time that jumps in a spin sends it to sleep at once, and the next calls too, for 100 ms', () => {
+  test('time that jumps in a spin sends it to sleep at once, and the next calls too, for a while that doubles', () => {
     takenAway(100, 4);
+    world.wokenAfterMs = 1;
     world.onSleep = () => world.finish();
     const waiter = world.waiter(1_000_000);
     waiter.wait(world.request);
@@ -264,7 +267,7 @@ describe('a processor that others want too', () => {
     const before = world.looks;
     waiter.wait(world.request);
     expect(world.looks - before).toBeLessThanOrEqual(33);
-    // And one when that is long ago: it spins again.
+    // And one when that is over: it spins again.
     world.request.done = false;
     world.nowMs += 200;
     const later = world.looks;
@@ -272,6 +275,31 @@ describe('a processor that others want too', () => {
     waiter.wait(world.request);
     expect(world.looks - later).toBe(5000);
     expect(world.sleeps).toHaveLength(2);
+  });
+
+  test('the time for which calls sleep at once doubles when it happens again right after, and only then', () => {
+    world.wokenAfterMs = 1;
+    const waiter = world.waiter(1_000_000);
+    /** One call that loses the processor in its spin; answers how long calls go on sleeping at once. */
+    const crowdedMs = (): number => {
+      takenAway(world.looks + 100, 4);
+      world.onSleep = () => world.finish();
+      world.request.done = false;
+      waiter.wait(world.request);
+      world.onLook = () => {};
+      for (let ms = 1; ; ms++) {
+        const before = world.looks;
+        world.request.done = false;
+        world.onLook = (n) => n === before + 60 && world.finish();
+        waiter.wait(world.request);
+        if (world.looks - before >= 60) return ms;
+      }
+    };
+    const [first, second, third] = [crowdedMs(), crowdedMs(), crowdedMs()];
+    expect(second).toBeGreaterThan(first * 1.5);
+    expect(third).toBeGreaterThan(second * 1.5);
+    world.nowMs += 1000;
+    expect(crowdedMs()).toBeLessThan(first * 1.5);
   });
 
   test('a look that takes long because it does much is no sign of it', () => {
@@ -282,7 +310,8 @@ describe('a processor that others want too', () => {
   });
 
   test('an offer of the processor that somebody takes is a sign too', () => {
-    world.yieldMs = 3;
+    world.yieldMs = 4;
+    world.wokenAfterMs = 1;
     world.onSleep = () => world.finish();
     const waiter = world.waiter();
     waiter.wait(world.request);
@@ -294,7 +323,7 @@ describe('a processor that others want too', () => {
   });
 
   test('a short jump is none', () => {
-    takenAway(100, 0.25);
+    takenAway(100, 1.5);
     world.onSleep = () => world.finish();
     world.waiter().wait(world.request);
     expect(world.notes.count('yield')).toBe(4);

@@ -243,7 +243,7 @@ class InterposedFaults implements P2pFaults {
           this.breakOne(prng);
           next();
         },
-        prng.between(1, 25),
+        prng.between(1, 6),
       );
     };
     next();
@@ -266,7 +266,7 @@ class InterposedFaults implements P2pFaults {
         setTimeout(mend, mendMs + 250);
         return;
       case 1:
-        this.at(one, (control) => control.pull({ rail, peer: other }, prng.pick(['error', 'inside'] as const)));
+        this.at(one, (control) => control.pull({ rail, peer: other }, prng.pick(['error', 'inside', 'inside'] as const)));
         setTimeout(mend, mendMs);
         return;
       case 2:

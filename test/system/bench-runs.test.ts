@@ -118,7 +118,9 @@ group('failover runs', () => {
     const ran = await multirail(
       'bench bw --seconds 1.5 --verify --no-plot --mca btl_tcp_links 2 --mca btl_fault pull:1:error@700ms,restore:1@900ms',
     );
-    expect(ran.stdout).toMatch(/rank 0: rail 1 is lost: .*fault interposer/);
+    // Both ranks pull by their own clocks: the one that is first says so, and the other may only see the connection go.
+    expect(ran.stdout).toMatch(/rank [01]: rail 1 is lost: .*fault interposer/);
+    expect(ran.stdout).toMatch(/rank 0: rail 1 is lost/);
     expect(lines(ran.stdout).at(-1)).toMatch(/^PASS/);
     expect(ran.code).toBe(0);
     const wrong = await multirail('bench latency --mca btl_fault pull:1:slowly@700ms');

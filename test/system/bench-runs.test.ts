@@ -129,7 +129,9 @@ group('failover runs', () => {
   });
 
   test('the run that is planted with nothing passes', async () => {
-    const ran = await multirail(`run -n 2 --no-prefix --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, { BENCH_PLANT: 'none' });
+    const ran = await multirail(`run -n 2 --no-prefix --mca btl self,tcp --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, {
+      BENCH_PLANT: 'none',
+    });
     expect(lines(ran.stdout).at(-1)).toMatch(/^PASS/);
     expect(ran.code).toBe(0);
   });
@@ -143,7 +145,9 @@ group('failover runs', () => {
     ['hang', /^FAIL: the end of the stream did not come; the sender did not report what it has sent; nothing was delivered for 2 s/],
     ['shorten', /^FAIL: 1 message damaged \(20\); /],
   ])('a planted fault must show: %s', async (plant, verdict) => {
-    const ran = await multirail(`run -n 2 --no-prefix --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, { BENCH_PLANT: plant });
+    const ran = await multirail(`run -n 2 --no-prefix --mca btl self,tcp --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, {
+      BENCH_PLANT: plant,
+    });
     expect(lines(ran.stdout).at(-1)).toMatch(verdict);
     expect(ran.code).toBe(1);
   });

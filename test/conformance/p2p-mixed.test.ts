@@ -4,4 +4,6 @@ import { wsComponent } from '../../src/btl/ws/component.ts';
 import { p2pSuite } from './p2p-suite.ts';
 import { realFixture } from './p2p-worlds.ts';
 
-p2pSuite('tcp and ws behind the interposer', realFixture([tcpComponent, wsComponent], { btl_tcp_links: '2' }, true), { faultSeeds: ['mixed 1'] });
+p2pSuite('tcp and ws behind the interposer', realFixture([tcpComponent, wsComponent], { btl_tcp_links: '2' }, true), {
+  faultSeeds: ['mixed 1'],
+});

@@ -85,15 +85,22 @@ function measure({ test, sync }: Pt2ptOptions): Measure {
     const measureSync = SYNC_TESTS[test];
     return async (...given) => measureSync(...given);
   }
-  return async (comm, out, into, repeats, window) => {
+  return rateWith(sendWindowsSync, receiveWindowsSync);
+}
+
+type Windows = (comm: Communicator, peer: number, buffer: Uint8Array, repeats: OsuRepeats, window: number) => number | Promise<number>;
+
+/** The rate test over loops that give each rank's own time. The first half of the ranks sends to the second. */
+const rateWith =
+  (send: Windows, receive: Windows): Measure =>
+  async (comm, out, into, repeats, window) => {
     const pairs = comm.size / 2;
     const isSender = comm.rank < pairs;
     const elapsedMs = isSender
-      ? sendWindowsSync(comm, comm.rank + pairs, out, repeats, window)
-      : receiveWindowsSync(comm, comm.rank - pairs, into, repeats, window);
+      ? await send(comm, comm.rank + pairs, out, repeats, window)
+      : await receive(comm, comm.rank - pairs, into, repeats, window);
     return rateOf(await slowest(comm, isSender ? elapsedMs : 0), pairs * window * repeats.iterations, out.length);
   };
-}
 
 const rateOf = (elapsedMs: number, messages: number, sizeBytes: number): number[] => [
   megabytesPerSecond(messages * sizeBytes, elapsedMs),
@@ -141,14 +148,7 @@ const TESTS: Record<OsuTest, Measure> = {
     return [megabytesPerSecond(2 * out.length * window * iterations, performance.now() - startMs)];
   },
 
-  rate: async (comm, out, into, repeats, window) => {
-    const pairs = comm.size / 2;
-    const isSender = comm.rank < pairs;
-    const elapsedMs = isSender
-      ? await sendWindows(comm, comm.rank + pairs, out, repeats, window)
-      : await receiveWindows(comm, comm.rank - pairs, into, repeats, window);
-    return rateOf(await slowest(comm, isSender ? elapsedMs : 0), pairs * window * repeats.iterations, out.length);
-  },
+  rate: rateWith(sendWindows, receiveWindows),
 };
 
 async function sendWindows(comm: Communicator, peer: number, out: Uint8Array, repeats: OsuRepeats, window: number): Promise<number> {

@@ -1,47 +1,13 @@
 // The out-of-band channel over two real links that are pulled one after the other: ranks in a network namespace of their own,
 // the launcher outside. Needs root and the `ip` command; says so and is skipped without them.
-import { execFileSync, spawnSync } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startJob } from '../../src/launch/launcher.ts';
 import { type BuiltCode, buildCode, untilGone } from './helpers.ts';
+import { ip, TwoLinks } from './two-links.ts';
 
-// Names and subnets by process id, so that two runs on one machine do not meet.
-const ID = String(process.pid % 100_000);
-const NAMESPACE = `mrl-${ID}`;
-const LINKS = [0, 1].map((link) => {
-  const net = `10.${213 + link}.${process.pid % 250}`;
-  return { outside: `ml${ID}o${link}`, inside: `ml${ID}i${link}`, outsideAddress: `${net}.1`, insideAddress: `${net}.2` };
-});
-
-const ip = (...args: string[]) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
-
-function setUp(): string | undefined {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'needs root on Linux';
-  if (spawnSync('ip', ['-V']).status !== 0) return 'needs the ip command';
-  try {
-    ip('netns', 'add', NAMESPACE);
-    ip('-n', NAMESPACE, 'link', 'set', 'lo', 'up');
-    for (const { outside, inside, outsideAddress, insideAddress } of LINKS) {
-      ip('link', 'add', outside, 'type', 'veth', 'peer', 'name', inside, 'netns', NAMESPACE);
-      ip('addr', 'add', `${outsideAddress}/24`, 'dev', outside);
-      ip('-n', NAMESPACE, 'addr', 'add', `${insideAddress}/24`, 'dev', inside);
-      ip('link', 'set', outside, 'up');
-      ip('-n', NAMESPACE, 'link', 'set', inside, 'up');
-    }
-  } catch (error) {
-    tearDown();
-    return `network namespaces do not work here: ${(error as Error).message}`;
-  }
-  return undefined;
-}
-
-function tearDown(): void {
-  spawnSync('ip', ['netns', 'del', NAMESPACE]);
-  for (const { outside } of LINKS) spawnSync('ip', ['link', 'del', outside]);
-}
-
-const unavailable = setUp();
+const hosts = new TwoLinks('ml', 213);
+const unavailable = hosts.setUp();
 if (unavailable !== undefined) console.log(`launch-netns: skipped: ${unavailable}`);
 let code: BuiltCode;
 
@@ -50,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => {
   if (unavailable !== undefined) return;
-  tearDown();
+  hosts.tearDown();
   code?.dispose();
 });
 
@@ -64,8 +30,8 @@ test.skipIf(unavailable !== undefined)(
     const job = await startJob({
       size: 2,
       command: [code.fixture('launch-rank'), 'rounds'],
-      rankCommand: () => ['ip', 'netns', 'exec', NAMESPACE],
-      oobListen: LINKS.map((link) => link.outsideAddress),
+      rankCommand: () => ['ip', 'netns', 'exec', hosts.namespace],
+      oobListen: hosts.links.map((link) => link.outsideAddress),
       stdinTo: 'none',
       stdout,
       stderr,
@@ -85,15 +51,15 @@ test.skipIf(unavailable !== undefined)(
     };
     try {
       await more(20);
-      ip('link', 'set', LINKS[0].outside, 'down');
+      ip('link', 'set', hosts.links[0].outside, 'down');
       await more(20);
-      ip('link', 'set', LINKS[0].outside, 'up');
-      ip('-n', NAMESPACE, 'link', 'set', LINKS[1].inside, 'down');
+      ip('link', 'set', hosts.links[0].outside, 'up');
+      ip('-n', hosts.namespace, 'link', 'set', hosts.links[1].inside, 'down');
       await more(20);
       // Both away: nothing ends by that; one comes back.
-      ip('link', 'set', LINKS[0].outside, 'down');
+      ip('link', 'set', hosts.links[0].outside, 'down');
       await new Promise((resolve) => setTimeout(resolve, 1500));
-      ip('-n', NAMESPACE, 'link', 'set', LINKS[1].inside, 'up');
+      ip('-n', hosts.namespace, 'link', 'set', hosts.links[1].inside, 'up');
       await more(20);
     } finally {
       job.end('the test is over', 0);

@@ -269,8 +269,7 @@ export class Bml {
     if (rail.state === 'PROBING') {
       rail.backoffMs = 0;
       rail.counters.ups++;
-      rail.endpoint.windowBytes = this.windowBytes(rail);
-      rail.fragScale = this.fragScale(rail);
+      this.tune(rail);
       moveRail(rail, 'UP', this.listener);
     }
   }
@@ -326,17 +325,22 @@ export class Bml {
       // Not limited by the rail but by the traffic: only a higher figure than the known one says anything.
       if (elapsedMs >= 5) {
         rail.rate = Math.max(rail.rate, rail.sampleBytes / elapsedMs);
-        rail.fragScale = this.fragScale(rail);
+        this.tune(rail);
       }
       rail.sampleStartMs = -1;
     } else if (elapsedMs >= 10) {
       const rate = rail.sampleBytes / elapsedMs;
       rail.rate = rail.rate === 0 ? rate : rate > rail.rate ? (rail.rate + rate) / 2 : rail.rate + (rate - rail.rate) / 8;
       rail.isMeasured = true;
-      rail.fragScale = this.fragScale(rail);
+      this.tune(rail);
       rail.sampleStartMs = nowMs;
       rail.sampleBytes = 0;
     }
+  }
+
+  /** What follows from the rate. */
+  private tune(rail: Rail): void {
+    rail.fragScale = this.fragScale(rail);
     rail.endpoint.windowBytes = this.windowBytes(rail);
   }
 

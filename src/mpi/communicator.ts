@@ -474,8 +474,7 @@ export class Communicator implements RequestOwner {
 
   statusOf(inner: SendRequest | RecvRequest): Status {
     if (inner.kind === 'send') return new Status(this.rank, inner.tag, inner.bytes);
-    const { source, tag, bytes, cancelled } = inner.status;
-    return new Status(this.rankOf(source), tag, bytes, cancelled);
+    return new Status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes, inner.cancelled);
   }
 
   onReceived(status: Status): void {

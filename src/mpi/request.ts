@@ -79,7 +79,7 @@ export class Request implements PromiseLike<Status> {
   get error(): MultirailError | undefined {
     const { inner } = this;
     if (inner === undefined || !inner.done) return undefined;
-    if (inner.kind === 'recv' && inner.status.cancelled) {
+    if (inner.kind === 'recv' && inner.cancelled) {
       this.cancelError ??= new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched');
       return this.cancelError;
     }
@@ -88,7 +88,7 @@ export class Request implements PromiseLike<Status> {
 
   private received(): void {
     const { inner } = this;
-    if (inner?.kind === 'recv' && inner.error === undefined && !inner.status.cancelled) this.owner.onReceived(this.status as Status);
+    if (inner?.kind === 'recv' && inner.error === undefined && !inner.cancelled) this.owner.onReceived(this.status as Status);
   }
 
   private settle(): void {
@@ -238,16 +238,11 @@ export class Request implements PromiseLike<Status> {
 
   /** As waitAll(), without a promise and without the event loop; throws the RequestsError as waitAll rejects. */
   static waitAllSync(requests: readonly Entry[]): Status[] {
-    let limitMs: number | undefined;
-    for (let i = 0; i < requests.length; i++) {
-      const entry = requests[i];
-      if (entry === null || entry === undefined || entry.inner === undefined) continue;
-      if (!entry.inner.done) {
-        limitMs ??= Request.firstLimitMs(requests);
-        limitMs = Request.block(entry, requests, limitMs);
-      }
-      // The others go on, as after waitAll(): also where another one failed while this one was waited for.
-      if (!entry.inner.done || entry.inner.error !== undefined) break;
+    const all = new AllOf(requests);
+    if (!all.done) {
+      const { owner } = all.current as Request;
+      // Once one has failed the others go on, as after waitAll().
+      while (!owner.wait(all, Request.firstLimitMs(requests))) for (const entry of requests) entry?.endIfLate();
     }
     const result = Request.takeAll(requests);
     if (result instanceof RequestsError) throw result;
@@ -260,21 +255,11 @@ export class Request implements PromiseLike<Status> {
     return limitMs;
   }
 
-  /** Blocks until the entry has ended, or until one of the list has failed; ends those that are late. Returns the next limit. */
-  private static block(entry: Request, list: readonly Entry[], limitMs: number): number {
-    const inner = entry.inner as SendRequest | RecvRequest;
-    const awaited: Awaited = {
-      get done() {
-        return inner.done;
-      },
-      isOver: () => list.some((other) => other?.error !== undefined),
-    };
-    let nextMs = limitMs;
-    while (!entry.owner.wait(awaited, nextMs)) {
-      for (const other of list) other?.endIfLate();
-      nextMs = Request.firstLimitMs(list);
-    }
-    return nextMs;
+  /** Where this one stands in a wait for all: undefined while it is under way, true when it failed. */
+  get verdict(): boolean | undefined {
+    const { inner } = this;
+    if (inner === undefined) return false;
+    return inner.done ? this.error !== undefined : undefined;
   }
 
   private static takeAll(list: readonly Entry[]): Status[] | RequestsError {
@@ -392,6 +377,36 @@ export class Request implements PromiseLike<Status> {
   /** Starts persistent requests, in order. */
   static startAll(requests: readonly PersistentRequest[]): void {
     for (const request of requests) request.start();
+  }
+}
+
+/** The end of a list of requests: of all of them, or of the first that is found to have failed. */
+class AllOf implements Awaited {
+  private readonly list: readonly Entry[];
+  /** Those before it have ended well. */
+  private at = 0;
+
+  constructor(list: readonly Entry[]) {
+    this.list = list;
+  }
+
+  get current(): Entry {
+    return this.list[this.at];
+  }
+
+  get done(): boolean {
+    const { list } = this;
+    for (; this.at < list.length; this.at++) {
+      const entry = list[this.at];
+      if (entry === null || entry === undefined) continue;
+      const { verdict } = entry;
+      if (verdict !== false) return verdict === true;
+    }
+    return true;
+  }
+
+  isOver(): boolean {
+    return this.list.some((entry) => entry?.error !== undefined);
   }
 }
 

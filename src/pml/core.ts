@@ -11,7 +11,7 @@ import { newPmlCounters, type PmlCounters } from './counters.ts';
 import { encodePacket, newPacket, OFFSET, PACKET, PACKET_NAMES, type Packet, packetBytes, putU53 } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
 import {
-  type EagerMessage,
+  EagerMessage,
   type FrameUse,
   type OutMessage,
   PACKED_PAYLOAD_BYTES_MAX,
@@ -79,7 +79,7 @@ export interface TraceEntry {
   to: string;
 }
 
-/** Frames, and memory of retained copies, that are kept for the next use. */
+/** Frames, records of eager messages, and memory of retained copies, that are kept for the next use. */
 const FRAMES_KEPT_MAX = 4096;
 const RETAINED_KEPT_BYTES_MAX = 8 * 1024 * 1024;
 const NO_PAYLOAD: readonly Uint8Array[] = [];
@@ -114,6 +114,7 @@ export class PmlCore implements TransitionListener {
   /** Scratch for outgoing packets; filled and encoded at once. */
   readonly out: Packet = newPacket();
   private readonly pool: PmlFrame[] = [];
+  private readonly eagerPool: EagerMessage[] = [];
   private readonly trace: TraceEntry[] = [];
   private traceAt = 0;
 
@@ -221,6 +222,15 @@ export class PmlCore implements TransitionListener {
     const result = this.offer(peer, rails, frame);
     if (result !== OK) this.recycle(frame);
     return result;
+  }
+
+  eagerMessage(peer: PmlPeer, ctx: number, tag: number, seq: number, bytes: number): EagerMessage {
+    return this.eagerPool.pop()?.reuse(peer, ctx, tag, seq, bytes) ?? new EagerMessage(peer, ctx, tag, seq, bytes);
+  }
+
+  /** Nobody refers to that message any more. */
+  keepEager(message: EagerMessage): void {
+    if (this.eagerPool.length < FRAMES_KEPT_MAX) this.eagerPool.push(message);
   }
 
   /** The frame of an eager message: its header, and a copy of its payload that stays until the message is delivered. */

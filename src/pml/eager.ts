@@ -6,7 +6,7 @@ import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
-import { EagerMessage } from './records.ts';
+import type { EagerMessage } from './records.ts';
 import { moveSend } from './states.ts';
 
 export class EagerSender {
@@ -17,10 +17,10 @@ export class EagerSender {
   }
 
   /** Copies the payload and gives the frame to a rail at once, where nothing waits before it. */
-  start(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov): EagerMessage {
+  start(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov): void {
     const { core } = this;
     const { bytes } = buffer;
-    const message = new EagerMessage(peer, ctx, tag, seq, bytes);
+    const message = core.eagerMessage(peer, ctx, tag, seq, bytes);
     const { out } = core;
     out.type = PACKET.MATCH;
     out.flags = FLAG.CHARGED;
@@ -36,7 +36,6 @@ export class EagerSender {
     // What is sent in one turn still leaves in one go, with the flush.
     const first = peer.envelopes.size === 0 && peer.resends.size === 0 && !peer.leaving;
     if (!first || !this.send(message)) core.queueEnvelope(message);
-    return message;
   }
 
   /** Gives the frame to a rail. False when no rail has room. */
@@ -72,7 +71,6 @@ export class EagerSender {
     message.envelopeDelivered = true;
     moveSend(message, 'DONE', core);
     if (!core.mutants.has('retained-forever')) core.retainedBytes -= message.bytes;
-    peer.flowOut(message.ctx).forgetDelivered();
     peer.sends.delete(message);
     this.releaseFrame(message);
   }
@@ -83,5 +81,7 @@ export class EagerSender {
     if (frame === undefined || message.envelopeOnRail) return;
     message.frame = undefined;
     this.core.recycle(frame);
+    // One that ended with its peer may still stand in a queue.
+    if (!message.envelopeQueued) this.core.keepEager(message);
   }
 }

@@ -197,7 +197,7 @@ const FIXED_BYTES: Readonly<Record<PacketType, number>> = {
 
 /** A window: rail u16, key length u16, rail epoch u32, then the key, padded to 8 bytes. */
 function windowBytes(window: WireWindow): number {
-  return 8 + Math.ceil(window.key.byteLength / 8) * 8;
+  return 8 + Math.ceil(window.key.length / 8) * 8;
 }
 
 const TWO_32 = 2 ** 32;
@@ -216,9 +216,9 @@ function getU53(view: DataView, at: number): number {
 
 function putWindow(view: DataView, at: number, window: WireWindow): number {
   view.setUint16(at, window.rail, true);
-  view.setUint16(at + 2, window.key.byteLength, true);
+  view.setUint16(at + 2, window.key.length, true);
   view.setUint32(at + 4, window.railEpoch, true);
-  const padded = Math.ceil(window.key.byteLength / 8) * 8;
+  const padded = Math.ceil(window.key.length / 8) * 8;
   const target = new Uint8Array(view.buffer, view.byteOffset + at + 8, padded);
   target.fill(0);
   target.set(window.key);
@@ -382,7 +382,7 @@ let lastView: DataView | undefined;
 function viewOf(header: Uint8Array): DataView {
   if (header === lastHeader) return lastView as DataView;
   lastHeader = header;
-  lastView = new DataView(header.buffer, header.byteOffset, header.byteLength);
+  lastView = new DataView(header.buffer, header.byteOffset, header.length);
   return lastView;
 }
 
@@ -392,13 +392,13 @@ function viewOf(header: Uint8Array): DataView {
  */
 export function decodePacket(header: Uint8Array, packet: Packet): void {
   const view = viewOf(header);
-  if (header.byteLength < 16) throw new MultirailError('ERR_PROTOCOL', `a packet header of ${header.byteLength} bytes`);
+  if (header.length < 16) throw new MultirailError('ERR_PROTOCOL', `a packet header of ${header.length} bytes`);
   const version = view.getUint8(OFFSET.version);
   if (version !== PACKET_VERSION) throw new MultirailError('ERR_PROTOCOL', `packet version ${version}, expected ${PACKET_VERSION}`);
   const type = view.getUint8(OFFSET.type) as PacketType;
   const fixed = FIXED_BYTES[type];
   if (fixed === undefined || type === PACKET.NACK) throw new MultirailError('ERR_PROTOCOL', `unknown packet type ${type}`);
-  if (header.byteLength < fixed) throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[type]} header of ${header.byteLength} bytes`);
+  if (header.length < fixed) throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[type]} header of ${header.length} bytes`);
   packet.type = type;
   packet.flags = view.getUint16(OFFSET.flags, true);
   packet.creditLimit = getU53(view, OFFSET.creditLimit);
@@ -477,7 +477,7 @@ export function decodePacket(header: Uint8Array, packet: Packet): void {
       if (type === PACKET.RNDVRESTARTNOTIFY) {
         end = getRailEpochs(view, end, count, DEAD_RAILS_MAX, packet.deadRails);
       } else if (type === PACKET.RNDVRESTARTACK) {
-        if (count > MISSING_RANGES_MAX || fixed + 16 * count > header.byteLength)
+        if (count > MISSING_RANGES_MAX || fixed + 16 * count > header.length)
           throw new MultirailError('ERR_PROTOCOL', `a RESTARTACK with ${count} ranges`);
         packet.from = getU53(view, OFFSET.restartAckTailFrom);
         packet.takeBytes = getU53(view, OFFSET.restartAckTakeBytes);
@@ -502,7 +502,7 @@ export function decodePacket(header: Uint8Array, packet: Packet): void {
     case PACKET.CREDIT:
       break;
   }
-  if (end !== header.byteLength) {
-    throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[type]} header of ${header.byteLength} bytes, expected ${end}`);
+  if (end !== header.length) {
+    throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[type]} header of ${header.length} bytes, expected ${end}`);
   }
 }

@@ -139,6 +139,7 @@ export class MatchContext {
 
   /** The oldest unexpected message that the pattern matches; it stays queued. */
   probe(source: number, tag: number): Envelope | undefined {
+    if (this.unexpectedNodes.size === 0) return undefined;
     return this.unexpected.find(source, tag)?.head?.item;
   }
 

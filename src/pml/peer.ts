@@ -7,14 +7,8 @@ import { LinkedList } from '../util/linked.ts';
 import type { Envelope, OutMessage, RecvMessage, SendMessage } from './records.ts';
 
 /** Messages to one peer on one context. */
-export class FlowOut {
-  nextSeq = 0;
-  /** Messages whose envelope may still be undelivered, oldest first; delivered ones stand here until the older ones are, too. */
-  readonly undelivered = new Deque<OutMessage>();
-
-  forgetDelivered(): void {
-    while (this.undelivered.peek()?.envelopeDelivered) this.undelivered.shift();
-  }
+export interface FlowOut {
+  nextSeq: number;
 }
 
 /** Messages from one peer on one context. */
@@ -98,7 +92,7 @@ export class PmlPeer {
     if (ctx === this.lastOutCtx) return this.lastOut as FlowOut;
     let flow = this.flowsOut.get(ctx);
     if (flow === undefined) {
-      flow = new FlowOut();
+      flow = { nextSeq: 0 };
       this.flowsOut.set(ctx, flow);
     }
     this.lastOutCtx = ctx;

@@ -12,13 +12,23 @@ import type { Bml, BmlPeer } from '../bml/bml.ts';
 import { type CompletionStatus, DELIVERED, type Frame, OK, type OneSidedOp, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
+import type { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { type Mutant, PmlCore, type PmlOptions } from './core.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { ANY } from './match.ts';
 import { PmlPeer } from './peer.ts';
 import { isFragSink, Receiver } from './receiver.ts';
-import { type Envelope, PmlFrame, type PmlOneSidedOp, type RecvMessage, RecvRequest, SendMessage, type SendRequest } from './records.ts';
+import {
+  type Envelope,
+  type OutMessage,
+  PmlFrame,
+  type PmlOneSidedOp,
+  type RecvMessage,
+  RecvRequest,
+  SendMessage,
+  type SendRequest,
+} from './records.ts';
 import { isSendOp, Sender } from './sender.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
@@ -128,7 +138,7 @@ export class Pml {
     const placed = packet.type === PACKET.FRAG;
     if (placed !== (sink !== null))
       throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} that is${placed ? ' not' : ''} placed`);
-    if (payload.byteLength > 0 && packet.type >= PACKET.RGET) {
+    if (payload.length > 0 && packet.type >= PACKET.RGET) {
       throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} with a payload`);
     }
     switch (packet.type) {
@@ -308,19 +318,43 @@ export class Pml {
       } else any = true;
     }
     // What is sent again goes first, in its old order: later messages wait for it on the other side.
-    for (const queue of [peer.resends, peer.envelopes]) {
-      for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
-        if (!this.sender.sendEnvelope(message)) break;
-        queue.shift();
-        message.envelopeQueued = false;
-        any = true;
-      }
-    }
+    if (this.pumpEnvelopes(peer.resends)) any = true;
+    if (this.pumpEnvelopes(peer.envelopes)) any = true;
     return this.pumpStreams(peer) || any;
+  }
+
+  private pumpEnvelopes(queue: Deque<OutMessage>): boolean {
+    let any = false;
+    for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
+      if (!this.sender.sendEnvelope(message)) break;
+      queue.shift();
+      message.envelopeQueued = false;
+      any = true;
+    }
+    return any;
   }
 
   /** RAILDOWN, RESTARTNACK and CREDIT: owed to the peer, not to a message. */
   private pumpOwed(peer: PmlPeer): boolean | 'busy' {
+    const { core } = this;
+    const rails = peer.bml.eager;
+    let any = false;
+    if (peer.railDowns.size > 0 || peer.restartNacks.size > 0) {
+      const owed = this.pumpRestarts(peer);
+      if (owed === 'busy') return owed;
+      any = owed;
+    }
+    // A quarter of the bound: often enough to keep the sender going, seldom enough to cost nothing.
+    if (core.creditFor(peer) - peer.creditTelling >= core.options.unexpectedBytesMax / 4) {
+      core.out.type = PACKET.CREDIT;
+      core.out.flags = 0;
+      if (core.send(peer, rails, { kind: 'credit' }, NOTHING, 0, false, false) !== OK) return 'busy';
+      any = true;
+    }
+    return any;
+  }
+
+  private pumpRestarts(peer: PmlPeer): boolean | 'busy' {
     const { core } = this;
     const rails = peer.bml.eager;
     let any = false;
@@ -337,13 +371,6 @@ export class Pml {
     for (const owed of peer.restartNacks.values()) {
       if (owed.onRail) continue;
       if (!this.receiver.sendRestartNack(peer, owed)) return 'busy';
-      any = true;
-    }
-    // A quarter of the bound: often enough to keep the sender going, seldom enough to cost nothing.
-    if (core.creditFor(peer) - peer.creditTelling >= core.options.unexpectedBytesMax / 4) {
-      core.out.type = PACKET.CREDIT;
-      core.out.flags = 0;
-      if (core.send(peer, rails, { kind: 'credit' }, NOTHING, 0, false, false) !== OK) return 'busy';
       any = true;
     }
     return any;

@@ -82,7 +82,7 @@ export class Receiver {
   /** True when the receive was still unmatched; it then completes as cancelled. */
   cancel(request: RecvRequest): boolean {
     if (request.done || !this.context(request.ctx).unpost(request)) return false;
-    request.status.cancelled = true;
+    request.cancelled = true;
     this.core.counters.cancels++;
     this.core.complete(request);
     return true;
@@ -108,7 +108,7 @@ export class Receiver {
     const { core } = this;
     if (packet.source !== peer.rank)
       throw new MultirailError('ERR_PROTOCOL', `a message of rank ${packet.source} on a rail of rank ${peer.rank}`);
-    if (packet.type !== PACKET.MATCH && payload.byteLength > packet.messageBytes) {
+    if (packet.type !== PACKET.MATCH && payload.length > packet.messageBytes) {
       throw new MultirailError('ERR_PROTOCOL', 'a rendezvous that carries more than its message');
     }
     const flow = peer.flowIn(packet.ctx);
@@ -119,7 +119,7 @@ export class Receiver {
       return;
     }
     if (ahead >= SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
-    const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.byteLength + ENVELOPE_CHARGE_BYTES : 0;
+    const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.length + ENVELOPE_CHARGE_BYTES : 0;
     if (ahead === 0 && packet.type === PACKET.MATCH && this.receiveEager(peer, flow, packet, payload, charge)) return;
     peer.heldBytes += charge;
     const envelope: Envelope = {
@@ -129,7 +129,7 @@ export class Receiver {
       source: packet.source,
       tag: packet.tag,
       seq: packet.seq,
-      messageBytes: packet.type === PACKET.MATCH ? payload.byteLength : packet.messageBytes,
+      messageBytes: packet.type === PACKET.MATCH ? payload.length : packet.messageBytes,
       flags: packet.flags,
       payload,
       charge,
@@ -160,14 +160,14 @@ export class Receiver {
     if (request === undefined) return false;
     flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
     core.counters.matchesPosted++;
-    this.matchTap?.(packet.ctx, packet.source, packet.tag, payload.byteLength, request);
+    this.matchTap?.(packet.ctx, packet.source, packet.tag, payload.length, request);
     request.matched = true;
-    request.status.source = packet.source;
-    request.status.tag = packet.tag;
+    request.matchedSource = packet.source;
+    request.matchedTag = packet.tag;
     const written = request.buffer.copyIn(0, payload);
     peer.releasedBytes += charge;
     core.markDirty(peer);
-    this.completeRequest(request, written, payload.byteLength);
+    this.completeRequest(request, written, payload.length);
     if (flow.early.size > 0) this.deliverEarly(flow);
     return true;
   }
@@ -206,8 +206,8 @@ export class Receiver {
     const { core } = this;
     this.matchTap?.(envelope.ctx, envelope.source, envelope.tag, envelope.messageBytes, request);
     request.matched = true;
-    request.status.source = envelope.source;
-    request.status.tag = envelope.tag;
+    request.matchedSource = envelope.source;
+    request.matchedTag = envelope.tag;
     if (envelope.type === PACKET.MATCH) {
       const written = request.buffer.copyIn(0, envelope.payload);
       this.release(envelope);
@@ -236,7 +236,7 @@ export class Receiver {
       this.release(envelope);
       return;
     }
-    const inline = Math.min(envelope.payload.byteLength, message.takeBytes);
+    const inline = Math.min(envelope.payload.length, message.takeBytes);
     if (inline > 0) {
       message.buffer.copyIn(0, envelope.payload.subarray(0, inline));
       message.received.add(0, inline);
@@ -249,15 +249,15 @@ export class Receiver {
 
   private completeRequest(request: RecvRequest, bytes: number, messageBytes: number): void {
     const { core } = this;
-    request.status.bytes = bytes;
+    request.receivedBytes = bytes;
     core.counters.messagesReceived++;
     core.counters.bytesReceived += bytes;
     if (messageBytes > request.buffer.bytes) {
       core.counters.truncations++;
       request.error = new MultirailError(
         'ERR_TRUNCATE',
-        `a message of ${messageBytes} bytes from rank ${request.status.source} with tag ${request.status.tag} was received into a buffer of ${request.buffer.bytes} bytes`,
-        { rank: core.options.rank, peer: request.status.source, tag: request.status.tag },
+        `a message of ${messageBytes} bytes from rank ${request.matchedSource} with tag ${request.matchedTag} was received into a buffer of ${request.buffer.bytes} bytes`,
+        { rank: core.options.rank, peer: request.matchedSource, tag: request.matchedTag },
       );
     }
     core.complete(request);

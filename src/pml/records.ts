@@ -10,15 +10,6 @@ import { FLAG, type PacketType } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
 import type { RecvState, SendState } from './states.ts';
 
-/** Result of a receive or a probe. `source` is a world rank here; the communicator translates it. */
-export interface PmlStatus {
-  source: number;
-  tag: number;
-  /** Bytes written into the buffer; for a probe the length of the message. */
-  bytes: number;
-  cancelled: boolean;
-}
-
 /** What the user's side of a send or receive looks like to the layers above. */
 abstract class Request {
   done = false;
@@ -48,7 +39,13 @@ export class RecvRequest extends Request {
   /** Tag or ANY. */
   readonly tag: number;
   readonly buffer: Iov;
-  readonly status: PmlStatus = { source: -1, tag: -1, bytes: 0, cancelled: false };
+  // What came: good once it is done. Fields, not a record of their own, since nearly every message of a program passes here.
+  /** World rank; the communicator translates it. */
+  matchedSource = -1;
+  matchedTag = -1;
+  /** Bytes written into the buffer. */
+  receivedBytes = 0;
+  cancelled = false;
   /** Order of posting within the context. */
   postedSerial = 0;
   matched = false;
@@ -130,11 +127,11 @@ export class EagerMessage implements Linked<OutMessage> {
   listNext: OutMessage | undefined = undefined;
   listed = false;
   state: SendState = 'ENVELOPE';
-  readonly peer: PmlPeer;
-  readonly ctx: number;
-  readonly tag: number;
-  readonly seq: number;
-  readonly bytes: number;
+  peer: PmlPeer;
+  ctx: number;
+  tag: number;
+  seq: number;
+  bytes: number;
   /** Holds the retained copy until the message is delivered. */
   frame: PmlFrame | undefined = undefined;
   /** It was on a rail before: sent again, it is counted as such. */
@@ -151,6 +148,19 @@ export class EagerMessage implements Linked<OutMessage> {
     this.tag = tag;
     this.seq = seq;
     this.bytes = bytes;
+  }
+
+  /** The record of a message that has ended, for another one (core.ts keeps them: a new record each time costs the collector more). */
+  reuse(peer: PmlPeer, ctx: number, tag: number, seq: number, bytes: number): this {
+    this.state = 'ENVELOPE';
+    this.peer = peer;
+    this.ctx = ctx;
+    this.tag = tag;
+    this.seq = seq;
+    this.bytes = bytes;
+    this.firstSent = false;
+    this.envelopeDelivered = false;
+    return this;
   }
 
   get protocol(): 'MATCH' {

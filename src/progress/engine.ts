@@ -115,6 +115,8 @@ export class Engine implements Upcalls {
   private finalizing = false;
   private looks = 0;
   private memoryFirst = false;
+  /** Of `modules` those that have rails in memory. */
+  private memoryModules: readonly BtlModule[] = [];
   private readonly poller: Poller | undefined;
   /** Milliseconds during which this process was polling its rails (DESIGN B7). */
   aliveMs = 0;
@@ -207,15 +209,16 @@ export class Engine implements Upcalls {
     try {
       const looks = this.looks++;
       if (this.memoryFirst) {
-        if ((looks & (MEMORY_LOOKS_PER_CLOCK - 1)) === 0) {
-          if ((looks & (MEMORY_LOOKS_PER_KERNEL - 1)) === 0) this.poller?.look();
-          this.takeTime();
-        }
-      } else if ((looks & (LOOKS_PER_CLOCK - 1)) === 0) {
-        if ((looks & (LOOKS_PER_KERNEL - 1)) === 0 || this.poller?.direct === false) this.poller?.look();
+        // Rails of the kernel's stand by: they are looked at with the clock.
+        if ((looks & (MEMORY_LOOKS_PER_CLOCK - 1)) !== 0) return this.work(this.memoryModules);
+        if ((looks & (MEMORY_LOOKS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
-      } else if (this.poller?.direct === false) this.poller.look();
-      return this.work();
+      } else {
+        const withClock = (looks & (LOOKS_PER_CLOCK - 1)) === 0;
+        if (this.poller?.direct === false || (looks & (LOOKS_PER_KERNEL - 1)) === 0) this.poller?.look();
+        if (withClock) this.takeTime();
+      }
+      return this.work(this.modules);
     } finally {
       this.running = false;
     }
@@ -223,7 +226,6 @@ export class Engine implements Upcalls {
 
   /** As look(), after a sleep: with the time as it is now, and with everything that the kernel has. */
   freshLook(): void {
-    this.poller?.look();
     this.looks = 0;
     this.look();
   }
@@ -251,13 +253,11 @@ export class Engine implements Upcalls {
   /** Everything given to rails leaves now: for calls that do not wait for the end of a turn. */
   flush(): void {
     const { toFlush } = this.pml.core;
-    if (toFlush.length === 0) return;
-    for (let i = 0; i < toFlush.length; i++) {
-      const rail = toFlush[i];
+    // From the end: emptying an array by its length is a call out of compiled code.
+    for (let rail = toFlush.pop(); rail !== undefined; rail = toFlush.pop()) {
       rail.needsFlush = false;
       rail.endpoint.flush();
     }
-    toFlush.length = 0;
   }
 
   /** Somebody waits for something that may come any moment. */
@@ -276,7 +276,7 @@ export class Engine implements Upcalls {
 
   private pass(): number {
     this.takeTime();
-    return this.work();
+    return this.work(this.modules);
   }
 
   private takeTime(): void {
@@ -287,9 +287,9 @@ export class Engine implements Upcalls {
     this.turns++;
   }
 
-  private work(): number {
+  private work(modules: readonly BtlModule[]): number {
     let work = 0;
-    const { modules, bml, pml, nowMs } = this;
+    const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     if (pml.pump()) {
@@ -444,6 +444,7 @@ export class Engine implements Upcalls {
   private onRailState(rail: Rail, from: RailState, to: RailState): void {
     this.hooks.onRailState?.(rail, from, to);
     this.memoryFirst = this.carriesInMemory();
+    this.memoryModules = this.modules.filter((module) => module.inMemory === true);
     if (this.poller !== undefined) this.poller.memoryFirst = this.memoryFirst;
     const wasCarrying = from === 'UP' || from === 'SUSPECT';
     if (wasCarrying || to === 'UP') this.pml.handleRailsChanged(rail.peer);
@@ -462,11 +463,15 @@ export class Engine implements Upcalls {
     } else if (to === 'SUSPECT') this.railEvent('suspect', rail, 'nothing came through for a while');
   }
 
+  /** All traffic goes through memory: rails of the kernel's stand by, or are those of peers that are not there yet. */
   private carriesInMemory(): boolean {
+    let found = false;
     for (const peer of this.peers.values()) {
-      if (peer.bml.eager.some((rail) => rail.endpoint.module.inMemory === true)) return true;
+      if (peer.rank === this.options.rank || peer.bml.eager.length === 0) continue;
+      if (!peer.bml.eager.every((rail) => rail.endpoint.module.inMemory === true)) return false;
+      found = true;
     }
-    return false;
+    return found;
   }
 
   private carrying(rank: number): { up: number; of: number } {

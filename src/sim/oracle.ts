@@ -159,16 +159,16 @@ export class Oracle {
     receive.done = true;
     const { request, matched } = receive;
     if (request === undefined) throw new OracleError('a receive completed before it was posted');
-    if (request.status.cancelled) {
+    if (request.cancelled) {
       if (!receive.cancelled) throw new OracleError('a receive that was not cancelled completed as cancelled');
     } else if (request.error !== undefined && request.error.code !== 'ERR_TRUNCATE') {
       // Ended by the death of its peer: the bytes are undefined, but final.
     } else {
       if (matched === undefined) throw new OracleError('a receive completed without a match');
       const expected = Math.min(matched.bytes, receive.buffer.length);
-      if (request.status.bytes !== expected)
-        throw new OracleError(`I3: message ${matched.index}: ${request.status.bytes} bytes received, expected ${expected}`);
-      if (request.status.source !== matched.source || request.status.tag !== matched.tag)
+      if (request.receivedBytes !== expected)
+        throw new OracleError(`I3: message ${matched.index}: ${request.receivedBytes} bytes received, expected ${expected}`);
+      if (request.matchedSource !== matched.source || request.matchedTag !== matched.tag)
         throw new OracleError(`status of message ${matched.index} is wrong`);
       if ((request.error?.code === 'ERR_TRUNCATE') !== matched.bytes > receive.buffer.length)
         throw new OracleError(`truncation of message ${matched.index} is wrong`);

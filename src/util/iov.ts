@@ -12,7 +12,7 @@ export class Iov {
   constructor(views: readonly Uint8Array[]) {
     this.views = views;
     let bytes = 0;
-    for (const view of views) bytes += view.byteLength;
+    for (const view of views) bytes += view.length;
     this.bytes = bytes;
   }
 
@@ -25,13 +25,13 @@ export class Iov {
     if (to <= from) return [];
     if (this.views.length === 1) {
       const only = this.views[0];
-      return from === 0 && to === only.byteLength ? [only] : [only.subarray(from, to)];
+      return from === 0 && to === only.length ? [only] : [only.subarray(from, to)];
     }
     const out: Uint8Array[] = [];
     let at = 0;
     for (const view of this.views) {
-      const end = at + view.byteLength;
-      if (end > from && at < to) out.push(view.subarray(Math.max(0, from - at), Math.min(view.byteLength, to - at)));
+      const end = at + view.length;
+      if (end > from && at < to) out.push(view.subarray(Math.max(0, from - at), Math.min(view.length, to - at)));
       at = end;
       if (at >= to) break;
     }
@@ -61,11 +61,11 @@ export class Iov {
         return bytes;
       }
     }
-    const room = Math.max(0, Math.min(data.byteLength, this.bytes - offset));
+    const room = Math.max(0, Math.min(data.length, this.bytes - offset));
     let at = 0;
     for (const view of this.slice(offset, offset + room)) {
-      view.set(data.subarray(at, at + view.byteLength));
-      at += view.byteLength;
+      view.set(data.subarray(at, at + view.length));
+      at += view.length;
     }
     return room;
   }

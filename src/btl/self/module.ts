@@ -7,6 +7,7 @@ const FRAME_PAYLOAD_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
 
 export class SelfModule implements BtlModule {
   readonly name = 'self';
+  readonly inMemory = true;
   readonly context: BtlContext;
   private readonly endpoints: SelfEndpoint[] = [];
   private closed = false;

@@ -159,7 +159,15 @@ export class RingReader {
     this.readAt = startAt;
   }
 
+  /**
+   * A plain load, since V8 calls a function for an atomic one: it may miss a record that has just come, which the next look finds. Where
+   * a look must be the last one (before sleep), hasRecordForSure() says.
+   */
   get hasRecord(): boolean {
+    return this.words[this.readAt >> 2] !== 0;
+  }
+
+  hasRecordForSure(): boolean {
     return Atomics.load(this.words, this.readAt >> 2) !== 0;
   }
 
@@ -171,6 +179,8 @@ export class RingReader {
   /** Finds the next record. True: the fields hold it; false: nothing there; a text: what is wrong with it. */
   take(): boolean | string {
     const { words } = this;
+    if (words[this.readAt >> 2] === 0) return false;
+    // What the record holds is read after this, and not before.
     let word = Atomics.load(words, this.readAt >> 2);
     if (word === 0) return false;
     if (word === RECORD_PAD) {

@@ -60,7 +60,7 @@ const COUNT_BYTES = 32 * 1024;
 /** Polls that found nothing before the count goes without a record: an answer that is about to leave carries it for nothing. */
 const COUNT_IDLE_POLLS = 3;
 /** Records wait for flush() up to this many bytes; the first one after a flush does not wait at all. */
-const PUBLISH_BYTES = 16 * 1024;
+const PUBLISH_BYTES = 512;
 /** Probes that are out, and answers that are owed: of more only the last counts. */
 const OWN_RECORDS_MAX = 16;
 const ALIVE_EVERY_MS = 5;
@@ -309,7 +309,7 @@ export class SmLink implements Link {
   }
 
   private pollRest(): void {
-    if (this.outstanding.size > 0) this.takeCount(Atomics.load(this.words, this.peerCountAt));
+    if (this.outstanding.size > 0) this.takeCount(this.words[this.peerCountAt]);
     if (!this.reads.isEmpty) this.runReads();
     if (this.stream.ready && this.ended === undefined && this.stream.hasEnded()) this.socketEnded();
     if (this.ended !== undefined) return;
@@ -334,7 +334,7 @@ export class SmLink implements Link {
 
   nextDeadline(): number {
     if (this.ended !== undefined || !this.reads.isEmpty || this.deliveredCount !== this.toldCount) return 0;
-    if (this.reader.hasRecord || this.stream.ready) return 0;
+    if (this.reader.hasRecordForSure() || this.stream.ready) return 0;
     return this.tried ? this.endDueAt : Math.min(this.endDueAt, this.now + ALIVE_EVERY_MS);
   }
 
@@ -353,18 +353,21 @@ export class SmLink implements Link {
     if (this.ended === undefined) Atomics.store(this.words, this.segment.own.sleeping, 0);
   }
 
-  /** Something for poll() has come from outside. */
+  /** Something for poll() has come from outside: the sleeper's last look. */
   hasNews(): boolean {
-    if (this.ended !== undefined || this.reader.hasRecord || this.stream.ready || !this.reads.isEmpty) return true;
-    if (this.outstanding.size === 0) return false;
+    return this.reader.hasRecordForSure() || this.hasOtherNews(Atomics.load(this.words, this.peerCountAt));
+  }
+
+  private hasOtherNews(peerCount: number): boolean {
+    if (this.ended !== undefined || this.stream.ready || !this.reads.isEmpty) return true;
     // The word may be behind the count that came with a record.
-    return ((Atomics.load(this.words, this.peerCountAt) - this.outstanding.confirmedCount) | 0) > 0;
+    return this.outstanding.size > 0 && ((peerCount - this.outstanding.confirmedCount) | 0) > 0;
   }
 
   /** poll() would find something to do. */
   wantsTurn(now: number): boolean {
     if (this.reader.hasRecord || this.deliveredCount !== this.toldCount || this.writer.isHolding || now >= this.aliveDueAt) return true;
-    return this.hasNews() || this.ownWaits || (this.byeSaid && this.byeReceived);
+    return this.hasOtherNews(this.words[this.peerCountAt]) || this.ownWaits || (this.byeSaid && this.byeReceived);
   }
 
   close(): number {
@@ -661,7 +664,7 @@ export class SmLink implements Link {
     // A ring full at most: more than that can only be one that a broken peer closed into a circle.
     const { ringBytes } = this.segment;
     this.readRecords(ringBytes / RECORD_ALIGNMENT, ringBytes);
-    if (this.ended === undefined && this.reader.hasRecord) this.damage('more records than the ring holds');
+    if (this.ended === undefined && this.reader.hasRecordForSure()) this.damage('more records than the ring holds');
     if (this.ended === undefined) this.takeCount(Atomics.load(this.words, this.peerCountAt));
     if (this.ended !== undefined) return;
     if (this.byeReceived && this.owner.byeDelivered) this.over({ clean: true });

@@ -35,7 +35,7 @@ describe('eager', () => {
     expect(recv.done).toBe(false);
     pair.verdictOf = () => 'pass';
     pair.run();
-    expect(recv.status).toMatchObject({ source: 0, tag: 7, bytes: 100, cancelled: false });
+    expect(recv).toMatchObject({ matchedSource: 0, matchedTag: 7, receivedBytes: 100, cancelled: false });
     expectBytes(into.subarray(0, 100), pattern(100));
     expectClean(pair);
   });
@@ -48,7 +48,7 @@ describe('eager', () => {
       pair.cut(0);
       const into = new Uint8Array(50);
       for (const tag of [1, 2, 3]) {
-        expect(pair.recv(1, into, ANY).status).toMatchObject({ tag, bytes: 50 });
+        expect(pair.recv(1, into, ANY)).toMatchObject({ matchedTag: tag, receivedBytes: 50 });
         expectBytes(into, pattern(50, tag));
       }
       expect(pair.engines[1].pml.core.counters.envelopeDuplicates).toBe(arrived ? 3 : 0);
@@ -96,7 +96,7 @@ describe('matching', () => {
       const into = new Uint8Array(64);
       const recv = pair.recv(1, into, 1);
       expect(recv.error?.code).toBe('ERR_TRUNCATE');
-      expect(recv.status.bytes).toBe(64);
+      expect(recv.receivedBytes).toBe(64);
       expectBytes(into, pattern(length).subarray(0, 64));
       expect(send.done && send.error === undefined).toBe(true);
       pair.send(0, pattern(3), 1);
@@ -110,7 +110,7 @@ describe('matching', () => {
     const { pml } = pair.engines[1];
     const early = pair.recv(1, new Uint8Array(8), 1);
     expect(pml.cancel(early)).toBe(true);
-    expect(early.done && early.status.cancelled).toBe(true);
+    expect(early.done && early.cancelled).toBe(true);
     expect(pml.cancel(early)).toBe(false);
     pair.verdictOf = only('FRAG', 'hold');
     const matched = pair.recv(1, new Uint8Array(5000), 1);
@@ -119,7 +119,7 @@ describe('matching', () => {
     expect(matched.done).toBe(false);
     pair.verdictOf = () => 'pass';
     pair.run();
-    expect(matched.done && !matched.status.cancelled).toBe(true);
+    expect(matched.done && !matched.cancelled).toBe(true);
     expectClean(pair);
   });
 

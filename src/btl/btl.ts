@@ -183,6 +183,11 @@ export type Admission =
 
 /** Implemented once, by the engine. Called by BTL modules, only from inside progress() - except wake(). */
 export interface Upcalls {
+  /**
+   * What a blocking call waits for has come. What stands behind it may stay where it is until the next call: handed up now, it would
+   * most often find no receive posted, and cost a copy.
+   */
+  readonly satisfied?: boolean;
   /** An event source has something for progress(). Safe to call at any time. */
   wake(): void;
   /** Asked by the acceptor after the peer proved the secret. */

@@ -97,7 +97,7 @@ export class KnownBuffer {
 
   /** The views of this buffer, if it is the one that was looked at last and has not been detached since. */
   find(buffer: MessageBuffer): Iov | undefined {
-    return buffer === this.buffer && (buffer as Uint8Array).byteLength === this.bytes ? this.iov : undefined;
+    return buffer === this.buffer && (buffer as Uint8Array).length === this.bytes ? this.iov : undefined;
   }
 
   keep(buffer: MessageBuffer, iov: Iov): Iov {

@@ -372,7 +372,7 @@ export class PmlFrame implements Frame {
 
   /** Storage for a header of that length; larger ones (NOTIFY, RESTARTACK, RGET) grow it. */
   headerView(bytes: number): DataView {
-    if (bytes > this.storage.byteLength) {
+    if (bytes > this.storage.length) {
       this.storage = new Uint8Array(Math.ceil(bytes / 8) * 8);
       this.view = new DataView(this.storage.buffer);
       this.headerWords = new Int32Array(this.storage.buffer);

@@ -28,11 +28,6 @@ const YIELDS = 4;
  * keeps it for a slice of about 3 ms; pauses of our own (garbage collection, compilation) are shorter.
  */
 const TAKEN_AWAY_MS = 2;
-/**
- * Once in so long is no crowd: the compiler's threads of a process that has just begun take the processor too, now and then. A process
- * that is busy takes it as soon as its turn comes again.
- */
-const TAKEN_WITHIN_MS = 16;
 /** How long calls sleep at once after the processor was taken away; doubled each time that it happens again right afterwards. */
 const CROWDED_MIN_MS = 10;
 const CROWDED_MAX_MS = 160;
@@ -46,7 +41,6 @@ export class BlockingWaiter {
   private readonly spinMs: number;
   private crowdedUntilMs = Number.NEGATIVE_INFINITY;
   private crowdedMs = CROWDED_MIN_MS;
-  private takenAtMs = Number.NEGATIVE_INFINITY;
 
   /** `spinUs`: how long to look at the rails without a pause before sleep. */
   constructor(engine: Engine, driver: Driver, spinUs: number) {
@@ -66,6 +60,16 @@ export class BlockingWaiter {
    * what it waits for can only come by way of the event loop.
    */
   wait(request: Awaited, deadlineMs = Number.POSITIVE_INFINITY): boolean {
+    const { engine } = this;
+    engine.awaits(request);
+    try {
+      return this.waitFor(request, deadlineMs);
+    } finally {
+      engine.awaits(undefined);
+    }
+  }
+
+  private waitFor(request: Awaited, deadlineMs: number): boolean {
     const { engine, driver } = this;
     // What the call begins and leaves (doorbells to ask for, reports that are due) is kept by the event loop, when it runs again.
     driver.defer();
@@ -125,9 +129,6 @@ export class BlockingWaiter {
 
   private takenAway(nowMs: number): void {
     const isAgain = nowMs - this.crowdedUntilMs < CROWDED_MIN_MS;
-    const isFirst = nowMs - this.takenAtMs > TAKEN_WITHIN_MS;
-    this.takenAtMs = nowMs;
-    if (isFirst && !isAgain) return;
     this.crowdedMs = isAgain ? Math.min(CROWDED_MAX_MS, this.crowdedMs * 2) : CROWDED_MIN_MS;
     this.crowdedUntilMs = nowMs + this.crowdedMs;
   }

@@ -118,6 +118,8 @@ export class Engine implements Upcalls {
   /** Of `modules` those that have rails in memory. */
   private memoryModules: readonly BtlModule[] = [];
   private readonly poller: Poller | undefined;
+  private awaited: { readonly done: boolean } | undefined;
+  satisfied = false;
   /** Milliseconds during which this process was polling its rails (DESIGN B7). */
   aliveMs = 0;
   turns = 0;
@@ -200,6 +202,12 @@ export class Engine implements Upcalls {
       this.running = false;
     }
     this.driver.arm(this.nextDeadline());
+  }
+
+  /** From here on, until it is called again, a blocking call waits for this. */
+  awaits(awaited: { readonly done: boolean } | undefined): void {
+    this.awaited = awaited;
+    this.satisfied = false;
   }
 
   /** One look at the rails, for blocking calls, which have no event loop. Returns how much there was to do. */
@@ -376,7 +384,7 @@ export class Engine implements Upcalls {
 
   onCompleted(endpoint: BtlEndpoint, _epoch: number, frame: Frame, status: CompletionStatus): void {
     this.usefulWork++;
-    if (status === DELIVERED) this.bml.handleDelivered(endpoint, frame.header.byteLength + frame.payloadBytes, this.nowMs);
+    if (status === DELIVERED) this.bml.handleDelivered(endpoint, frame.header.length + frame.payloadBytes, this.nowMs);
     else {
       const { counters } = this.peer(endpoint.peer).bml.rails[endpoint.rail];
       if (status === REFUSED) counters.framesRefused++;
@@ -388,6 +396,8 @@ export class Engine implements Upcalls {
   onFrame(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void {
     this.usefulWork++;
     this.pml.handleFrame(endpoint.peer, header, payload, sink);
+    const { awaited } = this;
+    if (awaited !== undefined && awaited.done) this.satisfied = true;
   }
 
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {

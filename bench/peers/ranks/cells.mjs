@@ -10,7 +10,9 @@ const SMALL_BYTES_MAX = 65536;
 export const CHECK_BYTES = 100_003;
 export const ORDER_BYTES = 8;
 const REPEATS_MAX = 5;
-const WARM_UP_MS = 1400;
+const WARM_UP_MS = 700;
+const LONG_WARM_UP_MS = 2000;
+const LONG_BYTES = 1024 * 1024;
 
 export const windowOf = (bytes) => (bytes >= BYTES_MAX ? 8 : 64);
 
@@ -67,20 +69,19 @@ export async function measureCells(batch) {
 }
 
 /**
- * What C does not need: until the JavaScript of all layers is compiled a call costs ten times as much. All Node programs begin with a second
- * of short messages, one by one and in windows, and some long ones, before the first cell.
+ * What C does not need: until the JavaScript of all layers is compiled a call costs ten times as much. All Node programs begin with short
+ * messages, one by one and in windows, and with long ones where such are measured, before the first cell. Windows of long ones take
+ * longest: there are few messages in a second, and the compiler waits for many.
  */
 async function warmUp(batch) {
-  const least =
-    (process.env.PEERS_BANDWIDTH ?? ALL_SIZES) === ''
-      ? [[LATENCY, 8, 50]]
-      : [
-          [LATENCY, 8, 50],
-          [BANDWIDTH, 8, 5],
-        ];
-  const long = (process.env.PEERS_LATENCY ?? ALL_SIZES).includes('1048576') ? [[LATENCY, 1048576, 2]] : [];
-  for (const [metric, bytes, units] of [...least, ...long]) {
-    const untilMs = performance.now() + WARM_UP_MS / 2;
+  const latency = sizesOf(process.env.PEERS_LATENCY);
+  const bandwidth = sizesOf(process.env.PEERS_BANDWIDTH);
+  const kinds = [[LATENCY, 8, 50, WARM_UP_MS]];
+  if (bandwidth.length > 0) kinds.push([BANDWIDTH, 8, 5, WARM_UP_MS]);
+  if (latency.some((bytes) => bytes >= LONG_BYTES)) kinds.push([LATENCY, LONG_BYTES, 2, WARM_UP_MS]);
+  if (bandwidth.some((bytes) => bytes >= LONG_BYTES)) kinds.push([BANDWIDTH, LONG_BYTES, 1, LONG_WARM_UP_MS]);
+  for (const [metric, bytes, units, warmUpMs] of kinds) {
+    const untilMs = performance.now() + warmUpMs;
     while (performance.now() < untilMs) await batch(units, metric, bytes);
   }
 }

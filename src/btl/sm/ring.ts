@@ -218,6 +218,21 @@ export class RingReader {
     return true;
   }
 
+  /** Copies the payload of the record that `take` found into these views, in order. False when they are not of its length together. */
+  copyPayload(views: readonly Uint8Array[]): boolean {
+    const { buffer, byteOffset } = this.words;
+    let from = byteOffset + this.payloadAt;
+    let left = this.payloadBytes;
+    for (let v = 0; v < views.length; v++) {
+      const view = views[v];
+      if (view.length > left) return false;
+      if (view.length > 0) view.set(new Uint8Array(buffer, from, view.length));
+      from += view.length;
+      left -= view.length;
+    }
+    return left === 0;
+  }
+
   /** Done with the record that `take` found. */
   advance(): void {
     this.readAt = this.endAt === this.bytes ? 0 : this.endAt;

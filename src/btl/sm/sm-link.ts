@@ -444,6 +444,7 @@ export class SmLink implements Link {
         reader.advance();
         this.deliveredCount = (this.deliveredCount + 1) | 0;
         if (this.untoldBytes >= COUNT_BYTES || ((this.deliveredCount - this.toldCount) | 0) >= COUNT_RECORDS) this.tellCount();
+        if (this.owner.upcalls.satisfied === true) break;
       }
     } catch (error) {
       this.failed(error);
@@ -467,7 +468,7 @@ export class SmLink implements Link {
       const sink = upcalls.sinkFor(endpoint, this.epoch, header, payloadBytes);
       this.openSink = sink;
       if (this.ended !== undefined) return;
-      this.place(sink, payloadBytes);
+      this.place(sink);
       this.openSink = null;
       upcalls.onFrame(endpoint, this.epoch, header, NO_BYTES, sink);
     } else {
@@ -481,20 +482,9 @@ export class SmLink implements Link {
     counters.payloadBytesReceived += payloadBytes;
   }
 
-  private place(sink: Sink, payloadBytes: number): void {
-    const { views } = sink;
-    if (views.length === 0 || sink.revoked) return;
-    const { buffer, byteOffset } = this.reader.words;
-    let from = byteOffset + this.reader.payloadAt;
-    let left = payloadBytes;
-    for (let v = 0; v < views.length; v++) {
-      const view = views[v];
-      assert(view.length <= left, 'a sink must have exactly the length of its payload');
-      if (view.length > 0) view.set(new Uint8Array(buffer, from, view.length));
-      from += view.length;
-      left -= view.length;
-    }
-    assert(left === 0, 'a sink must have exactly the length of its payload');
+  private place(sink: Sink): void {
+    if (sink.views.length === 0 || sink.revoked) return;
+    assert(this.reader.copyPayload(sink.views), 'a sink must have exactly the length of its payload');
   }
 
   private readOwn(): void {

@@ -29,12 +29,20 @@ class Kernel {
   } as unknown as NativeBinding;
 }
 
-/** Both ends of a connection; the stopwatch of the reader says these durations, one after the other. */
-function makeTrial(mode: SingleCopyMode, copyMs: number, readMs: number) {
+/** Both ends of a connection; by the stopwatch of the reader each copy and each read takes that long, the first copy `extraMs` more. */
+function makeTrial(mode: SingleCopyMode, copyMs: number, readMs: number, extraMs = 0) {
   const kernel = new Kernel();
   const memory = new ArrayBuffer(segmentBytes(RING_BYTES));
-  const times = [0, copyMs, copyMs + readMs];
-  const ours = new SingleCopyChoice(kernel.native, mode, BYTES_MIN, new Uint8Array(16).fill(1), () => times.shift() ?? 0);
+  let atMs = 0;
+  let asked = 0;
+  const stopwatch = (): number => {
+    // Before a copy, between a copy and a read, after a read.
+    const step = asked++ % 3;
+    if (step === 1) atMs += copyMs + (asked === 2 ? extraMs : 0);
+    else if (step === 2) atMs += readMs;
+    return atMs;
+  };
+  const ours = new SingleCopyChoice(kernel.native, mode, BYTES_MIN, new Uint8Array(16).fill(1), stopwatch);
   const theirs = new SingleCopyChoice(kernel.native, mode, BYTES_MIN, new Uint8Array(16).fill(2), () => 0);
   return { kernel, ours, theirs, own: new Segment(memory, RING_BYTES, 'dialer'), peer: new Segment(memory, RING_BYTES, 'acceptor') };
 }
@@ -53,6 +61,14 @@ describe('the trial', () => {
     expect(ours.getBytesMin).toBe(expected);
     expect(own.words[own.own.canRead]).toBe(1);
     expect(peer.words[peer.peer.canRead]).toBe(1);
+  });
+
+  test('a copy in which the processor was taken away does not decide', () => {
+    const { ours, theirs, own, peer } = makeTrial('auto', 1, 4, 50);
+    theirs.tell(peer, true);
+    expect(ours.tryPeer(own, PEER)).toBe(true);
+    expect(ours.isDecided).toBe(true);
+    expect(ours.getBytesMin).toBe(Number.POSITIVE_INFINITY);
   });
 
   test('without a sample nothing is measured, and the ring stays the way', () => {
@@ -81,7 +97,7 @@ describe('the trial', () => {
   });
 
   test('a peer that names a wrong place or a wrong length does no harm', () => {
-    for (const bytes of [-1, 1 << 30, 0x7fffffff]) {
+    for (const bytes of [-1, 65535, 1 << 30, 0x7fffffff]) {
       const { ours, theirs, own, peer } = makeTrial('auto', 10, 1);
       theirs.tell(peer, true);
       peer.words[peer.own.sampleBytes] = bytes;

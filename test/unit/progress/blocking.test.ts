@@ -65,6 +65,7 @@ class World {
       world.notes.add(world.parks ? 'park' : 'unparked');
       return world.parks;
     },
+    awaits() {},
     needsEventLoop: () => world.unreachable,
     nextDeadline: () => world.deadlineMs,
     get usefulWork() {

@@ -56,4 +56,4 @@ for (let host = 0; host < spec.hosts; host++) {
     process.exit(1);
   });
 }
-start('lab-memory-root', ['--expose-gc'], spec).on('exit', (code) => process.exit(code ?? 1));
+start('lab-memory-root', ['--expose-gc', '--min-semi-space-size=16'], spec).on('exit', (code) => process.exit(code ?? 1));

@@ -4,9 +4,12 @@
 //        v                 v
 //  [ . . a b c d e f g h i . . ]      capacity is a power of two, indices are masked
 
+/** Most are empty for as long as they live. */
+const SLOTS_MIN = 4;
+
 /** FIFO with push at both ends. */
 export class Deque<T> {
-  private slots: (T | undefined)[] = new Array<T | undefined>(16);
+  private slots: (T | undefined)[] = new Array<T | undefined>(SLOTS_MIN);
   private head = 0;
   private count = 0;
 
@@ -61,7 +64,7 @@ export class Deque<T> {
   }
 
   clear(): void {
-    this.slots = new Array<T | undefined>(16);
+    this.slots = new Array<T | undefined>(SLOTS_MIN);
     this.head = 0;
     this.count = 0;
   }

@@ -2,7 +2,7 @@
 // May import: btl.ts (types).
 import type { Frame } from '../btl.ts';
 
-const SLOTS_MIN = 64;
+const SLOTS_MIN = 8;
 
 export class OutstandingFrames {
   private frames: (Frame | null)[] = new Array<Frame | null>(SLOTS_MIN).fill(null);

@@ -23,6 +23,9 @@ import {
 
 /** Assembly buffers up to this size are kept for the next payload; larger ones are made for one frame. */
 const ASSEMBLY_BYTES_KEPT = 256 * 1024;
+/** Memory for a header that came in pieces, or whose payload is under way. */
+const HELD_BYTES_MIN = 256;
+const HELD_BYTES_MAX = FRAME_HEADER_BYTES + HEADER_BYTES_MAX;
 const NO_BYTES = new Uint8Array(0);
 const NO_VIEW = new DataView(new ArrayBuffer(0));
 /**
@@ -50,6 +53,10 @@ class ShortPiece {
     return made;
   }
 }
+
+/** Of all framers: what they hand up is used before another one of them runs. */
+const shortHeader = new ShortPiece();
+const shortPayload = new ShortPiece();
 
 export interface FramerHandler {
   /** The header of a placed frame is whole and sound: where does its payload go? Null after stop(). */
@@ -80,7 +87,7 @@ export class StreamFramer implements StreamReader {
   private state: FramerState = 'HEADER';
   private readonly header = newFrameHeader();
   /** A header that came in pieces; also the packet header of a frame whose payload is under way. */
-  private readonly held = new Uint8Array(FRAME_HEADER_BYTES + HEADER_BYTES_MAX);
+  private held: Uint8Array = NO_BYTES;
   private heldBytes = 0;
   /** Bytes of frame header and packet header together, once the lengths were checked; 0 before. */
   private neededBytes = 0;
@@ -98,8 +105,6 @@ export class StreamFramer implements StreamReader {
   /** Bytes of the chunk that are the stream's. */
   private end = 0;
   private soundTo = 0;
-  private readonly shortHeader = new ShortPiece();
-  private readonly shortPayload = new ShortPiece();
 
   constructor(handler: FramerHandler, limits: FrameLimits) {
     this.handler = handler;
@@ -204,13 +209,14 @@ export class StreamFramer implements StreamReader {
         const packetHeaderBytes = bytes - FRAME_HEADER_BYTES;
         this.packetHeader =
           packetHeaderBytes <= SHORT_BYTES_MAX
-            ? this.shortHeader.take(this.view, at + FRAME_HEADER_BYTES, packetHeaderBytes)
+            ? shortHeader.take(this.view, at + FRAME_HEADER_BYTES, packetHeaderBytes)
             : chunk.subarray(at + FRAME_HEADER_BYTES, at + bytes);
         return this.takeSmall(at + bytes);
       }
     }
     const wanted = this.neededBytes === 0 ? FRAME_HEADER_BYTES : this.neededBytes;
     const bytes = Math.min(wanted - this.heldBytes, this.end - at);
+    this.makeRoomToHold(wanted);
     this.held.set(chunk.subarray(at, at + bytes), this.heldBytes);
     this.heldBytes += bytes;
     this.takenBytes += bytes;
@@ -242,7 +248,7 @@ export class StreamFramer implements StreamReader {
       return at;
     }
     this.takenBytes += payloadBytes;
-    const payload = payloadBytes === 0 ? NO_BYTES : this.shortPayload.take(this.view, at, payloadBytes);
+    const payload = payloadBytes === 0 ? NO_BYTES : shortPayload.take(this.view, at, payloadBytes);
     this.handler.frame(header, this.packetHeader, payload, null, true);
     return at + payloadBytes;
   }
@@ -279,8 +285,17 @@ export class StreamFramer implements StreamReader {
   private holdPacketHeader(): void {
     const bytes = this.packetHeader.length;
     if (bytes === 0 || this.packetHeader.buffer === this.held.buffer) return;
+    this.makeRoomToHold(FRAME_HEADER_BYTES + bytes);
     this.held.set(this.packetHeader, FRAME_HEADER_BYTES);
     this.packetHeader = this.held.subarray(FRAME_HEADER_BYTES, FRAME_HEADER_BYTES + bytes);
+  }
+
+  /** An idle rail holds nothing, and few headers are as long as one may be. What is held already stays. */
+  private makeRoomToHold(bytes: number): void {
+    if (this.held.length >= bytes) return;
+    const larger = new Uint8Array(Math.min(HELD_BYTES_MAX, Math.max(HELD_BYTES_MIN, bytes * 2)));
+    larger.set(this.held.subarray(0, this.heldBytes));
+    this.held = larger;
   }
 
   private takeWhole(chunk: Uint8Array, at: number): number {

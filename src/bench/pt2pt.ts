@@ -22,11 +22,11 @@ export interface Pt2ptOptions {
 
 const EMPTY = new Uint8Array(0);
 const ACK_BYTES = 4;
-const WARM_UP_ROUND_TRIPS = 3000;
-const WARM_UP_MESSAGES = 12_000;
-const WARM_UP_BYTES = 1024;
-/** Blocking calls take a tenth of the time: the compiler needs as long as before. */
-const SYNC_WARM_UP_FACTOR = 8;
+/** A row begins once so many runs of this length one after the other were not faster by this factor than the best before, or after this time. */
+const STEADY_RUNS = 10;
+const STEADY_RUN_MS = 20;
+const STEADY_FACTOR = 0.95;
+const STEADY_MS_MAX = 2000;
 
 /** Nobody leaves before all have come: everyone tells rank 0, and rank 0 tells everyone. */
 export async function meet(comm: Communicator): Promise<void> {
@@ -45,13 +45,13 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
   checkSize(comm, options.test);
   const bytesMax = Math.max(...options.sizes);
   const buffers = { out: new Uint8Array(bytesMax).fill(0x61), in: new Uint8Array(bytesMax) };
-  if (options.warmup !== 0) await warmUp(comm, options, buffers);
   for (const sizeBytes of options.sizes) {
     const defaults = defaultRepeats(options.test, sizeBytes);
     const repeats: OsuRepeats = { iterations: options.iterations ?? defaults.iterations, warmup: options.warmup ?? defaults.warmup };
     const out = buffers.out.subarray(0, sizeBytes);
     const into = buffers.in.subarray(0, sizeBytes);
     await meet(comm);
+    if (options.warmup !== 0) await warmUp(comm, options, out, into);
     const values = await measure(options)(comm, out, into, repeats, options.window);
     if (comm.rank === 0) onRow({ sizeBytes, values });
   }
@@ -59,16 +59,31 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
 }
 
 /**
- * Before the first row: what OSU does not need. Until the JavaScript of all layers is compiled, a call costs ten times as much, and the
- * first sizes of a table would show the compiler.
+ * Before each row: what OSU does not need. Until the JavaScript of all layers is compiled for messages of this length, a call costs ten
+ * times as much, and the row would show the compiler. Rank 0 sees when it does not get faster any more, and says how often each run
+ * is repeated; 0 ends it.
  */
-async function warmUp(comm: Communicator, options: Pt2ptOptions, buffers: { out: Uint8Array; in: Uint8Array }): Promise<void> {
-  const { test, window } = options;
-  await meet(comm);
-  const often = options.sync ? SYNC_WARM_UP_FACTOR : 1;
-  const iterations = often * (test === 'latency' ? WARM_UP_ROUND_TRIPS : Math.ceil(WARM_UP_MESSAGES / window));
-  const out = buffers.out.subarray(0, WARM_UP_BYTES);
-  await measure(options)(comm, out, buffers.in.subarray(0, WARM_UP_BYTES), { iterations, warmup: 0 }, window);
+async function warmUp(comm: Communicator, options: Pt2ptOptions, out: Uint8Array, into: Uint8Array): Promise<void> {
+  const { start: tag } = BENCH_TAGS;
+  const order = new Uint32Array(1);
+  const beganMs = performance.now();
+  let bestMs = Number.POSITIVE_INFINITY;
+  let steady = 0;
+  order[0] = 1;
+  for (;;) {
+    if (comm.rank !== 0) await comm.recv(order, 0, tag);
+    else for (let dest = 1; dest < comm.size; dest++) await comm.send(order, dest, tag);
+    const iterations = order[0];
+    if (iterations === 0) return;
+    const startMs = performance.now();
+    await measure(options)(comm, out, into, { iterations, warmup: 0 }, options.window);
+    const elapsedMs = performance.now() - startMs;
+    const isFaster = elapsedMs / iterations < bestMs * STEADY_FACTOR;
+    bestMs = Math.min(bestMs, elapsedMs / iterations);
+    if (elapsedMs < STEADY_RUN_MS) order[0] = iterations * 2;
+    else steady = isFaster ? 0 : steady + 1;
+    if (steady >= STEADY_RUNS || performance.now() - beganMs > STEADY_MS_MAX) order[0] = 0;
+  }
 }
 
 function checkSize(comm: Communicator, test: OsuTest): void {

@@ -222,7 +222,7 @@ export function register(program: Command): void {
       .option('--iterations <N>', 'repetitions per size', wholeNumber(1, COUNT_MAX))
       .option(
         '--warmup <N>',
-        'repetitions before the clock runs; 0 also leaves out the warm-up before the first size',
+        'repetitions before the clock runs; 0 also leaves out the warm-up of the compiler before each size',
         wholeNumber(0, COUNT_MAX),
       )
       .option('--sync', 'blocking calls (sendSync, recvSync, waitAllSync) instead of promises; for tcp and sm of the native part')

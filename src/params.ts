@@ -117,7 +117,7 @@ export const PARAMS = {
   bml_flap_hold_max_ms: int(500, 'ms', 0, 600_000, 'Longest time that a flapping rail is held down.'),
   bml_window_min_bytes: int(512 * KIB, 'bytes', 4 * KIB, 2 ** 40, 'Least bytes in flight that a rail is allowed.'),
   bml_window_max_bytes: int(8 * MIB, 'bytes', 4 * KIB, 2 ** 40, 'Most bytes in flight that a rail is allowed.'),
-  bml_window_ms: int(10, 'ms', 1, 10_000, 'Bytes in flight on a rail are bounded to what it was measured to carry in this time.'),
+  bml_window_ms: int(5, 'ms', 1, 10_000, 'Bytes in flight on a rail are bounded to what it was measured to carry in this time.'),
   // --- shared-memory BTL
   btl_sm_ring_bytes: int(
     1 * MIB,

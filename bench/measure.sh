@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures everything that README.md and bench/RESULTS.md say, on this machine over loopback, and writes it there, with machine,
 # Node version, date and load. Run it on a machine that does nothing else.
-#   bench/measure.sh            all of it, some three minutes
-#   bench/measure.sh --quick    fewer repetitions, half a minute: to see that it works
+#   bench/measure.sh            all of it, some ten minutes
+#   bench/measure.sh --quick    fewer repetitions, a minute: to see that it works
 #   bench/measure.sh --dry      writes only to out/measure, and leaves the documents alone
 set -eu
 cd "$(dirname "$0")/.."
@@ -22,10 +22,13 @@ npm run -s build
 latency='' window='' runs=5
 if [ -n "$quick" ]; then latency='--iterations 50 --warmup 5' window='--iterations 4 --warmup 1' runs=1; fi
 
-# NAME OPTIONS: the rails of a job.
+# NAME: the rails of a job, and how it calls.
 rails() {
   case "$1" in
+    sm) echo '--mca btl self,sm' ;;
+    sm-sync) echo '--mca btl self,sm --sync' ;;
     tcp) echo '--mca btl self,tcp' ;;
+    tcp-sync) echo '--mca btl self,tcp --sync' ;;
     tcp2) echo '--mca btl self,tcp --mca btl_tcp_links 2' ;;
     ws) echo '--mca btl self,ws' ;;
     tcp-ws) echo '--mca btl self,tcp,ws' ;;
@@ -34,7 +37,7 @@ rails() {
 
 # The words of options are meant to be split.
 # shellcheck disable=SC2046,SC2086
-for name in tcp tcp2 ws tcp-ws; do
+for name in sm-sync sm tcp-sync tcp tcp2 ws tcp-ws; do
   node dist/cli.js bench latency $(rails $name) $latency --json "$out/latency-$name.json"
   node dist/cli.js bench bw $(rails $name) $window --json "$out/bw-$name.json"
 done

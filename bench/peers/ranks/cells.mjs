@@ -1,4 +1,4 @@
-// The measuring scheme of c/cells.h for the Node programs: which cells, how long, and the orders by which rank 0 leads rank 1.
+// The measuring scheme of c/cells.h for the Node programs, but for the way to a steady state, which takes longer here: which cells, how long, and the orders by which rank 0 leads rank 1.
 // Change both together. Imports nothing but node:*.
 import process from 'node:process';
 
@@ -6,13 +6,13 @@ export const LATENCY = 0;
 export const BANDWIDTH = 1;
 const ALL_SIZES = '8,1024,8192,65536,1048576,8388608,67108864';
 export const BYTES_MAX = 64 * 1024 * 1024;
-const SMALL_BYTES_MAX = 65536;
+const STEADY_BATCHES = 8;
+const STEADY_BATCH_MS = 20;
+const STEADY_FACTOR = 0.95;
+const STEADY_MS_MAX = 2000;
 export const CHECK_BYTES = 100_003;
 export const ORDER_BYTES = 8;
 const REPEATS_MAX = 5;
-const WARM_UP_MS = 700;
-const LONG_WARM_UP_MS = 2000;
-const LONG_BYTES = 1024 * 1024;
 
 export const windowOf = (bytes) => (bytes >= BYTES_MAX ? 8 : 64);
 
@@ -63,45 +63,35 @@ const sizesOf = (text = ALL_SIZES) => (text === '' ? [] : text.split(',').map(Nu
  * `batch(count, metric, bytes)` does that many units and gives the milliseconds that they took, or a promise of them.
  */
 export async function measureCells(batch) {
-  await warmUp(batch);
   for (const bytes of sizesOf(process.env.PEERS_LATENCY)) await measureCell(batch, LATENCY, bytes);
   for (const bytes of sizesOf(process.env.PEERS_BANDWIDTH)) await measureCell(batch, BANDWIDTH, bytes);
 }
 
 /**
- * What C does not need: until the JavaScript of all layers is compiled a call costs ten times as much. All Node programs begin with short
- * messages, one by one and in windows, and with long ones where such are measured, before the first cell. Windows of long ones take
- * longest: there are few messages in a second, and the compiler waits for many.
+ * Before each cell: units until several batches in a row were not faster than the best before. A size that was not sent yet takes other
+ * branches, and what was compiled without them is compiled again.
  */
-async function warmUp(batch) {
-  const latency = sizesOf(process.env.PEERS_LATENCY);
-  const bandwidth = sizesOf(process.env.PEERS_BANDWIDTH);
-  const kinds = [[LATENCY, 8, 50, WARM_UP_MS]];
-  if (bandwidth.length > 0) kinds.push([BANDWIDTH, 8, 5, WARM_UP_MS]);
-  if (latency.some((bytes) => bytes >= LONG_BYTES)) kinds.push([LATENCY, LONG_BYTES, 2, WARM_UP_MS]);
-  if (bandwidth.some((bytes) => bytes >= LONG_BYTES)) kinds.push([BANDWIDTH, LONG_BYTES, 1, LONG_WARM_UP_MS]);
-  for (const [metric, bytes, units, warmUpMs] of kinds) {
-    const untilMs = performance.now() + warmUpMs;
-    while (performance.now() < untilMs) await batch(units, metric, bytes);
+async function settle(batch, metric, bytes) {
+  let bestMs = Number.POSITIVE_INFINITY;
+  let steady = 0;
+  let spentMs = 0;
+  let count = 1;
+  for (;;) {
+    const lastMs = await batch(count, metric, bytes);
+    const eachMs = lastMs / count;
+    spentMs += lastMs;
+    steady = eachMs < bestMs * STEADY_FACTOR ? 0 : steady + 1;
+    bestMs = Math.min(bestMs, eachMs);
+    if (lastMs < STEADY_BATCH_MS) {
+      count *= 2;
+      steady = 0;
+    } else if (steady >= STEADY_BATCHES || spentMs > STEADY_MS_MAX) return { lastMs, count };
   }
 }
 
 async function measureCell(batch, metric, bytes) {
-  const isSmall = bytes <= SMALL_BYTES_MAX;
   const perUnit = metric === LATENCY ? 1 : windowOf(bytes);
-  const leastMs = isSmall ? 100 : 0;
-  const mostMs = isSmall ? 300 : 100;
-  let spentMs = 0;
-  let lastMs = 0;
-  let done = 0;
-  let count = 1;
-  for (;;) {
-    lastMs = await batch(count, metric, bytes);
-    spentMs += lastMs;
-    done += count;
-    if (spentMs >= mostMs || (spentMs >= leastMs && done * perUnit >= 20_000)) break;
-    if (lastMs < 20) count *= 2;
-  }
+  const { lastMs, count } = await settle(batch, metric, bytes);
   const eachMs = lastMs / count;
   const units = eachMs > 60 ? 1 : Math.floor(60 / eachMs) + 1;
   const repeats = [];

@@ -110,6 +110,8 @@ export class NativeStream implements ByteStream, PollTarget {
     this.reader = reader;
     this.toldInVain = false;
     this.more = false;
+    // While it is looked at again and again the kernel is asked for readiness seldom: it may have room long before that.
+    if (this.queuedBytes > 0 && this.poller.direct) this.writeQueued();
     if (this.status !== 'open') return 0;
     if (!this.readable && this.writeFailure === undefined) {
       if (this.justDrained || !this.poller.direct) {

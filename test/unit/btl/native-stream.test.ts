@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { StreamReader } from '../../../src/btl/base/byte-stream.ts';
 import { connectNative, NativeListener } from '../../../src/btl/tcp/native-listen.ts';
 import { NativeStream } from '../../../src/btl/tcp/native-stream.ts';
+import { POLL_IN } from '../../../src/native/binding.ts';
 import { Poller } from '../../../src/native/poller.ts';
 import { FakeNative } from './fake-native.ts';
 import { pattern } from './harness.ts';
@@ -266,6 +267,22 @@ describe('writing', () => {
     expect(reader.bytes).toHaveLength(35);
     expect(native.turn()).toBe(0);
     expect(native.calls.sendv - idle).toBeLessThan(5);
+  });
+
+  test('who is looked at again and again need not be told that there is room', () => {
+    const reader = new Collector();
+    const idle = new Collector();
+    const { native, a, b } = world();
+    native.bufferBytes = 10;
+    a.write([pattern(35, 2)]);
+    // Not one turn of the poller: a blocking call that spins asks it seldom.
+    for (let i = 0; i < 20 && reader.bytes.length < 35; i++) {
+      b.onReady(POLL_IN);
+      b.poll(reader, 1 << 20);
+      a.poll(idle, 1 << 20);
+    }
+    expect(reader.bytes).toEqual([...pattern(35, 2)]);
+    expect(a.queuedBytes).toBe(0);
   });
 
   test('more chunks than one call takes', () => {

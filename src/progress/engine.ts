@@ -397,7 +397,7 @@ export class Engine implements Upcalls {
     this.usefulWork++;
     this.pml.handleFrame(endpoint.peer, header, payload, sink);
     const { awaited } = this;
-    if (awaited !== undefined && awaited.done) this.satisfied = true;
+    if (awaited?.done) this.satisfied = true;
   }
 
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {

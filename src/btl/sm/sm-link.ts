@@ -299,7 +299,7 @@ export class SmLink implements Link {
     this.upcallsMade = 0;
     this.polling = true;
     try {
-      this.readRecords(POLL_RECORDS, POLL_BYTES);
+      this.readRecords(POLL_RECORDS, POLL_BYTES, false);
       if (this.ended === undefined) this.pollRest();
     } finally {
       this.polling = false;
@@ -420,7 +420,8 @@ export class SmLink implements Link {
 
   // --- records in
 
-  private readRecords(recordsMax: number, bytesMax: number): void {
+  /** `all`: also what stands behind the message that a blocking call waits for, since there is no next time. */
+  private readRecords(recordsMax: number, bytesMax: number, all: boolean): void {
     const { reader } = this;
     const before = this.receivedBytes;
     try {
@@ -444,7 +445,7 @@ export class SmLink implements Link {
         reader.advance();
         this.deliveredCount = (this.deliveredCount + 1) | 0;
         if (this.untoldBytes >= COUNT_BYTES || ((this.deliveredCount - this.toldCount) | 0) >= COUNT_RECORDS) this.tellCount();
-        if (this.owner.upcalls.satisfied === true) break;
+        if (!all && this.owner.upcalls.satisfied === true) break;
       }
     } catch (error) {
       this.failed(error);
@@ -653,7 +654,7 @@ export class SmLink implements Link {
   private socketEnded(): void {
     // A ring full at most: more than that can only be one that a broken peer closed into a circle.
     const { ringBytes } = this.segment;
-    this.readRecords(ringBytes / RECORD_ALIGNMENT, ringBytes);
+    this.readRecords(ringBytes / RECORD_ALIGNMENT, ringBytes, true);
     if (this.ended === undefined && this.reader.hasRecordForSure()) this.damage('more records than the ring holds');
     if (this.ended === undefined) this.takeCount(Atomics.load(this.words, this.peerCountAt));
     if (this.ended !== undefined) return;

@@ -32,6 +32,7 @@ class End {
   down: RailReason | undefined;
   byes = 0;
   signals = 0;
+  satisfied = false;
   onFrame: (() => void) | undefined;
   readonly stream = {
     ready: false,
@@ -46,7 +47,11 @@ class End {
   readonly owner: LinkOwner;
 
   constructor(memory: ArrayBuffer, side: 'dialer' | 'acceptor', start: RingStart) {
+    const isSatisfied = () => this.satisfied;
     const upcalls: Partial<Upcalls> = {
+      get satisfied() {
+        return isSatisfied();
+      },
       onFrame: (_endpoint, _epoch, header, payload, sink) => {
         const view = new DataView(header.buffer, header.byteOffset, header.length);
         if (header.length >= 8) {
@@ -238,6 +243,32 @@ describe('counts', () => {
     expect(b.received.length).toBe(600);
     expect(b.down?.kind).toBe('closed');
     expect(b.completed).toEqual([{ id: 1, status: IN_DOUBT }]);
+  });
+});
+
+describe('a blocking call that has what it waits for', () => {
+  test('leaves what stands behind it for the next poll', () => {
+    const { a, b } = makeLinks();
+    for (let n = 1; n <= 5; n++) expect(a.send(n)).toBe(OK);
+    a.link.flush();
+    b.satisfied = true;
+    b.poll();
+    expect(b.received).toEqual([1]);
+    b.satisfied = false;
+    b.poll();
+    expect(b.received).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test('and still gets all that was published, when the socket has closed', () => {
+    const { a, b } = makeLinks();
+    for (let n = 1; n <= 5; n++) expect(a.send(n)).toBe(OK);
+    a.link.flush();
+    b.satisfied = true;
+    b.stream.status = 'closed';
+    b.stream.ready = true;
+    b.poll();
+    expect(b.received).toEqual([1, 2, 3, 4, 5]);
+    expect(b.down?.kind).toBe('closed');
   });
 });
 

@@ -424,7 +424,6 @@ export class Bml {
 
   private watchRail(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
     const { connectTimeoutMs } = this.options;
-    const tickMs = this.tickMs;
     if (rail.attempt !== undefined) {
       if (aliveMs >= rail.attempt.deadlineAliveMs) {
         rail.endpoint.cancelConnect();
@@ -442,15 +441,7 @@ export class Bml {
       case 'CONNECTING':
         return;
       case 'PROBING':
-        if (aliveMs >= rail.probingDeadlineAliveMs) {
-          this.fence(peer, rail.index, rail.epoch, {
-            kind: 'timeout',
-            text: `the first probe was not answered within ${connectTimeoutMs} ms`,
-          });
-          return;
-        }
-        if (aliveMs - rail.lastProbeAliveMs >= tickMs * 4) this.sendProbe(rail, aliveMs);
-        this.wakeAt(nowMs + tickMs);
+        this.awaitFirstAnswer(peer, rail, nowMs, aliveMs);
         return;
       case 'UP':
       case 'SUSPECT':
@@ -468,6 +459,40 @@ export class Bml {
     if (rail.state === 'DOWN') moveRail(rail, 'CONNECTING', this.listener);
     rail.endpoint.connect(epoch);
     this.wakeAt(nowMs + this.options.connectTimeoutMs);
+  }
+
+  /**
+   * The first probe of an epoch is judged as silence is: out of time only when the peer polled meanwhile. A peer that computes may have the
+   * rail in its tables already.
+   */
+  private awaitFirstAnswer(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
+    const { connectTimeoutMs } = this.options;
+    const tickMs = this.tickMs;
+    if (aliveMs - rail.lastProbeAliveMs >= tickMs * 4) this.sendProbe(rail, aliveMs);
+    this.wakeAt(nowMs + tickMs);
+    if (aliveMs < rail.probingDeadlineAliveMs) return;
+    this.askSiblings(peer, aliveMs);
+    if (peer.aliveMs - rail.progressPeerAliveMs >= connectTimeoutMs / 2) {
+      this.fence(peer, rail.index, rail.epoch, {
+        kind: 'timeout',
+        text: `the first probe was not answered within ${connectTimeoutMs} ms`,
+      });
+    } else this.dialBeside(rail, connectTimeoutMs, nowMs, aliveMs);
+  }
+
+  /** What carries is asked, since its answers carry the peer's alive time. */
+  private askSiblings(peer: BmlPeer, aliveMs: number): void {
+    for (const sibling of peer.rails) {
+      if (sibling.isCarrying && aliveMs - sibling.lastProbeAliveMs >= this.tickMs) this.sendProbe(sibling, aliveMs);
+    }
+  }
+
+  /** The dialling side, at most once per `everyMs` of silence: the handshake decides which of the two epochs goes on. */
+  private dialBeside(rail: Rail, everyMs: number, nowMs: number, aliveMs: number): void {
+    if (!this.dials(rail) || rail.attempt !== undefined) return;
+    if (aliveMs - Math.max(rail.besideAliveMs, rail.progressAliveMs) < everyMs) return;
+    rail.besideAliveMs = aliveMs;
+    this.dial(rail, nowMs, aliveMs);
   }
 
   /**
@@ -502,10 +527,8 @@ export class Bml {
       rail.counters.suspicions++;
       moveRail(rail, 'SUSPECT', this.listener);
     }
-    // Ask: over this rail, and over the siblings, whose answers carry the peer's alive time.
-    for (const sibling of peer.rails) {
-      if (sibling.isCarrying && aliveMs - sibling.lastProbeAliveMs >= tickMs) this.sendProbe(sibling, aliveMs);
-    }
+    // This rail too.
+    this.askSiblings(peer, aliveMs);
     if (silentMs < railTimeoutMs) return;
     if (silentPeerMs >= railTimeoutMs / 2) {
       this.fence(peer, rail.index, rail.epoch, {
@@ -514,10 +537,7 @@ export class Bml {
       });
       return;
     }
-    if (this.dials(rail) && rail.attempt === undefined && aliveMs - Math.max(rail.besideAliveMs, rail.progressAliveMs) >= railTimeoutMs) {
-      rail.besideAliveMs = aliveMs;
-      this.dial(rail, nowMs, aliveMs);
-    }
+    this.dialBeside(rail, railTimeoutMs, nowMs, aliveMs);
   }
 
   /** The peer left or died: nothing of its rails is dialled or judged any more. */

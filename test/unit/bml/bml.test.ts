@@ -137,14 +137,48 @@ describe('dialling', () => {
     expect(f.rails[0].lastReason?.kind).toBe('timeout');
   });
 
-  test('a rail whose first probe is not answered goes down again', () => {
-    const f = new FakeRails([{}]);
+  test('a rail whose first probe is not answered, while a sibling says that the peer polls, goes down again', () => {
+    const f = new FakeRails([{}, {}]);
     f.turn();
+    f.up(1);
     f.connected(0);
     f.run(5000);
     expect(f.endpoints[0].probes.length).toBeGreaterThan(2);
     expect(f.endpoints[0].fences[0].reason.kind).toBe('timeout');
-    expect(f.moves.slice(0, 3)).toEqual(['0 DOWN>CONNECTING', '0 CONNECTING>PROBING', '0 PROBING>DOWN']);
+    expect(f.moves.filter((move) => move.startsWith('0')).slice(0, 3)).toEqual([
+      '0 DOWN>CONNECTING',
+      '0 CONNECTING>PROBING',
+      '0 PROBING>DOWN',
+    ]);
+  });
+
+  test('a peer that begins to compute while a rail comes up loses it not: it would have lost the rail on its own side, where it is up', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(1);
+    f.connected(0);
+    f.peerPolls = false;
+    f.run(10_000);
+    expect(f.endpoints.flatMap(({ fences }) => fences)).toEqual([]);
+    expect(f.states()).toMatch(/^PROBING /);
+    f.peerPolls = true;
+    f.answering.add(0);
+    f.run(200);
+    expect(f.states()).toBe('UP UP');
+    expect(f.endpoints.flatMap(({ fences }) => fences)).toEqual([]);
+  });
+
+  test('a first probe that nobody answers on the only rail is left to a handshake beside it', () => {
+    const f = new FakeRails([{}]);
+    f.turn();
+    f.connected(0);
+    f.run(5000);
+    expect(f.states()).toBe('PROBING');
+    expect(f.endpoints[0].dialled.length).toBeGreaterThan(1);
+    const newer = f.endpoints[0].dialled.at(-1) as number;
+    f.down(0, 'replaced');
+    f.up(0);
+    expect(f.rails[0]).toMatchObject({ state: 'UP', epoch: newer, highestDead: newer - 1 });
   });
 
   test('a flapping rail is held down for longer each time, up to the maximum', () => {

@@ -1,0 +1,41 @@
+// A rank that begins to compute while rails come up, at every moment of it: no rail is given up on either side. A handshake beside may take
+// over from an epoch, since that of the simulator has no step in which it gives way to a peer that is heard again (dial-attempt.ts has).
+import { expect, it } from 'vitest';
+import { SCENARIO_PARAMS, scenarioRails } from '../../src/sim/scenario.ts';
+import { World } from '../../src/sim/world.ts';
+
+const COMPUTE_MS = 5000;
+const GRID_MS = 0.05;
+
+function makeWorld(): World {
+  return new World({ seed: 1, ranks: 2, rails: scenarioRails(2), params: SCENARIO_PARAMS });
+}
+
+function allUp(world: World): boolean {
+  return world.processes.every(({ engine, rank }) => engine.bml.peers.get(1 - rank)?.rails.every(({ state }) => state === 'UP'));
+}
+
+function cameUpAfterMs(world: World): number {
+  expect(world.runUntil(() => allUp(world), 10_000)).toBe(true);
+  return world.nowMs;
+}
+
+it.each([0, 1])('rank %d computes at any moment of the bring-up, and no rail is given up', (rank) => {
+  const endMs = cameUpAfterMs(makeWorld());
+  expect(endMs / GRID_MS).toBeGreaterThan(10);
+  const lost: string[] = [];
+  for (let atMs = 0; atMs <= endMs + GRID_MS; atMs += GRID_MS) {
+    const world = makeWorld();
+    world.runFor(atMs);
+    world.fabric.pause(rank);
+    world.runFor(COMPUTE_MS);
+    world.fabric.resume(rank);
+    cameUpAfterMs(world);
+    for (const process of world.processes) {
+      for (const { type, reason } of process.railEvents) {
+        if (type === 'lost' && !reason.startsWith('replaced')) lost.push(`rank ${process.rank}, computing from ${atMs.toFixed(2)} ms: ${reason}`);
+      }
+    }
+  }
+  expect(lost).toEqual([]);
+});

@@ -1,30 +1,15 @@
 // What a checksum over payloads costs: bandwidth at 1 MiB with and without btl_base_payload_crc, interleaved round by round on one machine.
 //   node bench/crc.mjs [ROUNDS]     default 9; some four seconds a round. Build first (npm run build).
-// Imports node:*, stats.mjs.
-import { spawnSync } from 'node:child_process';
-import process from 'node:process';
+// Imports figures.mjs, stats.mjs.
+import { benchFigure, roundsFromArguments } from './figures.mjs';
 import { bootstrapMedian, median as medianOf } from './stats.mjs';
 
-const ROOT = new URL('..', import.meta.url).pathname;
 /** The checksum is on by default where it costs less than this. */
 const COST_MAX = 0.05;
-const rounds = Number(process.argv[2] ?? 9);
-if (!Number.isInteger(rounds) || rounds < 1) {
-  console.error('usage: node bench/crc.mjs [ROUNDS]');
-  process.exit(2);
-}
+const rounds = roundsFromArguments('crc.mjs');
 
-function bandwidth(crc) {
-  const args = ['dist/cli.js', 'bench', 'bw', '--sync', '--sizes', '1m', '--iterations', '60', '--mca', 'btl', 'self,tcp'];
-  const { stdout, stderr } = spawnSync(process.execPath, [...args, '--mca', 'btl_base_payload_crc', crc], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    timeout: 120_000,
-  });
-  const row = stdout.split('\n').find((line) => /^1048576\s/.test(line));
-  if (row === undefined) throw new Error(`no figure: ${stderr}`);
-  return Number(row.trim().split(/\s+/)[1]);
-}
+const bandwidth = (crc) =>
+  benchFigure(1048576, ['bw', '--sync', '--iterations', '60', '--mca', 'btl', 'self,tcp', '--mca', 'btl_base_payload_crc', crc]);
 
 const ratios = [];
 for (let round = 1; round <= rounds; round++) {

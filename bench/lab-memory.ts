@@ -58,7 +58,8 @@ export async function memory(options: MemoryOptions): Promise<number> {
   report.text(
     `One process, ${peers} peers with ${rails} rails each (${peers * rails} connections) from ${hosts} processes over loopback; growth per peer ` +
       `over a process with ${basePeers} peers, in KiB, after garbage collection. V8’s young generation grows with what a process ` +
-      'allocates in a second, however many peers it has: both processes begin with one of full size (--min-semi-space-size=16). JavaScript: heapUsed + external (which holds the array buffers). ' +
+      'allocates in a second, however many peers it has: both processes begin with one of full size (--min-semi-space-size=16). ' +
+      'JavaScript: heapUsed + external (which holds the array buffers). ' +
       'Kernel, both ends of all connections together, not part of the target: memory in the buffers of this namespace by ss -m, and the TCP ' +
       'memory of the whole machine by /proc/net/sockstat.',
     '',

@@ -83,7 +83,8 @@ One-way latency in µs, \`npx multirail bench latency\`:
 ${sideBySide(latency, SHOWN_BYTES)}
 
 The columns are \`--mca btl self,sm\` and \`self,tcp\` with and without \`--sync\` (blocking calls; without it promises), \`self,tcp\` with
-\`--mca btl_tcp_links 2\`, \`self,ws\`, and \`self,tcp,ws\`, as shipped and not pinned to processors. On loopback all rails share the same processors: what a second rail adds or costs here says nothing about two cables; it is there to survive the first.
+\`--mca btl_tcp_links 2\`, \`self,ws\`, and \`self,tcp,ws\`, as shipped and not pinned to processors. On loopback
+all rails share the same processors: what a second rail adds or costs here says nothing about two cables; it is there to survive the first.
 
 Longest gap between two deliveries when one of two TCP rails is pulled, ${silent.runs} runs each: **${gapText(silent)}** when it dies in silence
 (no error anywhere, \`bml_rail_timeout_ms\` is 400), **${gapText(error)}** when its end is seen. ${verdict}

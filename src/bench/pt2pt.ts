@@ -65,11 +65,10 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
  */
 async function warmUp(comm: Communicator, options: Pt2ptOptions, out: Uint8Array, into: Uint8Array): Promise<void> {
   const { start: tag } = BENCH_TAGS;
-  const order = new Uint32Array(1);
+  const order = Uint32Array.of(1);
   const beganMs = performance.now();
   let bestMs = Number.POSITIVE_INFINITY;
   let steady = 0;
-  order[0] = 1;
   for (;;) {
     if (comm.rank !== 0) await comm.recv(order, 0, tag);
     else for (let dest = 1; dest < comm.size; dest++) await comm.send(order, dest, tag);
@@ -78,8 +77,9 @@ async function warmUp(comm: Communicator, options: Pt2ptOptions, out: Uint8Array
     const startMs = performance.now();
     await measure(options)(comm, out, into, { iterations, warmup: 0 }, options.window);
     const elapsedMs = performance.now() - startMs;
-    const isFaster = elapsedMs / iterations < bestMs * STEADY_FACTOR;
-    bestMs = Math.min(bestMs, elapsedMs / iterations);
+    const eachMs = elapsedMs / iterations;
+    const isFaster = eachMs < bestMs * STEADY_FACTOR;
+    bestMs = Math.min(bestMs, eachMs);
     if (elapsedMs < STEADY_RUN_MS) order[0] = iterations * 2;
     else steady = isFaster ? 0 : steady + 1;
     if (steady >= STEADY_RUNS || performance.now() - beganMs > STEADY_MS_MAX) order[0] = 0;

@@ -227,7 +227,7 @@ export class Request implements PromiseLike<Status> {
         if (result instanceof RequestsError) reject(result);
         else resolve(result);
       };
-      if (active === 0 || list.some((entry) => entry?.error !== undefined)) return finish();
+      if (active === 0 || anyFailed(list)) return finish();
       Request.watch(list, (ended) => {
         if (--active > 0 && ended.error === undefined) return false;
         finish();
@@ -253,13 +253,6 @@ export class Request implements PromiseLike<Status> {
     let limitMs = Number.POSITIVE_INFINITY;
     for (const entry of list) if (entry?.inner?.done === false) limitMs = Math.min(limitMs, entry.limitMs);
     return limitMs;
-  }
-
-  /** Where this one stands in a wait for all: undefined while it is under way, true when it failed. */
-  get verdict(): boolean | undefined {
-    const { inner } = this;
-    if (inner === undefined) return false;
-    return inner.done ? this.error !== undefined : undefined;
   }
 
   private static takeAll(list: readonly Entry[]): Status[] | RequestsError {
@@ -352,8 +345,7 @@ export class Request implements PromiseLike<Status> {
   /** The statuses when all have ended, else undefined; then none is taken. Throws a RequestsError as waitAll rejects. */
   static testAll(requests: readonly Entry[]): Status[] | undefined {
     Request.poll(requests);
-    const failed = requests.some((entry) => entry?.error !== undefined);
-    if (!failed && requests.some((entry) => entry?.state === 'ACTIVE')) return undefined;
+    if (!anyFailed(requests) && requests.some((entry) => entry?.state === 'ACTIVE')) return undefined;
     const result = Request.takeAll(requests);
     if (result instanceof RequestsError) throw result;
     return result;
@@ -398,16 +390,19 @@ class AllOf implements Awaited {
     const { list } = this;
     for (; this.at < list.length; this.at++) {
       const entry = list[this.at];
-      if (entry === null || entry === undefined) continue;
-      const { verdict } = entry;
-      if (verdict !== false) return verdict === true;
+      if (entry?.state === 'ACTIVE') return false;
+      if (entry?.error !== undefined) return true;
     }
     return true;
   }
 
   isOver(): boolean {
-    return this.list.some((entry) => entry?.error !== undefined);
+    return anyFailed(this.list);
   }
+}
+
+function anyFailed(list: readonly Entry[]): boolean {
+  return list.some((entry) => entry?.error !== undefined);
 }
 
 /** A send or receive whose arguments are given once and which is started as often as wanted, one at a time. */

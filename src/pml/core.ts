@@ -225,7 +225,7 @@ export class PmlCore implements TransitionListener {
   }
 
   eagerMessage(peer: PmlPeer, ctx: number, tag: number, seq: number, bytes: number): EagerMessage {
-    return this.eagerPool.pop()?.reuse(peer, ctx, tag, seq, bytes) ?? new EagerMessage(peer, ctx, tag, seq, bytes);
+    return (this.eagerPool.pop() ?? new EagerMessage()).begin(peer, ctx, tag, seq, bytes);
   }
 
   /** Nobody refers to that message any more. */

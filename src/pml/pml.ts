@@ -354,6 +354,7 @@ export class Pml {
     return any;
   }
 
+  /** RAILDOWN and RESTARTNACK, of which most peers never owe any. */
   private pumpRestarts(peer: PmlPeer): boolean | 'busy' {
     const { core } = this;
     const rails = peer.bml.eager;

@@ -127,11 +127,11 @@ export class EagerMessage implements Linked<OutMessage> {
   listNext: OutMessage | undefined = undefined;
   listed = false;
   state: SendState = 'ENVELOPE';
-  peer: PmlPeer;
-  ctx: number;
-  tag: number;
-  seq: number;
-  bytes: number;
+  peer!: PmlPeer;
+  ctx!: number;
+  tag!: number;
+  seq!: number;
+  bytes!: number;
   /** Holds the retained copy until the message is delivered. */
   frame: PmlFrame | undefined = undefined;
   /** It was on a rail before: sent again, it is counted as such. */
@@ -142,16 +142,8 @@ export class EagerMessage implements Linked<OutMessage> {
   /** It is known to have reached the peer's PML, or has ended with its peer. */
   envelopeDelivered = false;
 
-  constructor(peer: PmlPeer, ctx: number, tag: number, seq: number, bytes: number) {
-    this.peer = peer;
-    this.ctx = ctx;
-    this.tag = tag;
-    this.seq = seq;
-    this.bytes = bytes;
-  }
-
-  /** The record of a message that has ended, for another one (core.ts keeps them: a new record each time costs the collector more). */
-  reuse(peer: PmlPeer, ctx: number, tag: number, seq: number, bytes: number): this {
+  /** A new message in this record: core.ts keeps those that have ended, since a new one each time costs the collector more. */
+  begin(peer: PmlPeer, ctx: number, tag: number, seq: number, bytes: number): this {
     this.state = 'ENVELOPE';
     this.peer = peer;
     this.ctx = ctx;

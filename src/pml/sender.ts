@@ -92,11 +92,13 @@ export class Sender {
     return request;
   }
 
+  /** The peer's messages stand in the order in which they were begun: the first that is not delivered is the oldest of its flow. */
   private checkSpan(peer: PmlPeer, ctx: number, seq: number): void {
     for (const message of peer.sends) {
       if (message.ctx !== ctx || message.envelopeDelivered) continue;
       const span = serialDiff(seq, message.seq) + SEQ_CHECK_MASK;
       assert(span < SEQ_SPAN_MAX, `too many messages behind one that is not delivered: ${message.traceId}`);
+      return;
     }
   }
 

@@ -114,9 +114,8 @@ export class Engine implements Upcalls {
   private logCount = 0;
   private finalizing = false;
   private looks = 0;
-  private memoryFirst = false;
-  /** Of `modules` those that have rails in memory. */
-  private memoryModules: readonly BtlModule[] = [];
+  /** While all traffic goes through memory: those of `modules` that have rails there. */
+  private memoryModules: readonly BtlModule[] | undefined;
   private readonly poller: Poller | undefined;
   private awaited: { readonly done: boolean } | undefined;
   satisfied = false;
@@ -216,15 +215,15 @@ export class Engine implements Upcalls {
     this.running = true;
     try {
       const looks = this.looks++;
-      if (this.memoryFirst) {
+      const { memoryModules } = this;
+      if (memoryModules !== undefined) {
         // Rails of the kernel's stand by: they are looked at with the clock.
-        if ((looks & (MEMORY_LOOKS_PER_CLOCK - 1)) !== 0) return this.work(this.memoryModules);
+        if ((looks & (MEMORY_LOOKS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
         if ((looks & (MEMORY_LOOKS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
       } else {
-        const withClock = (looks & (LOOKS_PER_CLOCK - 1)) === 0;
         if (this.poller?.direct === false || (looks & (LOOKS_PER_KERNEL - 1)) === 0) this.poller?.look();
-        if (withClock) this.takeTime();
+        if ((looks & (LOOKS_PER_CLOCK - 1)) === 0) this.takeTime();
       }
       return this.work(this.modules);
     } finally {
@@ -396,8 +395,7 @@ export class Engine implements Upcalls {
   onFrame(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void {
     this.usefulWork++;
     this.pml.handleFrame(endpoint.peer, header, payload, sink);
-    const { awaited } = this;
-    if (awaited?.done) this.satisfied = true;
+    if (this.awaited?.done) this.satisfied = true;
   }
 
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {
@@ -453,9 +451,8 @@ export class Engine implements Upcalls {
 
   private onRailState(rail: Rail, from: RailState, to: RailState): void {
     this.hooks.onRailState?.(rail, from, to);
-    this.memoryFirst = this.carriesInMemory();
-    this.memoryModules = this.modules.filter((module) => module.inMemory === true);
-    if (this.poller !== undefined) this.poller.memoryFirst = this.memoryFirst;
+    this.memoryModules = this.carriesInMemory() ? this.modules.filter((module) => module.inMemory === true) : undefined;
+    if (this.poller !== undefined) this.poller.memoryFirst = this.memoryModules !== undefined;
     const wasCarrying = from === 'UP' || from === 'SUSPECT';
     if (wasCarrying || to === 'UP') this.pml.handleRailsChanged(rail.peer);
     if (to === 'UP' && !wasCarrying) {

@@ -8,6 +8,7 @@ import type { TransitionListener } from '../pml/states.ts';
 import { Prng } from '../util/prng.ts';
 import type { RailSpec, SimLink } from './fabric.ts';
 import type { PostedReceive } from './oracle.ts';
+import { SCENARIO_PARAMS } from './scenario.ts';
 import { type CoverageListener, World } from './world.ts';
 
 /** Kinds of faults, each with a sentence. A run enables a random subset. */
@@ -52,19 +53,7 @@ export interface SwarmReport {
 }
 
 /** Sizes that matter around these limits, so that small messages exercise every path. */
-const PARAMS = {
-  pml_eager_limit_bytes: '1024',
-  pml_rndv_inline_bytes: '256',
-  pml_frag_bytes: '1024',
-  pml_trace_entries: '64',
-  pml_retained_bytes_max: '65536',
-  pml_unexpected_bytes_max: '65536',
-  pml_peer_timeout_ms: '600000',
-  bml_window_min_bytes: '4096',
-  bml_window_max_bytes: '65536',
-  // Of its own, like the other windows: what a seed finds does not move with the default.
-  bml_window_ms: '10',
-};
+const PARAMS = { ...SCENARIO_PARAMS, pml_retained_bytes_max: '65536', pml_unexpected_bytes_max: '65536' };
 
 export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
   const prng = new Prng(seed).split('swarm');

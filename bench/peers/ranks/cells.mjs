@@ -1,5 +1,5 @@
-// The measuring scheme of c/cells.h for the Node programs, but for the way to a steady state, which takes longer here: which cells, how long, and the orders by which rank 0 leads rank 1.
-// Change both together. Imports nothing but node:*.
+// The measuring scheme of c/cells.h for the Node programs, but for the way to a steady state, which takes longer here: which cells,
+// how long, and the orders by which rank 0 leads rank 1. Change both together. Imports nothing but node:*.
 import process from 'node:process';
 
 export const LATENCY = 0;
@@ -69,7 +69,7 @@ export async function measureCells(batch) {
 
 /**
  * Before each cell: units until several batches in a row were not faster than the best before. A size that was not sent yet takes other
- * branches, and what was compiled without them is compiled again.
+ * branches, and what was compiled without them is compiled again. Answers the milliseconds of a unit.
  */
 async function settle(batch, metric, bytes) {
   let bestMs = Number.POSITIVE_INFINITY;
@@ -85,14 +85,13 @@ async function settle(batch, metric, bytes) {
     if (lastMs < STEADY_BATCH_MS) {
       count *= 2;
       steady = 0;
-    } else if (steady >= STEADY_BATCHES || spentMs > STEADY_MS_MAX) return { lastMs, count };
+    } else if (steady >= STEADY_BATCHES || spentMs > STEADY_MS_MAX) return eachMs;
   }
 }
 
 async function measureCell(batch, metric, bytes) {
   const perUnit = metric === LATENCY ? 1 : windowOf(bytes);
-  const { lastMs, count } = await settle(batch, metric, bytes);
-  const eachMs = lastMs / count;
+  const eachMs = await settle(batch, metric, bytes);
   const units = eachMs > 60 ? 1 : Math.floor(60 / eachMs) + 1;
   const repeats = [];
   const startMs = performance.now();

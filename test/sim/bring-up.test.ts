@@ -33,7 +33,8 @@ it.each([0, 1])('rank %d computes at any moment of the bring-up, and no rail is 
     cameUpAfterMs(world);
     for (const process of world.processes) {
       for (const { type, reason } of process.railEvents) {
-        if (type === 'lost' && !reason.startsWith('replaced')) lost.push(`rank ${process.rank}, computing from ${atMs.toFixed(2)} ms: ${reason}`);
+        if (type === 'lost' && !reason.startsWith('replaced'))
+          lost.push(`rank ${process.rank}, computing from ${atMs.toFixed(2)} ms: ${reason}`);
       }
     }
   }

@@ -17,6 +17,8 @@ done
 out=out/measure
 rm -rf "$out"
 mkdir -p "$out"
+# Before the build, which is a load of its own.
+uptime | sed 's/.*load average: *//; s/,.*//' > "$out/load.txt"
 npm run -s build
 
 latency='' window='' runs=5

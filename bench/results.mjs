@@ -32,8 +32,9 @@ const latency = Object.fromEntries(RAILS.map(([name]) => [name, read(`latency-${
 const bandwidth = Object.fromEntries(RAILS.map(([name]) => [name, read(`bw-${name}`)]));
 const machine = latency.tcp.machine;
 const machineText = `${machine.cpus} × ${machine.cpu}, ${machine.platform}, kernel ${machine.kernel}, Node ${machine.node}`;
-const isBusy = machine.load > 0.5 * machine.cpus;
-const when = `${machine.date.slice(0, 10)}, load ${machine.load} before the first run${isBusy ? ' (**other work was going on: these figures say little: run bench/measure.sh on a quiet machine**)' : ''}`;
+const load = Number(readFileSync(join(folder, 'load.txt'), 'utf8'));
+const isBusy = load > 0.5 * machine.cpus;
+const when = `${machine.date.slice(0, 10)}, load ${load} before${isBusy ? ' (**other work was going on: these figures say little: run bench/measure.sh on a quiet machine**)' : ''}`;
 
 function value(figures, bytes, index = 0) {
   const row = figures.rows.find(({ sizeBytes }) => sizeBytes === bytes);

@@ -290,6 +290,8 @@ export class MemPair {
   readonly busy = new Set<number>();
   readonly unreachable = new Set<number>();
   verdictOf: (item: Item) => Verdict = () => 'pass';
+  /** Since when the two ends of a rail are not of the same epoch, by rail. */
+  private readonly differSince: number[] = [];
 
   constructor(rails = 1, pml: Partial<EngineOptions['pml']> = {}) {
     const make = (rank: 0 | 1): Engine => {
@@ -358,7 +360,22 @@ export class MemPair {
   advance(ms: number): void {
     for (let left = ms; left > 0; left -= 10) {
       this.nowMs += Math.min(10, left);
+      this.noticeSilence();
       this.run();
+    }
+  }
+
+  /** Rails that check themselves (B7): an epoch that the other side has ended is over here too, after the rail timeout. */
+  private noticeSilence(): void {
+    for (const [rail, dialer] of this.endpoints[0].entries()) {
+      const acceptor = this.endpoints[1][rail];
+      if (dialer.epoch === acceptor.epoch) {
+        this.differSince[rail] = this.nowMs;
+        continue;
+      }
+      if (this.nowMs - (this.differSince[rail] ?? 0) < OPTIONS.bml.railTimeoutMs) continue;
+      const stale = dialer.epoch !== 0 && (acceptor.epoch === 0 || dialer.epoch < acceptor.epoch) ? dialer : acceptor;
+      stale.end({ kind: 'silent', text: 'the other side has ended this epoch' });
     }
   }
 

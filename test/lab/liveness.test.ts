@@ -1,5 +1,6 @@
-// How fast a lost rail is noticed and used again with the native part: two nodes, two rails of 1 Gbit/s, one of them broken in every
-// way the lab knows, while bulk data goes one way and small messages the other. One job per kind of fault; audited by content.
+// By what a lost rail is noticed with the native part, and that it is used again: two nodes, two rails of 1 Gbit/s, one of them broken in
+// every way the lab knows, while bulk data goes one way and small messages the other. One job per kind of fault; audited by content. How
+// long the gaps are is printed here, and judged by bench/lab.sh failover on a machine that does nothing else.
 // MULTIRAIL_LIVENESS_ROUNDS sets how often each fault is repeated (2).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
@@ -27,27 +28,29 @@ const BEFORE_MS = 10;
 interface Fault {
   name: string;
   begin: (lab: Lab) => Promise<unknown>;
-  /** Worst and median delivery gap of the issue, in milliseconds. */
-  worstMs: number;
-  medianMs: number;
+  /** How one side, or both, finds the loss; the other side may hear of it first. */
+  by: string;
 }
+const CARRIER = 'carrier: mr0 has lost its carrier';
+const SILENCE = "the peer's kernel acknowledged nothing";
+/** The other side, which has found it, says so: over the rail that is left, or by closing the connection where that still gets through. */
+const TOLD = ['fenced: the peer lost it', 'closed: the peer closed the connection'];
 const FAULTS: Fault[] = [
-  { name: 'own port down', begin: (lab) => lab.ownPortDown(0, 0), worstMs: 50, medianMs: 20 },
-  { name: "peer's port down", begin: (lab) => lab.peerPortDown(0, 0), worstMs: 50, medianMs: 20 },
-  { name: 'cable cut', begin: (lab) => lab.cableCut(0, 0), worstMs: 50, medianMs: 20 },
-  { name: "peer's cable cut", begin: (lab) => lab.cableCut(1, 0), worstMs: 50, medianMs: 20 },
-  { name: 'black hole', begin: (lab) => lab.blackhole(0), worstMs: 150, medianMs: 110 },
-  { name: 'one direction, from node 0', begin: (lab) => lab.oneWay(0, 0), worstMs: 150, medianMs: 110 },
-  { name: 'one direction, from node 1', begin: (lab) => lab.oneWay(0, 1), worstMs: 150, medianMs: 110 },
+  { name: 'own port down', begin: (lab) => lab.ownPortDown(0, 0), by: CARRIER },
+  { name: "peer's port down", begin: (lab) => lab.peerPortDown(0, 0), by: CARRIER },
+  { name: 'cable cut', begin: (lab) => lab.cableCut(0, 0), by: CARRIER },
+  { name: "peer's cable cut", begin: (lab) => lab.cableCut(1, 0), by: CARRIER },
+  { name: 'black hole', begin: (lab) => lab.blackhole(0), by: SILENCE },
+  { name: 'one direction, from node 0', begin: (lab) => lab.oneWay(0, 0), by: SILENCE },
+  { name: 'one direction, from node 1', begin: (lab) => lab.oneWay(0, 1), by: SILENCE },
 ];
-
-const median = (list: number[]): number => [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)];
 
 const only = process.env.MULTIRAIL_LIVENESS_FAULTS;
 describe.skipIf(unavailable !== undefined).each(FAULTS.filter(({ name }) => only === undefined || only.split(',').includes(name)))(
   '$name',
-  ({ name, begin, worstMs, medianMs }) => {
+  ({ name, begin, by }) => {
     let records: RankRecord[] = [];
+    let reasons: string[] = [];
     const bulkGaps: number[] = [];
     const smallGaps: number[] = [];
     const returns: number[] = [];
@@ -78,12 +81,11 @@ describe.skipIf(unavailable !== undefined).each(FAULTS.filter(({ name }) => only
           smallGaps.push(worstGapMs(records[0], faultAt - BEFORE_MS, faultAt + FAULT_MS));
           returns.push(usedAgainAfterMs(records[0], KEY, healedAt));
         }
-        const lost = records.map((record) => record.railEvents.filter(({ type }) => type === 'lost').map(({ reason }) => reason));
+        reasons = records.flatMap(({ railEvents }) => railEvents.filter(({ type }) => type === 'lost').map(({ reason }) => reason));
         console.log(
           `${name}: bulk gaps ${bulkGaps.join(' ')} ms, small ${smallGaps.join(' ')} ms, in use again after ${returns.join(' ')} ms`,
         );
-        if (process.env.MULTIRAIL_LIVENESS_VERBOSE)
-          console.log(lost.map((each, rank) => `rank ${rank}: ${each.join(' | ')}`).join('\n'), ended.output.slice(-2000));
+        if (process.env.MULTIRAIL_LIVENESS_VERBOSE) console.log(reasons.join('\n'), ended.output.slice(-2000));
       },
       60_000 + ROUNDS * 5000,
     );
@@ -93,15 +95,17 @@ describe.skipIf(unavailable !== undefined).each(FAULTS.filter(({ name }) => only
       expect(records[0].railEvents.filter(({ type }) => type === 'lost').length).toBeGreaterThanOrEqual(ROUNDS);
     });
 
-    test(`delivery goes on within ${worstMs} ms`, () => {
-      for (const gaps of [bulkGaps, smallGaps]) {
-        expect(Math.max(...gaps)).toBeLessThanOrEqual(worstMs);
-        if (ROUNDS >= 5) expect(median(gaps)).toBeLessThanOrEqual(medianMs);
-      }
+    test('the kernels tell of it, and no time-out of ours', () => {
+      expect(reasons.filter((reason) => !reason.includes(by) && !TOLD.includes(reason))).toEqual([]);
+      expect(reasons.filter((reason) => reason.includes(by)).length).toBeGreaterThanOrEqual(ROUNDS);
     });
 
-    test('the rail is in use again within a second of its return', () => {
-      expect(Math.max(...returns)).toBeLessThanOrEqual(1000);
+    test('delivery goes on over the other rail while the fault lasts', () => {
+      expect(Math.max(...bulkGaps, ...smallGaps)).toBeLessThan(FAULT_MS);
+    });
+
+    test('the rail is in use again before the next fault', () => {
+      expect(Math.max(...returns)).toBeLessThan(RETURN_MS);
     });
   },
 );

@@ -18,7 +18,7 @@ out=out/measure
 rm -rf "$out"
 mkdir -p "$out"
 # Before the build, which is a load of its own.
-uptime | sed 's/.*load average: *//; s/,.*//' > "$out/load.txt"
+node -p "os.loadavg()[0].toFixed(2)" > "$out/load.txt"
 npm run -s build
 
 latency='' window='' runs=5

@@ -472,12 +472,8 @@ export class Bml {
     this.wakeAt(nowMs + tickMs);
     if (aliveMs < rail.probingDeadlineAliveMs) return;
     this.askSiblings(peer, aliveMs);
-    if (peer.aliveMs - rail.progressPeerAliveMs >= connectTimeoutMs / 2) {
-      this.fence(peer, rail.index, rail.epoch, {
-        kind: 'timeout',
-        text: `the first probe was not answered within ${connectTimeoutMs} ms`,
-      });
-    } else this.dialBeside(rail, connectTimeoutMs, nowMs, aliveMs);
+    const text = `the first probe was not answered within ${connectTimeoutMs} ms`;
+    this.giveUp(peer, rail, connectTimeoutMs, { kind: 'timeout', text }, nowMs, aliveMs);
   }
 
   /** What carries is asked, since its answers carry the peer's alive time. */
@@ -487,10 +483,17 @@ export class Bml {
     }
   }
 
-  /** The dialling side, at most once per `everyMs` of silence: the handshake decides which of the two epochs goes on. */
-  private dialBeside(rail: Rail, everyMs: number, nowMs: number, aliveMs: number): void {
+  /**
+   * Nothing came through for `timeoutMs` of our alive time. The rail is lost when the peer polled meanwhile. Where it did not, or nobody
+   * can tell, the dialling side dials beside, at most once per `timeoutMs`: the handshake decides which of the two epochs goes on.
+   */
+  private giveUp(peer: BmlPeer, rail: Rail, timeoutMs: number, reason: RailReason, nowMs: number, aliveMs: number): void {
+    if (peer.aliveMs - rail.progressPeerAliveMs >= timeoutMs / 2) {
+      this.fence(peer, rail.index, rail.epoch, reason);
+      return;
+    }
     if (!this.dials(rail) || rail.attempt !== undefined) return;
-    if (aliveMs - Math.max(rail.besideAliveMs, rail.progressAliveMs) < everyMs) return;
+    if (aliveMs - Math.max(rail.besideAliveMs, rail.progressAliveMs) < timeoutMs) return;
     rail.besideAliveMs = aliveMs;
     this.dial(rail, nowMs, aliveMs);
   }
@@ -521,7 +524,6 @@ export class Bml {
     }
     this.wakeAt(nowMs + tickMs);
     const silentMs = aliveMs - rail.progressAliveMs;
-    const silentPeerMs = peer.aliveMs - rail.progressPeerAliveMs;
     if (silentMs < railTimeoutMs / 2) return;
     if (rail.state === 'UP') {
       rail.counters.suspicions++;
@@ -530,14 +532,9 @@ export class Bml {
     // This rail too.
     this.askSiblings(peer, aliveMs);
     if (silentMs < railTimeoutMs) return;
-    if (silentPeerMs >= railTimeoutMs / 2) {
-      this.fence(peer, rail.index, rail.epoch, {
-        kind: 'silent',
-        text: `nothing got through for ${Math.round(silentMs)} ms while the peer was polling for ${Math.round(silentPeerMs)} ms`,
-      });
-      return;
-    }
-    this.dialBeside(rail, railTimeoutMs, nowMs, aliveMs);
+    const silentPeerMs = peer.aliveMs - rail.progressPeerAliveMs;
+    const text = `nothing got through for ${Math.round(silentMs)} ms while the peer was polling for ${Math.round(silentPeerMs)} ms`;
+    this.giveUp(peer, rail, railTimeoutMs, { kind: 'silent', text }, nowMs, aliveMs);
   }
 
   /** The peer left or died: nothing of its rails is dialled or judged any more. */

@@ -78,13 +78,7 @@ export class Scenario {
       ...(lab.coverage === undefined ? {} : { coverage: lab.coverage }),
       ...(lab.trace === undefined ? {} : { trace: lab.trace }),
     });
-    if (!this.world.runUntil(() => this.allUp(), 10_000)) throw new Error('scenario: the rails did not come up');
-  }
-
-  private allUp(): boolean {
-    return this.world.processes.every(({ engine }) =>
-      [...engine.bml.peers.values()].every((peer) => peer.rails.every((rail) => rail.state === 'UP')),
-    );
+    if (!this.world.runUntil(() => this.world.allUp, 10_000)) throw new Error('scenario: the rails did not come up');
   }
 
   get fabric(): World['fabric'] {

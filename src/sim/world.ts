@@ -166,6 +166,13 @@ export class World {
     return this.fabric.nowMs;
   }
 
+  /** Every rail of every process carries traffic. */
+  get allUp(): boolean {
+    return this.processes.every(({ engine }) =>
+      [...engine.bml.peers.values()].every((peer) => peer.rails.every((rail) => rail.state === 'UP')),
+    );
+  }
+
   private isOff(process: SimProcess): boolean {
     return this.fabric.isPaused(process.rank) || this.fabric.isKilled(process.rank);
   }

@@ -104,8 +104,8 @@ describe.skipIf(unavailable !== undefined).each(FAULTS.filter(({ name }) => only
       expect(Math.max(...bulkGaps, ...smallGaps)).toBeLessThan(FAULT_MS);
     });
 
-    test('the rail is in use again before the next fault', () => {
-      expect(Math.max(...returns)).toBeLessThan(RETURN_MS);
+    test('the rail is in use again within a second of its return', () => {
+      expect(Math.max(...returns)).toBeLessThanOrEqual(1000);
     });
   },
 );

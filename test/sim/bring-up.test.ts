@@ -11,12 +11,8 @@ function makeWorld(): World {
   return new World({ seed: 1, ranks: 2, rails: scenarioRails(2), params: SCENARIO_PARAMS });
 }
 
-function allUp(world: World): boolean {
-  return world.processes.every(({ engine, rank }) => engine.bml.peers.get(1 - rank)?.rails.every(({ state }) => state === 'UP'));
-}
-
 function cameUpAfterMs(world: World): number {
-  expect(world.runUntil(() => allUp(world), 10_000)).toBe(true);
+  expect(world.runUntil(() => world.allUp, 10_000)).toBe(true);
   return world.nowMs;
 }
 

@@ -1,0 +1,33 @@
+// Finds the binary of this package: one built here, else a prebuilt one for this processor and C library. Imports node:*.
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+const ABI = 1;
+const require = createRequire(import.meta.url);
+
+const isMusl = () => process.report?.getReport()?.header?.glibcVersionRuntime === undefined;
+
+function candidates() {
+  const libc = isMusl() ? 'musl' : 'glibc';
+  return ['build/Release/rdma.node', `prebuilds/linux-${process.arch}/node-rdma.${libc}.node`].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
+}
+
+/** The addon, or why there is none. */
+export function loadAddon() {
+  if (process.platform !== 'linux') return { reason: `node-rdma is for Linux, this is ${process.platform}` };
+  let reason = `no binary for linux-${process.arch}`;
+  for (const path of candidates()) {
+    if (!existsSync(path)) continue;
+    try {
+      const addon = require(path);
+      if (addon.abi === ABI) return { addon };
+      reason = `${path} is of another version (${addon.abi}, ${ABI} is wanted)`;
+    } catch (error) {
+      reason = error.message;
+    }
+  }
+  return { reason };
+}

@@ -142,6 +142,29 @@ export class Region extends Handle {
   readonly bytes: Uint8Array | undefined;
 }
 
+export interface Lease {
+  readonly region: Region;
+  /** Of the first byte in the region. */
+  readonly offset: number;
+}
+
+/**
+ * Registrations of this side's own memory that outlive one transfer: idle ones are kept, and keep their memory alive, within bounds.
+ * What the other side may reach must end when it is said to end, and belongs in Domain.register().
+ */
+export class RegionCache {
+  constructor(domain: Domain, access: number, options?: { idleBytesMax?: number; idleRegionsMax?: number });
+  readonly hits: number;
+  readonly misses: number;
+  /** The region in which these bytes lie, registered now where there is none. Held until release(). */
+  acquire(view: ArrayBufferView): Lease;
+  release(lease: Lease): void;
+  /** The memory is about to be transferred or given back: its regions go, those in use with their last user. */
+  invalidate(buffer: ArrayBufferLike): void;
+  /** Every region, whether in use or not. */
+  close(): void;
+}
+
 export class CompletionChannel extends Handle {
   /** Readable when an event waits; for a poller. Belongs to the channel. */
   readonly fd: number;

@@ -1,9 +1,11 @@
 // node-rdma: libibverbs for Node.js. Objects that own what the library made, and nothing that decides: no connection management, no
-// retries, no buffers of its own. Imports binding.js, constants.js, node:fs.
+// retries, no buffers of its own. Imports binding.js, cache.js,
+// constants.js, node:fs.
 import { readdirSync, readFileSync } from 'node:fs';
 import { loadAddon } from './binding.js';
 import { REQUEST_WORDS } from './constants.js';
 
+export { RegionCache } from './cache.js';
 export * from './constants.js';
 
 const { addon, reason } = loadAddon();

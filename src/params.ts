@@ -48,7 +48,10 @@ const MIB = 1024 * 1024;
 
 export const PARAMS = {
   // --- which transports
-  btl: list('self,sm,tcp', 'Transports to use, comma separated; a leading ^ means all but these. One that cannot work here is left out.'),
+  btl: list(
+    'self,sm,verbs,tcp',
+    'Transports to use, comma separated; a leading ^ means all but these. One that cannot work here is left out.',
+  ),
   // --- PML
   pml_eager_limit_bytes: int(
     64 * KIB,
@@ -145,6 +148,71 @@ export const PARAMS = {
     2 ** 40,
     'Shortest message that is read out of the memory of the sender; it must exceed the eager limit too.',
   ),
+  // --- verbs BTL
+  btl_verbs_if_include: list(
+    '',
+    'RDMA devices or single ports of them (mlx5_0, mlx5_0:2) that may carry rails; empty = all that are not excluded.',
+  ),
+  btl_verbs_if_exclude: list('', 'RDMA devices or ports that carry no rails.'),
+  btl_verbs_gid_index: int(
+    -1,
+    'index',
+    -1,
+    65_535,
+    'Entry of the GID table that names a port; -1 = the best one, RoCE v2 over IPv4 first.',
+  ),
+  btl_verbs_timeout: int(
+    14,
+    'exponent',
+    0,
+    31,
+    'The device sends a packet again when it is not acknowledged within 4.096 us times 2 to this power; 14 = 67 ms. Below 12 a busy host is taken for a dead one; 0 waits for ever.',
+  ),
+  btl_verbs_retry_count: int(2, 'times', 0, 7, 'How often a packet is sent again before the rail is lost; some devices take 7 for ever.'),
+  btl_verbs_beat_ms: int(500, 'ms', 10, 600_000, 'An idle rail is tried so often, by the devices alone.'),
+  btl_verbs_buffers: int(
+    64,
+    'buffers',
+    32,
+    8192,
+    'Receive buffers of a rail, rounded down to a power of two; the smaller number of both sides counts. As many for sending.',
+  ),
+  btl_verbs_buffer_bytes: int(
+    32 * KIB,
+    'bytes',
+    8 * KIB,
+    16 * MIB,
+    'Length of one of them; the smaller one of both sides counts. Longer messages go by rendezvous, without a copy.',
+  ),
+  btl_verbs_inline_bytes: int(
+    128,
+    'bytes',
+    0,
+    4096,
+    'Records up to this length are handed to the device with the request, where it takes so much.',
+  ),
+  btl_verbs_reads_max: int(
+    4,
+    'reads',
+    1,
+    255,
+    'Reads of the other side that a rail has under way or serves at a time, where the device can.',
+  ),
+  btl_verbs_cache_bytes: int(
+    256 * MIB,
+    'bytes',
+    0,
+    2 ** 40,
+    'Memory that stays registered after use, per device, for the next message out of it.',
+  ),
+  btl_verbs_exclusivity: int(
+    100,
+    'class',
+    0,
+    1000,
+    'Only rails of the highest class that is up carry traffic; TCP has 100, so by default both carry parts of one message.',
+  ),
+  btl_verbs_standby: bool(false, 'Verbs rails only work while no other rail is up.'),
   // --- TCP BTL
   btl_tcp_if_include: list(
     '',

@@ -22,9 +22,9 @@ function has(command) {
   return run('sh', ['-c', `command -v ${command}`]).status === 0;
 }
 
-/** Debian packages for commands that are missing; says which. Returns why it could not, or undefined. */
+/** Debian packages for commands or files that are missing; says which. Returns why it could not, or undefined. */
 function needDebian(wanted) {
-  const missing = wanted.filter(({ command }) => !has(command));
+  const missing = wanted.filter(({ command, file }) => (file === undefined ? !has(command) : !existsSync(file)));
   if (missing.length === 0) return undefined;
   const names = missing.map(({ name }) => name);
   if (!mayInstall) return `needs Debian's ${names.join(', ')} (${isRoot ? 'MULTIRAIL_TEST_APT=0 forbids installing' : 'not root'})`;
@@ -55,6 +55,15 @@ function single(name, command, args, options = {}) {
   if (!ok) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}\n${done.error ?? ''}`);
   count(name, startedMs, ok ? 1 : 0, ok ? 0 : 1, 0);
   return done;
+}
+
+/** A script of ours that ends with the line "NAME: N passed, N failed, N skipped". */
+function counted(name, startedMs, done) {
+  const line = new RegExp(`${name}: (\\d+) passed, (\\d+) failed, (\\d+) skipped`).exec(done.stdout ?? '');
+  if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}\n${done.error ?? ''}`.slice(-20_000));
+  for (const text of (done.stdout ?? '').split('\n')) if (/skipped:/.test(text)) console.log(text);
+  const [passed, failed, skipped] = line === null ? [0, 1, 0] : line.slice(1).map(Number);
+  count(name, startedMs, passed, failed === 0 && done.status !== 0 ? 1 : failed, skipped);
 }
 
 /** One vitest project, counted from its JSON report; reasons of skipped tests are printed by the tests themselves. */
@@ -99,19 +108,14 @@ const parts = {
   native: () => {
     const startedMs = Date.now();
     const why = needDebian([{ command: 'g++', name: 'g++' }]);
+    // Without them the test of node-rdma alone is left out, and says so.
+    needDebian([{ file: '/usr/include/infiniband/verbs.h', name: 'libibverbs-dev' }]);
     if (why !== undefined) {
       console.log(`skipped: the native part under sanitizers: ${why}`);
       return count('native', startedMs, 0, 0, 1, why);
     }
-    const done = run(process.execPath, ['native/scripts/test.mjs'], {
-      timeout: 300_000,
-      env: { ...process.env, CI: 'true', NO_COLOR: '1' },
-    });
-    const line = /native: (\d+) passed, (\d+) failed, (\d+) skipped/.exec(done.stdout ?? '');
-    if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}\n${done.error ?? ''}`.slice(-20_000));
-    for (const text of (done.stdout ?? '').split('\n')) if (/skipped:/.test(text)) console.log(text);
-    const [passed, failed, skipped] = line === null ? [0, 1, 0] : line.slice(1).map(Number);
-    count('native', startedMs, passed, failed === 0 && done.status !== 0 ? 1 : failed, skipped);
+    const env = { ...process.env, CI: 'true', NO_COLOR: '1' };
+    counted('native', startedMs, run(process.execPath, ['native/scripts/test.mjs'], { timeout: 300_000, env }));
   },
   sim: () => vitest('sim'),
   conformance: () => vitest('conformance'),
@@ -120,6 +124,19 @@ const parts = {
     const why = needDebian([{ command: 'ip', name: 'iproute2' }]);
     if (why !== undefined) console.log(`skipped: lab: ${why}`);
     vitest('lab');
+  },
+  vm: () => {
+    const startedMs = Date.now();
+    const why = needDebian([
+      { command: 'g++', name: 'g++' },
+      { command: 'make', name: 'make' },
+      { file: '/usr/include/infiniband/verbs.h', name: 'libibverbs-dev' },
+    ]);
+    if (why !== undefined) {
+      console.log(`skipped: verbs was not exercised: ${why}`);
+      return count('vm', startedMs, 0, 0, 1, why);
+    }
+    counted('vm', startedMs, run(process.execPath, ['test/vm/run.mjs'], { timeout: 900_000 }));
   },
   model: () => {
     const startedMs = Date.now();

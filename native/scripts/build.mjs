@@ -1,7 +1,9 @@
-// Builds the native part from source, by node-gyp, for the Node that runs this.
-//   node native/scripts/build.mjs                 builds afresh; ends with 1 when it cannot
+// Builds the native part, and node-rdma beside it, from source, by node-gyp, for the Node that runs this.
+//   node native/scripts/build.mjs                 builds both afresh; ends with 1 when it cannot
+//   node native/scripts/build.mjs native|rdma     only that one
 //   node native/scripts/build.mjs --if-possible   as a step of `npm install` in the repository: builds what changed, or says why
 //                                                 not and ends with 0, since everything but the native path works without
+// node-rdma needs the headers of libibverbs (Debian: libibverbs-dev; RDMA_INCLUDE names another folder than /usr/include).
 // May import: Node, headers.mjs.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -26,9 +28,18 @@ function nodeGyp() {
   }
 }
 
-/** Why the native part cannot be built here, or undefined. */
-function missing() {
-  if (process.platform !== 'linux') return `the native part is for Linux, this is ${process.platform}`;
+const TARGETS = [
+  { key: 'native', name: 'native part', folder: NATIVE, binary: 'multirail.node' },
+  { key: 'rdma', name: 'node-rdma', folder: join(NATIVE, 'rdma'), binary: 'rdma.node', header: 'infiniband/verbs.h' },
+];
+
+/** Why that cannot be built here, or undefined. */
+function missing({ name, folder, header }) {
+  if (process.platform !== 'linux') return `${name} is for Linux, this is ${process.platform}`;
+  if (!existsSync(folder)) return 'its sources are not here';
+  if (header !== undefined && !existsSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', header))) {
+    return `no <${header}> (Debian package libibverbs-dev)`;
+  }
   if (ifPossible && process.env.MULTIRAIL_NATIVE === '0') return 'switched off by MULTIRAIL_NATIVE=0';
   const compiler = (process.env.CXX ?? 'g++').split(' ')[0];
   if (!works(compiler, '--version')) return `no C++ compiler (${compiler})`;
@@ -38,28 +49,34 @@ function missing() {
   return undefined;
 }
 
-function build() {
-  const why = missing();
+function build(target) {
+  const why = missing(target);
   if (why !== undefined) return why;
   const headers = headersFolder(join(ROOT, '.cache'));
   if (headers.missing !== undefined) return headers.missing;
   const steps = ifPossible ? ['configure', 'build'] : ['rebuild'];
-  console.log(`native part: ${ifPossible ? 'building' : 'rebuilding'} with the headers in ${headers.source}`);
+  console.log(`${target.name}: ${ifPossible ? 'building' : 'rebuilding'} with the headers in ${headers.source}`);
   for (const step of steps) {
-    const args = [nodeGyp(), '-C', NATIVE, step, '--release', '--loglevel=warn', `--nodedir=${headers.folder}`];
+    const args = [nodeGyp(), '-C', target.folder, step, '--release', '--loglevel=warn', `--nodedir=${headers.folder}`];
     const { status } = spawnSync(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'] });
     if (status !== 0) return `node-gyp ${step} failed`;
   }
-  if (!existsSync(join(NATIVE, 'build', 'Release', 'multirail.node'))) return 'node-gyp made no binary';
+  if (!existsSync(join(target.folder, 'build', 'Release', target.binary))) return 'node-gyp made no binary';
   return undefined;
 }
 
-const why = build();
-if (why === undefined) {
-  console.log('native part: built');
-} else if (ifPossible) {
-  console.log(`native part: not built: ${why}. A prebuilt binary is used where there is one; without any, multirail runs on plain Node.`);
-} else {
-  console.error(`native part: not built: ${why}`);
-  process.exitCode = 1;
+const asked = process.argv.slice(2).filter((word) => !word.startsWith('-'));
+for (const target of TARGETS) {
+  if (asked.length > 0 && !asked.includes(target.key)) continue;
+  const why = build(target);
+  if (why === undefined) console.log(`${target.name}: built`);
+  else if (ifPossible)
+    console.log(
+      `${target.name}: not built: ${why}. A prebuilt binary is used where there is one; without any, multirail runs on without it.`,
+    );
+  else {
+    console.error(`${target.name}: not built: ${why}`);
+    // Few machines have the headers of libibverbs: without being asked for, node-rdma is no reason to fail.
+    if (target.header === undefined || asked.includes(target.key)) process.exitCode = 1;
+  }
 }

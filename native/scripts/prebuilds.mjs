@@ -1,4 +1,5 @@
-// Builds the binaries that the package carries, into native/prebuilds: one per processor and C library.
+// Builds the binaries that the packages carry, multirail's into native/prebuilds and those of node-rdma into native/rdma/prebuilds: one per
+// processor and C library.
 //   node native/scripts/prebuilds.mjs            all that can be built here
 //   node native/scripts/prebuilds.mjs x64-glibc  only these
 //   MULTIRAIL_PREBUILD_APT=0                     installs no Debian packages
@@ -14,7 +15,12 @@ import { headersFolder } from './headers.mjs';
 
 const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 const SCRATCH = join(dirname(NATIVE), '.cache', 'prebuilds');
-const NAME = JSON.parse(readFileSync(join(NATIVE, 'package.json'), 'utf8')).name;
+/** The headers of libibverbs and what of the kernel's they need: the same for every processor. */
+const RDMA_HEADERS = ['infiniband', 'rdma'];
+const PACKAGES = [
+  { folder: NATIVE, works: "addon.crc32c(Buffer.from('123456789'), 0, 9, 0) === 0xe3069283" },
+  { folder: join(NATIVE, 'rdma'), works: 'addon.abi === 1', needsRdma: true },
+].map((one) => ({ ...one, name: JSON.parse(readFileSync(join(one.folder, 'package.json'), 'utf8')).name }));
 /** What Node 20 itself asks for; a binary must not ask for more. */
 const GLIBC_MAX = [2, 28];
 
@@ -123,7 +129,7 @@ function muslCompiler(target, folder) {
 }
 
 /** What is wrong with a binary, or undefined; prints what it asks of the system. */
-function check(target, path) {
+function check(target, path, works) {
   const header = output('readelf', '-h', path).stdout;
   const needed = [...output('readelf', '-d', path).stdout.matchAll(/NEEDED.*\[(.*)\]/g)].map((match) => match[1]);
   const versions = [...output('readelf', '-V', path).stdout.matchAll(/GLIBC_(\d+)\.(\d+)/g)].map((match) => [
@@ -145,21 +151,26 @@ function check(target, path) {
   if (target.libc === 'glibc' && floor === undefined) return 'it asks for no glibc';
   if (floor !== undefined && (floor[0] > GLIBC_MAX[0] || floor[1] > GLIBC_MAX[1])) return `it asks for glibc ${floor.join('.')}`;
   if (target.arch === process.arch && target.libc === 'glibc') {
-    const tried = output(
-      process.execPath,
-      '-e',
-      `process.exit(require(${JSON.stringify(path)}).crc32c(Buffer.from('123456789'),0,9,0)===0xe3069283?0:1)`,
-    );
+    const tried = output(process.execPath, '-e', `const addon = require(${JSON.stringify(path)}); process.exit(${works} ? 0 : 1)`);
     if (tried.status !== 0) return `it does not load: ${tried.stderr.trim().split('\n').slice(0, 3).join(' ')}`;
   }
   return undefined;
 }
 
-function build(target, nodedir) {
-  const folder = join(SCRATCH, `${target.arch}-${target.libc}`);
+/** The headers of libibverbs in a folder of their own, since beside them lie those of this machine's C library. */
+function rdmaInclude() {
+  const folder = join(SCRATCH, 'rdma-include');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const part of ['package.json', 'binding.gyp', 'src']) cpSync(join(NATIVE, part), join(folder, part), { recursive: true });
+  for (const part of RDMA_HEADERS) symlinkSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', part), join(folder, part));
+  return folder;
+}
+
+function build(one, target, nodedir) {
+  const folder = join(SCRATCH, `${one.name}-${target.arch}-${target.libc}`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const part of ['package.json', 'binding.gyp', 'src']) cpSync(join(one.folder, part), join(folder, part), { recursive: true });
   const tools = target.musl ? muslCompiler(target, folder) : { compiler: target.compiler, link: target.compiler };
   const env = {
     ...process.env,
@@ -167,15 +178,19 @@ function build(target, nodedir) {
     CXX: tools.compiler,
     LINK: tools.link,
     PREBUILD_LIBC: target.libc,
+    ...(one.needsRdma ? { RDMA_INCLUDE: rdmaInclude() } : {}),
     npm_config_nodedir: nodedir,
     npm_config_loglevel: 'warn',
   };
   const bin = createRequire(import.meta.url).resolve('prebuildify/bin.js');
   const args = [bin, '--napi', '--strip', '--tag-libc', '--platform', 'linux', '--arch', target.arch, '--strip-bin', target.strip];
-  const made = spawnSync(process.execPath, [...args, '--cwd', folder, '--out', NATIVE], { env, stdio: ['ignore', 'inherit', 'inherit'] });
-  const path = join(NATIVE, 'prebuilds', `linux-${target.arch}`, `${NAME}.${target.libc}.node`);
+  const made = spawnSync(process.execPath, [...args, '--cwd', folder, '--out', one.folder], {
+    env,
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const path = join(one.folder, 'prebuilds', `linux-${target.arch}`, `${one.name}.${target.libc}.node`);
   if (made.status !== 0 || !existsSync(path)) return 'the build failed';
-  const wrong = check(target, path);
+  const wrong = check(target, path, one.works);
   if (wrong !== undefined) rmSync(path);
   else rmSync(folder, { recursive: true, force: true });
   return wrong;
@@ -192,13 +207,18 @@ if (headers.missing !== undefined) {
 }
 const wanted = process.argv.slice(2);
 const outcomes = [];
-for (const target of TARGETS) {
-  const name = `${target.arch}-${target.libc}`;
-  if (wanted.length > 0 && !wanted.includes(name)) continue;
-  const lacking = provide(target);
-  const wrong = lacking.length > 0 ? undefined : build(target, headers.folder);
-  const said = lacking.length > 0 ? `not built: no ${lacking.join(', no ')}` : wrong === undefined ? 'built' : `refused: ${wrong}`;
-  outcomes.push(`linux-${name}: ${said}`);
-  if (wrong !== undefined || (lacking.length > 0 && target.arch === process.arch && target.libc === 'glibc')) process.exitCode = 1;
+for (const one of PACKAGES) {
+  for (const target of TARGETS) {
+    const name = `${target.arch}-${target.libc}`;
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const lacking = provide(target);
+    if (one.needsRdma && !existsSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', 'infiniband/verbs.h')))
+      lacking.push('libibverbs-dev');
+    const wrong = lacking.length > 0 ? undefined : build(one, target, headers.folder);
+    const said = lacking.length > 0 ? `not built: no ${lacking.join(', no ')}` : wrong === undefined ? 'built' : `refused: ${wrong}`;
+    outcomes.push(`${one.name} linux-${name}: ${said}`);
+    const isNeeded = target.arch === process.arch && target.libc === 'glibc' && !one.needsRdma;
+    if (wrong !== undefined || (lacking.length > 0 && isNeeded)) process.exitCode = 1;
+  }
 }
 console.log(['prebuilds:', ...outcomes.map((line) => `  ${line}`)].join('\n'));

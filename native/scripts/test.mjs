@@ -29,7 +29,10 @@ const CORE = [
   'crc/crc32c',
   'crc/frames',
 ];
-const PROGRAMS = ['crc', 'frames', 'shm', 'net'];
+const GROUPS = [
+  { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net'] },
+  { folder: join(NATIVE, 'rdma'), units: ['objects', 'work'], programs: ['objects'], header: 'infiniband/verbs.h' },
+];
 const SANITIZERS = [
   { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },
   { name: 'thread', env: { TSAN_OPTIONS: 'halt_on_error=1' } },
@@ -72,34 +75,40 @@ function sanitizerMissing(sanitizer) {
 function plainTests() {
   for (const sanitizer of SANITIZERS) {
     const missing = sanitizerMissing(sanitizer);
-    if (missing !== undefined) {
-      for (const program of PROGRAMS) say('skipped', `${program}-test with ${sanitizer.name}`, missing);
+    for (const group of GROUPS) {
+      const lacks = group.header !== undefined && !existsSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', group.header));
+      const why = missing ?? (lacks ? `no <${group.header}> (Debian package libibverbs-dev)` : undefined);
+      if (why === undefined) plainGroup(group, sanitizer);
+      else for (const program of group.programs) say('skipped', `${program}-test with ${sanitizer.name}`, why);
+    }
+  }
+}
+
+function plainGroup(group, sanitizer) {
+  const folder = join(SCRATCH, sanitizer.name.replace(',', '-'));
+  mkdirSync(folder, { recursive: true });
+  const include = process.env.RDMA_INCLUDE === undefined ? [] : [`-I${process.env.RDMA_INCLUDE}`];
+  const flags = [...FLAGS, ...include, `-fsanitize=${sanitizer.name}`, '-fno-sanitize-recover=all', '-D_GNU_SOURCE'];
+  const objects = [];
+  let broken;
+  for (const unit of group.units) {
+    const object = join(folder, `${unit.replace('/', '-')}.o`);
+    const built = run(compiler, [...flags, '-c', join(group.folder, 'src', `${unit}.cc`), '-o', object]);
+    if (built.status !== 0) broken = words(built);
+    objects.push(object);
+  }
+  for (const program of group.programs) {
+    const what = `${program}-test with ${sanitizer.name}`;
+    const path = join(folder, `${program}-test`);
+    const built = run(compiler, [...flags, join(group.folder, 'test', `${program}-test.cc`), ...objects, '-o', path]);
+    if (broken !== undefined || built.status !== 0) {
+      console.log(broken ?? words(built));
+      say('failed', what, 'it does not compile');
       continue;
     }
-    const folder = join(SCRATCH, sanitizer.name.replace(',', '-'));
-    mkdirSync(folder, { recursive: true });
-    const flags = [...FLAGS, `-fsanitize=${sanitizer.name}`, '-fno-sanitize-recover=all', '-D_GNU_SOURCE'];
-    const objects = [];
-    let broken;
-    for (const unit of CORE) {
-      const object = join(folder, `${unit.replace('/', '-')}.o`);
-      const built = run(compiler, [...flags, '-c', join(NATIVE, 'src', `${unit}.cc`), '-o', object]);
-      if (built.status !== 0) broken = words(built);
-      objects.push(object);
-    }
-    for (const program of PROGRAMS) {
-      const what = `${program}-test with ${sanitizer.name}`;
-      const path = join(folder, `${program}-test`);
-      const built = run(compiler, [...flags, join(NATIVE, 'test', `${program}-test.cc`), ...objects, '-o', path]);
-      if (broken !== undefined || built.status !== 0) {
-        console.log(broken ?? words(built));
-        say('failed', what, 'it does not compile');
-        continue;
-      }
-      const ran = run(path, [], { env: { ...process.env, ...sanitizer.env } });
-      console.log(words(ran));
-      say(ran.status === 0 ? 'passed' : 'failed', what);
-    }
+    const ran = run(path, [], { env: { ...process.env, ...sanitizer.env } });
+    console.log(words(ran));
+    say(ran.status === 0 ? 'passed' : 'failed', what);
   }
 }
 

@@ -5,9 +5,10 @@ import type { BtlComponent, Params } from './btl.ts';
 import { selfComponent } from './self/component.ts';
 import { smComponent } from './sm/component.ts';
 import { tcpComponent } from './tcp/component.ts';
+import { verbsComponent } from './verbs/component.ts';
 import { wsComponent } from './ws/component.ts';
 
-const COMPONENTS: BtlComponent[] = [selfComponent, smComponent, tcpComponent, wsComponent];
+const COMPONENTS: BtlComponent[] = [selfComponent, smComponent, verbsComponent, tcpComponent, wsComponent];
 
 /** All known transports, in the order in which they are opened. */
 export function knownComponents(): readonly BtlComponent[] {

@@ -1,11 +1,12 @@
 // `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
-// May import: errors, params, native, btl/registry, btl/tcp, btl/base/crc32c, bench/machine, commander, node:*.
+// May import: errors, params, native, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, commander, node:*.
 import type { Command } from 'commander';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { crc32cBackend } from '../btl/base/crc32c.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { type LocalInterface, readInterfaces, selectInterfaces } from '../btl/tcp/interfaces.ts';
 import { socketOptionsOf } from '../btl/tcp/module.ts';
+import { describeDevices, type RdmaPortInfo } from '../btl/verbs/describe.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
 import { PARAM_ENV_PREFIX, PARAMS, type ParamName, type ParamSpec, ParamTable } from '../params.ts';
@@ -52,6 +53,9 @@ export interface Info {
   /** Why no transport can be used; undefined when at least one can. */
   transportError: string | undefined;
   interfaces: InterfaceInfo[];
+  /** Ports of RDMA devices, and what cannot be told of them. */
+  rdmaPorts: RdmaPortInfo[];
+  rdmaReasons: string[];
   launcher: string;
   params: ParamInfo[];
 }
@@ -174,6 +178,7 @@ function paramsOf(params: ParamTable): ParamInfo[] {
 export function collectInfo(version: string, mca: Readonly<Record<string, string>>, env: Env): Info {
   const params = new ParamTable(mca, env);
   const { transports, error } = transportsOf(params);
+  const rdma = describeDevices(params);
   return {
     version,
     machine: machineInfo(),
@@ -182,6 +187,8 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
     transports,
     transportError: error,
     interfaces: interfacesOf(params, transports),
+    rdmaPorts: rdma.ports,
+    rdmaReasons: rdma.reasons,
     launcher: launcherOf(env),
     params: paramsOf(params),
   };
@@ -212,6 +219,14 @@ export function infoLines(info: Info, all: boolean): string[] {
   lines.push('', 'Interfaces');
   if (info.interfaces.length === 0) lines.push('  none is up');
   for (const { name, addresses, use } of info.interfaces) lines.push(`  ${name.padEnd(12)} ${use}`, `      ${addresses.join('  ')}`);
+  if (info.rdmaPorts.length > 0 || info.transports.some(({ name, isOn }) => name === 'verbs' && isOn)) {
+    lines.push('', 'RDMA ports');
+    for (const port of info.rdmaPorts) {
+      lines.push(`  ${port.name.padEnd(12)} ${port.state.padEnd(7)} ${port.use}`);
+      lines.push(`      ${port.bandwidthMBps} MB/s  LID ${port.lid}  GID ${port.gidIndex} ${port.gid}`);
+    }
+    for (const reason of info.rdmaReasons) lines.push(`  ${reason}`);
+  }
   const changed = info.params.filter(({ origin }) => origin !== 'default');
   lines.push(
     '',

@@ -17,7 +17,7 @@ const KNOWN_CRC = 0xe3069283;
  * This file, or the bundle that holds it. The CommonJS build has no import.meta.url. The ES module build has no __filename, except
  * the global one that is not a path when the program was given by `node -e`.
  */
-function thisFile(): string {
+export function thisFile(): string {
   return typeof __filename === 'string' && isAbsolute(__filename) ? __filename : fileURLToPath(import.meta.url);
 }
 

@@ -57,7 +57,8 @@ export const IMAGE_KEY = createHash('sha256')
   .digest('hex')
   .slice(0, 16);
 
-const run = (command, args, options = {}) => execFileSync(command, args, { maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'], ...options });
+const run = (command, args, options = {}) =>
+  execFileSync(command, args, { maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'], ...options });
 
 /** The folder of the image, which is made when the cache has none. `say` hears of what takes long. */
 export function provideImage(cache, say) {
@@ -142,7 +143,8 @@ function extractKernel(from, to) {
 
 function makeRamDisk(unpacked, folder) {
   const disk = join(folder, 'ramdisk');
-  for (const part of ['bin', 'm', 'proc', 'sys', 'dev', 'host', 'tools', 'control', 'rw', 'root']) mkdirSync(join(disk, part), { recursive: true });
+  for (const part of ['bin', 'm', 'proc', 'sys', 'dev', 'host', 'tools', 'control', 'rw', 'root'])
+    mkdirSync(join(disk, part), { recursive: true });
   const modulesRoot = join(unpacked, 'lib/modules');
   const files = new Map();
   for (const path of readdirSync(modulesRoot, { recursive: true })) {

@@ -34,7 +34,8 @@ const present = (program) => spawnSync('sh', ['-c', `command -v ${program}`], { 
 
 /** Why no guest can run here, after installing what may be installed; undefined when one can. */
 export function whyNot() {
-  if (process.platform !== 'linux' || process.arch !== 'x64') return `the guest is made for linux x64, this is ${process.platform} ${process.arch}`;
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    return `the guest is made for linux x64, this is ${process.platform} ${process.arch}`;
   if (!existsSync('/etc/debian_version')) return 'its kernel and tools are Debian packages, and this is no Debian';
   const missing = NEEDED.filter(([program]) => !present(program)).map(([, name]) => name);
   if (missing.length === 0) return undefined;
@@ -68,7 +69,14 @@ function share(id, path, options) {
 }
 
 function qemuArguments(accelerator, image, control, shared, cpus) {
-  const args = ['-accel', accelerator === 'kvm' ? 'kvm' : 'tcg,thread=multi', '-cpu', accelerator === 'kvm' ? 'host' : 'max', '-machine', 'q35'];
+  const args = [
+    '-accel',
+    accelerator === 'kvm' ? 'kvm' : 'tcg,thread=multi',
+    '-cpu',
+    accelerator === 'kvm' ? 'host' : 'max',
+    '-machine',
+    'q35',
+  ];
   args.push('-smp', String(cpus), '-m', String(MEMORY_MIB), '-nodefaults', '-display', 'none', '-no-reboot');
   args.push('-kernel', join(image, 'vmlinux'), '-initrd', join(image, 'initrd'));
   args.push('-append', 'console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on');
@@ -86,7 +94,11 @@ function qemuArguments(accelerator, image, control, shared, cpus) {
 /** Runs the command in a guest; answers its status. `stdout` and `stderr` are streams that get what it prints. */
 export async function runInVm(args, options = {}) {
   const { devices = 2, mtu = 1500, timeoutS = 300, write = [], env = {}, cwd = process.cwd() } = options;
-  const { stdout = process.stdout, stderr = process.stderr, cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'multirail-vm') } = options;
+  const {
+    stdout = process.stdout,
+    stderr = process.stderr,
+    cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'multirail-vm'),
+  } = options;
   const cpus = options.cpus ?? Math.min(4, Math.max(2, availableParallelism()));
   const image = provideImage(cache, say);
   const control = mkdtempSync(join(tmpdir(), 'multirail-vm-'));
@@ -107,7 +119,8 @@ export async function runInVm(args, options = {}) {
       if (existsSync(join(control, 'up'))) break;
     }
     say('the guest failed; the end of its console:');
-    if (existsSync(join(control, 'console'))) process.stderr.write(`${readFileSync(join(control, 'console'), 'utf8').split('\n').slice(-30).join('\n')}\n`);
+    if (existsSync(join(control, 'console')))
+      process.stderr.write(`${readFileSync(join(control, 'console'), 'utf8').split('\n').slice(-30).join('\n')}\n`);
     return GUEST_FAILED;
   } finally {
     rmSync(control, { recursive: true, force: true });

@@ -10,8 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <new>
-
 #include "objects.h"
 #include "work.h"
 
@@ -25,7 +23,7 @@ constexpr size_t kPageBytes = 4096;
 struct Env {
   napi_env env;
   const VerbsLib* lib;
-  Table* table;
+  Table table;
   /// References are gone with the environment: nobody deletes them then.
   bool ending;
 };
@@ -46,12 +44,12 @@ void disown(void* data, void* owner) {
 void endEnv(void* data) {
   Env* env = static_cast<Env*>(data);
   env->ending = true;
-  if (env->lib != nullptr) env->table->closeAll();
+  if (env->lib != nullptr) env->table.closeAll();
 }
 
 void freeEnv(napi_env, void* data, void*) {
   Env* env = static_cast<Env*>(data);
-  delete env->table;
+  env->table.end();
   free(env);
 }
 
@@ -148,7 +146,7 @@ struct Args {
   Object* object(int index, Kind kind, const char* name) {
     int32_t id = 0;
     napi_get_value_int32(env, at[index], &id);
-    Object* found = ok ? own->table->find(id, kind) : nullptr;
+    Object* found = ok ? own->table.find(id, kind) : nullptr;
     if (found == nullptr) {
       char text[96];
       snprintf(text, sizeof text, "this %s is closed, or is none", name);
@@ -175,7 +173,7 @@ struct Args {
 };
 
 Object* begin(Args& args, Kind kind, Object* const* parents, int count) {
-  Object* object = args.own->table->begin(kind, parents, count);
+  Object* object = args.own->table.begin(kind, parents, count);
   if (object == nullptr) args.refuse("ENOMEM", "no memory for another object");
   return object;
 }
@@ -245,7 +243,7 @@ napi_value jsOpenDevice(napi_env env, napi_callback_info info) {
     lib.close_device(context);
     return nullptr;
   }
-  args.own->table->made(object, context, nullptr);
+  args.own->table.made(object, context, nullptr);
   return idOf(env, object);
 }
 
@@ -378,10 +376,10 @@ napi_value jsAllocPd(napi_env env, napi_callback_info info) {
   ibv_pd* pd = args.own->lib->alloc_pd(context->context());
   if (pd == nullptr) {
     const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table->dropped(object);
+    args.own->table.dropped(object);
     return throwSystem(env, failure, "ibv_alloc_pd");
   }
-  args.own->table->made(object, pd, nullptr);
+  args.own->table.made(object, pd, nullptr);
   return idOf(env, object);
 }
 
@@ -405,11 +403,11 @@ napi_value jsRegister(napi_env env, napi_callback_info info) {
   ibv_mr* mr = args.own->lib->reg_mr(pd->pd(), data, length, access);
   if (mr == nullptr) {
     const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table->dropped(object);
+    args.own->table.dropped(object);
     napi_delete_reference(env, owner);
     return throwSystem(env, failure, "ibv_reg_mr");
   }
-  args.own->table->made(object, mr, owner);
+  args.own->table.made(object, mr, owner);
   napi_value answer = nullptr;
   napi_create_object(env, &answer);
   set(env, answer, "id", object->id);
@@ -455,12 +453,12 @@ napi_value jsCreateChannel(napi_env env, napi_callback_info info) {
   ibv_comp_channel* channel = args.own->lib->create_comp_channel(context->context());
   if (channel == nullptr) {
     const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table->dropped(object);
+    args.own->table.dropped(object);
     return throwSystem(env, failure, "ibv_create_comp_channel");
   }
   const int flags = fcntl(channel->fd, F_GETFL);
   fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK);
-  args.own->table->made(object, channel, nullptr);
+  args.own->table.made(object, channel, nullptr);
   return idOf(env, object);
 }
 
@@ -502,10 +500,10 @@ napi_value jsCreateCq(napi_env env, napi_callback_info info) {
   ibv_cq* cq = args.own->lib->create_cq(parents[0]->context(), depth, object, parents[1] == nullptr ? nullptr : parents[1]->channel(), 0);
   if (cq == nullptr) {
     const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table->dropped(object);
+    args.own->table.dropped(object);
     return throwSystem(env, failure, "ibv_create_cq");
   }
-  args.own->table->made(object, cq, nullptr);
+  args.own->table.made(object, cq, nullptr);
   return idOf(env, object);
 }
 
@@ -552,10 +550,10 @@ napi_value jsCreateQp(napi_env env, napi_callback_info info) {
   ibv_qp* qp = args.own->lib->create_qp(parents[0]->pd(), &attr);
   if (qp == nullptr) {
     const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table->dropped(object);
+    args.own->table.dropped(object);
     return throwSystem(env, failure, "ibv_create_qp");
   }
-  args.own->table->made(object, qp, nullptr);
+  args.own->table.made(object, qp, nullptr);
   napi_value answer = nullptr;
   napi_create_object(env, &answer);
   set(env, answer, "id", object->id);
@@ -680,7 +678,7 @@ napi_value postWith(napi_env env, napi_callback_info info, size_t (*post)(const 
   const auto count = static_cast<size_t>(args.whole(2, "count", 0, 1048576));
   if (args.ok && count > length / kRequestWords) args.refuse("ERR_INVALID_ARG", "fewer requests than that stand in the array");
   if (!args.ok) return nullptr;
-  return number(env, static_cast<double>(post(*args.own->table, qp->qp(), words, count)));
+  return number(env, static_cast<double>(post(args.own->table, qp->qp(), words, count)));
 }
 
 napi_value jsPostSend(napi_env env, napi_callback_info info) { return postWith(env, info, postSends); }
@@ -693,7 +691,7 @@ napi_value jsClose(napi_env env, napi_callback_info info) {
   int32_t id = 0;
   napi_get_value_int32(env, args.at[0], &id);
   if (!args.ok) return nullptr;
-  return number(env, args.own->table->close(id));
+  return number(env, args.own->table.close(id));
 }
 
 /// How many objects of each kind exist, those included that were closed and wait for others.
@@ -702,7 +700,7 @@ napi_value jsLive(napi_env env, napi_callback_info info) {
   if (!args.ok) return nullptr;
   napi_value object = nullptr;
   napi_create_object(env, &object);
-  const Table& table = *args.own->table;
+  const Table& table = args.own->table;
   set(env, object, "devices", table.live(Kind::context));
   set(env, object, "domains", table.live(Kind::pd));
   set(env, object, "regions", table.live(Kind::mr));
@@ -736,9 +734,8 @@ NAPI_MODULE_INIT() {
   const char* why = nullptr;
   data->env = env;
   data->lib = verbsLib(&why);
-  data->table = new (std::nothrow) Table(data->lib, disown, data);
-  if (data->table == nullptr || napi_set_instance_data(env, data, freeEnv, nullptr) != napi_ok) {
-    delete data->table;
+  data->table.open(data->lib, disown, data);
+  if (napi_set_instance_data(env, data, freeEnv, nullptr) != napi_ok) {
     free(data);
     return throwText(env, "ENOMEM", "no memory for node-rdma");
   }

@@ -17,7 +17,13 @@ int32_t numberOf(uint32_t index, uint16_t generation) { return static_cast<int32
 
 }  // namespace
 
-Table::~Table() {
+void Table::open(const VerbsLib* lib, void (*disown)(void* data, void* owner), void* data) {
+  lib_ = lib;
+  disown_ = disown;
+  data_ = data;
+}
+
+void Table::end() {
   closeAll();
   free(slots_);
   free(generations_);

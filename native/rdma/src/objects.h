@@ -35,9 +35,10 @@ struct Object {
 
 class Table {
  public:
-  /// `disown` is called for the `owner` of each object that is gone.
-  Table(const VerbsLib* lib, void (*disown)(void* data, void* owner), void* data) : lib_(lib), disown_(disown), data_(data) {}
-  ~Table();
+  /// Of memory that is all zeros. `disown` is called for the `owner` of each object that is gone. (No constructor and no destructor:
+  /// nothing of the C++ library is used, so that one binary serves every C library.)
+  void open(const VerbsLib* lib, void (*disown)(void* data, void* owner), void* data);
+  void end();
 
   /// A record for an object that is about to be made; null when there is no memory or no number left. Then either `made` or `dropped`.
   Object* begin(Kind kind, Object* const* parents, int count);
@@ -62,11 +63,11 @@ class Table {
   const VerbsLib* lib_;
   void (*disown_)(void* data, void* owner);
   void* data_;
-  Object** slots_ = nullptr;
-  uint16_t* generations_ = nullptr;
-  uint32_t capacity_ = 0;
-  uint32_t searchFrom_ = 0;
-  uint32_t live_[kKinds] = {};
+  Object** slots_;
+  uint16_t* generations_;
+  uint32_t capacity_;
+  uint32_t searchFrom_;
+  uint32_t live_[kKinds];
 };
 
 }  // namespace noderdma

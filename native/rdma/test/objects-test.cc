@@ -51,6 +51,11 @@ VerbsLib fake() {
 int disowned = 0;
 void disown(void*, void*) { disowned++; }
 
+struct OwnTable : Table {
+  OwnTable() : Table() { open(&lib, disown, nullptr); }
+  ~OwnTable() { end(); }
+};
+
 char something[8];
 
 Object* make(Table& table, Kind kind, Object* a = nullptr, Object* b = nullptr, Object* c = nullptr, void* owner = nullptr) {
@@ -79,7 +84,7 @@ bool wasDestroyed(const char* expected) {
 
 void anyOrder() {
   const VerbsLib lib = fake();
-  Table table(&lib, disown, nullptr);
+  OwnTable table;
   Object* context = make(table, Kind::context);
   Object* pd = make(table, Kind::pd, context);
   Object* channel = make(table, Kind::channel, context);
@@ -100,7 +105,7 @@ void anyOrder() {
 
 void numbers() {
   const VerbsLib lib = fake();
-  Table table(&lib, disown, nullptr);
+  OwnTable table;
   Object* first = make(table, Kind::context);
   const int32_t id = first->id;
   CHECK(table.find(id, Kind::context) == first);
@@ -125,7 +130,7 @@ void numbers() {
 
 void failuresAreTold() {
   const VerbsLib lib = fake();
-  Table table(&lib, disown, nullptr);
+  OwnTable table;
   Object* context = make(table, Kind::context);
   Object* pd = make(table, Kind::pd, context);
   refuseWith = EBUSY;
@@ -140,7 +145,7 @@ void owners() {
   uint8_t memory[64];
   disowned = 0;
   {
-    Table table(&lib, disown, nullptr);
+    OwnTable table;
     Object* context = make(table, Kind::context);
     Object* pd = make(table, Kind::pd, context);
     Object* region = makeRegion(table, pd, memory, sizeof memory, 1);
@@ -191,7 +196,7 @@ void write(uint32_t* words, int32_t region, uint64_t offset, uint32_t bytes) {
 
 void posting() {
   const VerbsLib lib = fake();
-  Table table(&lib, disown, nullptr);
+  OwnTable table;
   ibv_context context;
   memset(&context, 0, sizeof context);
   context.ops.post_send = postSend;

@@ -1,0 +1,134 @@
+// What a process publishes of itself for verbs rails, and which pairs of ports make rails.
+// May import: errors, btl.ts (types).
+import { MultirailError } from '../../errors.ts';
+import type { RailAttributes, RailPlan } from '../btl.ts';
+
+/** A port of an RDMA device, as its owner publishes it. */
+export interface PublishedPort {
+  /** `rxe0:1`: device and port. */
+  name: string;
+  link: 'infiniband' | 'ethernet';
+  /**
+   * Ports of one fabric reach each other. InfiniBand: the subnet prefix; Ethernet (RoCE): the IP network of the GID.
+   */
+  fabric: string;
+  /** 32 hexadecimal digits. */
+  gid: string;
+  lid: number;
+  /** Largest payload of a packet: 1 to 5, for 256 to 4096 bytes (ibv_mtu). */
+  mtu: number;
+  bandwidthMBps: number;
+  /** Where this process takes the connections over which queue pairs are agreed upon. */
+  at: { host: string; port: number }[];
+}
+
+export interface VerbsAddress {
+  incarnation: number;
+  /** Bytes of a receive buffer, and how many of them a rail has. */
+  bufferBytes: number;
+  buffers: number;
+  ports: PublishedPort[];
+}
+
+export interface VerbsPlanDetail {
+  /** Names of the two ports: what is published of them may change. */
+  localPort: string;
+  remotePort: string;
+  bufferBytes: number;
+  buffers: number;
+}
+
+/** Rail header in front of every packet header (verbs-hdr.ts), and the longest packet header. */
+export const OVERHEAD_BYTES = 32 + 4096;
+export const BUFFER_BYTES_MIN = 8192;
+export const BUFFER_BYTES_MAX = 16 * 1024 * 1024;
+export const BUFFERS_MIN = 32;
+export const BUFFERS_MAX = 8192;
+const PORTS_MAX = 64;
+const LATENCY_US = 2;
+/** Longer messages are worth a rendezvous, which copies nothing. */
+const EAGER_BYTES_MAX = 16 * 1024;
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 256;
+const isWhole = (value: unknown, low: number, high: number): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= low && (value as number) <= high;
+
+function isPort(json: unknown): json is PublishedPort {
+  const port = (typeof json === 'object' && json !== null ? json : {}) as Partial<Record<keyof PublishedPort, unknown>>;
+  return (
+    [port.name, port.fabric].every(isText) &&
+    (port.link === 'infiniband' || port.link === 'ethernet') &&
+    isText(port.gid) &&
+    /^[0-9a-f]{32}$/.test(port.gid) &&
+    isWhole(port.lid, 0, 0xffff) &&
+    isWhole(port.mtu, 1, 5) &&
+    isWhole(port.bandwidthMBps, 1, 1e9) &&
+    Array.isArray(port.at) &&
+    port.at.length <= PORTS_MAX &&
+    port.at.every((place) => isText(place?.host) && isWhole(place.port, 1, 65_535))
+  );
+}
+
+/** ERR_PROTOCOL when that is no address of ours. */
+export function checkAddress(json: unknown): VerbsAddress {
+  const a = (typeof json === 'object' && json !== null ? json : {}) as Partial<Record<keyof VerbsAddress, unknown>>;
+  const sound =
+    isWhole(a.incarnation, 0, Number.MAX_SAFE_INTEGER) &&
+    isWhole(a.bufferBytes, BUFFER_BYTES_MIN, BUFFER_BYTES_MAX) &&
+    isWhole(a.buffers, BUFFERS_MIN, BUFFERS_MAX) &&
+    Array.isArray(a.ports) &&
+    a.ports.length <= PORTS_MAX &&
+    a.ports.every(isPort);
+  if (!sound) throw new MultirailError('ERR_PROTOCOL', `not an address of the verbs transport: ${JSON.stringify(json)?.slice(0, 500)}`);
+  return a as VerbsAddress;
+}
+
+export interface PlanOptions {
+  exclusivity: number;
+  role: RailAttributes['role'];
+}
+
+/**
+ * The rails between two ranks: of each fabric the first port of the one with the first of the other, the second with the second, and so
+ * on. `isLower`: ours is the lower rank, whose ports come first in keys and in the order of the fabrics.
+ */
+export function planRails(local: VerbsAddress, remote: VerbsAddress, isLower: boolean, options: PlanOptions): RailPlan[] {
+  const [low, high] = isLower ? [local, remote] : [remote, local];
+  const bufferBytes = Math.min(local.bufferBytes, remote.bufferBytes);
+  const buffers = Math.min(local.buffers, remote.buffers);
+  const plans: RailPlan[] = [];
+  for (const fabric of new Set(low.ports.map((port) => fabricOf(port)))) {
+    const [ours, theirs] = [low, high].map(({ ports }) => [...ports.keys()].filter((i) => fabricOf(ports[i]) === fabric));
+    for (let k = 0; k < Math.min(ours.length, theirs.length); k++) {
+      const pair = [low.ports[ours[k]], high.ports[theirs[k]]];
+      const detail: VerbsPlanDetail = {
+        localPort: pair[isLower ? 0 : 1].name,
+        remotePort: pair[isLower ? 1 : 0].name,
+        bufferBytes,
+        buffers,
+      };
+      plans.push({
+        key: `verbs:${pair[0].name}-${pair[1].name}`,
+        attributes: {
+          bandwidthMBps: Math.min(pair[0].bandwidthMBps, pair[1].bandwidthMBps),
+          latencyUs: LATENCY_US,
+          exclusivity: options.exclusivity,
+          role: options.role,
+          canPut: true,
+          canGet: true,
+          // The device of the peer acknowledges, whatever its process does.
+          liveness: 'self',
+          frameBytesMax: bufferBytes - OVERHEAD_BYTES,
+          eagerBytesMax: Math.min(EAGER_BYTES_MAX, bufferBytes - OVERHEAD_BYTES),
+          startRateMBps: Math.min(pair[0].bandwidthMBps, pair[1].bandwidthMBps),
+        },
+        detail,
+      });
+    }
+  }
+  return plans;
+}
+
+function fabricOf(port: PublishedPort): string {
+  return `${port.link} ${port.fabric}`;
+}

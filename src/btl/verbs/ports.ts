@@ -1,0 +1,156 @@
+// The RDMA devices that this process has open, and their ports: state, addresses, and what of them is published.
+// May import: Node, btl/verbs (address, rdma).
+import { isIPv4 } from 'node:net';
+import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
+import type { PublishedPort } from './address.ts';
+import type { Rdma } from './rdma.ts';
+
+/** MB/s that one lane carries at the speeds that a port may state (InfiniBand specification 14.2.5.6; in 100 Mbit/s of data). */
+const LANE_MBPS: Readonly<Record<number, number>> = {
+  1: 250,
+  2: 500,
+  4: 1000,
+  8: 1212,
+  16: 1212,
+  32: 3030,
+  64: 6060,
+  128: 12_120,
+};
+const LANES: Readonly<Record<number, number>> = { 1: 1, 2: 4, 4: 8, 8: 12, 16: 2 };
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
+
+/** One open device with what all rails over it share. */
+export class VerbsDevice {
+  readonly name: string;
+  readonly handle: Rdma.Device;
+  readonly domain: Rdma.Domain;
+  readonly channel: Rdma.CompletionChannel;
+  readonly cache: Rdma.RegionCache;
+  readonly attributes: Rdma.DeviceAttributes;
+  /** Readable: completions, asynchronous events. */
+  channelReady = false;
+  eventsReady = false;
+
+  constructor(rdma: typeof Rdma, name: string, idleBytesMax: number) {
+    this.name = name;
+    this.handle = rdma.openDevice(name);
+    this.attributes = this.handle.query();
+    this.domain = this.handle.allocDomain();
+    this.channel = this.handle.createChannel();
+    this.cache = new rdma.RegionCache(this.domain, rdma.ACCESS.LOCAL_WRITE, { idleBytesMax });
+  }
+
+  close(): void {
+    this.cache.close();
+    for (const object of [this.channel, this.domain, this.handle]) object.close();
+  }
+}
+
+/** A port of one of them. */
+export class LocalPort {
+  readonly device: VerbsDevice;
+  readonly number: number;
+  readonly name: string;
+  isActive = false;
+  link: PublishedPort['link'] = 'infiniband';
+  mtu = 1;
+  lid = 0;
+  messageBytesMax = 2 ** 30;
+  gid: Uint8Array = new Uint8Array(16);
+  gidIndex = 0;
+  fabric = '';
+  bandwidthMBps = 1;
+  /** Addresses of this host over which the peer asks for a queue pair: on Ethernet, that of the port itself. */
+  hosts: string[] = [];
+  private readonly rdma: typeof Rdma;
+  private readonly wantedGid: number;
+
+  /** `gidIndex` -1: the best one. */
+  constructor(rdma: typeof Rdma, device: VerbsDevice, number: number, gidIndex: number) {
+    this.rdma = rdma;
+    this.device = device;
+    this.number = number;
+    this.name = `${device.name}:${number}`;
+    this.wantedGid = gidIndex;
+    this.look();
+  }
+
+  /** Asks the device anew; true when something changed of what is published. */
+  look(): boolean {
+    const { PORT_STATE, LINK_LAYER } = this.rdma;
+    const before = JSON.stringify([this.link, this.mtu, this.lid, hex(this.gid), this.fabric, this.hosts]);
+    const port = this.device.handle.queryPort(this.number);
+    this.isActive = port.state === PORT_STATE.ACTIVE;
+    this.link = port.linkLayer === LINK_LAYER.ETHERNET ? 'ethernet' : 'infiniband';
+    this.mtu = Math.max(1, port.mtu);
+    this.lid = port.lid;
+    this.messageBytesMax = Math.max(4096, Math.min(2 ** 30, port.messageBytesMax));
+    this.bandwidthMBps = (LANE_MBPS[port.speed] ?? 250) * (LANES[port.width] ?? 1);
+    this.takeGid();
+    return JSON.stringify([this.link, this.mtu, this.lid, hex(this.gid), this.fabric, this.hosts]) !== before;
+  }
+
+  private takeGid(): void {
+    const gids = this.device.handle.gids(this.number);
+    const rank = (entry: Rdma.GidEntry): number => gidRank(entry, this.link);
+    const wanted = this.wantedGid >= 0 ? gids.filter(({ index }) => index === this.wantedGid) : [...gids].sort((a, b) => rank(b) - rank(a));
+    const best = wanted[0];
+    if (best === undefined) return;
+    this.gid = best.gid;
+    this.gidIndex = best.index;
+    const table = networkInterfaces();
+    if (this.link === 'infiniband') {
+      this.fabric = hex(best.gid.subarray(0, 8));
+      this.hosts = allHosts(table);
+      return;
+    }
+    const address = addressOfGid(best.gid);
+    const found = (table[best.netdev] ?? Object.values(table).flat()).find((entry) => entry?.address === address);
+    this.fabric = found?.cidr === undefined || found.cidr === null ? `link-local` : networkOf(found.cidr);
+    this.hosts = found === undefined ? allHosts(table) : [found.address];
+  }
+}
+
+/** RoCE v2 over IPv4 before IPv6 before what cannot be routed. */
+function gidRank({ gid, type }: Rdma.GidEntry, link: PublishedPort['link']): number {
+  if (link === 'infiniband') return 0;
+  const isV4 = addressOfGid(gid) !== '' && isIPv4(addressOfGid(gid));
+  const isLinkLocal = gid[0] === 0xfe && (gid[1] & 0xc0) === 0x80;
+  return (type.includes('v2') ? 4 : 0) + (isV4 ? 2 : isLinkLocal ? 0 : 1);
+}
+
+/** A GID of RoCE is an IP address: the IPv4 one where it maps one. */
+export function addressOfGid(gid: Uint8Array): string {
+  const isMapped = gid.subarray(0, 10).every((byte) => byte === 0) && gid[10] === 0xff && gid[11] === 0xff;
+  if (isMapped) return gid.subarray(12).join('.');
+  const groups = Array.from({ length: 8 }, (_, i) => ((gid[2 * i] << 8) | gid[2 * i + 1]).toString(16));
+  // As Node writes it: the longest row of zeros is left out.
+  return new URL(`http://[${groups.join(':')}]`).hostname.slice(1, -1);
+}
+
+/** `10.9.0.1/24` is in `10.9.0.0/24`. */
+export function networkOf(cidr: string): string {
+  const [address, prefixText] = cidr.split('/');
+  const prefix = Number(prefixText);
+  const isV4 = isIPv4(address);
+  const bytes = isV4 ? address.split('.').map(Number) : bytesOfIPv6(address);
+  const kept = bytes.map((byte, i) => byte & (0xff00 >> Math.min(8, Math.max(0, prefix - 8 * i))) & 0xff);
+  return `${isV4 ? kept.join('.') : hex(Uint8Array.from(kept))}/${prefix}`;
+}
+
+function bytesOfIPv6(address: string): number[] {
+  const [head, tail] = address.split('::');
+  const groups = (text: string | undefined): number[] =>
+    text === undefined || text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
+  const before = groups(head);
+  const after = groups(tail);
+  const all = [...before, ...new Array<number>(Math.max(0, 8 - before.length - after.length)).fill(0), ...after];
+  return all.flatMap((group) => [group >> 8, group & 0xff]);
+}
+
+function allHosts(table: NodeJS.Dict<NetworkInterfaceInfo[]>): string[] {
+  const entries = Object.values(table).flatMap((list) => list ?? []);
+  const outside = entries.filter((entry) => !entry.internal && !entry.address.startsWith('fe80:'));
+  return (outside.length > 0 ? outside : entries.filter((entry) => entry.internal)).map(({ address }) => address);
+}

@@ -1,0 +1,38 @@
+// A job of two processes inside the guest: a message of 64 MiB whose verbs rail is pulled at a random moment, by cable, by black hole and by
+// moving a queue pair to error, arrives whole over TCP, and the rail is used again once it is mended. MULTIRAIL_VM_PULLS: how many (5).
+import { join } from 'node:path';
+import { expect, it, type TestContext } from 'vitest';
+import { startNode } from '../system/helpers.ts';
+import { unavailable } from './verbs-fixture.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const PULLS = Number(process.env.MULTIRAIL_VM_PULLS ?? 5);
+const SEED = Number(process.env.MULTIRAIL_VM_SEED ?? Date.now() % 100_000);
+/** A pull takes some six seconds in an emulated guest. */
+const LIMIT_MS = 60_000 + PULLS * 30_000;
+
+it(
+  `64 MiB arrive whole, ${PULLS} pulls of ${PULLS}, and the rail is used again`,
+  async ({ skip }: TestContext) => {
+    if (unavailable !== undefined) {
+      console.info(`skipped: verbs under pulls: ${unavailable}`);
+      skip(unavailable);
+    }
+    console.info(`seed ${SEED}`);
+    const args = [
+      join(ROOT, 'dist/cli.js'),
+      'run',
+      '-n',
+      '2',
+      '--mca',
+      'btl',
+      'self,verbs,tcp',
+      join(ROOT, 'test/vm/fixtures/pulled-rank.mjs'),
+    ];
+    const { code, stdout, stderr } = await startNode([...args, String(PULLS), String(SEED)], { timeoutMs: LIMIT_MS }).ended;
+    expect(code, `seed ${SEED}\n${stdout}\n${stderr}`).toBe(0);
+    expect(stdout.match(/^\[\d\] OK /gm)?.length).toBe(2);
+    for (const line of stdout.split('\n').filter((text) => text.includes(' pull '))) console.info(line);
+  },
+  LIMIT_MS + 10_000,
+);

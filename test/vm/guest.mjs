@@ -14,20 +14,20 @@ $b mount -t 9p -o cache=none,$nine control /control
 $b mount -t tmpfs rw /rw
 $b mkdir /rw/upper /rw/work
 # The machine's own root, the tools over it, and over both what the guest writes, which is forgotten.
-$b mount -t overlay -o lowerdir=/tools:/host,upperdir=/rw/upper,workdir=/rw/work root /root
-$b mount -t proc proc /root/proc
-$b mount -t sysfs sys /root/sys
-$b mount -t devtmpfs dev /root/dev
-$b mkdir -p /root/dev/pts /root/dev/shm /root/control
-$b mount -t devpts -o ptmxmode=666 pts /root/dev/pts
-$b mount -t tmpfs shm /root/dev/shm
-$b mount -t tmpfs run /root/run
-$b mount --move /control /root/control
-for pair in fd: stdin:/0 stdout:/1 stderr:/2; do $b ln -s /proc/self/fd\${pair#*:} /root/dev/\${pair%:*}; done
+$b mount -t overlay -o lowerdir=/tools:/host,upperdir=/rw/upper,workdir=/rw/work root /all
+$b mount -t proc proc /all/proc
+$b mount -t sysfs sys /all/sys
+$b mount -t devtmpfs dev /all/dev
+$b mkdir -p /all/dev/pts /all/dev/shm /all/control
+$b mount -t devpts -o ptmxmode=666 pts /all/dev/pts
+$b mount -t tmpfs shm /all/dev/shm
+$b mount -t tmpfs run /all/run
+$b mount --move /control /all/control
+for pair in fd: stdin:/0 stdout:/1 stderr:/2; do $b ln -s /proc/self/fd\${pair#*:} /all/dev/\${pair%:*}; done
 i=0
-while read -r shared; do $b mount -t 9p -o cache=none,$nine shared$i "/root$shared"; i=$((i + 1)); done < /root/control/shared
+while read -r shared; do $b mount -t 9p -o cache=none,$nine shared$i "/all$shared"; i=$((i + 1)); done < /all/control/shared
 $b hostname rxe
-$b chroot /root /bin/bash /control/guest
+$b chroot /all /bin/bash /control/guest
 $b sync
 $b poweroff -f
 `;

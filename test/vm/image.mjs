@@ -143,7 +143,7 @@ function extractKernel(from, to) {
 
 function makeRamDisk(unpacked, folder) {
   const disk = join(folder, 'ramdisk');
-  for (const part of ['bin', 'm', 'proc', 'sys', 'dev', 'host', 'tools', 'control', 'rw', 'root'])
+  for (const part of ['bin', 'm', 'proc', 'sys', 'dev', 'host', 'tools', 'control', 'rw', 'all'])
     mkdirSync(join(disk, part), { recursive: true });
   const modulesRoot = join(unpacked, 'lib/modules');
   const files = new Map();

@@ -3,6 +3,7 @@
 //   node test/vm/run.mjs              everything
 //   node test/vm/run.mjs FILE...      only these files of the project `vm`
 //   MULTIRAIL_VM_PULLS=50             that many pulls instead of 5 (test/vm/failover.test.ts)
+//   MULTIRAIL_VM_CONNECTS=10000       that many connects instead of 150 (test/vm/leaks.test.ts)
 // Needs dist, and the binaries of native and native/rdma; builds what is missing. Imports node:*, vm.mjs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -14,7 +15,7 @@ import { runInVm, whyNot } from './vm.mjs';
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** Of the whole run in the guest; a guest that is emulated takes some three minutes. */
-const TIMEOUT_S = 540 + Number(process.env.MULTIRAIL_VM_PULLS ?? 5) * 12;
+const TIMEOUT_S = 540 + Number(process.env.MULTIRAIL_VM_PULLS ?? 5) * 12 + Number(process.env.MULTIRAIL_VM_CONNECTS ?? 150);
 const files = process.argv.slice(2);
 
 const totals = { passed: 0, failed: 0, skipped: 0 };
@@ -75,8 +76,8 @@ async function main() {
       ...(files.length > 0 ? [] : [`node --test --test-reporter=tap native/rdma/test/device.test.mjs > ${out}/device.tap`]),
       `${[...vitest, `--outputFile.json=${out}/vm.json`, ...files].join(' ')}`,
     ];
-    const env = { CI: 'true', NO_COLOR: '1', MULTIRAIL_VM_PULLS: process.env.MULTIRAIL_VM_PULLS ?? '5' };
-    if (process.env.MULTIRAIL_VM_SEED !== undefined) env.MULTIRAIL_VM_SEED = process.env.MULTIRAIL_VM_SEED;
+    const env = { CI: 'true', NO_COLOR: '1' };
+    for (const [name, value] of Object.entries(process.env)) if (name.startsWith('MULTIRAIL_VM_')) env[name] = value;
     const status = await runInVm(['bash', '-c', steps.join('; ')], { devices: 4, timeoutS: TIMEOUT_S, write: [out], env, cwd: ROOT });
     if (files.length === 0) countTap(join(out, 'device.tap'));
     countReport(join(out, 'vm.json'));

@@ -1,6 +1,6 @@
 // One live rail epoch over a shared segment: frames through the rings, the count of what was handed up (B2) in shared words, sinks
 // (B4), BYE (B9), doorbells for sleepers. Everything here is the hot path of the rail: no objects, closures or views per small frame.
-// May import: btl.ts, base (types), errors, util, native (types), outstanding, ring, segment, single-copy, unix-stream.
+// May import: btl.ts, base (types, outstanding-records), errors, util, native (types), ring, segment, single-copy, unix-stream.
 //
 // The count: the reader of a ring raises its own `deliveredCount` after the upcall returned. It travels in every record that goes the
 // other way, and where there is none, in the reader's word of the segment: after some records or bytes, when the
@@ -13,6 +13,7 @@ import { MultirailError } from '../../errors.ts';
 import type { NativeBinding } from '../../native/binding.ts';
 import { assert } from '../../util/assert.ts';
 import type { Link, LinkEnd, LinkOwner } from '../base/link.ts';
+import { Outstanding } from '../base/outstanding-records.ts';
 import {
   BUSY,
   CONTROL_RESERVE_BYTES,
@@ -28,7 +29,6 @@ import {
   type SendResult,
   type Sink,
 } from '../btl.ts';
-import { Outstanding } from './outstanding.ts';
 import {
   FLAG_PLACED,
   FLAG_PROMPT,

@@ -1,7 +1,7 @@
 // One live rail epoch over a reliable-connected queue pair: records through receive buffers that the peer has posted before, the count
 // of what was handed up (B2) in every record, puts and gets of registered memory (B6), BYE (B9).
-// May import: btl.ts, base (types, frame-hdr), errors, util, node-rdma (types), ports (types), queue-pair,
-// one-sided, verbs-hdr, sm/outstanding.
+// May import: btl.ts, base (types, outstanding-records, sink), errors, util, node-rdma (types), ports (types), queue-pair,
+// setup, one-sided, one-sided-ops, verbs-hdr.
 //
 // One post and one completion carry a small message: its record is copied into a registered buffer and posted; the peer takes it from
 // its completion queue, hands it up in place and posts the buffer again. Sends complete here only now and then, to give the send
@@ -9,21 +9,13 @@
 //
 // Credit: the peer has `buffers` receive buffers for what is not yet counted, and some more that it may be about to post again. So no
 // record ever finds none, and the receiver-not-ready protocol of the device stays idle.
-import { randomBytes } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
-import {
-  encodeFrameHeader,
-  FRAME_COUNT,
-  FRAME_DATA,
-  FRAME_HEADER_BYTES,
-  type FrameHeader,
-  HANDSHAKE_LIMITS,
-  newFrameHeader,
-} from '../base/frame-hdr.ts';
 import type { Link, LinkEnd, LinkOwner } from '../base/link.ts';
-import type { FramerHandler, StreamFramer } from '../base/stream-framer.ts';
+import { Outstanding } from '../base/outstanding-records.ts';
+import { fillSink } from '../base/sink.ts';
+import type { StreamFramer } from '../base/stream-framer.ts';
 import {
   BUSY,
   CONTROL_RESERVE_BYTES,
@@ -39,17 +31,15 @@ import {
   type SendResult,
   type Sink,
 } from '../btl.ts';
-import { Outstanding } from '../sm/outstanding.ts';
 import type { VerbsPlanDetail } from './address.ts';
 import { cutToRequests } from './one-sided.ts';
+import { OneSidedOps, registerWindow } from './one-sided-ops.ts';
 import type { LocalPort } from './ports.ts';
 import { BufferedPair, POST_BATCH, type VerbsOptions } from './queue-pair.ts';
 import type { Rdma } from './rdma.ts';
+import { PairSetup, type SetupOwner } from './setup.ts';
 import {
-  decodeSetup,
   decodeWindow,
-  encodeSetup,
-  encodeWindow,
   FLAG_PLACED,
   FLAG_PROMPT,
   RECORD_BYE,
@@ -58,8 +48,6 @@ import {
   RECORD_HEADER_BYTES,
   RECORD_PROBE,
   RECORD_PROBE_ANSWER,
-  type Setup,
-  WINDOW_PIECES_MAX,
 } from './verbs-hdr.ts';
 
 /** Of the credit, kept for records without payload: the count of what comes in must always find room. */
@@ -81,15 +69,6 @@ const REPORT_EVERY_MS = 50;
 const DRAIN_MS = 50;
 const NO_BYTES = new Uint8Array(0);
 const NO_PROBE = -1;
-const PSN_MASK = 0xffffff;
-
-/**
- * SETUP: the queue pair exists; what the peer's is has not come.
- * CONNECTED: it can send and receive, and the peer was told; the peer has not said so yet.
- * LIVE: both can.
- */
-type LinkState = 'SETUP' | 'CONNECTED' | 'LIVE';
-const EDGES: Readonly<Record<LinkState, readonly LinkState[]>> = { SETUP: ['CONNECTED'], CONNECTED: ['LIVE'], LIVE: [] };
 
 export interface VerbsHost {
   readonly rdma: typeof Rdma;
@@ -101,13 +80,7 @@ export interface VerbsHost {
   forget(link: VerbsLink): void;
 }
 
-interface OpUnderWay {
-  op: OneSidedOp;
-  lastRequest: number;
-  leases: Rdma.Lease[];
-}
-
-export class VerbsLink implements Link, FramerHandler {
+export class VerbsLink implements Link, SetupOwner {
   readonly epoch: number;
   readonly stream: ByteStream;
   readonly port: LocalPort;
@@ -116,14 +89,11 @@ export class VerbsLink implements Link, FramerHandler {
   private readonly owner: LinkOwner;
   private readonly host: VerbsHost;
   private readonly framer: StreamFramer;
-  private readonly bufferBytes: number;
   private readonly buffers: number;
   private readonly payloadBytesMax: number;
-  private state: LinkState = 'SETUP';
-  private peerIsReady = false;
 
   private readonly pair: BufferedPair;
-  private readonly psn = randomBytes(4).readUInt32LE() & PSN_MASK;
+  private readonly setup: PairSetup;
 
   // Sending.
   private readonly outstanding = new Outstanding(0);
@@ -138,7 +108,7 @@ export class VerbsLink implements Link, FramerHandler {
   private answers: number[] = [];
   private ownWaits = false;
   private beatDueAt = Number.POSITIVE_INFINITY;
-  private readonly ops: OpUnderWay[] = [];
+  private readonly ops: OneSidedOps;
 
   // Receiving.
   private deliveredCount = 0;
@@ -172,18 +142,12 @@ export class VerbsLink implements Link, FramerHandler {
     this.stream = stream;
     this.framer = framer;
     this.now = now;
-    this.bufferBytes = bufferBytes;
     this.buffers = buffers;
     this.payloadBytesMax = plan.attributes.frameBytesMax;
     this.pair = new BufferedPair(host.rdma, host.verbs, port, { buffers, bufferBytes, moreRequests: CONTROL_RECORDS + ONE_SIDED_REQUESTS });
-    framer.limits = HANDSHAKE_LIMITS;
-    framer.handler = this;
-    try {
-      this.pair.open();
-      this.writeCompanion(FRAME_DATA, encodeSetup(this.pair.setup(this.psn)));
-    } catch (error) {
-      this.over({ clean: false, reason: { kind: 'error', text: `no queue pair: ${(error as Error).message}` } });
-    }
+    this.ops = new OneSidedOps(host.rdma, port, this.pair);
+    this.setup = new PairSetup(this, this.pair, stream, framer, plan.detail as VerbsPlanDetail);
+    this.setup.begin();
   }
 
   get end(): LinkEnd | undefined {
@@ -192,57 +156,21 @@ export class VerbsLink implements Link, FramerHandler {
 
   // --- coming up
 
-  private writeCompanion(kind: number, packet: Uint8Array): void {
-    const bytes = new Uint8Array(FRAME_HEADER_BYTES + packet.length);
-    bytes.set(packet, FRAME_HEADER_BYTES);
-    encodeFrameHeader({ ...newFrameHeader(kind), packetHeaderBytes: packet.length }, bytes, 0);
-    this.stream.write([bytes]);
+  get isOver(): boolean {
+    return this.ended !== undefined;
   }
 
-  frame(header: FrameHeader, packetHeader: Uint8Array): void {
-    if (this.ended !== undefined) return;
-    if (header.kind === FRAME_DATA && this.state === 'SETUP') {
-      try {
-        this.connectTo(decodeSetup(packetHeader));
-      } catch (error) {
-        this.failed(error);
-      }
-    } else if (header.kind === FRAME_COUNT && !this.peerIsReady) {
-      this.peerIsReady = true;
-      this.becomeLive();
-    } else this.damage('an unexpected frame on the companion connection');
+  private get isLive(): boolean {
+    return this.setup.state === 'LIVE';
   }
 
-  placePayload(): Sink | null {
-    this.damage('a placed frame on the companion connection');
-    return null;
-  }
-
-  private connectTo(peer: Setup): void {
-    if (peer.buffers !== this.buffers || peer.bufferBytes !== this.bufferBytes) {
-      throw new MultirailError('ERR_PROTOCOL', `the peer has ${peer.buffers} buffers of ${peer.bufferBytes} bytes`);
-    }
-    try {
-      this.pair.connect(peer, this.psn);
-    } catch (error) {
-      this.over({ clean: false, reason: { kind: 'error', text: `the queue pair cannot be connected: ${(error as Error).message}` } });
-      return;
-    }
-    this.move('CONNECTED');
-    this.writeCompanion(FRAME_COUNT, NO_BYTES);
-    this.becomeLive();
-  }
-
-  private becomeLive(): void {
-    if (this.state !== 'CONNECTED' || !this.peerIsReady) return;
-    this.move('LIVE');
+  becameLive(): void {
     this.beatDueAt = this.now + this.host.verbs.beatMs;
     this.flush();
   }
 
-  private move(to: LinkState): void {
-    assert(EDGES[this.state].includes(to), `verbs link: no edge ${this.state} -> ${to}`);
-    this.state = to;
+  setupFailed(reason: RailReason): void {
+    this.over({ clean: false, reason });
   }
 
   // --- down-calls
@@ -326,26 +254,14 @@ export class VerbsLink implements Link, FramerHandler {
   // --- one-sided
 
   register(memory: readonly Uint8Array[]): Registration | undefined {
-    if (this.ended !== undefined || memory.length === 0 || memory.length > WINDOW_PIECES_MAX) return undefined;
-    const { rdma } = this.host;
-    const access = rdma.ACCESS.LOCAL_WRITE | rdma.ACCESS.REMOTE_WRITE | rdma.ACCESS.REMOTE_READ;
-    const regions: Rdma.Region[] = [];
+    if (this.ended !== undefined) return undefined;
     try {
-      for (const piece of memory) regions.push(this.port.device.domain.register(piece, access));
+      return registerWindow(this.host.rdma, this.port, memory);
     } catch (error) {
-      // A limit on locked memory, mostly: the message then goes in fragments.
-      for (const region of regions) region.close();
-      this.host.say(`${memory.length} pieces of memory cannot be registered: ${(error as Error).message}`, 'debug');
+      // The message then goes in fragments.
+      this.host.say(`memory for the peer cannot be registered: ${(error as Error).message}`, 'debug');
       return undefined;
     }
-    const pieces = regions.map(({ address, rkey }, i) => ({ address, rkey, bytes: memory[i].length }));
-    return {
-      key: encodeWindow({ pieces }),
-      // Not kept for the next message: after this nothing may land there, whatever the peer still has under way.
-      deregister: () => {
-        for (const region of regions) region.close();
-      },
-    };
   }
 
   start(op: OneSidedOp, windowBytes: number): SendResult {
@@ -355,9 +271,7 @@ export class VerbsLink implements Link, FramerHandler {
       this.damage('the peer gave a key that is none of memory');
       return DOWN;
     }
-    const { rdma } = this.host;
-    const { cache } = this.port.device;
-    const requests = cutToRequests(op, window, this.port.messageBytesMax, rdma.PIECES_MAX);
+    const requests = cutToRequests(op, window, this.port.messageBytesMax, this.host.rdma.PIECES_MAX);
     if (requests === undefined) {
       this.damage('the peer gave a key for less memory than it speaks of');
       return DOWN;
@@ -367,24 +281,11 @@ export class VerbsLink implements Link, FramerHandler {
       this.block(op.bytes, requests.length, false);
       return BUSY;
     }
-    const leases: Rdma.Lease[] = [];
-    try {
-      for (const { pieces } of requests) for (const piece of pieces) leases.push(cache.acquire(piece));
-    } catch (error) {
-      for (const lease of leases) cache.release(lease);
-      const text = `${op.bytes} bytes cannot be registered (${(error as Error).message}); raise the limit on locked memory (ulimit -l)`;
-      this.over({ clean: false, reason: { kind: 'error', text } });
+    const complaint = this.ops.start(op, requests, () => this.postStaged());
+    if (complaint !== undefined) {
+      this.over({ clean: false, reason: { kind: 'error', text: complaint } });
       return DOWN;
     }
-    const opcode = op.kind === 'put' ? rdma.OPCODE.WRITE : rdma.OPCODE.READ;
-    let lease = 0;
-    for (const [i, request] of requests.entries()) {
-      const { length } = request.pieces;
-      this.pair.stageOneSided(opcode, request, leases.slice(lease, lease + length), i === requests.length - 1);
-      lease += length;
-      if (this.pair.staged >= POST_BATCH) this.postStaged();
-    }
-    this.ops.push({ op, lastRequest: this.pair.lastRequest, leases });
     this.outstandingBytes += op.bytes;
     return OK;
   }
@@ -396,19 +297,18 @@ export class VerbsLink implements Link, FramerHandler {
     this.now = now;
     this.aliveMs = aliveMs;
     this.upcallsMade = 0;
-    const closed = now >= this.lookAtStreamAt || this.state !== 'LIVE' ? this.lookAtStream() : false;
-    if (this.state !== 'SETUP' && this.ended === undefined) this.takeCompletions(closed);
+    const closed = (now >= this.lookAtStreamAt || !this.isLive) && this.lookAtStream();
+    if (this.setup.state !== 'SETUP' && this.ended === undefined) this.takeCompletions(closed);
     if (this.ended !== undefined) return this.upcallsMade;
     if (closed) this.streamEnded();
-    else if (this.state === 'LIVE') this.pollRest();
+    else if (this.isLive) this.pollRest();
     return this.upcallsMade;
   }
 
   /** True when the peer has closed it: what its device sent before that has come by now. */
   private lookAtStream(): boolean {
     this.lookAtStreamAt = this.now + LOOK_AT_STREAM_MS;
-    this.stream.poll(this.framer, 4096);
-    return this.stream.status === 'closed' && this.stream.inboundBytes === 0;
+    return this.setup.look();
   }
 
   private pollRest(): void {
@@ -439,7 +339,7 @@ export class VerbsLink implements Link, FramerHandler {
   /** Nobody polls from here on: the completion channel must tell. */
   sleep(): void {
     if (this.ended !== undefined) return;
-    if (this.untoldData && this.state === 'LIVE') this.tellCount();
+    if (this.untoldData && this.isLive) this.tellCount();
     this.flush();
     this.pair.arm();
   }
@@ -469,9 +369,9 @@ export class VerbsLink implements Link, FramerHandler {
       upcalls.onCompleted(endpoint, this.epoch, frame, status);
       made++;
     }
-    for (let under = this.ops.shift(); under !== undefined; under = this.ops.shift()) {
-      this.endOp(under);
-      upcalls.onOneSidedCompleted(endpoint, this.epoch, under.op, IN_DOUBT);
+    for (let op = this.ops.take(); op !== undefined; op = this.ops.take()) {
+      this.outstandingBytes -= op.bytes;
+      upcalls.onOneSidedCompleted(endpoint, this.epoch, op, IN_DOUBT);
       made++;
     }
     return made;
@@ -545,7 +445,7 @@ export class VerbsLink implements Link, FramerHandler {
       const sink = upcalls.sinkFor(endpoint, this.epoch, header, payloadBytes);
       this.openSink = sink;
       if (this.ended !== undefined) return;
-      place(sink, payload);
+      fillSink(sink, payload);
       this.openSink = null;
       upcalls.onFrame(endpoint, this.epoch, header, NO_BYTES, sink);
     }
@@ -617,12 +517,11 @@ export class VerbsLink implements Link, FramerHandler {
   /** A request completed, and with it all before it: those puts and gets are done. */
   private completeOps(): void {
     const { endpoint, upcalls } = this.owner;
-    while (this.ops.length > 0 && this.ops[0].lastRequest <= this.pair.retired && this.ended === undefined) {
-      const under = this.ops.shift() as OpUnderWay;
-      this.endOp(under);
-      this.countBytes(under.op);
+    for (let op = this.ops.takeDone(); op !== undefined; op = this.ended === undefined ? this.ops.takeDone() : undefined) {
+      this.outstandingBytes -= op.bytes;
+      this.countBytes(op);
       this.upcallsMade++;
-      upcalls.onOneSidedCompleted(endpoint, this.epoch, under.op, DELIVERED);
+      upcalls.onOneSidedCompleted(endpoint, this.epoch, op, DELIVERED);
     }
   }
 
@@ -636,11 +535,6 @@ export class VerbsLink implements Link, FramerHandler {
       counters.bytesReceived += bytes;
       counters.payloadBytesReceived += bytes;
     }
-  }
-
-  private endOp({ op, leases }: OpUnderWay): void {
-    this.outstandingBytes -= op.bytes;
-    for (const lease of leases) this.port.device.cache.release(lease);
   }
 
   private requestFailed(status: number): void {
@@ -667,7 +561,7 @@ export class VerbsLink implements Link, FramerHandler {
 
   private hasRequests(requests: number): boolean {
     // What is sent before the peer can receive waits unposted.
-    return this.state === 'LIVE' ? this.pair.hasRoom(requests) : this.pair.staged + requests < POST_BATCH;
+    return this.isLive ? this.pair.hasRoom(requests) : this.pair.staged + requests < POST_BATCH;
   }
 
   /** The smallest refused frame decides when there is room again; a control frame needs least. */
@@ -708,7 +602,7 @@ export class VerbsLink implements Link, FramerHandler {
 
   private postStaged(): void {
     // What is sent before the peer can receive waits.
-    if (this.state !== 'LIVE') return;
+    if (!this.isLive) return;
     this.beatDueAt = this.now + this.host.verbs.beatMs;
     this.broken(this.pair.post());
   }
@@ -734,7 +628,7 @@ export class VerbsLink implements Link, FramerHandler {
 
   private owesCount(): boolean {
     const untold = (this.deliveredCount - this.toldCount) | 0;
-    if (untold === 0 || this.state !== 'LIVE') return false;
+    if (untold === 0 || !this.isLive) return false;
     if (this.tellNow || untold >= COUNT_RECORDS || this.untoldBytes >= COUNT_BYTES) return true;
     // Counts alone are not answered by counts, or they would never end.
     return this.untoldData && this.idlePolls >= COUNT_IDLE_POLLS;
@@ -778,7 +672,7 @@ export class VerbsLink implements Link, FramerHandler {
     else if (this.now >= this.endDueAt) this.over({ clean: false, reason: { kind: 'timeout', text: 'the peer did not close after BYE' } });
   }
 
-  damage(text: string): void {
+  private damage(text: string): void {
     this.over({ clean: false, reason: { kind: 'damaged', text } });
   }
 
@@ -805,14 +699,4 @@ export class VerbsLink implements Link, FramerHandler {
     this.stream.destroy();
     this.host.forget(this);
   }
-}
-
-function place(sink: Sink, payload: Uint8Array): void {
-  if (sink.views.length === 0 || sink.revoked) return;
-  let at = 0;
-  for (const view of sink.views) {
-    view.set(payload.subarray(at, at + view.length));
-    at += view.length;
-  }
-  assert(at === payload.length, 'a sink must have exactly the length of its payload');
 }

@@ -4,6 +4,7 @@ import { RegionCache } from 'node-rdma';
 import { describe, expect, test } from 'vitest';
 import { checkAddress, type PublishedPort, planRails, type VerbsAddress } from '../../../src/btl/verbs/address.ts';
 import { selectPorts } from '../../../src/btl/verbs/module.ts';
+import { cutToRequests } from '../../../src/btl/verbs/one-sided.ts';
 import { addressOfGid, networkOf } from '../../../src/btl/verbs/ports.ts';
 import { decodeSetup, decodeWindow, encodeSetup, encodeWindow, SETUP_BYTES } from '../../../src/btl/verbs/verbs-hdr.ts';
 import { ParamTable } from '../../../src/params.ts';
@@ -130,6 +131,40 @@ describe('bytes', () => {
     new DataView(negative.buffer).setFloat64(8, -1, true);
     expect(decodeWindow(negative)).toBeUndefined();
   });
+});
+
+describe('puts and gets as requests', () => {
+  const window = { pieces: [1000n, 5000n].map((address, i) => ({ address, bytes: 100, rkey: i + 1 })) };
+  const cut = (local: number[], offset: number, bytesMax = 1e9, piecesMax = 4) => {
+    const memory = local.map((length) => new Uint8Array(length));
+    const bytes = local.reduce((sum, length) => sum + length, 0);
+    const op = { kind: 'put' as const, local: memory, bytes, remoteKey: new Uint8Array(0), remoteOffset: offset, railFrameNumber: 0 };
+    return cutToRequests(op, window, bytesMax, piecesMax)?.map(({ address, rkey, pieces }) => [
+      Number(address),
+      rkey,
+      pieces.map(({ length }) => length),
+    ]);
+  };
+
+  test('one request within one piece of the window', () => expect(cut([40], 10)).toEqual([[1010, 1, [40]]]));
+  test('two, where it goes on in the next one', () =>
+    expect(cut([40], 80)).toEqual([
+      [1080, 1, [20]],
+      [5000, 2, [20]],
+    ]));
+  test('only in the second', () => expect(cut([40], 150)).toEqual([[5050, 2, [40]]]));
+  test('no more bytes than a request takes', () =>
+    expect(cut([40], 0, 16)).toEqual([
+      [1000, 1, [16]],
+      [1016, 1, [16]],
+      [1032, 1, [8]],
+    ]));
+  test('no more pieces of ours than a request takes, and none that is empty', () =>
+    expect(cut([3, 0, 4, 5, 6], 0, 1e9, 2)).toEqual([
+      [1000, 1, [3, 4]],
+      [1007, 1, [5, 6]],
+    ]));
+  test('beyond the window: none', () => expect(cut([101], 100)).toBeUndefined());
 });
 
 describe('GIDs of Ethernet are IP addresses', () => {

@@ -8,7 +8,7 @@ export class Outstanding {
   /** Number of the last record written, and of the last one counted. */
   sentCount: number;
   confirmedCount: number;
-  /** Bytes of the ring that the record counted last gives back. */
+  /** Size of the record that was counted last. */
   lastSize = 0;
   private frames: (Frame | null)[] = new Array<Frame | null>(CAPACITY_FIRST).fill(null);
   private sizes = new Int32Array(CAPACITY_FIRST);
@@ -24,7 +24,7 @@ export class Outstanding {
     return (this.sentCount - this.confirmedCount) | 0;
   }
 
-  /** `frame` null: a record of the rail's own. `size`: bytes of the ring that are given back with it. */
+  /** `frame` null: a record of the rail's own. `size`: what it took, for `lastSize`. */
   push(frame: Frame | null, size: number): void {
     this.sentCount = (this.sentCount + 1) | 0;
     if (((this.sentCount - this.confirmedCount) | 0) > this.mask) this.grow();
@@ -43,7 +43,7 @@ export class Outstanding {
     return frame;
   }
 
-  /** Bounded by the ring: every record takes its place there. */
+  /** Bounded by the room that the rail has for records. */
   private grow(): void {
     const capacity = (this.mask + 1) * 2;
     const frames = new Array<Frame | null>(capacity).fill(null);

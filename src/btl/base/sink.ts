@@ -1,0 +1,14 @@
+// Writing a payload that is in one piece into its sink (B4). May import: btl.ts (types), util.
+import { assert } from '../../util/assert.ts';
+import type { Sink } from '../btl.ts';
+
+/** Nothing is written where the sink is a discard or was revoked. */
+export function fillSink(sink: Sink, payload: Uint8Array): void {
+  if (sink.views.length === 0 || sink.revoked) return;
+  let at = 0;
+  for (const view of sink.views) {
+    view.set(payload.subarray(at, at + view.length));
+    at += view.length;
+  }
+  assert(at === payload.length, 'a sink must have exactly the length of its payload');
+}

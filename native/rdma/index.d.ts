@@ -149,11 +149,12 @@ export interface Lease {
 }
 
 /**
- * Registrations of this side's own memory that outlive one transfer: idle ones are kept, and keep their memory alive, within bounds.
+ * Registrations of this side's own memory that outlive one transfer. A region reaches to the borders of `granuleBytes` (2 MiB) around what
+ * is asked for, within its ArrayBuffer. Idle ones are kept, and keep their memory alive, within bounds.
  * What the other side may reach must end when it is said to end, and belongs in Domain.register().
  */
 export class RegionCache {
-  constructor(domain: Domain, access: number, options?: { idleBytesMax?: number; idleRegionsMax?: number });
+  constructor(domain: Domain, access: number, options?: { idleBytesMax?: number; idleRegionsMax?: number; granuleBytes?: number });
   readonly hits: number;
   readonly misses: number;
   /** The region in which these bytes lie, registered now where there is none. Held until release(). */

@@ -163,7 +163,6 @@ export class VerbsLink implements Link, SetupOwner {
   private get isLive(): boolean {
     return this.setup.state === 'LIVE';
   }
-
   becameLive(): void {
     this.beatDueAt = this.now + this.host.verbs.beatMs;
     this.flush();

@@ -185,7 +185,7 @@ describe('GIDs of Ethernet are IP addresses', () => {
 
 describe('the cache of registrations', () => {
   /** A domain that counts, and that refuses more than `regionsMax` regions. */
-  function makeCache(options: { idleBytesMax?: number; idleRegionsMax?: number } = {}, regionsMax = 1000) {
+  function makeCache(options: { idleBytesMax?: number; idleRegionsMax?: number } = {}, regionsMax = 1000, granuleBytes = 4096) {
     const open = new Set<object>();
     const domain = {
       register(view: Uint8Array) {
@@ -195,7 +195,7 @@ describe('the cache of registrations', () => {
         return region;
       },
     };
-    return { cache: new RegionCache(domain as never, 1, options), open };
+    return { cache: new RegionCache(domain as never, 1, { ...options, granuleBytes }), open };
   }
 
   test('the same memory, and a part of it, is registered once', () => {
@@ -204,11 +204,27 @@ describe('the cache of registrations', () => {
     const first = cache.acquire(memory.subarray(100, 500));
     const second = cache.acquire(memory.subarray(200, 300));
     expect(second.region).toBe(first.region);
-    expect([first.offset, second.offset]).toEqual([0, 100]);
+    expect([first.offset, second.offset]).toEqual([100, 200]);
     cache.release(first);
     cache.release(second);
     expect(cache.acquire(memory.subarray(100, 500)).region).toBe(first.region);
     expect([cache.hits, cache.misses, open.size]).toEqual([2, 1, 1]);
+  });
+
+  test('a long buffer is registered in steps, and a piece across a border in one region of its own', () => {
+    const { cache, open } = makeCache({}, 1000, 100);
+    const memory = new Uint8Array(350);
+    const lengths = () => [...open].map((region) => (region as { view: Uint8Array }).view.length);
+    cache.acquire(memory.subarray(10, 60));
+    cache.acquire(memory.subarray(60, 100));
+    expect(lengths()).toEqual([100]);
+    cache.acquire(memory.subarray(310, 350));
+    expect(lengths()).toEqual([100, 50]);
+    const across = cache.acquire(memory.subarray(90, 210));
+    expect([lengths(), across.offset]).toEqual([[100, 50, 300], 90]);
+    // Also found behind a shorter one that begins later.
+    cache.acquire(memory.subarray(110, 130));
+    expect([cache.hits, cache.misses]).toEqual([2, 3]);
   });
 
   test('idle regions go, the longest unused first, beyond the bytes or the number that are allowed', () => {

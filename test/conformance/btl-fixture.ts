@@ -23,6 +23,8 @@ export interface SetupOptions {
 export interface Pair {
   a: Side;
   b: Side;
+  /** A put that is still under way some milliseconds after its first bytes have landed. */
+  longPutBytes?: number;
   /** Both ranks are one: `self`. */
   loopback: boolean;
   /** Runs both modules until the condition holds; fails naming `what` when it does not come true. */

@@ -90,9 +90,11 @@ export function oneSidedClauses(clause: Clause): void {
   clause('one-sided: after deregister() nothing lands, and the next access ends the rail at its initiator', async (pair, skip) => {
     const { a, b } = pair;
     if (!a.endpoints[0].plan.attributes.canPut) skip('the rail cannot put');
-    const memory = new Uint8Array(500_000);
+    const bytes = pair.longPutBytes ?? 500_000;
+    a.endpoints[0].windowBytes = Math.max(a.endpoints[0].windowBytes, bytes);
+    const memory = new Uint8Array(bytes);
     const registration = b.endpoints[0].register?.([memory]);
-    const op = opOf('put', [new Uint8Array(500_000).fill(1)], registration?.key as Uint8Array, 0);
+    const op = opOf('put', [new Uint8Array(bytes).fill(1)], registration?.key as Uint8Array, 0);
     a.start(op);
     a.endpoints[0].flush();
     await pair.drive(() => memory[0] === 1, 'the first bytes land');

@@ -36,14 +36,19 @@ export function verbsOnDevices(perRank: number): BtlComponent {
 /** Why there can be no verbs here; undefined in the guest. */
 export const unavailable = verbsComponent.unavailable(new ParamTable({}));
 
+/** A second, at the speed of the guest. */
+const LONG_PUT_BYTES = 24 * 1024 * 1024;
 /** Buffers that take the long frames of the suite. */
 const SUITE_PARAMS = { btl_verbs_buffer_bytes: '384k' };
 
 export function verbsFixture(wrap: (component: BtlComponent) => BtlComponent = (component) => component): Fixture {
   const component = wrap(verbsOnDevices(2));
   const fixture: Fixture = {
-    setup: (options) =>
-      realPair({ ...options, params: { ...SUITE_PARAMS, ...options.params }, componentOf: () => component, native: loadNative().binding }),
+    setup: async (options) => {
+      const params = { ...SUITE_PARAMS, ...options.params };
+      const pair = await realPair({ ...options, params, componentOf: () => component, native: loadNative().binding });
+      return Object.assign(pair, { longPutBytes: LONG_PUT_BYTES });
+    },
   };
   if (unavailable !== undefined) fixture.unavailable = unavailable;
   return fixture;

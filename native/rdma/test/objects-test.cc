@@ -52,7 +52,7 @@ int disowned = 0;
 void disown(void*, void*) { disowned++; }
 
 struct OwnTable : Table {
-  OwnTable() : Table() { open(&lib, disown, nullptr); }
+  explicit OwnTable(const VerbsLib* lib) : Table() { open(lib, disown, nullptr); }
   ~OwnTable() { end(); }
 };
 
@@ -84,7 +84,7 @@ bool wasDestroyed(const char* expected) {
 
 void anyOrder() {
   const VerbsLib lib = fake();
-  OwnTable table;
+  OwnTable table(&lib);
   Object* context = make(table, Kind::context);
   Object* pd = make(table, Kind::pd, context);
   Object* channel = make(table, Kind::channel, context);
@@ -105,7 +105,7 @@ void anyOrder() {
 
 void numbers() {
   const VerbsLib lib = fake();
-  OwnTable table;
+  OwnTable table(&lib);
   Object* first = make(table, Kind::context);
   const int32_t id = first->id;
   CHECK(table.find(id, Kind::context) == first);
@@ -130,7 +130,7 @@ void numbers() {
 
 void failuresAreTold() {
   const VerbsLib lib = fake();
-  OwnTable table;
+  OwnTable table(&lib);
   Object* context = make(table, Kind::context);
   Object* pd = make(table, Kind::pd, context);
   refuseWith = EBUSY;
@@ -145,7 +145,7 @@ void owners() {
   uint8_t memory[64];
   disowned = 0;
   {
-    OwnTable table;
+    OwnTable table(&lib);
     Object* context = make(table, Kind::context);
     Object* pd = make(table, Kind::pd, context);
     Object* region = makeRegion(table, pd, memory, sizeof memory, 1);
@@ -196,7 +196,7 @@ void write(uint32_t* words, int32_t region, uint64_t offset, uint32_t bytes) {
 
 void posting() {
   const VerbsLib lib = fake();
-  OwnTable table;
+  OwnTable table(&lib);
   ibv_context context;
   memset(&context, 0, sizeof context);
   context.ops.post_send = postSend;

@@ -6,7 +6,7 @@ import type { LocalPort } from './ports.ts';
 import type { Rdma } from './rdma.ts';
 import type { Setup } from './verbs-hdr.ts';
 
-/** Requests that are posted in one call at most. */
+/** Requests are posted at the latest when so many are staged. */
 export const POST_BATCH = 16;
 /** Receive buffers beyond those that the peer counts on, so that they need not be posted again one by one. */
 const REPOST_BATCH = 8;
@@ -79,7 +79,8 @@ export class BufferedPair {
     this.options = options;
     this.port = port;
     this.shape = shape;
-    this.requestWords = new Uint32Array(POST_BATCH * rdma.REQUEST_WORDS);
+    // As many as there are buffers may wait for the peer to be ready.
+    this.requestWords = new Uint32Array(shape.buffers * rdma.REQUEST_WORDS);
     this.receiveWords = new Uint32Array(REPOST_BATCH * rdma.REQUEST_WORDS);
     this.completions = new Uint32Array(COMPLETIONS_MAX * rdma.COMPLETION_WORDS);
   }
@@ -175,6 +176,11 @@ export class BufferedPair {
   /** Requests that will complete by themselves are under way. */
   get isAwaiting(): boolean {
     return this.signaled > 0;
+  }
+
+  /** For requests that are staged and not posted yet. */
+  canStage(requests: number): boolean {
+    return this.staged + requests <= this.shape.buffers;
   }
 
   hasRoom(requests: number): boolean {

@@ -312,7 +312,7 @@ export class VerbsLink implements Link, SetupOwner {
 
   private pollRest(): void {
     if (this.ownWaits) this.writeOwn();
-    if (this.owesCount()) this.tellCount();
+    if (this.owesCount()) this.writeRecord(RECORD_COUNT, 0);
     this.flush();
     if (this.now >= this.beatDueAt) this.beat();
     if (this.byeSaid && this.byeReceived) this.closeAfterBye();
@@ -338,7 +338,7 @@ export class VerbsLink implements Link, SetupOwner {
   /** Nobody polls from here on: the completion channel must tell. */
   sleep(): void {
     if (this.ended !== undefined) return;
-    if (this.untoldData && this.isLive) this.tellCount();
+    if (this.untoldData && this.isLive) this.writeRecord(RECORD_COUNT, 0);
     this.flush();
     this.pair.arm();
   }
@@ -560,7 +560,7 @@ export class VerbsLink implements Link, SetupOwner {
 
   private hasRequests(requests: number): boolean {
     // What is sent before the peer can receive waits unposted.
-    return this.isLive ? this.pair.hasRoom(requests) : this.pair.staged + requests < POST_BATCH;
+    return this.isLive ? this.pair.hasRoom(requests) : this.pair.canStage(requests);
   }
 
   /** The smallest refused frame decides when there is room again; a control frame needs least. */
@@ -631,10 +631,6 @@ export class VerbsLink implements Link, SetupOwner {
     if (this.tellNow || untold >= COUNT_RECORDS || this.untoldBytes >= COUNT_BYTES) return true;
     // Counts alone are not answered by counts, or they would never end.
     return this.untoldData && this.idlePolls >= COUNT_IDLE_POLLS;
-  }
-
-  private tellCount(): void {
-    this.writeRecord(RECORD_COUNT, 0);
   }
 
   /** An idle rail is tried by a write of nothing, which the peer's device acknowledges without its process. */

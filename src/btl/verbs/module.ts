@@ -203,6 +203,13 @@ export class VerbsModule extends StreamModule implements VerbsHost {
     return port;
   }
 
+  /** While the own port is down nothing can come of it, and on Ethernet the address says which port it is. */
+  protected override accept(stream: ByteStream): void {
+    const ports = this.ports.filter(({ hosts }) => hosts.includes(stream.localAddress));
+    if (ports.length > 0 && ports.every(({ isActive }) => !isActive)) stream.destroy();
+    else super.accept(stream);
+  }
+
   protected checkInbound(): InboundCheck {
     return { done: true, failure: undefined };
   }

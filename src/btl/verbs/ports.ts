@@ -87,7 +87,8 @@ export class LocalPort {
     this.lid = port.lid;
     this.messageBytesMax = Math.max(4096, Math.min(2 ** 30, port.messageBytesMax));
     this.bandwidthMBps = (LANE_MBPS[port.speed] ?? 250) * (LANES[port.width] ?? 1);
-    this.takeGid();
+    // An interface without carrier is not listed with its addresses: what was known of it stays.
+    if (this.isActive || this.fabric === '') this.takeGid();
     return JSON.stringify([this.link, this.mtu, this.lid, hex(this.gid), this.fabric, this.hosts]) !== before;
   }
 

@@ -32,6 +32,8 @@ export interface P2pSuiteOptions {
   alone?: boolean;
   /** Seeds with which the cases run again while rails break. */
   faultSeeds?: readonly string[];
+  /** Cases that are left out here, by name, and why. */
+  leaveOut?: Readonly<Record<string, string>>;
 }
 
 const CASES: readonly P2pCase[] = [...TRANSFER_CASES, ...MATCHING_CASES, ...REQUEST_CASES];
@@ -59,6 +61,7 @@ export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOpt
 function reasonToSkip(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: string | undefined): string | undefined {
   if (fixture.unavailable !== undefined) return fixture.unavailable;
   if (one.skip !== undefined) return one.skip;
+  if (options.leaveOut?.[one.name] !== undefined) return options.leaveOut[one.name];
   if (options.alone && (one.ranks > 2 || one.notAlone)) return 'not applicable: the world is one rank';
   if (one.needsFaults && !fixture.hasFaults) return 'not applicable: this fixture cannot break its rails';
   if (seed !== undefined && one.calmOnly !== undefined) return `not applicable with faults: ${one.calmOnly}`;

@@ -6,13 +6,15 @@ import { unavailable, verbsOnDevices } from './verbs-fixture.ts';
 
 const verbs = verbsOnDevices(1);
 const where = unavailable === undefined ? {} : { unavailable };
-p2pSuite('verbs', { ...realFixture([verbs], {}, false, 'required'), ...where });
+/** Eight ranks of this one process send 11,000 messages: a minute in an emulated guest, and twice the memory of all other cases. */
+const leaveOut = { '12 sendflood: eight ranks, many short messages': 'too long for an emulated guest' };
+// With MULTIRAIL_VM_FULL=1 the cases run again while rails break.
+const faultSeeds = process.env.MULTIRAIL_VM_FULL === '1' ? ['verbs 1'] : [];
+p2pSuite('verbs', { ...realFixture([verbs], {}, false, 'required'), ...where }, { leaveOut });
 // Rail 0 is verbs, rail 1 is tcp: that one is left alone.
 const SPARED = 1;
 p2pSuite(
   'verbs and tcp behind the interposer',
   { ...realFixture([verbs, tcpComponent], {}, true, 'required', SPARED), ...where },
-  {
-    faultSeeds: ['verbs 1'],
-  },
+  { leaveOut, faultSeeds },
 );

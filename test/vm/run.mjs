@@ -4,6 +4,7 @@
 //   node test/vm/run.mjs FILE...      only these files of the project `vm`
 //   MULTIRAIL_VM_PULLS=50             that many pulls instead of 5 (test/vm/failover.test.ts)
 //   MULTIRAIL_VM_CONNECTS=10000       that many connects instead of 150 (test/vm/leaks.test.ts)
+//   MULTIRAIL_VM_FULL=1               the point-to-point suite again while rails break
 // Needs dist, and the binaries of native and native/rdma; builds what is missing. Imports node:*, vm.mjs.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -120,8 +120,16 @@ function muslCompiler(target, folder) {
   mkdirSync(kernel);
   for (const part of ['linux', 'asm-generic']) symlinkSync(join(target.kernel, part), join(kernel, part));
   symlinkSync(target.asm, join(kernel, 'asm'));
+  // All that libibverbs' header wants of the C++ library, and only for an unsigned number.
+  const shim = join(folder, 'shim');
+  mkdirSync(shim);
+  writeFileSync(
+    join(shim, 'limits'),
+    'namespace std {\ntemplate <typename T> struct numeric_limits {\n' +
+      '  static_assert(T(-1) > T(0), "unsigned only");\n  static constexpr T max() { return ~T(0); }\n};\n}\n',
+  );
   const own = output(target.compiler, '-print-file-name=include').stdout.trim();
-  const include = `-nostdinc -nostdinc++ -isystem ${target.musl} -isystem ${own} -isystem ${kernel}`;
+  const include = `-nostdinc -nostdinc++ -isystem ${target.musl} -isystem ${own} -isystem ${kernel} -isystem ${shim}`;
   return {
     compiler: script(join(folder, 'musl-g++'), `exec ${target.compiler} ${include} "$@"`),
     link: script(join(folder, 'musl-link'), `exec ${target.compiler} -nostdlib "$@" -L${target.muslLibraries} -lc -lgcc`),

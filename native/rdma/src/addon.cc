@@ -80,11 +80,15 @@ napi_value throwText(napi_env env, const char* code, const char* text) {
   return nullptr;
 }
 
+// GNU's strerror_r answers the text, POSIX's (musl) fills the buffer.
+[[maybe_unused]] const char* textOf(const char* text, const char*) { return text; }
+[[maybe_unused]] const char* textOf(int, const char* buffer) { return buffer; }
+
 /// `failure` is a negative errno.
 napi_value throwSystem(napi_env env, int failure, const char* call) {
   char message[192];
   char reason[96];
-  const char* text = strerror_r(-failure, reason, sizeof reason);
+  const char* text = textOf(strerror_r(-failure, reason, sizeof reason), reason);
   snprintf(message, sizeof message, "%s: %s", call, text);
   char code[24];
   snprintf(code, sizeof code, "ERRNO_%d", -failure);

@@ -4,13 +4,27 @@
 #include <pthread.h>
 #include <stdio.h>
 
+// glibc 2.34 moved these into libc under a new version; the old one is still there, and a binary that asks for it loads on older systems
+// too. (pthread_once has moved as well and is not used for that reason.)
+#if defined(__GLIBC__) && defined(__x86_64__)
+#define OLD_VERSION(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
+#elif defined(__GLIBC__) && defined(__aarch64__)
+#define OLD_VERSION(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
+#endif
+#ifdef OLD_VERSION
+OLD_VERSION(dlopen);
+OLD_VERSION(dlsym);
+OLD_VERSION(dlerror);
+#endif
+
 namespace noderdma {
 namespace {
 
 VerbsLib lib;
+bool tried = false;
 bool loaded = false;
 char reason[256];
-pthread_once_t once = PTHREAD_ONCE_INIT;
+pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 
 template <typename F>
 bool find(void* handle, const char* name, F* out) {
@@ -49,7 +63,11 @@ void load() {
 }  // namespace
 
 const VerbsLib* verbsLib(const char** why) {
-  pthread_once(&once, load);
+  // Worker threads may load the addon at the same time.
+  pthread_mutex_lock(&once);
+  if (!tried) load();
+  tried = true;
+  pthread_mutex_unlock(&once);
   *why = loaded ? nullptr : reason;
   return loaded ? &lib : nullptr;
 }

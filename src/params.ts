@@ -198,6 +198,13 @@ export const PARAMS = {
     255,
     'Reads of the other side that a rail has under way or serves at a time, where the device can.',
   ),
+  btl_verbs_window_min_bytes: int(
+    2 * MIB,
+    'bytes',
+    4 * KIB,
+    2 ** 40,
+    'Least bytes in flight that a verbs rail is allowed, where that is more than bml_window_min_bytes: what the device carries while nobody looks.',
+  ),
   btl_verbs_cache_bytes: int(
     256 * MIB,
     'bytes',

@@ -93,7 +93,7 @@ export class Bml {
       assert(endpoint.rail === peer.rails.length, 'rails are numbered in the order of the plan');
       const rail = new Rail(rank, endpoint.rail, endpoint);
       rail.nextDialMs = nowMs;
-      endpoint.windowBytes = this.options.windowMinBytes;
+      endpoint.windowBytes = this.windowMinBytes(rail);
       peer.rails.push(rail);
       this.rails.push(rail);
     }
@@ -358,8 +358,12 @@ export class Bml {
 
   /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). */
   private windowBytes(rail: Rail): number {
-    const { windowMinBytes, windowMaxBytes, windowMs } = this.options;
-    return Math.min(windowMaxBytes, Math.max(windowMinBytes, rail.expectedRate * windowMs));
+    const { windowMaxBytes, windowMs } = this.options;
+    return Math.min(windowMaxBytes, Math.max(this.windowMinBytes(rail), rail.expectedRate * windowMs));
+  }
+
+  private windowMinBytes(rail: Rail): number {
+    return Math.min(this.options.windowMaxBytes, Math.max(this.options.windowMinBytes, rail.attributes.windowMinBytes ?? 0));
   }
 
   private peer(rail: Rail): BmlPeer {

@@ -145,6 +145,11 @@ export interface RailAttributes {
   eagerBytesMax?: number;
   /** What the rail is taken to carry until it was busy long enough to be measured, in MB/s; else it begins with the least window. */
   startRateMBps?: number;
+  /**
+   * Least bytes in flight that keep this rail busy, where that is more than the parameter bml_window_min_bytes says: a device that works
+   * while the process does not look needs enough for that time.
+   */
+  windowMinBytes?: number;
   /** Shortest message that is worth a get on this rail; shorter ones come in fragments. 0 when absent. */
   getBytesMin?: number;
 }

@@ -9,7 +9,8 @@ export interface PublishedPort {
   name: string;
   link: 'infiniband' | 'ethernet';
   /**
-   * Ports of one fabric reach each other. InfiniBand: the subnet prefix; Ethernet (RoCE): the IP network of the GID.
+   * Ports of one fabric reach each other. InfiniBand: the subnet prefix; Ethernet (RoCE): the IP network of the GID, `10.9.0.0/24`, and
+   * `10.9.0.1/32` where only the address is known, since the port is down.
    */
   fabric: string;
   /** 32 hexadecimal digits. */
@@ -84,6 +85,7 @@ export function checkAddress(json: unknown): VerbsAddress {
 }
 
 export interface PlanOptions {
+  windowMinBytes: number;
   exclusivity: number;
   role: RailAttributes['role'];
 }
@@ -97,7 +99,10 @@ export function planRails(local: VerbsAddress, remote: VerbsAddress, isLower: bo
   const bufferBytes = Math.min(local.bufferBytes, remote.bufferBytes);
   const buffers = Math.min(local.buffers, remote.buffers);
   const plans: RailPlan[] = [];
-  for (const fabric of new Set(low.ports.map((port) => fabricOf(port)))) {
+  const networks = [...low.ports, ...high.ports].filter(({ link }) => link === 'ethernet').map(({ fabric }) => fabric);
+  const fabricOf = ({ link, fabric }: PublishedPort): string =>
+    `${link} ${link === 'ethernet' ? (networks.find((network) => network !== fabric && isWithin(fabric, network)) ?? fabric) : fabric}`;
+  for (const fabric of new Set(low.ports.map(fabricOf))) {
     const [ours, theirs] = [low, high].map(({ ports }) => [...ports.keys()].filter((i) => fabricOf(ports[i]) === fabric));
     for (let k = 0; k < Math.min(ours.length, theirs.length); k++) {
       const pair = [low.ports[ours[k]], high.ports[theirs[k]]];
@@ -120,6 +125,7 @@ export function planRails(local: VerbsAddress, remote: VerbsAddress, isLower: bo
           liveness: 'self',
           frameBytesMax: bufferBytes - OVERHEAD_BYTES,
           eagerBytesMax: Math.min(EAGER_BYTES_MAX, bufferBytes - OVERHEAD_BYTES),
+          windowMinBytes: options.windowMinBytes,
           startRateMBps: Math.min(pair[0].bandwidthMBps, pair[1].bandwidthMBps),
         },
         detail,
@@ -129,6 +135,16 @@ export function planRails(local: VerbsAddress, remote: VerbsAddress, isLower: bo
   return plans;
 }
 
-function fabricOf(port: PublishedPort): string {
-  return `${port.link} ${port.fabric}`;
+/** A single address (`10.9.0.1/32`, or 32 hexadecimal digits and `/128`) lies in that network. */
+function isWithin(whole: string, network: string): boolean {
+  const [address, bits] = bitsOf(whole);
+  const [prefix, prefixBits] = bitsOf(network);
+  return bits === address.length && prefix.length === address.length && address.startsWith(prefix.slice(0, prefixBits));
+}
+
+/** Of a fabric of Ethernet: the bits of its address, as text, and how many of them count. */
+function bitsOf(fabric: string): [string, number] {
+  const [address, bits] = fabric.split('/');
+  const bytes = address.includes('.') ? address.split('.').map(Number) : [...Buffer.from(address, 'hex')];
+  return [bytes.map((byte) => byte.toString(2).padStart(8, '0')).join(''), Number(bits)];
 }

@@ -156,6 +156,7 @@ export class VerbsModule extends StreamModule implements VerbsHost {
     const { params } = this.context;
     return planRails(checkAddress(local), checkAddress(remote), this.identity.rank < peer, {
       exclusivity: params.int('btl_verbs_exclusivity'),
+      windowMinBytes: params.int('btl_verbs_window_min_bytes'),
       role: params.bool('btl_verbs_standby') ? 'standby' : 'active',
     });
   }

@@ -108,8 +108,11 @@ export class LocalPort {
     }
     const address = addressOfGid(best.gid);
     const found = (table[best.netdev] ?? Object.values(table).flat()).find((entry) => entry?.address === address);
-    this.fabric = found?.cidr === undefined || found.cidr === null ? `link-local` : networkOf(found.cidr);
-    this.hosts = found === undefined ? allHosts(table) : [found.address];
+    // An interface that is down is not listed: its address is known, its network is not.
+    const isDown = found === undefined && !this.isActive;
+    const whole = networkOf(`${address}/${isIPv4(address) ? 32 : 128}`);
+    this.fabric = isDown ? whole : typeof found?.cidr === 'string' ? networkOf(found.cidr) : 'link-local';
+    this.hosts = isDown ? [address] : found === undefined ? allHosts(table) : [found.address];
   }
 }
 

@@ -10,10 +10,11 @@ test('transports that are off say why', () => {
   expect(transports.map(({ name, isOn }) => [name, isOn])).toEqual([
     ['self', true],
     ['sm', false],
+    ['verbs', false],
     ['tcp', true],
     ['ws', false],
   ]);
-  expect(transports[3].reason).toBe('not named by btl = "self,tcp"');
+  expect(transports.at(-1)?.reason).toBe('not named by btl = "self,tcp"');
 });
 
 test('every parameter is listed with default, range and meaning; changed ones with their origin', () => {

@@ -370,6 +370,17 @@ describe('measuring', () => {
     expect(f.rails[0].deliveredBytes).toBe(40 * 100_000);
   });
 
+  test('a rail may ask for a larger least window, and never gets more than the largest', () => {
+    const f = new FakeRails([{}, { windowMinBytes: 300_000 }, { windowMinBytes: 5_000_000 }, { windowMinBytes: 1000 }]);
+    const windows = () => f.endpoints.map(({ windowBytes }) => windowBytes);
+    const least = [64 * 1024, 300_000, 1024 * 1024, 64 * 1024];
+    expect(windows()).toEqual(least);
+    f.turn();
+    f.up(0, 1, 2, 3);
+    for (const rail of least.keys()) deliver(f, rail, 40, 100);
+    expect(windows()).toEqual(least);
+  });
+
   test('fragments grow with the rail, as long as one takes no longer than pml_frag_us, and shrink with it', () => {
     const f = new FakeRails([{}, {}]);
     f.turn();

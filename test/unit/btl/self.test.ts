@@ -3,6 +3,8 @@ import { describe, expect, test, vi } from 'vitest';
 import { BUSY, DOWN, OK } from '../../../src/btl/btl.ts';
 import { registerComponent, selectComponents } from '../../../src/btl/registry.ts';
 import { SelfModule } from '../../../src/btl/self/module.ts';
+import { verbsComponent } from '../../../src/btl/verbs/component.ts';
+import { loadRdma } from '../../../src/btl/verbs/rdma.ts';
 import { MultirailError } from '../../../src/errors.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { ParamTable } from '../../../src/params.ts';
@@ -83,31 +85,37 @@ describe('self', () => {
 
 describe('registry', () => {
   const names = (btl: string): string[] => selectComponents(new ParamTable({ btl })).components.map((component) => component.name);
-  // The native part may be missing here: then sm is left out, wherever it is named.
+  // The native part may be missing here, and a device nearly always is: then sm or verbs are left out, wherever they are named.
   const sm = loadNative().binding === undefined ? [] : ['sm'];
+  const verbs = verbsComponent.unavailable(new ParamTable()) === undefined ? ['verbs'] : [];
   test('lists and exclusions', () => {
     expect(names('self,tcp')).toEqual(['self', 'tcp']);
     expect(names('ws,self')).toEqual(['self', 'ws']);
     expect(names('tcp,sm,self')).toEqual(['self', ...sm, 'tcp']);
-    expect(names('^ws')).toEqual(['self', ...sm, 'tcp']);
-    expect(names('^ws,tcp')).toEqual(['self', ...sm]);
-    expect(names('')).toEqual(['self', ...sm, 'tcp', 'ws']);
+    expect(names('^ws')).toEqual(['self', ...sm, ...verbs, 'tcp']);
+    expect(names('^ws,tcp')).toEqual(['self', ...sm, ...verbs]);
+    expect(names('')).toEqual(['self', ...sm, ...verbs, 'tcp', 'ws']);
   });
-  test('without the native part sm is left out, and the reason is kept', () => {
+  test('without the native part sm and verbs are left out, and the reason is kept', () => {
     vi.stubEnv('MULTIRAIL_NATIVE', '0');
     const { components, unavailable } = selectComponents(new ParamTable());
     expect(components.map(({ name }) => name)).toEqual(['self', 'tcp']);
-    expect(unavailable).toEqual([{ name: 'sm', reason: expect.stringContaining('native part') }]);
+    // Where node-rdma is missing too, that is what verbs says.
+    const reason = expect.stringContaining('native part');
+    expect(unavailable).toEqual([
+      { name: 'sm', reason },
+      { name: 'verbs', reason: loadRdma().rdma === undefined ? loadRdma().reason : reason },
+    ]);
     vi.unstubAllEnvs();
   });
   test('unknown names and mixed lists are ERR_CONFIG', () => {
-    expect(() => names('self,tpc')).toThrow(/ERR_CONFIG.*"tpc".*self, sm, tcp, ws/);
+    expect(() => names('self,tpc')).toThrow(/ERR_CONFIG.*"tpc".*self, sm, verbs, tcp, ws/);
     expect(() => names('tcp,^ws')).toThrow(/ERR_CONFIG/);
-    expect(() => names('^self,sm,tcp,ws')).toThrow(/ERR_INIT/);
+    expect(() => names('^self,sm,verbs,tcp,ws')).toThrow(/ERR_INIT/);
   });
   test('others register; one that cannot work here gives its reason', () => {
     const off = registerComponent({
-      name: 'verbs',
+      name: 'elan',
       description: 'test',
       unavailable: () => 'no device',
       create: () => {
@@ -115,13 +123,13 @@ describe('registry', () => {
       },
     });
     try {
-      const selection = selectComponents(new ParamTable({ btl: 'self,verbs' }));
+      const selection = selectComponents(new ParamTable({ btl: 'self,elan' }));
       expect(selection.components.map((component) => component.name)).toEqual(['self']);
-      expect(selection.unavailable).toEqual([{ name: 'verbs', reason: 'no device' }]);
-      expect(() => names('verbs')).toThrow(/ERR_INIT.*verbs: no device/);
+      expect(selection.unavailable).toEqual([{ name: 'elan', reason: 'no device' }]);
+      expect(() => names('elan')).toThrow(/ERR_INIT.*elan: no device/);
     } finally {
       off();
     }
-    expect(() => names('verbs')).toThrow(/ERR_CONFIG/);
+    expect(() => names('elan')).toThrow(/ERR_CONFIG/);
   });
 });

@@ -27,7 +27,7 @@ function address(...ports: PublishedPort[]): VerbsAddress {
   return { incarnation: 7, bufferBytes: 32 * 1024, buffers: 64, ports };
 }
 
-const OPTIONS = { exclusivity: 100, role: 'active' } as const;
+const OPTIONS = { exclusivity: 100, role: 'active', windowMinBytes: 2 ** 21 } as const;
 const keys = (a: VerbsAddress, b: VerbsAddress, isLower = true) => planRails(a, b, isLower, OPTIONS).map(({ key }) => key);
 
 describe('rails between ports', () => {
@@ -38,6 +38,23 @@ describe('rails between ports', () => {
     expect(keys(high, low, false)).toEqual(keys(low, high));
     const [ours] = planRails(high, low, false, OPTIONS);
     expect(ours.detail).toMatchObject({ localPort: 'b1:1', remotePort: 'a0:1' });
+  });
+
+  test('a port whose network is not known, since it is down, belongs to the one that its address lies in', () => {
+    const high = address(port('b0:1', '10.8.0.0/24'), port('b1:1'));
+    expect(keys(address(port('a0:1', '10.9.0.77/32')), high)).toEqual(['verbs:a0:1-b1:1']);
+    expect(keys(address(port('a0:1', '10.7.0.77/32')), high)).toEqual([]);
+    expect(keys(high, address(port('a0:1', '10.9.0.77/32')), false)).toEqual(['verbs:a0:1-b1:1']);
+    expect(keys(high, address(port('a0:1', '10.9.0.77/32')))).toEqual(['verbs:b1:1-a0:1']);
+    // Two of them are told apart, unless a third port names the network.
+    const down = address(port('a0:1', '10.9.0.1/32'));
+    expect(keys(down, address(port('b0:1', '10.9.0.2/32')))).toEqual([]);
+    expect(keys(down, address(port('b0:1', '10.9.0.2/32'), port('b1:1')))).toEqual(['verbs:a0:1-b0:1']);
+    const v6 = (digits: string, bits: number) => `20010db8${digits.padEnd(24, '0')}/${bits}`;
+    expect(keys(address(port('a0:1', v6('0001', 128))), address(port('b0:1', v6('0002', 64)), port('b1:1', v6('0001', 52))))).toEqual([
+      'verbs:a0:1-b1:1',
+    ]);
+    for (const odd of ['link-local', '10.9.0.1', '/32', 'x/32']) expect(keys(address(port('a0:1', odd)), high)).toEqual([]);
   });
 
   test('InfiniBand and Ethernet do not meet', () => {

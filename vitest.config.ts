@@ -6,7 +6,7 @@ const project = (name: string, include: string[], testTimeout = 20_000) => ({
   test: { name, include, testTimeout, hookTimeout: testTimeout, pool: 'forks' as const },
 });
 
-const lab = project('lab', ['test/lab/**/*.test.ts'], 180_000);
+const oneByOne = (of: ReturnType<typeof project>) => ({ ...of, test: { ...of.test, fileParallelism: false } });
 
 export default defineConfig({
   test: {
@@ -16,10 +16,10 @@ export default defineConfig({
       project('sim', ['test/sim/**/*.test.ts'], 240_000),
       project('conformance', ['test/conformance/**/*.test.ts'], 120_000),
       project('system', ['test/system/**/*.test.ts'], 120_000),
-      // Inside the guest: everything takes some ten times as long.
-      project('vm', ['test/vm/**/*.test.ts'], 120_000),
+      // Inside the guest, where everything takes some ten times as long. One file at a time: they share devices and pull their cables.
+      oneByOne(project('vm', ['test/vm/**/*.test.ts'], 120_000)),
       // One file at a time: one of them keeps every core busy on purpose, and beside it the others would test that.
-      { ...lab, test: { ...lab.test, fileParallelism: false } },
+      oneByOne(project('lab', ['test/lab/**/*.test.ts'], 180_000)),
     ],
   },
 });

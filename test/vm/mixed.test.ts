@@ -1,0 +1,54 @@
+// Several rails at once, in a job of two processes inside the guest: verbs and verbs, verbs and TCP, TCP as standby. Verbs rails are pulled in the
+// midst of short and long messages, read (RGET) and written (PUT); every message is verified, and the rails are used again.
+// And a port that is down from the start: what `multirail info` says of it, a job over TCP, and the rail once the port is up.
+// MULTIRAIL_VM_SEED: when in the traffic they are pulled.
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { startNode } from '../system/helpers.ts';
+import { unavailable } from './verbs-fixture.ts';
+
+const ROOT = new URL('../..', import.meta.url).pathname;
+const CLI = join(ROOT, 'dist/cli.js');
+const SEED = Number(process.env.MULTIRAIL_VM_SEED ?? Date.now() % 100_000);
+const LIMIT_MS = 180_000;
+
+if (unavailable !== undefined) console.info(`skipped: verbs beside other rails: ${unavailable}`);
+else console.info(`seed ${SEED}`);
+const when = test.skipIf(unavailable !== undefined);
+
+when.each([
+  ['verbs and verbs, read', 'verbs-verbs'],
+  ['verbs and TCP, written', 'verbs-tcp'],
+  ['TCP as standby', 'standby'],
+])(
+  '%s: pulled in the midst of short and long messages, and used again',
+  async (_, scenario) => {
+    await expectMixed(scenario);
+  },
+  LIMIT_MS + 10_000,
+);
+
+when(
+  'a port that is down: info tells, the job runs over TCP, and the rail comes with the port',
+  async () => {
+    execFileSync('ip', ['link', 'set', 'veth0', 'down']);
+    try {
+      const { stdout } = await startNode([CLI, 'info'], { timeoutMs: 60_000 }).ended;
+      expect(stdout).toMatch(/^ {2}rxe0:1 +DOWN +RoCE, network 10\.9\.0\.1\/32; used once it is up$/m);
+      expect(stdout).toMatch(/^ {2}rxe1:1 +ACTIVE +RoCE, network 10\.9\.0\.0\/24$/m);
+      await expectMixed('port-down');
+    } finally {
+      execFileSync('ip', ['link', 'set', 'veth0', 'up']);
+    }
+  },
+  LIMIT_MS + 20_000,
+);
+
+async function expectMixed(scenario: string): Promise<void> {
+  const args = [CLI, 'run', '-n', '2', join(ROOT, 'test/vm/fixtures/mixed-rank.mjs'), scenario, String(SEED)];
+  const { code, stdout, stderr } = await startNode(args, { timeoutMs: LIMIT_MS }).ended;
+  expect(code, `seed ${SEED}\n${stdout}\n${stderr}`).toBe(0);
+  expect(stdout.match(/^\[\d\] OK /gm)?.length).toBe(2);
+  for (const line of stdout.split('\n').filter((text) => text !== '')) console.info(line);
+}

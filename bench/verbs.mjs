@@ -14,7 +14,7 @@ const RANK = 'export MULTIRAIL_MCA_btl_verbs_if_include=rxe$MULTIRAIL_RANK; exec
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' }, guest: { type: 'boolean', default: false } } });
 
-const iterationsOf = (bytes) => Math.max(8, Math.min(200, Math.floor((64 << 20) / bytes)));
+const iterationsOf = (bytes) => Math.max(16, Math.min(400, Math.floor((128 << 20) / bytes)));
 
 function shell(script) {
   const done = spawnSync('bash', ['-c', script], { encoding: 'utf8', timeout: 120_000 });
@@ -49,7 +49,7 @@ function measure() {
       const n = iterationsOf(bytes);
       // perftest counts MiB, and says MB.
       note(`ib_write_bw ${bytes}`, perftest('ib_write_bw', `-s ${bytes} -n ${n}`)[3] * 1.048576);
-      note(`multirail bw ${bytes}`, bench('bw', `--sizes ${bytes} --window 8 --iterations ${Math.ceil(n / 8)} --warmup 1`)[1]);
+      note(`multirail bw ${bytes}`, bench('bw', `--sizes ${bytes} --window 8 --iterations ${Math.ceil(n / 8)} --warmup 2`)[1]);
     }
     note('ib_send_lat -e 8', perftest('ib_send_lat', `-e -s 8 -n ${LATENCY_ITERATIONS}`)[4]);
     note('multirail latency 8', bench('latency', `--sizes 8 --iterations ${LATENCY_ITERATIONS} --warmup 50`)[1]);

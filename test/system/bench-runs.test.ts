@@ -168,7 +168,7 @@ group('demo and info', () => {
     expect(ran.stdout).toContain('btl_tcp_links = 2 connections [argument]');
     expect(ran.stdout).toContain('[environment MULTIRAIL_MCA_pml_frag_bytes]');
     expect(JSON.parse((await multirail('info --json')).stdout)).toMatchObject({
-      transports: [{ name: 'self' }, { name: 'sm' }, { name: 'tcp' }, { name: 'ws' }],
+      transports: [{ name: 'self' }, { name: 'sm' }, { name: 'verbs' }, { name: 'tcp' }, { name: 'ws' }],
     });
     expect((await multirail('info --all')).stdout).toContain('bml_rail_timeout_ms = 400 ms');
   });

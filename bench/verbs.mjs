@@ -24,10 +24,21 @@ function shell(script) {
 
 /** The last line of figures of a perftest program: server on rxe1, client on rxe0. */
 function perftest(program, args) {
-  const out = shell(`${program} -d rxe1 -x 1 ${args} > /tmp/server.txt 2>&1 & sleep 1.5; ${program} -d rxe0 -x 1 ${args} 10.9.0.2; wait`);
+  // Now and then perftest gives up (a retransmission too many in a guest whose host is busy): once more, then.
+  for (let tries = 0; tries < 3; tries++) {
+    const figures = tryPerftest(program, args);
+    if (figures !== undefined) return figures;
+    process.stderr.write(`${program} ${args} came to no end; once more\n`);
+  }
+  throw new Error(`${program} ${args} came to no end, three times over`);
+}
+
+function tryPerftest(program, args) {
+  const out = shell(
+    `${program} -d rxe1 -x 1 ${args} > /tmp/server.txt 2>&1 & sleep 1.5; ${program} -d rxe0 -x 1 ${args} 10.9.0.2 || true; wait`,
+  );
   const line = out.split('\n').findLast((text) => /^\s*\d+\s+\d+\s/.test(text));
-  if (line === undefined) throw new Error(out);
-  return line.trim().split(/\s+/).map(Number);
+  return line?.trim().split(/\s+/).map(Number);
 }
 
 function bench(test, args) {

@@ -96,6 +96,11 @@ export class Rail {
     return this.isMeasured ? this.rate : Math.max(this.rate, (this.attributes.startRateMBps ?? 0) * 1000);
   }
 
+  /** Bytes of one put or get, for that grid of fragments. */
+  oneSidedBytes(gridBytes: number): number {
+    return Math.max(gridBytes, this.attributes.oneSidedBytes ?? 0);
+  }
+
   get isCarrying(): boolean {
     return this.state === 'UP' || this.state === 'SUSPECT';
   }

@@ -150,6 +150,8 @@ export interface RailAttributes {
    * while the process does not look needs enough for that time.
    */
   windowMinBytes?: number;
+  /** Length of a put or get that is worth its fixed cost on this rail, where that is more than the fragment grid. */
+  oneSidedBytes?: number;
   /** Shortest message that is worth a get on this rail; shorter ones come in fragments. 0 when absent. */
   getBytesMin?: number;
 }
@@ -253,7 +255,7 @@ export interface OneSidedOp {
   /** Local bytes: source of a put, target of a get. */
   local: readonly Uint8Array[];
   bytes: number;
-  /** The peer's registration key and the byte offset in its registration. */
+  /** The peer's registration key, which never changes its content, and the byte offset in its registration. */
   remoteKey: Uint8Array;
   remoteOffset: number;
   /** Scratch of the BTL. */

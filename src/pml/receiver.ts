@@ -378,7 +378,8 @@ export class Receiver {
     if (!this.wantsStream(message) || !rail.hasRoom) return false;
     const window = message.remoteWindows.find((offer) => offer.rail === rail.index && offer.railEpoch === rail.epoch);
     if (window === undefined) return false;
-    const range = message.toRead.takeFirst(core.options.fragBytes, core.options.fragBytes);
+    const bytes = rail.oneSidedBytes(core.options.fragBytes);
+    const range = message.toRead.takeFirst(bytes, bytes);
     if (range === undefined) return false;
     const [from, to] = range;
     const op: PmlOneSidedOp = {

@@ -261,7 +261,8 @@ export class Sender {
 
   private sendPut(message: SendMessage, rail: Rail, window: RemoteWindow): boolean {
     const { core } = this;
-    const range = message.toSend.takeFirst(core.options.fragBytes, core.options.fragBytes);
+    const bytes = rail.oneSidedBytes(core.options.fragBytes);
+    const range = message.toSend.takeFirst(bytes, bytes);
     if (range === undefined) return false;
     const [from, to] = range;
     if (from < window.from || to > window.to) {

@@ -22,6 +22,8 @@ export interface RailSpec extends PipeSpec {
   detectUsMax: number;
   canPut: boolean;
   canGet: boolean;
+  /** Of a put or get; 0: as long as a fragment. */
+  oneSidedBytes: number;
   role: 'active' | 'standby';
   exclusivity: number;
   frameBytesMax: number;
@@ -44,6 +46,7 @@ export const RAIL_DEFAULTS: RailSpec = {
   detectUsMax: 200_000,
   canPut: false,
   canGet: false,
+  oneSidedBytes: 0,
   role: 'active',
   exclusivity: 100,
   frameBytesMax: 16 * 1024 * 1024,

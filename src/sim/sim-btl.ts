@@ -157,6 +157,7 @@ export class SimBtl implements BtlModule, Nic {
           role: spec.role,
           canPut: spec.canPut,
           canGet: spec.canGet,
+          oneSidedBytes: spec.oneSidedBytes,
           liveness: spec.liveness,
           frameBytesMax: spec.frameBytesMax,
         },

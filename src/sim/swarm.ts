@@ -81,8 +81,11 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
     });
   }
   if (oneSided && prng.chance(1, 2)) for (const rail of rails) rail.canGet = true;
+  // (A stream of its own: seeds that once failed keep their meaning.)
+  const lengths = prng.split('one-sided');
+  if (oneSided && lengths.chance(1, 3)) for (const rail of rails) rail.oneSidedBytes = lengths.pick([0, 1000, 16_384]);
   const params: Record<string, string> = { ...PARAMS };
-  // Credit that runs out. (A stream of its own: seeds that once failed keep their meaning.)
+  // Credit that runs out. (Also a stream of its own.)
   const credit = prng.split('credit');
   prng.chance(1, 4);
   if (credit.chance(1, 3)) params.pml_unexpected_bytes_max = credit.pick(['4096', '8192']);

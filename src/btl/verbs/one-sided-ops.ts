@@ -1,11 +1,11 @@
 // Puts and gets under way on one queue pair, and the memory that they hold registered. May import: btl.ts (types), node-rdma (types),
 // one-sided, ports (types), queue-pair, verbs-hdr.
 import type { OneSidedOp, Registration } from '../btl.ts';
-import type { OneSidedRequest } from './one-sided.ts';
+import { cutToRequests, type OneSidedRequest } from './one-sided.ts';
 import type { LocalPort } from './ports.ts';
 import { type BufferedPair, POST_BATCH } from './queue-pair.ts';
 import type { Rdma } from './rdma.ts';
-import { encodeWindow, WINDOW_PIECES_MAX } from './verbs-hdr.ts';
+import { decodeWindow, encodeWindow, WINDOW_PIECES_MAX, type Window } from './verbs-hdr.ts';
 
 interface OpUnderWay {
   op: OneSidedOp;
@@ -18,11 +18,27 @@ export class OneSidedOps {
   private readonly port: LocalPort;
   private readonly pair: BufferedPair;
   private readonly list: OpUnderWay[] = [];
+  private lastKey: Uint8Array | undefined;
+  private lastWindow: Window | undefined;
 
   constructor(rdma: typeof Rdma, port: LocalPort, pair: BufferedPair) {
     this.rdma = rdma;
     this.port = port;
     this.pair = pair;
+  }
+
+  /** The requests of an operation, or what is wrong with the peer's key. */
+  cut(op: OneSidedOp): OneSidedRequest[] | string {
+    // Many in turn are of the same window.
+    if (op.remoteKey !== this.lastKey) {
+      this.lastKey = op.remoteKey;
+      this.lastWindow = decodeWindow(op.remoteKey);
+    }
+    if (this.lastWindow === undefined) return 'the peer gave a key that is none of memory';
+    return (
+      cutToRequests(op, this.lastWindow, this.port.messageBytesMax, this.rdma.PIECES_MAX) ??
+      'the peer gave a key for less memory than it speaks of'
+    );
   }
 
   /** Stages the requests of an operation, and has them posted by `post` when many are; answers with why that cannot be. */

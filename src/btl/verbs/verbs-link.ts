@@ -1,7 +1,7 @@
 // One live rail epoch over a reliable-connected queue pair: records through receive buffers that the peer has posted before, the count
 // of what was handed up (B2) in every record, puts and gets of registered memory (B6), BYE (B9).
 // May import: btl.ts, base (types, outstanding-records, sink), errors, util, node-rdma (types), ports (types), queue-pair,
-// setup, one-sided, one-sided-ops, verbs-hdr.
+// setup, one-sided-ops, verbs-hdr.
 //
 // One post and one completion carry a small message: its record is copied into a registered buffer and posted; the peer takes it from
 // its completion queue, hands it up in place and posts the buffer again. Sends complete here only now and then, to give the send
@@ -32,14 +32,12 @@ import {
   type Sink,
 } from '../btl.ts';
 import type { VerbsPlanDetail } from './address.ts';
-import { cutToRequests } from './one-sided.ts';
 import { OneSidedOps, registerWindow } from './one-sided-ops.ts';
 import type { LocalPort } from './ports.ts';
 import { BufferedPair, POST_BATCH, type VerbsOptions } from './queue-pair.ts';
 import type { Rdma } from './rdma.ts';
 import { PairSetup, type SetupOwner } from './setup.ts';
 import {
-  decodeWindow,
   FLAG_PLACED,
   FLAG_PROMPT,
   RECORD_BYE,
@@ -265,14 +263,9 @@ export class VerbsLink implements Link, SetupOwner {
 
   start(op: OneSidedOp, windowBytes: number): SendResult {
     if (this.ended !== undefined || this.byeSaid) return DOWN;
-    const window = decodeWindow(op.remoteKey);
-    if (window === undefined) {
-      this.damage('the peer gave a key that is none of memory');
-      return DOWN;
-    }
-    const requests = cutToRequests(op, window, this.port.messageBytesMax, this.host.rdma.PIECES_MAX);
-    if (requests === undefined) {
-      this.damage('the peer gave a key for less memory than it speaks of');
+    const requests = this.ops.cut(op);
+    if (typeof requests === 'string') {
+      this.damage(requests);
       return DOWN;
     }
     assert(requests.length <= ONE_SIDED_REQUESTS, 'memory in too many pieces for a put or get');

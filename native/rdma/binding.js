@@ -18,7 +18,7 @@ function candidates() {
 /** The addon, or why there is none. */
 export function loadAddon() {
   if (process.platform !== 'linux') return { reason: `node-rdma is for Linux, this is ${process.platform}` };
-  let reason = `no binary for linux-${process.arch}`;
+  let reason = `node-rdma has no binary for linux-${process.arch} here (building one needs a C++ compiler and the headers of libibverbs)`;
   for (const path of candidates()) {
     if (!existsSync(path)) continue;
     try {

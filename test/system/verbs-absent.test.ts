@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => code?.dispose());
 
 const library = FOLDERS.map((folder) => `${folder}/${LIBRARY}`).find((path) => existsSync(path));
-const withoutBinary = rdma.unavailable()?.includes('no binary') ? rdma.unavailable() : undefined;
+const withoutBinary = rdma.unavailable()?.includes('has no binary') ? rdma.unavailable() : undefined;
 
 /**
  * Runs Node in a mount namespace of its own where the library's folder is shown without it: a folder of links to all else that is there.

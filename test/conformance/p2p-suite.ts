@@ -32,6 +32,8 @@ export interface P2pSuiteOptions {
   alone?: boolean;
   /** Seeds with which the cases run again while rails break. */
   faultSeeds?: readonly string[];
+  /** How long one case may take; 25 s unless told. */
+  caseLimitMs?: number;
   /** Cases that are left out here, by name, and why. */
   leaveOut?: Readonly<Record<string, string>>;
 }
@@ -81,12 +83,13 @@ function add(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: 
     test.skip(`${one.name} (${reason})`, () => undefined);
     return;
   }
-  test(one.name, { timeout: CASE_LIMIT_MS + 20_000 }, async () => {
+  const limitMs = options.caseLimitMs ?? CASE_LIMIT_MS;
+  test(one.name, { timeout: limitMs + 20_000 }, async () => {
     const world = await fixture.world(options.alone ? 1 : one.ranks, one.params);
     if (seed !== undefined) world.faults?.start(`${seed}/${one.name}`);
     let failed = true;
     try {
-      await inTime(world, one.run(world));
+      await inTime(world, one.run(world), limitMs);
       failed = false;
     } finally {
       world.faults?.stop();
@@ -106,7 +109,7 @@ function add(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOptions, seed: 
 }
 
 /** A case that does not come to its end says what it waits for. */
-async function inTime(world: P2pWorld, running: Promise<void>): Promise<void> {
+async function inTime(world: P2pWorld, running: Promise<void>, limitMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
@@ -119,8 +122,8 @@ async function inTime(world: P2pWorld, running: Promise<void>): Promise<void> {
           ),
       );
       const open = world.runtimes.flatMap((runtime) => runtime.undelivered().map((line) => `rank ${runtime.rank}: ${line}`));
-      reject(new Error(`no end after ${CASE_LIMIT_MS} ms\n${[...open.slice(0, 20), ...rails].join('\n')}`));
-    }, CASE_LIMIT_MS);
+      reject(new Error(`no end after ${limitMs} ms\n${[...open.slice(0, 20), ...rails].join('\n')}`));
+    }, limitMs);
   });
   try {
     await Promise.race([running, late]);

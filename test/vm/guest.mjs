@@ -68,9 +68,10 @@ export function guestScript({ devices, mtu, cwd, args, env }) {
     `link set veth${i} up`,
     `rule add pref ${100 + i} oif veth${i} lookup main`,
   ]);
-  // Known neighbours: else a second is lost on address resolution after each return of a link.
+  // Known neighbours: else a second is lost on address resolution after each return of a link. Each device is its own, so that two
+  // processes can talk over one.
   const neighbours = all.flatMap((i) =>
-    all.filter((j) => j !== i).map((j) => `neigh add 10.9.0.${i + 1} lladdr ${mac(i)} dev veth${j} nud permanent`),
+    all.map((j) => `neigh add 10.9.0.${i + 1} lladdr ${mac(i)} dev veth${j} nud permanent`),
   );
   const batch = (lines) => quoted(`${lines.join('\n')}\n`);
   return `${Object.entries(env)

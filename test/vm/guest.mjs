@@ -70,9 +70,7 @@ export function guestScript({ devices, mtu, cwd, args, env }) {
   ]);
   // Known neighbours: else a second is lost on address resolution after each return of a link. Each device is its own, so that two
   // processes can talk over one.
-  const neighbours = all.flatMap((i) =>
-    all.map((j) => `neigh add 10.9.0.${i + 1} lladdr ${mac(i)} dev veth${j} nud permanent`),
-  );
+  const neighbours = all.flatMap((i) => all.map((j) => `neigh add 10.9.0.${i + 1} lladdr ${mac(i)} dev veth${j} nud permanent`));
   const batch = (lines) => quoted(`${lines.join('\n')}\n`);
   return `${Object.entries(env)
     .map(([name, value]) => `export ${name}=${quoted(value)}`)

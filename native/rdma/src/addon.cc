@@ -182,6 +182,22 @@ Object* begin(Args& args, Kind kind, Object* const* parents, int count) {
   return object;
 }
 
+/// Enters what the library made, or, where it made nothing, drops the object and throws what errno says: errno is 0 before the call.
+bool enter(Args& args, Object* object, void* raw, const char* call, napi_ref owner = nullptr) {
+  if (raw != nullptr) {
+    args.own->table.made(object, raw, owner);
+    return true;
+  }
+  const int failure = errno == 0 ? -ENOMEM : -errno;
+  args.own->table.dropped(object);
+  if (owner != nullptr) napi_delete_reference(args.env, owner);
+  throwSystem(args.env, failure, call);
+  return false;
+}
+
+/// Events are asked for, not waited for.
+void setNonBlocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
 napi_value idOf(napi_env env, const Object* object) { return number(env, object->id); }
 
 // ---------------------------------------------------------------- devices
@@ -239,9 +255,7 @@ napi_value jsOpenDevice(napi_env env, napi_callback_info info) {
   }
   if (list != nullptr) lib.free_device_list(list);
   if (context == nullptr) return throwSystem(env, failure, "ibv_open_device");
-  // Events are asked for, not waited for.
-  const int flags = fcntl(context->async_fd, F_GETFL);
-  fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK);
+  setNonBlocking(context->async_fd);
   Object* object = begin(args, Kind::context, nullptr, 0);
   if (object == nullptr) {
     lib.close_device(context);
@@ -378,12 +392,7 @@ napi_value jsAllocPd(napi_env env, napi_callback_info info) {
   if (object == nullptr) return nullptr;
   errno = 0;
   ibv_pd* pd = args.own->lib->alloc_pd(context->context());
-  if (pd == nullptr) {
-    const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table.dropped(object);
-    return throwSystem(env, failure, "ibv_alloc_pd");
-  }
-  args.own->table.made(object, pd, nullptr);
+  if (!enter(args, object, pd, "ibv_alloc_pd")) return nullptr;
   return idOf(env, object);
 }
 
@@ -405,13 +414,7 @@ napi_value jsRegister(napi_env env, napi_callback_info info) {
   }
   errno = 0;
   ibv_mr* mr = args.own->lib->reg_mr(pd->pd(), data, length, access);
-  if (mr == nullptr) {
-    const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table.dropped(object);
-    napi_delete_reference(env, owner);
-    return throwSystem(env, failure, "ibv_reg_mr");
-  }
-  args.own->table.made(object, mr, owner);
+  if (!enter(args, object, mr, "ibv_reg_mr", owner)) return nullptr;
   napi_value answer = nullptr;
   napi_create_object(env, &answer);
   set(env, answer, "id", object->id);
@@ -455,14 +458,8 @@ napi_value jsCreateChannel(napi_env env, napi_callback_info info) {
   if (object == nullptr) return nullptr;
   errno = 0;
   ibv_comp_channel* channel = args.own->lib->create_comp_channel(context->context());
-  if (channel == nullptr) {
-    const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table.dropped(object);
-    return throwSystem(env, failure, "ibv_create_comp_channel");
-  }
-  const int flags = fcntl(channel->fd, F_GETFL);
-  fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK);
-  args.own->table.made(object, channel, nullptr);
+  if (!enter(args, object, channel, "ibv_create_comp_channel")) return nullptr;
+  setNonBlocking(channel->fd);
   return idOf(env, object);
 }
 
@@ -502,12 +499,7 @@ napi_value jsCreateCq(napi_env env, napi_callback_info info) {
   if (object == nullptr) return nullptr;
   errno = 0;
   ibv_cq* cq = args.own->lib->create_cq(parents[0]->context(), depth, object, parents[1] == nullptr ? nullptr : parents[1]->channel(), 0);
-  if (cq == nullptr) {
-    const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table.dropped(object);
-    return throwSystem(env, failure, "ibv_create_cq");
-  }
-  args.own->table.made(object, cq, nullptr);
+  if (!enter(args, object, cq, "ibv_create_cq")) return nullptr;
   return idOf(env, object);
 }
 
@@ -552,12 +544,7 @@ napi_value jsCreateQp(napi_env env, napi_callback_info info) {
   attr.qp_context = object;
   errno = 0;
   ibv_qp* qp = args.own->lib->create_qp(parents[0]->pd(), &attr);
-  if (qp == nullptr) {
-    const int failure = errno == 0 ? -ENOMEM : -errno;
-    args.own->table.dropped(object);
-    return throwSystem(env, failure, "ibv_create_qp");
-  }
-  args.own->table.made(object, qp, nullptr);
+  if (!enter(args, object, qp, "ibv_create_qp")) return nullptr;
   napi_value answer = nullptr;
   napi_create_object(env, &answer);
   set(env, answer, "id", object->id);

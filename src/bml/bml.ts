@@ -60,11 +60,15 @@ export class BmlPeer {
     this.unreachableSinceAliveMs = aliveMs;
   }
 
-  /** From this length on the receiver reads a message by itself, where every rail of the stripe set can. Rails may find it out late. */
-  get getBytesMin(): number {
-    let bytes = 0;
-    for (const rail of this.get) bytes = Math.max(bytes, rail.attributes.getBytesMin ?? 0);
-    return bytes;
+  /** A message of that length is read by its receiver, where every rail of the stripe set can. Rails may find out late what it is worth. */
+  isReadWorth(bytes: number): boolean {
+    if (this.get.length === 0 || this.get.length !== this.send.length) return false;
+    for (const { attributes } of this.get) {
+      const { getBytesMin = 0, pipelineBytes = Number.POSITIVE_INFINITY } = attributes;
+      // What is read is registered whole.
+      if (bytes < getBytesMin || bytes > pipelineBytes) return false;
+    }
+    return true;
   }
 }
 

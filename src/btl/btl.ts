@@ -152,6 +152,11 @@ export interface RailAttributes {
   windowMinBytes?: number;
   /** Length of a put or get that is worth its fixed cost on this rail, where that is more than the fragment grid. */
   oneSidedBytes?: number;
+  /**
+   * Memory that is registered for the peer at once, where registering takes its time: a longer message is offered piece by piece and put
+   * by its sender, instead of being read. Absent: any.
+   */
+  pipelineBytes?: number;
   /** Shortest message that is worth a get on this rail; shorter ones come in fragments. 0 when absent. */
   getBytesMin?: number;
 }

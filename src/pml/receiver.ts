@@ -10,19 +10,14 @@ import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import type { FlowIn, OwedRestartNack, PmlPeer } from './peer.ts';
-import {
-  type Envelope,
-  type FragSink,
-  type FrameUse,
-  type PmlOneSidedOp,
-  RecvMessage,
-  type RecvRequest,
-  type RemoteWindow,
-} from './records.ts';
+import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, RecvMessage, type RecvRequest } from './records.ts';
 import { moveRecv } from './states.ts';
+import type { LocalWindow, RemoteWindow } from './windows.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
 const NO_WINDOWS: readonly RemoteWindow[] = [];
+/** Of a PUT that says that its rail has no further windows. */
+const NO_KEY = new Uint8Array(0);
 
 function epochName(item: { epoch: number; message: RecvMessage }): string {
   return item.epoch === item.message.epoch ? 'current' : 'old';
@@ -265,33 +260,50 @@ export class Receiver {
 
   // ---------------------------------------------------------------- what must be sent
 
-  /** Registers the buffer for every rail over which the sender can put. */
+  /** Registers the next piece of the buffer for every rail over which the sender can put. */
   private offerWindows(message: RecvMessage): void {
-    if (!message.contiguousSender || !message.buffer.isContiguous) return;
-    const missing = message.received.missing(0, message.takeBytes);
-    if (missing.length === 0) return;
-    const from = missing[0][0];
-    const to = message.takeBytes;
-    for (const rail of message.peer.bml.put) {
-      if (message.windows.length >= WINDOWS_MAX) return;
-      const registration = rail.endpoint.register?.(message.buffer.slice(from, to));
-      if (registration === undefined) continue;
-      message.windows.push({
-        number: message.nextWindowNumber++,
-        rail: rail.index,
-        railEpoch: rail.epoch,
-        registration,
-        from,
-        to,
-        told: false,
-        telling: false,
-      });
+    const { offers, takeBytes } = message;
+    const from = offers.nextFrom(message.received, takeBytes);
+    if (from === -1) return;
+    const rails = this.railsToOffer(message);
+    if (rails.length === 0) {
+      offers.to = takeBytes;
+      return;
     }
+    offers.pieceBytes = Math.min(...rails.map(({ attributes }) => attributes.pipelineBytes ?? takeBytes));
+    // Pieces end on multiples of their length, and so on the grid of what is put at once.
+    const to = Math.min((Math.floor(from / offers.pieceBytes) + 1) * offers.pieceBytes, takeBytes);
+    for (const rail of rails) offers.add(rail.index, rail.epoch, rail.endpoint.register?.(message.buffer.slice(from, to)), from, to);
+    offers.to = to;
   }
 
-  private closeWindows(message: RecvMessage): void {
-    if (!this.core.mutants.has('no-fence')) for (const window of message.windows) window.registration.deregister();
-    message.windows = [];
+  /** The sender waits for a window on each rail that had one: also where this rail is out of the stripe set for now. */
+  private railsToOffer(message: RecvMessage): Rail[] {
+    if (!message.contiguousSender || !message.buffer.isContiguous) return [];
+    const { offers, peer } = message;
+    const { bml } = this.core;
+    offers.rails = offers.rails.filter(({ rail, epoch }) => bml.isLive(peer.bml, rail, epoch));
+    const rails = offers.rails.filter(({ ended }) => !ended).map(({ rail }) => peer.bml.rails[rail]);
+    for (const rail of peer.bml.put) {
+      if (rails.length < WINDOWS_MAX && !rails.includes(rail) && !offers.hasEnded(rail.index, rail.epoch)) rails.push(rail);
+    }
+    return rails;
+  }
+
+  private areWindowsDue(message: RecvMessage): boolean {
+    return message.state === 'RECEIVING' && message.offers.isDue(message.received, message.takeBytes);
+  }
+
+  /** Bytes were counted: pieces that are whole are let go, and the next one is offered. */
+  private moveWindows(message: RecvMessage): void {
+    const { offers } = message;
+    if (offers.windows.length === 0 && offers.to === message.takeBytes) return;
+    this.closeWindows(offers.takeReceived(message.received));
+    if (this.areWindowsDue(message)) this.core.queueControl(message);
+  }
+
+  private closeWindows(windows: readonly LocalWindow[]): void {
+    if (!this.core.mutants.has('no-fence')) for (const window of windows) window.registration?.deregister();
   }
 
   sendControl(message: RecvMessage): 'sent' | 'none' | 'busy' {
@@ -329,25 +341,36 @@ export class Receiver {
     if (message.state !== 'RECEIVING' && message.state !== 'OWING') return 'none';
     if (!message.answerOnRail && !message.answerDelivered) {
       packet.takeBytes = message.takeBytes;
-      packet.putRails = message.windows.map((window) => ({ rail: window.rail, epoch: window.railEpoch }));
+      packet.putRails = message.offers.announced();
       if (!message.restarted) packet.type = PACKET.ACK;
       else this.fillRestartAck(message, packet);
       if (core.send(peer, rails, { kind: 'answer', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
       message.answerOnRail = true;
       return 'sent';
     }
-    for (const window of message.windows) {
-      if (window.told || window.telling || !core.bml.isLive(peer.bml, window.rail, window.railEpoch)) continue;
+    for (;;) {
+      const window = this.untoldWindow(message);
+      if (window === undefined) {
+        if (!this.areWindowsDue(message)) return 'none';
+        this.offerWindows(message);
+        continue;
+      }
       packet.type = PACKET.PUT;
       packet.number = window.number;
       packet.from = window.from;
       packet.to = window.to;
-      packet.windows = [{ rail: window.rail, railEpoch: window.railEpoch, key: window.registration.key }];
+      packet.windows = [{ rail: window.rail, railEpoch: window.railEpoch, key: window.registration?.key ?? NO_KEY }];
       if (core.send(peer, rails, { kind: 'put', message, epoch: message.epoch, window }, NOTHING, 0, false, true) !== OK) return 'busy';
       window.telling = true;
       return 'sent';
     }
-    return 'none';
+  }
+
+  private untoldWindow(message: RecvMessage): LocalWindow | undefined {
+    for (const window of message.offers.windows) {
+      if (!window.told && !window.telling && this.core.bml.isLive(message.peer.bml, window.rail, window.railEpoch)) return window;
+    }
+    return undefined;
   }
 
   /** The ranges still missing, lowest first, as many as fit; above the last one everything is missing. */
@@ -606,6 +629,7 @@ export class Receiver {
         again -= message.received.add(from, Math.min(to, from + again));
       }
     } else message.received.add(sink.from, sink.to);
+    this.moveWindows(message);
     this.checkComplete(message);
   }
 
@@ -636,6 +660,7 @@ export class Receiver {
     }
     this.answered(message);
     message.received.add(packet.from, packet.to);
+    this.moveWindows(message);
     this.checkComplete(message);
   }
 
@@ -672,7 +697,7 @@ export class Receiver {
     }
     for (const dead of packet.deadRails) core.fence(peer, dead.rail, dead.epoch, 'the peer restarted a message over its loss');
     this.revokeSinks(message);
-    this.closeWindows(message);
+    this.closeWindows(message.offers.takeAll());
     message.epoch = packet.epoch;
     message.restarted = true;
     message.endsByFin = false;
@@ -723,7 +748,7 @@ export class Receiver {
   /** Every sink is revoked and every window closed before the user gets the buffer back. */
   private completeMessage(message: RecvMessage): void {
     this.revokeSinks(message);
-    this.closeWindows(message);
+    this.closeWindows(message.offers.takeAll());
     const { request } = message;
     message.request = undefined;
     if (request !== undefined) this.completeRequest(request, message.takeBytes, message.messageBytes);
@@ -731,7 +756,7 @@ export class Receiver {
 
   private finish(message: RecvMessage): void {
     const { core } = this;
-    this.closeWindows(message);
+    this.closeWindows(message.offers.takeAll());
     moveRecv(message, 'DONE', core);
     core.recvs.retire(message.slot, message.generation);
     message.peer.recvs.delete(message);

@@ -1,6 +1,6 @@
 // The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the
 // request), envelopes that wait for a receive, and the frames that are on a rail. Data only; the protocol is in
-// sender.ts and receiver.ts. May import: btl/btl.ts (types), util, states.ts, hdr.ts.
+// sender.ts and receiver.ts. May import: btl/btl.ts (types), util, states.ts, hdr.ts, windows.ts.
 import type { Frame, OneSidedOp, Registration, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 import { EMPTY_BYTES, type Iov } from '../util/iov.ts';
@@ -9,6 +9,7 @@ import { RangeSet } from '../util/range-set.ts';
 import { FLAG, type PacketType } from './hdr.ts';
 import type { PmlPeer } from './peer.ts';
 import type { RecvState, SendState } from './states.ts';
+import { type LocalWindow, PutTargets, type RemoteWindow, WindowOffers } from './windows.ts';
 
 /** What the user's side of a send or receive looks like to the layers above. */
 abstract class Request {
@@ -87,27 +88,11 @@ export interface Envelope {
   readonly windows: readonly RemoteWindow[];
 }
 
-/** The other side's registered memory, reachable over one epoch of one rail. */
-export interface RemoteWindow {
-  readonly number: number;
-  readonly rail: number;
-  readonly railEpoch: number;
-  readonly key: Uint8Array;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** Memory that this side registered for the other, reachable over one epoch of one rail. */
-export interface LocalWindow {
-  readonly number: number;
+/** RGET: memory that the sender registered for the receiver, whole, reachable over one epoch of one rail. */
+export interface ReadableWindow {
   readonly rail: number;
   readonly railEpoch: number;
   readonly registration: Registration;
-  readonly from: number;
-  readonly to: number;
-  /** PUT that offers it: delivered, or under way. */
-  told: boolean;
-  telling: boolean;
 }
 
 /** A range that was put and whose FIN the receiver has not confirmed. */
@@ -208,14 +193,10 @@ export class SendMessage implements Linked<OutMessage> {
   readonly everSent = new RangeSet();
   notifyOnRail = false;
   notifyDelivered = false;
-  /** PUT windows offered in this epoch. */
-  windows: RemoteWindow[] = [];
-  readonly windowNumbers = new Set<number>();
-  /** Rail epochs for which the receiver announced a PUT that has not come: no FRAG goes over these. */
-  putsAwaited: { rail: number; epoch: number }[] = [];
+  readonly putTargets = new PutTargets();
   finsOwed: OwedFin[] = [];
   /** RGET: this side's own registered memory. */
-  localWindows: LocalWindow[] = [];
+  readable: ReadableWindow[] = [];
   /** Standing in the peer's control, stream queue. */
   controlQueued = false;
   streamQueued = false;
@@ -274,8 +255,7 @@ export class RecvMessage implements Linked<RecvMessage> {
   /** ACK of epoch 0, RESTARTACK of later ones. */
   answerOnRail = false;
   answerDelivered = false;
-  windows: LocalWindow[] = [];
-  nextWindowNumber = 1;
+  readonly offers = new WindowOffers();
   // --- RGET
   remoteWindows: RemoteWindow[] = [];
   readonly toRead = new RangeSet();

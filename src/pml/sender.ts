@@ -15,14 +15,14 @@ import type { PmlPeer } from './peer.ts';
 import {
   EagerMessage,
   type FrameUse,
-  type LocalWindow,
   type OutMessage,
   type PmlOneSidedOp,
-  type RemoteWindow,
+  type ReadableWindow,
   SendMessage,
   SendRequest,
 } from './records.ts';
 import { moveSend } from './states.ts';
+import type { RemoteWindow } from './windows.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
 
@@ -72,12 +72,11 @@ export class Sender {
       return request;
     }
     if (small && !sync) counters.creditStalls++;
-    const { bml } = peer;
-    const reads = !small && bml.get.length > 0 && bml.get.length === bml.send.length && buffer.isContiguous && bytes >= bml.getBytesMin;
+    const reads = !small && buffer.isContiguous && peer.bml.isReadWorth(bytes);
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
     message.request = request;
     core.openRequests++;
-    const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, bml.inlineBytesMax);
+    const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, peer.bml.inlineBytesMax);
     if (wanted > 0 && wanted <= creditLeft) {
       message.inlineBytes = wanted;
       message.charge = wanted + ENVELOPE_CHARGE_BYTES;
@@ -123,7 +122,7 @@ export class Sender {
     packet.senderGeneration = message.generation;
     if (message.protocol === 'RGET') {
       this.openWindows(message);
-      packet.windows = message.localWindows.map((window) => ({
+      packet.windows = message.readable.map((window) => ({
         rail: window.rail,
         railEpoch: window.railEpoch,
         key: window.registration.key,
@@ -146,32 +145,22 @@ export class Sender {
   private openWindows(message: SendMessage): void {
     const { core } = this;
     const { bml } = message.peer;
-    const kept: LocalWindow[] = [];
-    for (const window of message.localWindows) {
+    const kept: ReadableWindow[] = [];
+    for (const window of message.readable) {
       if (core.bml.isLive(bml, window.rail, window.railEpoch)) kept.push(window);
       else window.registration.deregister();
     }
-    message.localWindows = kept;
+    message.readable = kept;
     for (const rail of bml.get) {
       if (kept.length >= WINDOWS_MAX || kept.some((window) => window.rail === rail.index)) continue;
       const registration = rail.endpoint.register?.(message.buffer.views);
-      if (registration === undefined) continue;
-      kept.push({
-        number: 0,
-        rail: rail.index,
-        railEpoch: rail.epoch,
-        registration,
-        from: 0,
-        to: message.buffer.bytes,
-        told: false,
-        telling: false,
-      });
+      if (registration !== undefined) kept.push({ rail: rail.index, railEpoch: rail.epoch, registration });
     }
   }
 
   private closeWindows(message: SendMessage): void {
-    for (const window of message.localWindows) window.registration.deregister();
-    message.localWindows = [];
+    for (const window of message.readable) window.registration.deregister();
+    message.readable = [];
   }
 
   /** Sends one control packet that this message owes. 'none' when it owes none, 'busy' when no rail has room. */
@@ -229,9 +218,11 @@ export class Sender {
     if (!this.wantsStream(message)) return false;
     const { fragBytes } = core.options;
     if (rail.attributes.canPut) {
-      const window = message.windows.find((offer) => offer.rail === rail.index && offer.railEpoch === rail.epoch);
-      if (window !== undefined) return this.sendPut(message, rail, window);
-      if (message.putsAwaited.some((awaited) => awaited.rail === rail.index && awaited.epoch === rail.epoch)) return false;
+      const target = message.putTargets.on(rail.index, rail.epoch);
+      const next = message.toSend.first;
+      const window = target?.at(next);
+      if (window !== undefined) return this.sendPut(message, rail, window, next);
+      if (target?.isAwaited(next)) return false;
     }
     const grid = fragBytes * rail.fragScale;
     const range = message.toSend.takeFirst(Math.min(grid, rail.attributes.frameBytesMax), grid);
@@ -259,16 +250,12 @@ export class Sender {
     this.core.counters.bytesResent += to - from - message.everSent.add(from, to);
   }
 
-  private sendPut(message: SendMessage, rail: Rail, window: RemoteWindow): boolean {
+  private sendPut(message: SendMessage, rail: Rail, window: RemoteWindow, next: number): boolean {
     const { core } = this;
     const bytes = rail.oneSidedBytes(core.options.fragBytes);
-    const range = message.toSend.takeFirst(bytes, bytes);
+    const range = message.toSend.takeFirst(Math.min(bytes, window.to - next), bytes);
     if (range === undefined) return false;
     const [from, to] = range;
-    if (from < window.from || to > window.to) {
-      message.toSend.add(from, to);
-      return false;
-    }
     const op: PmlOneSidedOp = {
       kind: 'put',
       local: message.buffer.slice(from, to),
@@ -347,7 +334,7 @@ export class Sender {
       } else if (status === REFUSED) {
         // The window is gone on the other side: this range goes another way.
         message.inFlightBytes -= op.bytes;
-        message.windows = message.windows.filter((window) => window !== op.window);
+        message.putTargets.on(op.window.rail, op.window.railEpoch)?.drop(op.window);
         message.toSend.add(op.from, op.to);
         core.queueStream(message);
       } else this.restart(message);
@@ -387,9 +374,7 @@ export class Sender {
     message.epoch = serialAdd(message.epoch, 1);
     message.toSend.clear();
     message.inFlightBytes = 0;
-    message.windows = [];
-    message.windowNumbers.clear();
-    message.putsAwaited = [];
+    message.putTargets.clear();
     message.finsOwed = [];
     message.notifyOnRail = false;
     message.notifyDelivered = false;
@@ -431,7 +416,7 @@ export class Sender {
     message.takeBytes = packet.takeBytes;
     message.toSend.add(Math.min(message.inlineBytes, packet.takeBytes), packet.takeBytes);
     message.everSent.add(0, message.inlineBytes);
-    this.awaitPuts(message, packet);
+    for (const { rail, epoch } of packet.putRails) message.putTargets.announce(rail, epoch);
     this.closeWindows(message);
     moveSend(message, 'STREAMING', this.core);
     this.core.queueStream(message);
@@ -439,33 +424,16 @@ export class Sender {
     this.settle(message);
   }
 
-  /** The announced PUTs that have not come yet; some may have overtaken the announcement on another rail. */
-  private awaitPuts(message: SendMessage, packet: Packet): void {
-    message.putsAwaited = packet.putRails.filter(
-      ({ rail, epoch }) => !message.windows.some((window) => window.rail === rail && window.railEpoch === epoch),
-    );
-  }
-
   onPutOffer(peer: PmlPeer, packet: Packet): void {
     const message = this.find(peer, packet);
     if (message === undefined) return;
     const open = message.state === 'ENVELOPE' || message.state === 'STREAMING' || message.state === 'NOTIFYING';
-    if (packet.epoch !== message.epoch || !open || message.windowNumbers.has(packet.number)) return this.stale();
+    if (packet.epoch !== message.epoch || !open) return this.stale();
     if (packet.to > message.buffer.bytes) throw new MultirailError('ERR_PROTOCOL', `a PUT beyond message ${message.traceId}`);
-    const offer = packet.windows[0];
-    message.windowNumbers.add(packet.number);
-    message.windows.push({
-      number: packet.number,
-      rail: offer.rail,
-      railEpoch: offer.railEpoch,
-      key: offer.key,
-      from: packet.from,
-      to: packet.to,
-    });
-    if (message.state === 'STREAMING') {
-      message.putsAwaited = message.putsAwaited.filter((awaited) => awaited.rail !== offer.rail || awaited.epoch !== offer.railEpoch);
-      this.core.queueStream(message);
-    }
+    const { rail, railEpoch, key } = packet.windows[0];
+    const { number, from, to } = packet;
+    if (!message.putTargets.offer({ number, rail, railEpoch, key, from, to })) return this.stale();
+    if (message.state === 'STREAMING') this.core.queueStream(message);
   }
 
   /** End of an RGET, told by the receiver. */
@@ -505,7 +473,7 @@ export class Sender {
     for (const [from, to] of packet.missing) message.toSend.add(from, to);
     message.toSend.add(packet.from, packet.takeBytes);
     message.inFlightBytes = 0;
-    this.awaitPuts(message, packet);
+    for (const { rail, epoch } of packet.putRails) message.putTargets.announce(rail, epoch);
     if (message.state === 'NOTIFYING') moveSend(message, 'STREAMING', this.core);
     this.core.queueStream(message);
     this.checkSent(message);
@@ -540,7 +508,7 @@ export class Sender {
     message.logicallyComplete = true;
     message.envelopeDelivered = true;
     this.closeWindows(message);
-    message.windows = [];
+    message.putTargets.clear();
     message.toSend.clear();
     moveSend(message, 'DONE', core);
     core.sends.retire(message.slot, message.generation);

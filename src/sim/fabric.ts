@@ -24,6 +24,9 @@ export interface RailSpec extends PipeSpec {
   canGet: boolean;
   /** Of a put or get; 0: as long as a fragment. */
   oneSidedBytes: number;
+  /** Memory registered for the other side at once; and how often (in 10 000) registering is refused. */
+  pipelineBytes: number;
+  registerRefusedPer10k: number;
   role: 'active' | 'standby';
   exclusivity: number;
   frameBytesMax: number;
@@ -47,6 +50,8 @@ export const RAIL_DEFAULTS: RailSpec = {
   canPut: false,
   canGet: false,
   oneSidedBytes: 0,
+  pipelineBytes: Number.POSITIVE_INFINITY,
+  registerRefusedPer10k: 0,
   role: 'active',
   exclusivity: 100,
   frameBytesMax: 16 * 1024 * 1024,

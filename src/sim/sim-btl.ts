@@ -158,6 +158,7 @@ export class SimBtl implements BtlModule, Nic {
           canPut: spec.canPut,
           canGet: spec.canGet,
           oneSidedBytes: spec.oneSidedBytes,
+          pipelineBytes: spec.pipelineBytes,
           liveness: spec.liveness,
           frameBytesMax: spec.frameBytesMax,
         },
@@ -211,6 +212,13 @@ export class SimBtl implements BtlModule, Nic {
     let due = Number.POSITIVE_INFINITY;
     for (const endpoint of this.endpoints.values()) due = Math.min(due, endpoint.nextDeadlineUs());
     return due / 1000;
+  }
+
+  /** Memory that other ranks may reach just now. */
+  get registeredBytes(): number {
+    let bytes = 0;
+    for (const { oneSided } of this.endpoints.values()) bytes += oneSided.registeredBytes;
+    return bytes;
   }
 
   close(): Promise<void> {

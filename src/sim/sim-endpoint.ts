@@ -88,6 +88,7 @@ export class SimEndpoint implements BtlEndpoint {
   fencedEpoch = 0;
   private readonly out: Pipe;
   private readonly prng: Prng;
+  private readonly registering: Prng;
   private window = 1024 * 1024;
   private attempt: Attempt | null = null;
   private readonly endings: Ending[] = [];
@@ -129,8 +130,9 @@ export class SimEndpoint implements BtlEndpoint {
     this.link = link;
     this.out = link.from(module.rank);
     this.prng = link.prng.split(`endpoint ${module.rank}`);
+    this.registering = link.prng.split(`registering ${module.rank}`);
     this.oneSided = new OneSided(this, link, this.out);
-    if (plan.attributes.canPut || plan.attributes.canGet) this.register = (memory) => this.oneSided.register(memory);
+    if (plan.attributes.canPut || plan.attributes.canGet) this.register = (memory) => this.registerOrRefuse(memory);
     if (plan.attributes.canPut) this.put = (op) => this.oneSided.start(op);
     if (plan.attributes.canGet) this.get = (op) => this.oneSided.start(op);
   }
@@ -192,6 +194,12 @@ export class SimEndpoint implements BtlEndpoint {
     this.counters.payloadBytesSent += frame.payloadBytes;
     this.queueCells(frame, entry.number, this.conn);
     return OK;
+  }
+
+  private registerOrRefuse(memory: readonly Uint8Array[]): Registration | undefined {
+    const { registerRefusedPer10k } = this.link.spec;
+    if (registerRefusedPer10k > 0 && this.registering.chance(registerRefusedPer10k, 10_000)) return undefined;
+    return this.oneSided.register(memory);
   }
 
   /** The window and the seeded bursts of BUSY, for frames and one-sided operations. */

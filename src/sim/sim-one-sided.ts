@@ -41,6 +41,13 @@ export class OneSided {
     return { key, deregister: () => void this.registered.delete(id) };
   }
 
+  /** Memory that the other side may reach just now. */
+  get registeredBytes(): number {
+    let bytes = 0;
+    for (const memory of this.registered.values()) for (const part of memory) bytes += part.length;
+    return bytes;
+  }
+
   deregisterAll(): void {
     this.registered.clear();
   }

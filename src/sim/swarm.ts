@@ -84,6 +84,13 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
   // (A stream of its own: seeds that once failed keep their meaning.)
   const lengths = prng.split('one-sided');
   if (oneSided && lengths.chance(1, 3)) for (const rail of rails) rail.oneSidedBytes = lengths.pick([0, 1000, 16_384]);
+  const pieces = prng.split('pipeline');
+  if (oneSided && pieces.chance(1, 2)) {
+    for (const rail of rails) {
+      rail.pipelineBytes = pieces.pick([1000, 5000, 16_384, 65_536, Number.POSITIVE_INFINITY]);
+      rail.registerRefusedPer10k = pieces.pick([0, 0, 1000, 5000]);
+    }
+  }
   const params: Record<string, string> = { ...PARAMS };
   // Credit that runs out. (Also a stream of its own.)
   const credit = prng.split('credit');

@@ -14,7 +14,7 @@ import { Iov } from '../util/iov.ts';
 import { TraceHash } from '../util/prng.ts';
 import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
-import { simComponent } from './sim-btl.ts';
+import { type SimBtl, simComponent } from './sim-btl.ts';
 
 export interface WorldOptions {
   seed: number | string;
@@ -230,6 +230,12 @@ export class World {
     return true;
   }
 
+  /** Memory of that rank that others may reach just now. */
+  registeredBytes(rank: number): number {
+    const [, sim] = this.modules.get(rank) as [BtlModule, SimBtl];
+    return sim.registeredBytes;
+  }
+
   /** I6 at every step. */
   private checkBounds(): void {
     for (const { rank, engine } of this.processes) {
@@ -396,6 +402,8 @@ export class World {
       for (const peer of core.peers.values()) {
         if (peer.heldBytes !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
       }
+      const registeredBytes = this.registeredBytes(rank);
+      if (registeredBytes !== 0) throw new OracleError(`I6: rank ${rank} still has ${registeredBytes} bytes registered`);
     }
     this.oracle.checkUnchanged();
   }

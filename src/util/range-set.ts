@@ -137,6 +137,27 @@ export class RangeSet {
     return holes;
   }
 
+  /** The first byte of [from, to) that is not in the set; -1 when all are. */
+  firstMissing(from: number, to: number): number {
+    let at = from;
+    const edges = this.edges;
+    for (let i = 0; i < edges.length && edges[i] <= at; i += 2) at = Math.max(at, edges[i + 1]);
+    return at < to ? at : -1;
+  }
+
+  /** How many bytes of [from, to) are not in the set. */
+  missingBytes(from: number, to: number): number {
+    let bytes = Math.max(0, to - from);
+    const edges = this.edges;
+    for (let i = 0; i < edges.length && edges[i] < to; i += 2) bytes -= Math.max(0, Math.min(edges[i + 1], to) - Math.max(edges[i], from));
+    return bytes;
+  }
+
+  /** The first byte of the set; -1 when it is empty. */
+  get first(): number {
+    return this.edges.length === 0 ? -1 : this.edges[0];
+  }
+
   ranges(): Range[] {
     const list: Range[] = [];
     for (let i = 0; i < this.edges.length; i += 2) list.push([this.edges[i], this.edges[i + 1]]);

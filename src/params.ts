@@ -205,6 +205,13 @@ export const PARAMS = {
     2 ** 40,
     'Least bytes in flight that a verbs rail is allowed, where that is more than bml_window_min_bytes: what the device carries while nobody looks.',
   ),
+  btl_verbs_pipeline_bytes: int(
+    8 * MIB,
+    'bytes',
+    256 * KIB,
+    2 ** 40,
+    'Memory of a long message that is registered for the peer at once. Longer ones are registered piece by piece while they move, and put; shorter ones are read.',
+  ),
   btl_verbs_cache_bytes: int(
     256 * MIB,
     'bytes',

@@ -31,7 +31,7 @@ import {
 } from './frame-hdr.ts';
 
 /** Of everything above the rail frame: packets, credit, restart. Peers of another version are refused. */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 export const NONCE_BYTES = 32;
 const MAC_BYTES = 32;
 const JOB_DIGEST_BYTES = 32;

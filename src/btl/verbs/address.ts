@@ -88,6 +88,7 @@ export function checkAddress(json: unknown): VerbsAddress {
 
 export interface PlanOptions {
   windowMinBytes: number;
+  pipelineBytes: number;
   exclusivity: number;
   role: RailAttributes['role'];
 }
@@ -128,6 +129,7 @@ export function planRails(local: VerbsAddress, remote: VerbsAddress, isLower: bo
           frameBytesMax: bufferBytes - OVERHEAD_BYTES,
           eagerBytesMax: Math.min(EAGER_BYTES_MAX, bufferBytes - OVERHEAD_BYTES),
           oneSidedBytes: ONE_SIDED_BYTES,
+          pipelineBytes: options.pipelineBytes,
           windowMinBytes: options.windowMinBytes,
           startRateMBps: Math.min(pair[0].bandwidthMBps, pair[1].bandwidthMBps),
         },

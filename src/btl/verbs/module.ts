@@ -157,6 +157,7 @@ export class VerbsModule extends StreamModule implements VerbsHost {
     return planRails(checkAddress(local), checkAddress(remote), this.identity.rank < peer, {
       exclusivity: params.int('btl_verbs_exclusivity'),
       windowMinBytes: params.int('btl_verbs_window_min_bytes'),
+      pipelineBytes: params.int('btl_verbs_pipeline_bytes'),
       role: params.bool('btl_verbs_standby') ? 'standby' : 'active',
     });
   }

@@ -51,6 +51,8 @@ describe('RangeSet', () => {
             expect(set.contains(a, b)).toBe(inside.every(Boolean));
             if (a < b) expect(set.intersects(a, b)).toBe(inside.some(Boolean));
             expect(set.missing(a, b)).toEqual(model.ranges(false, a, b));
+            expect(set.missingBytes(a, b)).toBe(inside.filter((bit) => !bit).length);
+            expect(set.firstMissing(a, b)).toBe(model.ranges(false, a, b)[0]?.[0] ?? -1);
           } else {
             const first = model.ranges()[0];
             const taken = set.takeFirst(a, b);
@@ -68,6 +70,7 @@ describe('RangeSet', () => {
           expect(set.ranges()).toEqual(model.ranges());
           expect(set.bytes).toBe(model.bytes);
           expect(set.isEmpty).toBe(model.bytes === 0);
+          expect(set.first).toBe(model.ranges()[0]?.[0] ?? -1);
         }
       }),
       { numRuns: 400 },

@@ -103,6 +103,7 @@ function vitest(project, { node = process.execPath, label = project, files = [],
 const parts = {
   types: () => single('types', 'npx', ['tsc', '--noEmit']),
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
+  docs: () => single('docs', process.execPath, ['docs/make-api.mjs', '--check']),
   build: () => single('build', 'npx', ['tsup', '--silent']),
   unit: () => vitest('unit'),
   native: () => {

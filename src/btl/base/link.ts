@@ -1,5 +1,5 @@
-// What an endpoint needs of one live rail epoch, whatever carries it: RailLink over a byte stream (rail-link.ts), or another.
-// Types only. May import: btl.ts, byte-stream (types).
+// What an endpoint needs of one live rail epoch, whatever carries it: frames of a byte stream (rail-link.ts), or records (record-link.ts).
+// May import: btl.ts, byte-stream (types).
 import type { BtlEndpoint, Frame, RailByteCounters, RailReason, SendResult, Sink, Upcalls } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 
@@ -54,4 +54,13 @@ export interface Link {
   nextDeadline(): number;
   /** The upcalls of an ended epoch: railDown first, then sinks and completions, in order (B3). Returns how many. */
   close(): number;
+}
+
+/** The upcalls that come first when an epoch has ended (B3): railDown, and the sink that was open. Returns how many. */
+export function tellEnd({ endpoint, upcalls }: LinkOwner, epoch: number, end: LinkEnd, openSink: Sink | null): number {
+  if (end.clean) return 0;
+  upcalls.onRailDown(endpoint, epoch, end.reason);
+  if (openSink === null) return 1;
+  upcalls.onSinkDropped(endpoint, epoch, openSink);
+  return 2;
 }

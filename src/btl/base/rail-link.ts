@@ -37,7 +37,7 @@ import {
   sealFrames,
   writeFrameHeader,
 } from './frame-hdr.ts';
-import type { Link, LinkEnd, LinkOwner } from './link.ts';
+import { type Link, type LinkEnd, type LinkOwner, tellEnd } from './link.ts';
 import { OutstandingFrames } from './outstanding.ts';
 import type { FramerHandler, StreamFramer } from './stream-framer.ts';
 
@@ -308,16 +308,7 @@ export class RailLink implements Link, FramerHandler {
   close(): number {
     const { endpoint, upcalls } = this.owner;
     const end = this.ended as LinkEnd;
-    let made = 0;
-    if (!end.clean) {
-      upcalls.onRailDown(endpoint, this.epoch, end.reason);
-      made++;
-      const sink = this.framer.openSink;
-      if (sink !== null) {
-        upcalls.onSinkDropped(endpoint, this.epoch, sink);
-        made++;
-      }
-    }
+    let made = tellEnd(this.owner, this.epoch, end, this.framer.openSink);
     const status = end.clean ? DELIVERED : IN_DOUBT;
     const { waiting } = this;
     while (waiting.size > 0) {

@@ -7,7 +7,7 @@ export function fillSink(sink: Sink, payload: Uint8Array): void {
   if (sink.views.length === 0 || sink.revoked) return;
   let at = 0;
   for (const view of sink.views) {
-    view.set(payload.subarray(at, at + view.length));
+    view.set(view.length === payload.length ? payload : payload.subarray(at, at + view.length));
     at += view.length;
   }
   assert(at === payload.length, 'a sink must have exactly the length of its payload');

@@ -1,5 +1,5 @@
-// An epoch whose segment was not what it must be: it ends with the first poll. May import: btl.ts, base (types).
-import type { Link, LinkEnd, LinkOwner } from '../base/link.ts';
+// An epoch whose segment was not what it must be: it ends with the first poll. May import: btl.ts, base (link).
+import { type Link, type LinkEnd, type LinkOwner, tellEnd } from '../base/link.ts';
 import { DOWN, type RailReason, type SendResult } from '../btl.ts';
 import type { UnixStream } from './unix-stream.ts';
 
@@ -45,8 +45,6 @@ export class BrokenLink implements Link {
     return 0;
   }
   close(): number {
-    if (this.end.clean) return 0;
-    this.owner.upcalls.onRailDown(this.owner.endpoint, this.epoch, this.end.reason);
-    return 1;
+    return tellEnd(this.owner, this.epoch, this.end, null);
   }
 }

@@ -1,32 +1,23 @@
 // One direction of a shared-memory rail: a ring of records, one writer, one reader, polled with Atomics over the mapped memory.
-// Arithmetic and memory only: no frames, no upcalls. Imports nothing.
+// Arithmetic and memory only: no frames, no upcalls. May import: base (record-hdr).
 //
 // A record begins on a cache line and never wraps; what is left before the end of the ring is a PAD record:
 //
-//   +0   i32 kind | flags << 8 | packetHeaderBytes << 16; 0 = nothing here yet
-//   +4   i32 payloadBytes
-//   +8   i32 deliveredCount of the writer for the ring in the other direction
-//   +12  i32 number: a probe's id, else 0
+//   +0   the head of all records (base/record-hdr.ts); its first word 0 = nothing here yet
 //   +16  packet header, padded to 4; payload
 //
 // There are no shared positions: the first word of a record is what says that it is there. Before a record is published, the word
 // behind it is set to zero, so the reader always stands before a zero or before a whole record, and a short message costs the
 // transfer of one cache line. Several records may be published together: all words but the first record's
 // are written plainly, then the first one by Atomics.store, which makes everything before it visible to whoever loads it.
+import { RECORD_BYE, recordComplaint } from '../base/record-hdr.ts';
 
 export const RECORD_HEADER_BYTES = 16;
 /** Also the gap that is kept free for the zero behind the last record. */
 export const RECORD_ALIGNMENT = 64;
 
-export const RECORD_DATA = 1;
-export const RECORD_PROBE = 2;
-export const RECORD_PROBE_ANSWER = 3;
-export const RECORD_BYE = 4;
-export const RECORD_PAD = 5;
-
-export const FLAG_PLACED = 1;
-export const FLAG_PROMPT = 2;
-export const FLAGS_KNOWN = FLAG_PLACED | FLAG_PROMPT;
+/** What is left before the end of the ring. */
+export const RECORD_PAD = RECORD_BYE + 1;
 
 const NOTHING_HELD = -1;
 /** Up to here a loop over the elements is faster than set(), which costs about 50 ns. */
@@ -34,10 +25,6 @@ export const LOOP_BYTES_MAX = 128;
 
 export function recordBytes(packetHeaderBytes: number, payloadBytes: number): number {
   return (RECORD_HEADER_BYTES + ((packetHeaderBytes + 3) & ~3) + payloadBytes + RECORD_ALIGNMENT - 1) & -RECORD_ALIGNMENT;
-}
-
-export function recordWord(kind: number, flags: number, packetHeaderBytes: number): number {
-  return kind | (flags << 8) | (packetHeaderBytes << 16);
 }
 
 /** The writing end. `begin`, fill, `commit`, then `publish` once for several records. */
@@ -191,23 +178,16 @@ export class RingReader {
       if (word === 0) return false;
     }
     const at = this.readAt;
-    const kind = word & 0xff;
-    const flags = (word >> 8) & 0xff;
     const packetHeaderBytes = word >>> 16;
     const first = at >> 2;
     const payloadBytes = words[first + 1];
-    if (packetHeaderBytes > this.packetHeaderBytesMax) return `a packet header of ${packetHeaderBytes} bytes`;
-    if (payloadBytes < 0 || payloadBytes > this.payloadBytesMax) return `a payload of ${payloadBytes} bytes`;
-    if ((flags & ~FLAGS_KNOWN) !== 0) return `unknown flags ${flags}`;
+    const complaint = recordComplaint(word, payloadBytes, RECORD_BYE, this.packetHeaderBytesMax, this.payloadBytesMax);
+    if (complaint !== undefined) return complaint;
     const payloadAt = at + RECORD_HEADER_BYTES + ((packetHeaderBytes + 3) & ~3);
     const endAt = at + recordBytes(packetHeaderBytes, payloadBytes);
     if (endAt > this.bytes) return 'a record beyond the end of the ring';
-    if (kind !== RECORD_DATA) {
-      if (kind === 0 || kind > RECORD_BYE) return `a record of kind ${kind}`;
-      if (packetHeaderBytes !== 0 || payloadBytes !== 0 || flags !== 0) return `a record of kind ${kind} that carries something`;
-    }
-    this.kind = kind;
-    this.flags = flags;
+    this.kind = word & 0xff;
+    this.flags = (word >> 8) & 0xff;
     this.packetHeaderBytes = packetHeaderBytes;
     this.payloadBytes = payloadBytes;
     this.deliveredCount = words[first + 2];
@@ -216,21 +196,6 @@ export class RingReader {
     this.payloadAt = payloadAt;
     this.endAt = endAt;
     return true;
-  }
-
-  /** Copies the payload of the record that `take` found into these views, in order. False when they are not of its length together. */
-  copyPayload(views: readonly Uint8Array[]): boolean {
-    const { buffer, byteOffset } = this.words;
-    let from = byteOffset + this.payloadAt;
-    let left = this.payloadBytes;
-    for (let v = 0; v < views.length; v++) {
-      const view = views[v];
-      if (view.length > left) return false;
-      if (view.length > 0) view.set(new Uint8Array(buffer, from, view.length));
-      from += view.length;
-      left -= view.length;
-    }
-    return left === 0;
   }
 
   /** Done with the record that `take` found. */

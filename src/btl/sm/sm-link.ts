@@ -1,19 +1,18 @@
-// One live rail epoch over a shared segment: frames through the rings, the count of what was handed up (B2) in shared words, sinks
-// (B4), BYE (B9), doorbells for sleepers. Everything here is the hot path of the rail: no objects, closures or views per small frame.
-// May import: btl.ts, base (types, outstanding-records), errors, util, native (types), ring, segment, single-copy, unix-stream.
+// One live rail epoch over a shared segment: records through the rings, counts in shared words, doorbells for sleepers, reads of the peer's
+// memory. Everything here is the hot path of the rail: no objects, closures or views per small frame.
+// May import: btl.ts, base, util, native (types), ring, segment, single-copy, unix-stream (types).
 //
-// The count: the reader of a ring raises its own `deliveredCount` after the upcall returned. It travels in every record that goes the
-// other way, and where there is none, in the reader's word of the segment: after some records or bytes, when the
+// Where no record goes the other way the count goes into the reader's word of the segment: after some records or bytes, when the
 // reader finds nothing more to do, at once for a prompt frame, before it parks and before it closes. Positions are not shared at all:
 // the writer knows how long the counted records were.
 //
 // The doorbell (Dekker's scheme; Atomics are sequentially consistent): who goes to sleep stores `sleeping` and then looks at the rings
 // once more; who publishes stores the record and then loads `sleeping`. At least one of the two sees the other.
-import { MultirailError } from '../../errors.ts';
 import type { NativeBinding } from '../../native/binding.ts';
 import { assert } from '../../util/assert.ts';
-import type { Link, LinkEnd, LinkOwner } from '../base/link.ts';
-import { Outstanding } from '../base/outstanding-records.ts';
+import type { LinkOwner } from '../base/link.ts';
+import { flagsOf, RECORD_DATA, RECORD_PROBE_ANSWER, recordWord } from '../base/record-hdr.ts';
+import { COUNT_IDLE_POLLS, POLL_BYTES, POLL_RECORDS, RecordLink } from '../base/record-link.ts';
 import {
   BUSY,
   CONTROL_RESERVE_BYTES,
@@ -21,52 +20,26 @@ import {
   DOWN,
   type Frame,
   HEADER_BYTES_MAX,
-  IN_DOUBT,
   OK,
   type OneSidedOp,
-  type RailReason,
   type Registration,
   type SendResult,
-  type Sink,
 } from '../btl.ts';
-import {
-  FLAG_PLACED,
-  FLAG_PROMPT,
-  LOOP_BYTES_MAX,
-  RECORD_ALIGNMENT,
-  RECORD_BYE,
-  RECORD_DATA,
-  RECORD_HEADER_BYTES,
-  RECORD_PROBE,
-  RECORD_PROBE_ANSWER,
-  RingReader,
-  RingWriter,
-  recordBytes,
-  recordWord,
-  Scratch,
-} from './ring.ts';
+import { LOOP_BYTES_MAX, RECORD_ALIGNMENT, RECORD_HEADER_BYTES, RingReader, RingWriter, recordBytes, Scratch } from './ring.ts';
 import type { Segment } from './segment.ts';
 import { addressInWindow, Reads, type SingleCopyChoice, windowKey } from './single-copy.ts';
 import type { UnixStream } from './unix-stream.ts';
 
 /** Shorter payloads are handed up as a copy: making a view of the ring costs more. */
 const SCRATCH_PAYLOAD_BYTES = 128;
-/** Handed up in one poll at most, so that one rail does not starve the others. */
-const POLL_RECORDS = 256;
-const POLL_BYTES = 1024 * 1024;
 /** The writer hears of its records at the latest after so many of them, or so many bytes. */
 const COUNT_RECORDS = 64;
 const COUNT_BYTES = 32 * 1024;
-/** Polls that found nothing before the count goes without a record: an answer that is about to leave carries it for nothing. */
-const COUNT_IDLE_POLLS = 3;
+/** Of the ring, which a get takes nothing of. */
+const NO_BYTES = 0;
 /** Records wait for flush() up to this many bytes; the first one after a flush does not wait at all. */
 const PUBLISH_BYTES = 512;
-/** Probes that are out, and answers that are owed: of more only the last counts. */
-const OWN_RECORDS_MAX = 16;
 const ALIVE_EVERY_MS = 5;
-const REPORT_EVERY_MS = 50;
-const NO_BYTES = new Uint8Array(0);
-const NO_PROBE = -1;
 
 /** What the link needs of the module, beside its owner. */
 export interface SmHost {
@@ -86,12 +59,7 @@ export interface RingStart {
   count: number;
 }
 
-export class SmLink implements Link {
-  readonly epoch: number;
-  readonly stream: UnixStream;
-  outstandingBytes = 0;
-  receivedByPeerBytes = 0;
-  private readonly owner: LinkOwner;
+export class SmLink extends RecordLink<UnixStream> {
   private readonly host: SmHost;
   private readonly segment: Segment;
   private readonly words: Int32Array;
@@ -99,51 +67,22 @@ export class SmLink implements Link {
   private readonly peerSleepAt: number;
   private readonly peerBell: number;
   private readonly canGet: boolean;
-  private readonly payloadBytesMax: number;
 
-  // Sending.
   private readonly writer: RingWriter;
   private readonly reserveBytes: number;
-  private readonly outstanding: Outstanding;
+  /** Written and not published. */
   private heldBytes = 0;
-  private heldSince = false;
-  private blockedBytes = Number.POSITIVE_INFINITY;
-  private blockedRecord = 0;
-  private blockedControl = false;
-  private byeSaid = false;
-  private byeNumber = 0;
-  private byeWaits = false;
-  private probeWaits = NO_PROBE;
-  private answers: number[] = [];
-  /** A probe, an answer or the BYE waits to be written. */
-  private ownWaits = false;
 
-  // Receiving.
   private readonly reader: RingReader;
-  private deliveredCount: number;
-  private toldCount: number;
-  private untoldBytes = 0;
-  private idlePolls = 0;
-  private tellNow = false;
-  private byeReceived = false;
-  private openSink: Sink | null = null;
-  private receivedBytes = 0;
   private readonly headerCopy = new Scratch(HEADER_BYTES_MAX);
   private readonly payloadCopy = new Scratch(SCRATCH_PAYLOAD_BYTES);
 
   private readonly reads: Reads;
   private tried = false;
-  private upcallsMade = 0;
   private polling = false;
   private releaseWanted = false;
   private released = false;
-  private now = 0;
-  private aliveMs = 0;
   private aliveDueAt = 0;
-  private reportDueAt = 0;
-  private reportedAliveMs = 0;
-  private ended: LinkEnd | undefined;
-  private endDueAt = Number.POSITIVE_INFINITY;
 
   constructor(
     owner: LinkOwner,
@@ -154,49 +93,35 @@ export class SmLink implements Link {
     peerBell: number,
     start: RingStart = { offset: 0, count: 0 },
   ) {
-    this.owner = owner;
+    super(owner, epoch, stream, start.count);
     this.host = host;
-    this.epoch = epoch;
-    this.stream = stream;
     this.segment = segment;
     this.peerBell = peerBell;
-    const { attributes } = owner.endpoint.plan;
     const { memory, ringBytes } = segment;
     this.words = segment.words;
     this.peerCountAt = segment.peer.deliveredCount;
     this.peerSleepAt = segment.peer.sleeping;
-    this.canGet = attributes.canGet;
-    this.payloadBytesMax = attributes.frameBytesMax;
+    this.canGet = owner.endpoint.plan.attributes.canGet;
     this.writer = new RingWriter(memory, segment.own.ringAt, ringBytes, start.offset);
-    this.reader = new RingReader(memory, segment.peer.ringAt, ringBytes, HEADER_BYTES_MAX, attributes.frameBytesMax, start.offset);
+    this.reader = new RingReader(memory, segment.peer.ringAt, ringBytes, HEADER_BYTES_MAX, this.payloadBytesMax, start.offset);
     this.reserveBytes = Math.min(CONTROL_RESERVE_BYTES, ringBytes / 4);
-    this.outstanding = new Outstanding(start.count);
-    this.deliveredCount = start.count;
-    this.toldCount = start.count;
     segment.words[segment.own.deliveredCount] = start.count;
     this.reads = new Reads(host.native, stream.peerPid);
     if (this.canGet) host.choice.tell(segment, host.givesSample(owner.endpoint.peer));
     else this.tried = true;
   }
 
-  get end(): LinkEnd | undefined {
-    return this.ended;
-  }
-
   // --- down-calls
 
   send(frame: Frame, windowBytes: number): SendResult {
     if (this.ended !== undefined || this.byeSaid) return DOWN;
-    const { header, payload, payloadBytes } = frame;
+    const { header, payloadBytes, headerWords } = frame;
     const headerBytes = header.length;
     const bytes = headerBytes + payloadBytes;
     assert(headerBytes <= HEADER_BYTES_MAX, 'the packet header is too long');
     assert(payloadBytes <= this.payloadBytesMax, 'the payload is too long for this rail');
     const record = recordBytes(headerBytes, payloadBytes);
-    if (!this.hasRoom(bytes, record, payloadBytes === 0, windowBytes)) {
-      this.block(bytes, record, payloadBytes === 0);
-      return BUSY;
-    }
+    if (!this.mayGo(bytes, record, payloadBytes === 0, windowBytes)) return BUSY;
     const { writer } = this;
     const { words } = writer;
     const at = writer.begin(record);
@@ -205,7 +130,6 @@ export class SmLink implements Link {
     words[w + 2] = this.deliveredCount;
     words[w + 3] = 0;
     w += RECORD_HEADER_BYTES / 4;
-    const { headerWords } = frame;
     if (
       headerWords !== undefined &&
       (headerBytes & 3) === 0 &&
@@ -213,57 +137,18 @@ export class SmLink implements Link {
     ) {
       const count = (bytes + 3) >> 2;
       for (let i = 0; i < count; i++) words[w + i] = headerWords[i];
-    } else writer.fill(at, header, payload);
-    this.number(
-      frame,
-      writer.commit(at, record, recordWord(RECORD_DATA, (frame.placed ? FLAG_PLACED : 0) | (frame.prompt ? FLAG_PROMPT : 0), headerBytes)),
-    );
+    } else writer.fill(at, header, frame.payload);
+    this.numbered(frame, writer.commit(at, record, recordWord(RECORD_DATA, flagsOf(frame), headerBytes)));
     frame.railFrameNumber = this.outstanding.sentCount;
     this.outstandingBytes += bytes;
     this.heldBytes += record;
-    const counters = this.owner.counters;
+    const { counters } = this.owner;
     counters.framesSent++;
     counters.payloadBytesSent += payloadBytes;
     counters.bytesSent += record;
     if (!this.heldSince || this.heldBytes >= PUBLISH_BYTES) this.publish();
     this.heldSince = true;
     return OK;
-  }
-
-  flush(): void {
-    this.heldSince = false;
-    if (this.ended === undefined && this.writer.isHolding) this.publish();
-  }
-
-  probe(probeId: number): void {
-    if (this.ended !== undefined || this.byeSaid) return;
-    this.probeWaits = probeId | 0;
-    this.writeOwn();
-  }
-
-  bye(): void {
-    if (this.ended !== undefined || this.byeSaid) return;
-    this.byeSaid = true;
-    this.byeWaits = true;
-    this.writeOwn();
-  }
-
-  revokeSink(sink: Sink): boolean {
-    if (this.openSink !== sink) return false;
-    sink.revoked = true;
-    return true;
-  }
-
-  cut(reason: RailReason): void {
-    this.over({ clean: false, reason });
-  }
-
-  endsWell(): boolean {
-    if (this.ended !== undefined || !this.byeSaid || !this.byeReceived) return false;
-    this.flush();
-    this.tellCount();
-    this.over({ clean: true });
-    return true;
   }
 
   // --- one-sided
@@ -279,10 +164,7 @@ export class SmLink implements Link {
 
   get(op: OneSidedOp, windowBytes: number): SendResult {
     if (this.ended !== undefined || this.byeSaid) return DOWN;
-    if (this.outstandingBytes > 0 && this.outstandingBytes + op.bytes > windowBytes) {
-      this.block(op.bytes, 0, false);
-      return BUSY;
-    }
+    if (!this.mayGo(op.bytes, NO_BYTES, false, windowBytes)) return BUSY;
     const address = addressInWindow(op.remoteKey, this.stream.peerPid, op.remoteOffset, op.bytes);
     this.outstandingBytes += op.bytes;
     // A key that cannot be right breaks the protocol: address 0 cannot be read, and that ends the rail.
@@ -318,18 +200,6 @@ export class SmLink implements Link {
     if (this.deliveredCount !== this.toldCount && (this.tellNow || this.idlePolls >= COUNT_IDLE_POLLS)) this.tellCount();
     if (this.now >= this.aliveDueAt) this.tellAlive();
     if (this.byeSaid && this.byeReceived) this.closeAfterBye();
-  }
-
-  takeWritable(windowBytes: number): boolean {
-    if (this.blockedBytes === Number.POSITIVE_INFINITY || !this.writableNow(windowBytes)) return false;
-    this.blockedBytes = Number.POSITIVE_INFINITY;
-    this.blockedControl = false;
-    return true;
-  }
-
-  writableNow(windowBytes: number): boolean {
-    if (this.blockedBytes === Number.POSITIVE_INFINITY || this.ended !== undefined || this.byeSaid) return false;
-    return this.hasRoom(this.blockedBytes, this.blockedRecord, this.blockedControl, windowBytes);
   }
 
   nextDeadline(): number {
@@ -370,35 +240,8 @@ export class SmLink implements Link {
     return this.hasOtherNews(this.words[this.peerCountAt]) || this.ownWaits || (this.byeSaid && this.byeReceived);
   }
 
-  close(): number {
-    const { endpoint, upcalls } = this.owner;
-    const end = this.ended as LinkEnd;
-    let made = 0;
-    if (!end.clean) {
-      upcalls.onRailDown(endpoint, this.epoch, end.reason);
-      made++;
-      const sink = this.openSink;
-      this.openSink = null;
-      if (sink !== null) {
-        upcalls.onSinkDropped(endpoint, this.epoch, sink);
-        made++;
-      }
-    }
-    const status = end.clean ? DELIVERED : IN_DOUBT;
-    while (this.outstanding.size > 0) {
-      const frame = this.nextConfirmed();
-      if (frame === null) {
-        if (end.clean && this.byeSaid && this.outstanding.confirmedCount === this.byeNumber) this.owner.byeDelivered = true;
-        continue;
-      }
-      upcalls.onCompleted(endpoint, this.epoch, frame, status);
-      made++;
-    }
-    for (let op = this.reads.shift(); op !== undefined; op = this.reads.shift()) {
-      this.outstandingBytes -= op.bytes;
-      upcalls.onOneSidedCompleted(endpoint, this.epoch, op, IN_DOUBT);
-      made++;
-    }
+  override close(): number {
+    const made = super.close();
     this.release();
     return made;
   }
@@ -435,8 +278,7 @@ export class SmLink implements Link {
           this.takeCount(reader.deliveredCount);
           if (this.ended !== undefined) return;
         }
-        if (this.byeReceived && reader.kind !== RECORD_PROBE_ANSWER && reader.kind !== RECORD_PROBE) this.damage('a record after BYE');
-        else if (reader.kind === RECORD_DATA) this.readFrame();
+        if (reader.kind === RECORD_DATA) this.readFrame();
         else this.readOwn();
         if (this.ended !== undefined) return;
         const bytes = reader.recordBytes;
@@ -457,127 +299,38 @@ export class SmLink implements Link {
   }
 
   private readFrame(): void {
-    const { reader, owner } = this;
-    const { words, packetHeaderBytes, payloadBytes, flags } = reader;
-    const { endpoint, upcalls, counters } = owner;
+    const { reader } = this;
+    const { words, payloadBytes } = reader;
     // A copy, since the peer could change it between our checks and our use.
-    const header = this.headerCopy.take(words, reader.packetHeaderAt >> 2, packetHeaderBytes);
-    this.upcallsMade++;
-    if ((flags & FLAG_PROMPT) !== 0) this.tellNow = true;
-    if ((flags & FLAG_PLACED) !== 0) {
-      this.upcallsMade++;
-      const sink = upcalls.sinkFor(endpoint, this.epoch, header, payloadBytes);
-      this.openSink = sink;
-      if (this.ended !== undefined) return;
-      this.place(sink);
-      this.openSink = null;
-      upcalls.onFrame(endpoint, this.epoch, header, NO_BYTES, sink);
-    } else {
-      const payload =
-        payloadBytes <= SCRATCH_PAYLOAD_BYTES
-          ? this.payloadCopy.take(words, reader.payloadAt >> 2, payloadBytes)
-          : new Uint8Array(words.buffer, words.byteOffset + reader.payloadAt, payloadBytes);
-      upcalls.onFrame(endpoint, this.epoch, header, payload, null);
-    }
-    counters.framesReceived++;
-    counters.payloadBytesReceived += payloadBytes;
-  }
-
-  private place(sink: Sink): void {
-    if (sink.views.length === 0 || sink.revoked) return;
-    assert(this.reader.copyPayload(sink.views), 'a sink must have exactly the length of its payload');
+    const header = this.headerCopy.take(words, reader.packetHeaderAt >> 2, reader.packetHeaderBytes);
+    const payload =
+      payloadBytes <= SCRATCH_PAYLOAD_BYTES
+        ? this.payloadCopy.take(words, reader.payloadAt >> 2, payloadBytes)
+        : new Uint8Array(words.buffer, words.byteOffset + reader.payloadAt, payloadBytes);
+    this.handUp(header, payload, reader.flags);
   }
 
   private readOwn(): void {
-    const { reader, owner } = this;
-    const { endpoint, upcalls } = owner;
-    const id = reader.number >>> 0;
-    switch (reader.kind) {
-      case RECORD_PROBE:
-        if (this.answers.length >= OWN_RECORDS_MAX) this.answers.shift();
-        this.answers.push(id);
-        this.ownWaits = true;
-        return;
-      case RECORD_PROBE_ANSWER:
-        // The peer's facts stand by now, and the BML reads the attributes when the rail comes up, which may be right now.
-        this.tryPeer();
-        this.upcallsMade++;
-        upcalls.onProbeAnswered(endpoint, this.epoch, id);
-        return;
-      case RECORD_BYE:
-        this.byeReceived = true;
-        this.tellNow = true;
-        this.upcallsMade++;
-        upcalls.onBye(endpoint, this.epoch);
-    }
+    const { kind, number } = this.reader;
+    // The peer's facts stand by now, and the BML reads the attributes when the rail comes up, which may be right now.
+    if (kind === RECORD_PROBE_ANSWER) this.tryPeer();
+    this.takeOwn(kind, number >>> 0);
   }
 
-  /** The peer has handed up our records up to this number. An older count than one that we know is stale, not wrong. */
-  private takeCount(count: number): void {
-    let news = (count - this.outstanding.confirmedCount) | 0;
-    if (news <= 0) return;
-    if (news > this.outstanding.size) {
-      this.damage(`delivered count ${count} where at most ${this.outstanding.sentCount} is possible`);
-      return;
-    }
-    const { endpoint, upcalls } = this.owner;
-    for (; news > 0 && this.ended === undefined; news--) {
-      const frame = this.nextConfirmed();
-      if (frame !== null) {
-        this.upcallsMade++;
-        upcalls.onCompleted(endpoint, this.epoch, frame, DELIVERED);
-      } else if (this.byeSaid && !this.byeWaits && this.outstanding.confirmedCount === this.byeNumber) this.owner.byeDelivered = true;
-    }
-  }
-
-  private nextConfirmed(): Frame | null {
-    const { outstanding } = this;
-    const frame = outstanding.shift();
-    this.writer.usedBytes -= outstanding.lastSize;
-    this.receivedByPeerBytes += outstanding.lastSize;
-    if (frame !== null) this.outstandingBytes -= frame.header.length + frame.payloadBytes;
+  /** Gives the room of the ring back. */
+  protected override nextConfirmed(): Frame | null {
+    const frame = super.nextConfirmed();
+    this.writer.usedBytes -= this.outstanding.lastSize;
     return frame;
   }
 
   // --- records out
 
-  private hasRoom(bytes: number, record: number, isControl: boolean, windowBytes: number): boolean {
-    if (this.outstandingBytes > 0 && this.outstandingBytes + bytes > windowBytes + (isControl ? CONTROL_RESERVE_BYTES : 0)) return false;
+  protected hasRoom(record: number, isControl: boolean): boolean {
     return this.writer.fits(record, isControl || this.outstandingBytes === 0 ? 0 : this.reserveBytes);
   }
 
-  /** The smallest refused frame decides when there is room again; a control frame needs least. */
-  private block(bytes: number, record: number, isControl: boolean): void {
-    if (isControl && !this.blockedControl) {
-      this.blockedControl = true;
-      this.blockedBytes = Number.POSITIVE_INFINITY;
-    }
-    if (isControl === this.blockedControl && bytes < this.blockedBytes) {
-      this.blockedBytes = bytes;
-      this.blockedRecord = record;
-    }
-  }
-
-  /** The record just committed gets its number. `taken`: bytes of the ring that are given back with it. */
-  private number(frame: Frame | null, taken: number): void {
-    this.outstanding.push(frame, taken);
-    this.toldCount = this.deliveredCount;
-    this.untoldBytes = 0;
-    this.tellNow = false;
-  }
-
-  /** Probes, answers and BYE, as far as there is room: they use the room that payloads leave. */
-  private writeOwn(): void {
-    while (this.answers.length > 0 && this.writeRecord(RECORD_PROBE_ANSWER, this.answers[0])) this.answers.shift();
-    if (this.probeWaits !== NO_PROBE && this.writeRecord(RECORD_PROBE, this.probeWaits)) this.probeWaits = NO_PROBE;
-    if (this.byeWaits && this.writeRecord(RECORD_BYE, 0)) {
-      this.byeWaits = false;
-      this.byeNumber = this.outstanding.sentCount;
-    }
-    this.ownWaits = this.byeWaits || this.probeWaits !== NO_PROBE || this.answers.length > 0;
-  }
-
-  private writeRecord(kind: number, number: number): boolean {
+  protected writeRecord(kind: number, number: number): boolean {
     const { writer } = this;
     const record = recordBytes(0, 0);
     if (!writer.fits(record, 0)) return false;
@@ -586,22 +339,21 @@ export class SmLink implements Link {
     writer.words[w + 1] = 0;
     writer.words[w + 2] = this.deliveredCount;
     writer.words[w + 3] = number;
-    this.number(null, writer.commit(at, record, recordWord(kind, 0, 0)));
-    this.owner.counters.bytesSent += record;
+    this.numbered(null, writer.commit(at, record, recordWord(kind, 0, 0)));
     this.heldBytes += record;
+    this.owner.counters.bytesSent += record;
     return true;
   }
 
-  private publish(): void {
+  protected publish(): void {
+    if (!this.writer.isHolding) return;
     this.writer.publish();
     this.heldBytes = 0;
     this.ringIfAsleep();
   }
 
   private tellCount(): void {
-    this.toldCount = this.deliveredCount;
-    this.untoldBytes = 0;
-    this.tellNow = false;
+    this.countTold();
     this.idlePolls = 0;
     Atomics.store(this.words, this.segment.own.deliveredCount, this.deliveredCount);
     this.ringIfAsleep();
@@ -632,13 +384,7 @@ export class SmLink implements Link {
     words[segment.own.aliveMs] = this.aliveMs;
     segment.doubles[segment.own.receivedBytesF64] = this.receivedBytes;
     this.tryPeer();
-    const peerAliveMs = words[segment.peer.aliveMs];
-    if (now < this.reportDueAt || peerAliveMs === this.reportedAliveMs) return;
-    this.reportDueAt = now + REPORT_EVERY_MS;
-    this.reportedAliveMs = peerAliveMs;
-    const told = segment.doubles[segment.peer.receivedBytesF64];
-    this.upcallsMade++;
-    this.owner.upcalls.onReport(this.owner.endpoint, this.epoch, Number.isSafeInteger(told) ? Math.max(0, told) : 0, peerAliveMs >>> 0);
+    this.report(segment.doubles[segment.peer.receivedBytesF64], words[segment.peer.aliveMs]);
   }
 
   /** Once: whether the peer can be read, and from which length on that is the better way; the rail's attributes say so. */
@@ -658,37 +404,20 @@ export class SmLink implements Link {
     if (this.ended === undefined && this.reader.hasRecordForSure()) this.damage('more records than the ring holds');
     if (this.ended === undefined) this.takeCount(Atomics.load(this.words, this.peerCountAt));
     if (this.ended !== undefined) return;
-    if (this.byeReceived && this.owner.byeDelivered) this.over({ clean: true });
-    else this.over({ clean: false, reason: this.stream.failure ?? { kind: 'closed', text: 'the connection is closed' } });
+    this.streamEnded();
   }
 
-  /** After BYE both ways: once our own is counted nothing is owed, and the count for the peer's stays in the segment. */
-  private closeAfterBye(): void {
-    if (this.owner.byeDelivered) {
-      this.tellCount();
-      this.over({ clean: true });
-      return;
-    }
-    if (this.endDueAt === Number.POSITIVE_INFINITY) this.endDueAt = this.now + this.owner.options.endTimeoutMs;
-    else if (this.now >= this.endDueAt) this.over({ clean: false, reason: { kind: 'timeout', text: 'the peer did not close after BYE' } });
+  protected takeOp(): OneSidedOp | undefined {
+    return this.reads.shift();
   }
 
-  private damage(text: string): void {
-    this.over({ clean: false, reason: { kind: 'damaged', text } });
+  /** The count stays in the segment. */
+  protected leave(): boolean {
+    this.flush();
+    this.tellCount();
+    return true;
   }
 
-  private failed(error: unknown): void {
-    if (error instanceof MultirailError && error.code === 'ERR_PROTOCOL') {
-      this.damage(error.message);
-      return;
-    }
-    this.damage('the upcall failed');
-    throw error;
-  }
-
-  private over(end: LinkEnd): void {
-    if (this.ended !== undefined) return;
-    this.ended = end;
-    this.stream.destroy();
-  }
+  /** Nothing lands by itself; the memory is let go once nobody looks at it. */
+  protected stop(): void {}
 }

@@ -1,26 +1,18 @@
 // The bytes that verbs rails exchange: the header in front of every record in a receive buffer, and the setup record by which two sides
-// agree upon their queue pairs. May import: errors, util.
+// agree upon their queue pairs. May import: errors, base (record-hdr).
 //
 // A record, in words of 32 bits, little-endian; the device guards it by checksums of its own:
-//   0  kind (RECORD_…) | flags << 8 | bytes of packet header << 16
-//   1  bytes of payload, which stands behind the packet header
-//   2  records of the peer that this side has handed up, modulo 2^32
-//   3  number: of a PROBE and its answer
+//   0-3  the head of all records (base/record-hdr.ts)
 //   4  milliseconds during which the sender's engine was polling, modulo 2^32
 //   5  0
 //   6-7  f64: bytes of this epoch that the sender has received
+//   8  packet header, payload
 import { MultirailError } from '../../errors.ts';
+import { RECORD_BYE } from '../base/record-hdr.ts';
 
 export const RECORD_HEADER_BYTES = 32;
-export const RECORD_DATA = 1;
 /** Nothing but the count. */
-export const RECORD_COUNT = 2;
-export const RECORD_PROBE = 3;
-export const RECORD_PROBE_ANSWER = 4;
-export const RECORD_BYE = 5;
-
-export const FLAG_PLACED = 1;
-export const FLAG_PROMPT = 2;
+export const RECORD_COUNT = RECORD_BYE + 1;
 
 /**
  * What each side tells of its queue pair, as the packet header of a DATA frame of the companion connection. The second frame of each

@@ -2,6 +2,7 @@
 // wrap, rubbish in every word that the other side can write, and the scheme by which a sleeper is woken.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { LinkOwner } from '../../../src/btl/base/link.ts';
+import { RECORD_BYE, RECORD_DATA, recordWord } from '../../../src/btl/base/record-hdr.ts';
 import {
   BUSY,
   DELIVERED,
@@ -13,6 +14,7 @@ import {
   type Sink,
   type Upcalls,
 } from '../../../src/btl/btl.ts';
+import { RECORD_ALIGNMENT, RingWriter, recordBytes } from '../../../src/btl/sm/ring.ts';
 import { RINGS_AT, Segment, segmentBytes } from '../../../src/btl/sm/segment.ts';
 import { type RingStart, type SmHost, SmLink } from '../../../src/btl/sm/sm-link.ts';
 import type { UnixStream } from '../../../src/btl/sm/unix-stream.ts';
@@ -294,6 +296,26 @@ describe('a broken peer', () => {
     a.poll();
     expect(a.down).toBeUndefined();
     expect(a.completed).toEqual([]);
+  });
+
+  test.each([
+    ['a frame', RECORD_DATA],
+    ['a second BYE', RECORD_BYE],
+  ])('ends the rail as damaged by %s after BYE', (what, kind) => {
+    const { a, b, memory } = makeLinks();
+    a.link.bye();
+    a.link.flush();
+    // BYE took one line of the ring; the peer's next record stands behind it.
+    const writer = new RingWriter(memory, new Segment(memory, RING_BYTES, 'dialer').own.ringAt, RING_BYTES, RECORD_ALIGNMENT);
+    const record = recordBytes(0, 0);
+    const at = writer.begin(record);
+    writer.words.fill(0, at / 4 + 1, at / 4 + 4);
+    writer.commit(at, record, recordWord(kind, 0, 0));
+    writer.publish();
+    b.poll();
+    expect(b.byes).toBe(1);
+    expect(b.received).toEqual([]);
+    expect(b.down).toEqual({ kind: 'damaged', text: kind === RECORD_BYE ? what : 'a frame after BYE' });
   });
 
   test('whatever it writes: an upcall, or an end as damaged; no other error, and no turn without end', () => {

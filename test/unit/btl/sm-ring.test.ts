@@ -1,18 +1,14 @@
 // The ring of a shared-memory rail over plain memory: order and content over many turns round the ring, batches, pads, and every kind
 // of rubbish that a broken peer could leave in it.
 import { describe, expect, test } from 'vitest';
+import { FLAG_PLACED, RECORD_BYE, RECORD_DATA, RECORD_PROBE, recordWord } from '../../../src/btl/base/record-hdr.ts';
 import {
-  FLAG_PLACED,
   RECORD_ALIGNMENT,
-  RECORD_BYE,
-  RECORD_DATA,
   RECORD_HEADER_BYTES,
   RECORD_PAD,
-  RECORD_PROBE,
   RingReader,
   RingWriter,
   recordBytes,
-  recordWord,
   Scratch,
 } from '../../../src/btl/sm/ring.ts';
 import { Prng } from '../../../src/util/prng.ts';

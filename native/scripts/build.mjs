@@ -10,7 +10,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { headersFolder } from './headers.mjs';
+import { headersFolder, verbsHeadersMissing } from './headers.mjs';
 
 const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 const ROOT = dirname(NATIVE);
@@ -30,16 +30,15 @@ function nodeGyp() {
 
 const TARGETS = [
   { key: 'native', name: 'native part', folder: NATIVE, binary: 'multirail.node' },
-  { key: 'rdma', name: 'node-rdma', folder: join(NATIVE, 'rdma'), binary: 'rdma.node', header: 'infiniband/verbs.h' },
+  { key: 'rdma', name: 'node-rdma', folder: join(NATIVE, 'rdma'), binary: 'rdma.node', needsVerbs: true },
 ];
 
 /** Why that cannot be built here, or undefined. */
-function missing({ name, folder, header }) {
+function missing({ name, folder, needsVerbs }) {
   if (process.platform !== 'linux') return `${name} is for Linux, this is ${process.platform}`;
   if (!existsSync(folder)) return 'its sources are not here';
-  if (header !== undefined && !existsSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', header))) {
-    return `no <${header}> (Debian package libibverbs-dev)`;
-  }
+  const noVerbs = needsVerbs ? verbsHeadersMissing() : undefined;
+  if (noVerbs !== undefined) return noVerbs;
   if (ifPossible && process.env.MULTIRAIL_NATIVE === '0') return 'switched off by MULTIRAIL_NATIVE=0';
   const compiler = (process.env.CXX ?? 'g++').split(' ')[0];
   if (!works(compiler, '--version')) return `no C++ compiler (${compiler})`;
@@ -77,6 +76,6 @@ for (const target of TARGETS) {
   else {
     console.error(`${target.name}: not built: ${why}`);
     // Few machines have the headers of libibverbs: without being asked for, node-rdma is no reason to fail.
-    if (target.header === undefined || asked.includes(target.key)) process.exitCode = 1;
+    if (!target.needsVerbs || asked.includes(target.key)) process.exitCode = 1;
   }
 }

@@ -1,5 +1,5 @@
-// Where the headers of Node-API are: those of this Node when they were installed with it, else those of the package
-// node-api-headers. Nothing is ever downloaded. May import: Node, node-api-headers.
+// Where the headers are that the native parts need. Those of Node-API: of this Node when they were installed with it, else of the package
+// node-api-headers. Those of libibverbs, for node-rdma: the system's. Nothing is ever downloaded. May import: Node, node-api-headers.
 import { cpSync, existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -39,4 +39,12 @@ export function headersFolder(scratch) {
   writeFileSync(join(include, 'common.gypi'), COMMON_GYPI);
   writeFileSync(join(include, 'config.gypi'), JSON.stringify({ target_defaults: {}, variables: {} }));
   return { folder, source: packaged };
+}
+
+/** Where the headers of libibverbs are looked for. */
+export const verbsInclude = process.env.RDMA_INCLUDE ?? '/usr/include';
+
+/** Why nothing can be built that includes them; undefined when they are there. */
+export function verbsHeadersMissing() {
+  return existsSync(join(verbsInclude, 'infiniband/verbs.h')) ? undefined : 'no <infiniband/verbs.h> (Debian package libibverbs-dev)';
 }

@@ -11,15 +11,15 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rm
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { headersFolder } from './headers.mjs';
+import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
 
 const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 const SCRATCH = join(dirname(NATIVE), '.cache', 'prebuilds');
 /** The headers of libibverbs and what of the kernel's they need: the same for every processor. */
-const RDMA_HEADERS = ['infiniband', 'rdma'];
+const VERBS_HEADERS = ['infiniband', 'rdma'];
 const PACKAGES = [
   { folder: NATIVE, works: "addon.crc32c(Buffer.from('123456789'), 0, 9, 0) === 0xe3069283" },
-  { folder: join(NATIVE, 'rdma'), works: 'addon.abi === 1', needsRdma: true },
+  { folder: join(NATIVE, 'rdma'), works: 'addon.abi === 1', needsVerbs: true },
 ].map((one) => ({ ...one, name: JSON.parse(readFileSync(join(one.folder, 'package.json'), 'utf8')).name }));
 /** What Node 20 itself asks for; a binary must not ask for more. */
 const GLIBC_MAX = [2, 28];
@@ -166,15 +166,15 @@ function check(target, path, works) {
 }
 
 /** The headers of libibverbs in a folder of their own, since beside them lie those of this machine's C library. */
-function rdmaInclude() {
+function verbsHeadersAlone() {
   const folder = join(SCRATCH, 'rdma-include');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const part of RDMA_HEADERS) symlinkSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', part), join(folder, part));
+  for (const part of VERBS_HEADERS) symlinkSync(join(verbsInclude, part), join(folder, part));
   return folder;
 }
 
-function build(one, target, nodedir) {
+function build(one, target) {
   const folder = join(SCRATCH, `${one.name}-${target.arch}-${target.libc}`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -186,8 +186,8 @@ function build(one, target, nodedir) {
     CXX: tools.compiler,
     LINK: tools.link,
     PREBUILD_LIBC: target.libc,
-    ...(one.needsRdma ? { RDMA_INCLUDE: rdmaInclude() } : {}),
-    npm_config_nodedir: nodedir,
+    ...(one.needsVerbs ? { RDMA_INCLUDE: verbsAlone } : {}),
+    npm_config_nodedir: headers.folder,
     npm_config_loglevel: 'warn',
   };
   const bin = createRequire(import.meta.url).resolve('prebuildify/bin.js');
@@ -213,20 +213,22 @@ if (headers.missing !== undefined) {
   console.error(`prebuilds: ${headers.missing}`);
   process.exit(1);
 }
+const withoutVerbs = verbsHeadersMissing();
+const verbsAlone = withoutVerbs === undefined ? verbsHeadersAlone() : undefined;
 const wanted = process.argv.slice(2);
 const outcomes = [];
-for (const one of PACKAGES) {
-  for (const target of TARGETS) {
-    const name = `${target.arch}-${target.libc}`;
-    if (wanted.length > 0 && !wanted.includes(name)) continue;
-    const lacking = provide(target);
-    if (one.needsRdma && !existsSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', 'infiniband/verbs.h')))
-      lacking.push('libibverbs-dev');
-    const wrong = lacking.length > 0 ? undefined : build(one, target, headers.folder);
-    const said = lacking.length > 0 ? `not built: no ${lacking.join(', no ')}` : wrong === undefined ? 'built' : `refused: ${wrong}`;
-    outcomes.push(`${one.name} linux-${name}: ${said}`);
-    const isNeeded = target.arch === process.arch && target.libc === 'glibc' && !one.needsRdma;
-    if (wrong !== undefined || (lacking.length > 0 && isNeeded)) process.exitCode = 1;
+for (const target of TARGETS) {
+  const name = `${target.arch}-${target.libc}`;
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  const lacking = provide(target);
+  for (const one of PACKAGES) {
+    const why = lacking.length > 0 ? `no ${lacking.join(', no ')}` : one.needsVerbs ? withoutVerbs : undefined;
+    const wrong = why === undefined ? build(one, target) : undefined;
+    outcomes.push(
+      `${one.name} linux-${name}: ${why !== undefined ? `not built: ${why}` : wrong === undefined ? 'built' : `refused: ${wrong}`}`,
+    );
+    const isNeeded = target.arch === process.arch && target.libc === 'glibc' && !one.needsVerbs;
+    if (wrong !== undefined || (why !== undefined && isNeeded)) process.exitCode = 1;
   }
 }
 console.log(['prebuilds:', ...outcomes.map((line) => `  ${line}`)].join('\n'));

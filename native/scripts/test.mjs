@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { headersFolder } from './headers.mjs';
+import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
 
 const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 const ROOT = dirname(NATIVE);
@@ -31,7 +31,7 @@ const CORE = [
 ];
 const GROUPS = [
   { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net'] },
-  { folder: join(NATIVE, 'rdma'), units: ['objects', 'work'], programs: ['objects'], header: 'infiniband/verbs.h' },
+  { folder: join(NATIVE, 'rdma'), units: ['objects', 'work'], programs: ['objects'], needsVerbs: true },
 ];
 const SANITIZERS = [
   { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },
@@ -76,8 +76,7 @@ function plainTests() {
   for (const sanitizer of SANITIZERS) {
     const missing = sanitizerMissing(sanitizer);
     for (const group of GROUPS) {
-      const lacks = group.header !== undefined && !existsSync(join(process.env.RDMA_INCLUDE ?? '/usr/include', group.header));
-      const why = missing ?? (lacks ? `no <${group.header}> (Debian package libibverbs-dev)` : undefined);
+      const why = missing ?? (group.needsVerbs ? verbsHeadersMissing() : undefined);
       if (why === undefined) plainGroup(group, sanitizer);
       else for (const program of group.programs) say('skipped', `${program}-test with ${sanitizer.name}`, why);
     }
@@ -87,7 +86,7 @@ function plainTests() {
 function plainGroup(group, sanitizer) {
   const folder = join(SCRATCH, sanitizer.name.replace(',', '-'));
   mkdirSync(folder, { recursive: true });
-  const include = process.env.RDMA_INCLUDE === undefined ? [] : [`-I${process.env.RDMA_INCLUDE}`];
+  const include = group.needsVerbs ? [`-I${verbsInclude}`] : [];
   const flags = [...FLAGS, ...include, `-fsanitize=${sanitizer.name}`, '-fno-sanitize-recover=all', '-D_GNU_SOURCE'];
   const objects = [];
   let broken;

@@ -34,9 +34,7 @@ function perftest(program, args) {
 }
 
 function tryPerftest(program, args) {
-  const out = shell(
-    `${program} -d rxe1 -x 1 ${args} > /tmp/server.txt 2>&1 & sleep 1.5; ${program} -d rxe0 -x 1 ${args} 10.9.0.2 || true; wait`,
-  );
+  const out = shell(`${program} -d rxe1 -x 1 ${args} > /dev/null 2>&1 & sleep 1.5; ${program} -d rxe0 -x 1 ${args} 10.9.0.2 || true; wait`);
   const line = out.split('\n').findLast((text) => /^\s*\d+\s+\d+\s/.test(text));
   return line?.trim().split(/\s+/).map(Number);
 }

@@ -43,6 +43,13 @@ const list = (value: string, text: string): ListParam => ({ kind: 'list', defaul
 const string = (value: string, text: string, choices?: readonly string[]): StringParam =>
   choices === undefined ? { kind: 'string', default: value, text } : { kind: 'string', default: value, text, choices };
 
+/** Parameter that names the algorithm of a collective. */
+const algorithm = (call: string, names: readonly string[]): StringParam =>
+  string('auto', `Algorithm of ${call} where it can be used; auto = by length and number of ranks (docs/COLLECTIVES.md).`, [
+    'auto',
+    ...names,
+  ]);
+
 const KIB = 1024;
 const MIB = 1024 * 1024;
 
@@ -310,6 +317,50 @@ export const PARAMS = {
     65536,
     'Inbound connections in the handshake at the same time; further ones are refused.',
   ),
+  // --- collectives
+  coll_bcast_algorithm: algorithm('bcast', ['binomial', 'scatter_allgather', 'chain']),
+  coll_bcast_long_bytes: int(
+    64 * KIB,
+    'bytes',
+    0,
+    2 ** 40,
+    'bcast: from this length on, with 4 ranks or more, scatter and ring allgather.',
+  ),
+  coll_bcast_segment_bytes: int(64 * KIB, 'bytes', 1, 2 ** 30, 'bcast by chain: length of the pieces that follow each other.'),
+  coll_reduce_algorithm: algorithm('reduce', ['binomial', 'rabenseifner']),
+  coll_reduce_long_bytes: int(64 * KIB, 'bytes', 0, 2 ** 40, 'reduce: from this length on by the algorithm of Rabenseifner.'),
+  coll_allreduce_algorithm: algorithm('allreduce', ['recursive_doubling', 'rabenseifner', 'ring']),
+  coll_allreduce_long_bytes: int(16 * KIB, 'bytes', 0, 2 ** 40, 'allreduce: from this length on by the algorithm of Rabenseifner.'),
+  coll_allreduce_ring_bytes: int(
+    512 * KIB,
+    'bytes',
+    0,
+    2 ** 40,
+    'allreduce: from this length on by ring, where the number of ranks is no power of two and the operation commutes.',
+  ),
+  coll_gather_algorithm: algorithm('gather', ['binomial', 'linear']),
+  coll_scatter_algorithm: algorithm('scatter', ['binomial', 'linear']),
+  coll_gather_long_bytes: int(4 * KIB, 'bytes', 0, 2 ** 40, 'gather and scatter: from this length of each rank on without a tree.'),
+  coll_allgather_algorithm: algorithm('allgather', ['bruck', 'recursive_doubling', 'ring']),
+  coll_allgather_long_bytes: int(64 * KIB, 'bytes', 0, 2 ** 40, 'allgather: from this length of all ranks together on by ring.'),
+  coll_alltoall_algorithm: algorithm('alltoall', ['linear', 'bruck', 'pairwise']),
+  coll_alltoall_short_bytes: int(
+    256,
+    'bytes',
+    0,
+    2 ** 40,
+    'alltoall: up to this length for each rank, with 8 ranks or more, by the algorithm of Bruck.',
+  ),
+  coll_alltoall_long_bytes: int(32 * KIB, 'bytes', 0, 2 ** 40, 'alltoall: from this length for each rank on one pair after the other.'),
+  coll_reduce_scatter_algorithm: algorithm('reduceScatter and reduceScatterBlock', ['reduce_scatterv', 'recursive_halving', 'pairwise']),
+  coll_reduce_scatter_long_bytes: int(
+    256 * KIB,
+    'bytes',
+    0,
+    2 ** 40,
+    'reduceScatter: from this length of all parts together on one pair after the other.',
+  ),
+  coll_scan_algorithm: algorithm('scan and exscan', ['recursive_doubling', 'linear']),
   // --- fault interposer
   btl_fault: string('', 'Wrap every transport in the fault interposer with this plan (see docs/TUNING.md); for tests and demonstrations.'),
   // --- runtime

@@ -1,6 +1,7 @@
-// Message buffers as users give them, turned into views of bytes (Iov): nothing is copied. May import: errors, util, constants.ts.
+// Message buffers as users give them, turned into views of bytes (Iov): nothing is copied. May import: errors, util, constants.ts, coll/kernels.ts (types).
 import { MultirailError } from '../errors.ts';
 import { EMPTY_IOV, Iov } from '../util/iov.ts';
+import type { ArrayName, TypedArray } from './coll/kernels.ts';
 import { checkCount } from './constants.ts';
 
 /** One piece of memory. */
@@ -12,10 +13,13 @@ export type MessageBuffer = BufferPart | Vector | readonly (BufferPart | Vector)
 export class Vector {
   readonly views: readonly Uint8Array[];
   readonly bytes: number;
+  /** Class of its elements, for reductions; undefined when it is made of bytes. */
+  readonly arrayName: ArrayName | undefined;
 
-  constructor(views: readonly Uint8Array[], bytes: number) {
+  constructor(views: readonly Uint8Array[], bytes: number, arrayName?: ArrayName) {
     this.views = views;
     this.bytes = bytes;
+    this.arrayName = arrayName;
   }
 }
 
@@ -32,7 +36,7 @@ export function vector(buffer: BufferPart, count: number, blockLength: number, s
     throw new MultirailError('ERR_ARG', `stride is ${String(stride)}: blocks of ${blockLength} elements would overlap`);
   }
   const bytes = count * blockLength * unit;
-  if (bytes === 0) return new Vector([], 0);
+  if (bytes === 0) return new Vector([], 0, arrayNameOf(buffer));
   const endBytes = ((count - 1) * stride + blockLength) * unit;
   if (!(endBytes <= whole.byteLength)) {
     throw new MultirailError(
@@ -40,10 +44,16 @@ export function vector(buffer: BufferPart, count: number, blockLength: number, s
       `count ${count}, blockLength ${blockLength}, stride ${stride} reach to byte ${endBytes} of a buffer of ${whole.byteLength} bytes`,
     );
   }
-  if (stride === blockLength || count === 1) return new Vector([whole.subarray(0, bytes)], bytes);
+  if (stride === blockLength || count === 1) return new Vector([whole.subarray(0, bytes)], bytes, arrayNameOf(buffer));
   const views: Uint8Array[] = new Array(count);
   for (let i = 0; i < count; i++) views[i] = whole.subarray(i * stride * unit, (i * stride + blockLength) * unit);
-  return new Vector(views, bytes);
+  return new Vector(views, bytes, arrayNameOf(buffer));
+}
+
+/** Class of a typed array (a Buffer is a Uint8Array); undefined for everything else. */
+export function arrayNameOf(buffer: unknown): ArrayName | undefined {
+  if (!ArrayBuffer.isView(buffer) || buffer instanceof DataView) return undefined;
+  return (buffer as TypedArray)[Symbol.toStringTag] as ArrayName;
 }
 
 function elementBytes(buffer: BufferPart): number {

@@ -1,511 +1,258 @@
-// A communicator: ranks that talk to each other, apart from all other communicators. Point-to-point calls.
-// May import: errors, pml (records, types), the rest of src/mpi.
-//
-// Every communicator has two contexts, so that its own internal messages never meet a user's tags: 2 × id for the user, 2 × id + 1
-// inside. Ranks are those of the communicator; `group` says which world rank each one is.
+// A communicator: ranks that talk to each other, apart from all other communicators. Here: how others are made of it, and its end.
+// May import: errors, the rest of src/mpi.
 import { MultirailError } from '../errors.ts';
-import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
-import type { Awaited } from '../progress/blocking.ts';
-import { EMPTY_IOV, type Iov } from '../util/iov.ts';
-import { allocate, KnownBuffer, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
-import { recvChannel, sendChannel } from './channels.ts';
-import {
-  ANY_SOURCE,
-  ANY_TAG,
-  type CallOptions,
-  checkDest,
-  checkOptions,
-  checkRecvTag,
-  checkSendTag,
-  checkSource,
-  PROC_NULL,
-  timeoutError,
-  watchEnd,
-} from './constants.ts';
-import type { Host } from './host.ts';
-import { Message } from './message.ts';
-import { MessageStream, type ReceivedMessage } from './message-stream.ts';
-import { decodeHeader, decodeObject, drainBulk, encodeObject, type ObjectHeader, PLACE_TAG_FIRST, PLACE_TAGS } from './objects.ts';
-import { PersistentRequest, Request, type RequestOwner } from './request.ts';
-import { PROC_NULL_STATUS, Status } from './status.ts';
+import { dissemination } from './coll/barrier-bcast.ts';
+import type { Call } from './coll/calls.ts';
+import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
+import type { Operation, Scope } from './coll/operation.ts';
+import { Collectives } from './collectives.ts';
+import { checkSendTag, UNDEFINED } from './constants.ts';
+import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
+import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
 
-export type ProbeOptions = CallOptions;
+/** What a creation has made; undefined for ranks that are not in it. */
+type Creation = Call<Made | undefined>;
 
-const DONE = Promise.resolve();
+export class Communicator extends Collectives {
+  // ---------------------------------------------------------------- creation (MPI-4.1, section 7.4)
 
-export class Communicator implements RequestOwner {
-  readonly name: string;
-  /** Own rank in this communicator. */
-  readonly rank: number;
-  readonly size: number;
-  readonly contextId: number;
-  /** World rank of each rank. */
-  readonly group: readonly number[];
-  private readonly host: Host;
-  private readonly userCtx: number;
-  private readonly internalCtx: number;
-  /** Rank here of each world rank; undefined when both are the same. */
-  private readonly rankOfWorld: ReadonlyMap<number, number> | undefined;
-  private nextPlace = 0;
-  private readonly lastSent = new KnownBuffer();
-  private readonly lastReceived = new KnownBuffer();
-
-  constructor(host: Host, name: string, contextId: number, group: readonly number[]) {
-    this.host = host;
-    this.name = name;
-    this.contextId = contextId;
-    this.group = group;
-    this.size = group.length;
-    this.rank = group.indexOf(host.rank);
-    this.userCtx = contextId * 2;
-    this.internalCtx = contextId * 2 + 1;
-    if (group.some((world, rank) => world !== rank)) this.rankOfWorld = new Map(group.map((world, rank) => [world, rank]));
+  /** A communicator of the same ranks, whose messages never meet those of this one. Collective. */
+  dup(): Promise<Communicator> {
+    return this.make(() => this.dupCall(), `${this.name}.dup`) as Promise<Communicator>;
   }
 
-  // ---------------------------------------------------------------- sends
-
-  /** Resolves when the buffer may be used again: at once for short messages, when the receiver has taken it for long ones. */
-  send(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
-    return this.blockingSend(buffer, dest, tag, options, false);
+  dupSync(): Communicator {
+    return this.makeSync(this.dupCall(), `${this.name}.dup`) as Communicator;
   }
 
-  /** As send(), but resolves only once the receive has matched, however short the message is. */
-  ssend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
-    return this.blockingSend(buffer, dest, tag, options, true);
-  }
-
-  private blockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Promise<void> {
-    try {
-      checkOptions(options);
-      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
-      if (inner === undefined || (inner.done && inner.error === undefined)) return DONE;
-      return ended(inner);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  /**
-   * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile. ERR_SUPPORT when the
-   * rails to `dest` need it (ws, tcp without the native part).
-   */
-  sendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
-    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
-  }
-
-  /** As ssend(), without a promise. */
-  ssendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
-    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
-  }
-
-  /** Sends what was started, now, and waits for its end. */
-  private finishSync(inner: SendRequest | undefined): void {
-    if (inner === undefined) return;
-    const { engine, blocking } = this.host;
-    engine.flush();
-    if (!inner.done) blocking.wait(inner);
-    if (inner.error !== undefined) throw inner.error;
-  }
-
-  isend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
-    checkOptions(options);
-    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
-  }
-
-  issend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
-    checkOptions(options);
-    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
-  }
-
-  /** A send that can be started again and again; `start()` sends what the buffer holds then. */
-  sendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
-    return this.persistentSend(buffer, dest, tag, false);
-  }
-
-  ssendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
-    return this.persistentSend(buffer, dest, tag, true);
-  }
-
-  private persistentSend(buffer: MessageBuffer, dest: number, tag: number, sync: boolean): PersistentRequest {
-    this.checkedSend(buffer, dest, tag);
-    return new PersistentRequest(this, () => {
-      // Looked at again: the buffer may have been detached since.
-      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
-      return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
-    });
-  }
-
-  private checkedSend(buffer: MessageBuffer, dest: number, tag: number): Iov {
-    this.host.mustBeActive();
-    checkDest(dest, this.size);
-    checkSendTag(tag);
-    return this.lastSent.find(buffer) ?? this.lastSent.keep(buffer, sendIov(buffer));
-  }
-
-  private startSend(iov: Iov, dest: number, tag: number, sync: boolean): SendRequest | undefined {
-    if (dest === PROC_NULL) return undefined;
-    const { engine } = this.host;
-    const inner = engine.pml.isend(this.group[dest], this.userCtx, tag, iov, sync);
-    engine.schedule();
-    if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
-    return inner;
-  }
-
-  // ---------------------------------------------------------------- receives
-
-  /** Resolves when a message has been received into the buffer. A message that is too long ends in ERR_TRUNCATE. */
-  recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
-    try {
-      if (options !== undefined) return this.irecv(buffer, source, tag, options).promise();
-      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
-      if (inner === undefined) return Promise.resolve(PROC_NULL_STATUS);
-      return new Promise((resolve, reject) => {
-        const settle = () => {
-          if (inner.error === undefined) resolve(this.received(inner));
-          else reject(inner.error);
-        };
-        if (inner.done) settle();
-        else inner.onDone = settle;
-      });
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  private received(inner: RecvRequest): Status {
-    const status = this.statusOf(inner);
-    this.onReceived(status);
-    return status;
-  }
-
-  /**
-   * As recv(), without a promise: returns when a message has been received. The event loop does not run meanwhile, so an AbortSignal
-   * cannot come; `timeoutMs` can.
-   */
-  recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
-    if (options !== undefined) checkOptions(options);
-    const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
-    if (inner === undefined) return PROC_NULL_STATUS;
-    if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
-    if (inner.error !== undefined) throw inner.error;
-    return this.received(inner);
-  }
-
-  /** Waits for a posted receive; one that has not matched in time, or cannot, is taken back. */
-  private awaitReceive(inner: RecvRequest, timeoutMs: number | undefined): void {
-    const { blocking } = this.host;
-    try {
-      if (timeoutMs === undefined) blocking.wait(inner);
-      else if (!blocking.wait(inner, blocking.now() + timeoutMs)) {
-        if (this.host.cancel(inner)) throw timeoutError(timeoutMs);
-        // It matched: from here on it ends by itself.
-        blocking.wait(inner);
-      }
-    } catch (error) {
-      if (!inner.done) this.host.cancel(inner);
-      throw error;
-    }
-  }
-
-  /** As sendrecv(), without promises. */
-  sendrecvSync(
-    sendBuffer: MessageBuffer,
-    dest: number,
-    sendTag: number,
-    recvBuffer: MessageBuffer,
-    source = ANY_SOURCE,
-    recvTag = ANY_TAG,
-  ): Status {
-    const views = this.checkedSend(sendBuffer, dest, sendTag);
-    const received = this.startRecv(this.checkedRecv(recvBuffer, source, recvTag), source, recvTag);
-    try {
-      this.finishSync(this.startSend(views, dest, sendTag, false));
-    } catch (error) {
-      // Nobody would ever look at it again.
-      if (received !== undefined && !received.done) this.host.cancel(received);
-      throw error;
-    }
-    if (received === undefined) return PROC_NULL_STATUS;
-    if (!received.done) this.awaitReceive(received, undefined);
-    if (received.error !== undefined) throw received.error;
-    return this.received(received);
-  }
-
-  irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
-    checkOptions(options);
-    const iov = this.checkedRecv(buffer, source, tag);
-    const inner = this.startRecv(iov, source, tag);
-    const request = this.requestOf(inner);
-    if (inner !== undefined && !inner.done) this.endBy(request, inner, options);
-    return request;
-  }
-
-  /** A signal or timeout un-posts the receive; both are let go when it ends. */
-  private endBy(request: Request, inner: RecvRequest, options: CallOptions | undefined): void {
-    const release = watchEnd(options, (error) => request.end(error));
-    if (release === undefined) return;
-    const timeoutMs = options?.timeoutMs;
-    if (timeoutMs !== undefined) request.endAt(this.now() + timeoutMs, timeoutError(timeoutMs));
-    const settle = inner.onDone;
-    inner.onDone = () => {
-      release();
-      settle?.();
-    };
-  }
-
-  recvInit(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG): PersistentRequest {
-    this.checkedRecv(buffer, source, tag);
-    return new PersistentRequest(this, () => {
-      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
-      return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
-    });
-  }
-
-  private checkedRecv(buffer: MessageBuffer, source: number, tag: number): Iov {
-    this.host.mustBeActive();
-    checkSource(source, this.size);
-    checkRecvTag(tag);
-    return this.lastReceived.find(buffer) ?? this.lastReceived.keep(buffer, recvIov(buffer));
-  }
-
-  private startRecv(iov: Iov, source: number, tag: number): RecvRequest | undefined {
-    if (source === PROC_NULL) return undefined;
-    const { engine } = this.host;
-    const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
-    engine.schedule();
-    return inner;
-  }
-
-  /** A send and a receive at the same time, which cannot block each other. */
-  async sendrecv(
-    sendBuffer: MessageBuffer,
-    dest: number,
-    sendTag: number,
-    recvBuffer: MessageBuffer,
-    source = ANY_SOURCE,
-    recvTag = ANY_TAG,
-    options?: CallOptions,
-  ): Promise<Status> {
-    checkOptions(options);
-    const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
-    const received = this.irecv(recvBuffer, source, recvTag, options);
-    const sent = this.requestOf(this.startSend(sendViews, dest, sendTag, false));
-    const status = await received.promise();
-    await sent.promise();
-    return status;
-  }
-
-  /** As sendrecv(), with one buffer: what it holds is sent, what comes replaces it. */
-  async sendrecvReplace(
-    buffer: MessageBuffer,
-    dest: number,
-    sendTag: number,
-    source = ANY_SOURCE,
-    recvTag = ANY_TAG,
-    options?: CallOptions,
-  ): Promise<Status> {
-    const views = this.checkedSend(buffer, dest, sendTag);
-    const copy = allocate(views.bytes);
-    let at = 0;
-    for (const view of views.views) {
-      copy.set(view, at);
-      at += view.byteLength;
-    }
-    return this.sendrecv(copy, dest, sendTag, buffer, source, recvTag, options);
-  }
-
-  // ---------------------------------------------------------------- probes
-
-  /** Resolves once a message that fits is there; it stays where it is, for the next receive that matches it. */
-  async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Status> {
-    this.checkProbe(source, tag, options);
-    if (source === PROC_NULL) return PROC_NULL_STATUS;
-    return this.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
-  }
-
-  /** As probe(), without a promise. */
-  probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
-    this.checkProbe(source, tag, options);
-    if (source === PROC_NULL) return PROC_NULL_STATUS;
-    const { host } = this;
-    const { blocking } = host;
-    const timeoutMs = options?.timeoutMs;
-    let found: Envelope | undefined;
-    const world = this.worldOf(source);
-    const ctx = this.userCtx;
-    const awaited = {
-      get done() {
-        found = host.findMessage(world, ctx, tag, false);
-        return found !== undefined;
+  private dupCall(): Creation {
+    const { members, allocate } = this;
+    return {
+      name: 'dup',
+      *steps(o) {
+        const id = yield* agreeOnId(o as unknown as Operation<number>, allocate);
+        return { id, worldRanks: members };
       },
     };
-    const inTime = blocking.wait(awaited, timeoutMs === undefined ? undefined : blocking.now() + timeoutMs);
-    if (!inTime) throw timeoutError(timeoutMs as number);
-    return this.statusOfEnvelope(found as Envelope);
   }
-
-  /** Status of a message that fits and is there, or undefined. Polls the rails once. */
-  iprobe(source = ANY_SOURCE, tag = ANY_TAG): Status | undefined {
-    this.checkProbe(source, tag, undefined);
-    if (source === PROC_NULL) return PROC_NULL_STATUS;
-    this.host.engine.progress();
-    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, false);
-    return found === undefined ? undefined : this.statusOfEnvelope(found);
-  }
-
-  /** As probe(), but takes the message: only the Message that it resolves with can receive it. */
-  async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Message> {
-    this.checkProbe(source, tag, options);
-    if (source === PROC_NULL) return this.messageOf(undefined);
-    return this.messageOf(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
-  }
-
-  improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
-    this.checkProbe(source, tag, undefined);
-    if (source === PROC_NULL) return this.messageOf(undefined);
-    this.host.engine.progress();
-    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, true);
-    return found === undefined ? undefined : this.messageOf(found);
-  }
-
-  private checkProbe(source: number, tag: number, options: ProbeOptions | undefined): void {
-    this.host.mustBeActive();
-    checkOptions(options);
-    checkSource(source, this.size);
-    checkRecvTag(tag);
-  }
-
-  private messageOf(envelope: Envelope | undefined): Message {
-    if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.requestOf(undefined));
-    return new Message(this.statusOfEnvelope(envelope), (iov) => this.requestOf(this.startMatched(envelope, iov)));
-  }
-
-  private startMatched(envelope: Envelope, iov: Iov): RecvRequest {
-    this.host.mustBeActive();
-    const inner = this.host.engine.pml.imrecv(envelope, iov);
-    this.host.engine.schedule();
-    return inner;
-  }
-
-  // ---------------------------------------------------------------- objects and streams
 
   /**
-   * Sends a value by structured clone. Memory of ArrayBuffers and views from 64 KiB on is sent from where it is, uncopied: like any
-   * buffer it belongs to the library until the promise settles. Receive with recvObject(). In order with all other messages.
+   * A communicator for each colour: of the ranks that give the same one, in the order of their keys, of equal keys in that of their ranks
+   * here. `color`: 0 or more, or UNDEFINED, which gives null: this rank gets none. Collective.
    */
-  async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
-    this.host.mustBeActive();
-    checkOptions(options);
-    checkDest(dest, this.size);
+  split(color: number, key = 0): Promise<Communicator | null> {
+    return this.make(() => this.splitCall(color, key), `${this.name}.split(${color})`);
+  }
+
+  splitSync(color: number, key = 0): Communicator | null {
+    return this.makeSync(this.splitCall(color, key), `${this.name}.split(${color})`);
+  }
+
+  private splitCall(color: number, key: number): Creation {
+    if (color !== UNDEFINED && !(Number.isSafeInteger(color) && color >= 0)) {
+      throw new MultirailError('ERR_ARG', `color is ${String(color)}; expected a whole number, 0 or more, or UNDEFINED`);
+    }
+    if (!Number.isSafeInteger(key)) throw new MultirailError('ERR_ARG', `key is ${String(key)}; expected a whole number`);
+    return { name: 'split', steps: (o) => agreeOnSplit(o, color, key, this.allocate) };
+  }
+
+  /** As split(), by what the ranks share: 'shared' = those on the same host, which can share memory. Collective. */
+  splitType(type: 'shared', key = 0): Promise<Communicator | null> {
+    return this.make(() => this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`);
+  }
+
+  splitTypeSync(type: 'shared', key = 0): Communicator | null {
+    return this.makeSync(this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`);
+  }
+
+  /** The lowest world rank on the host of this rank. Hosts are told apart as for shared memory: by the id that their ranks publish. */
+  private colorOf(type: unknown): number {
+    if ((type as number) === UNDEFINED) return UNDEFINED;
+    if (type !== 'shared') throw new MultirailError('ERR_ARG', `type is ${JSON.stringify(type)}; expected 'shared' or UNDEFINED`);
+    const { hostIds, rank } = this.host;
+    return hostIds.indexOf(hostIds[rank]);
+  }
+
+  /**
+   * A communicator of the ranks of the group, in its order; null for ranks that are not in it. Every rank of this communicator calls it;
+   * groups of different ranks are the same, or have no member in common (ERR_GROUP).
+   */
+  create(group: Group): Promise<Communicator | null> {
+    return this.make(() => this.createCall(group), `${this.name}.create`);
+  }
+
+  createSync(group: Group): Communicator | null {
+    return this.makeSync(this.createCall(group), `${this.name}.create`);
+  }
+
+  private createCall(group: Group): Creation {
+    this.checkSubgroup(group);
+    return { name: 'create', steps: (o) => agreeOnGroup(o, group, this.allocate) };
+  }
+
+  private checkSubgroup(group: Group): void {
+    const stranger = checkGroup(group).worldRanks.find((world) => this.group.rankOf(world) === undefined);
+    if (stranger === undefined) return;
+    throw new MultirailError('ERR_GROUP', `group holds rank ${stranger} of the world, which is not in the communicator ${this.name}`);
+  }
+
+  /**
+   * As create(), but only the ranks of the group call it. `tag` tells creations apart that run at the same time with members in common;
+   * it meets no other tag.
+   */
+  createGroup(group: Group, tag = 0): Promise<Communicator> {
+    return this.make(() => this.createGroupCall(group, tag), `${this.name}.createGroup`, group, tag) as Promise<Communicator>;
+  }
+
+  createGroupSync(group: Group, tag = 0): Communicator {
+    return this.makeSync(this.createGroupCall(group, tag), `${this.name}.createGroup`, group, tag) as Communicator;
+  }
+
+  private createGroupCall(group: Group, tag: number): Creation {
+    this.checkSubgroup(group);
     checkSendTag(tag);
-    const place = PLACE_TAG_FIRST + (this.nextPlace++ % PLACE_TAGS);
-    const { header, bulk } = encodeObject(value, place);
-    const sent = this.startSend(sendIov(header), dest, tag, false);
-    if (sent === undefined) return;
-    if (bulk.length > 0) {
-      const views = sendIov(bulk);
-      const { engine } = this.host;
-      // Its own place in the internal context, so that no other receive can come between the header and its memory.
-      const moved = engine.pml.isend(this.group[dest], this.internalCtx, place, views);
-      engine.schedule();
-      await ended(moved);
-    }
-    await ended(sent);
-  }
-
-  /** Receives what sendObject() sent. ERR_ARG when the message that matches is not of sendObject(): it is then used up. */
-  async recvObject<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<{ data: T; status: Status }> {
-    const message = await this.mprobe(source, tag, options);
-    if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
-    const bytes = await message.recvBytes();
-    const header = decodeHeader(bytes, message.status);
-    const memory = await this.recvBulk(header, message.status.source);
-    return { data: decodeObject(header, memory) as T, status: message.status };
-  }
-
-  private async recvBulk(header: ObjectHeader, source: number): Promise<Uint8Array<ArrayBuffer>[]> {
-    if (header.regionBytes.length === 0) return [];
-    const { engine } = this.host;
-    const receive = (iov: Iov): Promise<void> => {
-      const inner = engine.pml.irecv(this.group[source], this.internalCtx, header.place, iov);
-      engine.schedule();
-      return ended(inner);
+    if (group.rank === UNDEFINED) throw new MultirailError('ERR_GROUP', 'group does not hold the rank that calls createGroup()');
+    const { allocate } = this;
+    return {
+      name: 'createGroup',
+      *steps(o) {
+        const id = yield* agreeOnId(o as unknown as Operation<number>, allocate);
+        return { id, worldRanks: group.worldRanks };
+      },
     };
-    let memory: Uint8Array<ArrayBuffer>[];
-    try {
-      memory = header.regionBytes.map(allocate);
-    } catch (error) {
-      // The sender waits for its memory to be taken.
-      await drainBulk(receive(EMPTY_IOV));
-      throw error;
-    }
-    await receive(sendIov(memory));
-    return memory;
+  }
+
+  private readonly allocate = (): number => this.host.contexts.allocate();
+
+  /** Starts a creation. `scope`: other ranks than those of this communicator. */
+  private beginCreation(call: Creation, name: string, whenMade: (made: Communicator | null) => void, group?: Group, tag?: number) {
+    const { contexts } = this.host;
+    const scope: Scope | undefined = group === undefined ? undefined : this.scopeOf(ctxOf(this.contextId, CREATION), group);
+    // From here on messages may come for it.
+    contexts.beginCreation();
+    const operation = this.begin(call, scope, tag);
+    const end = (): void => {
+      const made = operation.result;
+      if (operation.error === undefined && made !== undefined) {
+        contexts.open(made.id);
+        whenMade(new Communicator(this.host, name, made.id, new Group(made.worldRanks, this.host.rank)));
+      } else if (operation.error === undefined) whenMade(null);
+      contexts.endCreation(operation.error !== undefined);
+    };
+    if (operation.done) end();
+    return { operation, end };
+  }
+
+  private make(prepare: () => Creation, name: string, group?: Group, tag?: number): Promise<Communicator | null> {
+    return new Promise((resolve, reject) => {
+      this.mustBeUsable();
+      const { operation, end } = this.beginCreation(prepare(), name, resolve, group, tag);
+      const settle = (): void => {
+        if (operation.error !== undefined) reject(operation.error);
+      };
+      if (operation.done) return settle();
+      operation.onDone = () => {
+        end();
+        settle();
+      };
+    });
+  }
+
+  private makeSync(call: Creation, name: string, group?: Group, tag?: number): Communicator | null {
+    this.mustBeUsable();
+    this.mustReachByPolling();
+    let made: Communicator | null = null;
+    const { operation, end } = this.beginCreation(
+      call,
+      name,
+      (communicator) => {
+        made = communicator;
+      },
+      group,
+      tag,
+    );
+    if (!operation.done) operation.onDone = end;
+    this.endedSync(operation);
+    return made;
+  }
+
+  /** IDENT: the same communicator; CONGRUENT: the same ranks in the same order; SIMILAR: in another order; UNEQUAL. */
+  compare(other: Communicator): Comparison {
+    if (!(other instanceof Communicator)) throw new MultirailError('ERR_COMM', `other is no communicator, but ${typeof other}`);
+    if (other === this) return IDENT;
+    const groups = this.group.compare(other.group);
+    return groups === IDENT ? CONGRUENT : groups;
+  }
+
+  // ---------------------------------------------------------------- the end (MPI-4.1, section 7.4.3)
+
+  /**
+   * Frees the communicator. Collective: every rank calls it, and it resolves when everything that was begun on it, on any rank, has ended;
+   * messages that nobody has received by then are dropped. Every later call on it throws ERR_COMM. The world cannot be freed. When a
+   * member is gone, it resolves without waiting for anybody, and receives that are still posted end with ERR_COMM.
+   */
+  free(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.mustBeFreeable();
+      this.leave(resolve, reject);
+    });
+  }
+
+  freeSync(): void {
+    this.mustBeFreeable();
+    this.mustReachByPolling();
+    const left = { done: false };
+    let failure: unknown;
+    const end = (error?: unknown): void => {
+      left.done = true;
+      failure = error;
+    };
+    this.leave(() => end(), end);
+    if (!left.done) this.wait(left);
+    if (failure !== undefined) throw failure;
+  }
+
+  private mustBeFreeable(): void {
+    this.mustBeUsable();
+    if (this.contextId === WORLD_ID) throw new MultirailError('ERR_COMM', 'the world cannot be freed: finalize() ends it');
   }
 
   /**
-   * The messages that match, one after the other, each in memory of its own: `for await (const { data, status } of comm.messages())`.
-   * No more than one is taken ahead of its reader. Leaving the loop ends it and leaves further messages where they are.
+   * First all that this rank has under way, then a barrier on the service context, which outlives the communicator: after it nobody sends
+   * anything on it any more, and all that was sent has arrived.
    */
-  messages(source = ANY_SOURCE, tag = ANY_TAG, options: { signal?: AbortSignal } = {}): AsyncIterableIterator<ReceivedMessage> {
-    this.checkProbe(source, tag, options);
-    if (source === PROC_NULL) throw new MultirailError('ERR_RANK', 'source is PROC_NULL, from which no messages come');
-    return new MessageStream((signal) => this.mprobe(source, tag, { signal }), options.signal);
+  private leave(resolve: () => void, reject: (error: unknown) => void): void {
+    const { host, contextId } = this;
+    const { contexts, engine } = host;
+    const freed = new MultirailError('ERR_COMM', `the communicator ${this.name} was freed`, { rank: host.rank });
+    this.freed = freed;
+    const abandon = (): void => {
+      contexts.abandon(contextId, freed);
+      engine.schedule();
+      resolve();
+    };
+    const close = (): void => {
+      const scope = this.scopeOf(ctxOf(SERVICE_ID, USER), this.group);
+      const operation = this.begin({ name: 'free', steps: dissemination }, scope, contextId);
+      const end = (): void => {
+        if (operation.error !== undefined) return abandon();
+        contexts.close(contextId);
+        resolve();
+      };
+      if (operation.done) end();
+      else operation.onDone = end;
+    };
+    const lacksMember = (): boolean => this.members.some((world) => engine.pml.peer(world).ended !== undefined);
+    try {
+      host.whenDrained(() => {
+        if (lacksMember()) abandon();
+        else if (contexts.isQuiet(contextId)) close();
+        else return false;
+        return true;
+      });
+      engine.schedule();
+    } catch (error) {
+      reject(error);
+    }
   }
-
-  // ---------------------------------------------------------------- RequestOwner
-
-  progress(): void {
-    this.host.engine.progress();
-  }
-
-  wait(awaited: Awaited, deadlineMs?: number): boolean {
-    this.host.engine.flush();
-    return this.host.blocking.wait(awaited, deadlineMs);
-  }
-
-  now(): number {
-    return this.host.blocking.now();
-  }
-
-  cancel(inner: RecvRequest): boolean {
-    return this.host.cancel(inner);
-  }
-
-  statusOf(inner: SendRequest | RecvRequest): Status {
-    if (inner.kind === 'send') return new Status(this.rank, inner.tag, inner.bytes);
-    return new Status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes, inner.cancelled);
-  }
-
-  onReceived(status: Status): void {
-    if (!recvChannel.hasSubscribers) return;
-    recvChannel.publish({ rank: this.rank, comm: this.name, source: status.source, tag: status.tag, bytes: status.bytes });
-  }
-
-  // ---------------------------------------------------------------- ranks
-
-  private requestOf(inner: SendRequest | RecvRequest | undefined): Request {
-    return inner === undefined ? new Request(this, undefined, PROC_NULL_STATUS) : new Request(this, inner);
-  }
-
-  private statusOfEnvelope(envelope: Envelope): Status {
-    return new Status(this.rankOf(envelope.source), envelope.tag, envelope.messageBytes);
-  }
-
-  private worldOf(source: number): number {
-    return source === ANY_SOURCE ? ANY_SOURCE : this.group[source];
-  }
-
-  private rankOf(world: number): number {
-    return this.rankOfWorld?.get(world) ?? world;
-  }
-}
-
-/** Settles with the PML's request. */
-function ended(inner: SendRequest | RecvRequest): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const settle = () => (inner.error === undefined ? resolve() : reject(inner.error));
-    if (inner.done) settle();
-    else inner.onDone = settle;
-  });
 }

@@ -1,10 +1,15 @@
-// What the communicators of one process share: the engine, the end of the runtime, and the blocking probes that wait for a message.
-// May import: progress (engine), pml (records, types), errors, constants.ts.
+// What the communicators of one process share: the engine, the end of the runtime, the table of contexts, the collectives that run, and
+// the blocking probes that wait for a message. May import: progress (engine), pml (records, types), errors, util, the rest of src/mpi.
 import type { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
+import { MemoryPool } from '../util/memory-pool.ts';
+import type { Tuning } from './coll/choice.ts';
+import { FailureNotices } from './coll/failures.ts';
+import type { Operation } from './coll/operation.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
+import { ContextTable } from './contexts.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -12,19 +17,45 @@ interface Waiter {
   fail(error: MultirailError): void;
 }
 
+/** What the collectives of this process have done. */
+export interface CollectiveCounters {
+  collectives: number;
+  messages: number;
+  bytes: number;
+  /** How often a rank had to wait for others. */
+  rounds: number;
+}
+
+/** Scratch memory of collectives that is kept for the next one, and its longest piece. */
+const SCRATCH_KEPT_BYTES_MAX = 64 * 1024 * 1024;
+const SCRATCH_PIECE_BYTES_MAX = 32 * 1024 * 1024;
+
 export class Host {
   readonly engine: Engine;
   readonly blocking: BlockingWaiter;
   /** World rank of this process. */
   readonly rank: number;
+  readonly contexts: ContextTable;
+  readonly tuning: Tuning;
+  /** Collectives that are under way. */
+  readonly operations = new Set<Operation>();
+  readonly failures = new FailureNotices(this);
+  readonly scratch = new MemoryPool(SCRATCH_KEPT_BYTES_MAX, SCRATCH_PIECE_BYTES_MAX);
+  readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0 };
+  /** Which host each world rank runs on; known once the addresses were exchanged. */
+  readonly hostIds: string[] = [];
+  /** Communicators that are being freed: each looks whether nothing is under way any more, true when it need not look again. */
+  private readonly drains = new Set<() => boolean>();
   private readonly waiters = new Set<Waiter>();
   private lookScheduled = false;
   private endError: MultirailError | undefined;
 
-  constructor(engine: Engine, blocking: BlockingWaiter, rank: number) {
+  constructor(engine: Engine, blocking: BlockingWaiter, rank: number, size: number, tuning: Tuning) {
     this.engine = engine;
     this.blocking = blocking;
     this.rank = rank;
+    this.tuning = tuning;
+    this.contexts = new ContextTable(engine.pml, rank, size);
     engine.pml.receiver.onUnexpected = () => this.lookSoon();
   }
 
@@ -40,6 +71,25 @@ export class Host {
     this.waiters.clear();
     this.engine.pml.endPosted(error);
     this.engine.schedule();
+  }
+
+  /** That process failed or left: what waits for it ends. */
+  memberGone(): void {
+    this.lookSoon();
+    for (const operation of this.operations) operation.check();
+    this.lookAtDrains();
+  }
+
+  /** `look` is asked after each turn of the engine until it answers true. */
+  whenDrained(look: () => boolean): void {
+    if (look()) return;
+    this.drains.add(look);
+    this.engine.afterWork = () => this.lookAtDrains();
+  }
+
+  private lookAtDrains(): void {
+    for (const look of this.drains) if (look()) this.drains.delete(look);
+    if (this.drains.size === 0) this.engine.afterWork = undefined;
   }
 
   cancel(request: RecvRequest): boolean {

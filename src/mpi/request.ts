@@ -1,4 +1,4 @@
-// What a user holds of a send or receive that was started: awaited, tested, cancelled, alone or in groups with MPI's rules.
+// What a user holds of a send, receive or collective that was started: awaited, tested, cancelled, alone or in groups with MPI's rules.
 // May import: errors, pml/records.ts (types), constants.ts, status.ts.
 //
 //   INACTIVE  a persistent request that is not started: waits and tests treat it as done, with an empty status
@@ -13,6 +13,17 @@ import type { Awaited } from '../progress/blocking.ts';
 import { UNDEFINED } from './constants.ts';
 import { EMPTY_STATUS, type Status } from './status.ts';
 
+/** A collective that was started. */
+export interface CollectiveInner {
+  readonly kind: 'collective';
+  readonly done: boolean;
+  readonly error: MultirailError | undefined;
+  onDone: (() => void) | undefined;
+}
+
+/** What a request stands for. */
+export type Inner = SendRequest | RecvRequest | CollectiveInner;
+
 export type RequestState = 'INACTIVE' | 'ACTIVE' | 'DONE';
 
 /** What a request needs of the communicator that it belongs to. */
@@ -24,7 +35,7 @@ export interface RequestOwner {
   /** Milliseconds. */
   now(): number;
   cancel(inner: RecvRequest): boolean;
-  statusOf(inner: SendRequest | RecvRequest): Status;
+  statusOf(inner: Inner): Status;
   /** A receive has ended well. */
   onReceived(status: Status): void;
 }
@@ -34,7 +45,7 @@ type Entry = Request | null | undefined;
 export class Request implements PromiseLike<Status> {
   protected readonly owner: RequestOwner;
   /** Undefined: inactive, or ended from the start (PROC_NULL). */
-  protected inner: SendRequest | RecvRequest | undefined;
+  protected inner: Inner | undefined;
   private ended: Status | undefined;
   private cancelError: MultirailError | undefined;
   /** A wait or test has handed the result out: to waitAny and waitSome it is a null request now. */
@@ -46,13 +57,13 @@ export class Request implements PromiseLike<Status> {
   private limitMs = Number.POSITIVE_INFINITY;
   private limitError: MultirailError | undefined;
 
-  constructor(owner: RequestOwner, inner: SendRequest | RecvRequest | undefined, ended?: Status) {
+  constructor(owner: RequestOwner, inner: Inner | undefined, ended?: Status) {
     this.owner = owner;
     this.ended = ended;
     this.begin(inner);
   }
 
-  protected begin(inner: SendRequest | RecvRequest | undefined): void {
+  protected begin(inner: Inner | undefined): void {
     this.inner = inner;
     if (inner === undefined) return;
     if (inner.done) this.received();
@@ -181,7 +192,7 @@ export class Request implements PromiseLike<Status> {
   }
 
   /** A persistent request begins anew. */
-  protected restart(inner: SendRequest | RecvRequest | undefined, ended: Status | undefined): void {
+  protected restart(inner: Inner | undefined, ended: Status | undefined): void {
     this.ended = ended;
     this.cancelError = undefined;
     this.pending = undefined;
@@ -405,11 +416,11 @@ function anyFailed(list: readonly Entry[]): boolean {
   return list.some((entry) => entry?.error !== undefined);
 }
 
-/** A send or receive whose arguments are given once and which is started as often as wanted, one at a time. */
+/** A send, receive or collective whose arguments are given once and which is started as often as wanted, one at a time. */
 export class PersistentRequest extends Request {
-  private readonly post: () => { inner: SendRequest | RecvRequest | undefined; ended?: Status };
+  private readonly post: () => { inner: Inner | undefined; ended?: Status };
 
-  constructor(owner: RequestOwner, post: () => { inner: SendRequest | RecvRequest | undefined; ended?: Status }) {
+  constructor(owner: RequestOwner, post: () => { inner: Inner | undefined; ended?: Status }) {
     super(owner, undefined);
     this.post = post;
   }

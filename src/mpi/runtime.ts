@@ -22,8 +22,11 @@ import { type Driver, Engine, type RailEvent as EngineRailEvent } from '../progr
 import { PollerDriver } from '../progress/loop-driver.ts';
 import { engineOptions } from '../progress/options.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
+import { tuningOf } from './coll/choice.ts';
 import { Communicator } from './communicator.ts';
-import { Host } from './host.ts';
+import { WORLD_ID } from './contexts.ts';
+import { Group } from './group.ts';
+import { type CollectiveCounters, Host } from './host.ts';
 import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
 
 /** What the runtime uses of the out-of-band channel. */
@@ -112,6 +115,7 @@ export interface RailInfo {
 
 export interface RuntimeCounters {
   pml: PmlCounters;
+  collectives: CollectiveCounters;
   engine: { turns: number; aliveMs: number; retainedBytes: number };
 }
 
@@ -165,18 +169,18 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onRailEvent: (event) => this.onRailEvent(event),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
       // A probe of that rank can only end in an error now.
-      onPeerLeft: () => this.host.lookSoon(),
+      onPeerLeft: () => this.host.memberGone(),
       onAddressChanged: (module) => this.onAddressChanged(module),
       log: (level, text) => this.options.log?.(level, text),
     });
     driver.attach(this.engine);
-    this.host = new Host(this.engine, new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us')), job.rank);
-    this.world = new Communicator(
-      this.host,
-      'world',
-      0,
+    const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
+    this.host = new Host(this.engine, blocking, job.rank, job.size, tuningOf(this.params));
+    const everybody = new Group(
       Array.from({ length: job.size }, (_, rank) => rank),
+      job.rank,
     );
+    this.world = new Communicator(this.host, 'world', WORLD_ID, everybody);
   }
 
   private makeDriver(asked: NativeBinding | false | undefined): RuntimeDriver {
@@ -218,6 +222,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       // No progress() comes in between: connections that are here already are looked at once every peer is known.
       for (let peer = 0; peer < job.size; peer++) {
         const entry = peer === job.rank ? own : checkEntry(peer, entries[peer]);
+        this.host.hostIds[peer] = entry.hostId;
         const rails = makeRails(job.rank, peer, this.modules, own, entry);
         this.engine.addPeer(peer, entry.incarnation, rails, entry.unexpectedBytesMax);
       }
@@ -311,7 +316,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   private onPeerFailed(peer: number, error: MultirailError, lostMessages: number): void {
-    this.host.lookSoon();
+    this.host.memberGone();
     const event: PeerEvent = { type: 'failed', rank: this.rank, peer, error, lostMessages };
     queueMicrotask(() => {
       if (peerFailedChannel.hasSubscribers) peerFailedChannel.publish(event);
@@ -360,7 +365,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   counters(): RuntimeCounters {
     const { pml, turns, aliveMs } = this.engine;
-    return { pml: { ...pml.core.counters }, engine: { turns, aliveMs, retainedBytes: pml.core.retainedBytes } };
+    return {
+      pml: { ...pml.core.counters },
+      collectives: { ...this.host.counters },
+      engine: { turns, aliveMs, retainedBytes: pml.core.retainedBytes },
+    };
   }
 
   /** What this rank has sent or receives and is not done, one line each. */

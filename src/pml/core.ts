@@ -98,6 +98,8 @@ export class PmlCore implements TransitionListener {
   sending = false;
   /** Requests that were started and are not done. */
   openRequests = 0;
+  /** Of these, receives that are posted for good, for which nobody waits. */
+  backgroundRequests = 0;
   /** Completed requests, in order, for the engine to hand on. */
   readonly completions: (SendRequest | RecvRequest)[] = [];
   readonly dirtyPeers: PmlPeer[] = [];

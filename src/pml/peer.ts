@@ -111,4 +111,14 @@ export class PmlPeer {
     this.lastIn = flow;
     return flow;
   }
+
+  /** The sequences of a context that is gone; returns those of what came in. */
+  dropFlows(ctx: number): FlowIn | undefined {
+    const flow = this.flowsIn.get(ctx);
+    this.flowsIn.delete(ctx);
+    this.flowsOut.delete(ctx);
+    this.lastOutCtx = -1;
+    this.lastInCtx = -1;
+    return flow;
+  }
 }

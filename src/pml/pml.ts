@@ -107,8 +107,23 @@ export class Pml {
     this.receiver.endPosted(ANY, error);
   }
 
-  freeContext(ctx: number): void {
-    this.receiver.freeContext(ctx);
+  freeContext(ctx: number, error?: MultirailError): void {
+    this.receiver.freeContext(ctx, error);
+  }
+
+  /** As freeContext(), when every message that was ever sent on it has come; `copies`: and what is here came a second time. */
+  releaseContext(ctx: number, copies = false): void {
+    this.receiver.releaseContext(ctx, copies);
+  }
+
+  /** No receive is posted on the contexts from `first` to `last`, and no message of theirs is under way from or to here. */
+  isContextQuiet(first: number, last: number): boolean {
+    for (let ctx = first; ctx <= last; ctx++) if (this.receiver.postedOn(ctx) > 0) return false;
+    for (const { sends, recvs } of this.core.peers.values()) {
+      for (const message of sends) if (message.ctx >= first && message.ctx <= last) return false;
+      for (const message of recvs) if (message.ctx >= first && message.ctx <= last) return false;
+    }
+    return true;
   }
 
   handOnCompletions(): number {

@@ -28,7 +28,13 @@ const SEQ_SPAN_MAX = 2 ** 30;
 export class Receiver {
   private readonly core: PmlCore;
   private readonly contexts = new Map<number, MatchContext>();
+  /** Freed while messages for them may still be on their way. */
   private readonly freed = new Set<number>();
+  /**
+   * Whether messages may come for a context; undefined: for any, which comes into being with the first one. What is not admitted is a
+   * copy of a message that was taken before its context was released.
+   */
+  admits: ((ctx: number) => boolean) | undefined;
   private lastCtx = -1;
   private lastContext: MatchContext | undefined;
   /** Sees every match (the simulator's oracle). */
@@ -83,13 +89,49 @@ export class Receiver {
     return true;
   }
 
-  /** The context is gone for ever: what waits for it, or comes later, is dropped. */
-  freeContext(ctx: number): void {
+  /** The context is gone for ever: what waits for it, or comes later, is dropped. Posted receives end with the error. */
+  freeContext(ctx: number, error?: MultirailError): void {
+    this.freed.add(ctx);
+    this.dropContext(ctx, error);
+  }
+
+  /**
+   * As freeContext(), when every message that was ever sent on it has come: nothing has to be kept of it. `copies`: it was released
+   * before, and what is here are copies of what came then.
+   */
+  releaseContext(ctx: number, copies: boolean): void {
+    if (copies) for (const envelope of this.contexts.get(ctx)?.unexpectedEnvelopes() ?? []) this.forgetCopy(envelope);
+    this.dropContext(ctx, undefined);
+    for (const peer of this.core.peers.values()) {
+      const flow = peer.dropFlows(ctx);
+      if (flow !== undefined) for (const envelope of flow.early.values()) this.forgetCopy(envelope);
+    }
+  }
+
+  /** Its charge was given back with the message that it is a copy of. */
+  private forgetCopy(envelope: Envelope): void {
+    this.core.counters.freedContextDropped++;
+    this.contexts.get(envelope.ctx)?.takeUnexpected(envelope);
+    envelope.peer.heldBytes -= envelope.charge;
+  }
+
+  private dropContext(ctx: number, error: MultirailError | undefined): void {
     const context = this.contexts.get(ctx);
     this.contexts.delete(ctx);
     this.lastCtx = -1;
-    this.freed.add(ctx);
-    for (const envelope of context?.unexpectedEnvelopes() ?? []) this.dropFreed(envelope);
+    if (context === undefined) return;
+    for (const envelope of context.unexpectedEnvelopes()) this.dropFreed(envelope);
+    if (error === undefined) return;
+    for (const request of context.postedRequests()) {
+      context.unpost(request);
+      request.error = error;
+      this.core.complete(request);
+    }
+  }
+
+  /** Receives that are posted on it. */
+  postedOn(ctx: number): number {
+    return this.contexts.get(ctx)?.postedCount ?? 0;
   }
 
   private dropFreed(envelope: Envelope): void {
@@ -105,6 +147,10 @@ export class Receiver {
       throw new MultirailError('ERR_PROTOCOL', `a message of rank ${packet.source} on a rail of rank ${peer.rank}`);
     if (packet.type !== PACKET.MATCH && payload.length > packet.messageBytes) {
       throw new MultirailError('ERR_PROTOCOL', 'a rendezvous that carries more than its message');
+    }
+    if (packet.ctx !== this.lastCtx && this.admits?.(packet.ctx) === false) {
+      core.counters.freedContextDropped++;
+      return;
     }
     const flow = peer.flowIn(packet.ctx);
     const ahead = serialDiff(packet.seq, flow.expectedSeq);

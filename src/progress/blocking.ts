@@ -146,8 +146,8 @@ export class BlockingWaiter {
     engine.freshLook();
   }
 
-  /** A call that cannot end is refused, not left hanging. */
-  private mustBeReachable(): void {
+  /** A call that cannot end is refused, not left hanging: throws ERR_SUPPORT. */
+  mustBeReachable(): void {
     const unreachable = this.engine.needsEventLoop();
     if (unreachable === undefined) return;
     throw new MultirailError(

@@ -118,6 +118,8 @@ export class Engine implements Upcalls {
   private memoryModules: readonly BtlModule[] | undefined;
   private readonly poller: Poller | undefined;
   private awaited: { readonly done: boolean } | undefined;
+  /** Called after each look at the rails, while somebody waits for what no request tells: that nothing is under way any more. */
+  afterWork: (() => void) | undefined;
   satisfied = false;
   /** Milliseconds during which this process was polling its rails (DESIGN B7). */
   aliveMs = 0;
@@ -269,7 +271,8 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.core.openRequests > 0;
+    const { openRequests, backgroundRequests } = this.pml.core;
+    return openRequests > backgroundRequests;
   }
 
   /** A turn is under way: look() does nothing. */
@@ -305,7 +308,9 @@ export class Engine implements Upcalls {
     }
     if (this.finalizing) this.leavePeers();
     this.flush();
-    return work + pml.handOnCompletions();
+    const handedOn = pml.handOnCompletions();
+    this.afterWork?.();
+    return work + handedOn;
   }
 
   nextDeadline(): number {

@@ -17,6 +17,8 @@ export interface P2pCase {
   ranks: number;
   /** Set: never run, for this reason. */
   skip?: string;
+  /** Set: the case runs with any number of ranks, one included. */
+  anySize?: true;
   /** Set: the case does not fit a world in which the only peer is the own rank. */
   notAlone?: true;
   /** Needs a fixture that can break rails; not repeated with faults. */
@@ -42,15 +44,27 @@ const CASES: readonly P2pCase[] = [...TRANSFER_CASES, ...MATCHING_CASES, ...REQU
 const CASE_LIMIT_MS = 25_000;
 
 export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
-  group(`p2p over ${name}`, () => {
-    for (const one of [...CASES, ...FAULT_CASES]) add(fixture, one, options, undefined);
+  suiteOf('p2p', CASES, FAULT_CASES, name, fixture, options);
+}
+
+/** Runs cases calm, and those without faults of their own again while rails break. */
+export function suiteOf(
+  kind: string,
+  cases: readonly P2pCase[],
+  faultCases: readonly P2pCase[],
+  name: string,
+  fixture: P2pFixture,
+  options: P2pSuiteOptions,
+): void {
+  group(`${kind} over ${name}`, () => {
+    for (const one of [...cases, ...faultCases]) add(fixture, one, options, undefined);
   });
   // MULTIRAIL_TEST_SEEDS=a,b,c runs the faults with other seeds than those of every day.
   const seeds = options.faultSeeds === undefined ? [] : (process.env.MULTIRAIL_TEST_SEEDS?.split(',') ?? options.faultSeeds);
   for (const seed of seeds) {
-    group(`p2p over ${name}, 86: again while rails break, seed ${seed}`, () => {
+    group(`${kind} over ${name}, 86: again while rails break, seed ${seed}`, () => {
       const struck: Struck = { railsLost: 0, framesInDoubt: 0, resent: 0 };
-      for (const one of CASES) add(fixture, one, options, seed, struck);
+      for (const one of cases) add(fixture, one, options, seed, struck);
       // A run in which nothing broke would prove nothing.
       test('the faults struck: rails were lost with frames on them', () => {
         console.info(`${name}, seed ${seed}: ${JSON.stringify(struck)}`);
@@ -64,7 +78,7 @@ function reasonToSkip(fixture: P2pFixture, one: P2pCase, options: P2pSuiteOption
   if (fixture.unavailable !== undefined) return fixture.unavailable;
   if (one.skip !== undefined) return one.skip;
   if (options.leaveOut?.[one.name] !== undefined) return options.leaveOut[one.name];
-  if (options.alone && (one.ranks > 2 || one.notAlone)) return 'not applicable: the world is one rank';
+  if (options.alone && ((one.ranks > 2 && !one.anySize) || one.notAlone)) return 'not applicable: the world is one rank';
   if (one.needsFaults && !fixture.hasFaults) return 'not applicable: this fixture cannot break its rails';
   if (seed !== undefined && one.calmOnly !== undefined) return `not applicable with faults: ${one.calmOnly}`;
   return undefined;

@@ -10,7 +10,11 @@ import { reportLines, verdictLine } from '../../../src/bench/report.ts';
 import type { StreamReport, StreamView } from '../../../src/bench/stream.ts';
 import { newPmlCounters } from '../../../src/pml/counters.ts';
 
-const counters = () => ({ pml: newPmlCounters(), engine: { turns: 1, aliveMs: 1, retainedBytes: 0 } });
+const counters = () => ({
+  pml: newPmlCounters(),
+  collectives: { collectives: 0, messages: 0, bytes: 0, rounds: 0 },
+  engine: { turns: 1, aliveMs: 1, retainedBytes: 0 },
+});
 const totals = { messages: 1000, bytes: 1_000_000_000, hash: 'ab'.repeat(32) };
 
 function invented(): StreamReport {

@@ -1,0 +1,420 @@
+// The calls: arguments are checked, before anything is sent, and an algorithm is chosen for them. A call can be run as often as wanted.
+// May import: errors, util, op.ts, constants.ts, the rest of src/mpi/coll.
+import { MultirailError } from '../../errors.ts';
+import type { MessageBuffer } from '../buffers.ts';
+import { checkOp, Op } from '../op.ts';
+import { allgatherBruck, allgatherRecursiveDoubling, allgatherRing, type Parts } from './allgather.ts';
+import { alltoallBruck, alltoallIovs, alltoallLinear, alltoallPairwise } from './alltoall.ts';
+import { bcastBinomial, bcastChain, bcastScatterAllgather, dissemination } from './barrier-bcast.ts';
+import { chooseAlgorithm } from './choice.ts';
+import { gatherBinomial, gatherLinear, type PartOf, scatterBinomial, scatterLinear } from './gather.ts';
+import {
+  type Blocks,
+  checkApart,
+  checkBlocks,
+  equalBlocks,
+  IN_PLACE,
+  type InPlace,
+  type Region,
+  recvRegion,
+  sendRegion,
+} from './memory.ts';
+import type { Operation, Scope, Steps } from './operation.ts';
+import {
+  allreduceRabenseifner,
+  allreduceRecursiveDoubling,
+  allreduceRing,
+  type OwnReduction,
+  type Reduction,
+  reduceBinomial,
+  reduceRabenseifner,
+} from './reduce.ts';
+import {
+  reduceScatterByRoot,
+  reduceScatterHalving,
+  reduceScatterPairwise,
+  type ScatteredReduction,
+  scanLinear,
+  scanRecursiveDoubling,
+} from './reduce-scatter.ts';
+
+export interface Call<T = void> {
+  readonly name: string;
+  steps(operation: Operation<T>): Steps<T>;
+}
+
+/** What is sent, or IN_PLACE. */
+export type SendArgument = MessageBuffer | InPlace;
+/** A buffer that only counts at the root: null elsewhere. */
+export type RootBuffer = MessageBuffer | null | undefined;
+/** One number for each rank. */
+export type Counts = readonly number[];
+
+export type BcastArgs = [buffer: MessageBuffer, root?: number];
+export type ReduceArgs = [send: SendArgument, recv: RootBuffer, op?: Op, root?: number];
+export type AllreduceArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
+export type GatherArgs = [send: SendArgument, recv: RootBuffer, root?: number];
+export type GathervArgs = [send: SendArgument, recv: RootBuffer, counts: Counts | null, displs?: Counts | null, root?: number];
+export type ScatterArgs = [send: RootBuffer, recv: SendArgument, root?: number];
+export type ScattervArgs = [send: RootBuffer, counts: Counts | null, displs: Counts | null, recv: SendArgument, root?: number];
+export type AllgatherArgs = [send: SendArgument, recv: MessageBuffer];
+export type AllgathervArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, displs?: Counts | null];
+export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer];
+export type AlltoallvArgs = [
+  send: MessageBuffer,
+  sendCounts: Counts,
+  sendDispls: Counts | null,
+  recv: MessageBuffer,
+  recvCounts: Counts,
+  recvDispls?: Counts | null,
+];
+export type AlltoallwArgs = [sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[]];
+export type ReduceScatterArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, op?: Op];
+export type ReduceScatterBlockArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
+export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
+
+// ---------------------------------------------------------------- what the calls share
+
+/** Packs buffers that are not contiguous for the time of the run. */
+function call(name: string, inputs: readonly Region[], outputs: readonly Region[], steps: (o: Operation) => Steps): Call {
+  const scattered = [...new Set([...inputs, ...outputs])].filter((region) => !region.isContiguous);
+  if (scattered.length === 0) return { name, steps };
+  return {
+    name,
+    *steps(o) {
+      // What is not written of an output must be as it was.
+      for (const region of scattered) region.load(o);
+      yield* steps(o);
+      if (!o.isFailing) for (const region of outputs) region.store();
+    },
+  };
+}
+
+function checkRoot(root: unknown, { size }: Scope): number {
+  if (Number.isInteger(root) && (root as number) >= 0 && (root as number) < size) return root as number;
+  throw new MultirailError('ERR_ROOT', `root is ${String(root)}; expected a rank from 0 to ${size - 1}`);
+}
+
+/** A buffer that must be there at the root. */
+function atRoot(buffer: RootBuffer, name: string): MessageBuffer {
+  if (buffer !== null && buffer !== undefined) return buffer;
+  throw new MultirailError('ERR_BUFFER', `${name} is missing: it is needed at the root`);
+}
+
+function notInPlace(buffer: SendArgument, name: string): MessageBuffer {
+  if (buffer !== IN_PLACE) return buffer;
+  throw new MultirailError('ERR_ARG', `${name} is IN_PLACE, which only the root may pass here`);
+}
+
+function checkLength(region: Region, bytes: number, name: string, why: string): void {
+  if (region.byteLength === bytes) return;
+  const code = region.byteLength < bytes ? 'ERR_BUFFER' : 'ERR_COUNT';
+  throw new MultirailError(code, `${name} has ${region.byteLength} bytes; expected ${bytes}: ${why}`);
+}
+
+const memoryOf = (region: Region, blocks: Blocks): PartOf => {
+  return (rank) => region.part(blocks.at[rank], blocks.counts[rank]);
+};
+
+/** Parts of the same length, in bytes. */
+const slicesOf =
+  (region: Region, bytes: number): PartOf =>
+  (rank) =>
+    region.bytes.subarray(rank * bytes, (rank + 1) * bytes);
+
+const sum = (counts: Counts): number => counts.reduce((total, count) => total + count, 0);
+
+/** Send and receive buffer of a call in which every rank has both. */
+function bothOf(send: SendArgument, recv: MessageBuffer): { from: Region; into: Region } {
+  const into = recvRegion(recv);
+  if (send === IN_PLACE) return { from: into, into };
+  const from = sendRegion(send);
+  checkApart(from, into, 'send and recv');
+  return { from, into };
+}
+
+// ---------------------------------------------------------------- barrier, bcast
+
+export function barrier(_scope: Scope): Call {
+  return { name: 'barrier', steps: dissemination };
+}
+
+export function bcast(scope: Scope, ...[buffer, root = 0]: BcastArgs): Call {
+  checkRoot(root, scope);
+  const region = scope.rank === root ? sendRegion(buffer, 'buffer') : recvRegion(buffer, 'buffer');
+  const algorithm = chooseAlgorithm('bcast', { size: scope.size, bytes: region.byteLength }, scope.tuning);
+  const steps = { binomial: bcastBinomial, scatter_allgather: bcastScatterAllgather, chain: bcastChain }[algorithm];
+  return call('bcast', [region], scope.rank === root ? [] : [region], (o) => steps(o, region.bytes, root));
+}
+
+// ---------------------------------------------------------------- reductions
+
+function reductionOf(from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
+  checkOp(op);
+  for (const [region, name] of [
+    [from, 'send'],
+    [into, 'recv'],
+  ] as const) {
+    if (region === undefined || region.arrayName !== undefined) continue;
+    throw new MultirailError('ERR_BUFFER', `${name} has no elements to combine: a reduction takes a typed array, or a vector of one`);
+  }
+  if (into !== undefined && into.arrayName !== from.arrayName) {
+    throw new MultirailError('ERR_BUFFER', `recv is a ${into.arrayName} and send a ${from.arrayName}: both must be of the same class`);
+  }
+  const kernel = op.kernelFor(from.arrayName as NonNullable<typeof from.arrayName>);
+  if (count % op.unit !== 0) {
+    throw new MultirailError('ERR_COUNT', `${count} elements are no whole number of units of op ${op.name}, which have ${op.unit}`);
+  }
+  return { kernel, commute: op.commute, unit: op.unit, count, from, into };
+}
+
+const shapeOf = (scope: Scope, { from, count, unit, commute }: Reduction) => ({
+  size: scope.size,
+  bytes: count * from.unitBytes,
+  commute,
+  units: count / unit,
+});
+
+export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: ReduceArgs): Call {
+  checkRoot(root, scope);
+  const isRoot = scope.rank === root;
+  const { from, into } = isRoot ? bothOf(send, atRoot(recv, 'recv')) : { from: sendRegion(notInPlace(send, 'send')), into: undefined };
+  if (into !== undefined) checkLength(into, from.byteLength, 'recv', 'as many as send');
+  const r = reductionOf(from, into, op);
+  const algorithm = chooseAlgorithm('reduce', shapeOf(scope, r), scope.tuning);
+  const steps = { binomial: reduceBinomial, rabenseifner: reduceRabenseifner }[algorithm];
+  return call('reduce', [from], into === undefined ? [] : [into], (o) => steps(o, r, root));
+}
+
+export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
+  const { from, into } = bothOf(send, recv);
+  checkLength(into, from.byteLength, 'recv', 'as many as send');
+  const r = reductionOf(from, into, op) as OwnReduction;
+  const algorithm = chooseAlgorithm('allreduce', shapeOf(scope, r), scope.tuning);
+  const steps = { recursive_doubling: allreduceRecursiveDoubling, rabenseifner: allreduceRabenseifner, ring: allreduceRing }[algorithm];
+  return call('allreduce', [from], [into], (o) => steps(o, r));
+}
+
+export function reduceScatterBlock(scope: Scope, ...[send, recv, op = Op.SUM]: ReduceScatterBlockArgs): Call {
+  const { size } = scope;
+  const { from, into } = bothOf(send, recv);
+  if (from === into && into.length % size !== 0) {
+    throw new MultirailError('ERR_COUNT', `recv has ${into.length} elements; expected as many for each of the ${size} ranks`);
+  }
+  const count = from === into ? into.length / size : into.length;
+  return scatteredCall(scope, 'reduceScatterBlock', from, into, equalBlocks(size, count), op);
+}
+
+export function reduceScatter(scope: Scope, ...[send, recv, counts, op = Op.SUM]: ReduceScatterArgs): Call {
+  const { from, into } = bothOf(send, recv);
+  const names = { buffer: from === into ? 'recv' : 'send', counts: 'counts', displs: 'displs', written: false };
+  const blocks = checkBlocks(from, scope.size, counts, undefined, names);
+  return scatteredCall(scope, 'reduceScatter', from, into, blocks, op);
+}
+
+function scatteredCall(scope: Scope, name: string, from: Region, into: Region, blocks: Blocks, op: Op): Call {
+  const total = sum(blocks.counts);
+  checkLength(from, total * from.unitBytes, from === into ? 'recv' : 'send', 'as many elements as all counts together');
+  const r: ScatteredReduction = { ...(reductionOf(from, into, op, total) as OwnReduction), blocks };
+  if (from !== into) checkLength(into, blocks.counts[scope.rank] * into.unitBytes, 'recv', 'as many elements as the count of this rank');
+  const odd = blocks.counts.findIndex((count) => count % op.unit !== 0);
+  if (odd >= 0)
+    throw new MultirailError('ERR_COUNT', `counts[${odd}] is ${blocks.counts[odd]}: op ${op.name} has units of ${op.unit} elements`);
+  const algorithm = chooseAlgorithm('reduce_scatter', shapeOf(scope, r), scope.tuning);
+  const steps = {
+    reduce_scatterv: reduceScatterByRoot,
+    recursive_halving: reduceScatterHalving,
+    pairwise: reduceScatterPairwise,
+  }[algorithm];
+  return call(name, [from], [into], (o) => steps(o, r));
+}
+
+function scanCall(scope: Scope, name: string, exclusive: boolean, [send, recv, op = Op.SUM]: ScanArgs): Call {
+  const { from, into } = bothOf(send, recv);
+  checkLength(into, from.byteLength, 'recv', 'as many as send');
+  const r = reductionOf(from, into, op) as OwnReduction;
+  const algorithm = chooseAlgorithm('scan', shapeOf(scope, r), scope.tuning);
+  const steps = { recursive_doubling: scanRecursiveDoubling, linear: scanLinear }[algorithm];
+  return call(name, [from], [into], (o) => steps(o, r, exclusive));
+}
+
+export const scan = (scope: Scope, ...args: ScanArgs): Call => scanCall(scope, 'scan', false, args);
+export const exscan = (scope: Scope, ...args: ScanArgs): Call => scanCall(scope, 'exscan', true, args);
+
+// ---------------------------------------------------------------- gather, scatter
+
+export function gather(scope: Scope, ...[send, recv, root = 0]: GatherArgs): Call {
+  checkRoot(root, scope);
+  const { size, rank } = scope;
+  const isRoot = rank === root;
+  const into = isRoot ? recvRegion(atRoot(recv, 'recv')) : undefined;
+  const from = send === IN_PLACE && isRoot ? undefined : sendRegion(notInPlace(send, 'send'));
+  if (into !== undefined && from !== undefined) {
+    checkApart(from, into, 'send and recv');
+    checkLength(into, size * from.byteLength, 'recv', `as many as send for each of the ${size} ranks`);
+  }
+  const bytes = from?.byteLength ?? sharedLength(into as Region, size, 'recv');
+  const own = (): Uint8Array => from?.bytes ?? slicesOf(into as Region, bytes)(rank);
+  const outputs = into === undefined ? [] : [into];
+  const inputs = from === undefined ? [] : [from];
+  if (chooseAlgorithm('gather', { size, bytes }, scope.tuning) === 'linear') {
+    return call('gather', inputs, outputs, (o) => gatherLinear(o, own(), slicesOf(into as Region, bytes), root));
+  }
+  return call('gather', inputs, outputs, (o) => gatherBinomial(o, own(), into?.bytes, root));
+}
+
+/** Bytes of each rank in a buffer that is shared out evenly. */
+function sharedLength(region: Region, size: number, name: string): number {
+  if (region.length % size === 0) return region.byteLength / size;
+  throw new MultirailError('ERR_COUNT', `${name} has ${region.length} elements; expected as many for each of the ${size} ranks`);
+}
+
+export function gatherv(scope: Scope, ...[send, recv, counts, displs, root = 0]: GathervArgs): Call {
+  checkRoot(root, scope);
+  if (scope.rank !== root) {
+    const from = sendRegion(notInPlace(send, 'send'));
+    return call('gatherv', [from], [], (o) => gatherLinear(o, from.bytes, () => from.bytes, root));
+  }
+  const into = recvRegion(atRoot(recv, 'recv'));
+  const blocks = checkBlocks(into, scope.size, counts, displs, { buffer: 'recv', counts: 'counts', displs: 'displs', written: true });
+  const parts = memoryOf(into, blocks);
+  if (send === IN_PLACE) return call('gatherv', [], [into], (o) => gatherLinear(o, parts(root), parts, root));
+  const from = sendRegion(send);
+  checkApart(from, into, 'send and recv');
+  checkLength(from, blocks.counts[root] * into.unitBytes, 'send', 'as many elements as the count of this rank');
+  return call('gatherv', [from], [into], (o) => gatherLinear(o, from.bytes, parts, root));
+}
+
+export function scatter(scope: Scope, ...[send, recv, root = 0]: ScatterArgs): Call {
+  checkRoot(root, scope);
+  const { size, rank } = scope;
+  const isRoot = rank === root;
+  const from = isRoot ? sendRegion(atRoot(send, 'send')) : undefined;
+  const into = recv === IN_PLACE && isRoot ? undefined : recvRegion(notInPlace(recv, 'recv'));
+  if (from !== undefined && into !== undefined) {
+    checkApart(from, into, 'send and recv');
+    checkLength(from, size * into.byteLength, 'send', `as many as recv for each of the ${size} ranks`);
+  }
+  const bytes = into?.byteLength ?? sharedLength(from as Region, size, 'send');
+  const own = (): Uint8Array => into?.bytes ?? slicesOf(from as Region, bytes)(rank);
+  const inputs = from === undefined ? [] : [from];
+  const outputs = into === undefined ? [] : [into];
+  if (chooseAlgorithm('scatter', { size, bytes }, scope.tuning) === 'linear') {
+    return call('scatter', inputs, outputs, (o) => scatterLinear(o, slicesOf(from as Region, bytes), own(), root));
+  }
+  return call('scatter', inputs, outputs, (o) => scatterBinomial(o, from?.bytes, own(), root));
+}
+
+export function scatterv(scope: Scope, ...[send, counts, displs, recv, root = 0]: ScattervArgs): Call {
+  checkRoot(root, scope);
+  if (scope.rank !== root) {
+    const into = recvRegion(notInPlace(recv, 'recv'));
+    return call('scatterv', [], [into], (o) => scatterLinear(o, () => into.bytes, into.bytes, root));
+  }
+  const from = sendRegion(atRoot(send, 'send'));
+  const blocks = checkBlocks(from, scope.size, counts, displs, { buffer: 'send', counts: 'counts', displs: 'displs', written: false });
+  const parts = memoryOf(from, blocks);
+  if (recv === IN_PLACE) return call('scatterv', [from], [], (o) => scatterLinear(o, parts, parts(root), root));
+  const into = recvRegion(recv);
+  checkApart(from, into, 'send and recv');
+  checkLength(into, blocks.counts[root] * from.unitBytes, 'recv', 'as many elements as the count of this rank');
+  return call('scatterv', [from], [into], (o) => scatterLinear(o, parts, into.bytes, root));
+}
+
+// ---------------------------------------------------------------- allgather
+
+export function allgather(scope: Scope, ...[send, recv]: AllgatherArgs): Call {
+  const { size, rank } = scope;
+  const { from, into } = bothOf(send, recv);
+  if (from !== into) checkLength(into, size * from.byteLength, 'recv', `as many as send for each of the ${size} ranks`);
+  const bytes = from === into ? sharedLength(into, size, 'recv') : from.byteLength;
+  const { at, counts } = equalBlocks(size, bytes);
+  const algorithm = chooseAlgorithm('allgather', { size, bytes: size * bytes }, scope.tuning);
+  const steps = { bruck: allgatherBruck, recursive_doubling: allgatherRecursiveDoubling, ring: allgatherRing }[algorithm];
+  return call('allgather', [from], [into], (o) => {
+    const own = from === into ? slicesOf(into, bytes)(rank) : from.bytes;
+    return steps(o, own, { bytes: into.bytes, at, counts });
+  });
+}
+
+export function allgatherv(scope: Scope, ...[send, recv, counts, displs]: AllgathervArgs): Call {
+  const { size, rank } = scope;
+  const { from, into } = bothOf(send, recv);
+  const blocks = checkBlocks(into, size, counts, displs, { buffer: 'recv', counts: 'counts', displs: 'displs', written: true });
+  if (from !== into) checkLength(from, blocks.counts[rank] * into.unitBytes, 'send', 'as many elements as the count of this rank');
+  const inBytes = (list: Counts): number[] => list.map((elements) => elements * into.unitBytes);
+  const at = inBytes(blocks.at);
+  const lengths = inBytes(blocks.counts);
+  // Recursive doubling is for parts of the same length: not a power of two for the rule.
+  const chosen = chooseAlgorithm('allgather', { size, bytes: sum(lengths) }, scope.tuning);
+  const steps = chosen === 'ring' ? allgatherRing : allgatherBruck;
+  return call('allgatherv', [from], [into], (o) => {
+    const all: Parts = { bytes: into.bytes, at, counts: lengths };
+    return steps(o, from === into ? into.part(blocks.at[rank], blocks.counts[rank]) : from.bytes, all);
+  });
+}
+
+// ---------------------------------------------------------------- alltoall
+
+export function alltoall(scope: Scope, ...[send, recv]: AlltoallArgs): Call {
+  const { size } = scope;
+  const { from, into } = bothOf(send, recv);
+  const bytes = sharedLength(from, size, from === into ? 'recv' : 'send');
+  checkLength(into, from.byteLength, 'recv', 'as many as send');
+  const algorithm = chooseAlgorithm('alltoall', { size, bytes }, scope.tuning);
+  return call('alltoall', [from], [into], (o) => {
+    let all = from.bytes;
+    if (from === into) {
+      all = o.scratch(from.byteLength);
+      all.set(from.bytes);
+    }
+    if (algorithm === 'bruck') return alltoallBruck(o, all, into.bytes);
+    const steps = algorithm === 'pairwise' ? alltoallPairwise : alltoallLinear;
+    return steps(o, (rank) => all.subarray(rank * bytes, (rank + 1) * bytes), slicesOf(into, bytes));
+  });
+}
+
+export function alltoallv(scope: Scope, ...[send, sendCounts, sendDispls, recv, recvCounts, recvDispls]: AlltoallvArgs): Call {
+  const { size, rank } = scope;
+  const from = sendRegion(send);
+  const into = recvRegion(recv);
+  checkApart(from, into, 'send and recv');
+  const out = checkBlocks(from, size, sendCounts, sendDispls, {
+    buffer: 'send',
+    counts: 'sendCounts',
+    displs: 'sendDispls',
+    written: false,
+  });
+  const taken = checkBlocks(into, size, recvCounts, recvDispls, {
+    buffer: 'recv',
+    counts: 'recvCounts',
+    displs: 'recvDispls',
+    written: true,
+  });
+  if (out.counts[rank] * from.unitBytes !== taken.counts[rank] * into.unitBytes) {
+    throw new MultirailError('ERR_COUNT', `sendCounts[${rank}] and recvCounts[${rank}], of this rank to itself, are not the same length`);
+  }
+  return call('alltoallv', [from], [into], (o) => alltoallLinear(o, memoryOf(from, out), memoryOf(into, taken)));
+}
+
+export function alltoallw(scope: Scope, ...[sends, recvs]: AlltoallwArgs): Call {
+  const { size, rank } = scope;
+  for (const [list, name] of [
+    [sends, 'sends'],
+    [recvs, 'recvs'],
+  ] as const) {
+    if (!Array.isArray(list) || list.length !== size) {
+      throw new MultirailError('ERR_COUNT', `${name} is no array with a buffer for each of the ${size} ranks`);
+    }
+  }
+  const out = sends.map((buffer, i) => sendRegion(buffer, `sends[${i}]`));
+  const taken = recvs.map((buffer, i) => recvRegion(buffer, `recvs[${i}]`));
+  for (const [i, one] of taken.entries()) {
+    for (const [j, other] of out.entries()) checkApart(other, one, `sends[${j}] and recvs[${i}]`);
+    for (let j = 0; j < i; j++) checkApart(taken[j], one, `recvs[${j}] and recvs[${i}]`);
+  }
+  checkLength(taken[rank], out[rank].byteLength, `recvs[${rank}]`, `as many as sends[${rank}], which this rank sends to itself`);
+  const from = out.map((region) => region.iov);
+  const into = taken.map((region) => region.iov);
+  return { name: 'alltoallw', steps: (o) => alltoallIovs(o, from, into) };
+}

@@ -1,0 +1,158 @@
+// Which algorithm a collective takes: one rule for each call, by number of ranks and bytes, with thresholds that are parameters. All ranks
+// come to the same choice, since they give the same lengths and have the same parameters. May import: params (types).
+//
+// The rules are those that the field has settled on: Thakur, Rabenseifner, Gropp: Optimization of collective communication operations
+// in MPICH (2005); Pješivac-Grbović et al.: Performance analysis of MPI collective operations (2007).
+import type { Params } from '../../btl/btl.ts';
+
+/** Algorithms of each call; the first is what remains when no other one fits. */
+export const ALGORITHMS = {
+  barrier: ['dissemination'],
+  bcast: ['binomial', 'scatter_allgather', 'chain'],
+  reduce: ['binomial', 'rabenseifner'],
+  allreduce: ['recursive_doubling', 'rabenseifner', 'ring'],
+  gather: ['binomial', 'linear'],
+  scatter: ['binomial', 'linear'],
+  allgather: ['bruck', 'recursive_doubling', 'ring'],
+  alltoall: ['linear', 'bruck', 'pairwise'],
+  reduce_scatter: ['reduce_scatterv', 'recursive_halving', 'pairwise'],
+  scan: ['recursive_doubling', 'linear'],
+} as const;
+
+export type CollectiveName = keyof typeof ALGORITHMS;
+export type Algorithm<N extends CollectiveName = CollectiveName> = (typeof ALGORITHMS)[N][number];
+
+/** What a choice depends on. */
+export interface Shape {
+  size: number;
+  /**
+   * bcast, reduce, allreduce, scan: length of the buffer. gather, scatter, alltoall: what goes from one rank to another.
+   * allgather, reduce_scatter: of all ranks together.
+   */
+  bytes: number;
+  /** Of the operation of a reduction. */
+  commute?: boolean;
+  /** Elements that can be combined apart from each other. */
+  units?: number;
+}
+
+/** The parameters of the choice. */
+export interface Tuning {
+  readonly forced: Readonly<Record<CollectiveName, string>>;
+  readonly bcastLongBytes: number;
+  readonly bcastSegmentBytes: number;
+  readonly reduceLongBytes: number;
+  readonly allreduceLongBytes: number;
+  readonly allreduceRingBytes: number;
+  readonly gatherLongBytes: number;
+  readonly allgatherLongBytes: number;
+  readonly alltoallShortBytes: number;
+  readonly alltoallLongBytes: number;
+  readonly reduceScatterLongBytes: number;
+}
+
+export function tuningOf(params: Params): Tuning {
+  return {
+    forced: {
+      barrier: 'auto',
+      bcast: params.string('coll_bcast_algorithm'),
+      reduce: params.string('coll_reduce_algorithm'),
+      allreduce: params.string('coll_allreduce_algorithm'),
+      gather: params.string('coll_gather_algorithm'),
+      scatter: params.string('coll_scatter_algorithm'),
+      allgather: params.string('coll_allgather_algorithm'),
+      alltoall: params.string('coll_alltoall_algorithm'),
+      reduce_scatter: params.string('coll_reduce_scatter_algorithm'),
+      scan: params.string('coll_scan_algorithm'),
+    },
+    bcastLongBytes: params.int('coll_bcast_long_bytes'),
+    bcastSegmentBytes: params.int('coll_bcast_segment_bytes'),
+    reduceLongBytes: params.int('coll_reduce_long_bytes'),
+    allreduceLongBytes: params.int('coll_allreduce_long_bytes'),
+    allreduceRingBytes: params.int('coll_allreduce_ring_bytes'),
+    gatherLongBytes: params.int('coll_gather_long_bytes'),
+    allgatherLongBytes: params.int('coll_allgather_long_bytes'),
+    alltoallShortBytes: params.int('coll_alltoall_short_bytes'),
+    alltoallLongBytes: params.int('coll_alltoall_long_bytes'),
+    reduceScatterLongBytes: params.int('coll_reduce_scatter_long_bytes'),
+  };
+}
+
+const isPowerOfTwo = (n: number): boolean => (n & (n - 1)) === 0;
+/** Blocks of every rank must hold something, or there is nothing to split. */
+const splits = ({ size, units = 0 }: Shape): boolean => units >= size;
+
+/** Algorithms that work only for some shapes; all others work always. */
+const FITS: { readonly [N in CollectiveName]?: Readonly<Record<string, (shape: Shape) => boolean>> } = {
+  reduce: { rabenseifner: splits },
+  allreduce: { rabenseifner: splits, ring: (shape) => splits(shape) && shape.commute === true },
+  allgather: { recursive_doubling: ({ size }) => isPowerOfTwo(size) },
+  reduce_scatter: { recursive_halving: ({ commute }) => commute === true, pairwise: ({ commute }) => commute === true },
+};
+
+/** The rules of `auto`, with a sentence each for `multirail info --collectives`. */
+const RULES: { readonly [N in CollectiveName]: { text: string; choose(shape: Shape, tuning: Tuning): Algorithm<N> } } = {
+  barrier: { text: 'always dissemination', choose: () => 'dissemination' },
+  bcast: {
+    text: 'binomial tree; from coll_bcast_long_bytes and 4 ranks on scatter and ring allgather',
+    choose: ({ size, bytes }, { bcastLongBytes }) => (size >= 4 && bytes >= bcastLongBytes ? 'scatter_allgather' : 'binomial'),
+  },
+  reduce: {
+    text: 'binomial tree; from coll_reduce_long_bytes on Rabenseifner',
+    choose: ({ bytes }, { reduceLongBytes }) => (bytes >= reduceLongBytes ? 'rabenseifner' : 'binomial'),
+  },
+  allreduce: {
+    text: 'recursive doubling; from coll_allreduce_long_bytes on Rabenseifner; from coll_allreduce_ring_bytes on ring, where the ranks are no power of two and the operation commutes',
+    choose: (shape, { allreduceLongBytes, allreduceRingBytes }) => {
+      const { size, bytes } = shape;
+      if (bytes < allreduceLongBytes) return 'recursive_doubling';
+      return bytes >= allreduceRingBytes && !isPowerOfTwo(size) && shape.commute ? 'ring' : 'rabenseifner';
+    },
+  },
+  gather: {
+    text: 'binomial tree; from coll_gather_long_bytes of each rank on, or with 3 ranks or less, linear',
+    choose: ({ size, bytes }, { gatherLongBytes }) => (size <= 3 || bytes >= gatherLongBytes ? 'linear' : 'binomial'),
+  },
+  scatter: {
+    text: 'as gather',
+    choose: ({ size, bytes }, { gatherLongBytes }) => (size <= 3 || bytes >= gatherLongBytes ? 'linear' : 'binomial'),
+  },
+  allgather: {
+    text: 'recursive doubling for a power of two, else Bruck; from coll_allgather_long_bytes in all on ring, with more than 2 ranks',
+    choose: ({ size, bytes }, { allgatherLongBytes }) => {
+      if (size > 2 && bytes >= allgatherLongBytes) return 'ring';
+      return isPowerOfTwo(size) ? 'recursive_doubling' : 'bruck';
+    },
+  },
+  alltoall: {
+    text: 'Bruck up to coll_alltoall_short_bytes for each rank with 8 ranks or more; linear; from coll_alltoall_long_bytes on pairwise',
+    choose: ({ size, bytes }, { alltoallShortBytes, alltoallLongBytes }) => {
+      if (size >= 8 && bytes <= alltoallShortBytes) return 'bruck';
+      return bytes < alltoallLongBytes ? 'linear' : 'pairwise';
+    },
+  },
+  reduce_scatter: {
+    text: 'recursive halving; from coll_reduce_scatter_long_bytes in all on pairwise; reduce and scatterv where the operation does not commute',
+    choose: ({ bytes, commute }, { reduceScatterLongBytes }) => {
+      if (!commute) return 'reduce_scatterv';
+      return bytes >= reduceScatterLongBytes ? 'pairwise' : 'recursive_halving';
+    },
+  },
+  scan: { text: 'recursive doubling', choose: () => 'recursive_doubling' },
+};
+
+/** The algorithm for a call of this shape: the forced one where it can be used, else that of the rule. */
+export function chooseAlgorithm<N extends CollectiveName>(name: N, shape: Shape, tuning: Tuning): Algorithm<N> {
+  if (shape.size === 1) return ALGORITHMS[name][0];
+  const fits = (algorithm: string): boolean => FITS[name]?.[algorithm]?.(shape) ?? true;
+  const forced = tuning.forced[name];
+  if (forced !== 'auto' && fits(forced)) return forced as Algorithm<N>;
+  const chosen = RULES[name].choose(shape, tuning);
+  return fits(chosen) ? chosen : ALGORITHMS[name][0];
+}
+
+/** Rule and parameter of a call, for people. */
+export function ruleOf(name: CollectiveName, tuning: Tuning): string {
+  const forced = tuning.forced[name];
+  return forced === 'auto' ? RULES[name].text : `${forced}, as coll_${name}_algorithm says, where it can be used; else ${RULES[name].text}`;
+}

@@ -1,0 +1,111 @@
+// How a rank on which a collective failed tells the others: short notices on the service context of the runtime, apart from everything
+// else, so that nobody waits for messages that will not come. May import: errors, util, the rest of src/mpi.
+import { ERROR_CODES, type ErrorCode, MultirailError } from '../../errors.ts';
+import type { RecvRequest } from '../../pml/records.ts';
+import { Iov } from '../../util/iov.ts';
+import { ANY_SOURCE } from '../constants.ts';
+import { COLLECTIVE, ctxOf, SERVICE_ID } from '../contexts.ts';
+import type { Host } from '../host.ts';
+
+const CTX = ctxOf(SERVICE_ID, COLLECTIVE);
+const TAG = 0;
+const NOTICE_BYTES_MAX = 2048;
+const TEXT_MAX = 800;
+/** Notices for collectives that have not begun here; older ones go first. */
+const EARLY_MAX = 1024;
+
+interface Notice {
+  ctx: number;
+  tag: number;
+  code: ErrorCode;
+  text: string;
+  peer?: number | undefined;
+}
+
+export class FailureNotices {
+  private readonly host: Host;
+  private readonly buffer = new Uint8Array(NOTICE_BYTES_MAX);
+  private isListening = false;
+  private readonly early = new Map<string, MultirailError>();
+
+  constructor(host: Host) {
+    this.host = host;
+  }
+
+  /** Tells that process that the collective with this context and tag has failed here. */
+  tell(world: number, ctx: number, tag: number, error: MultirailError): void {
+    const notice: Notice = {
+      ctx,
+      tag,
+      code: error.code,
+      text: error.message.slice(error.code.length + 2).slice(0, TEXT_MAX),
+      peer: error.peer,
+    };
+    const bytes = new TextEncoder().encode(JSON.stringify(notice)).subarray(0, NOTICE_BYTES_MAX);
+    this.host.engine.pml.isend(world, CTX, TAG, new Iov([bytes]));
+  }
+
+  /** The error that was told of a collective that begins only now. */
+  take(ctx: number, tag: number): MultirailError | undefined {
+    this.listen();
+    if (this.early.size === 0) return undefined;
+    const key = `${ctx}/${tag}`;
+    const error = this.early.get(key);
+    this.early.delete(key);
+    return error;
+  }
+
+  /** From the first collective on: programs without any have nothing posted. */
+  private listen(): void {
+    if (this.isListening) return;
+    this.isListening = true;
+    const { pml } = this.host.engine;
+    // A notice is nothing that anybody waits for.
+    pml.core.backgroundRequests = 1;
+    for (;;) {
+      const request = pml.irecv(ANY_SOURCE, CTX, TAG, new Iov([this.buffer]));
+      if (!request.done) {
+        request.onDone = () => this.onNotice(request);
+        return;
+      }
+      this.read(request);
+    }
+  }
+
+  private onNotice(request: RecvRequest): void {
+    this.isListening = false;
+    // The runtime is being finalized.
+    if (request.error !== undefined) return;
+    this.read(request);
+    this.listen();
+  }
+
+  private read(request: RecvRequest): void {
+    const notice = decode(this.buffer.subarray(0, request.receivedBytes));
+    if (notice === undefined) return;
+    const { ctx, tag, code, text, peer } = notice;
+    const error = new MultirailError(code, `${text} (rank ${request.matchedSource} of the world has told)`, {
+      rank: this.host.rank,
+      ...(peer === undefined ? {} : { peer }),
+    });
+    for (const operation of this.host.operations) {
+      if (operation.scope.ctx === ctx && operation.tag === tag) return operation.fail(error, false);
+    }
+    // It has ended here, or has not begun.
+    const key = `${ctx}/${tag}`;
+    if (this.early.has(key)) return;
+    this.early.set(key, error);
+    if (this.early.size > EARLY_MAX) for (const [oldest] of this.early) return void this.early.delete(oldest);
+  }
+}
+
+function decode(bytes: Uint8Array): Notice | undefined {
+  try {
+    const notice = JSON.parse(new TextDecoder().decode(bytes)) as Notice;
+    const { ctx, tag, code, text, peer } = notice;
+    const isSound = Number.isInteger(ctx) && Number.isInteger(tag) && code in ERROR_CODES && typeof text === 'string';
+    return isSound && (peer === undefined || Number.isInteger(peer)) ? notice : undefined;
+  } catch {
+    return undefined;
+  }
+}

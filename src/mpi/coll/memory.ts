@@ -1,0 +1,182 @@
+// Buffers of collectives: contiguous bytes for the algorithms, with the class of their elements where a reduction needs it. Strided and
+// gathered buffers are packed into scratch memory at the start and unpacked at the end. May import: errors, util, mpi/buffers.ts.
+import { MultirailError } from '../../errors.ts';
+import { EMPTY_BYTES, type Iov } from '../../util/iov.ts';
+import { arrayNameOf, type MessageBuffer, recvIov, sendIov, Vector } from '../buffers.ts';
+import { checkCount } from '../constants.ts';
+import type { ArrayName, TypedArray } from './kernels.ts';
+import type { Operation } from './operation.ts';
+
+/** In place of a send buffer: what this rank contributes stands in its receive buffer, at its place. */
+export const IN_PLACE: unique symbol = Symbol('multirail.IN_PLACE');
+export type InPlace = typeof IN_PLACE;
+
+const ARRAYS = {
+  Int8Array,
+  Uint8Array,
+  Uint8ClampedArray,
+  Int16Array,
+  Uint16Array,
+  Int32Array,
+  Uint32Array,
+  Float32Array,
+  Float64Array,
+  BigInt64Array,
+  BigUint64Array,
+} as const;
+
+/** One buffer of a call. */
+export class Region {
+  /** The caller's memory. */
+  readonly iov: Iov;
+  /** Bytes as the algorithms see them: the caller's memory, or scratch memory from load() on. */
+  bytes: Uint8Array;
+  readonly byteLength: number;
+  /** Class of the elements, where the buffer has one. */
+  readonly arrayName: ArrayName | undefined;
+  /** Bytes of an element: that of the class, else 1. Counts and displacements are in these. */
+  readonly unitBytes: number;
+  readonly isContiguous: boolean;
+  private typed: TypedArray | undefined;
+
+  constructor(buffer: MessageBuffer, iov: Iov) {
+    this.iov = iov;
+    this.byteLength = iov.bytes;
+    this.isContiguous = iov.isContiguous;
+    this.bytes = this.isContiguous ? (iov.views[0] ?? EMPTY_BYTES) : EMPTY_BYTES;
+    if (buffer instanceof Vector) this.arrayName = buffer.arrayName;
+    else {
+      this.arrayName = arrayNameOf(buffer);
+      if (this.arrayName !== undefined) this.typed = buffer as TypedArray;
+    }
+    this.unitBytes = this.arrayName === undefined ? 1 : ARRAYS[this.arrayName].BYTES_PER_ELEMENT;
+  }
+
+  get length(): number {
+    return this.byteLength / this.unitBytes;
+  }
+
+  /** Packs what is not contiguous, for the time of the run. */
+  load(operation: Operation): void {
+    this.bytes = operation.scratch(this.byteLength);
+    this.typed = undefined;
+    this.iov.copyTo(this.bytes, 0);
+  }
+
+  /** Unpacks what the run has brought. */
+  store(): void {
+    if (!this.isContiguous) this.iov.copyIn(0, this.bytes);
+  }
+
+  /** The elements, for a reduction. */
+  get array(): TypedArray {
+    this.typed ??= typedView(this.arrayName as ArrayName, this.bytes);
+    return this.typed;
+  }
+
+  /** Bytes of the elements [from, from + count). */
+  part(from: number, count: number): Uint8Array {
+    const { unitBytes, bytes } = this;
+    return from === 0 && count * unitBytes === bytes.length ? bytes : bytes.subarray(from * unitBytes, (from + count) * unitBytes);
+  }
+}
+
+/** Elements over memory that begins at a multiple of their length. */
+export function typedView(name: ArrayName, bytes: Uint8Array): TypedArray {
+  const type = ARRAYS[name];
+  return new type(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / type.BYTES_PER_ELEMENT);
+}
+
+export function sendRegion(buffer: MessageBuffer, name = 'send'): Region {
+  return new Region(buffer, sendIov(buffer, name));
+}
+
+export function recvRegion(buffer: MessageBuffer, name = 'recv'): Region {
+  return new Region(buffer, recvIov(buffer, name));
+}
+
+/** Two buffers of one call share no memory (MPI-4.1, section 6.1: no aliasing of arguments). */
+export function checkApart(a: Region, b: Region, names: string): void {
+  for (const x of a.iov.views) {
+    for (const y of b.iov.views) {
+      if (x.buffer !== y.buffer || x.byteOffset >= y.byteOffset + y.length || y.byteOffset >= x.byteOffset + x.length) continue;
+      throw new MultirailError('ERR_BUFFER', `${names} share memory: pass IN_PLACE instead of the send buffer, or a copy`);
+    }
+  }
+}
+
+/** Parts of a buffer, one for each rank: first element and number of elements. */
+export interface Blocks {
+  readonly at: readonly number[];
+  readonly counts: readonly number[];
+}
+
+/** `size` blocks of the same length, one behind the other. */
+export function equalBlocks(size: number, count: number): Blocks {
+  return { at: Array.from({ length: size }, (_, i) => i * count), counts: new Array<number>(size).fill(count) };
+}
+
+/** `count` elements in `size` blocks that differ by no more than one unit: the first ones are the longer ones. */
+export function splitBlocks(size: number, count: number, unit: number): Blocks {
+  const units = count / unit;
+  const each = Math.floor(units / size);
+  const longer = units - each * size;
+  const counts = Array.from({ length: size }, (_, i) => (i < longer ? each + 1 : each) * unit);
+  return { at: placesOf(counts), counts };
+}
+
+export function placesOf(counts: readonly number[]): number[] {
+  let next = 0;
+  return counts.map((count) => {
+    const at = next;
+    next += count;
+    return at;
+  });
+}
+
+/** Counts and displacements as the caller gives them, in elements of the region; undefined displacements: one behind the other. */
+export function checkBlocks(
+  region: Region,
+  size: number,
+  counts: readonly number[] | null | undefined,
+  places: readonly number[] | null | undefined,
+  names: { buffer: string; counts: string; displs: string; written: boolean },
+): Blocks {
+  if (!isList(counts))
+    throw new MultirailError('ERR_ARG', `${names.counts} is missing; expected a number of elements for each of the ${size} ranks`);
+  if (counts.length !== size) {
+    throw new MultirailError('ERR_COUNT', `${names.counts} has ${counts.length} entries; expected one for each of the ${size} ranks`);
+  }
+  if (places !== undefined && places !== null && (!isList(places) || places.length !== size)) {
+    throw new MultirailError('ERR_COUNT', `${names.displs} has not one entry for each of the ${size} ranks`);
+  }
+  for (let i = 0; i < size; i++) {
+    checkCount(counts[i], `${names.counts}[${i}]`);
+    if (places) checkCount(places[i], `${names.displs}[${i}]`);
+  }
+  const at = places ? Array.from(places) : placesOf(counts);
+  for (let i = 0; i < size; i++) {
+    if (counts[i] > 0 && at[i] + counts[i] > region.length) {
+      throw new MultirailError(
+        'ERR_BUFFER',
+        `${names.buffer} holds ${region.length} elements; ${names.counts}[${i}] = ${counts[i]} at ${at[i]} reaches beyond its end`,
+      );
+    }
+  }
+  if (places && names.written) checkNoOverlap(at, counts, names.displs);
+  return { at, counts: Array.from(counts) };
+}
+
+const isList = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) || (ArrayBuffer.isView(value) && !(value instanceof DataView));
+
+function checkNoOverlap(at: readonly number[], counts: readonly number[], name: string): void {
+  const order = at.map((_, i) => i).filter((i) => counts[i] > 0);
+  order.sort((a, b) => at[a] - at[b]);
+  for (let n = 1; n < order.length; n++) {
+    const [before, after] = [order[n - 1], order[n]];
+    if (at[before] + counts[before] > at[after]) {
+      throw new MultirailError('ERR_BUFFER', `${name}: the parts of ranks ${before} and ${after} overlap`);
+    }
+  }
+}

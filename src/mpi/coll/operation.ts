@@ -1,0 +1,297 @@
+// One run of a collective: the machine that takes the steps of an algorithm. An algorithm is a generator that posts the sends and
+// receives of a round and yields; it goes on when all of them have ended. The same steps run for promises, requests and blocking calls:
+// completions of the PML drive them, whoever looks at the rails. May import: errors, pml (records, types), progress (types), util,
+// the rest of src/mpi.
+//
+//   RUNNING   takes steps, waits for the sends and receives of a round
+//   FAILING   an error is known; what has matched of the round is waited for, so that no byte of a buffer changes after the end
+//   ENDED     `done`; `error` says how
+//
+// A rank on which a collective fails must not leave the others waiting. It goes through the rest of its steps at once: whoever it would
+// have sent to is told of the failure (failures.ts), and what others send to it later is received into nothing.
+// After Hoefler, Lumsdaine, Rehm: Implementation and performance analysis of non-blocking collective operations for MPI (2007).
+import { MultirailError } from '../../errors.ts';
+import type { RecvRequest, SendRequest } from '../../pml/records.ts';
+import type { Awaited } from '../../progress/blocking.ts';
+import { assert } from '../../util/assert.ts';
+import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
+import type { Host } from '../host.ts';
+import type { Tuning } from './choice.ts';
+
+/** Steps of an algorithm: yields at the end of each round, returns the result of the call. */
+export type Steps<T = void> = Generator<void, T, void>;
+
+/** Ranks that run a collective together, and the context that it talks on. */
+export interface Scope {
+  readonly host: Host;
+  /** For messages. */
+  readonly name: string;
+  /** World rank of each rank. */
+  readonly members: readonly number[];
+  readonly rank: number;
+  readonly size: number;
+  readonly ctx: number;
+  readonly tuning: Tuning;
+}
+
+type OperationState = 'RUNNING' | 'FAILING' | 'ENDED';
+
+export class Operation<T = unknown> implements Awaited {
+  readonly kind = 'collective';
+  /** Name of the call. */
+  readonly name: string;
+  readonly scope: Scope;
+  readonly tag: number;
+  readonly rank: number;
+  readonly size: number;
+  done = false;
+  error: MultirailError | undefined;
+  /** What the steps returned. */
+  result: T | undefined;
+  /** Called once, from within a turn of the engine or of start(). */
+  onDone: (() => void) | undefined;
+  /** Called once, when it fails. */
+  onFailed: ((error: MultirailError) => void) | undefined;
+  // What this rank sent, and how often it had to wait.
+  messages = 0;
+  bytes = 0;
+  rounds = 0;
+
+  private state: OperationState = 'RUNNING';
+  private steps: Steps<T> | undefined;
+  /** Requests of the round that have not ended. */
+  private pending = 0;
+  private posted = false;
+  private receives: RecvRequest[] = [];
+  private sends: SendRequest[] = [];
+  /** Of one that ended as it was posted. */
+  private postError: MultirailError | undefined;
+  /** Receives of the round that may bring less than asked for. */
+  private short: Set<RecvRequest> | undefined;
+  /** Everybody knows that this rank has failed. */
+  private toldAll = false;
+  private readonly memory: Uint8Array[] = [];
+  private readonly onInner = (): void => {
+    if (--this.pending > 0) return;
+    if (this.state === 'RUNNING') this.advance();
+    else if (this.state === 'FAILING') this.finish();
+  };
+
+  constructor(scope: Scope, name: string, tag: number) {
+    this.scope = scope;
+    this.name = name;
+    this.tag = tag;
+    this.rank = scope.rank;
+    this.size = scope.size;
+  }
+
+  /** Takes the first steps. */
+  start(steps: Steps<T>): this {
+    const { host, ctx } = this.scope;
+    this.steps = steps;
+    host.operations.add(this as Operation);
+    const told = this.size > 1 ? host.failures.take(ctx, this.tag) : undefined;
+    if (told === undefined) this.advance();
+    else this.fail(told, false);
+    host.engine.schedule();
+    return this;
+  }
+
+  // ---------------------------------------------------------------- for algorithms
+
+  /** The rest of the steps only tells others that this rank has failed: what was received means nothing. */
+  get isFailing(): boolean {
+    return this.state !== 'RUNNING';
+  }
+
+  /** Sends these bytes to that rank. They must stay as they are until the end of the round. */
+  send(rank: number, bytes: Uint8Array): void {
+    this.sendIov(rank, bytes.length === 0 ? EMPTY_IOV : new Iov([bytes]));
+  }
+
+  sendIov(rank: number, iov: Iov): void {
+    const { scope } = this;
+    if (this.state !== 'RUNNING') {
+      if (!this.toldAll) scope.host.failures.tell(scope.members[rank], scope.ctx, this.tag, this.error as MultirailError);
+      return;
+    }
+    this.messages++;
+    this.bytes += iov.bytes;
+    this.posted = true;
+    const request = scope.host.engine.pml.isend(scope.members[rank], scope.ctx, this.tag, iov);
+    if (request.done) this.postError ??= request.error;
+    else {
+      this.pending++;
+      request.onDone = this.onInner;
+      this.sends.push(request);
+    }
+  }
+
+  /** Receives from that rank exactly as many bytes as these, which may be written until the end of the round. */
+  recv(rank: number, bytes: Uint8Array): void {
+    this.recvIov(rank, bytes.length === 0 ? EMPTY_IOV : new Iov([bytes]));
+  }
+
+  recvIov(rank: number, iov: Iov): void {
+    const request = this.post(rank, iov);
+    if (request !== undefined) this.receives.push(request);
+  }
+
+  /** Receives at most that many bytes; the request says how many have come. Undefined when the call has failed. */
+  recvUpTo(rank: number, bytes: Uint8Array): RecvRequest | undefined {
+    const request = this.post(rank, new Iov([bytes]));
+    if (request !== undefined) {
+      this.short ??= new Set();
+      this.short.add(request);
+      this.receives.push(request);
+    }
+    return request;
+  }
+
+  private post(rank: number, iov: Iov): RecvRequest | undefined {
+    const { scope } = this;
+    const { pml } = scope.host.engine;
+    if (this.state !== 'RUNNING') {
+      // Whatever that rank sends is taken, or it would wait for ever.
+      pml.irecv(scope.members[rank], scope.ctx, this.tag, EMPTY_IOV);
+      return undefined;
+    }
+    this.posted = true;
+    const request = pml.irecv(scope.members[rank], scope.ctx, this.tag, iov);
+    if (!request.done) {
+      this.pending++;
+      request.onDone = this.onInner;
+    } else if (request.error !== undefined) this.postError ??= this.explain(request.error, request);
+    return request;
+  }
+
+  /** Memory for the time of the call. */
+  scratch(bytes: number): Uint8Array {
+    if (bytes === 0) return EMPTY_BYTES;
+    const piece = this.scope.host.scratch.take(bytes);
+    this.memory.push(piece);
+    return piece.length === bytes ? piece : piece.subarray(0, bytes);
+  }
+
+  // ---------------------------------------------------------------- rounds
+
+  private advance(): void {
+    const steps = this.steps as Steps<T>;
+    try {
+      for (;;) {
+        const error = this.endRound();
+        if (error !== undefined) return this.fail(error, true);
+        const step = steps.next();
+        if (this.postError !== undefined) return this.fail(this.postError, true);
+        if (step.done === true) {
+          assert(!this.posted, `${this.name}: sends or receives after the last round`);
+          this.result = step.value;
+          return this.finish();
+        }
+        if (this.posted) this.rounds++;
+        this.posted = false;
+        if (this.pending > 0) return;
+      }
+    } catch (cause) {
+      this.fail(this.wrap(cause), true);
+    }
+  }
+
+  private wrap(cause: unknown): MultirailError {
+    if (cause instanceof MultirailError) return cause;
+    const text = cause instanceof Error ? cause.message : String(cause);
+    return new MultirailError('ERR_OP', `${this.name} on ${this.scope.name}: a function of the caller threw: ${text}`, { cause });
+  }
+
+  /** Looks at what has ended of the round; the error of the first that failed. */
+  private endRound(): MultirailError | undefined {
+    const { receives, sends } = this;
+    let error: MultirailError | undefined;
+    for (let i = 0; i < receives.length; i++) {
+      const request = receives[i];
+      if (!request.done) continue;
+      if (request.error !== undefined) error ??= this.explain(request.error, request);
+      else if (request.receivedBytes !== request.buffer.bytes && !this.short?.has(request)) error ??= this.tooShort(request);
+    }
+    for (let i = 0; i < sends.length; i++) if (sends[i].done) error ??= sends[i].error;
+    if (error === undefined && this.pending === 0) {
+      if (receives.length > 0) receives.length = 0;
+      if (sends.length > 0) sends.length = 0;
+      this.short?.clear();
+    }
+    return error;
+  }
+
+  private tooShort(request: RecvRequest): MultirailError {
+    const from = this.scope.members.indexOf(request.matchedSource);
+    return new MultirailError(
+      'ERR_TRUNCATE',
+      `${this.name} on ${this.scope.name}: rank ${from} sent ${request.receivedBytes} bytes where rank ${this.rank} takes ${request.buffer.bytes}: the lengths of the ranks do not fit together`,
+      { rank: this.scope.host.rank, peer: request.matchedSource },
+    );
+  }
+
+  private explain(error: MultirailError, request: RecvRequest): MultirailError {
+    if (error.code !== 'ERR_TRUNCATE') return error;
+    const from = this.scope.members.indexOf(request.matchedSource);
+    return new MultirailError(
+      'ERR_TRUNCATE',
+      `${this.name} on ${this.scope.name}: rank ${from} sent more than the ${request.buffer.bytes} bytes that rank ${this.rank} takes: the lengths of the ranks do not fit together`,
+      { rank: this.scope.host.rank, peer: request.matchedSource, cause: error },
+    );
+  }
+
+  // ---------------------------------------------------------------- ends
+
+  /** Looks whether one of the round has failed while others are still waited for: a member is gone. */
+  check(): void {
+    if (this.state !== 'RUNNING') return;
+    const error = this.endRound();
+    if (error !== undefined) this.fail(error, true);
+  }
+
+  /** `isOwn`: found out here, so that everybody must be told; else who waits for this rank must. */
+  fail(error: MultirailError, isOwn: boolean): void {
+    if (this.state !== 'RUNNING') return;
+    this.state = 'FAILING';
+    this.error = error;
+    this.onFailed?.(error);
+    const { host, members, ctx } = this.scope;
+    this.toldAll = isOwn;
+    if (isOwn) for (const world of members) if (world !== host.rank) host.failures.tell(world, ctx, this.tag, error);
+    const { receives, sends, steps } = this;
+    // Buffers that are only read are left to the sends: those cannot be taken back.
+    for (const request of sends) {
+      if (request.done) continue;
+      request.onDone = undefined;
+      this.pending--;
+    }
+    for (const request of receives) {
+      if (!request.done && host.cancel(request)) host.engine.pml.irecv(request.source, ctx, this.tag, EMPTY_IOV);
+    }
+    try {
+      while (steps?.next().done === false) {}
+    } catch {
+      // A function of the caller threw, perhaps again. Everybody was told; what would have come is dropped with the communicator.
+    }
+    if (this.pending === 0) this.finish();
+    host.engine.schedule();
+  }
+
+  private finish(): void {
+    if (this.state === 'ENDED') return;
+    this.state = 'ENDED';
+    this.done = true;
+    this.steps = undefined;
+    const { host } = this.scope;
+    host.operations.delete(this as Operation);
+    // What failed may still be read by sends that nobody waits for.
+    if (this.error === undefined) for (const piece of this.memory) host.scratch.give(piece);
+    const { counters } = host;
+    counters.collectives++;
+    counters.messages += this.messages;
+    counters.bytes += this.bytes;
+    counters.rounds += this.rounds;
+    this.onDone?.();
+  }
+}

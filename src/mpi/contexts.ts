@@ -1,0 +1,121 @@
+// Context ids of communicators: who gives them out, and which of them messages may come for. One table per process.
+// May import: errors, pml.
+//
+//   ctx on the wire   4 × id + kind
+//   id                0 the world, 1 the service context of the runtime, from 2 × size on communicators
+//
+// The process that leads a creation gives the id: `count × size + own world rank`. So no two processes ever give the same one, none is
+// used twice in a job, and nobody has to agree with anybody. (Communicators that one split makes share an id: no process is in two.)
+//
+// A creation ends nowhere before every member has begun it. So a message for an id that is not known here can only be a first message
+// while a creation is under way here: it waits as unexpected, under the same bounds and with the same test for duplicates. At any other
+// time it is a late copy of a message of a communicator that was freed, since free() ends only when all that was ever sent on it has
+// arrived: it is dropped. Thus nothing has to be kept of the communicators that are gone.
+import { MultirailError } from '../errors.ts';
+import type { Pml } from '../pml/pml.ts';
+
+/** Messages of the user, of collectives, of objects (their bulk), of createGroup(). */
+export const USER = 0;
+export const COLLECTIVE = 1;
+export const OBJECT = 2;
+export const CREATION = 3;
+const KINDS = 4;
+
+export const WORLD_ID = 0;
+export const SERVICE_ID = 1;
+/** Ids are below this, so that a ctx is an unsigned number of 32 bits. */
+const IDS = 2 ** 30;
+const COUNT_FIRST = 2;
+
+export function ctxOf(id: number, kind: number): number {
+  return id * KINDS + kind;
+}
+
+export class ContextTable {
+  private readonly pml: Pml;
+  private readonly ownWorldRank: number;
+  private readonly worldSize: number;
+  private nextCount = COUNT_FIRST;
+  private readonly live = new Set<number>([WORLD_ID, SERVICE_ID]);
+  /** Freed while a member was gone, or failed to be made: not all that was sent on them is known to have arrived. */
+  private readonly abandoned = new Set<number>();
+  /** Creations that this process has begun and not ended. */
+  private creations = 0;
+  private creationFailed = false;
+  /** Not known here, and messages have come for them. */
+  private readonly early = new Set<number>();
+
+  constructor(pml: Pml, ownWorldRank: number, worldSize: number) {
+    this.pml = pml;
+    this.ownWorldRank = ownWorldRank;
+    this.worldSize = worldSize;
+    pml.receiver.admits = (ctx) => this.admits(ctx);
+  }
+
+  /** An id that nobody has, for a creation that this process leads. */
+  allocate(): number {
+    const id = this.nextCount * this.worldSize + this.ownWorldRank;
+    if (id >= IDS)
+      throw new MultirailError('ERR_COMM', `this rank has made ${this.nextCount - COUNT_FIRST} communicators: no context id is left`);
+    this.nextCount++;
+    return id;
+  }
+
+  private admits(ctx: number): boolean {
+    const id = Math.floor(ctx / KINDS);
+    if (this.live.has(id) || this.abandoned.has(id)) return true;
+    if (this.creations === 0) return false;
+    this.early.add(id);
+    return true;
+  }
+
+  beginCreation(): void {
+    this.creations++;
+  }
+
+  /** Pairs with beginCreation(); before it open(), if this process is in the new communicator. */
+  endCreation(failed: boolean): void {
+    this.creations--;
+    this.creationFailed ||= failed;
+    if (this.creations > 0) return;
+    for (const id of this.early) {
+      // A creation that failed here may have gone well elsewhere: then these are messages, and no copies.
+      if (this.creationFailed) this.abandon(id, undefined);
+      else this.release(id, true);
+    }
+    this.early.clear();
+    this.creationFailed = false;
+  }
+
+  open(id: number): void {
+    this.live.add(id);
+    this.early.delete(id);
+  }
+
+  /** All that was ever sent on it has arrived. */
+  close(id: number): void {
+    this.live.delete(id);
+    this.release(id, false);
+  }
+
+  private release(id: number, copies: boolean): void {
+    for (let kind = 0; kind < KINDS; kind++) this.pml.releaseContext(ctxOf(id, kind), copies);
+  }
+
+  /** As close(), when a member is gone and nobody can say what is still on its way. What is posted ends with the error. */
+  abandon(id: number, error: MultirailError | undefined): void {
+    this.live.delete(id);
+    this.abandoned.add(id);
+    for (let kind = 0; kind < KINDS; kind++) this.pml.freeContext(ctxOf(id, kind), error);
+  }
+
+  /** Nothing is under way on it: no posted receive, no message from or to here. */
+  isQuiet(id: number): boolean {
+    return this.pml.isContextQuiet(ctxOf(id, 0), ctxOf(id, KINDS - 1));
+  }
+
+  /** Ids that messages may come for, and those of which something is kept although they are gone: for tests of leaks. */
+  counts(): { live: number; abandoned: number; early: number } {
+    return { live: this.live.size, abandoned: this.abandoned.size, early: this.early.size };
+  }
+}

@@ -1,0 +1,101 @@
+// Groups: ordered sets of processes, each named by its world rank, and the algebra of MPI on them (MPI-4.1, section 7.3). A group is a
+// value: nothing is sent, and nothing changes it. May import: errors, constants.ts.
+import { MultirailError } from '../errors.ts';
+import { UNDEFINED } from './constants.ts';
+
+/** The same, in the same order. */
+export const IDENT = 'IDENT';
+/** Of two communicators: the same processes in the same order, and contexts of their own. */
+export const CONGRUENT = 'CONGRUENT';
+/** The same processes in another order. */
+export const SIMILAR = 'SIMILAR';
+export const UNEQUAL = 'UNEQUAL';
+export type Comparison = typeof IDENT | typeof CONGRUENT | typeof SIMILAR | typeof UNEQUAL;
+
+export class Group {
+  /** World rank of each rank of the group. */
+  readonly worldRanks: readonly number[];
+  readonly size: number;
+  private readonly ownWorldRank: number;
+  private index: ReadonlyMap<number, number> | undefined;
+
+  /** For communicators and the algebra below: `worldRanks` has no rank twice. `ownWorldRank`: that of this process. */
+  constructor(worldRanks: readonly number[], ownWorldRank: number) {
+    this.worldRanks = worldRanks;
+    this.size = worldRanks.length;
+    this.ownWorldRank = ownWorldRank;
+  }
+
+  /** Rank of this process in the group; UNDEFINED when it is not in it. */
+  get rank(): number {
+    return this.rankOf(this.ownWorldRank) ?? UNDEFINED;
+  }
+
+  /** Rank in this group of a world rank. */
+  rankOf(worldRank: number): number | undefined {
+    this.index ??= new Map(this.worldRanks.map((world, rank) => [world, rank]));
+    return this.index.get(worldRank);
+  }
+
+  private of(worldRanks: readonly number[]): Group {
+    return new Group(worldRanks, this.ownWorldRank);
+  }
+
+  /** All of this group in their order, then those of `other` that are not in it. */
+  union(other: Group): Group {
+    return this.of([...this.worldRanks, ...checkGroup(other).worldRanks.filter((world) => this.rankOf(world) === undefined)]);
+  }
+
+  /** Those of this group that are in `other` too, in the order of this group. */
+  intersection(other: Group): Group {
+    return this.of(this.worldRanks.filter((world) => checkGroup(other).rankOf(world) !== undefined));
+  }
+
+  /** Those of this group that are not in `other`. */
+  difference(other: Group): Group {
+    return this.of(this.worldRanks.filter((world) => checkGroup(other).rankOf(world) === undefined));
+  }
+
+  /** The processes with these ranks, in the order of the list. ERR_RANK when one is not in the group, or is named twice. */
+  include(ranks: readonly number[]): Group {
+    return this.of(this.checkRanks(ranks).map((rank) => this.worldRanks[rank]));
+  }
+
+  /** All but those with these ranks. */
+  exclude(ranks: readonly number[]): Group {
+    const left = new Set(this.checkRanks(ranks));
+    return this.of(this.worldRanks.filter((_, rank) => !left.has(rank)));
+  }
+
+  private checkRanks(ranks: readonly number[]): readonly number[] {
+    if (!Array.isArray(ranks)) throw new MultirailError('ERR_ARG', `ranks is ${String(ranks)}; expected an array of ranks of the group`);
+    const seen = new Set<number>();
+    for (const [i, rank] of ranks.entries()) {
+      if (!Number.isInteger(rank) || rank < 0 || rank >= this.size) {
+        throw new MultirailError('ERR_RANK', `ranks[${i}] is ${String(rank)}; expected a rank from 0 to ${this.size - 1} of the group`);
+      }
+      if (seen.has(rank)) throw new MultirailError('ERR_RANK', `ranks[${i}] names rank ${rank} again`);
+      seen.add(rank);
+    }
+    return ranks;
+  }
+
+  /** Ranks in `other` of the processes that have these ranks here; UNDEFINED for those that are not in it. */
+  translate(ranks: readonly number[], other: Group): number[] {
+    checkGroup(other);
+    return this.checkRanks(ranks).map((rank) => other.rankOf(this.worldRanks[rank]) ?? UNDEFINED);
+  }
+
+  /** IDENT, SIMILAR (another order) or UNEQUAL. */
+  compare(other: Group): Exclude<Comparison, typeof CONGRUENT> {
+    checkGroup(other);
+    if (this.size !== other.size) return UNEQUAL;
+    if (this.worldRanks.every((world, rank) => other.worldRanks[rank] === world)) return IDENT;
+    return this.worldRanks.every((world) => other.rankOf(world) !== undefined) ? SIMILAR : UNEQUAL;
+  }
+}
+
+export function checkGroup(group: unknown, name = 'group'): Group {
+  if (group instanceof Group) return group;
+  throw new MultirailError('ERR_GROUP', `${name} is ${group === null ? 'null' : typeof group}; expected a Group, such as comm.group`);
+}

@@ -1,0 +1,109 @@
+// Operations of reductions: those of MPI (MPI-4.1, section 6.9.2) and those of the user. May import: errors, coll/kernels.ts.
+//
+// Whatever the algorithm, the left operand of a combination holds what comes of lower ranks and the right one what comes of higher
+// ranks (for operations that do not commute always; for the others wherever the algorithm keeps neighbours together), and every element
+// is combined in one order only, whose result all ranks get: the bits are the same everywhere.
+import { MultirailError } from '../errors.ts';
+import type { ArrayName, Kernel, Kernels, TypedArray } from './coll/kernels.ts';
+import * as kernels from './coll/kernels.ts';
+
+/** `inout[i] = in[i] operation inout[i]`; `in` holds what comes of lower ranks. Both are arrays of the same class and length. */
+export type OpFunction<A extends TypedArray = TypedArray> = (incoming: A, inout: A) => void;
+
+export interface OpOptions {
+  /** The order of operands does not matter; then more algorithms can be used. False by default. */
+  commute?: boolean;
+  /** Elements that belong together, such as 4 for a 2 × 2 matrix: the function is always given whole ones. 1 by default. */
+  unit?: number;
+  /** For messages. */
+  name?: string;
+}
+
+export class Op {
+  readonly name: string;
+  readonly commute: boolean;
+  /** Elements that belong together. */
+  readonly unit: number;
+  private readonly kernels: Kernels | undefined;
+  private readonly user: OpFunction | undefined;
+
+  private constructor(name: string, commute: boolean, unit: number, table: Kernels | undefined, user: OpFunction | undefined) {
+    this.name = name;
+    this.commute = commute;
+    this.unit = unit;
+    this.kernels = table;
+    this.user = user;
+  }
+
+  static readonly SUM = new Op('SUM', true, 1, kernels.SUM, undefined);
+  static readonly PROD = new Op('PROD', true, 1, kernels.PROD, undefined);
+  static readonly MAX = new Op('MAX', true, 1, kernels.MAX, undefined);
+  static readonly MIN = new Op('MIN', true, 1, kernels.MIN, undefined);
+  /** Logical operations: integers, of which all but 0 is true; the result is 1 or 0. */
+  static readonly LAND = new Op('LAND', true, 1, kernels.LAND, undefined);
+  static readonly LOR = new Op('LOR', true, 1, kernels.LOR, undefined);
+  static readonly LXOR = new Op('LXOR', true, 1, kernels.LXOR, undefined);
+  /** Bitwise operations: integers. */
+  static readonly BAND = new Op('BAND', true, 1, kernels.BAND, undefined);
+  static readonly BOR = new Op('BOR', true, 1, kernels.BOR, undefined);
+  static readonly BXOR = new Op('BXOR', true, 1, kernels.BXOR, undefined);
+  /**
+   * Largest value and where it is: the buffer holds pairs [value, index, value, index, …] in one typed array; of equal values the one with
+   * the lowest index counts.
+   */
+  static readonly MAXLOC = new Op('MAXLOC', true, 2, kernels.MAXLOC, undefined);
+  static readonly MINLOC = new Op('MINLOC', true, 2, kernels.MINLOC, undefined);
+
+  /**
+   * An operation of the user. The function is called with two arrays of the class of the buffers and must be associative; with
+   * `commute` also commutative. It may be called for any part of the buffers, several times, and must neither keep the arrays nor wait
+   * for anything. What it throws ends the call on every rank, with ERR_OP.
+   */
+  static create<A extends TypedArray = TypedArray>(fn: OpFunction<A>, { commute = false, unit = 1, name }: OpOptions = {}): Op {
+    if (typeof fn !== 'function') throw new MultirailError('ERR_OP', `fn is ${fn === null ? 'null' : typeof fn}; expected a function`);
+    if (typeof commute !== 'boolean') throw new MultirailError('ERR_ARG', `commute is ${String(commute)}; expected true or false`);
+    if (!Number.isSafeInteger(unit) || unit < 1)
+      throw new MultirailError('ERR_ARG', `unit is ${String(unit)}; expected a number of elements`);
+    return new Op(name ?? (fn.name === '' ? 'user operation' : fn.name), commute, unit, undefined, fn as unknown as OpFunction);
+  }
+
+  /** For the collectives: what combines arrays of that class. ERR_OP when the operation is not defined for them. */
+  kernelFor(array: ArrayName): Kernel<TypedArray> {
+    const { user } = this;
+    if (user !== undefined) return (left, i, right, j, out, k, count) => callUser(user, left, i, right, j, out, k, count);
+    const kernel = this.kernels?.[array];
+    if (kernel !== undefined) return kernel as Kernel<TypedArray>;
+    const defined = Object.keys(this.kernels ?? {}).join(', ');
+    throw new MultirailError('ERR_OP', `op ${this.name} is not defined for ${array}: it takes ${defined}`);
+  }
+}
+
+/** The user's function writes into its right operand, which must not be memory that is only lent: it is copied unless it is scratch. */
+function callUser(
+  user: OpFunction,
+  left: TypedArray,
+  i: number,
+  right: TypedArray,
+  j: number,
+  out: TypedArray,
+  k: number,
+  count: number,
+): void {
+  if (count === 0) return;
+  const incoming = left.subarray(i, i + count);
+  if (out === left) {
+    // Then the right operand is what came from another rank, in scratch memory.
+    const inout = right.subarray(j, j + count);
+    user(incoming, inout);
+    (out as Uint8Array).set(inout as Uint8Array, k);
+    return;
+  }
+  const inout = out.subarray(k, k + count);
+  if (out !== right) (inout as Uint8Array).set(right.subarray(j, j + count) as Uint8Array);
+  user(incoming, inout);
+}
+
+export function checkOp(op: unknown): Op {
+  if (op instanceof Op) return op;
+  throw new MultirailError('ERR_OP', `op is ${op === null ? 'null' : typeof op}; expected an Op, such as Op.SUM or that of Op.create()`);
+}

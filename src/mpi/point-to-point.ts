@@ -1,0 +1,533 @@
+// The point-to-point calls of a communicator. Ranks are those of the communicator; `group` says which world rank each one is.
+// May import: errors, pml (records, types), the rest of src/mpi.
+import { MultirailError } from '../errors.ts';
+import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
+import type { Awaited } from '../progress/blocking.ts';
+import { EMPTY_IOV, type Iov } from '../util/iov.ts';
+import { allocate, KnownBuffer, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
+import { recvChannel, sendChannel } from './channels.ts';
+import {
+  ANY_SOURCE,
+  ANY_TAG,
+  type CallOptions,
+  checkDest,
+  checkOptions,
+  checkRecvTag,
+  checkSendTag,
+  checkSource,
+  PROC_NULL,
+  timeoutError,
+  watchEnd,
+} from './constants.ts';
+import { ctxOf, OBJECT, USER } from './contexts.ts';
+import type { Group } from './group.ts';
+import type { Host } from './host.ts';
+import { Message } from './message.ts';
+import { MessageStream, type ReceivedMessage } from './message-stream.ts';
+import { decodeHeader, decodeObject, drainBulk, encodeObject, type ObjectHeader, PLACE_TAG_FIRST, PLACE_TAGS } from './objects.ts';
+import { type Inner, PersistentRequest, Request, type RequestOwner } from './request.ts';
+import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
+
+export type ProbeOptions = CallOptions;
+
+const DONE = Promise.resolve();
+
+export class PointToPoint implements RequestOwner {
+  /** Own rank in this communicator. */
+  readonly rank: number;
+  readonly size: number;
+  /** The processes, in the order of their ranks. */
+  readonly group: Group;
+  /** Differs from that of every other communicator of the job; those that one split made share it. */
+  readonly contextId: number;
+  protected readonly host: Host;
+  /** World rank of each rank. */
+  protected readonly members: readonly number[];
+  /** What every call ends with once the communicator is freed. */
+  protected freed: MultirailError | undefined;
+  private ownName: string;
+  private readonly userCtx: number;
+  private readonly objectCtx: number;
+  /** Rank here of each world rank is the same. */
+  private readonly isWorldOrder: boolean;
+  private nextPlace = 0;
+  private readonly lastSent = new KnownBuffer();
+  private readonly lastReceived = new KnownBuffer();
+
+  constructor(host: Host, name: string, contextId: number, group: Group) {
+    this.host = host;
+    this.ownName = name;
+    this.contextId = contextId;
+    this.group = group;
+    this.members = group.worldRanks;
+    this.size = group.size;
+    this.rank = group.rank;
+    this.userCtx = ctxOf(contextId, USER);
+    this.objectCtx = ctxOf(contextId, OBJECT);
+    this.isWorldOrder = this.members.every((world, rank) => world === rank);
+  }
+
+  /** For people: in errors and events. */
+  get name(): string {
+    return this.ownName;
+  }
+
+  setName(name: string): void {
+    if (typeof name !== 'string') throw new MultirailError('ERR_ARG', `name is ${name === null ? 'null' : typeof name}; expected a string`);
+    this.ownName = name;
+  }
+
+  /** Throws ERR_FINALIZED once finalize() was called, ERR_COMM once free() was. */
+  protected mustBeUsable(): void {
+    this.host.mustBeActive();
+    if (this.freed !== undefined) throw this.freed;
+  }
+
+  // ---------------------------------------------------------------- sends
+
+  /** Resolves when the buffer may be used again: at once for short messages, when the receiver has taken it for long ones. */
+  send(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
+    return this.blockingSend(buffer, dest, tag, options, false);
+  }
+
+  /** As send(), but resolves only once the receive has matched, however short the message is. */
+  ssend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
+    return this.blockingSend(buffer, dest, tag, options, true);
+  }
+
+  private blockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Promise<void> {
+    try {
+      checkOptions(options);
+      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
+      if (inner === undefined || (inner.done && inner.error === undefined)) return DONE;
+      return ended(inner);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /**
+   * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile. ERR_SUPPORT when the
+   * rails to `dest` need it (ws, tcp without the native part).
+   */
+  sendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
+    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
+  }
+
+  /** As ssend(), without a promise. */
+  ssendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
+    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
+  }
+
+  /** Sends what was started, now, and waits for its end. */
+  private finishSync(inner: SendRequest | undefined): void {
+    if (inner === undefined) return;
+    const { engine, blocking } = this.host;
+    engine.flush();
+    if (!inner.done) blocking.wait(inner);
+    if (inner.error !== undefined) throw inner.error;
+  }
+
+  isend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
+    checkOptions(options);
+    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
+  }
+
+  issend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
+    checkOptions(options);
+    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
+  }
+
+  /** A send that can be started again and again; `start()` sends what the buffer holds then. */
+  sendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
+    return this.persistentSend(buffer, dest, tag, false);
+  }
+
+  ssendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
+    return this.persistentSend(buffer, dest, tag, true);
+  }
+
+  private persistentSend(buffer: MessageBuffer, dest: number, tag: number, sync: boolean): PersistentRequest {
+    this.checkedSend(buffer, dest, tag);
+    return new PersistentRequest(this, () => {
+      // Looked at again: the buffer may have been detached since.
+      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
+      return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
+    });
+  }
+
+  private checkedSend(buffer: MessageBuffer, dest: number, tag: number): Iov {
+    this.mustBeUsable();
+    checkDest(dest, this.size);
+    checkSendTag(tag);
+    return this.lastSent.find(buffer) ?? this.lastSent.keep(buffer, sendIov(buffer));
+  }
+
+  private startSend(iov: Iov, dest: number, tag: number, sync: boolean): SendRequest | undefined {
+    if (dest === PROC_NULL) return undefined;
+    const { engine } = this.host;
+    const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync);
+    engine.schedule();
+    if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
+    return inner;
+  }
+
+  // ---------------------------------------------------------------- receives
+
+  /** Resolves when a message has been received into the buffer. A message that is too long ends in ERR_TRUNCATE. */
+  recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
+    try {
+      if (options !== undefined) return this.irecv(buffer, source, tag, options).promise();
+      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+      if (inner === undefined) return Promise.resolve(PROC_NULL_STATUS);
+      return new Promise((resolve, reject) => {
+        const settle = () => {
+          if (inner.error === undefined) resolve(this.received(inner));
+          else reject(inner.error);
+        };
+        if (inner.done) settle();
+        else inner.onDone = settle;
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  private received(inner: RecvRequest): Status {
+    const status = this.statusOf(inner);
+    this.onReceived(status);
+    return status;
+  }
+
+  /**
+   * As recv(), without a promise: returns when a message has been received. The event loop does not run meanwhile, so an AbortSignal
+   * cannot come; `timeoutMs` can.
+   */
+  recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
+    if (options !== undefined) checkOptions(options);
+    const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+    if (inner === undefined) return PROC_NULL_STATUS;
+    if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
+    if (inner.error !== undefined) throw inner.error;
+    return this.received(inner);
+  }
+
+  /** Waits for a posted receive; one that has not matched in time, or cannot, is taken back. */
+  private awaitReceive(inner: RecvRequest, timeoutMs: number | undefined): void {
+    const { blocking } = this.host;
+    try {
+      if (timeoutMs === undefined) blocking.wait(inner);
+      else if (!blocking.wait(inner, blocking.now() + timeoutMs)) {
+        if (this.host.cancel(inner)) throw timeoutError(timeoutMs);
+        // It matched: from here on it ends by itself.
+        blocking.wait(inner);
+      }
+    } catch (error) {
+      if (!inner.done) this.host.cancel(inner);
+      throw error;
+    }
+  }
+
+  /** As sendrecv(), without promises. */
+  sendrecvSync(
+    sendBuffer: MessageBuffer,
+    dest: number,
+    sendTag: number,
+    recvBuffer: MessageBuffer,
+    source = ANY_SOURCE,
+    recvTag = ANY_TAG,
+  ): Status {
+    const views = this.checkedSend(sendBuffer, dest, sendTag);
+    const received = this.startRecv(this.checkedRecv(recvBuffer, source, recvTag), source, recvTag);
+    try {
+      this.finishSync(this.startSend(views, dest, sendTag, false));
+    } catch (error) {
+      // Nobody would ever look at it again.
+      if (received !== undefined && !received.done) this.host.cancel(received);
+      throw error;
+    }
+    if (received === undefined) return PROC_NULL_STATUS;
+    if (!received.done) this.awaitReceive(received, undefined);
+    if (received.error !== undefined) throw received.error;
+    return this.received(received);
+  }
+
+  irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
+    checkOptions(options);
+    const iov = this.checkedRecv(buffer, source, tag);
+    const inner = this.startRecv(iov, source, tag);
+    const request = this.requestOf(inner);
+    if (inner !== undefined && !inner.done) this.endBy(request, inner, options);
+    return request;
+  }
+
+  /** A signal or timeout un-posts the receive; both are let go when it ends. */
+  private endBy(request: Request, inner: RecvRequest, options: CallOptions | undefined): void {
+    const release = watchEnd(options, (error) => request.end(error));
+    if (release === undefined) return;
+    const timeoutMs = options?.timeoutMs;
+    if (timeoutMs !== undefined) request.endAt(this.now() + timeoutMs, timeoutError(timeoutMs));
+    const settle = inner.onDone;
+    inner.onDone = () => {
+      release();
+      settle?.();
+    };
+  }
+
+  recvInit(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG): PersistentRequest {
+    this.checkedRecv(buffer, source, tag);
+    return new PersistentRequest(this, () => {
+      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+      return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
+    });
+  }
+
+  private checkedRecv(buffer: MessageBuffer, source: number, tag: number): Iov {
+    this.mustBeUsable();
+    checkSource(source, this.size);
+    checkRecvTag(tag);
+    return this.lastReceived.find(buffer) ?? this.lastReceived.keep(buffer, recvIov(buffer));
+  }
+
+  private startRecv(iov: Iov, source: number, tag: number): RecvRequest | undefined {
+    if (source === PROC_NULL) return undefined;
+    const { engine } = this.host;
+    const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
+    engine.schedule();
+    return inner;
+  }
+
+  /** A send and a receive at the same time, which cannot block each other. */
+  async sendrecv(
+    sendBuffer: MessageBuffer,
+    dest: number,
+    sendTag: number,
+    recvBuffer: MessageBuffer,
+    source = ANY_SOURCE,
+    recvTag = ANY_TAG,
+    options?: CallOptions,
+  ): Promise<Status> {
+    checkOptions(options);
+    const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
+    const received = this.irecv(recvBuffer, source, recvTag, options);
+    const sent = this.requestOf(this.startSend(sendViews, dest, sendTag, false));
+    const status = await received.promise();
+    await sent.promise();
+    return status;
+  }
+
+  /** As sendrecv(), with one buffer: what it holds is sent, what comes replaces it. */
+  async sendrecvReplace(
+    buffer: MessageBuffer,
+    dest: number,
+    sendTag: number,
+    source = ANY_SOURCE,
+    recvTag = ANY_TAG,
+    options?: CallOptions,
+  ): Promise<Status> {
+    const views = this.checkedSend(buffer, dest, sendTag);
+    const copy = allocate(views.bytes);
+    let at = 0;
+    for (const view of views.views) {
+      copy.set(view, at);
+      at += view.byteLength;
+    }
+    return this.sendrecv(copy, dest, sendTag, buffer, source, recvTag, options);
+  }
+
+  // ---------------------------------------------------------------- probes
+
+  /** Resolves once a message that fits is there; it stays where it is, for the next receive that matches it. */
+  async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Status> {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) return PROC_NULL_STATUS;
+    return this.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
+  }
+
+  /** As probe(), without a promise. */
+  probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) return PROC_NULL_STATUS;
+    const { host } = this;
+    const { blocking } = host;
+    const timeoutMs = options?.timeoutMs;
+    let found: Envelope | undefined;
+    const world = this.worldOf(source);
+    const ctx = this.userCtx;
+    const awaited = {
+      get done() {
+        found = host.findMessage(world, ctx, tag, false);
+        return found !== undefined;
+      },
+    };
+    const inTime = blocking.wait(awaited, timeoutMs === undefined ? undefined : blocking.now() + timeoutMs);
+    if (!inTime) throw timeoutError(timeoutMs as number);
+    return this.statusOfEnvelope(found as Envelope);
+  }
+
+  /** Status of a message that fits and is there, or undefined. Polls the rails once. */
+  iprobe(source = ANY_SOURCE, tag = ANY_TAG): Status | undefined {
+    this.checkProbe(source, tag, undefined);
+    if (source === PROC_NULL) return PROC_NULL_STATUS;
+    this.host.engine.progress();
+    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, false);
+    return found === undefined ? undefined : this.statusOfEnvelope(found);
+  }
+
+  /** As probe(), but takes the message: only the Message that it resolves with can receive it. */
+  async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Message> {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) return this.messageOf(undefined);
+    return this.messageOf(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
+  }
+
+  improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
+    this.checkProbe(source, tag, undefined);
+    if (source === PROC_NULL) return this.messageOf(undefined);
+    this.host.engine.progress();
+    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, true);
+    return found === undefined ? undefined : this.messageOf(found);
+  }
+
+  private checkProbe(source: number, tag: number, options: ProbeOptions | undefined): void {
+    this.mustBeUsable();
+    checkOptions(options);
+    checkSource(source, this.size);
+    checkRecvTag(tag);
+  }
+
+  private messageOf(envelope: Envelope | undefined): Message {
+    if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.requestOf(undefined));
+    return new Message(this.statusOfEnvelope(envelope), (iov) => this.requestOf(this.startMatched(envelope, iov)));
+  }
+
+  private startMatched(envelope: Envelope, iov: Iov): RecvRequest {
+    this.mustBeUsable();
+    const inner = this.host.engine.pml.imrecv(envelope, iov);
+    this.host.engine.schedule();
+    return inner;
+  }
+
+  // ---------------------------------------------------------------- objects and streams
+
+  /**
+   * Sends a value by structured clone. Memory of ArrayBuffers and views from 64 KiB on is sent from where it is, uncopied: like any
+   * buffer it belongs to the library until the promise settles. Receive with recvObject(). In order with all other messages.
+   */
+  async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
+    this.mustBeUsable();
+    checkOptions(options);
+    checkDest(dest, this.size);
+    checkSendTag(tag);
+    const place = PLACE_TAG_FIRST + (this.nextPlace++ % PLACE_TAGS);
+    const { header, bulk } = encodeObject(value, place);
+    const sent = this.startSend(sendIov(header), dest, tag, false);
+    if (sent === undefined) return;
+    if (bulk.length > 0) {
+      const views = sendIov(bulk);
+      const { engine } = this.host;
+      // Its own place in the internal context, so that no other receive can come between the header and its memory.
+      const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, views);
+      engine.schedule();
+      await ended(moved);
+    }
+    await ended(sent);
+  }
+
+  /** Receives what sendObject() sent. ERR_ARG when the message that matches is not of sendObject(): it is then used up. */
+  async recvObject<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<{ data: T; status: Status }> {
+    const message = await this.mprobe(source, tag, options);
+    if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
+    const bytes = await message.recvBytes();
+    const header = decodeHeader(bytes, message.status);
+    const memory = await this.recvBulk(header, message.status.source);
+    return { data: decodeObject(header, memory) as T, status: message.status };
+  }
+
+  private async recvBulk(header: ObjectHeader, source: number): Promise<Uint8Array<ArrayBuffer>[]> {
+    if (header.regionBytes.length === 0) return [];
+    const { engine } = this.host;
+    const receive = (iov: Iov): Promise<void> => {
+      const inner = engine.pml.irecv(this.members[source], this.objectCtx, header.place, iov);
+      engine.schedule();
+      return ended(inner);
+    };
+    let memory: Uint8Array<ArrayBuffer>[];
+    try {
+      memory = header.regionBytes.map(allocate);
+    } catch (error) {
+      // The sender waits for its memory to be taken.
+      await drainBulk(receive(EMPTY_IOV));
+      throw error;
+    }
+    await receive(sendIov(memory));
+    return memory;
+  }
+
+  /**
+   * The messages that match, one after the other, each in memory of its own: `for await (const { data, status } of comm.messages())`.
+   * No more than one is taken ahead of its reader. Leaving the loop ends it and leaves further messages where they are.
+   */
+  messages(source = ANY_SOURCE, tag = ANY_TAG, options: { signal?: AbortSignal } = {}): AsyncIterableIterator<ReceivedMessage> {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) throw new MultirailError('ERR_RANK', 'source is PROC_NULL, from which no messages come');
+    return new MessageStream((signal) => this.mprobe(source, tag, { signal }), options.signal);
+  }
+
+  // ---------------------------------------------------------------- RequestOwner
+
+  progress(): void {
+    this.host.engine.progress();
+  }
+
+  wait(awaited: Awaited, deadlineMs?: number): boolean {
+    this.host.engine.flush();
+    return this.host.blocking.wait(awaited, deadlineMs);
+  }
+
+  now(): number {
+    return this.host.blocking.now();
+  }
+
+  cancel(inner: RecvRequest): boolean {
+    return this.host.cancel(inner);
+  }
+
+  statusOf(inner: Inner): Status {
+    if (inner.kind === 'collective') return EMPTY_STATUS;
+    if (inner.kind === 'send') return new Status(this.rank, inner.tag, inner.bytes);
+    return new Status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes, inner.cancelled);
+  }
+
+  onReceived(status: Status): void {
+    if (!recvChannel.hasSubscribers) return;
+    recvChannel.publish({ rank: this.rank, comm: this.name, source: status.source, tag: status.tag, bytes: status.bytes });
+  }
+
+  // ---------------------------------------------------------------- ranks
+
+  protected requestOf(inner: Inner | undefined): Request {
+    return inner === undefined ? new Request(this, undefined, PROC_NULL_STATUS) : new Request(this, inner);
+  }
+
+  private statusOfEnvelope(envelope: Envelope): Status {
+    return new Status(this.rankOf(envelope.source), envelope.tag, envelope.messageBytes);
+  }
+
+  private worldOf(source: number): number {
+    return source === ANY_SOURCE ? ANY_SOURCE : this.members[source];
+  }
+
+  private rankOf(world: number): number {
+    return this.isWorldOrder ? world : (this.group.rankOf(world) ?? world);
+  }
+}
+
+/** Settles with the PML's request. */
+function ended(inner: SendRequest | RecvRequest): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const settle = () => (inner.error === undefined ? resolve() : reject(inner.error));
+    if (inner.done) settle();
+    else inner.onDone = settle;
+  });
+}

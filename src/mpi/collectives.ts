@@ -35,7 +35,9 @@ export class Collectives extends PointToPoint {
 
   constructor(host: Host, name: string, contextId: number, group: Group) {
     super(host, name, contextId, group);
-    this.scope = this.scopeOf(ctxOf(contextId, COLLECTIVE), group);
+    const ctx = ctxOf(contextId, COLLECTIVE);
+    this.scope = this.scopeOf(ctx, group);
+    host.watchCollectives(ctx, (tag) => this.keptTags.has(tag) || tag <= this.nextCollective);
   }
 
   /** Ranks of this communicator that talk on a context of their own. */

@@ -223,12 +223,11 @@ export class Communicator extends Collectives {
    */
   private leave(resolve: () => void, reject: (error: unknown) => void): void {
     const { host, contextId } = this;
-    const { contexts, engine } = host;
+    const { engine } = host;
     const freed = new MultirailError('ERR_COMM', `the communicator ${this.name} was freed`, { rank: host.rank });
     this.freed = freed;
     const abandon = (): void => {
-      contexts.abandon(contextId, freed);
-      engine.schedule();
+      host.endCommunicator(contextId, false, freed);
       resolve();
     };
     const close = (): void => {
@@ -236,7 +235,7 @@ export class Communicator extends Collectives {
       const operation = this.begin({ name: 'free', steps: dissemination }, scope, contextId);
       const end = (): void => {
         if (operation.error !== undefined) return abandon();
-        contexts.close(contextId);
+        host.endCommunicator(contextId, true, freed);
         resolve();
       };
       if (operation.done) end();
@@ -246,7 +245,7 @@ export class Communicator extends Collectives {
     try {
       host.whenDrained(() => {
         if (lacksMember()) abandon();
-        else if (contexts.isQuiet(contextId)) close();
+        else if (host.isQuiet(contextId)) close();
         else return false;
         return true;
       });

@@ -109,9 +109,9 @@ export class ContextTable {
     for (let kind = 0; kind < KINDS; kind++) this.pml.freeContext(ctxOf(id, kind), error);
   }
 
-  /** Nothing is under way on it: no posted receive, no message from or to here. */
-  isQuiet(id: number): boolean {
-    return this.pml.isContextQuiet(ctxOf(id, 0), ctxOf(id, KINDS - 1));
+  /** Nothing is under way on it: no posted receive but for `drains` of them, no message from or to here. */
+  isQuiet(id: number, drains: number): boolean {
+    return this.pml.isContextQuiet(ctxOf(id, 0), ctxOf(id, KINDS - 1), drains);
   }
 
   /** Ids that messages may come for, and those of which something is kept although they are gone: for tests of leaks. */

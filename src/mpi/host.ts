@@ -9,7 +9,7 @@ import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { Operation } from './coll/operation.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
-import { ContextTable } from './contexts.ts';
+import { COLLECTIVE, ContextTable, ctxOf } from './contexts.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -71,6 +71,32 @@ export class Host {
     this.waiters.clear();
     this.engine.pml.endPosted(error);
     this.engine.schedule();
+  }
+
+  /** The communicator that uses this context for collectives says whether one with that tag has begun here. */
+  private readonly begun = new Map<number, (tag: number) => boolean>();
+
+  watchCollectives(ctx: number, hasBegun: (tag: number) => boolean): void {
+    this.begun.set(ctx, hasBegun);
+  }
+
+  hasBegun(ctx: number, tag: number): boolean {
+    return this.begun.get(ctx)?.(tag) ?? false;
+  }
+
+  /** The communicator with that id is gone; `isClean`: all that was sent on it has arrived. Posted receives end with the error. */
+  endCommunicator(id: number, isClean: boolean, error: MultirailError): void {
+    const ctx = ctxOf(id, COLLECTIVE);
+    this.begun.delete(ctx);
+    this.failures.forget(ctx);
+    if (isClean) this.contexts.close(id);
+    else this.contexts.abandon(id, error);
+    this.engine.schedule();
+  }
+
+  /** Nothing of that communicator is under way here. */
+  isQuiet(id: number): boolean {
+    return this.contexts.isQuiet(id, this.failures.drainsOn(ctxOf(id, COLLECTIVE)));
   }
 
   /** That process failed or left: what waits for it ends. */

@@ -3,3 +3,14 @@ import { collSuite } from './coll-suite.ts';
 import { simFixture } from './p2p-worlds.ts';
 
 collSuite('sim, two rails', simFixture({ seed: 'coll 1', rails: [{}, {}] }), { faultSeeds: ['coll sim 1'] });
+collSuite(
+  'sim, unequal one-sided rails',
+  simFixture({
+    seed: 'coll 2',
+    rails: [
+      { canPut: true, canGet: true, lateOneSidedUsMax: 20_000, bytesPerMs: 100_000, latencyUs: 300 },
+      { canPut: true, canGet: true, jitterUs: 200 },
+    ],
+  }),
+  { faultSeeds: ['coll sim 2'] },
+);

@@ -1,8 +1,9 @@
 // How a rank on which a collective failed tells the others: short notices on the service context of the runtime, apart from everything
-// else, so that nobody waits for messages that will not come. May import: errors, util, the rest of src/mpi.
+// else, so that nobody waits for messages that will not come. And how what is left of such a collective is taken out of the way.
+// May import: errors, util, the rest of src/mpi.
 import { ERROR_CODES, type ErrorCode, MultirailError } from '../../errors.ts';
 import type { RecvRequest } from '../../pml/records.ts';
-import { Iov } from '../../util/iov.ts';
+import { EMPTY_IOV, Iov } from '../../util/iov.ts';
 import { ANY_SOURCE } from '../constants.ts';
 import { COLLECTIVE, ctxOf, SERVICE_ID } from '../contexts.ts';
 import type { Host } from '../host.ts';
@@ -11,6 +12,8 @@ const CTX = ctxOf(SERVICE_ID, COLLECTIVE);
 const TAG = 0;
 const NOTICE_BYTES_MAX = 2048;
 const TEXT_MAX = 800;
+/** Collectives of one context of which the rest is taken away; that of older ones stays where it is. */
+const DRAINS_MAX = 256;
 /** Notices for collectives that have not begun here; older ones go first. */
 const EARLY_MAX = 1024;
 
@@ -27,6 +30,8 @@ export class FailureNotices {
   private readonly buffer = new Uint8Array(NOTICE_BYTES_MAX);
   private isListening = false;
   private readonly early = new Map<string, MultirailError>();
+  /** Receives into nothing, by context and tag. */
+  private readonly drains = new Map<number, Map<number, RecvRequest>>();
 
   constructor(host: Host) {
     this.host = host;
@@ -61,7 +66,7 @@ export class FailureNotices {
     this.isListening = true;
     const { pml } = this.host.engine;
     // A notice is nothing that anybody waits for.
-    pml.core.backgroundRequests = 1;
+    pml.core.backgroundRequests++;
     for (;;) {
       const request = pml.irecv(ANY_SOURCE, CTX, TAG, new Iov([this.buffer]));
       if (!request.done) {
@@ -74,6 +79,7 @@ export class FailureNotices {
 
   private onNotice(request: RecvRequest): void {
     this.isListening = false;
+    this.host.engine.pml.core.backgroundRequests--;
     // The runtime is being finalized.
     if (request.error !== undefined) return;
     this.read(request);
@@ -91,11 +97,55 @@ export class FailureNotices {
     for (const operation of this.host.operations) {
       if (operation.scope.ctx === ctx && operation.tag === tag) return operation.fail(error, false);
     }
-    // It has ended here, or has not begun.
+    // It has ended here: what others have sent for it by then is of no use.
+    if (this.host.hasBegun(ctx, tag)) return this.drain(ctx, tag);
     const key = `${ctx}/${tag}`;
     if (this.early.has(key)) return;
     this.early.set(key, error);
     if (this.early.size > EARLY_MAX) for (const [oldest] of this.early) return void this.early.delete(oldest);
+  }
+
+  // ---------------------------------------------------------------- what is left
+
+  /** From now on everything that comes for that collective is received into nothing, so that nobody waits for it to be taken. */
+  drain(ctx: number, tag: number): void {
+    let byTag = this.drains.get(ctx);
+    if (byTag === undefined) {
+      byTag = new Map();
+      this.drains.set(ctx, byTag);
+    }
+    if (byTag.has(tag)) return;
+    this.postDrain(byTag, ctx, tag);
+    if (byTag.size > DRAINS_MAX) for (const oldest of byTag.values()) return void this.host.cancel(oldest);
+  }
+
+  private postDrain(byTag: Map<number, RecvRequest>, ctx: number, tag: number): void {
+    const { pml } = this.host.engine;
+    for (;;) {
+      const request = pml.irecv(ANY_SOURCE, ctx, tag, EMPTY_IOV);
+      if (request.done) continue;
+      pml.core.backgroundRequests++;
+      byTag.set(tag, request);
+      request.onDone = () => {
+        pml.core.backgroundRequests--;
+        byTag.delete(tag);
+        // Its truncation is what was wanted; with any other error, or cancelled, the context is gone.
+        const hasTaken = request.error === undefined || request.error.code === 'ERR_TRUNCATE';
+        if (hasTaken && !request.cancelled) this.postDrain(byTag, ctx, tag);
+      };
+      return;
+    }
+  }
+
+  /** Receives of that kind that are posted on the context. */
+  drainsOn(ctx: number): number {
+    return this.drains.get(ctx)?.size ?? 0;
+  }
+
+  /** The context is gone. */
+  forget(ctx: number): void {
+    for (const request of this.drains.get(ctx)?.values() ?? []) this.host.cancel(request);
+    this.drains.delete(ctx);
   }
 }
 

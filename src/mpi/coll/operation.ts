@@ -7,8 +7,9 @@
 //   FAILING   an error is known; what has matched of the round is waited for, so that no byte of a buffer changes after the end
 //   ENDED     `done`; `error` says how
 //
-// A rank on which a collective fails must not leave the others waiting. It goes through the rest of its steps at once: whoever it would
-// have sent to is told of the failure (failures.ts), and what others send to it later is received into nothing.
+// A rank on which a collective fails must not leave the others waiting. Who finds the error tells everybody (failures.ts). Who is told goes
+// through the rest of its steps at once and tells whoever it would have sent to: the other one may not reach them. What is sent to
+// either of them for this collective from then on is received into nothing.
 // After Hoefler, Lumsdaine, Rehm: Implementation and performance analysis of non-blocking collective operations for MPI (2007).
 import { MultirailError } from '../../errors.ts';
 import type { RecvRequest, SendRequest } from '../../pml/records.ts';
@@ -151,11 +152,7 @@ export class Operation<T = unknown> implements Awaited {
   private post(rank: number, iov: Iov): RecvRequest | undefined {
     const { scope } = this;
     const { pml } = scope.host.engine;
-    if (this.state !== 'RUNNING') {
-      // Whatever that rank sends is taken, or it would wait for ever.
-      pml.irecv(scope.members[rank], scope.ctx, this.tag, EMPTY_IOV);
-      return undefined;
-    }
+    if (this.state !== 'RUNNING') return undefined;
     this.posted = true;
     const request = pml.irecv(scope.members[rank], scope.ctx, this.tag, iov);
     if (!request.done) {
@@ -259,23 +256,26 @@ export class Operation<T = unknown> implements Awaited {
     const { host, members, ctx } = this.scope;
     this.toldAll = isOwn;
     if (isOwn) for (const world of members) if (world !== host.rank) host.failures.tell(world, ctx, this.tag, error);
-    const { receives, sends, steps } = this;
     // Buffers that are only read are left to the sends: those cannot be taken back.
-    for (const request of sends) {
+    for (const request of this.sends) {
       if (request.done) continue;
       request.onDone = undefined;
       this.pending--;
     }
-    for (const request of receives) {
-      if (!request.done && host.cancel(request)) host.engine.pml.irecv(request.source, ctx, this.tag, EMPTY_IOV);
-    }
-    try {
-      while (steps?.next().done === false) {}
-    } catch {
-      // A function of the caller threw, perhaps again. Everybody was told; what would have come is dropped with the communicator.
-    }
+    for (const request of this.receives) if (!request.done) host.cancel(request);
+    if (this.size > 1) host.failures.drain(ctx, this.tag);
+    if (!isOwn) this.tellDependents();
     if (this.pending === 0) this.finish();
     host.engine.schedule();
+  }
+
+  /** The rest of the steps, which send nothing but the news. */
+  private tellDependents(): void {
+    try {
+      while (this.steps?.next().done === false) {}
+    } catch {
+      // A function of the caller threw; who depends on this rank was told by the one that found the error.
+    }
   }
 
   private finish(): void {

@@ -10,4 +10,6 @@ export default defineConfig([
     platform: 'node',
     banner: { js: '#!/usr/bin/env node' },
   },
+  // The process that rank 0 starts where an engine has started the ranks: it is looked for beside the library.
+  { entry: { rendezvous: 'src/launch/rendezvous-main.ts' }, format: ['esm'], sourcemap: true, target: 'node20', platform: 'node' },
 ]);

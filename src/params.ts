@@ -379,12 +379,36 @@ export const PARAMS = {
     1_000_000,
     'How long a blocking call looks at its rails without a pause before it sleeps in the kernel; less while other processes take the processor away.',
   ),
+  mpi_abort_on_uncaught: bool(true, 'An uncaught exception or unhandled rejection of one rank ends the whole job, with its stack.'),
+  mpi_waits_on_signal: bool(true, 'SIGUSR2 to a rank prints who waits for whom in the whole job; false leaves the signal to the program.'),
+  mpi_stall_report_ms: int(
+    0,
+    'ms',
+    0,
+    2 ** 31,
+    'When a request of a rank has waited for this long and nothing of it moved, the job prints who waits for whom; 0 = never.',
+  ),
+  mpi_waits_json_file: string('', 'Who waits for whom is also appended to this file, one line of JSON per report, by whoever prints it.'),
   oob_reconnect_timeout_ms: int(
     60_000,
     'ms',
     100,
     2 ** 31,
     'How long the out-of-band channel may be away before the launcher is taken for dead.',
+  ),
+  oob_join_timeout_ms: int(
+    120_000,
+    'ms',
+    100,
+    2 ** 31,
+    'How long a rank that another engine has started looks for its job, and how long the others wait for it.',
+  ),
+  oob_exit_grace_ms: int(
+    2000,
+    'ms',
+    0,
+    2 ** 31,
+    'A rank without launcher of ours whose kernel has closed its lifeline is dead unless it is back within this time.',
   ),
 } as const satisfies Record<string, ParamSpec>;
 

@@ -1,5 +1,5 @@
 // `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
-// May import: errors, params, native, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, commander, node:*.
+// May import: errors, params, native, launch/engines, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, commander, node:*.
 import type { Command } from 'commander';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { crc32cBackend } from '../btl/base/crc32c.ts';
@@ -7,6 +7,8 @@ import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { type LocalInterface, readInterfaces, selectInterfaces } from '../btl/tcp/interfaces.ts';
 import { socketOptionsOf } from '../btl/tcp/module.ts';
 import { describeDevices, type RdmaPortInfo } from '../btl/verbs/describe.ts';
+import type { Meeting } from '../launch/engines/engine.ts';
+import { alone, findEngine } from '../launch/engines/index.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
 import { PARAM_ENV_PREFIX, PARAMS, type ParamName, type ParamSpec, ParamTable } from '../params.ts';
@@ -144,18 +146,40 @@ function useOf(found: LocalInterface, usedBy: InterfaceInfo['usedBy']): string {
   return found.loopback ? `${names} between ranks on this host` : `${names} to ranks on other hosts`;
 }
 
-/** Which engine started this process, in the words of src/launch/job.ts, and what else shows in the environment. */
+/** Which engine started this process as a rank, how that shows, where its ranks meet, and where their secret comes from. */
 export function launcherOf(env: Env): string {
-  if (env.MULTIRAIL_RANK !== undefined) return `multirail run: this is rank ${env.MULTIRAIL_RANK} of ${env.MULTIRAIL_SIZE}`;
-  const others: [string, string][] = [
-    ['PMI_FD', 'PMI-1'],
-    ['OMPI_COMM_WORLD_RANK', 'Open MPI'],
-    ['SLURM_PROCID', 'Slurm'],
-    ['WORLD_SIZE', 'torchrun style'],
-  ];
-  const seen = others.filter(([variable]) => env[variable] !== undefined).map(([variable, name]) => `${name} (${variable})`);
-  const alone = 'none: init() makes a world of one; multirail run -n N starts ranks here';
-  return seen.length === 0 ? alone : `${alone}. Seen in the environment, and not joined by this version: ${seen.join(', ')}`;
+  const { engine, seen } = findEngine(env);
+  if (engine === alone) return `none (${seen} is set): init() makes a world of one; multirail run -n N starts ranks here`;
+  try {
+    const { rank, size, meeting } = engine.place(env);
+    return `${engine.name} (by ${seen}): rank ${rank} of ${size}; ${meetingText(meeting)}${secretText(env, meeting)}`;
+  } catch (error) {
+    return `${engine.name} (by ${seen}), but init() would fail: ${messageOf(error)}`;
+  }
+}
+
+function meetingText(meeting: Meeting): string {
+  switch (meeting.by) {
+    case 'launcher':
+      return `the launcher is at ${meeting.urls.join(', ')}`;
+    case 'pmi':
+      return 'rank 0 says in the key-value space of PMI-1 where the ranks meet';
+    case 'address':
+      return `the ranks meet at ${meeting.host}:${meeting.port} (${meeting.rule})`;
+    case 'file':
+      return `the file ${meeting.path} says where the ranks meet (${meeting.rule})`;
+    case 'host':
+      return `the ranks meet on this host (${meeting.rule})`;
+    case 'nobody':
+      return 'there is nobody to meet';
+  }
+}
+
+function secretText(env: Env, meeting: Meeting): string {
+  if (meeting.by === 'launcher' || meeting.by === 'nobody') return '';
+  if (env.MULTIRAIL_SECRET_FILE !== undefined && env.MULTIRAIL_SECRET_FILE !== '') return ', with the secret of MULTIRAIL_SECRET_FILE';
+  if (meeting.by === 'address') return ', without a secret: on loopback only (MULTIRAIL_SECRET_FILE is not set)';
+  return ', and what the secret is';
 }
 
 function paramsOf(params: ParamTable): ParamInfo[] {

@@ -1,15 +1,16 @@
-// How a process finds itself in a job: its rank, its peers' number, the job's secret, and the out-of-band channel.
-// The ways are tried in order (see JOINERS); the last one, a world of one, always works.
-// May import: errors, params, launcher-watch, oob-client, node:*.
-import { randomBytes } from 'node:crypto';
-import { closeSync, fstatSync, readFileSync, readlinkSync, readSync } from 'node:fs';
-import { hostname } from 'node:os';
+// How a process finds itself in a job: its rank, its peers' number, the job's secret, and the out-of-band channel. Which engine started
+// it is a matter of the environment (engines/); how the ranks meet, of rendezvous.ts.
+// May import: errors, params, the files of this folder.
 import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
+import type { Meeting, Place } from './engines/engine.ts';
+import { findEngine } from './engines/index.ts';
+import type { Env } from './env.ts';
+import { hostId, newIncarnation, restartedIncarnation } from './identity.ts';
 import { LauncherWatch } from './launcher-watch.ts';
 import { OobClient } from './oob-client.ts';
-
-export type Env = Readonly<Record<string, string | undefined>>;
+import { meet } from './rendezvous.ts';
+import { findSecret } from './secret.ts';
 
 export interface Job {
   rank: number;
@@ -25,173 +26,74 @@ export interface Job {
   secret: Uint8Array | undefined;
   /** Undefined in a world of one. */
   oob: OobClient | undefined;
+  /** What started this process. */
+  engine?: string;
+  /** Our own launcher waits for the processes, and ends them all when one fails; other engines may or may not. */
+  hasOwnLauncher?: boolean;
+  /** After the job: tells the engine that this process may exit. */
+  leave?: () => Promise<void>;
+  /** Ends the job by the engine's own means. */
+  abortByEngine?: (code: number, reason: string) => Promise<void>;
 }
 
-const SECRET_BYTES_MIN = 16;
-const SECRET_BYTES_MAX = 4096;
-
-/** One way to find the job. `detect` looks at the environment only. */
-interface Joiner {
-  name: string;
-  detect(env: Env): boolean;
-  join(env: Env): Promise<Job>;
+/**
+ * Joins the job that the environment describes. In a job with others it resolves once the server of the out-of-band channel knows
+ * this rank.
+ */
+export async function joinJob(env: Env = process.env, params = new ParamTable({}, env)): Promise<Job> {
+  const { engine } = findEngine(env);
+  const place = engine.place(env);
+  const log = debugLog(env, place.rank);
+  const incarnation = place.restarts === undefined ? newIncarnation() : restartedIncarnation(place.restarts);
+  const { rank, size } = place;
+  const common = {
+    rank,
+    size,
+    localRank: place.localRank ?? rank,
+    localSize: place.localSize ?? size,
+    incarnation,
+    hostId: hostId(),
+    engine: engine.name,
+  };
+  if (place.meeting.by === 'launcher') return await joinOwnLauncher(place, place.meeting, common, env, params, log);
+  const { abort, ...met } = await meet({ place, incarnation, env, params, ...log });
+  return { ...common, hasOwnLauncher: false, ...met, ...(abort === undefined ? {} : { abortByEngine: abort }) };
 }
 
-const JOINERS: readonly Joiner[] = [
-  { name: 'multirail run', detect: (env) => env.MULTIRAIL_RANK !== undefined, join: joinOwnLauncher },
-  { name: 'world of one', detect: () => true, join: joinWorldOfOne },
-];
-
-/** Joins the job that the environment describes. In a job with others it resolves once the launcher knows this rank. */
-export async function joinJob(env: Env = process.env): Promise<Job> {
-  for (const joiner of JOINERS) if (joiner.detect(env)) return await joiner.join(env);
-  throw new MultirailError('ERR_INTERNAL', 'no way to join a job');
-}
-
-async function joinOwnLauncher(env: Env): Promise<Job> {
-  const rank = envInt(env, 'MULTIRAIL_RANK', 0, 2 ** 31);
-  const size = envInt(env, 'MULTIRAIL_SIZE', 1, 2 ** 31);
-  if (rank >= size) throw new MultirailError('ERR_INIT', `MULTIRAIL_RANK=${rank} is not below MULTIRAIL_SIZE=${size}`);
-  const jobId = envText(env, 'MULTIRAIL_JOB_ID');
-  const urls = envText(env, 'MULTIRAIL_OOB')
-    .split(',')
-    .filter((url) => url !== '');
+async function joinOwnLauncher(
+  place: Place,
+  meeting: Meeting & { by: 'launcher' },
+  common: Omit<Job, 'jobId' | 'secret' | 'oob'>,
+  env: Env,
+  params: ParamTable,
+  log: { log?: (text: string) => void },
+): Promise<Job> {
   const secret = findSecret(env);
   if (secret === undefined) {
     throw new MultirailError(
       'ERR_INIT',
       "the job's secret is missing: the launcher's descriptor (MULTIRAIL_SECRET_FD) did not reach this process; start it without a " +
         'wrapper that closes descriptors, or set MULTIRAIL_SECRET_FILE',
-      { rank },
+      { rank: place.rank },
     );
   }
-  const job = {
-    rank,
-    size,
-    localRank: env.MULTIRAIL_LOCAL_RANK === undefined ? rank : envInt(env, 'MULTIRAIL_LOCAL_RANK', 0, 2 ** 31),
-    localSize: env.MULTIRAIL_LOCAL_SIZE === undefined ? size : envInt(env, 'MULTIRAIL_LOCAL_SIZE', 1, 2 ** 31),
-    jobId,
-    incarnation: newIncarnation(),
-    hostId: hostId(),
-    secret,
-  };
-  const launcherPid = env.MULTIRAIL_LAUNCHER_PID === undefined ? undefined : envInt(env, 'MULTIRAIL_LAUNCHER_PID', 1, 2 ** 31);
-  const debug = env.MULTIRAIL_DEBUG !== undefined && env.MULTIRAIL_DEBUG !== '';
+  const { jobId, urls, launcherPid } = meeting;
   const oob = new OobClient({
-    ...job,
+    ...common,
+    jobId,
+    secret,
     urls,
     watch: new LauncherWatch(launcherPid),
-    reconnectTimeoutMs: new ParamTable({}, env).int('oob_reconnect_timeout_ms'),
-    ...(debug ? { log: (text: string) => complain(`multirail: rank ${rank}: ${text}`) } : {}),
+    reconnectTimeoutMs: params.int('oob_reconnect_timeout_ms'),
+    ...log,
   });
   await oob.hello();
-  return { ...job, oob };
+  return { ...common, jobId, secret, oob, hasOwnLauncher: true };
 }
 
-async function joinWorldOfOne(env: Env): Promise<Job> {
-  return {
-    rank: 0,
-    size: 1,
-    localRank: 0,
-    localSize: 1,
-    jobId: randomBytes(8).toString('hex'),
-    incarnation: newIncarnation(),
-    hostId: hostId(),
-    secret: findSecret(env),
-    oob: undefined,
-  };
-}
-
-function envText(env: Env, name: string): string {
-  const text = env[name];
-  if (text === undefined || text === '') throw new MultirailError('ERR_INIT', `${name} is not set, although MULTIRAIL_RANK is`);
-  return text;
-}
-
-function envInt(env: Env, name: string, min: number, max: number): number {
-  const text = envText(env, name);
-  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(value >= min && value <= max))
-    throw new MultirailError('ERR_INIT', `${name}="${text}": expected a whole number from ${min} to ${max}`);
-  return value;
-}
-
-/** Secrets by job id. A descriptor can be read once; a second init() in the same process finds the secret here. */
-const secretsRead = new Map<string, Uint8Array>();
-
-/** The job's secret: from the inherited descriptor, else from MULTIRAIL_SECRET_FILE. */
-export function findSecret(env: Env): Uint8Array | undefined {
-  const jobId = env.MULTIRAIL_JOB_ID;
-  const read = jobId === undefined ? undefined : secretsRead.get(jobId);
-  if (read !== undefined) return read;
-  const fdText = env.MULTIRAIL_SECRET_FD;
-  // In a process that was forked, the low descriptors are Node's own channel to its parent, not ours.
-  if (fdText !== undefined && /^\d+$/.test(fdText) && process.channel === undefined) {
-    const secret = readSecretFd(Number(fdText));
-    // The number means nothing to a process that this one starts.
-    if (env === process.env) delete process.env.MULTIRAIL_SECRET_FD;
-    if (secret !== undefined) {
-      if (jobId !== undefined) secretsRead.set(jobId, secret);
-      return secret;
-    }
-  }
-  const file = env.MULTIRAIL_SECRET_FILE;
-  if (file === undefined || file === '') return undefined;
-  let bytes: Uint8Array;
-  try {
-    bytes = readFileSync(file);
-  } catch (error) {
-    throw new MultirailError('ERR_INIT', `MULTIRAIL_SECRET_FILE: ${(error as Error).message}`, { cause: error });
-  }
-  // An editor's newline at the end is not part of the secret.
-  let end = bytes.length;
-  while (end > 0 && (bytes[end - 1] === 0x0a || bytes[end - 1] === 0x0d)) end--;
-  if (end < SECRET_BYTES_MIN || end > SECRET_BYTES_MAX) {
-    throw new MultirailError('ERR_INIT', `MULTIRAIL_SECRET_FILE holds ${end} bytes; expected ${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX}`);
-  }
-  return Uint8Array.from(bytes.subarray(0, end));
-}
-
-function readSecretFd(fd: number): Uint8Array | undefined {
-  try {
-    const stat = fstatSync(fd);
-    // A wrapper may have closed the descriptor and opened something else, such as a terminal, under its number.
-    if (!stat.isFIFO() && !stat.isSocket() && !stat.isFile()) return undefined;
-    const buffer = Buffer.alloc(SECRET_BYTES_MAX);
-    let length = 0;
-    for (;;) {
-      const read = readSync(fd, buffer, length, buffer.length - length, null);
-      length += read;
-      if (read === 0 || length === buffer.length) break;
-    }
-    closeSync(fd);
-    return length >= SECRET_BYTES_MIN ? Uint8Array.from(buffer.subarray(0, length)) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-let lastIncarnation = 0;
-
-/** Microseconds since 1970, and more than the last one of this process: below 2^53 for the next two centuries. */
-export function newIncarnation(): number {
-  lastIncarnation = Math.max(lastIncarnation + 1, Math.floor((performance.timeOrigin + performance.now()) * 1000));
-  return lastIncarnation;
-}
-
-/** Boot id and network namespace: equal on two ranks = they share loopback. */
-export function hostId(): string {
-  const boot = tryRead(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()) ?? hostname();
-  const namespace = tryRead(() => readlinkSync('/proc/self/ns/net')) ?? 'net';
-  return `${boot}/${namespace.replace(/\D+/g, '') || namespace}`;
-}
-
-function tryRead(read: () => string): string | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
+function debugLog(env: Env, rank: number): { log?: (text: string) => void } {
+  const debug = env.MULTIRAIL_DEBUG !== undefined && env.MULTIRAIL_DEBUG !== '';
+  return debug ? { log: (text) => complain(`multirail: rank ${rank}: ${text}`) } : {};
 }
 
 /** Writes to stderr, which may be a pipe that nobody reads any more. */
@@ -201,9 +103,26 @@ function complain(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
+const nameOf = (job: Job): string => `multirail: rank ${job.rank} of ${job.size} (pid ${process.pid})`;
+
+/** How long an abort may take to reach the launcher, and the engine, before this process exits all the same. */
+const ABORT_WAIT_MS = 500;
+
+/** Tells everybody who can end the job that it is over: our server, then the engine. Resolves in bounded time. */
+async function abortEverywhere(job: Job, code: number, reason: string, stack = ''): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ABORT_WAIT_MS);
+  });
+  // The launcher also sees the exit code: the message is not waited for very long.
+  if (job.oob !== undefined) await Promise.race([job.oob.abort(code, reason, stack).catch(() => undefined), late]);
+  if (job.abortByEngine !== undefined) await Promise.race([job.abortByEngine(code, reason).catch(() => undefined), late]);
+  clearTimeout(timer);
+}
+
 /**
- * An error that nobody caught in this rank ends the whole job: prints the stack with the rank, tells the launcher, exits with 1.
- * Returns the function that takes this back.
+ * An error that nobody caught in this rank ends the whole job: prints the stack with the rank, tells the launcher and the engine, exits
+ * with 1. Returns the function that takes this back.
  */
 export function abortOnUncaught(job: Job): () => void {
   let ending = false;
@@ -212,14 +131,10 @@ export function abortOnUncaught(job: Job): () => void {
     ending = true;
     const stack = error instanceof Error ? (error.stack ?? String(error)) : String(error);
     const what = origin === 'unhandledRejection' ? 'unhandled rejection' : 'uncaught exception';
-    complain(`multirail: rank ${job.rank} of ${job.size} (pid ${process.pid}): ${what}:\n${stack}`);
+    complain(`${nameOf(job)}: ${what}:\n${stack}`);
     const exit = () => process.exit(1);
-    if (job.oob === undefined) exit();
-    else {
-      // The launcher also sees the exit code: the message is not waited for very long.
-      setTimeout(exit, 500);
-      job.oob.abort(1, stack.split('\n', 1)[0], stack).then(exit, exit);
-    }
+    if (job.oob === undefined && job.abortByEngine === undefined) exit();
+    else abortEverywhere(job, 1, stack.split('\n', 1)[0], stack).then(exit, exit);
   };
   const onException = (error: Error, origin: NodeJS.UncaughtExceptionOrigin) => handler(error, origin);
   const onRejection = (reason: unknown) => handler(reason, 'unhandledRejection');
@@ -234,9 +149,33 @@ export function abortOnUncaught(job: Job): () => void {
 /** A rank without its launcher has nobody who would end it: it prints why and exits with 1. */
 export function exitOnLauncherLost(job: Job): void {
   const leave = (text: string) => {
-    complain(`multirail: rank ${job.rank} of ${job.size} (pid ${process.pid}): ${text}; exiting`);
+    complain(`${nameOf(job)}: ${text}; exiting`);
     process.exit(1);
   };
   if (job.oob?.lost !== undefined) leave(job.oob.lost);
   job.oob?.on('launcherLost', leave);
+}
+
+/**
+ * Where an engine has started the ranks, it ends them, and the loss of the channel ends nothing: the rails go on, and a peer that is gone
+ * is noticed by them. It is told once.
+ */
+export function tellServerLost(job: Job): void {
+  const tell = (text: string) =>
+    complain(
+      `${nameOf(job)}: the out-of-band channel is lost (${text}); going on without it: ends of ranks are noticed by their rails only`,
+    );
+  if (job.oob?.lost !== undefined) tell(job.oob.lost);
+  job.oob?.on('launcherLost', tell);
+}
+
+/** Nobody of ours ends the processes when one rank aborts the job: each ends itself. Returns the function that takes this back. */
+export function exitOnAbort(job: Job): () => void {
+  const leave = (info: { rank: number; code: number; reason: string }) => {
+    complain(`${nameOf(job)}: ends, since rank ${info.rank} aborted the job: ${info.reason}`);
+    process.exit(info.code & 0xff || 1);
+  };
+  if (job.oob?.aborted !== undefined) leave(job.oob.aborted);
+  job.oob?.on('abort', leave);
+  return () => job.oob?.off('abort', leave);
 }

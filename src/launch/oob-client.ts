@@ -1,31 +1,20 @@
 // A rank's side of the out-of-band channel: finds the launcher on any of its addresses, proves the job's secret, and keeps one
 // session over any number of connections. Its timers and sockets never keep a finished process alive; only an operation that
-// somebody awaits does. May import: errors, launcher-watch, oob-messages, oob-session, ws, node:*.
-import { randomBytes } from 'node:crypto';
+// somebody awaits does. May import: errors, launcher-watch, oob-dial, oob-messages, oob-session, node:*.
 import { EventEmitter } from 'node:events';
-import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
-import { WebSocket } from 'ws';
 import { MultirailError } from '../errors.ts';
 import { LauncherWatch } from './launcher-watch.ts';
+import { type DialOptions, LIFELINE_IDLE_MS, OobDial } from './oob-dial.ts';
 import {
   boundedText,
-  decodeEnvelope,
   decodeJson,
   type Envelope,
-  encodeEnvelope,
   encodeJson,
-  HANDSHAKE_BYTES_MAX,
-  type HelloBody,
-  MESSAGE_BYTES_MAX,
   MODEX_BYTES_MAX,
   NAME_BYTES_MAX,
-  NONCE_BYTES,
-  OOB_VERSION,
   type OobBodies,
-  proofEquals,
-  proofOfLauncher,
-  proofOfRank,
   RAIL_EVENT_BYTES_MAX,
+  WAITS_BYTES_MAX,
 } from './oob-messages.ts';
 import type { AbortInfo, ExitInfo } from './oob-server.ts';
 import { OobSession } from './oob-session.ts';
@@ -40,12 +29,17 @@ const CONNECT_DOUBLINGS_MAX = 4;
 export interface OobClientOptions {
   urls: readonly string[];
   secret: Uint8Array;
-  jobId: string;
+  /** Undefined: the server says it. */
+  jobId: string | undefined;
   rank: number;
   size: number;
   incarnation: number;
   hostId: string;
   reconnectTimeoutMs: number;
+  /** How long to try before the first contact; by default reconnectTimeoutMs. */
+  joinTimeoutMs?: number;
+  /** Keep a second connection that shows, without this process's doing, that the process lives. */
+  lifeline?: boolean;
   pingIntervalMs?: number;
   connectTimeoutMs?: number;
   /** What is known of the launcher's process; by default nothing. */
@@ -59,6 +53,8 @@ interface OobClientEvents {
   abort: [info: AbortInfo];
   /** The launcher is dead, or was away for too long; no further event follows. */
   launcherLost: [text: string];
+  /** The server wants to know what this rank waits for: answer with waitsReport(id, …). */
+  waitsRequest: [id: number];
   connected: [url: string];
   disconnected: [text: string];
 }
@@ -91,14 +87,18 @@ interface Pending<T> {
 }
 
 export class OobClient extends EventEmitter<OobClientEvents> {
-  private readonly options: Required<OobClientOptions>;
+  private readonly options: Required<Omit<OobClientOptions, 'jobId'>> & { jobId: string | undefined };
   private readonly session = new OobSession();
   private state: ClientState = CLIENT.IDLE;
-  private socket: WebSocket | undefined;
+  private connection: OobDial | undefined;
+  private lifeline: OobDial | undefined;
+  private url = '';
   private urlIndex = 0;
   private attempts = 0;
   private everConnected = false;
-  private refusals = new Map<string, string>();
+  private readonly refusals = new Map<string, string>();
+  /** Why each address was in vain, before the first contact. */
+  private readonly failures = new Map<string, string>();
   private lastFailure = '';
   private silentTicks = 0;
   private awayTicks = 0;
@@ -125,11 +125,18 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     this.options = {
       pingIntervalMs: 500,
       connectTimeoutMs: 1000,
+      joinTimeoutMs: options.reconnectTimeoutMs,
+      lifeline: false,
       watch: new LauncherWatch(undefined),
       log: () => undefined,
       ...options,
     };
     if (options.urls.length === 0) throw new MultirailError('ERR_INIT', 'no address of the launcher is known', { rank: options.rank });
+  }
+
+  /** The job's name; learnt at the first contact where it was not known before. */
+  get jobId(): string | undefined {
+    return this.options.jobId;
   }
 
   get isConnected(): boolean {
@@ -196,6 +203,18 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     // Half of the queue stays free for what must not be lost.
     if (this.session.unacknowledged < 1024) this.session.send('railEvent', { json });
     else this.railEventsDropped++;
+  }
+
+  /** Asks the launcher to find out who waits for whom, and to print it. */
+  askWaits(reason: string): void {
+    if (this.state === CLIENT.CLOSED || this.state === CLIENT.LOST || this.session.unacknowledged >= 1024) return;
+    this.session.send('waitsAsk', { reason: boundedText(reason, 1024) });
+  }
+
+  /** What this rank waits for, in answer to `waitsRequest`. */
+  waitsReport(id: number, waits: unknown): void {
+    if (this.state === CLIENT.CLOSED || this.state === CLIENT.LOST) return;
+    this.session.send('waitsReport', { id, json: encodeJson(waits, WAITS_BYTES_MAX, 'report of what is waited for') });
   }
 
   /** Waits a moment for what is not acknowledged, then closes. Never rejects. */
@@ -279,12 +298,14 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     clearInterval(this.tickTimer);
     clearTimeout(this.redialTimer);
     this.session.end(error);
-    const socket = this.socket;
-    this.socket = undefined;
-    if (socket !== undefined) {
-      socket.close(1000);
-      setTimeout(() => socket.terminate(), 200).unref();
+    const { connection, lifeline } = this;
+    this.connection = undefined;
+    this.lifeline = undefined;
+    if (connection !== undefined) {
+      connection.ws.close(1000);
+      setTimeout(() => connection.terminate(), 200).unref();
     }
+    lifeline?.terminate();
     this.failPending(error);
   }
 
@@ -299,102 +320,71 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private dial(): void {
     this.moveTo(CLIENT.DIALLING);
     const url = this.options.urls[this.urlIndex % this.options.urls.length];
-    let transport: Socket | undefined;
-    // The listener may be an impostor: until it proves the secret it gets little room and little time.
-    let strangersBytes = 0;
-    const countStrangersBytes = (chunk: Buffer) => {
-      strangersBytes += chunk.length;
-      if (strangersBytes > HANDSHAKE_BYTES_MAX) fail('too many bytes before the handshake was done');
-    };
-    const ws = new WebSocket(url, {
-      perMessageDeflate: false,
-      maxPayload: MESSAGE_BYTES_MAX,
-      followRedirects: false,
-      // One message per turn: what was awaited runs on before the next message raises its event, and can listen for it.
-      allowSynchronousEvents: false,
-      createConnection: ((options: TcpNetConnectOpts) => {
-        // Not the options as they are: their `path` is that of the URL, and net would take it for a socket file.
-        transport = connect({ host: options.host ?? 'localhost', port: options.port });
-        transport.unref();
-        transport.setNoDelay(true);
-        transport.on('data', countStrangersBytes);
-        return transport;
-      }) as never,
-    });
-    this.socket = ws;
-
     // Longer with every round in vain: a launcher that is merely slow must not be asked anew before it could answer.
     const round = Math.floor(this.attempts / this.options.urls.length);
     const timeoutMs = this.options.connectTimeoutMs * 2 ** Math.min(round, CONNECT_DOUBLINGS_MAX);
-    const deadline = setTimeout(() => fail('no answer in time'), timeoutMs);
-    deadline.unref();
-    let nonce: Uint8Array | undefined;
-    let hello: HelloBody | undefined;
-    let ended = false;
-    const fail = (text: string) => {
-      if (ended) return;
-      ended = true;
-      clearTimeout(deadline);
-      ws.terminate();
-      this.disconnected(ws, `${url}: ${text}`);
-    };
-    ws.on('error', (error) => fail(error.message));
-    ws.on('close', (code) => fail(`closed (${code})`));
-    ws.on('message', (data, isBinary) => {
-      if (ended || this.socket !== ws) return;
-      try {
-        if (!isBinary) throw this.error('ERR_HANDSHAKE', 'text message');
-        const envelope = decodeEnvelope(data as Buffer);
-        if (this.state === CLIENT.CONNECTED) {
-          this.take(envelope);
-        } else if (envelope.kind === 'challenge' && hello === undefined) {
-          if (envelope.body.version !== OOB_VERSION) throw this.error('ERR_HANDSHAKE', `version ${envelope.body.version}`);
-          nonce = envelope.body.nonce;
-          hello = this.makeHello();
-          const proof = proofOfRank(this.options.secret, nonce, hello);
-          ws.send(encodeEnvelope(0, 0, 'hello', { ...hello, proof }));
-        } else if (envelope.kind === 'welcome' && hello !== undefined && nonce !== undefined) {
-          const expected = proofOfLauncher(this.options.secret, nonce, hello, envelope.body.received);
-          if (!proofEquals(envelope.body.proof, expected)) throw this.error('ERR_HANDSHAKE', "it does not know the job's secret");
-          clearTimeout(deadline);
-          transport?.off('data', countStrangersBytes);
-          this.connected(ws, url, envelope.body.received);
-        } else if (envelope.kind === 'refused') {
-          this.refusals.set(url, `${envelope.body.reason}: ${boundedText(envelope.body.text, 1024)}`);
-          fail(`refused: ${envelope.body.reason}`);
-        } else {
-          throw this.error('ERR_HANDSHAKE', `"${envelope.kind}" in the handshake`);
-        }
-      } catch (error) {
-        fail((error as Error).message);
-      }
+    const connection = new OobDial(this.dialOptions(url, timeoutMs, false), {
+      onWelcome: (received, jobId) => {
+        if (this.connection === connection) this.connected(connection, url, received, jobId);
+      },
+      onMessage: (envelope) => {
+        if (this.connection === connection) this.take(envelope);
+      },
+      onRefused: (reason, text) => this.refused(url, reason, text),
+      onEnd: (text) => this.disconnected(connection, url, text),
     });
+    this.connection = connection;
   }
 
-  private makeHello(): HelloBody {
-    const { jobId, rank, size, incarnation, hostId } = this.options;
-    const nonce = randomBytes(NONCE_BYTES);
-    return { version: OOB_VERSION, jobId, rank, size, incarnation, pid: process.pid, hostId, nonce, received: this.session.received };
+  private refused(url: string, reason: string, text: string): void {
+    this.refusals.set(url, `${reason}: ${text}`);
+    // Taken for dead, or for done: that is for ever.
+    if (this.everConnected && reason === 'RANK_ENDED') this.lose(`this rank is not in the job any more: ${text}`);
   }
 
-  private connected(ws: WebSocket, url: string, receivedByPeer: number): void {
-    this.session.attach((bytes) => ws.send(bytes, { binary: true }), receivedByPeer);
+  private dialOptions(url: string, timeoutMs: number, lifeline: boolean): DialOptions {
+    const { jobId, rank, size, incarnation, hostId, secret } = this.options;
+    const received = lifeline ? 0 : this.session.received;
+    return { url, secret, timeoutMs, claims: { jobId, rank, size, incarnation, hostId, received, lifeline } };
+  }
+
+  /** Beside the connection, to the same address; one that ends is dialled again at the next tick. */
+  private dialLifeline(): void {
+    const lifeline = new OobDial(this.dialOptions(this.url, this.options.connectTimeoutMs * 4, true), {
+      onWelcome: () => lifeline.keepAlive(LIFELINE_IDLE_MS),
+      onMessage: () => undefined,
+      onRefused: () => undefined,
+      onEnd: () => {
+        if (this.lifeline === lifeline) this.lifeline = undefined;
+      },
+    });
+    this.lifeline = lifeline;
+  }
+
+  private connected(connection: OobDial, url: string, receivedByPeer: number, jobId: string): void {
+    this.options.jobId = jobId;
+    this.url = url;
+    this.session.attach((bytes) => connection.send(bytes), receivedByPeer);
     this.moveTo(CLIENT.CONNECTED);
     this.everConnected = true;
     this.attempts = 0;
     this.refusals.clear();
+    this.failures.clear();
     this.heard();
+    if (this.options.lifeline && this.lifeline === undefined) this.dialLifeline();
     this.helloWaiter?.resolve();
     this.helloWaiter = undefined;
     this.emit('connected', url);
   }
 
-  private disconnected(ws: WebSocket, text: string): void {
-    if (this.socket !== ws || (this.state !== CLIENT.CONNECTED && this.state !== CLIENT.DIALLING)) return;
+  private disconnected(connection: OobDial, url: string, reason: string): void {
+    if (this.connection !== connection || (this.state !== CLIENT.CONNECTED && this.state !== CLIENT.DIALLING)) return;
     const wasConnected = this.state === CLIENT.CONNECTED;
-    this.socket = undefined;
+    const text = `${url}: ${reason}`;
+    this.connection = undefined;
     this.session.detach();
     this.lastFailure = text;
+    if (!this.everConnected) this.failures.set(url, reason);
     this.moveTo(CLIENT.WAITING);
     this.options.log(`out-of-band channel: ${text}`);
     // The address that failed is the last one to be tried again.
@@ -429,16 +419,17 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     }
     if (this.state === CLIENT.CONNECTED) {
       this.session.sendUnnumbered('ping');
-      if (++this.silentTicks > SILENT_TICKS_MAX) {
-        this.socket?.terminate(); // 'close' follows, and with it the next address
-      }
+      if (++this.silentTicks > SILENT_TICKS_MAX)
+        this.connection?.terminate(); // the next address is dialled
+      else if (this.options.lifeline && this.lifeline === undefined) this.dialLifeline();
       return;
     }
     const awayMs = ++this.awayTicks * this.options.pingIntervalMs;
-    if (awayMs <= this.options.reconnectTimeoutMs) return;
+    if (awayMs <= (this.everConnected ? this.options.reconnectTimeoutMs : this.options.joinTimeoutMs)) return;
     // A launcher that is known to live will be found again, or will end this process; before the first contact it is of no use.
     if (knowledge === 'alive' && this.everConnected) return;
-    this.lose(`the launcher was not reached for ${awayMs} ms (${this.lastFailure})`);
+    const tried = [...this.failures].map(([url, text]) => `${url}: ${text}`).join('; ');
+    this.lose(`the launcher was not reached for ${awayMs} ms (${tried || this.lastFailure})`);
   }
 
   // --- messages
@@ -496,6 +487,9 @@ export class OobClient extends EventEmitter<OobClientEvents> {
           this.error('ERR_ABORT', `rank ${envelope.body.rank} aborted the job: ${envelope.body.reason}`, envelope.body.rank),
         );
         this.emit('abort', envelope.body);
+        return;
+      case 'waitsRequest':
+        this.emit('waitsRequest', envelope.body.id);
         return;
       default:
         throw this.error('ERR_OOB', `"${envelope.kind}" from the launcher`);

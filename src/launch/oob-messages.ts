@@ -14,6 +14,7 @@ export const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
 export const MODEX_BYTES_MAX = 256 * 1024;
 export const MODEX_PART_BYTES_MAX = 1024 * 1024;
 export const RAIL_EVENT_BYTES_MAX = 64 * 1024;
+export const WAITS_BYTES_MAX = 256 * 1024;
 export const NAME_BYTES_MAX = 256;
 export const TEXT_BYTES_MAX = 32 * 1024;
 export const NONCE_BYTES = 32;
@@ -23,7 +24,7 @@ export const OOB_PATH = '/multirail-oob';
 
 /** Every body that an envelope can carry, as plain objects. */
 export interface OobBodies {
-  challenge: { version: number; nonce: Uint8Array };
+  challenge: { version: number; nonce: Uint8Array; jobId: string };
   hello: HelloBody & { proof: Uint8Array };
   welcome: { received: number; proof: Uint8Array };
   refused: { reason: string; text: string };
@@ -39,6 +40,9 @@ export interface OobBodies {
   processExit: { rank: number; code?: number; signal: string; finalized: boolean; lost: boolean };
   railEvent: { json: Uint8Array };
   finalized: Record<string, never>;
+  waitsAsk: { reason: string };
+  waitsRequest: { id: number };
+  waitsReport: { id: number; json: Uint8Array };
 }
 
 export interface HelloBody {
@@ -51,6 +55,7 @@ export interface HelloBody {
   hostId: string;
   nonce: Uint8Array;
   received: number;
+  lifeline: boolean;
 }
 
 export type OobKind = keyof OobBodies;
@@ -124,8 +129,8 @@ export function boundedText(text: string, bytesMax = TEXT_BYTES_MAX): string {
 
 /** Proof of the rank: covers both nonces and everything that the hello claims. */
 export function proofOfRank(secret: Uint8Array, serverNonce: Uint8Array, hello: HelloBody): Uint8Array {
-  const { version, jobId, rank, size, incarnation, pid, hostId, nonce, received } = hello;
-  const claims = [version, jobId, rank, size, incarnation, pid, hostId, received];
+  const { version, jobId, rank, size, incarnation, pid, hostId, nonce, received, lifeline } = hello;
+  const claims = [version, jobId, rank, size, incarnation, pid, hostId, received, lifeline];
   return proof(secret, 'rank', serverNonce, nonce, claims);
 }
 

@@ -29,6 +29,9 @@ message Envelope {
     ProcessExit process_exit = 27;
     RailEvent rail_event = 28;
     Finalized finalized = 29;
+    WaitsAsk waits_ask = 30;
+    WaitsRequest waits_request = 31;
+    WaitsReport waits_report = 32;
   }
 }
 
@@ -36,6 +39,8 @@ message Envelope {
 message Challenge {
   uint32 version = 1;
   bytes nonce = 2;
+  // For ranks that know where the job meets and what its secret is, but not its name. The proofs cover it.
+  string job_id = 3;
 }
 
 // Rank to launcher: who it is, and the proof that it knows the job's secret.
@@ -50,6 +55,9 @@ message Hello {
   bytes nonce = 8;
   uint64 received = 9;
   bytes proof = 10;
+  // This connection carries nothing: it lives as long as the process does, whatever the process is busy with, and its end is the word
+  // of the kernel that the process is gone. Only where no launcher of ours waits for the processes.
+  bool lifeline = 11;
 }
 
 // Launcher to rank: its own proof, and how far it has come with this rank's messages.
@@ -131,5 +139,21 @@ message RailEvent {
 }
 
 message Finalized {
+}
+
+// Rank to launcher: find out who waits for whom, and print it.
+message WaitsAsk {
+  string reason = 1;
+}
+
+// Launcher to rank: what are you waiting for?
+message WaitsRequest {
+  uint32 id = 1;
+}
+
+// The answer. The JSON is that of Runtime.waits().
+message WaitsReport {
+  uint32 id = 1;
+  bytes json = 2;
 }
 `;

@@ -1,14 +1,16 @@
 // The launcher's side of the out-of-band channel: listens, admits ranks that prove the job's secret, keeps one session per
-// rank over any number of connections, and passes on aborts and exits.
-// May import: errors, oob-collectives, oob-messages, oob-session, ws, node:*.
+// rank over any number of connections, and passes on aborts and exits. Where nobody waits for the processes, the kernels say which
+// are gone: each rank keeps a lifeline, a connection that carries nothing and ends with its process.
+// May import: errors, oob-dial (constants), oob-collectives, oob-messages, oob-session, ws, node:*.
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { createServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
-import { type AddressInfo, isIPv6 } from 'node:net';
+import { type AddressInfo, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../errors.ts';
 import { checkSize, OobCollectives } from './oob-collectives.ts';
+import { LIFELINE_IDLE_MS } from './oob-dial.ts';
 import {
   boundedText,
   decodeEnvelope,
@@ -26,11 +28,14 @@ import {
   proofOfLauncher,
   proofOfRank,
   RAIL_EVENT_BYTES_MAX,
+  WAITS_BYTES_MAX,
 } from './oob-messages.ts';
 import { OobSession } from './oob-session.ts';
 
 /** A connection whose write queue is longer than this gets no more pings: it carries nothing anyway. */
 const PING_BACKLOG_BYTES_MAX = 64 * 1024;
+/** Errors of a lifeline that say nothing of the process at its other end. */
+const NETWORK_ERRORS = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN', 'EHOSTDOWN', 'ENONET']);
 /** Connections in the handshake at the same time; further ones are closed. */
 const HANDSHAKES_MAX = 256;
 /** Log lines about strangers, per ten seconds. */
@@ -44,8 +49,12 @@ export interface OobServerOptions {
   listen?: readonly string[];
   /** The owner waits for the processes itself and calls processExited(); then silence alone never means death. */
   knowsProcesses: boolean;
-  /** Without process knowledge: a rank that joined and was not heard of for this long is dead. */
+  /** Without process knowledge: a rank that joined, and has neither lifeline nor was heard of for this long, is dead. */
   reconnectTimeoutMs: number;
+  /** Without process knowledge: a rank that has not joined by then never will. */
+  joinTimeoutMs?: number;
+  /** Without process knowledge: a rank whose lifeline was ended by its own kernel, and not made anew for this long, is dead. */
+  exitGraceMs?: number;
   pingIntervalMs?: number;
   handshakeTimeoutMs?: number;
   log?: (text: string) => void;
@@ -79,6 +88,11 @@ interface OobServerEvents {
   abort: [info: AbortInfo];
   finalized: [rank: number];
   railEvent: [rank: number, event: unknown];
+  /** The rank is over, whatever its end was. */
+  ended: [rank: number];
+  /** A rank wants to know who waits for whom. */
+  waitsAsked: [rank: number, reason: string];
+  waitsReport: [rank: number, id: number, json: unknown];
   /** Only without process knowledge, or when a rank's queue overflowed. */
   lost: [rank: number, text: string];
 }
@@ -88,6 +102,9 @@ interface Member {
   session: OobSession;
   info: RankInfo | undefined;
   socket: WebSocket | undefined;
+  lifeline: WebSocket | undefined;
+  /** When its kernel ended the lifeline; undefined = it did not, or there is a new one. */
+  lifelineEndedMs: number | undefined;
   finalized: boolean;
   exit: ExitInfo | undefined;
   lastContactMs: number;
@@ -125,13 +142,23 @@ export class OobServer extends EventEmitter<OobServerEvents> {
 
   constructor(options: OobServerOptions) {
     super();
-    this.options = { listen: ['127.0.0.1'], pingIntervalMs: 500, handshakeTimeoutMs: 3000, log: () => undefined, ...options };
+    this.options = {
+      listen: ['127.0.0.1'],
+      pingIntervalMs: 500,
+      handshakeTimeoutMs: 3000,
+      joinTimeoutMs: Number.POSITIVE_INFINITY,
+      exitGraceMs: 2000,
+      log: () => undefined,
+      ...options,
+    };
     for (let rank = 0; rank < options.size; rank++) {
       this.members.push({
         rank,
         session: new OobSession(),
         info: undefined,
         socket: undefined,
+        lifeline: undefined,
+        lifelineEndedMs: undefined,
         finalized: false,
         exit: undefined,
         lastContactMs: performance.now(),
@@ -161,7 +188,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         (_request, response) => response.writeHead(426, { connection: 'close' }).end(),
       );
       server.maxHeadersCount = 32;
-      server.maxConnections = this.options.size * 2 + HANDSHAKES_MAX;
+      // A connection and a lifeline per rank, each perhaps beside the one that it takes the place of.
+      server.maxConnections = this.options.size * 4 + HANDSHAKES_MAX;
       server.on('connection', (socket) => {
         this.sockets.add(socket);
         socket.on('close', () => this.sockets.delete(socket));
@@ -189,6 +217,14 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.pingTimer.unref();
   }
 
+  get size(): number {
+    return this.options.size;
+  }
+
+  get jobId(): string {
+    return this.options.jobId;
+  }
+
   /** What is known of a rank's process; undefined until it joined. */
   info(rank: number): RankInfo | undefined {
     return this.members[rank].info;
@@ -201,6 +237,21 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   /** The owner saw the process end: everybody else is told, and collectives that wait for it fail. */
   processExited(rank: number, exit: Omit<ExitInfo, 'finalized' | 'lost'>): void {
     this.declareExit(this.members[rank], { ...exit, finalized: this.members[rank].finalized, lost: false });
+  }
+
+  /** Every rank is over. */
+  get isOver(): boolean {
+    return this.members.every((member) => member.exit !== undefined);
+  }
+
+  /** Ranks that have joined and are not over. */
+  living(): number[] {
+    return this.members.filter((member) => member.info !== undefined && member.exit === undefined).map(({ rank }) => rank);
+  }
+
+  /** Asks a rank what it waits for; `waitsReport` brings the answer. */
+  requestWaits(rank: number, id: number): void {
+    this.send(this.members[rank], 'waitsRequest', { id });
   }
 
   /** Tells every rank that the job is over. */
@@ -232,6 +283,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     for (const member of this.members) {
       member.session.end(new MultirailError('ERR_OOB', 'the out-of-band channel was closed'));
       member.socket?.close(1001);
+      member.lifeline?.terminate();
     }
     const servers = this.http.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
     for (const socket of this.sockets) {
@@ -298,8 +350,13 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     socket.on('data', countStrangersBytes);
 
     ws.on('error', (error) => drop(error.message));
+    let networkFailed = false;
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      networkFailed = NETWORK_ERRORS.has(error.code ?? '');
+    });
     ws.on('close', () => {
       moveTo(CONNECTION.CLOSED);
+      if (member !== undefined && member.lifeline === ws) this.lifelineEnded(member, networkFailed);
       if (member !== undefined && member.socket === ws) this.detach(member);
     });
     ws.on('message', (data, isBinary) => {
@@ -320,12 +377,13 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         }
         member = this.members[hello.rank];
         moveTo(CONNECTION.BOUND);
-        this.bind(member, ws, hello, nonce);
+        if (hello.lifeline) this.bindLifeline(member, ws, socket, hello, nonce);
+        else this.bind(member, ws, hello, nonce);
       } catch (error) {
         drop((error as Error).message);
       }
     });
-    ws.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce }));
+    ws.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce, jobId: this.options.jobId }));
   }
 
   /** Undefined when the hello is welcome, else the reason and a sentence. */
@@ -343,6 +401,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     if (member.info !== undefined && member.info.incarnation !== hello.incarnation) {
       return ['RANK_TAKEN', `rank ${hello.rank} has already joined as process ${member.info.pid}`];
     }
+    if (hello.lifeline && member.info === undefined) return ['UNKNOWN_RANK', `a lifeline of rank ${hello.rank}, which has not joined`];
     return undefined;
   }
 
@@ -361,10 +420,35 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     if (first) this.emit('joined', member.rank, member.info);
   }
 
+  private bindLifeline(member: Member, ws: WebSocket, socket: Duplex, hello: OobBodies['hello'], nonce: Uint8Array): void {
+    const old = member.lifeline;
+    member.lifeline = ws;
+    member.lifelineEndedMs = undefined;
+    old?.terminate();
+    ws.send(encodeEnvelope(0, 0, 'welcome', { received: 0, proof: proofOfLauncher(this.options.secret, nonce, hello, 0) }));
+    (socket as Socket).setKeepAlive(true, LIFELINE_IDLE_MS);
+  }
+
+  private lifelineEnded(member: Member, networkFailed: boolean): void {
+    member.lifeline = undefined;
+    if (this.closed || this.options.knowsProcesses || member.exit !== undefined) return;
+    if (!networkFailed) member.lifelineEndedMs = performance.now();
+    this.judgeLeft(member);
+  }
+
+  /** A rank that said that it is done, and has closed everything, has left. */
+  private judgeLeft(member: Member): void {
+    if (this.closed || this.options.knowsProcesses || !member.finalized) return;
+    if (member.socket === undefined && member.lifeline === undefined) {
+      this.declareExit(member, { code: undefined, signal: '', finalized: true, lost: false });
+    }
+  }
+
   private detach(member: Member): void {
     member.socket = undefined;
     member.session.detach();
     for (const waiter of member.drainWaiters.splice(0)) waiter();
+    this.judgeLeft(member);
   }
 
   /** Pings, and judges silence where nobody knows the processes. */
@@ -372,15 +456,21 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     const now = performance.now();
     for (const member of this.members) {
       if (member.socket !== undefined && member.socket.bufferedAmount < PING_BACKLOG_BYTES_MAX) member.session.sendUnnumbered('ping');
-      const silentMs = now - member.lastContactMs;
-      if (
-        !this.options.knowsProcesses &&
-        member.info !== undefined &&
-        member.exit === undefined &&
-        silentMs > this.options.reconnectTimeoutMs
-      ) {
-        this.lose(member, `rank ${member.rank} was not heard of for ${Math.round(silentMs)} ms`);
-      }
+      if (!this.options.knowsProcesses && member.exit === undefined) this.judgeSilence(member, now);
+    }
+  }
+
+  /** A rank that computes, or is stopped, says nothing for as long as it likes: its lifeline stands. */
+  private judgeSilence(member: Member, now: number): void {
+    const silentMs = Math.round(now - member.lastContactMs);
+    const name = `rank ${member.rank}`;
+    if (member.info === undefined) {
+      if (silentMs > this.options.joinTimeoutMs) this.lose(member, `${name} has not joined within ${silentMs} ms`);
+    } else if (member.lifelineEndedMs !== undefined) {
+      if (now - member.lifelineEndedMs > this.options.exitGraceMs)
+        this.lose(member, `${name} (pid ${member.info.pid}) has ended without finalize()`);
+    } else if (member.lifeline === undefined && silentMs > this.options.reconnectTimeoutMs) {
+      this.lose(member, `${name} was not heard of for ${silentMs} ms`);
     }
   }
 
@@ -430,6 +520,13 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         checkSize(envelope.body.json, RAIL_EVENT_BYTES_MAX, 'rail event');
         this.emit('railEvent', member.rank, decodeJson(envelope.body.json, 'rail event'));
         return;
+      case 'waitsAsk':
+        this.emit('waitsAsked', member.rank, boundedText(envelope.body.reason, 1024));
+        return;
+      case 'waitsReport':
+        checkSize(envelope.body.json, WAITS_BYTES_MAX, 'report of what is waited for');
+        this.emit('waitsReport', member.rank, envelope.body.id, decodeJson(envelope.body.json, 'report of what is waited for'));
+        return;
       default:
         throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" from a rank`);
     }
@@ -443,6 +540,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     for (const other of this.members) if (other !== member) this.send(other, 'processExit', body);
     member.session.end(new MultirailError('ERR_OOB', `rank ${member.rank} has ended`));
     this.collectives.rankEnded();
+    this.emit('ended', member.rank);
   }
 
   private lose(member: Member, text: string): void {

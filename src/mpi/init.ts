@@ -2,7 +2,7 @@
 import type { BtlComponent } from '../btl/btl.ts';
 import { wrapFaultComponent } from '../btl/interpose/fault.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
-import { abortOnUncaught, exitOnLauncherLost, joinJob } from '../launch/job.ts';
+import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, joinJob, tellServerLost } from '../launch/job.ts';
 import { ParamTable } from '../params.ts';
 import { SELF } from './modex.ts';
 import { createRuntime, type ModuleSource, type Runtime } from './runtime.ts';
@@ -12,7 +12,10 @@ export interface InitOptions {
   params?: Readonly<Record<string, string | number | boolean>>;
   /** Where rank, size and parameters are read from; process.env by default. */
   env?: Readonly<Record<string, string | undefined>>;
-  /** An uncaught exception or unhandled rejection ends the whole job; true by default. */
+  /**
+   * An uncaught exception or unhandled rejection ends the whole job, and so does that of another rank this process, where no launcher of
+   * ours does it. By default the parameter mpi_abort_on_uncaught, which is true.
+   */
   abortOnUncaught?: boolean;
 }
 
@@ -21,9 +24,14 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   const env = options.env ?? process.env;
   const overrides = Object.fromEntries(Object.entries(options.params ?? {}).map(([name, value]) => [name, String(value)]));
   const params = new ParamTable(overrides, env);
-  const job = await joinJob(env);
-  const keepUncaught = options.abortOnUncaught === false ? undefined : abortOnUncaught(job);
-  exitOnLauncherLost(job);
+  const job = await joinJob(env, params);
+  const undo: (() => void)[] = [];
+  if (options.abortOnUncaught ?? params.bool('mpi_abort_on_uncaught')) {
+    undo.push(abortOnUncaught(job));
+    if (job.hasOwnLauncher === false) undo.push(exitOnAbort(job));
+  }
+  if (job.hasOwnLauncher === false) tellServerLost(job);
+  else exitOnLauncherLost(job);
   const debug = env.MULTIRAIL_DEBUG !== undefined && env.MULTIRAIL_DEBUG !== '';
   const log = (level: string, text: string) => {
     if (debug || level === 'warn') process.stderr.write(`multirail: rank ${job.rank}: ${text}\n`);
@@ -34,7 +42,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   };
   process.on('exit', onExit);
   const onClosed = () => {
-    keepUncaught?.();
+    for (const take of undo) take();
     process.off('exit', onExit);
   };
   try {
@@ -55,6 +63,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   } catch (error) {
     onClosed();
     await job.oob?.close();
+    await job.leave?.();
     throw error;
   }
 }

@@ -392,6 +392,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       await Promise.race([oob.abort(code, reason).catch(() => undefined), waited]);
       clearTimeout(timer);
     }
+    await this.job.abortByEngine?.(code, reason);
     this.options.log?.('warn', `rank ${this.rank} aborts the job: ${reason}`);
     this.options.exit?.(code);
   }
@@ -429,6 +430,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     await engine.close();
     this.driver.close?.();
     await job.oob?.close();
+    await job.leave?.();
     this.options.onClosed?.();
     if (failed) {
       throw new MultirailError('ERR_FINALIZE_TIMEOUT', `after ${timeoutMs} ms rank ${this.rank} has not finished: ${notLeft.join('; ')}`, {

@@ -23,7 +23,10 @@ export async function buildCode(fixtures: readonly string[]): Promise<BuiltCode>
   mkdirSync(join(ROOT, '.cache'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, '.cache', 'system-'));
   const nameOf = (file: string) => basename(file).replace(/\.[cm]?[jt]s$/, '');
-  const entryPoints: Record<string, string> = { cli: join(ROOT, 'src/cli/main.ts') };
+  const entryPoints: Record<string, string> = {
+    cli: join(ROOT, 'src/cli/main.ts'),
+    rendezvous: join(ROOT, 'src/launch/rendezvous-main.ts'),
+  };
   for (const file of fixtures) entryPoints[nameOf(file)] = join(FIXTURES, file);
   await build({
     entryPoints,

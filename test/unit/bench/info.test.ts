@@ -36,9 +36,16 @@ test('an interface that is excluded is shown as not used', () => {
 });
 
 test('the launcher', () => {
-  expect(launcherOf({ MULTIRAIL_RANK: '1', MULTIRAIL_SIZE: '4' })).toBe('multirail run: this is rank 1 of 4');
+  const ours = { MULTIRAIL_RANK: '1', MULTIRAIL_SIZE: '4', MULTIRAIL_JOB_ID: 'job', MULTIRAIL_OOB: 'ws://127.0.0.1:1/x' };
+  expect(launcherOf(ours)).toBe('multirail run (by MULTIRAIL_RANK): rank 1 of 4; the launcher is at ws://127.0.0.1:1/x');
+  expect(launcherOf({ MULTIRAIL_RANK: '1' })).toMatch(/^multirail run .*but init\(\) would fail: MULTIRAIL_SIZE is not set/);
   expect(launcherOf({})).toMatch(/^none/);
-  expect(launcherOf({ SLURM_PROCID: '0' })).toContain('Slurm (SLURM_PROCID)');
+  // A batch script, which is no task of srun.
+  expect(launcherOf({ SLURM_PROCID: '0', SLURM_NTASKS: '4' })).toMatch(/^none/);
+  expect(launcherOf({ RANK: '2', WORLD_SIZE: '3', MASTER_ADDR: 'node7', MASTER_PORT: '29500' })).toBe(
+    'torchrun style (by RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT): rank 2 of 3; the ranks meet at node7:29500 (MASTER_ADDR and MASTER_PORT), ' +
+      'without a secret: on loopback only (MULTIRAIL_SECRET_FILE is not set)',
+  );
 });
 
 test('--mca takes NAME VALUE and NAME=VALUE', () => {

@@ -9,10 +9,12 @@ import * as fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
 import { expandMca, mcaOption, register } from '../../../src/cli/run.ts';
 import { resolveCommand, stripsTypes } from '../../../src/launch/command.ts';
-import { findSecret, hostId, joinJob, newIncarnation } from '../../../src/launch/job.ts';
+import { hostId, newIncarnation } from '../../../src/launch/identity.ts';
+import { joinJob } from '../../../src/launch/job.ts';
 import { startJob } from '../../../src/launch/launcher.ts';
 import { LauncherWatch } from '../../../src/launch/launcher-watch.ts';
 import { LinePrefixer, pumpInput } from '../../../src/launch/output.ts';
+import { findSecret } from '../../../src/launch/secret.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'multirail-launch-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

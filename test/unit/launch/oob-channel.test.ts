@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { newIncarnation } from '../../../src/launch/job.ts';
+import { newIncarnation } from '../../../src/launch/identity.ts';
 import { LauncherWatch } from '../../../src/launch/launcher-watch.ts';
 import { OobClient, type OobClientOptions } from '../../../src/launch/oob-client.ts';
 import { encodeEnvelope, OOB_VERSION } from '../../../src/launch/oob-messages.ts';
@@ -207,7 +207,7 @@ describe('oob channel', () => {
       impostor.close();
     });
     impostor.on('connection', (socket) => {
-      socket.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce: randomBytes(32) }));
+      socket.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce: randomBytes(32), jobId: 'job' }));
       socket.on('message', () => {
         kinds.push(1);
         socket.send(encodeEnvelope(0, 0, 'welcome', { received: 0, proof: randomBytes(32) }));

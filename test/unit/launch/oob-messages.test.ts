@@ -23,7 +23,7 @@ const FOLDER = new URL('../../../src/launch/', import.meta.url);
 const bytes = (...values: number[]) => Uint8Array.from(values);
 
 const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
-  challenge: { version: 1, nonce: bytes(1, 2, 3) },
+  challenge: { version: 1, nonce: bytes(1, 2, 3), jobId: 'job' },
   hello: {
     version: 1,
     jobId: 'job',
@@ -34,6 +34,7 @@ const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
     hostId: 'host/1',
     nonce: bytes(9),
     received: 7,
+    lifeline: true,
     proof: bytes(0, 255),
   },
   welcome: { received: 12, proof: bytes(5) },
@@ -56,6 +57,9 @@ const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
   processExit: { rank: 0, code: 0, signal: '', finalized: false, lost: false },
   railEvent: { json: bytes(0x30) },
   finalized: {},
+  waitsAsk: { reason: 'SIGUSR2' },
+  waitsRequest: { id: 3 },
+  waitsReport: { id: 3, json: bytes(0x7b, 0x7d) },
 };
 
 /** Buffers and plain views with the same bytes are the same here. */

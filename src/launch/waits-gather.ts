@@ -1,0 +1,87 @@
+// Asks every rank what it waits for, puts the answers together, and prints the whole. Beside the server of the out-of-band channel, in
+// the launcher or in the process that rank 0 has started. May import: oob-server, waits, node:*.
+import { appendFileSync } from 'node:fs';
+import type { OobServer } from './oob-server.ts';
+import { makeReport, type RankState, type RankWaits, reportLines, type WaitsReport } from './waits.ts';
+
+/** A rank that has not answered by then is busy. */
+const ANSWER_WAIT_MS = 1000;
+/** Every rank of a job may notice the same stall, or get the same signal: one report is enough for all of them. */
+const QUIET_MS = 1000;
+
+export interface GatherOptions {
+  say: (text: string) => void;
+  /** Each report is appended as a line; empty = nowhere. */
+  jsonFile: string;
+}
+
+export class WaitsGatherer {
+  private readonly server: OobServer;
+  private readonly options: GatherOptions;
+  private id = 0;
+  private reason = '';
+  private timer: NodeJS.Timeout | undefined;
+  private asked = new Set<number>();
+  private answers = new Map<number, RankWaits>();
+  private lastMs = Number.NEGATIVE_INFINITY;
+
+  constructor(server: OobServer, options: GatherOptions) {
+    this.server = server;
+    this.options = options;
+    server.on('ended', () => this.look());
+  }
+
+  /** Begins, unless a report is under way or was just printed. */
+  gather(reason: string): void {
+    if (this.timer !== undefined || performance.now() - this.lastMs < QUIET_MS) return;
+    this.id++;
+    this.reason = reason;
+    this.asked = new Set(this.server.living());
+    this.answers = new Map();
+    this.timer = setTimeout(() => this.finish(), ANSWER_WAIT_MS);
+    for (const rank of this.asked) this.server.requestWaits(rank, this.id);
+    this.look();
+  }
+
+  /** A rank's answer. */
+  take(rank: number, id: number, json: unknown): void {
+    if (this.timer === undefined || id !== this.id || !isRankWaits(json, rank)) return;
+    this.answers.set(rank, json);
+    this.look();
+  }
+
+  private look(): void {
+    if (this.timer === undefined) return;
+    const living = new Set(this.server.living());
+    if ([...this.asked].every((rank) => this.answers.has(rank) || !living.has(rank))) this.finish();
+  }
+
+  private finish(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.lastMs = performance.now();
+    const living = new Set(this.server.living());
+    const states = Array.from({ length: this.server.size }, (_, rank): RankState => {
+      const waits = this.answers.get(rank);
+      if (!living.has(rank)) return { state: this.server.info(rank) === undefined ? 'absent' : 'ended' };
+      return waits === undefined ? { state: 'silent' } : { state: 'answered', waits };
+    });
+    this.print(makeReport(this.server.jobId, this.reason, states));
+  }
+
+  private print(report: WaitsReport): void {
+    this.options.say(reportLines(report).join('\n'));
+    if (this.options.jsonFile === '') return;
+    try {
+      appendFileSync(this.options.jsonFile, `${JSON.stringify({ at: new Date().toISOString(), ...report })}\n`);
+    } catch (error) {
+      this.options.say(`mpi_waits_json_file: ${(error as Error).message}`);
+    }
+  }
+}
+
+/** A rank is believed, but its program may be of another version. */
+function isRankWaits(json: unknown, rank: number): json is RankWaits {
+  const value = json as RankWaits;
+  return typeof json === 'object' && json !== null && value.rank === rank && Array.isArray(value.waits) && Array.isArray(value.rails);
+}

@@ -1,0 +1,150 @@
+// Who waits for whom: what one rank says of its pending requests, the graph over all ranks, its cycles, and the text for people.
+// Pure. May import: nothing.
+
+/** One thing that a rank waits for. */
+export interface Wait {
+  kind: 'send' | 'recv' | 'probe' | 'finalize';
+  /** World rank; 'any' for a receive or probe from any source. */
+  peer: number | 'any';
+  tag: number | 'any';
+  /** Context id of the communicator. */
+  ctx: number;
+  /** Of the message, or of the buffer for a receive that has not matched. */
+  bytes: number;
+  /** Since when, as far as it is known: the time is looked at about once a second. */
+  waitedMs: number;
+  /** The protocol's state, in words. */
+  phase: string;
+  /** Rails that carry parts of it now, or that could. */
+  rails: string[];
+}
+
+export interface RailLine {
+  peer: number;
+  key: string;
+  state: string;
+  reason: string;
+}
+
+/** A rank's own report. */
+export interface RankWaits {
+  rank: number;
+  pid: number;
+  /** Oldest first. */
+  waits: Wait[];
+  /** Requests beyond those that are listed. */
+  more: number;
+  /** Rails to the ranks that are waited for. */
+  rails: RailLine[];
+}
+
+/** What the gatherer knows of one rank. */
+export type RankState =
+  | { state: 'answered'; waits: RankWaits }
+  /** In the job, and silent: it computes, is stopped, or is in a blocking call. */
+  | { state: 'silent' }
+  | { state: 'ended' }
+  | { state: 'absent' };
+
+export interface WaitsReport {
+  jobId: string;
+  reason: string;
+  ranks: ({ rank: number } & RankState)[];
+  /** Ranks in the order in which they wait for each other; the last one waits for the first. */
+  cycles: number[][];
+}
+
+/** For whom a rank waits. One that would take a message from anybody waits for nobody in particular, unless there is but one other. */
+function targets(rank: number, { waits }: RankWaits, size: number): Set<number> {
+  const found = new Set<number>();
+  for (const { peer } of waits) {
+    if (peer !== 'any') found.add(peer);
+    else if (size === 2) found.add(1 - rank);
+  }
+  return found;
+}
+
+/** One cycle, a shortest one, for each group of ranks that wait for each other. */
+export function findCycles(edges: ReadonlyMap<number, ReadonlySet<number>>): number[][] {
+  const cycles: number[][] = [];
+  const told = new Set<number>();
+  for (const start of [...edges.keys()].sort((a, b) => a - b)) {
+    if (told.has(start)) continue;
+    const cycle = shortestCycle(edges, start);
+    if (cycle === undefined || cycle.some((rank) => told.has(rank))) continue;
+    for (const rank of cycle) told.add(rank);
+    cycles.push(cycle);
+  }
+  return cycles;
+}
+
+/** Breadth first from `start` back to it. */
+function shortestCycle(edges: ReadonlyMap<number, ReadonlySet<number>>, start: number): number[] | undefined {
+  const cameFrom = new Map<number, number>();
+  const queue = [start];
+  for (let at = 0; at < queue.length; at++) {
+    const rank = queue[at];
+    for (const next of edges.get(rank) ?? []) {
+      if (next === start) {
+        const cycle = [rank];
+        for (let back = rank; back !== start; ) {
+          back = cameFrom.get(back) as number;
+          cycle.unshift(back);
+        }
+        return cycle;
+      }
+      if (!cameFrom.has(next)) {
+        cameFrom.set(next, rank);
+        queue.push(next);
+      }
+    }
+  }
+  return undefined;
+}
+
+export function makeReport(jobId: string, reason: string, states: readonly RankState[]): WaitsReport {
+  const edges = new Map<number, Set<number>>();
+  states.forEach((state, rank) => {
+    if (state.state === 'answered') edges.set(rank, targets(rank, state.waits, states.length));
+  });
+  return { jobId, reason, ranks: states.map((state, rank) => ({ rank, ...state })), cycles: findCycles(edges) };
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+
+function waitLine(wait: Wait): string {
+  const tag = wait.tag === 'any' ? 'any tag' : `tag ${wait.tag}`;
+  const peer = wait.peer === 'any' ? 'any rank' : `rank ${wait.peer}`;
+  const rails = wait.rails.length === 0 ? '' : `, on ${wait.rails.join(', ')}`;
+  const age = `for ${seconds(wait.waitedMs)}`;
+  if (wait.kind === 'finalize') return `finalize: ${peer} ${age}: ${wait.phase}${rails}`;
+  const direction = wait.kind === 'send' ? 'to' : 'from';
+  const bytes = wait.kind === 'probe' ? '' : `, ${wait.bytes} bytes`;
+  return `${wait.kind} ${direction} ${peer}, ${tag}, context ${wait.ctx}${bytes}, ${age}: ${wait.phase}${rails}`;
+}
+
+const LINES_PER_RANK_MAX = 20;
+
+/** The report as lines for people. */
+export function reportLines(report: WaitsReport): string[] {
+  const lines = [`who waits for whom (${report.reason}):`];
+  for (const one of report.ranks) {
+    if (one.state === 'ended') lines.push(`  rank ${one.rank}: has ended`);
+    else if (one.state === 'absent') lines.push(`  rank ${one.rank}: has not joined`);
+    else if (one.state === 'silent') lines.push(`  rank ${one.rank}: does not answer: it computes, is in a blocking call, or is stopped`);
+    else {
+      const { waits, more, rails, pid } = one.waits;
+      if (waits.length === 0) lines.push(`  rank ${one.rank} (pid ${pid}): waits for nothing`);
+      else lines.push(`  rank ${one.rank} (pid ${pid}) waits for`);
+      for (const wait of waits.slice(0, LINES_PER_RANK_MAX)) lines.push(`    ${waitLine(wait)}`);
+      const further = more + Math.max(0, waits.length - LINES_PER_RANK_MAX);
+      if (further > 0) lines.push(`    and ${further} more`);
+      for (const { peer, key, state, reason } of rails) {
+        if (state !== 'UP') lines.push(`    rail ${key} to rank ${peer} is ${state}${reason === '' ? '' : `: ${reason}`}`);
+      }
+    }
+  }
+  for (const cycle of report.cycles) lines.push(`  cycle: ${[...cycle, cycle[0]].join(' waits for ')}`);
+  if (report.cycles.length === 0) lines.push('  no ranks wait for each other in a circle');
+  return lines;
+}

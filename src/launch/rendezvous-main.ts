@@ -88,7 +88,7 @@ function answer(text: ServerAnswer): void {
 }
 
 async function main(): Promise<void> {
-  process.title = 'multirail rendezvous';
+  process.title = `multirail rendezvous of pid ${process.ppid}`;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGPIPE'] as const) process.on(signal, () => undefined);
   const settings = await readSettings();
   let server: OobServer;

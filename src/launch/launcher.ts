@@ -11,6 +11,7 @@ import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
 import { type AbortInfo, OobServer } from './oob-server.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
+import { WaitsGatherer } from './waits-gather.ts';
 
 export const RANKS_MAX = 4096;
 const SECRET_FD = 3;
@@ -19,6 +20,8 @@ const LAST_WORDS_MS = 200;
 /** How long output is waited for after the last process has ended. */
 const OUTPUT_DRAIN_MS = 1000;
 const FORWARDED_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'];
+/** Who waits for whom is printed, besides that the ranks get the signal. */
+const WAITS_SIGNAL = 'SIGUSR2';
 
 export interface RunOptions {
   size: number;
@@ -138,6 +141,7 @@ class LocalJob implements RunningJob {
   private readonly forwarded = new Set<NodeJS.Signals>();
   private readonly undo: (() => void)[] = [];
   private guard: RankGuard | undefined;
+  private gatherer: WaitsGatherer | undefined;
   private state: JobState = JOB.STARTING;
   private exitCode = 0;
   private failure: string | undefined;
@@ -189,6 +193,10 @@ class LocalJob implements RunningJob {
     }
     this.server.on('abort', (info) => this.onAbort(info));
     this.server.on('lost', (rank, text) => this.onLost(rank, text));
+    const gatherer = new WaitsGatherer(this.server, { say: (text) => this.say(text), jsonFile: this.params.string('mpi_waits_json_file') });
+    this.server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
+    this.server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
+    this.gatherer = gatherer;
     this.server.on('railEvent', (rank, event) => this.options.onRailEvent?.(rank, event));
     this.watchSinks();
     if (this.options.forwardSignals === true) this.catchSignals();
@@ -335,6 +343,8 @@ class LocalJob implements RunningJob {
           this.signal('SIGKILL');
           return;
         }
+        // The launcher hears it also where all ranks are in blocking calls.
+        if (signal === WAITS_SIGNAL && this.params.bool('mpi_waits_on_signal')) this.gatherer?.gather(WAITS_SIGNAL);
         this.forwarded.add(signal);
         this.signal(signal);
       };

@@ -205,10 +205,20 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     else this.railEventsDropped++;
   }
 
-  /** Asks the launcher to find out who waits for whom, and to print it. */
-  askWaits(reason: string): void {
-    if (this.state === CLIENT.CLOSED || this.state === CLIENT.LOST || this.session.unacknowledged >= 1024) return;
+  /** Asks the launcher to find out who waits for whom, and to print it. False when it cannot be asked. */
+  askWaits(reason: string): boolean {
+    if (this.state === CLIENT.CLOSED || this.state === CLIENT.LOST || this.session.unacknowledged >= 1024) return false;
     this.session.send('waitsAsk', { reason: boundedText(reason, 1024) });
+    return true;
+  }
+
+  /**
+   * What this rank waits for, unasked, from within a blocking call: while that lasts, no question is heard. It leaves at once if the
+   * connection has room, without the event loop, and is not kept: the next one is newer.
+   */
+  pushWaits(waits: unknown): void {
+    if (this.state !== CLIENT.CONNECTED) return;
+    this.session.sendUnnumbered('waitsReport', { id: 0, json: encodeJson(waits, WAITS_BYTES_MAX, 'report of what is waited for') });
   }
 
   /** What this rank waits for, in answer to `waitsRequest`. */

@@ -67,11 +67,11 @@ export class OobSession {
     return sequence;
   }
 
-  /** Writes a message outside the numbering (ping, ack) if there is a connection. It carries the acknowledgement. */
-  sendUnnumbered(kind: 'ping' | 'ack'): void {
+  /** Writes a message outside the numbering (ping, ack, news that is soon old) if there is a connection. It carries the acknowledgement. */
+  sendUnnumbered<K extends 'ping' | 'ack' | 'waitsReport'>(kind: K, body: OobBodies[K] = {} as OobBodies[K]): void {
     if (this.write === undefined) return;
     this.toldReceived = this.received;
-    this.write(encodeEnvelope(0, this.received, kind, {}));
+    this.write(encodeEnvelope(0, this.received, kind, body));
   }
 
   /** A connection is authenticated: everything that the other side has not got is sent again, in order. */

@@ -6,6 +6,8 @@ import { makeReport, type RankState, type RankWaits, reportLines, type WaitsRepo
 
 /** A rank that has not answered by then is busy. */
 const ANSWER_WAIT_MS = 1000;
+/** What a rank in a blocking call said unasked is good for so long: it says it anew more often. */
+const PUSHED_GOOD_MS = 12_000;
 /** Every rank of a job may notice the same stall, or get the same signal: one report is enough for all of them. */
 const QUIET_MS = 1000;
 
@@ -24,6 +26,8 @@ export class WaitsGatherer {
   private asked = new Set<number>();
   private answers = new Map<number, RankWaits>();
   private lastMs = Number.NEGATIVE_INFINITY;
+  /** What ranks in blocking calls have said unasked. */
+  private readonly pushed = new Map<number, { waits: RankWaits; atMs: number }>();
 
   constructor(server: OobServer, options: GatherOptions) {
     this.server = server;
@@ -45,7 +49,9 @@ export class WaitsGatherer {
 
   /** A rank's answer. */
   take(rank: number, id: number, json: unknown): void {
-    if (this.timer === undefined || id !== this.id || !isRankWaits(json, rank)) return;
+    if (!isRankWaits(json, rank)) return;
+    if (id === 0) this.pushed.set(rank, { waits: json, atMs: performance.now() });
+    if (this.timer === undefined || id !== this.id) return;
     this.answers.set(rank, json);
     this.look();
   }
@@ -64,7 +70,10 @@ export class WaitsGatherer {
     const states = Array.from({ length: this.server.size }, (_, rank): RankState => {
       const waits = this.answers.get(rank);
       if (!living.has(rank)) return { state: this.server.info(rank) === undefined ? 'absent' : 'ended' };
-      return waits === undefined ? { state: 'silent' } : { state: 'answered', waits };
+      if (waits !== undefined) return { state: 'answered', waits };
+      const pushed = this.pushed.get(rank);
+      const isGood = pushed !== undefined && this.lastMs - pushed.atMs < PUSHED_GOOD_MS;
+      return isGood ? { state: 'blocked', waits: pushed.waits, agoMs: Math.round(this.lastMs - pushed.atMs) } : { state: 'silent' };
     });
     this.print(makeReport(this.server.jobId, this.reason, states));
   }

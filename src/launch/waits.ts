@@ -41,7 +41,9 @@ export interface RankWaits {
 /** What the gatherer knows of one rank. */
 export type RankState =
   | { state: 'answered'; waits: RankWaits }
-  /** In the job, and silent: it computes, is stopped, or is in a blocking call. */
+  /** It is in a blocking call, and said this a while ago without being asked. */
+  | { state: 'blocked'; waits: RankWaits; agoMs: number }
+  /** In the job, and silent: it computes, is stopped, or has just begun a blocking call. */
   | { state: 'silent' }
   | { state: 'ended' }
   | { state: 'absent' };
@@ -105,7 +107,7 @@ function shortestCycle(edges: ReadonlyMap<number, ReadonlySet<number>>, start: n
 export function makeReport(jobId: string, reason: string, states: readonly RankState[]): WaitsReport {
   const edges = new Map<number, Set<number>>();
   states.forEach((state, rank) => {
-    if (state.state === 'answered') edges.set(rank, targets(rank, state.waits, states.length));
+    if (state.state === 'answered' || state.state === 'blocked') edges.set(rank, targets(rank, state.waits, states.length));
   });
   return { jobId, reason, ranks: states.map((state, rank) => ({ rank, ...state })), cycles: findCycles(edges) };
 }
@@ -131,11 +133,15 @@ export function reportLines(report: WaitsReport): string[] {
   for (const one of report.ranks) {
     if (one.state === 'ended') lines.push(`  rank ${one.rank}: has ended`);
     else if (one.state === 'absent') lines.push(`  rank ${one.rank}: has not joined`);
-    else if (one.state === 'silent') lines.push(`  rank ${one.rank}: does not answer: it computes, is in a blocking call, or is stopped`);
+    else if (one.state === 'silent')
+      lines.push(`  rank ${one.rank}: does not answer: it computes, is stopped, or has just begun a blocking call`);
     else {
       const { waits, more, rails, pid } = one.waits;
       if (waits.length === 0) lines.push(`  rank ${one.rank} (pid ${pid}): waits for nothing`);
-      else lines.push(`  rank ${one.rank} (pid ${pid}) waits for`);
+      else {
+        const call = one.state === 'blocked' ? `, in a blocking call, said ${seconds(one.agoMs)} ago that it` : '';
+        lines.push(`  rank ${one.rank} (pid ${pid})${call} waits for`);
+      }
       for (const wait of waits.slice(0, LINES_PER_RANK_MAX)) lines.push(`    ${waitLine(wait)}`);
       const further = more + Math.max(0, waits.length - LINES_PER_RANK_MAX);
       if (further > 0) lines.push(`    and ${further} more`);

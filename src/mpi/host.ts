@@ -15,6 +15,14 @@ interface Waiter {
   /** True when it was served and goes. */
   look(): boolean;
   fail(error: MultirailError): void;
+  readonly pattern: ProbePattern;
+}
+
+/** What a probe that waits looks for: world rank or ANY, context, tag or ANY. */
+export interface ProbePattern {
+  source: number;
+  ctx: number;
+  tag: number;
 }
 
 /** What the collectives of this process have done. */
@@ -135,6 +143,11 @@ export class Host {
     });
   }
 
+  /** Probes that wait: an object of their own for each, and what it looks for. */
+  probes(): [waiter: object, pattern: ProbePattern][] {
+    return [...this.waiters].map((waiter) => [waiter, waiter.pattern]);
+  }
+
   /** The message that a receive with this pattern would match; `take`: it is taken out of the queue. World rank or ANY. */
   findMessage(source: number, ctx: number, tag: number, take: boolean): Envelope | undefined {
     const { pml } = this.engine;
@@ -151,6 +164,7 @@ export class Host {
     if (found !== undefined) return Promise.resolve(found);
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
+        pattern: { source, ctx, tag },
         look: () => {
           try {
             const envelope = this.findMessage(source, ctx, tag, take);

@@ -19,6 +19,9 @@ export interface InitOptions {
   abortOnUncaught?: boolean;
 }
 
+/** Prints who waits for whom. */
+const WAITS_SIGNAL = 'SIGUSR2';
+
 /** Joins the job that the environment describes; without one, a world of one. Resolves when all ranks have done the same. */
 export async function init(options: InitOptions = {}): Promise<Runtime> {
   const env = options.env ?? process.env;
@@ -41,7 +44,11 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
     if (runtime !== undefined) warnUnfinished(runtime);
   };
   process.on('exit', onExit);
+  const onSignal = () => runtime?.reportWaits(WAITS_SIGNAL);
+  // A listener keeps no process alive; those of the program are called too.
+  if (params.bool('mpi_waits_on_signal')) process.on(WAITS_SIGNAL, onSignal);
   const onClosed = () => {
+    process.off(WAITS_SIGNAL, onSignal);
     for (const take of undo) take();
     process.off('exit', onExit);
   };

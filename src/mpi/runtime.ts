@@ -11,6 +11,7 @@ import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/bt
 import { MultirailError } from '../errors.ts';
 import type { Job } from '../launch/job.ts';
 import type { OobClient } from '../launch/oob-client.ts';
+import { makeReport, type RankState, type RankWaits, reportLines } from '../launch/waits.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
 import type { Poller } from '../native/poller.ts';
@@ -28,13 +29,16 @@ import { WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
 import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
+import { LOOK_MS, WaitsWatch } from './waits.ts';
 
 /** What the runtime uses of the out-of-band channel. */
-export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'close'> & {
-  on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
-  on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
-  on(event: 'abort', listener: (info: { rank: number; code: number; reason: string }) => void): unknown;
-};
+export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'close'> &
+  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits'>> & {
+    on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
+    on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
+    on(event: 'waitsRequest', listener: (id: number) => void): unknown;
+    on(event: 'abort', listener: (info: { rank: number; code: number; reason: string }) => void): unknown;
+  };
 
 interface ExitNotice {
   code: number | undefined;
@@ -153,6 +157,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
   private finalizing: Promise<void> | undefined;
+  private readonly watch: WaitsWatch;
+  private watchTimer: NodeJS.Timeout | undefined;
 
   /** For createRuntime(). */
   constructor(job: RuntimeJob, options: RuntimeOptions) {
@@ -176,6 +182,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
     this.host = new Host(this.engine, blocking, job.rank, job.size, tuningOf(this.params));
+    this.watch = new WaitsWatch(this.engine, this.host, this.params.int('mpi_stall_report_ms'), {
+      onStall: (text) => this.reportWaits(text),
+      onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
+    });
+    blocking.onSleep = (nowMs, beganMs) => this.watch.lookBlocked(nowMs, beganMs);
     const everybody = new Group(
       Array.from({ length: job.size }, (_, rank) => rank),
       job.rank,
@@ -236,6 +247,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     for (const module of this.modules) this.engine.addModule(module);
     this.moveTo('ACTIVE');
     this.engine.schedule();
+    this.watchTimer = setInterval(() => this.watch.look(this.driver.now()), LOOK_MS);
+    this.watchTimer.unref();
     return this;
   }
 
@@ -288,6 +301,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       if (rank === this.rank || this.state === 'FINALIZED') return;
       if (info.finalized) this.engine.peerLeft(rank, true);
       else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
+    });
+    oob?.on('waitsRequest', (id) => {
+      if (this.state !== 'STARTING') oob.waitsReport?.(id, this.waits());
     });
     oob?.on('abort', (info) => {
       if (this.state === 'FINALIZED') return;
@@ -379,6 +395,24 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     return lines;
   }
 
+  /** What this rank waits for, oldest first: its pending requests and probes, with the state of the protocol and the rails. */
+  waits(): RankWaits {
+    return this.watch.report(this.driver.now());
+  }
+
+  /**
+   * Prints who waits for whom in the whole job: by the launcher, or by the process that serves the out-of-band channel. In a world of
+   * one, and as a rank that cannot reach it, this rank prints what it waits for itself.
+   */
+  reportWaits(reason: string): void {
+    const { oob } = this.job;
+    if (oob?.askWaits?.(reason) === true) return;
+    const states = Array.from({ length: this.size }, (_, rank): RankState => {
+      return rank === this.rank ? { state: 'answered', waits: this.waits() } : { state: 'silent' };
+    });
+    this.options.log?.('warn', reportLines(makeReport(this.jobId, reason, states)).join('\n'));
+  }
+
   // ---------------------------------------------------------------- end
 
   /** Ends the whole job, this process included. */
@@ -427,6 +461,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       await job.oob.finalized().catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));
     }
     this.moveTo('FINALIZED');
+    clearInterval(this.watchTimer);
     await engine.close();
     this.driver.close?.();
     await job.oob?.close();

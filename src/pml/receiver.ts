@@ -824,6 +824,18 @@ export class Receiver {
     peer.restartNacks.clear();
   }
 
+  /** Every receive that is posted and has not matched, in no particular order. */
+  postedRequests(): RecvRequest[] {
+    return [...this.contexts.values()].flatMap((context) => (context.postedCount === 0 ? [] : context.postedRequests()));
+  }
+
+  /** Messages of that source (or ANY) that wait on this context for a receive. */
+  unexpectedFrom(ctx: number, source: number): number {
+    const context = this.contexts.get(ctx);
+    if (context === undefined || context.unexpectedCount === 0) return 0;
+    return source === ANY ? context.unexpectedCount : context.unexpectedEnvelopes().filter((envelope) => envelope.source === source).length;
+  }
+
   /** Posted receives of that source that can never match end with this error; ANY: all of them. */
   endPosted(source: number, error: MultirailError): void {
     for (const context of this.contexts.values()) {

@@ -39,6 +39,8 @@ export class BlockingWaiter {
   private readonly driver: Driver;
   private readonly poller: Poller | undefined;
   private readonly spinMs: number;
+  /** Called before each sleep, with the time, and that of the call's beginning. */
+  onSleep: ((nowMs: number, beganMs: number) => void) | undefined;
   private crowdedUntilMs = Number.NEGATIVE_INFINITY;
   private crowdedMs = CROWDED_MIN_MS;
 
@@ -87,6 +89,7 @@ export class BlockingWaiter {
     }
     this.mustBeReachable();
     let nowMs = driver.now();
+    const beganMs = nowMs;
     let quietSinceMs = nowMs;
     let useful = engine.usefulWork;
     let yields = 0;
@@ -115,6 +118,7 @@ export class BlockingWaiter {
       } else {
         // Rails may have gone since the call began.
         this.mustBeReachable();
+        this.onSleep?.(nowMs, beganMs);
         this.sleep(nowMs, deadlineMs);
       }
       nowMs = driver.now();

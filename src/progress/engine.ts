@@ -593,12 +593,21 @@ export class Engine implements Upcalls {
 
   /** Why isLeft() is not yet true, for the error of finalize(). */
   notLeft(): string[] {
-    const lines: string[] = [];
+    return this.notLeftPeers().map(({ rank, text }) => `rank ${rank}: ${text}`);
+  }
+
+  get isFinalizing(): boolean {
+    return this.finalizing;
+  }
+
+  notLeftPeers(): { rank: number; text: string }[] {
+    const lines: { rank: number; text: string }[] = [];
     for (const peer of this.peers.values()) {
       if (peer.leave === 'done') continue;
       const pending = this.pml.undelivered(peer.rank);
-      if (peer.leave === 'draining') lines.push(`rank ${peer.rank}: ${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}`);
-      else lines.push(`rank ${peer.rank}: it has not left the job`);
+      const text =
+        peer.leave === 'draining' ? `${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}` : 'it has not left the job';
+      lines.push({ rank: peer.rank, text });
     }
     return lines;
   }

@@ -1,0 +1,179 @@
+// Who waits for whom: cycles of the graph, the text, and the gatherer beside real clients of the out-of-band channel.
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, test } from 'vitest';
+import { newIncarnation } from '../../../src/launch/identity.ts';
+import { OobClient } from '../../../src/launch/oob-client.ts';
+import { OobServer } from '../../../src/launch/oob-server.ts';
+import { findCycles, makeReport, type RankState, type RankWaits, reportLines, type Wait } from '../../../src/launch/waits.ts';
+import { WaitsGatherer } from '../../../src/launch/waits-gather.ts';
+
+const graph = (edges: Record<number, number[]>) => new Map(Object.entries(edges).map(([from, to]) => [Number(from), new Set(to)]));
+
+describe('cycles', () => {
+  test.each<[string, Record<number, number[]>, number[][]]>([
+    ['none', { 0: [1], 1: [2] }, []],
+    ['two', { 0: [1], 1: [0] }, [[0, 1]]],
+    ['oneself', { 0: [], 3: [3] }, [[3]]],
+    ['the shortest of several', { 0: [1, 2], 1: [2], 2: [0] }, [[0, 2]]],
+    [
+      'two that are apart',
+      { 0: [1], 1: [0], 2: [3], 3: [4], 4: [2] },
+      [
+        [0, 1],
+        [2, 3, 4],
+      ],
+    ],
+    ['behind a tail', { 0: [1], 1: [2], 2: [3], 3: [1] }, [[1, 2, 3]]],
+    ['a ring of all', { 0: [3], 1: [0], 2: [1], 3: [2] }, [[0, 3, 2, 1]]],
+    ['one cycle for those that share a rank', { 0: [1, 2], 1: [0], 2: [0] }, [[0, 1]]],
+  ])('%s', (_, edges, cycles) => {
+    expect(findCycles(graph(edges))).toEqual(cycles);
+  });
+});
+
+const wait = (over: Partial<Wait>): Wait => ({
+  kind: 'recv',
+  peer: 1,
+  tag: 7,
+  ctx: 0,
+  bytes: 8,
+  waitedMs: 1500,
+  phase: 'posted: nothing has matched',
+  rails: ['tcp:lo'],
+  ...over,
+});
+const answer = (rank: number, waits: Wait[], rails: RankWaits['rails'] = []): RankState & { state: 'answered' } => ({
+  state: 'answered',
+  waits: { rank, pid: 100 + rank, waits, more: 0, rails },
+});
+
+describe('the report', () => {
+  test('names each rank, each wait, and the cycle', () => {
+    const broken = { peer: 0, key: 'tcp:b', state: 'DOWN', reason: 'carrier: gone' };
+    const states: RankState[] = [
+      answer(0, [wait({})]),
+      answer(1, [wait({ kind: 'send', peer: 0, tag: 9, bytes: 1_000_000, phase: 'RNDV delivered' })], [broken]),
+      answer(2, []),
+      { state: 'silent' },
+      { state: 'ended' },
+      { state: 'absent' },
+      { state: 'blocked', waits: answer(6, [wait({ peer: 4, rails: [] })]).waits, agoMs: 2000 },
+    ];
+    expect(reportLines(makeReport('job', 'SIGUSR2', states))).toEqual([
+      'who waits for whom (SIGUSR2):',
+      '  rank 0 (pid 100) waits for',
+      '    recv from rank 1, tag 7, context 0, 8 bytes, for 1.5 s: posted: nothing has matched, on tcp:lo',
+      '  rank 1 (pid 101) waits for',
+      '    send to rank 0, tag 9, context 0, 1000000 bytes, for 1.5 s: RNDV delivered, on tcp:lo',
+      '    rail tcp:b to rank 0 is DOWN: carrier: gone',
+      '  rank 2 (pid 102): waits for nothing',
+      '  rank 3: does not answer: it computes, is stopped, or has just begun a blocking call',
+      '  rank 4: has ended',
+      '  rank 5: has not joined',
+      '  rank 6 (pid 106), in a blocking call, said 2.0 s ago that it waits for',
+      '    recv from rank 4, tag 7, context 0, 8 bytes, for 1.5 s: posted: nothing has matched',
+      '  cycle: 0 waits for 1 waits for 0',
+    ]);
+  });
+
+  test('a receive from anybody waits for nobody in particular, except among two', () => {
+    const any = () => wait({ peer: 'any', tag: 'any' });
+    expect(makeReport('job', '', [answer(0, [any()]), answer(1, [any()])]).cycles).toEqual([[0, 1]]);
+    expect(
+      makeReport(
+        'job',
+        '',
+        [0, 1, 2].map((rank) => answer(rank, [any()])),
+      ).cycles,
+    ).toEqual([]);
+  });
+
+  test('long lists are cut, and say so', () => {
+    const lines = reportLines(
+      makeReport('job', '', [
+        answer(
+          0,
+          Array.from({ length: 50 }, () => wait({})),
+        ),
+      ]),
+    );
+    expect(lines).toHaveLength(1 + 1 + 20 + 1 + 1);
+    expect(lines.at(-2)).toBe('    and 30 more');
+  });
+});
+
+describe('the gatherer', () => {
+  const cleanups: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  });
+
+  test('asks every rank, takes what a blocked one said before, and prints once for many who ask', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'joining-waits-'));
+    cleanups.push(() => rmSync(folder, { recursive: true }));
+    const secret = randomBytes(32);
+    const server = new OobServer({ jobId: 'job', size: 3, secret, knowsProcesses: true, reconnectTimeoutMs: 10_000 });
+    await server.open();
+    cleanups.push(() => server.close());
+    const printed: string[] = [];
+    let onPrinted: () => void = () => undefined;
+    const jsonFile = join(folder, 'waits.json');
+    const gatherer = new WaitsGatherer(server, {
+      say: (text) => {
+        printed.push(text);
+        onPrinted();
+      },
+      jsonFile,
+    });
+    server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
+    server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
+    const clients = [0, 1].map(
+      (rank) =>
+        new OobClient({
+          urls: server.urls,
+          secret,
+          jobId: 'job',
+          rank,
+          size: 3,
+          incarnation: newIncarnation(),
+          hostId: 'h',
+          reconnectTimeoutMs: 10_000,
+        }),
+    );
+    for (const client of clients) cleanups.push(() => client.close(0));
+    await Promise.all(clients.map((client) => client.hello()));
+    // Rank 0 answers; rank 1 said something from its blocking call, and hears nothing.
+    clients[0].on('waitsRequest', (id) => clients[0].waitsReport(id, answer(0, [wait({})]).waits));
+    const pushed = new Promise((resolve) => server.once('waitsReport', resolve));
+    clients[1].pushWaits(answer(1, [wait({ peer: 0 })]).waits);
+    await pushed;
+    const once = new Promise<void>((resolve) => {
+      onPrinted = resolve;
+    });
+    for (const client of clients) client.askWaits('stalled');
+    await once;
+    expect(printed[0]).toContain('who waits for whom (rank ');
+    expect(printed[0]).toContain('rank 0 (pid 100) waits for\n');
+    expect(printed[0]).toMatch(/rank 1 \(pid 101\), in a blocking call, said [\d.]+ s ago that it waits for/);
+    expect(printed[0]).toContain('rank 2: has not joined');
+    expect(printed[0]).toContain('cycle: 0 waits for 1 waits for 0');
+    // Both have asked before this message, which the server has taken by now: the second one was not worth a report.
+    await clients[1].finalized();
+    await clients[0].finalized();
+    expect(printed).toHaveLength(1);
+    const records = readFileSync(jsonFile, 'utf8').trim().split('\n');
+    expect(records).toHaveLength(1);
+    expect(JSON.parse(records[0])).toMatchObject({
+      jobId: 'job',
+      cycles: [[0, 1]],
+      ranks: [
+        { rank: 0, state: 'answered' },
+        { rank: 1, state: 'blocked' },
+        { rank: 2, state: 'absent' },
+      ],
+    });
+  });
+});

@@ -1,0 +1,85 @@
+// Every program of examples/ as its README starts it, with its own check of what comes out. Built from the sources, so that no old dist is tried.
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, expect, describe as group, test } from 'vitest';
+import { type BuiltCode, buildCode, startNode } from './helpers.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const EXAMPLES = readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.mjs'));
+
+let code: BuiltCode;
+let folder: string;
+
+beforeAll(async () => {
+  code = await buildCode([]);
+  folder = mkdtempSync(join(ROOT, '.cache', 'examples-'));
+  await build({
+    entryPoints: EXAMPLES.map((name) => join(ROOT, 'examples', name)),
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    packages: 'external',
+    alias: { multirail: join(ROOT, 'src/index.ts') },
+    logLevel: 'warning',
+  });
+});
+afterAll(() => {
+  code?.dispose();
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+});
+
+/** Output without the ranks' names in front. */
+async function run(ranks: number, name: string, ...words: string[]): Promise<string> {
+  const job = startNode([code.cli, 'run', '-n', String(ranks), join(folder, name), ...words], { input: '', timeoutMs: 60_000 });
+  const { code: status, stdout, stderr } = await job.ended;
+  expect(status, stderr).toBe(0);
+  return stdout.replace(/^\[\d+\] /gm, '');
+}
+
+const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1]);
+
+/** What each one must print; a program without a line here fails. */
+const CHECKS: Record<string, () => Promise<void>> = {
+  'hello.mjs': async () => {
+    const text = await run(3, 'hello.mjs');
+    for (const rank of [1, 2]) expect(text).toContain(`rank ${rank}`);
+  },
+  'ring.mjs': async () => expect(await run(4, 'ring.mjs')).toBe('the token went through 4 ranks and is worth 6\n'),
+  'blocking.mjs': async () => expect(await run(3, 'blocking.mjs')).toMatch(/sum 3000, expected 3000/),
+  'pingpong.mjs': async () => expect((await run(2, 'pingpong.mjs')).split('\n').length).toBeGreaterThan(5),
+  'pi.mjs': async () => {
+    for (const ranks of [1, 3, 4]) expect(number(await run(ranks, 'pi.mjs', '300000'), /pi is (\S+),/)).toBeCloseTo(Math.PI, 9);
+  },
+  'heat.mjs': async () => {
+    // The same plate, whoever computes it: to the last digit and in as many iterations.
+    const alone = await run(1, 'heat.mjs', '40', '4000');
+    const middle = number(alone, /ranks: (\S+) degrees/);
+    expect(middle).toBeGreaterThan(20);
+    expect(middle).toBeLessThan(26);
+    for (const ranks of [2, 5]) expect((await run(ranks, 'heat.mjs', '40', '4000')).replace(`by ${ranks}`, 'by 1')).toBe(alone);
+  },
+  'matmul.mjs': async () => {
+    expect(await run(4, 'matmul.mjs', '50')).toBe('50 x 50 on a grid of 2 x 2: every row is right\n');
+    expect(await run(3, 'matmul.mjs', '31')).toBe('31 x 31 on a grid of 1 x 3: every row is right\n');
+  },
+  'farm.mjs': async () => {
+    const text = await run(3, 'farm.mjs', '30');
+    const shares = (/rows by rank: (.*)/.exec(text)?.[1] ?? '').split(', ').map(Number);
+    expect(shares).toHaveLength(2);
+    expect(shares[0] + shares[1]).toBe(30);
+  },
+};
+
+group('examples', () => {
+  for (const name of EXAMPLES) {
+    test(name, async () => {
+      expect(CHECKS, 'a check of what it prints').toHaveProperty([name]);
+      await CHECKS[name]();
+    });
+  }
+});

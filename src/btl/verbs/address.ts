@@ -140,6 +140,12 @@ export function planRails(local: VerbsAddress, remote: VerbsAddress, isLower: bo
   return plans;
 }
 
+/** Whether these two reach each other as they are now: what is published of a port may change after rails were planned. */
+export function inOneFabric(a: Pick<PublishedPort, 'link' | 'fabric'>, b: Pick<PublishedPort, 'link' | 'fabric'>): boolean {
+  if (a.link !== b.link) return false;
+  return a.fabric === b.fabric || (a.link === 'ethernet' && (isWithin(a.fabric, b.fabric) || isWithin(b.fabric, a.fabric)));
+}
+
 /** A single address (`10.9.0.1/32`, or 32 hexadecimal digits and `/128`) lies in that network. */
 function isWithin(whole: string, network: string): boolean {
   const [address, bits] = bitsOf(whole);

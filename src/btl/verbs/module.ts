@@ -13,7 +13,7 @@ import type { StreamFramer } from '../base/stream-framer.ts';
 import { type InboundCheck, StreamModule } from '../base/stream-module.ts';
 import type { BtlContext, BtlEndpoint, Params, RailPlan } from '../btl.ts';
 import { connectNative, NativeListener } from '../tcp/native-listen.ts';
-import { checkAddress, type PublishedPort, planRails, type VerbsAddress, type VerbsPlanDetail } from './address.ts';
+import { checkAddress, inOneFabric, type PublishedPort, planRails, type VerbsAddress, type VerbsPlanDetail } from './address.ts';
 import { VerbsEndpoint } from './endpoint.ts';
 import { LocalPort, VerbsDevice } from './ports.ts';
 import type { VerbsOptions } from './queue-pair.ts';
@@ -184,7 +184,15 @@ export class VerbsModule extends StreamModule implements VerbsHost {
         this.due();
         return dialing;
       }
-      const at = checkAddress(endpoint.remote).ports.find(({ name }) => name === remotePort)?.at ?? [];
+      const theirs = checkAddress(endpoint.remote).ports.find(({ name }) => name === remotePort);
+      const at = theirs?.at ?? [];
+      if (theirs !== undefined && !inOneFabric(port, theirs)) {
+        const networks = `${port.fabric} and ${theirs.fabric}`;
+        const text = `ports ${port.name} and ${remotePort} of rank ${endpoint.peer} have no addresses in one network any more: ${networks}`;
+        dialing.failure = { kind: 'carrier', text };
+        this.due();
+        return dialing;
+      }
       if (at.length === 0) throw new MultirailError('ERR_HANDSHAKE', `rank ${endpoint.peer} takes no connections for port ${remotePort}`);
       const turn = this.dialsBegun.get(endpoint) ?? 0;
       this.dialsBegun.set(endpoint, turn + 1);
@@ -302,9 +310,11 @@ export class VerbsModule extends StreamModule implements VerbsHost {
       for (const text of failures) this.note(text);
       this.upcalls.onAddressChanged(this);
     }
-    if (wasActive && !port.isActive) made += this.dropRails(port, `port ${port.name} is down`);
-    if (!wasActive && port.isActive) {
-      for (const endpoint of this.endpointsOf(port)) {
+    if (wasActive && !port.isActive) return made + this.dropRails(port, `port ${port.name} is down`);
+    for (const endpoint of this.endpointsOf(port)) {
+      const text = endpoint.pairLink?.lostAddress;
+      if (text !== undefined) made += endpoint.drop({ kind: 'carrier', text });
+      if (port.isActive && (changed || !wasActive)) {
         made++;
         this.upcalls.onReachable(endpoint);
       }
@@ -312,8 +322,9 @@ export class VerbsModule extends StreamModule implements VerbsHost {
     return made;
   }
 
-  private endpointsOf(port: LocalPort): StreamEndpoint[] {
-    return this.endpoints.filter(({ plan }) => (plan.detail as VerbsPlanDetail).localPort === port.name);
+  private endpointsOf(port: LocalPort): VerbsEndpoint[] {
+    const isOf = ({ plan }: StreamEndpoint): boolean => (plan.detail as VerbsPlanDetail).localPort === port.name;
+    return this.endpoints.filter(isOf) as VerbsEndpoint[];
   }
 
   private dropRails(port: LocalPort, text: string): number {

@@ -2,7 +2,7 @@
 // May import: Node, btl/verbs (address, rdma).
 import { isIPv4 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
-import type { PublishedPort } from './address.ts';
+import { inOneFabric, type PublishedPort } from './address.ts';
 import type { Rdma } from './rdma.ts';
 
 /** MB/s that one lane carries at the speeds that a port may state (InfiniBand specification 14.2.5.6; in 100 Mbit/s of data). */
@@ -47,6 +47,16 @@ export class VerbsDevice {
   }
 }
 
+/** Of a port: by what a queue pair is reached. */
+export interface PortAddress {
+  gid: Uint8Array;
+  gidIndex: number;
+  lid: number;
+}
+
+/** More than any rank of a GID. */
+const AT_HOME = 8;
+
 /** A port of one of them. */
 export class LocalPort {
   readonly device: VerbsDevice;
@@ -63,6 +73,10 @@ export class LocalPort {
   bandwidthMBps = 1;
   /** Addresses of this host over which the peer asks for a queue pair: on Ethernet, that of the port itself. */
   hosts: string[] = [];
+  /** The fabric that was found first: the rails are planned for it. */
+  private home = '';
+  /** The whole table, in hexadecimal digits. */
+  private gids = new Set<string>();
   private readonly rdma: typeof Rdma;
   private readonly wantedGid: number;
 
@@ -92,27 +106,47 @@ export class LocalPort {
     return JSON.stringify([this.link, this.mtu, this.lid, hex(this.gid), this.fabric, this.hosts]) !== before;
   }
 
+  /** Where rails of this port begin, as the peers know it. */
+  get address(): PortAddress {
+    return { gid: this.gid, gidIndex: this.gidIndex, lid: this.lid };
+  }
+
+  /** Why a rail that began there cannot go on; undefined when it can. */
+  complaint({ gid, lid }: PortAddress): string | undefined {
+    if (this.link === 'infiniband') return lid === this.lid ? undefined : `port ${this.name} has another LID`;
+    return this.gids.has(hex(gid)) ? undefined : `port ${this.name} has lost its address ${addressOfGid(gid)}`;
+  }
+
   private takeGid(): void {
-    const gids = this.device.handle.gids(this.number);
-    const rank = (entry: Rdma.GidEntry): number => gidRank(entry, this.link);
-    const wanted = this.wantedGid >= 0 ? gids.filter(({ index }) => index === this.wantedGid) : [...gids].sort((a, b) => rank(b) - rank(a));
-    const best = wanted[0];
-    if (best === undefined) return;
-    this.gid = best.gid;
-    this.gidIndex = best.index;
+    const entries = this.device.handle.gids(this.number);
+    this.gids = new Set(entries.map(({ gid }) => hex(gid)));
     const table = networkInterfaces();
-    if (this.link === 'infiniband') {
-      this.fabric = hex(best.gid.subarray(0, 8));
-      this.hosts = allHosts(table);
-      return;
-    }
-    const address = addressOfGid(best.gid);
-    const found = (table[best.netdev] ?? Object.values(table).flat()).find((entry) => entry?.address === address);
+    const places = entries
+      .filter(({ index }) => this.wantedGid < 0 || index === this.wantedGid)
+      .map((entry) => ({ entry, ...this.placeOf(entry, table) }));
+    // Rails are planned once: another address of that network is as good as the one before, and one of another network is not.
+    const { link, home } = this;
+    const rank = (place: (typeof places)[0]): number =>
+      gidRank(place.entry, link) + (home !== '' && inOneFabric({ link, fabric: place.fabric }, { link, fabric: home }) ? AT_HOME : 0);
+    const [best] = places.sort((a, b) => rank(b) - rank(a));
+    if (best === undefined) return;
+    this.gid = best.entry.gid;
+    this.gidIndex = best.entry.index;
+    this.fabric = best.fabric;
+    this.hosts = best.hosts;
+    if (home === '') this.home = best.fabric;
+  }
+
+  private placeOf({ gid, netdev }: Rdma.GidEntry, table: NodeJS.Dict<NetworkInterfaceInfo[]>): { fabric: string; hosts: string[] } {
+    if (this.link === 'infiniband') return { fabric: hex(gid.subarray(0, 8)), hosts: allHosts(table) };
+    const address = addressOfGid(gid);
+    const found = (table[netdev] ?? Object.values(table).flat()).find((entry) => entry?.address === address);
     // An interface that is down is not listed: its address is known, its network is not.
-    const isDown = found === undefined && !this.isActive;
-    const whole = networkOf(`${address}/${isIPv4(address) ? 32 : 128}`);
-    this.fabric = isDown ? whole : typeof found?.cidr === 'string' ? networkOf(found.cidr) : 'link-local';
-    this.hosts = isDown ? [address] : found === undefined ? allHosts(table) : [found.address];
+    if (found === undefined && !this.isActive) return { fabric: networkOf(`${address}/${isIPv4(address) ? 32 : 128}`), hosts: [address] };
+    return {
+      fabric: typeof found?.cidr === 'string' ? networkOf(found.cidr) : 'link-local',
+      hosts: found === undefined ? allHosts(table) : [found.address],
+    };
   }
 }
 

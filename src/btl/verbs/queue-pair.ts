@@ -2,7 +2,7 @@
 // the room of the send queue, the end of it all. Knows nothing of what stands in the buffers.
 // May import: node-rdma (types), ports (types), one-sided (types), verbs-hdr (types).
 import type { OneSidedRequest } from './one-sided.ts';
-import type { LocalPort } from './ports.ts';
+import type { LocalPort, PortAddress } from './ports.ts';
 import type { Rdma } from './rdma.ts';
 import type { Setup } from './verbs-hdr.ts';
 
@@ -58,6 +58,8 @@ export class BufferedPair {
   private readonly rdma: typeof Rdma;
   private readonly options: VerbsOptions;
   private readonly port: LocalPort;
+  /** Of the port, as the peer is told it: it may have others later. */
+  readonly address: PortAddress;
   private readonly shape: PairShape;
   private readonly requestWords: Uint32Array;
   private readonly receiveWords: Uint32Array;
@@ -79,6 +81,7 @@ export class BufferedPair {
     this.options = options;
     this.port = port;
     this.shape = shape;
+    this.address = port.address;
     // As many as there are buffers may wait for the peer to be ready.
     this.requestWords = new Uint32Array(shape.buffers * rdma.REQUEST_WORDS);
     this.receiveWords = new Uint32Array(REPOST_BATCH * rdma.REQUEST_WORDS);
@@ -115,16 +118,15 @@ export class BufferedPair {
   /** What the peer must know of it. */
   setup(psn: number): Setup {
     const { port, shape } = this;
-    const { gid, lid, mtu } = port;
     return {
       queuePair: this.pair?.number ?? 0,
       psn,
-      lid,
-      mtu,
+      lid: this.address.lid,
+      mtu: port.mtu,
       readsAsTarget: Math.min(this.options.readsMax, port.device.attributes.readsAsTargetMax),
       buffers: shape.buffers,
       bufferBytes: shape.bufferBytes,
-      gid,
+      gid: this.address.gid,
     };
   }
 
@@ -133,7 +135,7 @@ export class BufferedPair {
     const { rdma, options, port, pair } = this;
     const address: Rdma.PathAddress = { port: port.number };
     if (port.link === 'infiniband') address.lid = peer.lid;
-    else Object.assign(address, { gid: peer.gid, gidIndex: port.gidIndex, hopLimit: 64 });
+    else Object.assign(address, { gid: peer.gid, gidIndex: this.address.gidIndex, hopLimit: 64 });
     const { readsAsTargetMax, readsAsInitiatorMax } = port.device.attributes;
     pair?.modify({
       state: rdma.QP_STATE.RTR,

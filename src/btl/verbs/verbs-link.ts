@@ -213,6 +213,11 @@ export class VerbsLink extends RecordLink<ByteStream> implements SetupOwner {
     return this.ended !== undefined || this.pair.hasMore;
   }
 
+  /** Why the peer cannot reach this queue pair any more, or undefined. */
+  get lostAddress(): string | undefined {
+    return this.port.complaint(this.pair.address);
+  }
+
   /** The device says that this queue pair is beyond repair. */
   failedAt(queuePair: number, text: string): void {
     if (this.ended === undefined && this.pair.id === queuePair) this.over({ clean: false, reason: { kind: 'error', text } });

@@ -1,6 +1,6 @@
 // `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
 // May import: errors, params, native, launch/engines, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, commander, node:*.
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { crc32cBackend } from '../btl/base/crc32c.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
@@ -12,6 +12,7 @@ import { alone, findEngine } from '../launch/engines/index.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
 import { PARAM_ENV_PREFIX, PARAMS, type ParamName, type ParamSpec, ParamTable } from '../params.ts';
+import { collectiveLines, collectivesOf } from './info-collectives.ts';
 import { mcaOption, messageOf } from './run.ts';
 
 interface TransportInfo {
@@ -262,15 +263,29 @@ export function infoLines(info: Info, all: boolean): string[] {
   return lines;
 }
 
+function ranksOf(text: string): number {
+  const ranks = Number(text);
+  if (Number.isSafeInteger(ranks) && ranks >= 1 && ranks <= 65_536) return ranks;
+  throw new InvalidArgumentError('expected a number of ranks from 1 to 65536');
+}
+
 export function register(program: Command): void {
   program
     .command('info')
     .description('what is here and what would be used: transports, interfaces, parameters, launcher')
     .option('--all', 'every parameter, with default, unit, range and meaning', false)
+    .option('--collectives', 'which algorithm each collective would take on how many ranks, and what it costs', false)
+    .option('-n, --ranks <number>', 'ranks for --collectives', ranksOf, 4)
     .option('--json', 'as JSON', false)
     .addOption(mcaOption())
     .addHelpText('after', `\nParameters are read from ${PARAM_ENV_PREFIX}NAME too.`)
-    .action((options: { all: boolean; json: boolean; mca: Record<string, string> }) => {
+    .action((options: { all: boolean; collectives: boolean; ranks: number; json: boolean; mca: Record<string, string> }) => {
+      if (options.collectives) {
+        const list = collectivesOf(new ParamTable(options.mca, process.env), options.ranks);
+        const text = options.json ? JSON.stringify(list, undefined, 1) : collectiveLines(list, options.ranks).join('\n');
+        process.stdout.write(`${text}\n`);
+        return;
+      }
       const info = collectInfo(program.version() ?? 'unknown', options.mca, process.env);
       const text = options.json ? JSON.stringify(info, undefined, 1) : infoLines(info, options.all).join('\n');
       process.stdout.write(`${text}\n`);

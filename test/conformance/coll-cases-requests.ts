@@ -188,10 +188,10 @@ export const COLLECTIVE_REQUEST_CASES: readonly P2pCase[] = [
         // biome-ignore lint/suspicious/noExplicitAny: wrong on purpose
         const wrong = comm as any;
         const calls: [string, RegExp, () => Promise<unknown>][] = [
-          ['ERR_ROOT', /: root is 99/, () => comm.bcast(f, 99)],
-          ['ERR_ROOT', /: root is -1/, () => comm.reduce(f, g, Op.SUM, -1)],
-          ['ERR_ROOT', /: root is 0\.5/, () => comm.gather(f, g, 0.5)],
-          ['ERR_ROOT', /: root is x/, () => wrong.scatter(f, g, 'x')],
+          ['ERR_ROOT', /\broot is 99/, () => comm.bcast(f, 99)],
+          ['ERR_ROOT', /\broot is -1/, () => comm.reduce(f, g, Op.SUM, -1)],
+          ['ERR_ROOT', /\broot is 0\.5/, () => comm.gather(f, g, 0.5)],
+          ['ERR_ROOT', /\broot is x/, () => wrong.scatter(f, g, 'x')],
           ['ERR_BUFFER', /buffer is number/, () => wrong.bcast(7)],
           ['ERR_BUFFER', /buffer is detached/, () => comm.bcast(detached)],
           ['ERR_BUFFER', /recv is missing/, () => comm.reduce(f, null, Op.SUM, comm.rank)],

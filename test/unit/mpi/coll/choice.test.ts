@@ -1,0 +1,59 @@
+// The rules that choose algorithms, their parameters, and what `multirail info --collectives` prints of them.
+import { describe, expect, test } from 'vitest';
+import { collectiveLines, collectivesOf } from '../../../../src/cli/info-collectives.ts';
+import { ALGORITHMS, type CollectiveName, chooseAlgorithm, type Shape, tuningOf } from '../../../../src/mpi/coll/choice.ts';
+import { PARAMS, ParamTable } from '../../../../src/params.ts';
+
+const tuning = (params: Record<string, string> = {}) => tuningOf(new ParamTable(params));
+const choose = (name: CollectiveName, shape: Shape, params?: Record<string, string>) => chooseAlgorithm(name, shape, tuning(params));
+const KIB = 1024;
+
+describe('choice of algorithms', () => {
+  test('by length and number of ranks, at the thresholds', () => {
+    expect(choose('bcast', { size: 8, bytes: 64 * KIB - 1 })).toBe('binomial');
+    expect(choose('bcast', { size: 8, bytes: 64 * KIB })).toBe('scatter_allgather');
+    expect(choose('bcast', { size: 3, bytes: 64 * KIB })).toBe('binomial');
+    const long = { bytes: 1024 * KIB, commute: true, units: 131_072 };
+    expect(choose('allreduce', { size: 8, bytes: 8, commute: true, units: 1 })).toBe('recursive_doubling');
+    expect(choose('allreduce', { size: 8, ...long })).toBe('rabenseifner');
+    expect(choose('allreduce', { size: 7, ...long })).toBe('ring');
+    expect(choose('allreduce', { size: 7, ...long, commute: false })).toBe('rabenseifner');
+    expect(choose('allgather', { size: 8, bytes: 100 })).toBe('recursive_doubling');
+    expect(choose('allgather', { size: 7, bytes: 100 })).toBe('bruck');
+    expect(choose('allgather', { size: 7, bytes: 64 * KIB })).toBe('ring');
+    expect(choose('alltoall', { size: 8, bytes: 256 })).toBe('bruck');
+    expect(choose('alltoall', { size: 7, bytes: 256 })).toBe('linear');
+    expect(choose('alltoall', { size: 7, bytes: 32 * KIB })).toBe('pairwise');
+    expect(choose('reduce_scatter', { size: 7, bytes: 32, commute: false, units: 8 })).toBe('reduce_scatterv');
+  });
+
+  test('thresholds are parameters, and an algorithm can be forced where it can be used', () => {
+    expect(choose('bcast', { size: 4, bytes: 10 }, { coll_bcast_long_bytes: '10' })).toBe('scatter_allgather');
+    const few = { size: 4, bytes: 16, commute: true, units: 2 };
+    expect(choose('allreduce', few, { coll_allreduce_algorithm: 'ring' })).toBe('recursive_doubling');
+    const enough = { ...few, units: 4 };
+    expect(choose('allreduce', enough, { coll_allreduce_algorithm: 'ring' })).toBe('ring');
+    expect(choose('allreduce', { ...enough, commute: false }, { coll_allreduce_algorithm: 'ring' })).toBe('recursive_doubling');
+    expect(choose('allgather', { size: 6, bytes: 6 }, { coll_allgather_algorithm: 'recursive_doubling' })).toBe('bruck');
+    expect(() => tuning({ coll_bcast_algorithm: 'carrier_pigeon' })).toThrow(/ERR_CONFIG.*binomial/);
+  });
+
+  test('every parameter of an algorithm names exactly the algorithms that there are', () => {
+    for (const [call, algorithms] of Object.entries(ALGORITHMS)) {
+      if (call === 'barrier') continue;
+      const spec = PARAMS[`coll_${call}_algorithm` as 'coll_bcast_algorithm'];
+      expect([...(spec.choices ?? [])].sort(), call).toEqual(['auto', ...algorithms].sort());
+    }
+  });
+
+  test('info prints rule, choices and formulas of each call', () => {
+    const list = collectivesOf(new ParamTable({ coll_bcast_algorithm: 'chain' }), 33);
+    expect(list.map(({ call }) => call)).toEqual(Object.keys(ALGORITHMS));
+    const lines = collectiveLines(list, 33).join('\n');
+    expect(lines).toMatch(/bcast: chain, as coll_bcast_algorithm says/);
+    expect(lines).toMatch(/allreduce: recursive doubling; from coll_allreduce_long_bytes on/);
+    for (const { algorithms } of list) for (const { name } of algorithms) expect(lines).toContain(`  ${name}\n      messages `);
+    const sum = list.find(({ call }) => call === 'allreduce');
+    expect(sum?.choices[0]).toEqual({ bytes: 8, algorithm: 'recursive_doubling', messages: 6, sentBytes: 48, rounds: 7 });
+  });
+});

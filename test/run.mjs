@@ -121,6 +121,17 @@ const parts = {
   sim: () => vitest('sim'),
   conformance: () => vitest('conformance'),
   system: () => vitest('system'),
+  launchers: () => {
+    // Each is left out by itself, and says so, where it cannot be installed. Slurm is unpacked into an overlay that goes away.
+    for (const wanted of [
+      { command: 'mpiexec.mpich', name: 'mpich' },
+      { command: 'mpirun', name: 'openmpi-bin' },
+      { file: '/usr/sbin/sshd', name: 'openssh-server' },
+    ]) {
+      needDebian([wanted]);
+    }
+    vitest('launchers');
+  },
   lab: () => {
     const why = needDebian([{ command: 'ip', name: 'iproute2' }]);
     if (why !== undefined) console.log(`skipped: lab: ${why}`);

@@ -28,6 +28,8 @@ export interface Job {
   oob: OobClient | undefined;
   /** What started this process. */
   engine?: string;
+  /** This process ends because another one has aborted the job: nothing is wrong with it. */
+  isEnding?: boolean;
   /** Our own launcher waits for the processes, and ends them all when one fails; other engines may or may not. */
   hasOwnLauncher?: boolean;
   /** After the job: tells the engine that this process may exit. */
@@ -172,6 +174,7 @@ export function tellServerLost(job: Job): void {
 /** Nobody of ours ends the processes when one rank aborts the job: each ends itself. Returns the function that takes this back. */
 export function exitOnAbort(job: Job): () => void {
   const leave = (info: { rank: number; code: number; reason: string }) => {
+    job.isEnding = true;
     complain(`${nameOf(job)}: ends, since rank ${info.rank} aborted the job: ${info.reason}`);
     process.exit(info.code & 0xff || 1);
   };

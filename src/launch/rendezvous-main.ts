@@ -101,8 +101,14 @@ async function main(): Promise<void> {
   const gatherer = new WaitsGatherer(server, { say, jsonFile: settings.waitsJsonFile });
   server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
   server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
-  server.on('lost', (_rank, text) => say(text));
+  // After an abort every rank ends in some way: that is no news.
+  let aborted = false;
+  server.on('lost', (_rank, text) => {
+    if (!aborted) say(text);
+  });
   server.on('abort', (info) => {
+    if (aborted) return;
+    aborted = true;
     say(`rank ${info.rank} aborted the job with code ${info.code & 0xff || 1}: ${info.reason}`);
     server.broadcastAbort(info);
   });
@@ -112,7 +118,7 @@ async function main(): Promise<void> {
   });
   // The pipe to rank 0 is closed by its kernel when it is gone, however that came about.
   process.stdin.on('close', () => {
-    if (!server.isFinalized(0)) say(`rank 0 (pid ${server.info(0)?.pid ?? 'unknown'}) has ended without finalize()`);
+    if (!server.isFinalized(0) && !aborted) say(`rank 0 (pid ${server.info(0)?.pid ?? 'unknown'}) has ended without finalize()`);
     server.processExited(0, { code: undefined, signal: '' });
   });
   process.stdin.resume();

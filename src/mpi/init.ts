@@ -41,7 +41,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   };
   let runtime: Runtime | undefined;
   const onExit = () => {
-    if (runtime !== undefined) warnUnfinished(runtime);
+    if (runtime !== undefined && job.isEnding !== true) warnUnfinished(runtime);
   };
   process.on('exit', onExit);
   const onSignal = () => runtime?.reportWaits(WAITS_SIGNAL);

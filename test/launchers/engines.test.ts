@@ -1,0 +1,134 @@
+// The same program unchanged under the engines that can be started by one command here: multirail run, mpiexec of MPICH, mpirun of Open
+// MPI, and plain shells with the variables of torchrun. Slurm has a file of its own.
+import { spawn, spawnSync } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type BuiltCode, buildCode } from '../system/helpers.ts';
+
+let code: BuiltCode;
+beforeAll(async () => {
+  code = await buildCode(['joining-rank.mjs']);
+});
+afterAll(() => code?.dispose());
+
+interface Ran {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs a command to its end; it is killed, with all that it started, when the time is up. */
+function run(command: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command[0], command.slice(1), {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    let stdout = '';
+    let stderr = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      stderr += text;
+    });
+    const timer = setTimeout(() => process.kill(-(child.pid as number), 'SIGKILL'), 60_000);
+    child.on('error', reject);
+    child.on('close', (exitCode) => {
+      clearTimeout(timer);
+      resolve({ code: exitCode, stdout, stderr });
+    });
+  });
+}
+
+const has = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
+const program = (...args: string[]) => [process.execPath, code.fixture('joining-rank'), ...args];
+// As root, and with more ranks than processors.
+const MPIRUN = ['mpirun', '--allow-run-as-root', '--oversubscribe'];
+
+interface EngineCase {
+  name: string;
+  needs: string;
+  command: (size: number) => string[];
+  /** What it takes for survivors to live on; undefined = it kills them whatever one says. */
+  survivors?: (size: number) => string[];
+}
+
+const ENGINES: EngineCase[] = [
+  {
+    name: 'multirail run',
+    needs: 'node',
+    command: (size) => [process.execPath, code.cli, 'run', '-n', String(size)],
+    survivors: (size) => [process.execPath, code.cli, 'run', '-n', String(size), '--no-abort-on-failure'],
+  },
+  { name: 'mpiexec.mpich', needs: 'mpiexec.mpich', command: (size) => ['mpiexec.mpich', '-n', String(size)] },
+  {
+    name: 'mpirun',
+    needs: 'mpirun',
+    command: (size) => [...MPIRUN, '-n', String(size)],
+    survivors: (size) => [...MPIRUN, '--enable-recovery', '-n', String(size)],
+  },
+];
+
+const ranksIn = (stdout: string) => [...stdout.matchAll(/rank (\d+): of (\d+)/g)].map(([, rank, size]) => `${rank}/${size}`).sort();
+
+for (const engine of ENGINES) {
+  describe(engine.name, () => {
+    const why = has(engine.needs) ? undefined : `${engine.needs} is not installed`;
+    if (why !== undefined) console.log(`skipped: jobs of ${engine.name}: ${why}`);
+
+    test.skipIf(why !== undefined)('four ranks find each other', async () => {
+      const ran = await run([...engine.command(4), ...program('ring')]);
+      expect({ ...ran, stdout: ranksIn(ran.stdout) }).toEqual({ code: 0, stderr: '', stdout: ['0/4', '1/4', '2/4', '3/4'] });
+    });
+
+    test.skipIf(why !== undefined)('a job of one is a job', async () => {
+      const ran = await run([...engine.command(1), ...program('ring')]);
+      expect({ ...ran, stdout: ranksIn(ran.stdout) }).toEqual({ code: 0, stderr: '', stdout: ['0/1'] });
+    });
+
+    test.skipIf(why !== undefined)('one throws, all end, with its stack and name', async () => {
+      const ran = await run([...engine.command(3), ...program('throw')]);
+      expect(ran.code).toBe(1);
+      expect(ran.stderr).toMatch(/rank 1 of 3 \(pid \d+\): unhandled rejection:\n.*TypeError: this rank is wrong\n.* {4}at /);
+    });
+
+    test.skipIf(why !== undefined)('abort() ends all with its code', async () => {
+      const ran = await run([...engine.command(3), ...program('abort')]);
+      expect(ran.code).toBe(7);
+      expect(ran.stderr).toMatch(/rank 1.* aborted the job with code 7: enough/);
+    });
+
+    const { survivors } = engine;
+    if (survivors === undefined) return;
+    test.skipIf(why !== undefined)('survivors of a killed rank learn it, and go on', async () => {
+      const ran = await run([...survivors(3), ...program('killed', '1')]);
+      for (const rank of [0, 2]) {
+        for (const text of ['receive: ERR_PROC_FAILED about 1', 'send: ERR_PROC_FAILED about 1', 'left']) {
+          expect(ran.stdout).toContain(`rank ${rank}: ${text}\n`);
+        }
+      }
+    });
+  });
+}
+
+describe('plain shells', () => {
+  test('with the variables of torchrun', async () => {
+    const script = `for rank in 0 1 2 3; do RANK=$rank WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=$1 "$2" "$3" ring & done; wait`;
+    const port = 20_000 + (process.pid % 10_000);
+    const ran = await run(['sh', '-c', script, 'sh', String(port), ...program()]);
+    expect({ ...ran, stdout: ranksIn(ran.stdout) }).toEqual({ code: 0, stderr: '', stdout: ['0/4', '1/4', '2/4', '3/4'] });
+  });
+
+  test('multirail info says what would be joined', async () => {
+    const ran = await run([process.execPath, code.cli, 'info'], {
+      RANK: '1',
+      WORLD_SIZE: '4',
+      MASTER_ADDR: 'localhost',
+      MASTER_PORT: '5000',
+    });
+    expect(ran.stdout).toContain(
+      'torchrun style (by RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT): rank 1 of 4; the ranks meet at localhost:5000',
+    );
+  });
+});

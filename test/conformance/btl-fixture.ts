@@ -3,7 +3,7 @@
 import { strict as assert } from 'node:assert';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { BtlComponent, BtlContext, BtlModule, Upcalls } from '../../src/btl/btl.ts';
 import type { NativeBinding } from '../../src/native/binding.ts';
 import { Poller } from '../../src/native/poller.ts';
@@ -25,12 +25,16 @@ export interface Pair {
   b: Side;
   /** A put that is still under way some milliseconds after its first bytes have landed. */
   longPutBytes?: number;
+  /** Packets that the device of rail 0 has sent at this side, where the fixture can tell. */
+  sentPackets?(side: Side): number;
   /** Both ranks are one: `self`. */
   loopback: boolean;
   /** Runs both modules until the condition holds; fails naming `what` when it does not come true. */
   drive(until: () => boolean, what: string): Promise<void>;
   /** Runs both modules for a while, in milliseconds of the fixture's time. */
   settle(ms: number): Promise<void>;
+  /** Lets time go by in which neither module has a turn. */
+  idle(ms: number): Promise<void>;
   /** Time of the fixture. */
   now(): number;
   /** Severs the rail; lost = what is under way is lost. Undefined when the fixture cannot. */
@@ -162,6 +166,9 @@ export async function simPair(options: SimPairOptions): Promise<Pair> {
       fabric.advanceTo(endMs);
       turn();
     },
+    idle: async (ms) => {
+      fabric.advanceTo(fabric.nowMs + ms);
+    },
     cut: (rail, fate) => fabric.cut(link(rail), { inFlight: fate }),
     mend: (rail) => fabric.mend(link(rail)),
     blackhole: (rail, from) => fabric.blackhole(link(rail), from.rank, { lossy: true }),
@@ -241,6 +248,9 @@ export async function realPair(options: RealPairOptions): Promise<Pair> {
     settle: async (ms) => {
       const endMs = now() + ms;
       while (now() < endMs) await turn();
+    },
+    idle: async (ms) => {
+      await sleep(ms);
     },
     handles,
     check: () => checkPair(a, b),

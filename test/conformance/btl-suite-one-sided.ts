@@ -1,10 +1,12 @@
 // The one-sided clauses of the BTL contract suite (B2, B6): put, get, registration, fence, late writes.
 import { expect } from 'vitest';
-import { DELIVERED, IN_DOUBT, OK, type OneSidedOp } from '../../src/btl/btl.ts';
+import { DELIVERED, IN_DOUBT, OK, type OneSidedOp, type Registration } from '../../src/btl/btl.ts';
 import type { Pair } from './btl-fixture.ts';
 import { patternOf, type Side } from './btl-recorder.ts';
 import type { Clause } from './btl-suite.ts';
 
+/** Longer than a device that gets no answer goes on by itself. */
+const IDLE_MS = 400;
 const FENCED = { kind: 'fenced', text: 'fenced by the suite' } as const;
 
 function opOf(kind: 'put' | 'get', local: Uint8Array[], remoteKey: Uint8Array, remoteOffset: number): OneSidedOp {
@@ -34,6 +36,21 @@ async function cutUnderPuts(pair: Pair): Promise<Uint8Array> {
   expect(a.open).toBe(0);
   expect([...a.recorder.model(0, 1).ops.values()].filter((status) => status === IN_DOUBT).length).toBeGreaterThan(0);
   return memory;
+}
+
+/** A long put whose first bytes have landed, and whose last ones have not. */
+async function putUnderWay(pair: Pair): Promise<{ op: OneSidedOp; memory: Uint8Array; registration: Registration }> {
+  const { a, b } = pair;
+  const bytes = pair.longPutBytes ?? 500_000;
+  a.endpoints[0].windowBytes = Math.max(a.endpoints[0].windowBytes, bytes);
+  const memory = new Uint8Array(bytes);
+  const registration = b.endpoints[0].register?.([memory]) as Registration;
+  const op = opOf('put', [new Uint8Array(bytes).fill(1)], registration.key, 0);
+  expect(a.start(op)).toBe(OK);
+  a.endpoints[0].flush();
+  await pair.drive(() => memory[0] === 1, 'the first bytes land');
+  expect(memory.at(-1)).toBe(0);
+  return { op, memory, registration };
 }
 
 export function oneSidedClauses(clause: Clause): void {
@@ -87,18 +104,41 @@ export function oneSidedClauses(clause: Clause): void {
     expect(Buffer.compare(before, memory)).toBe(0);
   });
 
+  clause('one-sided: a put under way goes on landing while neither process has a turn', async (pair, skip) => {
+    if (!pair.a.endpoints[0].plan.attributes.canPut) skip('the rail cannot put');
+    const { memory } = await putUnderWay(pair);
+    const before = memory.slice();
+    await pair.idle(IDLE_MS);
+    expect(Buffer.compare(before, memory)).not.toBe(0);
+  });
+
+  clause(
+    'B6: once fence() has returned at the target of a put nothing lands, though the writer goes on and knows of nothing',
+    async (pair, skip) => {
+      const { a, b } = pair;
+      if (!a.endpoints[0].plan.attributes.canPut) skip('the rail cannot put');
+      const { op, memory } = await putUnderWay(pair);
+      b.endpoints[0].fence(1, FENCED);
+      const before = memory.slice();
+      expect(memory.at(-1)).toBe(0);
+      const sent = pair.sentPackets?.(a) ?? -1;
+      await pair.idle(IDLE_MS);
+      expect(Buffer.compare(before, memory)).toBe(0);
+      // It did go on, where that can be seen.
+      expect(pair.sentPackets?.(a) ?? 0).toBeGreaterThan(sent);
+      expect(statusOf(a, op)).toBeUndefined();
+      await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
+      expect(statusOf(a, op)).toBe(IN_DOUBT);
+      await pair.settle(IDLE_MS);
+      expect(Buffer.compare(before, memory)).toBe(0);
+    },
+  );
+
   clause('one-sided: after deregister() nothing lands, and the next access ends the rail at its initiator', async (pair, skip) => {
-    const { a, b } = pair;
+    const { a } = pair;
     if (!a.endpoints[0].plan.attributes.canPut) skip('the rail cannot put');
-    const bytes = pair.longPutBytes ?? 500_000;
-    a.endpoints[0].windowBytes = Math.max(a.endpoints[0].windowBytes, bytes);
-    const memory = new Uint8Array(bytes);
-    const registration = b.endpoints[0].register?.([memory]);
-    const op = opOf('put', [new Uint8Array(bytes).fill(1)], registration?.key as Uint8Array, 0);
-    a.start(op);
-    a.endpoints[0].flush();
-    await pair.drive(() => memory[0] === 1, 'the first bytes land');
-    registration?.deregister();
+    const { op, memory, registration } = await putUnderWay(pair);
+    registration.deregister();
     const before = memory.slice();
     await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
     expect(statusOf(a, op)).toBe(IN_DOUBT);

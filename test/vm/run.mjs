@@ -1,7 +1,7 @@
 // The tests over real queue pairs: brings the guest up once and runs in it the tests of node-rdma and the vitest project `vm`. Prints what
 // it ran, what it could not run and why, and ends with the line "vm: N passed, N failed, N skipped".
 //   node test/vm/run.mjs              everything
-//   node test/vm/run.mjs FILE...      only these files of the project `vm`
+//   node test/vm/run.mjs FILE...      only these files of the project `vm`; also -t NAME, and what else vitest understands
 //   MULTIRAIL_VM_PULLS=50             that many pulls instead of 5 (test/vm/failover.test.ts)
 //   MULTIRAIL_VM_CONNECTS=10000       that many connects instead of 150 (test/vm/leaks.test.ts)
 //   MULTIRAIL_VM_FULL=1               the point-to-point suite again while rails break
@@ -17,8 +17,9 @@ import { runInVm, whyNot } from './vm.mjs';
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** Of the whole run in the guest; a guest that is emulated takes some three minutes. */
 const TIMEOUT_S = 540 + Number(process.env.MULTIRAIL_VM_PULLS ?? 5) * 12 + Number(process.env.MULTIRAIL_VM_CONNECTS ?? 150);
-const files = process.argv.slice(2);
+const args = process.argv.slice(2);
 
+const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
 const totals = { passed: 0, failed: 0, skipped: 0 };
 
 function make(what, present, command, ...args) {
@@ -74,13 +75,13 @@ async function main() {
   try {
     const vitest = ['node', 'node_modules/vitest/vitest.mjs', 'run', '--project', 'vm', '--reporter=default', '--reporter=json'];
     const steps = [
-      ...(files.length > 0 ? [] : [`node --test --test-reporter=tap native/rdma/test/device.test.mjs > ${out}/device.tap`]),
-      `${[...vitest, `--outputFile.json=${out}/vm.json`, ...files].join(' ')}`,
+      ...(args.length > 0 ? [] : [`node --test --test-reporter=tap native/rdma/test/device.test.mjs > ${out}/device.tap`]),
+      [...vitest, `--outputFile.json=${out}/vm.json`, ...args.map(quoted)].join(' '),
     ];
     const env = { CI: 'true', NO_COLOR: '1' };
     for (const [name, value] of Object.entries(process.env)) if (name.startsWith('MULTIRAIL_VM_')) env[name] = value;
     const status = await runInVm(['bash', '-c', steps.join('; ')], { devices: 4, timeoutS: TIMEOUT_S, write: [out], env, cwd: ROOT });
-    if (files.length === 0) countTap(join(out, 'device.tap'));
+    if (args.length === 0) countTap(join(out, 'device.tap'));
     countReport(join(out, 'vm.json'));
     if (files.length === 0 && existsSync(join(out, 'vm.json'))) {
       // For docs/make-conformance.mjs.

@@ -1,9 +1,11 @@
 // Verbs rails between ranks of one process, each on devices of its own: what the suites of test/conformance run on inside the guest.
+import { readFileSync } from 'node:fs';
 import type { BtlComponent, Params } from '../../src/btl/btl.ts';
 import { verbsComponent } from '../../src/btl/verbs/component.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { ParamTable } from '../../src/params.ts';
 import { type Fixture, realPair } from '../conformance/btl-fixture.ts';
+import type { Side } from '../conformance/btl-recorder.ts';
 
 /** Soft-RoCE devices rxe0 … of the guest; rank r has `perRank` of them, so that packets between two ranks take a wire. */
 export const DEVICES = 4;
@@ -38,8 +40,13 @@ export const unavailable = verbsComponent.unavailable(new ParamTable({}));
 
 /** A second, at the speed of the guest. */
 const LONG_PUT_BYTES = 24 * 1024 * 1024;
-/** Buffers that take the long frames of the suite. */
-const SUITE_PARAMS = { btl_verbs_buffer_bytes: '384k' };
+/** Buffers that take the long frames of the suite; a guest whose host is busy acknowledges late. */
+const SUITE_PARAMS = { btl_verbs_buffer_bytes: '384k', btl_verbs_timeout: '16' };
+
+/** What the kernel has counted of that device. */
+export function hardwareCounter(device: string, name: string): number {
+  return Number(readFileSync(`/sys/class/infiniband/${device}/ports/1/hw_counters/${name}`, 'utf8'));
+}
 
 export function verbsFixture(wrap: (component: BtlComponent) => BtlComponent = (component) => component): Fixture {
   const component = wrap(verbsOnDevices(2));
@@ -47,7 +54,8 @@ export function verbsFixture(wrap: (component: BtlComponent) => BtlComponent = (
     setup: async (options) => {
       const params = { ...SUITE_PARAMS, ...options.params };
       const pair = await realPair({ ...options, params, componentOf: () => component, native: loadNative().binding });
-      return Object.assign(pair, { longPutBytes: LONG_PUT_BYTES });
+      const sentPackets = (side: Side) => hardwareCounter(devicesOf(side.rank, 2)[0], 'sent_pkts');
+      return Object.assign(pair, { longPutBytes: LONG_PUT_BYTES, sentPackets });
     },
   };
   if (unavailable !== undefined) fixture.unavailable = unavailable;

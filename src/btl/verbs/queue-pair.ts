@@ -16,9 +16,10 @@ const COMPLETIONS_MAX = 32;
 /** In the id of a receive request; the rest is the number of its buffer. Of a send: its number, modulo 2^31. */
 const RECEIVE_BIT = 0x80000000;
 const ID_MASK = 0x7fffffff;
-/** 0.64 ms until a request for which no buffer was posted is tried again; credit keeps it from ever being needed. */
+/** A request for which the peer has no buffer is not tried again: credit says that there is one, and a rail must not wait for ever. */
+const RNR_RETRIES = 0;
+/** What the other side would wait: 0.64 ms. */
 const RNR_TIMER = 12;
-const RNR_FOR_EVER = 7;
 
 /** Options of the queue pair, as the parameters btl_verbs_… state them. */
 export interface VerbsOptions {
@@ -150,7 +151,7 @@ export class BufferedPair {
       state: rdma.QP_STATE.RTS,
       timeout: options.timeout,
       retryCount: options.retryCount,
-      rnrRetry: RNR_FOR_EVER,
+      rnrRetry: RNR_RETRIES,
       sendPsn: psn,
       readsAsInitiator: Math.max(1, Math.min(options.readsMax, readsAsInitiatorMax, peer.readsAsTarget)),
     });

@@ -5,15 +5,15 @@ import { dissemination } from './coll/barrier-bcast.ts';
 import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
 import type { Operation, Scope } from './coll/operation.ts';
-import { Collectives } from './collectives.ts';
 import { checkSendTag, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
+import { ObjectCollectives } from './object-collectives.ts';
 
 /** What a creation has made; undefined for ranks that are not in it. */
 type Creation = Call<Made | undefined>;
 
-export class Communicator extends Collectives {
+export class Communicator extends ObjectCollectives {
   // ---------------------------------------------------------------- creation (MPI-4.1, section 7.4)
 
   /** A communicator of the same ranks, whose messages never meet those of this one. Collective. */

@@ -3,12 +3,13 @@
 import { COMMUNICATOR_CASES } from './coll-cases-communicators.ts';
 import { DATA_CASES } from './coll-cases-data.ts';
 import { COLLECTIVE_FAULT_CASES } from './coll-cases-faults.ts';
+import { OBJECT_CASES } from './coll-cases-objects.ts';
 import { REDUCTION_CASES } from './coll-cases-reductions.ts';
 import { COLLECTIVE_REQUEST_CASES } from './coll-cases-requests.ts';
 import { type P2pCase, type P2pSuiteOptions, suiteOf } from './p2p-suite.ts';
 import type { P2pFixture } from './p2p-worlds.ts';
 
-const CASES: readonly P2pCase[] = [...DATA_CASES, ...REDUCTION_CASES, ...COLLECTIVE_REQUEST_CASES, ...COMMUNICATOR_CASES];
+const CASES: readonly P2pCase[] = [...DATA_CASES, ...REDUCTION_CASES, ...COLLECTIVE_REQUEST_CASES, ...OBJECT_CASES, ...COMMUNICATOR_CASES];
 
 export function collSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
   suiteOf('collectives', CASES, COLLECTIVE_FAULT_CASES, name, fixture, options);

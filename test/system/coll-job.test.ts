@@ -59,7 +59,7 @@ for (const { name, transport, options } of [
   group(`blocking collectives over ${name}`, () => {
     test('every call, communicators, beside promises and requests, on four ranks', async (context) => {
       needs(context, transport);
-      await passes(4, options, 'every communicators mixed outstanding');
+      await passes(4, options, 'every communicators mixed outstanding values');
     });
     test('on three ranks and on two', async (context) => {
       needs(context, transport);
@@ -71,9 +71,9 @@ for (const { name, transport, options } of [
 
 test('while a rail is pulled again and again', async (context) => {
   needs(context, 'tcp');
-  const plan = 'pull:1:error@20ms,restore:1@60ms,pull:1:silent@100ms,restore:1@500ms';
-  const env = { MULTIRAIL_MCA_btl_fault: plan };
-  const said = await passes(4, '--mca btl self,tcp --mca btl_tcp_links 2', 'every mixed outstanding', env);
+  const plan = 'pull:1:error@800ms,restore:1@1200ms,pull:1:silent@1600ms,restore:1@2300ms';
+  const env = { MULTIRAIL_MCA_btl_fault: plan, MULTIRAIL_TEST_MS: '3000' };
+  const said = await passes(4, '--mca btl self,tcp --mca btl_tcp_links 2', 'pulled', env);
   // The pull has struck: it is no test otherwise.
   expect(said).toMatch(/downs [1-9]/);
 });

@@ -51,7 +51,9 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
     const out = buffers.out.subarray(0, sizeBytes);
     const into = buffers.in.subarray(0, sizeBytes);
     await meet(comm);
-    if (options.warmup !== 0) await warmUp(comm, options, out, into);
+    if (options.warmup !== 0) {
+      await untilSteady(comm, (iterations) => measure(options)(comm, out, into, { iterations, warmup: 0 }, options.window));
+    }
     const values = await measure(options)(comm, out, into, repeats, options.window);
     if (comm.rank === 0) onRow({ sizeBytes, values });
   }
@@ -63,7 +65,7 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
  * times as much, and the row would show the compiler. Rank 0 sees when it does not get faster any more, and says how often each run
  * is repeated; 0 ends it.
  */
-async function warmUp(comm: Communicator, options: Pt2ptOptions, out: Uint8Array, into: Uint8Array): Promise<void> {
+export async function untilSteady(comm: Communicator, run: (iterations: number) => Promise<unknown>): Promise<void> {
   const { start: tag } = BENCH_TAGS;
   const order = Uint32Array.of(1);
   const beganMs = performance.now();
@@ -75,7 +77,7 @@ async function warmUp(comm: Communicator, options: Pt2ptOptions, out: Uint8Array
     const iterations = order[0];
     if (iterations === 0) return;
     const startMs = performance.now();
-    await measure(options)(comm, out, into, { iterations, warmup: 0 }, options.window);
+    await run(iterations);
     const elapsedMs = performance.now() - startMs;
     const eachMs = elapsedMs / iterations;
     const isFaster = eachMs < bestMs * STEADY_FACTOR;

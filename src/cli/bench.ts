@@ -1,8 +1,10 @@
-// `multirail bench latency|bw|bibw|rate`: OSU-style tests, and the failover run of `bench bw --pull RAIL@TIME`. Called by itself, the
+// `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests, and the failover run of `bench bw --pull RAIL@TIME`. Called by itself, the
 // command starts a job on this machine whose ranks are the same command again; called as a rank of a job, it is that rank.
 // May import: errors, params, launch, mpi/init, bench, commander, node:*.
 import { realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type CollTest, checkCollSizes } from '../bench/coll.ts';
+import { collAsRank } from '../bench/coll-rank.ts';
 import { HEADER_BYTES } from '../bench/message.ts';
 import { type OsuTest, parseBytes, parseSizes } from '../bench/osu.ts';
 import { pt2ptAsRank } from '../bench/pt2pt-rank.ts';
@@ -147,6 +149,20 @@ function startTest(test: OsuTest, options: BenchOptions): Promise<void> {
   });
 }
 
+function startCollTest(test: CollTest, options: BenchOptions): Promise<void> {
+  const { iterations, warmup, sync = false, json } = options;
+  // Numbers of 4 bytes: nothing shorter can be summed.
+  const sizes = checkCollSizes(test, parseSizes(options.sizes ?? (test === 'allreduce' ? '4..4m' : '1..1m')));
+  return launchOrRun(options.np, {
+    mca: pairMca(options.mca),
+    needsHand: false,
+    run: async (mpi) => {
+      await collAsRank(mpi.world, { test, sizes, sync, iterations, warmup }, { jsonFile: json, commandLine: commandLine(ownWords()) });
+      return 0;
+    },
+  });
+}
+
 /** Pulling a rail takes a second one: two TCP rails, unless the user has said what the rails are. */
 function withRails(mca: Record<string, string>): Record<string, string> {
   const { origins } = new ParamTable(mca, process.env);
@@ -211,8 +227,8 @@ const railTimes = (flags: string, text: string) => new Option(flags, text).argPa
 export function register(program: Command): void {
   const bench = program
     .command('bench')
-    .description('measure latency, bandwidth and message rate as the OSU benchmarks do; pull rails while data flows');
-  const test = (name: OsuTest, description: string): Command =>
+    .description('measure latency, bandwidth, message rate and collectives as the OSU benchmarks do; pull rails while data flows');
+  const test = (name: OsuTest | CollTest, description: string, start: (options: BenchOptions) => Promise<void>): Command =>
     bench
       .command(name)
       .description(description)
@@ -225,12 +241,22 @@ export function register(program: Command): void {
         'repetitions before the clock runs; 0 also leaves out the warm-up of the compiler before each size',
         wholeNumber(0, COUNT_MAX),
       )
-      .option('--sync', 'blocking calls (sendSync, recvSync, waitAllSync) instead of promises; for tcp and sm of the native part')
+      .option('--sync', 'blocking calls (sendSync, recvSync, allreduceSync) instead of promises; for tcp and sm of the native part')
       .option('--json <file>', 'write the figures there too')
-      .action((options: BenchOptions) => startTest(name, options));
-  test('latency', 'ping-pong: one-way latency by message size');
-  const bw = test('bw', 'bandwidth one way; with --pull, a run of some seconds in which rails are lost, with an audit of every message');
-  for (const command of [bw, test('bibw', 'bandwidth both ways at once'), test('rate', 'messages per second of several pairs of ranks')]) {
+      .action(start);
+  const pt2pt = (name: OsuTest, description: string) => test(name, description, (options) => startTest(name, options));
+  const coll = (name: CollTest, description: string) => test(name, description, (options) => startCollTest(name, options));
+  pt2pt('latency', 'ping-pong: one-way latency by message size');
+  coll('allreduce', 'time of a sum over all ranks, by length of the buffer');
+  coll('alltoall', 'time of everybody to everybody, by length for each rank');
+  coll('bcast', 'time of a broadcast from rank 0, by length');
+  coll('barrier', 'time of a barrier');
+  const bw = pt2pt('bw', 'bandwidth one way; with --pull, a run of some seconds in which rails are lost, with an audit of every message');
+  for (const command of [
+    bw,
+    pt2pt('bibw', 'bandwidth both ways at once'),
+    pt2pt('rate', 'messages per second of several pairs of ranks'),
+  ]) {
     command.option('--window <N>', `messages under way (default: ${DEFAULT_WINDOW})`, wholeNumber(1, WINDOW_MAX));
   }
   bw.addOption(railTimes('--pull <rail@time>', 'pull a rail out at this moment: 1@2s, *@1500ms; may be repeated'))

@@ -22,7 +22,9 @@
         "src/shm/shm-binding.cc",
         "src/crc/crc32c.cc",
         "src/crc/frames.cc",
-        "src/crc/crc-binding.cc"
+        "src/crc/crc-binding.cc",
+        "src/blas/blas.cc",
+        "src/blas/blas-binding.cc"
       ],
       "defines": ["NAPI_VERSION=8", "_GNU_SOURCE"],
       "cflags_cc!": ["-std=gnu++14", "-std=gnu++17", "-std=gnu++20", "-fexceptions", "-frtti"],

@@ -28,9 +28,10 @@ const CORE = [
   'shm/cma',
   'crc/crc32c',
   'crc/frames',
+  'blas/blas',
 ];
 const GROUPS = [
-  { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net'] },
+  { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net', 'blas'] },
   { folder: join(NATIVE, 'rdma'), units: ['objects', 'work'], programs: ['objects'], needsVerbs: true },
 ];
 const SANITIZERS = [

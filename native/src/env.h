@@ -48,5 +48,6 @@ Exports pollerExports();
 Exports shmExports();
 Exports crcExports();
 Exports osExports();
+Exports blasExports();
 
 }  // namespace multirail

@@ -51,15 +51,15 @@ interface BwOptions extends BenchOptions {
 }
 
 /** What a rank needs when it is called with these words. */
-interface RankProgram {
+export interface RankProgram {
   mca: Record<string, string>;
   run(mpi: Runtime, hand: RailHand | undefined): Promise<number>;
   needsHand: boolean;
 }
 
-const collect = (value: string, previous: string[]) => [...previous, value];
+export const collect = (value: string, previous: string[]) => [...previous, value];
 
-const wholeNumber =
+export const wholeNumber =
   (min: number, max: number) =>
   (text: string): number => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
@@ -90,10 +90,10 @@ export function pairMca(words: readonly string[]): Record<string, string> {
 export const commandLine = (words: readonly string[]): string =>
   ['multirail', ...words].map((word) => (/^[\w@%+=:,./*-]+$/.test(word) ? word : JSON.stringify(word))).join(' ');
 
-const ownWords = (): string[] => process.argv.slice(2);
+export const ownWords = (): string[] => process.argv.slice(2);
 
 /** Starts the ranks with the same command line; in a rank, is that rank. */
-async function launchOrRun(size: number, program: RankProgram): Promise<void> {
+export async function launchOrRun(size: number, program: RankProgram): Promise<void> {
   if (process.env.MULTIRAIL_RANK !== undefined) await beRank(program);
   else await startRanks(size, ownWords(), program.mca);
 }
@@ -111,7 +111,7 @@ async function startRanks(size: number, words: readonly string[], mca: Record<st
   process.exitCode = result.exitCode;
 }
 
-async function beRank(program: RankProgram): Promise<void> {
+export async function beRank(program: RankProgram): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // Whoever read our output (`| head`) has what they wanted.
     process.exit(error.code === 'EPIPE' ? SIGPIPE_EXIT_CODE : 1);

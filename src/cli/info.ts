@@ -1,5 +1,5 @@
 // `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
-// May import: errors, params, native, launch/engines, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, commander, node:*.
+// May import: errors, params, native, launch/engines, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, hpl/blas, commander, node:*.
 import { type Command, InvalidArgumentError } from 'commander';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { crc32cBackend } from '../btl/base/crc32c.ts';
@@ -7,6 +7,7 @@ import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { type LocalInterface, readInterfaces, selectInterfaces } from '../btl/tcp/interfaces.ts';
 import { socketOptionsOf } from '../btl/tcp/module.ts';
 import { describeDevices, type RdmaPortInfo } from '../btl/verbs/describe.ts';
+import { chooseAlgebra } from '../hpl/blas.ts';
 import type { Meeting } from '../launch/engines/engine.ts';
 import { alone, findEngine } from '../launch/engines/index.ts';
 import type { NativeBinding } from '../native/binding.ts';
@@ -52,6 +53,8 @@ export interface Info {
   machine: MachineInfo;
   nativePart: string;
   crc32c: string;
+  /** What `multirail hpl` computes with, and why. */
+  linearAlgebra: string;
   transports: TransportInfo[];
   /** Why no transport can be used; undefined when at least one can. */
   transportError: string | undefined;
@@ -90,6 +93,16 @@ function transportsOf(params: ParamTable): { transports: TransportInfo[]; error:
 function nativePartOf(): string {
   const native = loadNative();
   return native.binding === undefined ? `not used: ${native.reason}` : `loaded from ${native.path}`;
+}
+
+/** In an environment of its own: what is set for the library is the ranks' matter. */
+function linearAlgebraOf(): string {
+  try {
+    const { description, reason } = chooseAlgebra('auto', { ...process.env });
+    return `${description} (${reason})`;
+  } catch (error) {
+    return `none: ${messageOf(error)}`;
+  }
 }
 
 function carriedBy(transport: string, params: ParamTable): string {
@@ -209,6 +222,7 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
     machine: machineInfo(),
     nativePart: nativePartOf(),
     crc32c: crc32cBackend,
+    linearAlgebra: linearAlgebraOf(),
     transports,
     transportError: error,
     interfaces: interfacesOf(params, transports),
@@ -235,7 +249,13 @@ function paramLines(param: ParamInfo): string[] {
 
 export function infoLines(info: Info, all: boolean): string[] {
   const lines = [`multirail ${info.version}`, `Machine      ${describeHost(info.machine)}`, `Native part  ${info.nativePart}`];
-  lines.push(`Checksums    CRC32C by ${info.crc32c}`, `Launcher     ${info.launcher}`, '', 'Transports');
+  lines.push(
+    `Checksums    CRC32C by ${info.crc32c}`,
+    `Algebra      ${info.linearAlgebra}`,
+    `Launcher     ${info.launcher}`,
+    '',
+    'Transports',
+  );
   for (const { name, description, isOn, reason, carriedBy } of info.transports) {
     lines.push(`  ${name.padEnd(6)} ${(isOn ? 'on' : 'off').padEnd(4)} ${description} (${reason})`);
     if (isOn && carriedBy !== '') lines.push(`              over ${carriedBy}`);

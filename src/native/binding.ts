@@ -8,7 +8,7 @@
 // addresses. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 2;
+export const NATIVE_ABI = 3;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -194,6 +194,28 @@ export interface NativeBinding {
    * when none is. Magic, version, lengths and CRC are looked at; kinds, flags and limits are the caller's.
    */
   frameScan(bytes: Uint8Array, from: number, to: number): number;
+
+  // --- the machine's BLAS, for src/hpl. Matrices lie by columns; places and leading dimensions are in doubles of `memory`
+  /**
+   * Loads a library by name (`libopenblas.so.0`) or path, for all threads of the process. Returns what it says of itself, "" when it says
+   * nothing. Throws ERR_BLAS when it cannot be loaded or has no dgemm or dtrsm.
+   */
+  blasOpen(name: string): string;
+  /** C := C - A B; A is m x k, B is k x n. Throws ERR_BLAS when no library is open. */
+  dgemm(
+    memory: Float64Array,
+    m: number,
+    n: number,
+    k: number,
+    a: number,
+    lda: number,
+    b: number,
+    ldb: number,
+    c: number,
+    ldc: number,
+  ): void;
+  /** B := L^-1 B; L is the unit lower triangle of m rows, B is m x n. Throws ERR_BLAS when no library is open. */
+  dtrsm(memory: Float64Array, m: number, n: number, l: number, ldl: number, b: number, ldb: number): void;
 
   // --- the machine, for the launcher and benchmarks
   /** Binds the calling thread to a processor: 0 or negative errno. */

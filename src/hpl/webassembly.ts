@@ -1,0 +1,16 @@
+// The parts of the WebAssembly API that are used here, typed: the types of Node leave most of it to the browser's. Imports nothing.
+
+export interface WasmMemory {
+  readonly buffer: ArrayBuffer;
+}
+export type WasmModule = { readonly brand: 'WasmModule' };
+export type WasmKernel = (...values: number[]) => number;
+
+interface WasmApi {
+  Memory: new (limits: { initial: number; maximum: number }) => WasmMemory;
+  Module: new (bytes: Uint8Array<ArrayBuffer>) => WasmModule;
+  Instance: new (module: WasmModule, imports: { env: { memory: WasmMemory } }) => { readonly exports: Record<string, WasmKernel> };
+  validate(bytes: Uint8Array<ArrayBuffer>): boolean;
+}
+
+export const Wasm = (globalThis as unknown as { WebAssembly: WasmApi }).WebAssembly;

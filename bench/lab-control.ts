@@ -7,7 +7,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Lab, sleep } from '../test/lab/lab.ts';
+import { type Lab, sleep } from '../src/lab/lab.ts';
 import type { LaunchSpec } from './lab-launch.ts';
 import { type FromRank, lineSplitter, nowMs, type RankSpec, type ThroughputRow, type ToRank } from './lab-protocol.ts';
 

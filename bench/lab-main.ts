@@ -1,6 +1,6 @@
 // The command line of bench/lab.sh and bench/soak.sh. Imports commander, the lab, the files of this folder.
 import { Command, InvalidArgumentError } from 'commander';
-import { labUnavailable } from '../test/lab/lab.ts';
+import { labUnavailable } from '../src/lab/lab.ts';
 import { type AlarmsOptions, alarms } from './lab-alarms.ts';
 import { failover, KINDS, KINDS_ASKED_FOR } from './lab-failover.ts';
 import { idle } from './lab-idle.ts';

@@ -98,10 +98,12 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/mpi\//,
     may: ['errors', 'util', 'contract', 'native', 'params', 'registry', 'btl/interpose', 'btl/base', 'bml', 'pml', 'progress', 'launch'],
   },
+  // Namespaces and links of this machine; knows nothing of messages.
+  { layer: 'lab', files: /^src\/lab\//, may: ['errors'] },
   {
     layer: 'bench',
     files: /^src\/(bench|hpl|ft)\//,
-    may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch'],
+    may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab'],
   },
   {
     layer: 'cli',
@@ -122,6 +124,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'sim',
       'launch',
       'mpi',
+      'lab',
       'bench',
     ],
   },

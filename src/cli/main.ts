@@ -9,10 +9,11 @@ import * as bench from './bench.ts';
 import * as demo from './demo.ts';
 import * as hpl from './hpl.ts';
 import * as info from './info.ts';
+import * as lab from './lab.ts';
 import * as run from './run.ts';
 import * as sim from './sim.ts';
 
-const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, demo, info, sim];
+const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, lab, demo, info, sim];
 
 /** From the package that this file is part of, whether it runs from dist/ or from src/cli/. */
 function packageVersion(): string {

@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import type { Lab } from '../../src/lab/lab.ts';
 import type { BuiltCode } from '../system/helpers.ts';
-import type { Lab } from './lab.ts';
 
 /** What one rank of the job records. Times are Date.now(). */
 export interface RankRecord {

@@ -3,13 +3,14 @@
 // the test waits, with generous bounds, until a window of traffic looks as it must.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+import { buildSync } from 'esbuild';
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Lab, labNamespaces, labUnavailable, type PortCounters, sweepStaleLabs, waitUntil } from './lab.ts';
+import { Lab, labNamespaces, labUnavailable, type PortCounters, sweepStaleLabs, waitUntil } from '../../src/lab/lab.ts';
 
 const LAB_DIR = fileURLToPath(new URL('.', import.meta.url));
 const PEER = join(LAB_DIR, 'lab-peer.mjs');
@@ -305,12 +306,14 @@ describe.skipIf(unavailable !== undefined)('link lab: nothing is left behind', (
   /** The lab as JavaScript in a directory of its own, so that a program outside vitest can use it. */
   function compileLab(dir: string): void {
     writeFileSync(join(dir, 'package.json'), '{ "type": "module" }');
-    for (const file of readdirSync(LAB_DIR).filter((name) => /^lab[^.]*\.ts$/.test(name))) {
-      const { outputText } = ts.transpileModule(readFileSync(join(LAB_DIR, file), 'utf8'), {
-        compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, rewriteRelativeImportExtensions: true },
-      });
-      writeFileSync(join(dir, file.replace(/\.ts$/, '.js')), outputText);
-    }
+    buildSync({
+      entryPoints: [fileURLToPath(new URL('../../src/lab/lab.ts', import.meta.url))],
+      outfile: join(dir, 'lab.js'),
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+    });
   }
 
   async function runProgram(ending: string): Promise<{ signal: NodeJS.Signals | null; code: number | null }> {

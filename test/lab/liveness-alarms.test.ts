@@ -3,9 +3,9 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Lab, labUnavailable, sleep } from '../../src/lab/lab.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
-import { Lab, labUnavailable, sleep } from './lab.ts';
 import { expectAudited, startLabJob } from './lab-job.ts';
 
 const unavailable = labUnavailable() ?? loadNative().reason;

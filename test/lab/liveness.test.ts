@@ -3,9 +3,9 @@
 // long the gaps are is printed here, and judged by bench/lab.sh failover on a machine that does nothing else.
 // MULTIRAIL_LIVENESS_ROUNDS sets how often each fault is repeated (2).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Lab, labUnavailable, sleep } from '../../src/lab/lab.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
-import { Lab, labUnavailable, sleep } from './lab.ts';
 import { expectAudited, type RankRecord, startLabJob, usedAgainAfterMs, worstGapMs } from './lab-job.ts';
 
 const unavailable = labUnavailable() ?? loadNative().reason;

@@ -3,7 +3,7 @@
 
 /** One rail of the lab: one Ethernet that every node has one port on. */
 export interface RailSpec {
-  /** Rate of every port, towards the node and (with two nodes, hence) from it. Default 1000. */
+  /** Rate of every port, towards the node and (with two nodes, hence) from it. Default 1000; Infinity: as fast as the machine. */
   mbit?: number;
   /** Longest stay in a port's queue at that rate. Default 25: TCP fills the rate, and the queue does not bloat. */
   queueMs?: number;
@@ -25,6 +25,9 @@ const LAB_ROUTE_PROTOCOL = 77;
 const NODE_INDEX_BASE = 11;
 const WIRE_INDEX_BASE = 1000;
 const WIRE_INDEX_STRIDE = 100;
+
+/** Queue of a port without a rate. */
+const UNSHAPED_PACKETS = 10_000;
 
 /** cBPF programs of one instruction, `ret #n`, as an ingress filter's verdict: 2 is TC_ACT_SHOT. */
 const DROP_EVERYTHING = "bpf direct-action bytecode '1,6 0 0 2'";
@@ -113,6 +116,8 @@ export function wireUpLines(nodes: number, rail: number): string[] {
 
 /** Line for `tc` in the wire namespace: this port sends at the rail's rate. */
 export function shapeLine(node: number, rail: number, { mbit, queueMs }: RailPlan): string {
+  // A queue all the same, so that whatever stands there is replaced; a port that takes every frame at once never fills it.
+  if (mbit === Number.POSITIVE_INFINITY) return `qdisc replace dev ${wirePort(node, rail)} root handle 1: pfifo limit ${UNSHAPED_PACKETS}`;
   const bytesPerMs = (mbit * 1e6) / 8 / 1000;
   // Two milliseconds of burst hide the timers' coarseness; a segmentation-offload packet that is larger is cut up by tbf.
   const burstBytes = Math.ceil(Math.max(2 * bytesPerMs, 4096));

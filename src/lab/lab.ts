@@ -1,9 +1,9 @@
-// The link lab: real kernels' worth of network for a test, and the ways in which it breaks. Every node is a network namespace,
+// The link lab: real kernels' worth of network, and the ways in which it breaks. Every node is a network namespace,
 // every rail an Ethernet of its own between them (a bridge in a wire namespace), and nothing else connects the nodes.
-// README.md says for each fault at which layer it strikes and what TCP sees. Imports the other lab files and node: modules only.
+// test/lab/README.md says for each fault at which layer it strikes and what TCP sees. Imports the other files of this folder and node:* only.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { Flapping } from './lab-flap.ts';
+import { Flapping } from './flap.ts';
 import {
   address4,
   address6,
@@ -26,14 +26,14 @@ import {
   WIRE_SETTINGS,
   wirePort,
   wireUpLines,
-} from './lab-plan.ts';
-import { nextLabName, Reaper, sweepStaleLabs } from './lab-reaper.ts';
-import { type ExecResult, LabError, run, runBatch, runOk, sleep, waitUntil } from './lab-run.ts';
+} from './plan.ts';
+import { nextLabName, Reaper, sweepStaleLabs } from './reaper.ts';
+import { type ExecResult, LabError, run, runBatch, runOk, sleep, waitUntil } from './run.ts';
 
-export { labUnavailable } from './lab-available.ts';
-export type { RailSpec } from './lab-plan.ts';
-export { labNamespaces, sweepStaleLabs } from './lab-reaper.ts';
-export { type ExecResult, LabError, sleep, waitUntil } from './lab-run.ts';
+export { labUnavailable } from './available.ts';
+export type { RailSpec } from './plan.ts';
+export { labNamespaces, sweepStaleLabs } from './reaper.ts';
+export { type ExecResult, LabError, sleep, waitUntil } from './run.ts';
 
 export interface LabOptions {
   /** Number of nodes, 1 to 32. */
@@ -112,7 +112,7 @@ export class Lab {
     checkCount('nodes', nodes, MAX_NODES);
     checkCount('rails', rails.length, MAX_RAILS);
     const plans = rails.map(({ mbit = 1000, queueMs = 25 }) => ({
-      mbit: checkPositive('mbit', mbit),
+      mbit: checkRate(mbit),
       queueMs: checkPositive('queueMs', queueMs),
     }));
     await sweepStaleLabs();
@@ -371,7 +371,7 @@ export class Lab {
   /** The rail becomes slow (or quick): its ports take this rate from now on. */
   async throttle(rail: number, mbit: number): Promise<void> {
     this.checkRail(rail);
-    checkPositive('mbit', mbit);
+    checkRate(mbit);
     await runBatch('tc', this.wireNamespace, this.shapeLines(rail, mbit));
   }
 
@@ -491,6 +491,10 @@ function checkCount(what: string, value: number, max: number): void {
 function checkPositive(what: string, value: number): number {
   if (!(Number.isFinite(value) && value > 0)) throw new LabError(`${what} must be a number above zero, not ${value}`);
   return value;
+}
+
+function checkRate(mbit: number): number {
+  return mbit === Number.POSITIVE_INFINITY ? mbit : checkPositive('mbit', mbit);
 }
 
 async function labelled(label: string, text: Promise<string>): Promise<string[]> {

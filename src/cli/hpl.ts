@@ -1,13 +1,15 @@
 // `multirail hpl`: High-Performance Linpack on the ranks of a job on this machine. Called by itself it starts the ranks, which are the same
-// command again; called as a rank of a job it is that rank. May import: errors, params, launch, mpi/init, bench, hpl, commander, bench.ts.
+// command again; called as a rank of a job it is that rank. May import: errors, params, launch, hpl, commander, bench.ts, hpl-lab.ts.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../errors.ts';
 import { ALGEBRA_CHOICES, type AlgebraWish, BLAS_VARIABLE, chooseAlgebra } from '../hpl/blas.ts';
+import { SERIES, type Series } from '../hpl/experiment.ts';
 import { squarestGrid } from '../hpl/grid.ts';
 import { BROADCASTS, type BroadcastName, SWAPS, type SwapName } from '../hpl/problem.ts';
 import { type HplPlan, hplAsRank } from '../hpl/rank.ts';
 import { RANKS_MAX } from '../launch/launcher.ts';
 import { collect, commandLine, launchOrRun, ownWords, pairMca, wholeNumber } from './bench.ts';
+import { hplInLab, refuseLabOptions, wantsLab } from './hpl-lab.ts';
 
 const ORDER_MAX = 1_000_000;
 const NB_MAX = 4096;
@@ -37,6 +39,18 @@ export interface HplOptions {
   lines: boolean;
   json?: string;
   mca: string[];
+  rails?: string;
+  standby?: string;
+  pull: string[];
+  restore: string[];
+  fault: 'pull' | 'blackhole';
+  sweep: boolean;
+  moments?: string;
+  series: Series | 'both';
+  /** Seconds. */
+  timeout: number;
+  out: string;
+  plot: boolean;
 }
 
 const wholeNumbers =
@@ -93,6 +107,8 @@ function planOf(options: HplOptions): HplPlan {
 
 async function startHpl(options: HplOptions): Promise<void> {
   const plan = planOf(options);
+  if (process.env.MULTIRAIL_RANK === undefined && wantsLab(options)) return await hplInLab(options, plan);
+  refuseLabOptions(options);
   await launchOrRun(options.np, {
     mca: pairMca(options.mca),
     needsHand: false,
@@ -136,6 +152,33 @@ export function register(program: Command): void {
     .option('--no-progress', 'no progress of long runs on the standard error')
     .addOption(new Option('--lines', 'JSON lines while it runs, instead of the table').default(false).hideHelp())
     .option('--json <file>', 'write the figures there too')
+    .option(
+      '--rails <list>',
+      'run in a lab of its own, one node per rank (root): fast,slow or fast=unshaped,slow=100mbit, as for multirail lab',
+    )
+    .option('--standby <list>', 'rails of the lab that only work while no other is up, or none (default: the one called slow)')
+    .addOption(
+      new Option(
+        '--pull <rail@percent>',
+        'pull a rail of the lab, fast@25%, or the port of one node, fast:3@25%, at this part of the blocks',
+      )
+        .argParser(collect)
+        .default([], 'none'),
+    )
+    .addOption(new Option('--restore <rail@percent>', 'and put it back').argParser(collect).default([], 'none'))
+    .addOption(
+      new Option('--fault <kind>', 'how rails go: cables pulled, or frames lost in silence').choices(['pull', 'blackhole']).default('pull'),
+    )
+    .option('--sweep', 'pull at several moments and never, in turn; --repeat times each; a table beside the model, and a figure', false)
+    .option('--moments <list>', 'of the sweep, in percent (default: 0,10,25,50,75,90)')
+    .addOption(
+      new Option('--series <which>', 'of the sweep: the whole network is pulled, one port of it, or both in turn')
+        .choices([...SERIES, 'both'])
+        .default('both'),
+    )
+    .option('--timeout <seconds>', 'for one run in the lab', wholeNumber(1, 24 * 3600), 1800)
+    .option('--out <folder>', 'where the figure goes', 'out')
+    .option('--no-plot', 'draw no figure')
     .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
     .addHelpText(
       'after',
@@ -147,6 +190,9 @@ Examples:
   multirail hpl -n 2 -N 8000 --checkpoint save --on-rail-lost stop
                                                      after the loss of a rail: save, and stop
   multirail hpl -n 2 -N 8000 --checkpoint save --resume
+  multirail hpl -n 4 -N 4000 --rails fast,slow --pull fast@25% --restore fast@75%
+                                                     four nodes, 10 Gbit/s, and 1 Gbit/s to fall back on
+  multirail hpl -n 8 -N 2000,4000 --rails fast,slow --sweep --repeat 3
 
 The exit code is 0 when every residual is below 16, and 1 otherwise.`,
     )

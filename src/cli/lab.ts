@@ -36,7 +36,7 @@ const say = (text: string): void => {
 };
 
 /** Resolves with the first signal that asks this process to end. */
-function untilSignal(): { signal: Promise<NodeJS.Signals>; release(): void } {
+export function untilSignal(): { signal: Promise<NodeJS.Signals>; release(): void } {
   let release = (): void => {};
   const signal = new Promise<NodeJS.Signals>((resolve) => {
     const names: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];

@@ -67,7 +67,8 @@ export async function runInLab(lab: Lab, rails: readonly NamedRail[], spec: LabR
   clearTimeout(timer);
   await watch.settled();
   const { run } = watch;
-  if (isLate) throw new MultirailError('ERR_TIMEOUT', `the run was not over after ${spec.timeoutMs / 1000} s and was ended\n${errors.trim()}`);
+  if (isLate)
+    throw new MultirailError('ERR_TIMEOUT', `the run was not over after ${spec.timeoutMs / 1000} s and was ended\n${errors.trim()}`);
   if (run === undefined || (code !== 0 && run.result?.residual.passed !== false))
     throw new MultirailError('ERR_LAUNCH', `the job in the lab ended with ${code}\n${errors.trim()}`);
   return run;

@@ -55,7 +55,10 @@ export function sweepRows(cells: readonly CellRuns[], blocksOf: (n: number) => n
     const blocks = blocksOf(n);
     const median = medianRun(runs);
     const timesOf = (wanted: Partial<Cell>): RunTimes | undefined => {
-      const found = cells.find((one) => one.cell.n === n && one.cell.fraction === wanted.fraction && (wanted.series === undefined || one.cell.series === wanted.series));
+      const found = cells.find(
+        (one) =>
+          one.cell.n === n && one.cell.fraction === wanted.fraction && (wanted.series === undefined || one.cell.series === wanted.series),
+      );
       return found === undefined ? undefined : medianRun(found.runs);
     };
     const never = timesOf({ fraction: undefined });
@@ -85,7 +88,8 @@ export function sweepRows(cells: readonly CellRuns[], blocksOf: (n: number) => n
   });
 }
 
-export const percent = (fraction: number | undefined): string => (fraction === undefined ? 'never' : `${Math.round(fraction * 1000) / 10} %`);
+export const percent = (fraction: number | undefined): string =>
+  fraction === undefined ? 'never' : `${Math.round(fraction * 1000) / 10} %`;
 
 export function sweepHead(report: Omit<SweepReport, 'rows'>): string[] {
   const rails = report.rails.map(({ name, mbit }) => `${name} ${showRate(mbit)}`).join(', ');

@@ -105,6 +105,31 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/(bench|hpl|ft)\//,
     may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab'],
   },
+  // The suite speaks to a wire: encoders, and nothing that behaves. Our endpoint in it is the real thing, without launcher.
+  {
+    layer: 'conformance/endpoint',
+    files: /^src\/conformance\/endpoint\//,
+    may: [
+      'errors',
+      'util',
+      'contract',
+      'native',
+      'params',
+      'registry',
+      'btl/base',
+      'pml',
+      'progress',
+      'launch',
+      'mpi',
+      'conformance/convention',
+    ],
+  },
+  { layer: 'conformance/convention', files: /^src\/conformance\/(convention|pattern)\.ts$/, may: [] },
+  {
+    layer: 'conformance',
+    files: /^src\/conformance\//,
+    may: ['errors', 'util', 'contract', 'btl/base', 'btl/tcp', 'pml', 'conformance/convention'],
+  },
   {
     layer: 'cli',
     files: /^src\/cli\//,
@@ -126,6 +151,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'mpi',
       'lab',
       'bench',
+      'conformance',
+      'conformance/endpoint',
     ],
   },
   {

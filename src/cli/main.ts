@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../errors.ts';
 import * as bench from './bench.ts';
+import * as conformance from './conformance.ts';
 import * as demo from './demo.ts';
 import * as hpl from './hpl.ts';
 import * as info from './info.ts';
@@ -13,7 +14,7 @@ import * as lab from './lab.ts';
 import * as run from './run.ts';
 import * as sim from './sim.ts';
 
-const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, lab, demo, info, sim];
+const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, lab, demo, info, sim, conformance];
 
 /** From the package that this file is part of, whether it runs from dist/ or from src/cli/. */
 function packageVersion(): string {

@@ -101,7 +101,13 @@ function jobDigest(jobId: string): Uint8Array {
   return createHash('sha256').update(`multirail job ${jobId}`).digest();
 }
 
-function transcriptMac(identity: HandshakeIdentity, role: 'dialer' | 'acceptor', hello: Uint8Array, challenge: Uint8Array): Uint8Array {
+/** MAC of one role over the body of HELLO and all of CHALLENGE but its own MAC. */
+export function transcriptMac(
+  identity: HandshakeIdentity,
+  role: 'dialer' | 'acceptor',
+  hello: Uint8Array,
+  challenge: Uint8Array,
+): Uint8Array {
   return createHmac('sha256', keyOf(identity))
     .update(`multirail handshake ${PROTOCOL_VERSION} ${role}\n`)
     .update(hello)
@@ -110,7 +116,7 @@ function transcriptMac(identity: HandshakeIdentity, role: 'dialer' | 'acceptor',
 }
 
 /** Known to the two sides of one proved handshake only: whoever holds it belongs to this epoch. */
-function keyOfEpoch(identity: HandshakeIdentity, hello: Uint8Array, challenge: Uint8Array): Uint8Array {
+export function keyOfEpoch(identity: HandshakeIdentity, hello: Uint8Array, challenge: Uint8Array): Uint8Array {
   return createHmac('sha256', keyOf(identity))
     .update(`multirail handshake ${PROTOCOL_VERSION} epoch\n`)
     .update(hello)

@@ -66,7 +66,7 @@ export class Rail {
   readonly stream: WireStream;
   closed = false;
   /** Frames that this side counts as delivered, and says so at once; or only when count() is called. */
-  autoCount = true;
+  autoCount: boolean;
   /** Probes of the endpoint are answered at once. */
   autoProbe: boolean;
   /** Counted frames that came, and how many of them we have said to be delivered. */
@@ -97,7 +97,7 @@ export class Rail {
     epochKey: Uint8Array,
     stream: WireStream,
     reader: FrameReader,
-    autoProbe = true,
+    { autoProbe = true, autoCount = true } = {},
   ) {
     this.owner = owner;
     this.index = index;
@@ -106,6 +106,7 @@ export class Rail {
     this.stream = stream;
     this.reader = reader;
     this.autoProbe = autoProbe;
+    this.autoCount = autoCount;
     reader.limits = liveLimits(FRAME_PAYLOAD_BYTES_MAX);
     stream.onBytes = (bytes) => {
       reader.push(bytes);

@@ -2,11 +2,14 @@
 import { PROTOCOL_VERSION } from '../btl/base/handshake.ts';
 import { MultirailError } from '../errors.ts';
 import { type Case, type CaseResult, type ClauseVerdict, type Group, judge, runCase, type SuiteConfig } from './case.ts';
+import { DIALLING_CASES } from './cases/dialling.ts';
+import { END_CASES } from './cases/end.ts';
 import { FRAMING_CASES } from './cases/framing.ts';
 import { HANDSHAKE_CASES } from './cases/handshake.ts';
 import { MATCHING_CASES } from './cases/matching.ts';
 import { RENDEZVOUS_CASES } from './cases/rendezvous.ts';
 import { CREDIT_CASES, RESTART_CASES } from './cases/restart.ts';
+import { SENDING_CASES, SENDING_RESTART_CASES } from './cases/sending.ts';
 import type { Control } from './control.ts';
 import { type Description, DRIVER_VERSION } from './convention.ts';
 
@@ -17,6 +20,10 @@ export const CASES: readonly Case[] = [
   ...RENDEZVOUS_CASES,
   ...RESTART_CASES,
   ...CREDIT_CASES,
+  ...SENDING_CASES,
+  ...SENDING_RESTART_CASES,
+  ...DIALLING_CASES,
+  ...END_CASES,
 ];
 
 export interface SuiteOptions {

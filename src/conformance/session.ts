@@ -313,7 +313,7 @@ export class Session implements RailOwner {
   }
 
   /** Connects one rail epoch as its dialer. `ready`: also waits until both sides may send. */
-  async connect(index = 0, epoch = 1, { ready = true, autoProbe = true } = {}): Promise<Rail> {
+  async connect(index = 0, epoch = 1, { ready = true, autoProbe = true, autoCount = true } = {}): Promise<Rail> {
     const { t } = this;
     const connection = new HandshakeConnection(await this.dial(index));
     t.defer(() => connection.close());
@@ -326,7 +326,7 @@ export class Session implements RailOwner {
       const said = frame === undefined ? answer.kind : JSON.stringify(viewRefuse(frame));
       throw t.fail('HS-1', `PROOF of rail ${index}, epoch ${epoch} is answered by WELCOME, and not by: ${said}`);
     }
-    const rail = new Rail(this, index, epoch, dialer.epochKey(challenge), connection.stream, connection.reader, autoProbe);
+    const rail = new Rail(this, index, epoch, dialer.epochKey(challenge), connection.stream, connection.reader, { autoProbe, autoCount });
     this.rails.push(rail);
     if (ready) await this.ready(rail);
     return rail;
@@ -580,9 +580,9 @@ export class Session implements RailOwner {
   }
 
   /** The connection is over; a new epoch of the rail follows. */
-  async reconnect(rail: Rail, epoch = rail.epoch + 1): Promise<Rail> {
+  async reconnect(rail: Rail, autoCount = true): Promise<Rail> {
     rail.drop();
-    return this.connect(rail.index, epoch);
+    return this.connect(rail.index, rail.epoch + 1, { autoCount });
   }
 }
 

@@ -306,8 +306,7 @@ export const RESTART_CASES: readonly Case[] = [
       const dead = { deadRails: [{ rail: 0, epoch: 1 }] };
       rails[1].send(session.notify(rndv, ack, 1, dead));
       await restartAck(session, 'RV-14', 1, `[8192,${BYTES})`, 'NOTIFY');
-      const second = await session.reconnect(rails[1]);
-      second.autoCount = false;
+      const second = await session.reconnect(rails[1], false);
       const again = await restartAck(session, 'RV-14', 1, `[8192,${BYTES})`, 'an answer in doubt: it');
       session.sendFrag(second, again, 8192, 16_384);
       await session.counted('RV-8', second, 'a fragment of the new epoch');

@@ -2,7 +2,7 @@
 // May import: conformance (convention), conformance/endpoint, launch/job (host id), btl/base (protocol version), errors.
 import { PROTOCOL_VERSION } from '../../btl/base/handshake.ts';
 import { MultirailError } from '../../errors.ts';
-import { hostId } from '../../launch/job.ts';
+import { hostId } from '../../launch/identity.ts';
 import { type CommandName, type Commands, type Description, DRIVER_VERSION, FEATURES, type Feature } from '../convention.ts';
 import { EndpointJob, type EndpointOptions } from './job.ts';
 

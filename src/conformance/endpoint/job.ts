@@ -3,7 +3,7 @@
 import type { BtlModule } from '../../btl/btl.ts';
 import { knownComponents } from '../../btl/registry.ts';
 import { MultirailError } from '../../errors.ts';
-import { hostId } from '../../launch/job.ts';
+import { hostId } from '../../launch/identity.ts';
 import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from '../../mpi/modex.ts';
 import { loadNative } from '../../native/load.ts';
 import { ParamTable } from '../../params.ts';

@@ -363,6 +363,12 @@ export const PARAMS = {
   coll_scan_algorithm: algorithm('scan and exscan', ['recursive_doubling', 'linear']),
   // --- fault interposer
   btl_fault: string('', 'Wrap every transport in the fault interposer with this plan (see docs/TUNING.md); for tests and demonstrations.'),
+  // --- launcher
+  plm_rsh_agent: string('ssh', 'Command, with its options, by which `multirail run` reaches other hosts; it gets the host and a command.'),
+  plm_rsh_node: string(
+    '',
+    'Node on other hosts; empty = at the same path as here. multirail itself has to be at the same path in any case.',
+  ),
   // --- runtime
   mpi_finalize_timeout_ms: int(30_000, 'ms', 100, 2 ** 31, 'finalize() names what is not delivered and gives up after this time.'),
   mpi_spin_us: int(

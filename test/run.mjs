@@ -126,7 +126,6 @@ const parts = {
     for (const wanted of [
       { command: 'mpiexec.mpich', name: 'mpich' },
       { command: 'mpirun', name: 'openmpi-bin' },
-      { file: '/usr/sbin/sshd', name: 'openssh-server' },
     ]) {
       needDebian([wanted]);
     }

@@ -1,7 +1,10 @@
-// `multirail run`: starts the ranks of a job on this machine. Also what other commands need to take `--mca NAME VALUE`.
-// May import: errors, params, launch, commander.
+// `multirail run`: starts the ranks of a job on this machine, or by ssh on others; `multirail agent` is its other end there. Also what
+// other commands need to take `--mca NAME VALUE`. May import: errors, params, launch, commander, node:*.
+import { readFileSync, realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../errors.ts';
+import { serveAgent } from '../launch/agent.ts';
+import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../launch/hostfile.ts';
 import { RANKS_MAX, runJob } from '../launch/launcher.ts';
 import { ParamTable } from '../params.ts';
 
@@ -71,8 +74,34 @@ function parseStdin(text: string): number | 'all' | 'none' {
 
 const collect = (value: string, previous: string[]) => [...previous, value];
 
+/** `NAME` or `NAME=VALUE`, as mpirun takes it. */
+function collectExport(text: string, previous: Record<string, string | undefined>): Record<string, string | undefined> {
+  const equals = text.indexOf('=');
+  const name = equals < 0 ? text : text.slice(0, equals);
+  if (!/^[A-Za-z_]\w*$/.test(name)) throw new InvalidArgumentError('expected NAME or NAME=VALUE.');
+  return { ...previous, [name]: equals < 0 ? undefined : text.slice(equals + 1) };
+}
+
+function hostsOf(options: RunCommandOptions): HostSlots[] | undefined {
+  if (options.hosts !== undefined && options.hostfile !== undefined) {
+    throw new MultirailError('ERR_ARG', '--hosts and --hostfile both name the hosts: give one of them');
+  }
+  if (options.hosts !== undefined) return parseHosts(options.hosts);
+  if (options.hostfile === undefined) return undefined;
+  let text: string;
+  try {
+    text = readFileSync(options.hostfile, 'utf8');
+  } catch (error) {
+    throw new MultirailError('ERR_ARG', `--hostfile: ${messageOf(error)}`, { cause: error });
+  }
+  return parseHostfile(text, options.hostfile);
+}
+
 interface RunCommandOptions {
-  np: number;
+  np: number | undefined;
+  hosts: string | undefined;
+  hostfile: string | undefined;
+  export: Record<string, string | undefined>;
   mca: Record<string, string>;
   nodeArg: string[];
   stdin: number | 'all' | 'none';
@@ -87,7 +116,10 @@ export function register(program: Command): void {
     .description('run a program as the ranks of a job on this machine')
     .usage('-n N [options] [--] program [arguments...]')
     .argument('<program...>', 'what each rank runs; .js, .mjs, .cjs and .ts files run in Node')
-    .requiredOption('-n, --np <N>', 'number of ranks', parseCount)
+    .option('-n, --np <N>', 'number of ranks; with hosts, by default all their slots', parseCount)
+    .option('--hostfile <file>', 'hosts with their slots, one per line: "host slots=2" or "host:2"; reached by ssh')
+    .option('-H, --hosts <list>', 'the same in one word: a:2,b:2')
+    .option('-x, --export <name[=value]>', 'a variable of the environment for ranks on other hosts; may be repeated', collectExport, {})
     .addOption(mcaOption())
     .option('--node-arg <argument>', 'an argument for Node itself, such as --node-arg=--inspect; may be repeated', collect, [])
     .option('--stdin <target>', 'who gets the standard input: a rank, all or none', parseStdin, 0)
@@ -102,14 +134,27 @@ Examples:
   multirail run -n 4 app.js                          four ranks of app.js
   multirail run -n 2 --mca btl tcp,self app.js --x   parameters come before the program, its own arguments after it
   multirail run -n 4 --node-arg=--inspect=0 app.ts   an inspector for every rank
+  multirail run --hosts node1:2,node2:2 app.js        two ranks on each of two hosts, by ssh
   multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
 
 The exit code is that of the first rank that failed, or 128 + the signal that killed it.
 A second Ctrl-C kills all ranks at once.`,
     )
-    .action(async (words: string[], options: RunCommandOptions) => {
+    .action(async (words: string[], options: RunCommandOptions, command: Command) => {
+      const hosts = hostsOf(options);
+      if (options.np === undefined && hosts === undefined) {
+        command.error("error: required option '-n, --np <N>' not specified (--hosts and --hostfile say it too)", {
+          exitCode: USAGE_EXIT_CODE,
+        });
+      }
+      // A program that reads the job's environment for a test or a wrapper gets its variables here as well as elsewhere.
+      const exported = Object.entries(options.export).filter(([, value]) => value !== undefined);
       const result = await runJob({
-        size: options.np,
+        size: options.np ?? slotsOf(hosts ?? []),
+        env: { ...process.env, ...Object.fromEntries(exported) },
+        exportEnv: options.export,
+        ...(hosts === undefined ? {} : { hosts }),
+        agentProgram: realpathSync(process.argv[1]),
         command: words,
         mca: options.mca,
         nodeArgs: options.nodeArg,
@@ -120,5 +165,12 @@ A second Ctrl-C kills all ranks at once.`,
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
       });
       process.exitCode = result.exitCode;
+    });
+  program
+    .command('agent', { hidden: true })
+    .description('starts ranks on this host for a launcher on another one; only of use to `multirail run`')
+    .action(async () => {
+      await serveAgent(process.stdin, process.stdout, (text) => process.stderr.write(`multirail: ${text}\n`));
+      process.exit(0);
     });
 }

@@ -1,20 +1,21 @@
-// Runs the N ranks of a job on this machine: environment, secret, input and output, signals, exit codes, and the end of all
-// when one fails. Whatever happens, no process is left behind. May import: errors, params, the files of this folder, node:*.
-import { type ChildProcess, spawn } from 'node:child_process';
+// Runs the N ranks of a job, on this machine or by ssh on others: environment, secret, input and output, signals, exit codes, and the end
+// of all when one fails. Whatever happens, no process is left behind. May import: errors, params, the files of this folder, node:*.
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { constants } from 'node:os';
+import { constants, hostname } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../errors.ts';
 import { PARAM_ENV_PREFIX, ParamTable } from '../params.ts';
+import { ownAddresses, urlOf } from './addresses.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
+import { type HostSlots, placeRanks, type RankPlace } from './hostfile.ts';
 import { type AbortInfo, OobServer } from './oob-server.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
+import { LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
+import { RemoteHost } from './remote-host.ts';
 import { WaitsGatherer } from './waits-gather.ts';
 
 export const RANKS_MAX = 4096;
-const SECRET_FD = 3;
 /** How long a dead rank's last words are waited for before its end is judged. */
 const LAST_WORDS_MS = 200;
 /** How long output is waited for after the last process has ended. */
@@ -51,8 +52,14 @@ export interface RunOptions {
   rankCommand?: (rank: number) => readonly string[];
   /** Further environment of one rank; wins over everything. */
   rankEnv?: (rank: number) => Readonly<Record<string, string>>;
-  /** Addresses for the out-of-band channel; loopback by default. */
+  /** Addresses for the out-of-band channel; by default loopback, or with other hosts every address of this one. */
   oobListen?: readonly string[];
+  /** Hosts and their slots, filled in order; without them all ranks run here. */
+  hosts?: readonly HostSlots[];
+  /** This command's program, which runs as the agent on other hosts, at the same path. */
+  agentProgram?: string;
+  /** Variables of the environment for ranks on other hosts, beside MULTIRAIL_*; with a value, or with that here. */
+  exportEnv?: Readonly<Record<string, string | undefined>>;
   onRailEvent?: (rank: number, event: unknown) => void;
 }
 
@@ -103,15 +110,15 @@ const JOB_EDGES: Record<JobState, readonly JobState[]> = {
 
 interface RankProcess {
   rank: number;
-  child: ChildProcess;
+  child: RankChild;
   pid: number;
   exited: boolean;
+  /** Why its end is not known. */
+  lost: string | undefined;
   code: number | undefined;
   signal: NodeJS.Signals | undefined;
   /** Its end has been judged. */
   judged: Promise<void>;
-  /** Its output streams are closed. */
-  closed: Promise<void>;
 }
 
 /** Runs a job to its end. */
@@ -134,7 +141,9 @@ class LocalJob implements RunningJob {
   private readonly command: string[];
   private readonly params: ParamTable;
   private readonly secret = randomBytes(32);
-  private readonly server: OobServer;
+  private readonly places: readonly RankPlace[];
+  private readonly hosts = new Map<string, RemoteHost>();
+  private server: OobServer;
   private readonly ranks: RankProcess[] = [];
   private readonly stdout: Writable;
   private readonly stderr: Writable;
@@ -169,28 +178,40 @@ class LocalJob implements RunningJob {
     this.result = new Promise((resolve) => {
       this.resolveResult = resolve;
     });
-    this.server = new OobServer({
-      jobId: this.jobId,
-      size,
-      secret: this.secret,
-      knowsProcesses: true,
-      reconnectTimeoutMs: this.params.int('oob_reconnect_timeout_ms'),
-      ...(options.oobListen === undefined ? {} : { listen: options.oobListen }),
-      log: (text) => this.say(text),
-    });
+    this.places = placeRanks(options.hosts ?? [{ host: 'localhost', slots: size }], size);
+    this.server = this.makeServer(options.oobListen ?? (this.places.every(isHere) ? ['127.0.0.1'] : ['::']));
   }
 
   get oobUrls(): readonly string[] {
     return this.server.urls;
   }
 
-  async start(): Promise<void> {
+  private makeServer(listen: readonly string[]): OobServer {
+    return new OobServer({
+      jobId: this.jobId,
+      size: this.options.size,
+      secret: this.secret,
+      knowsProcesses: true,
+      reconnectTimeoutMs: this.params.int('oob_reconnect_timeout_ms'),
+      listen,
+      log: (text) => this.say(text),
+    });
+  }
+
+  private async openServer(): Promise<void> {
     try {
       await this.server.open();
     } catch (error) {
       await this.server.close();
-      throw error;
+      // A kernel without IPv6.
+      if (this.options.oobListen !== undefined || this.places.every(isHere)) throw error;
+      this.server = this.makeServer(['0.0.0.0']);
+      await this.server.open();
     }
+  }
+
+  async start(): Promise<void> {
+    await this.openServer();
     this.server.on('abort', (info) => this.onAbort(info));
     this.server.on('lost', (rank, text) => this.onLost(rank, text));
     const gatherer = new WaitsGatherer(this.server, { say: (text) => this.say(text), jsonFile: this.params.string('mpi_waits_json_file') });
@@ -202,6 +223,7 @@ class LocalJob implements RunningJob {
     if (this.options.forwardSignals === true) this.catchSignals();
     this.guard = new RankGuard((text) => this.say(text));
     try {
+      await this.openHosts();
       for (let rank = 0; rank < this.options.size; rank++) await this.spawnRank(rank);
     } catch (error) {
       this.end(`rank ${this.ranks.length} could not be started`, 1);
@@ -214,7 +236,7 @@ class LocalJob implements RunningJob {
   }
 
   signal(signal: NodeJS.Signals): void {
-    for (const process of this.ranks) if (!process.exited) killGroup(process.pid, signal);
+    for (const { child } of this.ranks) child.kill(signal);
   }
 
   end(reason: string, exitCode = 1): void {
@@ -229,69 +251,103 @@ class LocalJob implements RunningJob {
 
   // --- start
 
-  private async spawnRank(rank: number): Promise<void> {
-    const [program, ...args] = [...(this.options.rankCommand?.(rank) ?? []), ...this.command];
-    const child = spawn(program, args, {
-      ...(this.options.cwd === undefined ? {} : { cwd: this.options.cwd }),
-      env: this.rankEnvironment(rank),
-      stdio: [this.stdinMode(rank), this.outputMode(this.options.stdout), this.outputMode(this.options.stderr), 'pipe'],
-      // A process group of its own: what a rank starts is ended with it.
-      detached: true,
-    });
-    const process: RankProcess = {
-      rank,
-      child,
-      pid: child.pid ?? 0,
-      exited: false,
-      code: undefined,
-      signal: undefined,
-      judged: Promise.resolve(),
-      closed: new Promise((resolve) => child.once('close', () => resolve())),
+  /** All hosts at once: each takes a while to answer. */
+  private async openHosts(): Promise<void> {
+    const names = [...new Set(this.places.filter((place) => !isHere(place)).map(({ host }) => host))];
+    if (names.length === 0) return;
+    const { agentProgram } = this.options;
+    if (agentProgram === undefined) throw new MultirailError('ERR_ARG', 'ranks on other hosts need agentProgram');
+    const agentCommand = this.params.string('plm_rsh_agent').split(/\s+/).filter(Boolean);
+    const node = this.params.string('plm_rsh_node') || process.execPath;
+    const open = async (host: string) => {
+      const remote = await RemoteHost.open({ host, agentCommand, node, program: agentProgram, log: (text) => this.say(text) });
+      this.hosts.set(host, remote);
     };
-    const exited = new Promise<void>((resolve) =>
-      child.once('exit', (code, signal) => {
-        process.exited = true;
-        process.code = code ?? undefined;
-        process.signal = signal ?? undefined;
-        // At once, while the group's number cannot have been given to another one.
-        killGroup(process.pid, 'SIGKILL');
-        this.guard?.gone(process.pid);
-        resolve();
-      }),
-    );
-    process.judged = exited.then(() => this.judge(process));
+    const failed = (await Promise.allSettled(names.map(open))).find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  private async spawnRank(rank: number): Promise<void> {
+    const spec: RankSpec = {
+      rank,
+      command: [...(this.options.rankCommand?.(rank) ?? []), ...this.command],
+      cwd: this.options.cwd,
+      env: this.rankEnvironment(rank),
+      secret: this.secret,
+      stdin: this.stdinMode(rank),
+      stdout: this.outputMode(this.options.stdout),
+      stderr: this.outputMode(this.options.stderr),
+    };
+    const remote = this.hosts.get(this.places[rank].host);
+    let child: RankChild;
     try {
-      await once(child, 'spawn');
+      child =
+        remote === undefined
+          ? await LocalRank.start(spec, (error) => this.say(`rank ${rank}: ${error.message}`))
+          : await this.startThere(remote, spec);
     } catch (error) {
       throw new MultirailError('ERR_LAUNCH', `cannot start rank ${rank}: ${(error as Error).message}`, { rank, cause: error });
     }
-    child.on('error', (error) => this.say(`rank ${rank} (pid ${process.pid}): ${error.message}`));
-    this.guard?.add(process.pid);
+    const process: RankProcess = {
+      rank,
+      child,
+      pid: child.pid,
+      exited: false,
+      lost: undefined,
+      code: undefined,
+      signal: undefined,
+      judged: Promise.resolve(),
+    };
+    process.judged = child.ended.then(({ code, signal, lost }) => {
+      process.exited = true;
+      process.code = code;
+      process.signal = signal;
+      process.lost = lost;
+      if (remote === undefined) this.guard?.gone(process.pid);
+      return this.judge(process);
+    });
+    if (remote === undefined) this.guard?.add(process.pid);
     this.ranks.push(process);
     this.pids.push(process.pid);
-    // The secret never shows in an argument list or an environment; the kernel keeps it until the rank reads it.
-    const secretPipe = child.stdio[SECRET_FD] as Writable;
-    secretPipe.on('error', () => undefined);
-    secretPipe.end(this.secret);
     this.routeOutput(child.stdout, this.stdout, rank);
     this.routeOutput(child.stderr, this.stderr, rank);
     // A rank that failed while others were being spawned ends the job: this one too.
-    if (this.state === JOB.ENDING) killGroup(process.pid, 'SIGTERM');
+    if (this.state === JOB.ENDING) child.kill('SIGTERM');
+  }
+
+  /** There the environment is that of the host; what the job needs of this one is named. */
+  private startThere(remote: RemoteHost, spec: RankSpec): Promise<RankChild> {
+    const env: Record<string, string | undefined> = {};
+    for (const [name, value] of Object.entries(spec.env)) if (name.startsWith('MULTIRAIL_')) env[name] = value;
+    for (const [name, value] of Object.entries(this.options.exportEnv ?? {})) env[name] = value ?? spec.env[name];
+    const node = this.params.string('plm_rsh_node');
+    const command = node === '' ? spec.command : spec.command.map((word) => (word === process.execPath ? node : word));
+    // Its input, if it has any, is copied: there is no other way to another host.
+    const stdin = spec.stdin === 'inherit' ? 'pipe' : spec.stdin;
+    return remote.start({ ...spec, command, env, stdin });
   }
 
   private rankEnvironment(rank: number): Record<string, string | undefined> {
     const env: Record<string, string | undefined> = { ...(this.options.env ?? process.env) };
-    const size = String(this.options.size);
+    const { host, localRank, localSize } = this.places[rank];
     for (const [name, value] of Object.entries(this.options.mca ?? {})) env[PARAM_ENV_PREFIX + name] = value;
     env.MULTIRAIL_RANK = String(rank);
-    env.MULTIRAIL_SIZE = size;
-    env.MULTIRAIL_LOCAL_RANK = String(rank);
-    env.MULTIRAIL_LOCAL_SIZE = size;
+    env.MULTIRAIL_SIZE = String(this.options.size);
+    env.MULTIRAIL_LOCAL_RANK = String(localRank);
+    env.MULTIRAIL_LOCAL_SIZE = String(localSize);
     env.MULTIRAIL_JOB_ID = this.jobId;
-    env.MULTIRAIL_OOB = this.server.urls.join(',');
+    env.MULTIRAIL_OOB = this.urlsFor(host).join(',');
     env.MULTIRAIL_SECRET_FD = String(SECRET_FD);
     env.MULTIRAIL_LAUNCHER_PID = String(process.pid);
     return { ...env, ...this.options.rankEnv?.(rank) };
+  }
+
+  private urlsFor(host: string): string[] {
+    const [first] = this.server.urls;
+    if (!/^ws:..(\[::\]|0\.0\.0\.0):/.test(first)) return [...this.server.urls];
+    const port = Number(new URL(first).port);
+    const loopback = urlOf('127.0.0.1', port);
+    return this.hosts.has(host) ? ownAddresses().map((address) => urlOf(address, port)) : [loopback];
   }
 
   private stdinMode(rank: number): 'ignore' | 'inherit' | 'pipe' {
@@ -306,7 +362,7 @@ class LocalJob implements RunningJob {
   }
 
   private feedInput(): void {
-    const targets = this.ranks.map((process) => process.child.stdin).filter((stream) => stream !== null);
+    const targets = this.ranks.map(({ child }) => child.stdin).filter((stream) => stream !== null);
     if (targets.length > 0) this.undo.push(pumpInput(this.options.stdin ?? process.stdin, targets));
   }
 
@@ -325,7 +381,7 @@ class LocalJob implements RunningJob {
         const brokenPipe = (error as NodeJS.ErrnoException).code === 'EPIPE';
         this.end(`the output cannot be written: ${error.message}`, brokenPipe ? 128 + constants.signals.SIGPIPE : 1);
         // Nobody reads it any more; what the ranks still write is read and dropped, so that none blocks on it.
-        for (const process of this.ranks) for (const stream of [process.child.stdout, process.child.stderr]) stream?.unpipe().resume();
+        for (const { child } of this.ranks) for (const stream of [child.stdout, child.stderr]) stream?.unpipe().resume();
       };
       sink.on('error', failed);
       this.undo.push(() => {
@@ -366,24 +422,24 @@ class LocalJob implements RunningJob {
 
   private onLost(rank: number, text: string): void {
     this.say(`${text}; ending that rank`);
-    const process = this.ranks[rank];
-    if (process !== undefined && !process.exited) killGroup(process.pid, 'SIGKILL');
+    this.ranks[rank]?.child.kill('SIGKILL');
   }
 
   /** Says what the end of one rank means for the others. */
   private async judge(process: RankProcess): Promise<void> {
-    const { rank, code, signal } = process;
+    const { rank, code, signal, lost } = process;
     await this.server.drained(rank, LAST_WORDS_MS);
     this.server.processExited(rank, { code, signal: signal ?? '' });
     if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
-    const name = `rank ${rank} (pid ${process.pid})`;
+    const name = `rank ${rank} (pid ${process.pid}${process.child.host === undefined ? '' : ` on ${process.child.host}`})`;
     if (code === 0) {
       if (this.server.info(rank) !== undefined && !this.server.isFinalized(rank)) {
         this.say(`warning: ${name} exited with code 0 but without finalize(); its peers may miss messages`);
       }
       return;
     }
-    const text = signal === undefined ? `${name} exited with code ${code}` : `${name} was killed by ${signal}`;
+    const how = signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
+    const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
     if (this.options.abortOnFailure === false) {
       this.say(`${text}; the other ranks go on`);
@@ -407,9 +463,10 @@ class LocalJob implements RunningJob {
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, OUTPUT_DRAIN_MS);
     });
-    await Promise.race([Promise.all(this.ranks.map((process) => process.closed)), timeout]);
+    await Promise.race([Promise.all(this.ranks.map(({ child }) => child.closed)), timeout]);
     clearTimeout(timer);
-    for (const process of this.ranks) for (const stream of process.child.stdio) stream?.destroy();
+    for (const { child } of this.ranks) child.release();
+    for (const host of this.hosts.values()) host.close();
     this.guard?.done();
     for (const undo of this.undo) undo();
     await this.server.close();
@@ -431,11 +488,7 @@ class LocalJob implements RunningJob {
   }
 }
 
-function killGroup(groupId: number, signal: NodeJS.Signals): void {
-  if (groupId <= 1) return;
-  try {
-    process.kill(-groupId, signal);
-  } catch {
-    // The whole group is gone already.
-  }
+/** Here no ssh is needed. */
+function isHere({ host }: RankPlace): boolean {
+  return host === 'localhost' || host === '127.0.0.1' || host === hostname() || host === hostname().split('.')[0];
 }

@@ -291,10 +291,14 @@ describe('oob channel', () => {
   });
 
   test('a listener added right after an awaited call hears what follows, even when both arrived in one piece', async () => {
-    const { clients } = await makeJob(2);
+    const { server, clients } = await makeJob(2);
     await Promise.all(clients.map((client) => client.modex(0)));
     for (let round = 0; round < 50; round++) {
       const heard = clients[0].barrier('b').then(() => once(clients[0], 'modexUpdate'));
+      // The two have a connection each: the launcher must have this rank's barrier before the other one's messages.
+      const entered = once(server, 'railEvent');
+      clients[0].railEvent(round);
+      await entered;
       const other = clients[1].barrier('b');
       // Leaves right behind the barrier, so that the launcher's two answers follow each other closely.
       clients[1].updateModex(round);

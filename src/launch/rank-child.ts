@@ -1,0 +1,120 @@
+// One rank's process as the launcher sees it, here or on another host; and the one here. May import: errors, node:*.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
+
+/** The descriptor by which a rank gets the job's secret. */
+export const SECRET_FD = 3;
+
+export interface RankEnd {
+  code: number | undefined;
+  signal: NodeJS.Signals | undefined;
+  /** Why nothing is known of its end. */
+  lost?: string;
+}
+
+/** A process and the group that it leads. */
+export interface RankChild {
+  readonly pid: number;
+  /** Undefined = this one. */
+  readonly host: string | undefined;
+  readonly stdin: Writable | null;
+  readonly stdout: Readable | null;
+  readonly stderr: Readable | null;
+  /** Its process has ended; whatever it left in its group is killed by then. */
+  readonly ended: Promise<RankEnd>;
+  /** Its output is all there. */
+  readonly closed: Promise<void>;
+  /** To the whole group; nothing happens when it is gone. */
+  kill(signal: NodeJS.Signals): void;
+  /** Lets go of its streams. */
+  release(): void;
+}
+
+export type StdioMode = 'ignore' | 'inherit' | 'pipe';
+
+export interface RankSpec {
+  rank: number;
+  command: readonly string[];
+  cwd: string | undefined;
+  env: Readonly<Record<string, string | undefined>>;
+  secret: Uint8Array;
+  stdin: StdioMode;
+  stdout: StdioMode;
+  stderr: StdioMode;
+}
+
+export class LocalRank implements RankChild {
+  readonly host = undefined;
+  readonly ended: Promise<RankEnd>;
+  readonly closed: Promise<void>;
+  private readonly child: ChildProcess;
+  private over = false;
+
+  private constructor(spec: RankSpec, onError: (error: Error) => void) {
+    const [program, ...args] = spec.command;
+    const child = spawn(program, args, {
+      ...(spec.cwd === undefined ? {} : { cwd: spec.cwd }),
+      env: { ...spec.env },
+      stdio: [spec.stdin, spec.stdout, spec.stderr, 'pipe'],
+      // A process group of its own: what a rank starts is ended with it.
+      detached: true,
+    });
+    this.child = child;
+    this.closed = new Promise((resolve) => child.once('close', () => resolve()));
+    this.ended = new Promise((resolve) =>
+      child.once('exit', (code, signal) => {
+        this.over = true;
+        // At once, while the group's number cannot have been given to another one.
+        killGroup(this.pid, 'SIGKILL');
+        resolve({ code: code ?? undefined, signal: signal ?? undefined });
+      }),
+    );
+    // The secret never shows in an argument list or an environment; the kernel keeps it until the rank reads it.
+    const secretPipe = child.stdio[SECRET_FD] as Writable | null;
+    secretPipe?.on('error', () => undefined);
+    secretPipe?.end(spec.secret);
+    child.on('error', onError);
+  }
+
+  /** Resolves once it runs; rejects with the system's error when it cannot be started. */
+  static async start(spec: RankSpec, onError: (error: Error) => void): Promise<LocalRank> {
+    let started = false;
+    const rank = new LocalRank(spec, (error) => {
+      if (started) onError(error);
+    });
+    await once(rank.child, 'spawn');
+    started = true;
+    return rank;
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+  get stdin(): Writable | null {
+    return this.child.stdin;
+  }
+  get stdout(): Readable | null {
+    return this.child.stdout;
+  }
+  get stderr(): Readable | null {
+    return this.child.stderr;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    if (!this.over) killGroup(this.pid, signal);
+  }
+
+  release(): void {
+    for (const stream of this.child.stdio) stream?.destroy();
+  }
+}
+
+function killGroup(groupId: number, signal: NodeJS.Signals): void {
+  if (groupId <= 1) return;
+  try {
+    process.kill(-groupId, signal);
+  } catch {
+    // The whole group is gone already.
+  }
+}

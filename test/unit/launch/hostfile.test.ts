@@ -1,0 +1,54 @@
+// Host files in both styles, lists of hosts, and which rank goes where.
+import { describe, expect, test } from 'vitest';
+import { parseHostfile, parseHosts, placeRanks, slotsOf } from '../../../src/launch/hostfile.ts';
+import { quoted } from '../../../src/launch/remote-host.ts';
+
+describe('hosts', () => {
+  test('a file in both styles, with comments, doubles and addresses', () => {
+    const text =
+      '# the cluster\nnode1 slots=2\nnode2:3   # fast\n\nuser@node3\r\nnode1 slots=1 max_slots=4\n[fd00::1]:2\n10.0.0.7 max-slots=9\n';
+    expect(parseHostfile(text, 'F')).toEqual([
+      { host: 'node1', slots: 3 },
+      { host: 'node2', slots: 3 },
+      { host: 'user@node3', slots: 1 },
+      { host: 'fd00::1', slots: 2 },
+      { host: '10.0.0.7', slots: 1 },
+    ]);
+  });
+
+  test('a list in one word', () => {
+    expect(parseHosts('a:2,b,a:1')).toEqual([
+      { host: 'a', slots: 3 },
+      { host: 'b', slots: 1 },
+    ]);
+  });
+
+  test.each([
+    ['node1 slots=0', 'F, line 1: "0" is no number of slots'],
+    ['ok\nnode1:many', 'F, line 2: "many" is no number of slots'],
+    ['node1 sockets=2', 'F, line 1: "sockets=2" is not understood'],
+    ['-oProxyCommand=evil', 'F, line 1: "-oProxyCommand=evil" is no name of a host'],
+    ['a;b', '"a;b" is no name of a host'],
+    ['# nothing', 'F names no host'],
+  ])('%s', (text, message) => {
+    expect(() => parseHostfile(text, 'F')).toThrow(message);
+  });
+
+  test('slots are filled host by host', () => {
+    const hosts = parseHosts('a:2,b:3');
+    expect(slotsOf(hosts)).toBe(5);
+    expect(placeRanks(hosts, 4)).toEqual([
+      { host: 'a', localRank: 0, localSize: 2 },
+      { host: 'a', localRank: 1, localSize: 2 },
+      { host: 'b', localRank: 0, localSize: 2 },
+      { host: 'b', localRank: 1, localSize: 2 },
+    ]);
+    expect(placeRanks(hosts, 1)).toEqual([{ host: 'a', localRank: 0, localSize: 1 }]);
+    expect(() => placeRanks(hosts, 6)).toThrow('6 ranks, but the hosts have 5 slots in all');
+  });
+
+  test('words for a shell', () => {
+    expect(quoted('/usr/bin/node')).toBe('/usr/bin/node');
+    expect(quoted("a b'c$d")).toBe(`'a b'\\''c$d'`);
+  });
+});

@@ -1,5 +1,7 @@
 // The public face of multirail. May import: everything below; nothing imports this file.
+
 export { ERROR_CODES, type ErrorCode, MultirailError } from './errors.ts';
+export type { RailLine, RankWaits, Wait } from './launch/waits.ts';
 export { type BufferPart, type MessageBuffer, Vector, vector } from './mpi/buffers.ts';
 export { IN_PLACE } from './mpi/coll/memory.ts';
 export type { Communicator } from './mpi/communicator.ts';

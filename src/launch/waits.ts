@@ -7,8 +7,10 @@ export interface Wait {
   /** World rank; 'any' for a receive or probe from any source. */
   peer: number | 'any';
   tag: number | 'any';
-  /** Context id of the communicator. */
-  ctx: number;
+  /** Name of the communicator. */
+  comm: string;
+  /** The collective that waits, if it is none of the user's own messages. */
+  call?: string | undefined;
   /** Of the message, or of the buffer for a receive that has not matched. */
   bytes: number;
   /** Since when, as far as it is known: the time is looked at about once a second. */
@@ -122,7 +124,8 @@ function waitLine(wait: Wait): string {
   if (wait.kind === 'finalize') return `finalize: ${peer} ${age}: ${wait.phase}${rails}`;
   const direction = wait.kind === 'send' ? 'to' : 'from';
   const bytes = wait.kind === 'probe' ? '' : `, ${wait.bytes} bytes`;
-  return `${wait.kind} ${direction} ${peer}, ${tag}, context ${wait.ctx}${bytes}, ${age}: ${wait.phase}${rails}`;
+  const where = wait.call === undefined ? `${tag}, ${wait.comm}` : `in ${wait.call} of ${wait.comm}`;
+  return `${wait.kind} ${direction} ${peer}, ${where}${bytes}, ${age}: ${wait.phase}${rails}`;
 }
 
 const LINES_PER_RANK_MAX = 20;

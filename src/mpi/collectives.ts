@@ -37,7 +37,12 @@ export class Collectives extends PointToPoint {
     super(host, name, contextId, group);
     const ctx = ctxOf(contextId, COLLECTIVE);
     this.scope = this.scopeOf(ctx, group);
-    host.watchCollectives(ctx, (tag) => this.keptTags.has(tag) || tag <= this.nextCollective);
+    host.beginCommunicator(contextId, this);
+  }
+
+  /** @internal */
+  hasBegun(tag: number): boolean {
+    return this.keptTags.has(tag) || tag <= this.nextCollective;
   }
 
   /** Ranks of this communicator that talk on a context of their own. */

@@ -31,6 +31,10 @@ export function ctxOf(id: number, kind: number): number {
   return id * KINDS + kind;
 }
 
+export function idOf(ctx: number): number {
+  return Math.floor(ctx / KINDS);
+}
+
 export class ContextTable {
   private readonly pml: Pml;
   private readonly ownWorldRank: number;
@@ -62,7 +66,7 @@ export class ContextTable {
   }
 
   private admits(ctx: number): boolean {
-    const id = Math.floor(ctx / KINDS);
+    const id = idOf(ctx);
     if (this.live.has(id) || this.abandoned.has(id)) return true;
     if (this.creations === 0) return false;
     this.early.add(id);

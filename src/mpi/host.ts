@@ -9,7 +9,7 @@ import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { Operation } from './coll/operation.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
-import { COLLECTIVE, ContextTable, ctxOf } from './contexts.ts';
+import { COLLECTIVE, ContextTable, ctxOf, idOf } from './contexts.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -23,6 +23,12 @@ export interface ProbePattern {
   source: number;
   ctx: number;
   tag: number;
+}
+
+/** What the host asks of a communicator. */
+interface KnownCommunicator {
+  readonly name: string;
+  hasBegun(tag: number): boolean;
 }
 
 /** What the collectives of this process have done. */
@@ -81,22 +87,29 @@ export class Host {
     this.engine.schedule();
   }
 
-  /** The communicator that uses this context for collectives says whether one with that tag has begun here. */
-  private readonly begun = new Map<number, (tag: number) => boolean>();
+  /** By id, from their making to their end. */
+  private readonly communicators = new Map<number, KnownCommunicator>();
 
-  watchCollectives(ctx: number, hasBegun: (tag: number) => boolean): void {
-    this.begun.set(ctx, hasBegun);
+  beginCommunicator(id: number, communicator: KnownCommunicator): void {
+    this.communicators.set(id, communicator);
   }
 
+  /** A collective with that tag has begun here, on the communicator that uses this context for them. */
   hasBegun(ctx: number, tag: number): boolean {
-    return this.begun.get(ctx)?.(tag) ?? false;
+    return this.communicators.get(idOf(ctx))?.hasBegun(tag) ?? false;
+  }
+
+  /** For people: which communicator a context is of, and which collective, if any, talks there with that tag. */
+  describe(ctx: number, tag: number): { comm: string; call: string | undefined } {
+    const comm = this.communicators.get(idOf(ctx))?.name ?? `context ${ctx}`;
+    for (const { scope, tag: ownTag, name } of this.operations) if (scope.ctx === ctx && ownTag === tag) return { comm, call: name };
+    return { comm, call: undefined };
   }
 
   /** The communicator with that id is gone; `isClean`: all that was sent on it has arrived. Posted receives end with the error. */
   endCommunicator(id: number, isClean: boolean, error: MultirailError): void {
-    const ctx = ctxOf(id, COLLECTIVE);
-    this.begun.delete(ctx);
-    this.failures.forget(ctx);
+    this.communicators.delete(id);
+    this.failures.forget(ctxOf(id, COLLECTIVE));
     if (isClean) this.contexts.close(id);
     else this.contexts.abandon(id, error);
     this.engine.schedule();

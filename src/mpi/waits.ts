@@ -79,10 +79,19 @@ export class WaitsWatch {
     for (const [waiter, { source, ctx, tag }] of this.host.probes()) {
       const peer = source === ANY ? 'any' : source;
       const waitedMs = this.age(waiter, 'probe', nowMs);
-      waits.push({ kind: 'probe', peer, tag: tag === ANY ? 'any' : tag, ctx, bytes: 0, waitedMs, phase: 'no message matches', rails: [] });
+      waits.push({
+        kind: 'probe',
+        peer,
+        tag: tag === ANY ? 'any' : tag,
+        ...this.host.describe(ctx, tag),
+        bytes: 0,
+        waitedMs,
+        phase: 'no message matches',
+        rails: [],
+      });
     }
     for (const { rank, text } of this.engine.isFinalizing ? this.engine.notLeftPeers() : []) {
-      waits.push({ kind: 'finalize', peer: rank, tag: 'any', ctx: 0, bytes: 0, waitedMs: 0, phase: text, rails: [] });
+      waits.push({ kind: 'finalize', peer: rank, tag: 'any', comm: 'world', bytes: 0, waitedMs: 0, phase: text, rails: [] });
     }
     waits.sort((a, b) => b.waitedMs - a.waitedMs);
     const listed = waits.slice(0, WAITS_MAX);
@@ -93,7 +102,16 @@ export class WaitsWatch {
     const rails =
       peer === ANY ? [] : (this.engine.bml.peers.get(peer)?.rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key);
     const waitedMs = Math.round(nowMs - (this.seen.get(request)?.sinceMs ?? nowMs));
-    return { kind, peer: peer === ANY ? 'any' : peer, tag: tag === ANY ? 'any' : tag, ctx, bytes, waitedMs, phase, rails };
+    return {
+      kind,
+      peer: peer === ANY ? 'any' : peer,
+      tag: tag === ANY ? 'any' : tag,
+      ...this.host.describe(ctx, tag),
+      bytes,
+      waitedMs,
+      phase,
+      rails,
+    };
   }
 
   private railsOf(waits: readonly Wait[]): RailLine[] {

@@ -49,7 +49,7 @@ describe('who waits for whom', () => {
     for (const rank of [0, 1, 2]) {
       expect(stderr).toMatch(
         new RegExp(
-          `rank ${rank} \\(pid ${pids[rank]}\\) waits for\\n    send to rank ${(rank + 1) % 3}, tag 5, context 0, 1000000 bytes, for [\\d.]+ s: RNDV delivered: no receive there has matched it \\(no ACK\\), on tcp`,
+          `rank ${rank} \\(pid ${pids[rank]}\\) waits for\\n    send to rank ${(rank + 1) % 3}, tag 5, world, 1000000 bytes, for [\\d.]+ s: RNDV delivered: no receive there has matched it \\(no ACK\\), on tcp`,
         ),
       );
     }
@@ -68,9 +68,9 @@ describe('who waits for whom', () => {
     }
     const { stderr } = job.output();
     expect(stderr).toMatch(
-      /recv from rank 1, tag 4, context 0, 8 bytes, for [\d.]+ s: posted: nothing has matched; 1 unexpected message from there with other tags/,
+      /recv from rank 1, tag 4, world, 8 bytes, for [\d.]+ s: posted: nothing has matched; 1 unexpected message from there with other tags/,
     );
-    expect(stderr).toMatch(/probe from rank 2, tag 9, context 0, for [\d.]+ s: no message matches/);
+    expect(stderr).toMatch(/probe from rank 2, tag 9, world, for [\d.]+ s: no message matches/);
     expect(stderr).toContain('rank 2: does not answer: it computes');
     expect(stderr).toContain('no ranks wait for each other in a circle');
     const reports = readFileSync(jsonFile, 'utf8')
@@ -82,6 +82,18 @@ describe('who waits for whom', () => {
       cycles: [],
       ranks: [{ state: 'answered' }, { state: 'answered' }, { state: 'silent' }],
     });
+  });
+
+  test('a collective is named, with its communicator', async () => {
+    const job = run('-n 3', 'collective');
+    const pids = await ready(job, 3);
+    // The question may come before the call.
+    for (let turn = 0; !/in allreduce of rows/.test(job.output().stderr); turn++) {
+      expect(turn, job.output().stderr).toBeLessThan(10);
+      process.kill(pids[0], 'SIGUSR2');
+      await new Promise((resolve) => setTimeout(resolve, 1200));
+    }
+    expect(job.output().stderr).toMatch(/recv from rank \d, in allreduce of rows, 32 bytes/);
   });
 
   test('on a stall, without being asked', async () => {

@@ -38,7 +38,7 @@ const wait = (over: Partial<Wait>): Wait => ({
   kind: 'recv',
   peer: 1,
   tag: 7,
-  ctx: 0,
+  comm: 'world',
   bytes: 8,
   waitedMs: 1500,
   phase: 'posted: nothing has matched',
@@ -51,6 +51,13 @@ const answer = (rank: number, waits: Wait[], rails: RankWaits['rails'] = []): Ra
 });
 
 describe('the report', () => {
+  test('names the collective that waits', () => {
+    const inside = wait({ call: 'allreduce', comm: 'rows', tag: 3 });
+    expect(reportLines(makeReport('j', 'why', [answer(0, [inside])]))).toContain(
+      '    recv from rank 1, in allreduce of rows, 8 bytes, for 1.5 s: posted: nothing has matched, on tcp:lo',
+    );
+  });
+
   test('names each rank, each wait, and the cycle', () => {
     const broken = { peer: 0, key: 'tcp:b', state: 'DOWN', reason: 'carrier: gone' };
     const states: RankState[] = [
@@ -65,16 +72,16 @@ describe('the report', () => {
     expect(reportLines(makeReport('job', 'SIGUSR2', states))).toEqual([
       'who waits for whom (SIGUSR2):',
       '  rank 0 (pid 100) waits for',
-      '    recv from rank 1, tag 7, context 0, 8 bytes, for 1.5 s: posted: nothing has matched, on tcp:lo',
+      '    recv from rank 1, tag 7, world, 8 bytes, for 1.5 s: posted: nothing has matched, on tcp:lo',
       '  rank 1 (pid 101) waits for',
-      '    send to rank 0, tag 9, context 0, 1000000 bytes, for 1.5 s: RNDV delivered, on tcp:lo',
+      '    send to rank 0, tag 9, world, 1000000 bytes, for 1.5 s: RNDV delivered, on tcp:lo',
       '    rail tcp:b to rank 0 is DOWN: carrier: gone',
       '  rank 2 (pid 102): waits for nothing',
       '  rank 3: does not answer: it computes, is stopped, or has just begun a blocking call',
       '  rank 4: has ended',
       '  rank 5: has not joined',
       '  rank 6 (pid 106), in a blocking call, said 2.0 s ago that it waits for',
-      '    recv from rank 4, tag 7, context 0, 8 bytes, for 1.5 s: posted: nothing has matched',
+      '    recv from rank 4, tag 7, world, 8 bytes, for 1.5 s: posted: nothing has matched',
       '  cycle: 0 waits for 1 waits for 0',
     ]);
   });

@@ -3,6 +3,7 @@
 import type { MultirailError } from '../errors.ts';
 import type { Call } from './coll/calls.ts';
 import * as calls from './coll/calls.ts';
+import { KnownRegions } from './coll/memory.ts';
 import { Operation, type Scope } from './coll/operation.ts';
 import { TAG_UB } from './constants.ts';
 import { COLLECTIVE, ctxOf } from './contexts.ts';
@@ -58,6 +59,7 @@ export class Collectives extends PointToPoint {
       size: group.size,
       ctx,
       tuning: this.host.tuning,
+      known: new KnownRegions(),
     };
   }
 
@@ -73,7 +75,8 @@ export class Collectives extends PointToPoint {
 
   /** Starts a collective on this communicator, or on those ranks. */
   protected begin<T>(call: Call<T>, scope = this.scope, tag?: number): Operation<T> {
-    const operation = new Operation<T>(scope, call.name, tag ?? this.takeTag());
+    const record = (this.host.idle.pop() as Operation<T> | undefined) ?? new Operation<T>();
+    const operation = record.begin(scope, call.name, tag ?? this.takeTag());
     return operation.start(call.steps(operation));
   }
 
@@ -84,7 +87,13 @@ export class Collectives extends PointToPoint {
 
   protected run<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A): Promise<T> {
     try {
-      return ended(this.begin(this.prepare(make, args)));
+      const operation = this.begin(this.prepare(make, args));
+      if (operation.done && operation.error === undefined) return Promise.resolve(this.takeResult(operation));
+      return new Promise((resolve, reject) => {
+        const settle = (): void => (operation.error === undefined ? resolve(this.takeResult(operation)) : reject(operation.error));
+        if (operation.done) settle();
+        else operation.onDone = settle;
+      });
     } catch (error) {
       return Promise.reject(error);
     }
@@ -93,7 +102,9 @@ export class Collectives extends PointToPoint {
   protected runSync<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A): T {
     const call = this.prepare(make, args);
     this.mustReachByPolling();
-    return this.endedSync(this.begin(call));
+    const operation = this.begin(call);
+    this.endedSync(operation);
+    return this.takeResult(operation);
   }
 
   /** Before anything is sent: ERR_SUPPORT when a blocking call could not wait. */
@@ -105,6 +116,12 @@ export class Collectives extends PointToPoint {
     if (!operation.done) this.wait(operation);
     if (operation.error !== undefined) throw operation.error;
     return operation.result as T;
+  }
+
+  private takeResult<T>(operation: Operation<T>): T {
+    const result = operation.result as T;
+    operation.recycle();
+    return result;
   }
 
   private request<A extends unknown[]>(make: (scope: Scope, ...args: A) => Call, args: A): Request {
@@ -379,13 +396,4 @@ export class Collectives extends PointToPoint {
   exscanInit(...args: calls.ScanArgs): PersistentRequest {
     return this.persistent(calls.exscan, args);
   }
-}
-
-/** Settles with the collective. */
-export function ended<T>(operation: Operation<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const settle = (): void => (operation.error === undefined ? resolve(operation.result as T) : reject(operation.error));
-    if (operation.done) settle();
-    else operation.onDone = settle;
-  });
 }

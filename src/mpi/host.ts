@@ -7,6 +7,7 @@ import type { Engine } from '../progress/engine.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
 import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
+import type { ScratchElements } from './coll/memory.ts';
 import type { Operation } from './coll/operation.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf } from './contexts.ts';
@@ -54,6 +55,9 @@ export class Host {
   /** Collectives that are under way. */
   readonly operations = new Set<Operation>();
   readonly failures = new FailureNotices(this);
+  /** Records and scratch memory of collectives that have ended. */
+  readonly idle: Operation[] = [];
+  readonly spare: ScratchElements[] = [];
   readonly scratch = new MemoryPool(SCRATCH_KEPT_BYTES_MAX, SCRATCH_PIECE_BYTES_MAX);
   readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0 };
   /** Which host each world rank runs on; known once the addresses were exchanged. */

@@ -2,4 +2,4 @@
 import { collSuite } from './coll-suite.ts';
 import { realFixture } from './p2p-worlds.ts';
 
-collSuite('self', realFixture([]), { alone: true });
+collSuite('self', realFixture([]), { alone: true, everyAlgorithm: true });

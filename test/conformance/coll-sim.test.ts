@@ -2,7 +2,7 @@
 import { collSuite } from './coll-suite.ts';
 import { simFixture } from './p2p-worlds.ts';
 
-collSuite('sim, two rails', simFixture({ seed: 'coll 1', rails: [{}, {}] }), { faultSeeds: ['coll sim 1'] });
+collSuite('sim, two rails', simFixture({ seed: 'coll 1', rails: [{}, {}] }), { faultSeeds: ['coll sim 1'], everyAlgorithm: true });
 collSuite(
   'sim, unequal one-sided rails',
   simFixture({

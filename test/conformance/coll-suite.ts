@@ -11,6 +11,13 @@ import type { P2pFixture } from './p2p-worlds.ts';
 
 const CASES: readonly P2pCase[] = [...DATA_CASES, ...REDUCTION_CASES, ...COLLECTIVE_REQUEST_CASES, ...OBJECT_CASES, ...COMMUNICATOR_CASES];
 
-export function collSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
-  suiteOf('collectives', CASES, COLLECTIVE_FAULT_CASES, name, fixture, options);
+export interface CollSuiteOptions extends P2pSuiteOptions {
+  /** Every algorithm by name, and not only the one that is chosen. They send and receive as all others do: some transports will do. */
+  everyAlgorithm?: boolean;
+}
+
+export function collSuite(name: string, fixture: P2pFixture, options: CollSuiteOptions = {}): void {
+  const isForced = (one: P2pCase) => / \((?!auto\))[a-z_]+\)$/.test(one.name);
+  const cases = options.everyAlgorithm ? CASES : CASES.filter((one) => !isForced(one));
+  suiteOf('collectives', cases, COLLECTIVE_FAULT_CASES, name, fixture, options);
 }

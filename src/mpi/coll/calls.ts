@@ -77,8 +77,8 @@ export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
 
 /** Packs buffers that are not contiguous for the time of the run. */
 function call(name: string, inputs: readonly Region[], outputs: readonly Region[], steps: (o: Operation) => Steps): Call {
+  if (allContiguous(inputs) && allContiguous(outputs)) return { name, steps };
   const scattered = [...new Set([...inputs, ...outputs])].filter((region) => !region.isContiguous);
-  if (scattered.length === 0) return { name, steps };
   return {
     name,
     *steps(o) {
@@ -88,6 +88,11 @@ function call(name: string, inputs: readonly Region[], outputs: readonly Region[
       if (!o.isFailing) for (const region of outputs) region.store();
     },
   };
+}
+
+function allContiguous(regions: readonly Region[]): boolean {
+  for (let i = 0; i < regions.length; i++) if (!regions[i].isContiguous) return false;
+  return true;
 }
 
 function checkRoot(root: unknown, { size }: Scope): number {
@@ -125,10 +130,10 @@ const slicesOf =
 const sum = (counts: Counts): number => counts.reduce((total, count) => total + count, 0);
 
 /** Send and receive buffer of a call in which every rank has both. */
-function bothOf(send: SendArgument, recv: MessageBuffer): { from: Region; into: Region } {
-  const into = recvRegion(recv);
+function bothOf({ known }: Scope, send: SendArgument, recv: MessageBuffer): { from: Region; into: Region } {
+  const into = known.find(recv) ?? known.keep(recv, recvRegion(recv));
   if (send === IN_PLACE) return { from: into, into };
-  const from = sendRegion(send);
+  const from = known.find(send) ?? known.keep(send, sendRegion(send));
   checkApart(from, into, 'send and recv');
   return { from, into };
 }
@@ -149,15 +154,15 @@ export function bcast(scope: Scope, ...[buffer, root = 0]: BcastArgs): Call {
 
 // ---------------------------------------------------------------- reductions
 
+function mustHaveElements(region: Region, name: string): void {
+  if (region.arrayName !== undefined) return;
+  throw new MultirailError('ERR_BUFFER', `${name} has no elements to combine: a reduction takes a typed array, or a vector of one`);
+}
+
 function reductionOf(from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
   checkOp(op);
-  for (const [region, name] of [
-    [from, 'send'],
-    [into, 'recv'],
-  ] as const) {
-    if (region === undefined || region.arrayName !== undefined) continue;
-    throw new MultirailError('ERR_BUFFER', `${name} has no elements to combine: a reduction takes a typed array, or a vector of one`);
-  }
+  mustHaveElements(from, 'send');
+  if (into !== undefined) mustHaveElements(into, 'recv');
   if (into !== undefined && into.arrayName !== from.arrayName) {
     throw new MultirailError('ERR_BUFFER', `recv is a ${into.arrayName} and send a ${from.arrayName}: both must be of the same class`);
   }
@@ -178,7 +183,9 @@ const shapeOf = (scope: Scope, { from, count, unit, commute }: Reduction) => ({
 export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: ReduceArgs): Call {
   checkRoot(root, scope);
   const isRoot = scope.rank === root;
-  const { from, into } = isRoot ? bothOf(send, atRoot(recv, 'recv')) : { from: sendRegion(notInPlace(send, 'send')), into: undefined };
+  const { from, into } = isRoot
+    ? bothOf(scope, send, atRoot(recv, 'recv'))
+    : { from: sendRegion(notInPlace(send, 'send')), into: undefined };
   if (into !== undefined) checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(from, into, op);
   const algorithm = chooseAlgorithm('reduce', shapeOf(scope, r), scope.tuning);
@@ -187,7 +194,7 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
 }
 
 export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
-  const { from, into } = bothOf(send, recv);
+  const { from, into } = bothOf(scope, send, recv);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('allreduce', shapeOf(scope, r), scope.tuning);
@@ -197,7 +204,7 @@ export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceA
 
 export function reduceScatterBlock(scope: Scope, ...[send, recv, op = Op.SUM]: ReduceScatterBlockArgs): Call {
   const { size } = scope;
-  const { from, into } = bothOf(send, recv);
+  const { from, into } = bothOf(scope, send, recv);
   if (from === into && into.length % size !== 0) {
     throw new MultirailError('ERR_COUNT', `recv has ${into.length} elements; expected as many for each of the ${size} ranks`);
   }
@@ -206,7 +213,7 @@ export function reduceScatterBlock(scope: Scope, ...[send, recv, op = Op.SUM]: R
 }
 
 export function reduceScatter(scope: Scope, ...[send, recv, counts, op = Op.SUM]: ReduceScatterArgs): Call {
-  const { from, into } = bothOf(send, recv);
+  const { from, into } = bothOf(scope, send, recv);
   const names = { buffer: from === into ? 'recv' : 'send', counts: 'counts', displs: 'displs', written: false };
   const blocks = checkBlocks(from, scope.size, counts, undefined, names);
   return scatteredCall(scope, 'reduceScatter', from, into, blocks, op);
@@ -230,7 +237,7 @@ function scatteredCall(scope: Scope, name: string, from: Region, into: Region, b
 }
 
 function scanCall(scope: Scope, name: string, exclusive: boolean, [send, recv, op = Op.SUM]: ScanArgs): Call {
-  const { from, into } = bothOf(send, recv);
+  const { from, into } = bothOf(scope, send, recv);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('scan', shapeOf(scope, r), scope.tuning);
@@ -325,7 +332,7 @@ export function scatterv(scope: Scope, ...[send, counts, displs, recv, root = 0]
 
 export function allgather(scope: Scope, ...[send, recv]: AllgatherArgs): Call {
   const { size, rank } = scope;
-  const { from, into } = bothOf(send, recv);
+  const { from, into } = bothOf(scope, send, recv);
   if (from !== into) checkLength(into, size * from.byteLength, 'recv', `as many as send for each of the ${size} ranks`);
   const bytes = from === into ? sharedLength(into, size, 'recv') : from.byteLength;
   const { at, counts } = equalBlocks(size, bytes);
@@ -339,7 +346,7 @@ export function allgather(scope: Scope, ...[send, recv]: AllgatherArgs): Call {
 
 export function allgatherv(scope: Scope, ...[send, recv, counts, displs]: AllgathervArgs): Call {
   const { size, rank } = scope;
-  const { from, into } = bothOf(send, recv);
+  const { from, into } = bothOf(scope, send, recv);
   const blocks = checkBlocks(into, size, counts, displs, { buffer: 'recv', counts: 'counts', displs: 'displs', written: true });
   if (from !== into) checkLength(from, blocks.counts[rank] * into.unitBytes, 'send', 'as many elements as the count of this rank');
   const inBytes = (list: Counts): number[] => list.map((elements) => elements * into.unitBytes);
@@ -358,7 +365,7 @@ export function allgatherv(scope: Scope, ...[send, recv, counts, displs]: Allgat
 
 export function alltoall(scope: Scope, ...[send, recv]: AlltoallArgs): Call {
   const { size } = scope;
-  const { from, into } = bothOf(send, recv);
+  const { from, into } = bothOf(scope, send, recv);
   const bytes = sharedLength(from, size, from === into ? 'recv' : 'send');
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const algorithm = chooseAlgorithm('alltoall', { size, bytes }, scope.tuning);

@@ -1,7 +1,7 @@
 // Buffers of collectives: contiguous bytes for the algorithms, with the class of their elements where a reduction needs it. Strided and
 // gathered buffers are packed into scratch memory at the start and unpacked at the end. May import: errors, util, mpi/buffers.ts.
 import { MultirailError } from '../../errors.ts';
-import { EMPTY_BYTES, type Iov } from '../../util/iov.ts';
+import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
 import { arrayNameOf, type MessageBuffer, recvIov, sendIov, Vector } from '../buffers.ts';
 import { checkCount } from '../constants.ts';
 import type { ArrayName, TypedArray } from './kernels.ts';
@@ -25,8 +25,47 @@ const ARRAYS = {
   BigUint64Array,
 } as const;
 
+/** Elements of one class in memory: a buffer of the call, or scratch. */
+export interface Elements {
+  readonly arrayName: ArrayName | undefined;
+  readonly unitBytes: number;
+  readonly bytes: Uint8Array;
+  readonly array: TypedArray;
+  readonly whole: Iov;
+  /** Bytes of the elements [from, from + count). */
+  part(from: number, count: number): Uint8Array;
+}
+
+/** Elements in memory that is lent for the time of a call. */
+export class ScratchElements implements Elements {
+  readonly arrayName: ArrayName;
+  readonly unitBytes: number;
+  readonly count: number;
+  readonly bytes: Uint8Array;
+  readonly array: TypedArray;
+  readonly whole: Iov;
+
+  constructor(arrayName: ArrayName, count: number, bytes: Uint8Array) {
+    this.arrayName = arrayName;
+    this.unitBytes = elementBytes(arrayName);
+    this.count = count;
+    this.bytes = bytes;
+    this.array = typedView(arrayName, bytes);
+    this.whole = bytes.length === 0 ? EMPTY_IOV : new Iov([bytes]);
+  }
+
+  part(from: number, count: number): Uint8Array {
+    const { unitBytes } = this;
+    return this.bytes.subarray(from * unitBytes, (from + count) * unitBytes);
+  }
+}
+
+export function elementBytes(arrayName: ArrayName): number {
+  return ARRAYS[arrayName].BYTES_PER_ELEMENT;
+}
+
 /** One buffer of a call. */
-export class Region {
+export class Region implements Elements {
   /** The caller's memory. */
   readonly iov: Iov;
   /** Bytes as the algorithms see them: the caller's memory, or scratch memory from load() on. */
@@ -79,12 +118,46 @@ export class Region {
     const { unitBytes, bytes } = this;
     return from === 0 && count * unitBytes === bytes.length ? bytes : bytes.subarray(from * unitBytes, (from + count) * unitBytes);
   }
+
+  /** All of it. */
+  get whole(): Iov {
+    return this.isContiguous ? this.iov : new Iov([this.bytes]);
+  }
 }
 
 /** Elements over memory that begins at a multiple of their length. */
 export function typedView(name: ArrayName, bytes: Uint8Array): TypedArray {
   const type = ARRAYS[name];
   return new type(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / type.BYTES_PER_ELEMENT);
+}
+
+/** Longer buffers are looked at each time, which costs nothing beside them, and are not kept alive here. */
+const KNOWN_BYTES_MAX = 64 * 1024;
+const KNOWN_MAX = 4;
+
+/** Programs use a few short buffers again and again: each is looked at once. */
+export class KnownRegions {
+  private readonly regions: { buffer: MessageBuffer; region: Region }[] = [];
+  private next = 0;
+
+  /** The region of this buffer, if it was one of the last and has not been detached since. */
+  find(buffer: MessageBuffer): Region | undefined {
+    const { regions } = this;
+    for (let i = 0; i < regions.length; i++) {
+      const known = regions[i];
+      if (known.buffer === buffer) return (buffer as Uint8Array).byteLength === known.region.byteLength ? known.region : undefined;
+    }
+    return undefined;
+  }
+
+  keep(buffer: MessageBuffer, region: Region): Region {
+    // Typed arrays stay what they are; an array of parts can be changed.
+    if (region.arrayName === undefined || region.byteLength === 0 || region.byteLength > KNOWN_BYTES_MAX || buffer instanceof Vector)
+      return region;
+    this.regions[this.next] = { buffer, region };
+    this.next = (this.next + 1) % KNOWN_MAX;
+    return region;
+  }
 }
 
 export function sendRegion(buffer: MessageBuffer, name = 'send'): Region {

@@ -18,6 +18,8 @@ import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
 import type { Host } from '../host.ts';
 import type { Tuning } from './choice.ts';
+import type { ArrayName } from './kernels.ts';
+import { elementBytes, type KnownRegions, ScratchElements } from './memory.ts';
 
 /** Steps of an algorithm: yields at the end of each round, returns the result of the call. */
 export type Steps<T = void> = Generator<void, T, void>;
@@ -33,18 +35,26 @@ export interface Scope {
   readonly size: number;
   readonly ctx: number;
   readonly tuning: Tuning;
+  /** Buffers that were looked at. */
+  readonly known: KnownRegions;
 }
 
 type OperationState = 'RUNNING' | 'FAILING' | 'ENDED';
 
+/** Scratch memory with its views that is kept for the next call: pieces, and the length of one. */
+const SPARE_MAX = 8;
+/** Records of runs that are kept for the next ones. */
+const IDLE_MAX = 64;
+const SPARE_BYTES_MAX = 64 * 1024;
+
 export class Operation<T = unknown> implements Awaited {
   readonly kind = 'collective';
   /** Name of the call. */
-  readonly name: string;
-  readonly scope: Scope;
-  readonly tag: number;
-  readonly rank: number;
-  readonly size: number;
+  name!: string;
+  scope!: Scope;
+  tag!: number;
+  rank!: number;
+  size!: number;
   done = false;
   error: MultirailError | undefined;
   /** What the steps returned. */
@@ -72,18 +82,34 @@ export class Operation<T = unknown> implements Awaited {
   /** Everybody knows that this rank has failed. */
   private toldAll = false;
   private readonly memory: Uint8Array[] = [];
+  private readonly elements: ScratchElements[] = [];
   private readonly onInner = (): void => {
     if (--this.pending > 0) return;
     if (this.state === 'RUNNING') this.advance();
     else if (this.state === 'FAILING') this.finish();
   };
 
-  constructor(scope: Scope, name: string, tag: number) {
+  /** A new run, in a record that may have served another one. */
+  begin(scope: Scope, name: string, tag: number): this {
     this.scope = scope;
     this.name = name;
     this.tag = tag;
     this.rank = scope.rank;
     this.size = scope.size;
+    this.done = false;
+    this.result = undefined;
+    this.onDone = undefined;
+    this.messages = 0;
+    this.bytes = 0;
+    this.rounds = 0;
+    this.state = 'RUNNING';
+    return this;
+  }
+
+  /** It has ended well, and nobody refers to it any more. */
+  recycle(): void {
+    const { idle } = this.scope.host;
+    if (this.error === undefined && this.done && idle.length < IDLE_MAX) idle.push(this as Operation);
   }
 
   /** Takes the first steps. */
@@ -168,6 +194,24 @@ export class Operation<T = unknown> implements Awaited {
     const piece = this.scope.host.scratch.take(bytes);
     this.memory.push(piece);
     return piece.length === bytes ? piece : piece.subarray(0, bytes);
+  }
+
+  /** As scratch(), for elements. */
+  scratchElements(arrayName: ArrayName, count: number): ScratchElements {
+    const { spare } = this.scope.host;
+    // Programs make the same call again and again: its last memory fits.
+    for (let i = spare.length - 1; i >= 0; i--) {
+      const elements = spare[i];
+      if (elements.count !== count || elements.arrayName !== arrayName) continue;
+      spare.splice(i, 1);
+      this.elements.push(elements);
+      return elements;
+    }
+    const bytes = count * elementBytes(arrayName);
+    if (bytes > SPARE_BYTES_MAX) return new ScratchElements(arrayName, count, this.scratch(bytes));
+    const elements = new ScratchElements(arrayName, count, new Uint8Array(bytes));
+    this.elements.push(elements);
+    return elements;
   }
 
   // ---------------------------------------------------------------- rounds
@@ -286,12 +330,23 @@ export class Operation<T = unknown> implements Awaited {
     const { host } = this.scope;
     host.operations.delete(this as Operation);
     // What failed may still be read by sends that nobody waits for.
-    if (this.error === undefined) for (const piece of this.memory) host.scratch.give(piece);
+    if (this.error === undefined) this.giveBack(host);
     const { counters } = host;
     counters.collectives++;
     counters.messages += this.messages;
     counters.bytes += this.bytes;
     counters.rounds += this.rounds;
     this.onDone?.();
+  }
+
+  private giveBack({ scratch, spare }: Host): void {
+    const { memory, elements } = this;
+    for (let i = 0; i < memory.length; i++) scratch.give(memory[i]);
+    for (let i = 0; i < elements.length; i++) {
+      if (spare.length >= SPARE_MAX) spare.shift();
+      spare.push(elements[i]);
+    }
+    memory.length = 0;
+    elements.length = 0;
   }
 }

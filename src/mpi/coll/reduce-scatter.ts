@@ -32,22 +32,17 @@ export function* reduceScatterHalving(o: Operation, r: ScatteredReduction): Step
   };
   const received = scratchFor(o, r, count);
   const partial = scratchFor(o, r, count);
-  let source = from.array;
-  let sourcePart = (at: number, elements: number): Uint8Array => from.part(at, elements);
+  let source = from;
   const combine = (at: number, elements: number, isLower: boolean): void => {
     if (o.isFailing) return;
-    if (isLower) kernel(received.array, at, source, at, partial.array, at, elements);
-    else kernel(source, at, received.array, at, partial.array, at, elements);
-  };
-  const usePartial = (): void => {
-    source = partial.array;
-    sourcePart = partial.part;
+    if (isLower) kernel(received.array, at, source.array, at, partial.array, at, elements);
+    else kernel(source.array, at, received.array, at, partial.array, at, elements);
+    source = partial;
   };
   if (rank < 2 * folded.extra) {
     o.recv(rank - 1, received.part(0, count));
     yield;
     combine(0, count, true);
-    usePartial();
   }
   let low = 0;
   let high = folded.size;
@@ -57,17 +52,16 @@ export function* reduceScatterHalving(o: Operation, r: ScatteredReduction): Step
     const partner = folded.real(folded.rank ^ distance);
     const own = isUpper ? span(middle, high) : span(low, middle);
     const other = isUpper ? span(low, middle) : span(middle, high);
-    o.send(partner, sourcePart(other.at, other.count));
+    o.send(partner, source.part(other.at, other.count));
     o.recv(partner, received.part(own.at, own.count));
     yield;
     combine(own.at, own.count, isUpper);
-    usePartial();
     if (isUpper) low = middle;
     else high = middle;
   }
-  if (!o.isFailing) into.part(0, mine).set(sourcePart(blocks.at[rank], mine));
+  if (!o.isFailing) into.part(0, mine).set(source.part(blocks.at[rank], mine));
   if (rank < 2 * folded.extra) {
-    o.send(rank - 1, sourcePart(blocks.at[rank - 1], blocks.counts[rank - 1]));
+    o.send(rank - 1, source.part(blocks.at[rank - 1], blocks.counts[rank - 1]));
     yield;
   }
 }

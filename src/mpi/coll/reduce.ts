@@ -3,18 +3,8 @@
 // May import: the rest of src/mpi/coll, op.ts (types).
 import { lowestBit } from './barrier-bcast.ts';
 import type { ArrayName, Kernel, TypedArray } from './kernels.ts';
-import { splitBlocks, typedView } from './memory.ts';
+import { type Elements, splitBlocks } from './memory.ts';
 import type { Operation, Steps } from './operation.ts';
-
-/** Elements of one class in memory: a buffer of the call, or scratch. */
-export interface Elements {
-  readonly arrayName: ArrayName | undefined;
-  readonly unitBytes: number;
-  readonly bytes: Uint8Array;
-  readonly array: TypedArray;
-  /** Bytes of the elements [from, from + count). */
-  part(from: number, count: number): Uint8Array;
-}
 
 /** What a reduction works with: `count` elements of one class. */
 export interface Reduction {
@@ -34,15 +24,8 @@ export interface OwnReduction extends Reduction {
   readonly into: Elements;
 }
 
-export function scratchFor(o: Operation, { from: { unitBytes, arrayName } }: Reduction, count: number): Elements {
-  const bytes = o.scratch(count * unitBytes);
-  return {
-    arrayName,
-    unitBytes,
-    bytes,
-    array: typedView(arrayName as ArrayName, bytes),
-    part: (from, elements) => bytes.subarray(from * unitBytes, (from + elements) * unitBytes),
-  };
+export function scratchFor(o: Operation, { from: { arrayName } }: Reduction, count: number): Elements {
+  return o.scratchElements(arrayName as ArrayName, count);
 }
 
 /** The contribution of this rank is the result. */
@@ -199,8 +182,8 @@ export function* allreduceRecursiveDoubling(o: Operation, r: OwnReduction): Step
   }
   for (let distance = 1; distance < folded.size; distance *= 2) {
     const partner = folded.real(folded.rank ^ distance);
-    o.send(partner, partial.part(0, count));
-    o.recv(partner, received.bytes);
+    o.sendIov(partner, partial.whole);
+    o.recvIov(partner, received.whole);
     yield;
     if (!o.isFailing) {
       if (partner < rank) kernel(received.array, 0, partial.array, 0, into.array, 0, count);

@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { RAIL_EDGES, RAIL_STATES } from '../../../src/bml/rail.ts';
 import { REFUSALS } from '../../../src/btl/base/handshake.ts';
+import { FORMULAS } from '../../../src/mpi/coll/formulas.ts';
 import { PARAMS, type ParamSpec } from '../../../src/params.ts';
 import { PACKET } from '../../../src/pml/hdr.ts';
 import { RECV_EDGES, RECV_STATES, SEND_EDGES, SEND_STATES } from '../../../src/pml/states.ts';
@@ -72,6 +73,16 @@ describe('docs/PROTOCOL.md', () => {
         `${number} ${name}`,
       ).toBe(true);
     }
+  });
+});
+
+describe('docs/COLLECTIVES.md', () => {
+  test('has every algorithm with its formulas, and no other', () => {
+    const rows = rowsOf(read('docs/COLLECTIVES.md')).filter((row) => row.length === 5 && row[1].startsWith('`'));
+    const wanted = Object.entries(FORMULAS).flatMap(([call, algorithms]) =>
+      Object.entries(algorithms).map(([name, { messages, bytes, rounds }]) => [call, `\`${name}\``, messages, bytes, rounds]),
+    );
+    expect(rows).toEqual(wanted);
   });
 });
 

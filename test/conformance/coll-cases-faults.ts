@@ -104,6 +104,22 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
     },
   },
   {
+    name: '60 a communicator on which collectives have failed can be freed',
+    ranks: 4,
+    run: async (world) => {
+      for (const [what, attempt] of Object.entries(MISMATCHES)) {
+        const twins = await everyRank(world, (comm) => comm.dup());
+        const results = await ends(twins, (comm) => attempt(comm.rank === 3)(comm));
+        assert(
+          results.some((result) => result !== 'well'),
+          what,
+        );
+        await Promise.all(twins.map((twin) => twin.free()));
+      }
+      await goesOn(world.comms, 1);
+    },
+  },
+  {
     name: '55 an operation that throws at one rank ends the call at all',
     ranks: 4,
     run: async (world) => {

@@ -120,6 +120,7 @@ const parts = {
   },
   sim: () => vitest('sim'),
   conformance: () => vitest('conformance'),
+  wire: () => vitest('wire'),
   system: () => vitest('system'),
   launchers: () => {
     // Each is left out by itself, and says so, where it cannot be installed. Slurm is unpacked into an overlay that goes away.

@@ -102,7 +102,7 @@ const ROWS = {
     says: 'accepts and dials loopback addresses only',
     untestable: 'needs a tester on another host; unit tests of the transports do it',
   },
-  'HS-17': { section: '4', says: 'the other bytes of HELLO and CHALLENGE are fresh in every attempt' },
+  'HS-17': { section: '4', says: 'both nonces are fresh in every attempt' },
   'HS-18': { section: '4', says: 'MACs are compared in constant time.', untestable: 'a matter of code, not of answers' },
   // --- liveness connections
   'LV-1': { section: '4', says: 'The answer is WELCOME, or a close without a word' },

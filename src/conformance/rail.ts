@@ -79,6 +79,8 @@ export class Rail {
   byeReceived = false;
   byeSent = false;
   isMidFrame = false;
+  /** Probes that came in the middle of a frame of ours. */
+  private readonly unanswered: number[] = [];
   /** Frames of the rail's own: COUNT, PROBE, …, in order. */
   readonly own: FrameHeader[] = [];
   private readonly owner: RailOwner;
@@ -156,6 +158,8 @@ export class Rail {
   rest(bytes: Uint8Array): void {
     this.write(bytes);
     this.isMidFrame = false;
+    for (const id of this.unanswered.splice(0)) this.answer(id);
+    if (this.autoCount && this.toldFrames !== this.receivedFrames) this.count();
   }
 
   packetFrame(packet: Packet, payload: Uint8Array = nothing, spec: FrameSpec = {}): Uint8Array {
@@ -230,7 +234,10 @@ export class Rail {
       t.check('CV-2', packetHeader.length === 0 && payload.length === 0, `${name} of the rail itself carries no packet`);
       this.own.push({ ...header });
     }
-    if (header.kind === FRAME_PROBE && this.autoProbe && !this.isMidFrame) this.answer(header.frameNumber);
+    if (header.kind === FRAME_PROBE && this.autoProbe) {
+      if (this.isMidFrame) this.unanswered.push(header.frameNumber);
+      else this.answer(header.frameNumber);
+    }
     if (counts && this.autoCount && !this.isMidFrame) this.count();
   }
 

@@ -147,8 +147,8 @@ export const END_CASES: readonly Case[] = [
     run: async (t) => {
       const session = await Session.begin(t);
       const rail = await session.connect(0, 1);
-      await t.control.run('finalize', {});
       rail.autoCount = false;
+      await t.control.run('finalize', {});
       await saysBye(session, 'BY-1', rail, 'a rank that leaves');
       const next = await session.reconnect(rail, false);
       await saysBye(session, 'BY-5', next, 'a new epoch');

@@ -128,10 +128,10 @@ export const FRAMING_CASES: readonly Case[] = [
       for (let at = 1; at < length; at++) {
         const [a, b] = [await session.recv(ANY, 1, 64), await session.recv(ANY, 2, 64)];
         const { id, bytes } = make();
-        rail.write(bytes.subarray(0, at));
+        rail.begin(bytes.subarray(0, at));
         await turn();
         await turn();
-        rail.write(bytes.subarray(at));
+        rail.rest(bytes.subarray(at));
         await session.received('FR-1', a, { tag: 1, data: pattern(3, 0, 21) }, `split after byte ${at}, the first message`);
         await session.received('FR-1', b, { tag: 2, data: pattern(4, 0, 5) }, `split after byte ${at}, the second message`);
         if (!(await session.until(() => rail.hasAnswered(id)))) throw t.fail('PB-1', `split after byte ${at}: the probe is answered`);
@@ -151,9 +151,10 @@ export const FRAMING_CASES: readonly Case[] = [
       const rail = await session.connect(0, 1);
       const slow = await session.recv(ANY, ANY, 64);
       for (const byte of rail.packetFrame(session.match({ tag: 7 }), pattern(5, 0, 40))) {
-        rail.write(new Uint8Array([byte]));
+        rail.begin(new Uint8Array([byte]));
         await turn();
       }
+      rail.rest(empty);
       await session.received('FR-1', slow, { tag: 7, data: pattern(5, 0, 40) }, 'a message byte by byte');
       const requests: number[] = [];
       const frames: Uint8Array[] = [];
@@ -183,10 +184,10 @@ export const FRAMING_CASES: readonly Case[] = [
           rail.packetFrame(session.frag(ack, 100), pattern(1, 100, 200)),
           rail.packetFrame(session.frag(ack, 0), pattern(1, 0, 100)),
         );
-        rail.write(bytes.subarray(0, at));
+        rail.begin(bytes.subarray(0, at));
         await turn();
         await turn();
-        rail.write(bytes.subarray(at));
+        rail.rest(bytes.subarray(at));
         await session.received('FR-1', request, { data: pattern(1, 0, 200) }, `two FRAGs split after byte ${at}`);
       }
       t.check('RV-3', true, 'the upper range first');

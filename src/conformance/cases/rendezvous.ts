@@ -34,7 +34,7 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
     name: 'ACK says what is taken, and the first part counts',
     group: 'rendezvous',
     needs,
-    clauses: ['RV-2', 'RV-9'],
+    clauses: ['RV-2', 'RV-9', 'CN-1'],
     run: async (t) => {
       const session = await Session.begin(t);
       const rail = await session.connect(0, 1);

@@ -57,6 +57,8 @@ interface Streaming {
   rails: [Rail, Rail];
   request: number;
   rndv: Arrival;
+  /** On which rail each fragment came. */
+  onRail: number[];
 }
 
 /** A message of the endpoint that is streaming over two rails, none of its fragments counted. */
@@ -67,8 +69,10 @@ async function streaming(t: CaseContext): Promise<Streaming> {
   const rndv = await session.expect('SD-2', PACKET.RNDV, 'a long message leaves as RNDV');
   for (const rail of rails) rail.autoCount = false;
   rails[0].send(session.ack(rndv, BYTES));
+  await session.settle();
+  const onRail = session.inbox.filter(({ packet }) => packet.type === PACKET.FRAG).map(({ rail }) => rail.index);
   await fragsAre(session, 'SD-3', `[${INLINE},${BYTES})`, 'ACK of everything');
-  return { session, rails, request, rndv };
+  return { session, rails, request, rndv, onRail };
 }
 
 /** The rail dies with its fragments; the NOTIFY that follows. */
@@ -470,6 +474,26 @@ export const SENDING_RESTART_CASES: readonly Case[] = [
       await session.notDone('SD-5', request, 'before these are counted');
       rails[1].count();
       await delivered(session, 'SD-5', request, 'then');
+    },
+  },
+  {
+    name: 'some fragments counted, others in doubt',
+    group: 'sending',
+    transport: 'tcp',
+    needs,
+    clauses: ['SD-5', 'SR-1'],
+    run: async (t) => {
+      const s = await streaming(t);
+      const { session, rails, request } = s;
+      const lost = rails.map((rail) => s.onRail.filter((index) => index === rail.index).length);
+      t.must('SD-5', lost[0] > 0 && lost[1] > 0, `both rails carry fragments, as they have room (${lost.join(' and ')})`);
+      rails[1].count();
+      await session.settle();
+      await session.notDone('SD-5', request, 'the fragments of one rail counted, those of the other not');
+      const notify = await lose(s, rails[0], 1, 'SD-5');
+      t.check('SR-1', notify.packet.deadRails.length === 1, 'NOTIFY names the dead rail');
+      rails[1].send(session.restartAnswer(PACKET.RNDVRESTARTNACK, notify));
+      await delivered(session, 'SD-5', request, 'RESTARTNACK');
     },
   },
   {

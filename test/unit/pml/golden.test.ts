@@ -34,7 +34,9 @@ if (process.env.UPDATE_GOLDEN === '1') {
   for (const golden of frames.frames) golden.hex = hexOf(encodeFrame(golden));
   write('frames.json', frames);
   const handshake = goldenHandshake();
-  for (const [i, bytes] of encodeHandshake(handshake).entries()) handshake.frames[i].hex = hexOf(bytes);
+  const made = encodeHandshake(handshake);
+  handshake.epochKey = hexOf(made.epochKey);
+  for (const [i, bytes] of made.frames.entries()) handshake.frames[i].hex = hexOf(bytes);
   write('handshake.json', handshake);
   const text = readFileSync(PROTOCOL_MD, 'utf8');
   const [before] = text.split(BEGIN);
@@ -77,7 +79,9 @@ describe('rail frames', () => {
 
 test('the handshake, frame by frame', () => {
   const golden = goldenHandshake();
-  expect(encodeHandshake(golden).map(hexOf)).toEqual(golden.frames.map(({ hex }) => hex));
+  const { frames, epochKey } = encodeHandshake(golden);
+  expect(frames.map(hexOf)).toEqual(golden.frames.map(({ hex }) => hex));
+  expect(hexOf(epochKey)).toBe(golden.epochKey);
 });
 
 test('docs/PROTOCOL.md shows the same bytes', () => {

@@ -12,7 +12,14 @@ import {
   FRAME_PROBE_ANSWER,
   type FrameHeader,
 } from '../../../src/btl/base/frame-hdr.ts';
-import { AcceptorHandshake, DialerHandshake, type Refusal, refuseFrame, welcomeFrame } from '../../../src/btl/base/handshake.ts';
+import {
+  AcceptorHandshake,
+  DialerHandshake,
+  livenessFrame,
+  type Refusal,
+  refuseFrame,
+  welcomeFrame,
+} from '../../../src/btl/base/handshake.ts';
 import { encodePacket, newPacket, PACKET, PACKET_NAMES, type Packet, packetBytes } from '../../../src/pml/hdr.ts';
 
 export const GOLDEN_DIR = new URL('../../../docs/golden/', import.meta.url);
@@ -37,6 +44,9 @@ export interface GoldenHandshake {
   secret: string;
   dialer: { rank: number; incarnation: number; rail: number; key: string; epoch: number; nonce: string };
   acceptor: { rank: number; incarnation: number; nonce: string };
+  /** Of the epoch that this handshake begins, for LIVENESS. */
+  epochKey: string;
+  liveness: { number: number };
   frames: { name: string; hex: string; reason?: Refusal; text?: string; highestEpoch?: number }[];
 }
 
@@ -93,8 +103,8 @@ export function encodeFrame({ fields, packetHeader, payload }: Omit<GoldenFrame,
   return bytes;
 }
 
-/** The frames of the golden handshake, in order, as the two state machines make them. */
-export function encodeHandshake(golden: GoldenHandshake): Uint8Array[] {
+/** The frames of the golden handshake, in order, as the two state machines make them, and the epoch's key. */
+export function encodeHandshake(golden: Omit<GoldenHandshake, 'epochKey'>): { frames: Uint8Array[]; epochKey: Uint8Array } {
   const { jobId, dialer: d, acceptor: a } = golden;
   const secret = bytesOf(golden.secret);
   const dialer = new DialerHandshake(
@@ -113,7 +123,11 @@ export function encodeHandshake(golden: GoldenHandshake): Uint8Array[] {
   const proof = dialer.proof();
   if (acceptor.take(18, proof.subarray(FRAME_HEADER_BYTES)).kind !== 'proved') throw new Error('the PROOF was not taken');
   const refuse = golden.frames[4];
-  return [hello, step.bytes, proof, welcomeFrame(), refuseFrame(refuse.reason as Refusal, refuse.text as string, refuse.highestEpoch)];
+  const epochKey = dialer.epochKey();
+  if (hexOf(epochKey) !== hexOf(acceptor.epochKey())) throw new Error('the two sides have different keys of the epoch');
+  const liveness = livenessFrame({ rank: d.rank, rail: d.rail, epoch: d.epoch, number: golden.liveness.number }, epochKey);
+  const refused = refuseFrame(refuse.reason as Refusal, refuse.text as string, refuse.highestEpoch);
+  return { frames: [hello, step.bytes, proof, welcomeFrame(), refused, liveness], epochKey };
 }
 
 function hexDump(hex: string): string {
@@ -148,6 +162,8 @@ export function renderGolden(): string {
     `secret=${handshake.secret}`,
     `dialer: ${show(handshake.dialer)}`,
     `acceptor: ${show(handshake.acceptor)}`,
+    `epochKey=${handshake.epochKey}`,
+    `liveness: ${show(handshake.liveness)}`,
   ];
   parts.push(`\`\`\`text\n${inputs.join('\n')}\n\`\`\`\n`);
   for (const { name, hex, text, highestEpoch } of handshake.frames) {

@@ -94,7 +94,7 @@ function specOf(stage: Stage, n: number, pulls: readonly Moment[], restores: rea
   const [{ p, q }] = plan.grids;
   const words = ['hpl', '-n', String(options.np), '-N', String(n), '--nb', String(plan.blocks[0]), '--grid', `${p}x${q}`];
   words.push('--depth', options.depth, '--broadcast', options.broadcast, '--swap', options.swap, '--seed', String(options.seed));
-  words.push('--kernel', plan.algebra.name, '--lines', ...(options.promises ? ['--promises'] : []));
+  words.push('--kernel', plan.algebra.name, '--lines', '--waits', options.waits);
   const { checkpoint } = plan;
   if (checkpoint !== undefined) {
     words.push('--checkpoint', resolve(checkpoint.folder), '--checkpoint-every', String(checkpoint.everyBlocks));

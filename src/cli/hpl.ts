@@ -6,7 +6,7 @@ import { ALGEBRA_CHOICES, type AlgebraWish, BLAS_VARIABLE, chooseAlgebra } from 
 import { SERIES, type Series } from '../hpl/experiment.ts';
 import { squarestGrid } from '../hpl/grid.ts';
 import { BROADCASTS, type BroadcastName, SWAPS, type SwapName } from '../hpl/problem.ts';
-import { type HplPlan, hplAsRank } from '../hpl/rank.ts';
+import { type HplPlan, hplAsRank, WAITS, type Waits } from '../hpl/rank.ts';
 import { RANKS_MAX } from '../launch/launcher.ts';
 import { collect, commandLine, launchOrRun, ownWords, pairMca, wholeNumber } from './bench.ts';
 import { hplInLab, refuseLabOptions, wantsLab } from './hpl-lab.ts';
@@ -30,7 +30,7 @@ export interface HplOptions {
   kernel: AlgebraWish;
   seed: number;
   repeat: number;
-  promises: boolean;
+  waits: Waits;
   checkpoint?: string;
   checkpointEvery?: number;
   onRailLost: 'finish' | 'stop';
@@ -92,7 +92,7 @@ function planOf(options: HplOptions): HplPlan {
     repeats: options.repeat,
     options: { seed: options.seed, broadcast: options.broadcast, swap: options.swap, depth: options.depth === '0' ? 0 : 1 },
     algebra: chooseAlgebra(options.kernel),
-    promises: options.promises,
+    waits: options.waits,
     checkpoint:
       checkpoint === undefined
         ? undefined
@@ -140,7 +140,11 @@ export function register(program: Command): void {
     )
     .option('--seed <N>', 'of the matrix', wholeNumber(0, SEED_MAX), 1)
     .option('--repeat <N>', 'runs of each', wholeNumber(1, REPEATS_MAX), 1)
-    .option('--promises', 'wait by promises instead of blocking calls', false)
+    .addOption(
+      new Option('--waits <how>', 'for messages; auto: by blocking calls unless there are more ranks than processors')
+        .choices(WAITS)
+        .default('auto'),
+    )
     .option('--checkpoint <folder>', 'save the state there now and then; every rank must see it')
     .option('--checkpoint-every <blocks>', 'blocks between two checkpoints (default: a tenth of all)', wholeNumber(1, ORDER_MAX))
     .addOption(

@@ -25,7 +25,7 @@ export type AlgebraName = (typeof ALGEBRA_NAMES)[number];
 const BLOCK_M = 96;
 const BLOCK_N = 512;
 const BLOCK_K = 256;
-/** Triangles up to this are solved by substitution, larger ones by halves and products. */
+/** Triangles up to this are solved by substitution. */
 const SOLVE_MAX = 16;
 
 let compiled: WasmModule | undefined;
@@ -131,23 +131,29 @@ export class Kernels {
     }
   }
 
-  dtrsm(m: number, n: number, l: number, ldl: number, b: number, ldb: number): void {
-    if (m <= SOLVE_MAX) {
-      this.calls.solveUnitLower(m, n, l * 8, ldl, b * 8, ldb);
-      return;
-    }
-    const half = Math.ceil(m / 2 / TILE_ROWS) * TILE_ROWS;
-    this.dtrsm(half, n, l, ldl, b, ldb);
-    this.dgemm(m - half, n, half, l + half, ldl, b, ldb, b + half, ldb);
-    this.dtrsm(m - half, n, l + half * ldl + half, ldl, b + half, ldb);
+  /** B := L^-1 B by forward substitution: for small m. */
+  substitute(m: number, n: number, l: number, ldl: number, b: number, ldb: number): void {
+    this.calls.solveUnitLower(m, n, l * 8, ldl, b * 8, ldb);
   }
 }
 
-export function wasmAlgebra(kernels: Kernels): Algebra {
-  return {
-    name: 'wasm',
-    description: 'WebAssembly SIMD',
-    dgemm: (...args) => kernels.dgemm(...args),
-    dtrsm: (...args) => kernels.dtrsm(...args),
+/** A dtrsm that is mostly products: triangles of more than SOLVE_MAX rows are solved by halves. */
+function solveByHalves(dgemm: Algebra['dgemm'], substitute: Algebra['dtrsm']): Algebra['dtrsm'] {
+  const solve: Algebra['dtrsm'] = (m, n, l, ldl, b, ldb) => {
+    if (m <= SOLVE_MAX) {
+      substitute(m, n, l, ldl, b, ldb);
+      return;
+    }
+    const half = Math.ceil(m / 2 / TILE_ROWS) * TILE_ROWS;
+    solve(half, n, l, ldl, b, ldb);
+    dgemm(m - half, n, half, l + half, ldl, b, ldb, b + half, ldb);
+    solve(m - half, n, l + half * ldl + half, ldl, b + half, ldb);
   };
+  return solve;
+}
+
+export function wasmAlgebra(kernels: Kernels): Algebra {
+  const dgemm: Algebra['dgemm'] = (...args) => kernels.dgemm(...args);
+  const substitute: Algebra['dtrsm'] = (...args) => kernels.substitute(...args);
+  return { name: 'wasm', description: 'WebAssembly SIMD', dgemm, dtrsm: solveByHalves(dgemm, substitute) };
 }

@@ -3,7 +3,7 @@
 import { MultirailError } from '../errors.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
-import { ALGEBRA_NAMES, type AlgebraName, wasmAlgebra } from './algebra.ts';
+import { ALGEBRA_NAMES, type Algebra, type AlgebraName, wasmAlgebra } from './algebra.ts';
 import type { MakeAlgebra } from './problem.ts';
 
 /** Names a library (or a path) to take instead of those below. */
@@ -40,7 +40,9 @@ function findBlas(native: NativeBinding, env: NodeJS.ProcessEnv): Found {
       if (hasName) return { missing: `${BLAS_VARIABLE}=${named}: ${(error as Error).message}` };
       continue;
     }
-    if (said.startsWith('OpenBLAS')) return { library, description: said.replace(/\s+/g, ' ').trim() };
+    const version = /^OpenBLAS (\S+)/.exec(said);
+    const core = / for (\S+)$/.exec(said.trim());
+    if (version !== null) return { library, description: `OpenBLAS ${version[1]}${core === null ? '' : `, kernels for ${core[1]}`}` };
     if (hasName) return { library, description: said === '' ? 'a BLAS that does not say its name' : said };
   }
   return { missing: `OpenBLAS is not installed (Debian package ${DEBIAN_PACKAGE}; ${BLAS_VARIABLE} names a library elsewhere)` };
@@ -68,11 +70,10 @@ export function chooseAlgebra(wish: AlgebraWish, env: NodeJS.ProcessEnv = proces
     name: 'openblas',
     description,
     reason: wish === 'openblas' ? 'asked for' : 'it is installed',
-    make: ({ f64 }) => ({
-      name: 'openblas',
-      description,
-      dgemm: (m, n, k, a, lda, b, ldb, c, ldc) => native.dgemm(f64, m, n, k, a, lda, b, ldb, c, ldc),
-      dtrsm: (m, n, l, ldl, b, ldb) => native.dtrsm(f64, m, n, l, ldl, b, ldb),
-    }),
+    make: ({ f64 }) => {
+      const dgemm: Algebra['dgemm'] = (m, n, k, a, lda, b, ldb, c, ldc) => native.dgemm(f64, m, n, k, a, lda, b, ldb, c, ldc);
+      const dtrsm: Algebra['dtrsm'] = (m, n, l, ldl, b, ldb) => native.dtrsm(f64, m, n, l, ldl, b, ldb);
+      return { name: 'openblas', description, dgemm, dtrsm };
+    },
   };
 }

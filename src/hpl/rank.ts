@@ -2,6 +2,7 @@
 // can be told by the rails: after a loss it goes on to the next checkpoint, saves and stops. May import: errors, mpi, bench/machine, the
 // files of this folder, node:*.
 import { mkdirSync, writeFileSync, writeSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { describeMachine, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { MultirailError } from '../errors.ts';
 import type { Runtime } from '../mpi/runtime.ts';
@@ -24,6 +25,9 @@ export interface CheckpointPlan {
   resume: boolean;
 }
 
+export const WAITS = ['auto', 'blocking', 'promises'] as const;
+export type Waits = (typeof WAITS)[number];
+
 export interface HplPlan {
   orders: readonly number[];
   blocks: readonly number[];
@@ -31,8 +35,8 @@ export interface HplPlan {
   repeats: number;
   options: Omit<ProblemOptions, 'n' | 'nb' | 'p' | 'q'>;
   algebra: AlgebraChoice;
-  /** Promises instead of blocking calls. */
-  promises: boolean;
+  /** How messages are waited for; auto: by blocking calls unless more ranks than processors are here. */
+  waits: Waits;
   checkpoint: CheckpointPlan | undefined;
 }
 
@@ -67,6 +71,11 @@ export async function hplAsRank(mpi: Runtime, plan: HplPlan, output: HplOutput):
   return await run.all();
 }
 
+/** A rank that polls takes the processor from one that computes. */
+function isCrowded(): boolean {
+  return Number(process.env.MULTIRAIL_LOCAL_SIZE ?? 1) > availableParallelism();
+}
+
 class HplRank {
   private readonly mpi: Runtime;
   private readonly plan: HplPlan;
@@ -82,7 +91,7 @@ class HplRank {
     this.mpi = mpi;
     this.plan = plan;
     this.output = output;
-    this.messages = new Messages(mpi.world, !plan.promises);
+    this.messages = new Messages(mpi.world, plan.waits === 'auto' ? !isCrowded() : plan.waits === 'blocking');
     this.progress = output.progress && this.speaks ? new Progress(process.stderr, process.stderr.isTTY === true) : undefined;
   }
 
@@ -110,7 +119,7 @@ class HplRank {
     });
     const { orders, blocks, grids, options, algebra } = plan;
     const algebraText = `${algebra.description} (${algebra.reason})`;
-    this.print(headLines({ orders, blocks, grids, ...options, algebra: algebraText }));
+    this.print(headLines({ orders, blocks, grids, ...options, algebra: algebraText, waits: this.messages.waitsBy }));
     this.print([describeMachine(machine), '']);
     for (const n of orders) {
       for (const nb of blocks) {

@@ -54,6 +54,8 @@ export interface HplSetup {
   swap: SwapName;
   /** Kernels, and why these. */
   algebra: string;
+  /** How messages are waited for, where that is known. */
+  waits?: string;
 }
 
 export function headLines(setup: HplSetup): string[] {
@@ -89,6 +91,7 @@ export function headLines(setup: HplSetup): string[] {
     `DEPTH  :   ${setup.depth}`,
     `SWAP   :   ${setup.swap}`,
     `KERNEL :   ${setup.algebra}`,
+    ...(setup.waits === undefined ? [] : [`WAITS  :   ${setup.waits}`]),
     '',
     LINE,
     '',

@@ -361,11 +361,15 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   /** Beside the connection, to the same address; one that ends is dialled again at the next tick. */
   private dialLifeline(): void {
     const lifeline = new OobDial(this.dialOptions(this.url, this.options.connectTimeoutMs * 4, true), {
-      onWelcome: () => lifeline.keepAlive(LIFELINE_IDLE_MS),
+      onWelcome: () => {
+        lifeline.keepAlive(LIFELINE_IDLE_MS);
+        this.greeted();
+      },
       onMessage: () => undefined,
       onRefused: () => undefined,
       onEnd: () => {
         if (this.lifeline === lifeline) this.lifeline = undefined;
+        this.greeted();
       },
     });
     this.lifeline = lifeline;
@@ -381,10 +385,15 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     this.refusals.clear();
     this.failures.clear();
     this.heard();
-    if (this.options.lifeline && this.lifeline === undefined) this.dialLifeline();
+    // A rank that is told that it has joined may compute from then on: its lifeline stands before.
+    if (!this.options.lifeline) this.greeted();
+    else if (this.lifeline === undefined) this.dialLifeline();
+    this.emit('connected', url);
+  }
+
+  private greeted(): void {
     this.helloWaiter?.resolve();
     this.helloWaiter = undefined;
-    this.emit('connected', url);
   }
 
   private disconnected(connection: OobDial, url: string, reason: string): void {

@@ -1,0 +1,144 @@
+// What a rank says it waits for, in every state of the protocol, frame by frame; since when; and when it takes that for a stall.
+import { describe, expect, test } from 'vitest';
+import type { Wait } from '../../../src/launch/waits.ts';
+import type { Host } from '../../../src/mpi/host.ts';
+import { WaitsWatch } from '../../../src/mpi/waits.ts';
+import { pendingRequests } from '../../../src/pml/pending.ts';
+import { ANY } from '../../../src/pml/pml.ts';
+import { type Item, MemPair, pattern } from '../progress/mem-pair.ts';
+
+const LONG = 300_000;
+const hold = (type: string) => (item: Item) => (item.type === type ? 'hold' : 'pass');
+const phases = (pair: MemPair, side: 0 | 1) => pendingRequests(pair.engines[side].pml).map(({ kind, phase }) => `${kind} ${phase}`);
+
+describe('the state of the protocol in words', () => {
+  test('a receive that nothing matches, and one beside which other messages wait', () => {
+    const pair = new MemPair();
+    pair.recv(1, new Uint8Array(8), 3, ANY);
+    pair.recv(1, new Uint8Array(8), 2, 0);
+    expect(phases(pair, 1)).toEqual(['recv posted: nothing has matched', 'recv posted: nothing has matched']);
+    for (const tag of [4, 5]) pair.send(0, pattern(8), tag);
+    pair.run();
+    expect(phases(pair, 1).sort()).toEqual([
+      'recv posted: nothing has matched; 2 unexpected messages from there with other tags',
+      'recv posted: nothing has matched; 2 unexpected messages with other tags',
+    ]);
+    expect(pendingRequests(pair.engines[1].pml).find(({ tag }) => tag === 3)).toMatchObject({ peer: ANY, tag: 3, ctx: 0, bytes: 8 });
+    // An eager send is done for its user, wherever its copy is.
+    expect(phases(pair, 0)).toEqual([]);
+  });
+
+  test('a rendezvous from its envelope to its end', () => {
+    const pair = new MemPair();
+    pair.verdictOf = hold('RNDV');
+    pair.send(0, pattern(LONG), 7);
+    expect(phases(pair, 0)).toEqual(['send RNDV sent, and not known to be delivered']);
+    pair.verdictOf = () => 'pass';
+    pair.run();
+    expect(phases(pair, 0)).toEqual(['send RNDV delivered: no receive there has matched it (no ACK)']);
+    pair.verdictOf = hold('ACK');
+    pair.recv(1, new Uint8Array(LONG), 7);
+    expect(phases(pair, 1)[0]).toMatch(/^recv matched: \d+ of 300000 bytes received, ACK not known to be delivered$/);
+    pair.verdictOf = hold('FRAG');
+    pair.run();
+    expect(phases(pair, 0)[0]).toMatch(/^send matched: \d+ of 300000 bytes delivered, [1-9]\d* on rails$/);
+    expect(phases(pair, 1)[0]).toMatch(/^recv matched: \d+ of 300000 bytes received$/);
+    pair.verdictOf = () => 'pass';
+    pair.run();
+    expect([...phases(pair, 0), ...phases(pair, 1)]).toEqual([]);
+  });
+
+  test('a restart, and no rail', () => {
+    const pair = new MemPair(2);
+    pair.verdictOf = hold('FRAG');
+    pair.send(0, pattern(LONG), 7);
+    pair.recv(1, new Uint8Array(LONG), 7);
+    pair.verdictOf = (item) => (item.type === 'FRAG' || item.type === 'RNDVRESTARTNOTIFY' ? 'hold' : 'pass');
+    pair.cut(0);
+    expect(phases(pair, 0)).toEqual(['send restart: RNDVRESTARTNOTIFY of epoch 1 not known to be delivered']);
+    const alone = new MemPair();
+    alone.unreachable.add(0);
+    alone.cut(0);
+    alone.send(0, pattern(LONG), 7);
+    expect(phases(alone, 0)).toEqual(['send RNDV not sent: no rail is up']);
+  });
+});
+
+describe('the watch', () => {
+  function watchOf(pair: MemPair, stallMs: number) {
+    const stalls: string[] = [];
+    const blocked: Wait[][] = [];
+    const probes: [object, { source: number; ctx: number; tag: number }][] = [];
+    const host = { rank: 1, probes: () => probes } as unknown as Host;
+    const hooks = { onStall: (text: string) => stalls.push(text), onBlocked: ({ waits }: { waits: Wait[] }) => blocked.push(waits) };
+    return { watch: new WaitsWatch(pair.engines[1], host, stallMs, hooks), stalls, blocked, probes };
+  }
+
+  test('knows since when, oldest first, with the rails', () => {
+    const pair = new MemPair();
+    const { watch, probes } = watchOf(pair, 0);
+    pair.recv(1, new Uint8Array(8), 3, ANY);
+    watch.look(1000);
+    pair.recv(1, new Uint8Array(8), 4, ANY);
+    probes.push([{}, { source: 0, ctx: 0, tag: ANY }]);
+    watch.look(3000);
+    const { waits, more } = watch.report(5500);
+    expect(waits.map(({ kind, peer, tag, waitedMs }) => ({ kind, peer, tag, waitedMs }))).toEqual([
+      { kind: 'recv', peer: 'any', tag: 3, waitedMs: 4500 },
+      { kind: 'recv', peer: 'any', tag: 4, waitedMs: 2500 },
+      { kind: 'probe', peer: 0, tag: 'any', waitedMs: 2500 },
+    ]);
+    expect(more).toBe(0);
+  });
+
+  test('a stall is told once, and again only when it has gone on for twice as long', () => {
+    const pair = new MemPair();
+    const { watch, stalls } = watchOf(pair, 5000);
+    pair.recv(1, new Uint8Array(8), 3);
+    for (let nowMs = 0; nowMs <= 9000; nowMs += 1000) watch.look(nowMs);
+    expect(stalls).toEqual(['nothing has moved for 5.0 s (mpi_stall_report_ms)']);
+    watch.look(10_000);
+    expect(stalls).toHaveLength(2);
+    // What is done is forgotten, and a new one begins anew.
+    pair.send(0, pattern(8), 3);
+    pair.run();
+    pair.recv(1, new Uint8Array(8), 3);
+    for (let nowMs = 11_000; nowMs <= 15_000; nowMs += 1000) watch.look(nowMs);
+    expect(stalls).toHaveLength(2);
+    watch.look(16_000);
+    expect(stalls).toHaveLength(3);
+  });
+
+  test('a message that moves, however slowly, is no stall', () => {
+    const pair = new MemPair(1, { fragBytes: 32_768 });
+    const { watch, stalls } = watchOf(pair, 5000);
+    let let1 = 0;
+    pair.verdictOf = (item) => (item.type === 'FRAG' && let1-- <= 0 ? 'hold' : 'pass');
+    pair.recv(1, new Uint8Array(LONG), 7);
+    pair.send(0, pattern(LONG), 7);
+    pair.run();
+    const received = () => Number(/(\d+) of/.exec(phases(pair, 1)[0])?.[1]);
+    let before = received();
+    for (let nowMs = 0; nowMs < 20_000; nowMs += 4000) {
+      watch.look(nowMs);
+      let1 = 1;
+      pair.run();
+      expect(received()).toBeGreaterThan(before);
+      before = received();
+    }
+    expect(stalls).toEqual([]);
+    for (let nowMs = 20_000; nowMs <= 26_000; nowMs += 1000) watch.look(nowMs);
+    expect(stalls).toHaveLength(1);
+  });
+
+  test('a blocking call that lasts says so after a second, and then every five', () => {
+    const pair = new MemPair();
+    const { watch, blocked } = watchOf(pair, 0);
+    pair.recv(1, new Uint8Array(8), 3);
+    for (let nowMs = 100; nowMs <= 12_000; nowMs += 50) watch.lookBlocked(nowMs, 100);
+    expect(blocked).toHaveLength(3);
+    // A later call begins anew.
+    for (let nowMs = 12_050; nowMs <= 12_900; nowMs += 50) watch.lookBlocked(nowMs, 12_050);
+    expect(blocked).toHaveLength(3);
+  });
+});

@@ -37,10 +37,12 @@ export class WaitsGatherer {
 
   /** Begins, unless a report is under way or was just printed. */
   gather(reason: string): void {
-    if (this.timer !== undefined || performance.now() - this.lastMs < QUIET_MS) return;
+    const living = this.server.living();
+    // Programs that are no ranks of ours get signals too.
+    if (living.length === 0 || this.timer !== undefined || performance.now() - this.lastMs < QUIET_MS) return;
     this.id++;
     this.reason = reason;
-    this.asked = new Set(this.server.living());
+    this.asked = new Set(living);
     this.answers = new Map();
     this.timer = setTimeout(() => this.finish(), ANSWER_WAIT_MS);
     for (const rank of this.asked) this.server.requestWaits(rank, this.id);

@@ -1,8 +1,10 @@
 // `multirail bench`, `demo` and `info` with real processes: the tables, the verdict and the exit code of failover runs, and that a
 // run in which something is wrong fails. No figure is asserted, only that it is there.
+import { strict as assert } from 'node:assert';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
+import { loadNative } from '../../src/native/load.ts';
 import { type BuiltCode, buildCode, type Ran, type Running, startNode } from './helpers.ts';
 
 const TIME_MS_MAX = 60_000;
@@ -60,6 +62,40 @@ group('tables', () => {
     const rows = lines(ran.stdout).filter((line) => !line.startsWith('#'));
     expect(rows).toHaveLength(2);
     for (const row of rows) expect(row).toMatch(/^\d+( +\d+\.\d\d)+$/);
+  });
+
+  test.each([
+    ['allreduce', ' -n 3', ['8', '102400'], '# multirail Allreduce Latency Test (OSU scheme)'],
+    [
+      'alltoall',
+      loadNative().reason === undefined ? ' -n 2 --sync --mca btl self,tcp' : ' -n 2',
+      ['8', '102400'],
+      '# multirail All-to-All Latency Test (OSU scheme)',
+    ],
+    ['bcast', ' -n 4', ['8', '102400'], '# multirail Broadcast Latency Test (OSU scheme)'],
+    ['barrier', ' -n 3', [''], '# multirail Barrier Latency Test (OSU scheme)'],
+  ])('%s%s', async (name, more, sizes, title) => {
+    const ran = await multirail(`bench ${name} --sizes 8,100k --iterations 5 --warmup 1 --json OUT/${name}.json${more}`);
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    const [, ...table] = lines(ran.stdout);
+    expect(table[0]).toBe(title);
+    expect(table[1]).toMatch(/^#( Size)? +Avg Latency\(us\) +Min Latency\(us\) +Max Latency\(us\) +Iterations$/);
+    const rows = table.slice(2).map((line) => /^(\d*) +(\d+\.\d\d) +(\d+\.\d\d) +(\d+\.\d\d) +5$/.exec(line) ?? assert.fail(line));
+    expect(rows.map(([, size]) => size)).toEqual(sizes);
+    for (const [, , average, least, most] of rows) {
+      expect(Number(least)).toBeLessThanOrEqual(Number(average));
+      expect(Number(average)).toBeLessThanOrEqual(Number(most));
+    }
+    expect(JSON.parse(readFileSync(join(folder, `${name}.json`), 'utf8'))).toMatchObject({
+      test: name,
+      rows: rows.map(() => ({ iterations: 5 })),
+    });
+  });
+
+  test('allreduce takes numbers of four bytes', async () => {
+    const ran = await multirail('bench allreduce --sizes 6');
+    expect(ran.code).not.toBe(0);
+    expect(ran.stderr).toMatch(/size 6: allreduce sums numbers of 4 bytes/);
   });
 
   test('as a rank of another job it is that rank', async () => {

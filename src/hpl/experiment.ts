@@ -50,7 +50,7 @@ export function parseFractions(text: string): number[] {
 /** Of how many blocks rank 0 must have done: the first number that is at least that part of all. */
 export function blocksAt(fraction: number, blocks: number): number {
   // 0.1 * 30 is a little more than 3.
-  return Math.ceil(fraction * blocks - 1e-9);
+  return Math.max(0, Math.ceil(fraction * blocks - 1e-9));
 }
 
 /** One configuration of a sweep, run several times. */

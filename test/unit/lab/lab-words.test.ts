@@ -1,0 +1,130 @@
+// What people write for a lab: rails, rates, times, actions, timelines. And who is told what when it makes no sense.
+import { expect, test } from 'vitest';
+import { ACTION_USAGE, describeAction, type LabAction, parseAction, parseTime } from '../../../src/lab/actions.ts';
+import { labJobSpec } from '../../../src/lab/job.ts';
+import { socketPath } from '../../../src/lab/keeper.ts';
+import { shapeLine } from '../../../src/lab/plan.ts';
+import { parseRails, parseRate, railIndex, showRate } from '../../../src/lab/rails.ts';
+import { parseTimeline, playTimeline, type TimelineStep } from '../../../src/lab/timeline.ts';
+
+const RAILS = parseRails('fast,slow,2gbit');
+
+test('rails by rate, by name, and the two that have a name of their own', () => {
+  expect(parseRails('1gbit, 100mbit,2.5gbit')).toEqual([
+    { name: '0', mbit: 1000 },
+    { name: '1', mbit: 100 },
+    { name: '2', mbit: 2500 },
+  ]);
+  expect(parseRails('fast=unshaped,slow=100mbit')).toEqual([
+    { name: 'fast', mbit: Number.POSITIVE_INFINITY },
+    { name: 'slow', mbit: 100 },
+  ]);
+  expect(RAILS.map(({ name, mbit }) => [name, mbit])).toEqual([
+    ['fast', 10_000],
+    ['slow', 1000],
+    ['2', 2000],
+  ]);
+  expect(['fast', '0', '1', '2'].map((text) => railIndex(RAILS, text))).toEqual([0, 0, 1, 2]);
+  expect(() => railIndex(RAILS, '3')).toThrow('ERR_ARG: there is no rail "3": there are fast, slow, 2');
+  expect(() => parseRails('fast,fast')).toThrow('ERR_ARG: two rails are called fast');
+  expect(() => parseRails('quick')).toThrow('ERR_ARG: "quick" is no rate: expected such as 1gbit, 100mbit or unshaped');
+  expect(() => parseRails('')).toThrow('ERR_ARG: a lab has 1 to 8 rails, not 0');
+  expect(() => parseRails('a b=1gbit')).toThrow('ERR_ARG: "a b" cannot name a rail');
+  expect(() => parseRate('0mbit')).toThrow('ERR_ARG');
+  expect([1000, 100, 2500, 0.5, Number.POSITIVE_INFINITY].map(showRate)).toEqual([
+    '1 Gbit/s',
+    '100 Mbit/s',
+    '2.5 Gbit/s',
+    '500 kbit/s',
+    'unshaped',
+  ]);
+});
+
+test('a rail without a rate has a queue that holds nothing back', () => {
+  expect(shapeLine(0, 1, { mbit: Number.POSITIVE_INFINITY, queueMs: 25 })).toBe('qdisc replace dev r1n0 root handle 1: pfifo limit 10000');
+  expect(shapeLine(0, 1, { mbit: 100, queueMs: 25 })).toContain('tbf rate 100000000bit');
+});
+
+test('times', () => {
+  expect(['500ms', '1.5s', '2m', '0s'].map(parseTime)).toEqual([500, 1500, 120_000, 0]);
+  for (const text of ['5', '-1s', '1h', 's']) expect(() => parseTime(text)).toThrow(`ERR_ARG: "${text}" is no time`);
+});
+
+const ACTIONS: [string, LabAction, string][] = [
+  ['pull fast', { kind: 'pull', rail: 0 }, 'rail fast pulled'],
+  ['pull slow 3', { kind: 'pull', rail: 1, node: 3 }, 'rail slow pulled at node 3'],
+  ['blackhole 2', { kind: 'blackhole', rail: 2 }, 'rail 2 is a black hole'],
+  ['oneway fast 0', { kind: 'oneway', rail: 0, node: 0 }, 'what node 0 sends on rail fast vanishes'],
+  ['flap fast 300ms', { kind: 'flap', rail: 0, periodMs: 300, silent: false }, 'rail fast flaps every 300 ms'],
+  ['flap fast 1s silent', { kind: 'flap', rail: 0, periodMs: 1000, silent: true }, 'rail fast flaps every 1000 ms, in silence'],
+  ['throttle slow 10mbit', { kind: 'throttle', rail: 1, mbit: 10 }, 'rail slow at 10 Mbit/s'],
+  ['restore', { kind: 'restore' }, 'all rails restored'],
+  ['restore slow', { kind: 'restore', rail: 1 }, 'rail slow restored'],
+];
+
+test.each(ACTIONS)('%s', (text, action, said) => {
+  expect(parseAction(text.split(' '), RAILS, 4)).toEqual(action);
+  expect(describeAction(action, RAILS)).toBe(said);
+});
+
+test('every action is tried above', () => {
+  expect([...new Set(ACTIONS.map(([, { kind }]) => kind))].sort()).toEqual(Object.keys(ACTION_USAGE).sort());
+});
+
+test.each([
+  ['', 'is nothing that a lab does: expected pull, blackhole'],
+  ['unplug fast', '"unplug" is nothing that a lab does'],
+  ['pull', 'expected pull RAIL [NODE], not "pull"'],
+  ['pull fast 1 2', 'expected pull RAIL [NODE]'],
+  ['pull nix', 'there is no rail "nix"'],
+  ['pull fast 4', 'there is no node "4": nodes go from 0 to 3'],
+  ['oneway fast', 'expected oneway RAIL NODE'],
+  ['flap fast soon', '"soon" is no time'],
+  ['flap fast 5ms', 'a rail that flaps every 5ms would be slower than the kernel'],
+  ['flap fast 1s loud', 'expected flap RAIL EVERY [silent]'],
+  ['throttle fast quick', '"quick" is no rate'],
+])('"%s" is refused', (text, why) => {
+  expect(() => parseAction(text === '' ? [] : text.split(' '), RAILS, 4)).toThrow(`ERR_ARG: ${why.startsWith('is') ? '"" ' : ''}${why}`);
+});
+
+test('a timeline is read in the order of its times, with comments, and errors name their line', () => {
+  const steps = parseTimeline('# all of it\n\n2s restore  # everything\n500ms\tpull fast\n 2s pull slow 1\n', RAILS, 2);
+  expect(steps).toEqual([
+    { atMs: 500, action: { kind: 'pull', rail: 0 } },
+    { atMs: 2000, action: { kind: 'restore' } },
+    { atMs: 2000, action: { kind: 'pull', rail: 1, node: 1 } },
+  ]);
+  expect(() => parseTimeline('1s pull fast\nsoon pull fast', RAILS, 2)).toThrow('ERR_ARG: line 2 of the timeline: "soon" is no time');
+  expect(() => parseTimeline('1s', RAILS, 2)).toThrow('ERR_ARG: line 1 of the timeline: "" is nothing');
+});
+
+test('a timeline is played in order, none of it early, and ends when it is told to', async () => {
+  const startMs = performance.now();
+  const played: [LabAction['kind'], boolean][] = [];
+  const over = new AbortController();
+  const steps = parseTimeline('0s pull fast\n30ms restore\n10m pull slow', RAILS, 2);
+  const apply = async ({ atMs, action }: TimelineStep) => {
+    // Timers may be a millisecond early by the other clock.
+    played.push([action.kind, performance.now() - startMs >= atMs - 2]);
+    if (action.kind === 'restore') over.abort();
+  };
+  await playTimeline(steps, apply, over.signal);
+  expect(played).toEqual([
+    ['pull', true],
+    ['restore', true],
+  ]);
+});
+
+test('a job goes round the nodes, and listens on all rails of the first', () => {
+  const view = { name: 'x', rails: RAILS, namespaces: ['x-n0', 'x-n1'], addresses: [['10.0.0.1', '10.1.0.1'], []] };
+  const spec = labJobSpec(view, { size: 3, command: ['a.js'], mca: { btl_tcp_links: '2' }, prefix: true });
+  expect(spec.namespaces).toEqual(['x-n0', 'x-n1', 'x-n0']);
+  expect(spec.oobListen).toEqual(['10.0.0.1', '10.1.0.1']);
+  expect(spec.mca).toEqual({ btl: 'self,tcp', btl_tcp_links: '2' });
+  expect(labJobSpec(view, { size: 1, command: ['a.js'], mca: { btl: 'self,ws' }, prefix: true }).mca).toEqual({ btl: 'self,ws' });
+});
+
+test('names of labs are no paths', () => {
+  expect(socketPath('my-lab_2')).toMatch(/my-lab_2\.socket$/);
+  for (const name of ['', '../x', 'a/b', '-x', 'x'.repeat(33)]) expect(() => socketPath(name)).toThrow('ERR_ARG');
+});

@@ -3,6 +3,7 @@
 // Run again with faults, the same cases must end in the same way while rails break at moments that a seed chooses.
 import { strict as assert } from 'node:assert';
 import { describe as group, test } from 'vitest';
+import { Prng } from '../../src/util/prng.ts';
 import { closeWorld } from './p2p-audit.ts';
 import { FAULT_CASES } from './p2p-cases-faults.ts';
 import { MATCHING_CASES } from './p2p-cases-matching.ts';
@@ -36,12 +37,21 @@ export interface P2pSuiteOptions {
   faultSeeds?: readonly string[];
   /** How long one case may take; 25 s unless told. */
   caseLimitMs?: number;
+  /** The calm cases are sampled, too: for places where they take long. */
+  sampleCalm?: boolean;
   /** Cases that are left out here, by name, and why. */
   leaveOut?: Readonly<Record<string, string>>;
 }
 
 const CASES: readonly P2pCase[] = [...TRANSFER_CASES, ...MATCHING_CASES, ...REQUEST_CASES];
 const CASE_LIMIT_MS = 25_000;
+/** Of the cases that are run again with faults, the part that is; which ones, a seed says. All, unless test/run.mjs says otherwise. */
+const SHARE = Number(process.env.MULTIRAIL_TEST_SHARE ?? 1);
+const SAMPLE_SEED = process.env.MULTIRAIL_TEST_SAMPLE_SEED ?? '0';
+const NOT_DRAWN = `not in the sample of seed ${SAMPLE_SEED}; MULTIRAIL_TEST_SHARE=1 runs all`;
+
+const isDrawn = (group: string, one: P2pCase): boolean =>
+  SHARE >= 1 || new Prng(SAMPLE_SEED).split(`${group}/${one.name}`).chance(Math.round(SHARE * 1000), 1000);
 
 export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
   suiteOf('p2p', CASES, FAULT_CASES, name, fixture, options);
@@ -57,14 +67,20 @@ export function suiteOf(
   options: P2pSuiteOptions,
 ): void {
   group(`${kind} over ${name}`, () => {
-    for (const one of [...cases, ...faultCases]) add(fixture, one, options, undefined);
+    for (const one of [...cases, ...faultCases]) {
+      if (options.sampleCalm !== true || isDrawn(name, one)) add(fixture, one, options, undefined);
+      else test.skip(`${one.name} (${NOT_DRAWN})`, () => undefined);
+    }
   });
   // MULTIRAIL_TEST_SEEDS=a,b,c runs the faults with other seeds than those of every day.
   const seeds = options.faultSeeds === undefined ? [] : (process.env.MULTIRAIL_TEST_SEEDS?.split(',') ?? options.faultSeeds);
   for (const seed of seeds) {
     group(`${kind} over ${name}, 86: again while rails break, seed ${seed}`, () => {
       const struck: Struck = { railsLost: 0, framesInDoubt: 0, resent: 0 };
-      for (const one of cases) add(fixture, one, options, seed, struck);
+      for (const one of cases) {
+        if (isDrawn(`${name}, ${seed}`, one)) add(fixture, one, options, seed, struck);
+        else test.skip(`${one.name} (${NOT_DRAWN})`, () => undefined);
+      }
       // A run in which nothing broke would prove nothing.
       test('the faults struck: rails were lost with frames on them', () => {
         console.info(`${name}, seed ${seed}: ${JSON.stringify(struck)}`);

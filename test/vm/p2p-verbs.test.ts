@@ -14,11 +14,11 @@ const leaveOut: Record<string, string> = isFull
 /** With MULTIRAIL_VM_FULL=1 the cases run again while rails break, and take as long as they need. */
 const faultSeeds = isFull ? ['verbs 1'] : [];
 const limits = isFull ? { caseLimitMs: 400_000 } : {};
-p2pSuite('verbs', { ...realFixture([verbs], {}, false, 'required'), ...where }, { leaveOut, ...limits });
+p2pSuite('verbs', { ...realFixture([verbs], {}, false, 'required'), ...where }, { leaveOut, sampleCalm: true, ...limits });
 // Rail 0 is verbs, rail 1 is tcp: that one is left alone.
 const SPARED = 1;
 p2pSuite(
   'verbs and tcp behind the interposer',
   { ...realFixture([verbs, tcpComponent], {}, true, 'required', SPARED), ...where },
-  { leaveOut, faultSeeds, ...limits },
+  { leaveOut, faultSeeds, sampleCalm: true, ...limits },
 );

@@ -79,7 +79,7 @@ async function main() {
       [...vitest, `--outputFile.json=${out}/vm.json`, ...args.map(quoted)].join(' '),
     ];
     const env = { CI: 'true', NO_COLOR: '1' };
-    for (const [name, value] of Object.entries(process.env)) if (name.startsWith('MULTIRAIL_VM_')) env[name] = value;
+    for (const [name, value] of Object.entries(process.env)) if (/^MULTIRAIL_(VM_|TEST_S)/.test(name)) env[name] = value;
     const status = await runInVm(['bash', '-c', steps.join('; ')], { devices: 4, timeoutS: TIMEOUT_S, write: [out], env, cwd: ROOT });
     if (args.length === 0) countTap(join(out, 'device.tap'));
     countReport(join(out, 'vm.json'));

@@ -134,20 +134,18 @@ async function runsOf(stage: Stage, pulls: readonly Moment[], restores: readonly
 }
 
 function runLines(run: LabRun, blocks: number): string[] {
+  const { result, stopped, railsLost, railsRestored } = run;
+  const seconds = (ms: number) => (ms / 1000).toFixed(3);
   const done = run.done.map(
-    ({ text, atMs, block }) => `${text} carried out ${(atMs / 1000).toFixed(3)} s after the start, ${block} of ${blocks} blocks done`,
+    ({ text, atMs, block }) => `${text} carried out ${seconds(atMs)} s after the start, ${block} of ${blocks} blocks done`,
   );
-  const rails = `rank 0 lost ${run.railsLost} rails and got ${run.railsRestored} back`;
-  if (run.stopped !== undefined) {
-    const { block, folder } = run.stopped;
-    return [
-      ...done,
-      rails,
-      `Stopped after block ${block} of ${blocks}, which is saved in ${folder}; the same command with --resume goes on.`,
-      '',
-    ];
-  }
-  return [...(run.result === undefined ? [] : resultLines(run.result)), ...done, rails, ''];
+  const lost = run.losses.map(({ peer, key, reason, atMs }) => `${seconds(atMs)} s: rank 0 lost ${key} to rank ${peer} (${reason})`);
+  const end =
+    stopped === undefined
+      ? []
+      : [`Stopped after block ${stopped.block} of ${blocks}, which is saved in ${stopped.folder}; the same command with --resume goes on.`];
+  const table = result === undefined ? [] : resultLines(result);
+  return [...table, ...done, ...lost, `rank 0 lost ${railsLost} rails and got ${railsRestored} back`, ...end, ''];
 }
 
 // ---------------------------------------------------------------- the sweep

@@ -32,7 +32,8 @@ export interface LabRun extends RunTimes {
   stopped: { block: number; folder: string } | undefined;
   /** When each pull and restore was carried out: milliseconds after rank 0's start, as seen from outside, and blocks done by then. */
   done: { text: 'pull' | 'restore'; atMs: number; block: number }[];
-  /** Rails that rank 0 lost, and got back. */
+  /** Rails that rank 0 lost, and why; how many it lost, and got back. */
+  losses: { peer: number; key: string; reason: string; atMs: number }[];
   railsLost: number;
   railsRestored: number;
 }
@@ -95,7 +96,7 @@ class Watch {
   private stopped: LabRun['stopped'];
   private startMs = 0;
   private blocks = 0;
-  private railsLost = 0;
+  private readonly losses: LabRun['losses'] = [];
   private railsRestored = 0;
 
   constructor(lab: Lab, spec: LabRunSpec) {
@@ -108,10 +109,10 @@ class Watch {
   }
 
   get run(): LabRun | undefined {
-    const { result, stopped, blockMs, done, railsLost, railsRestored } = this;
+    const { result, stopped, blockMs, done, losses, railsRestored } = this;
     if (result === undefined && stopped === undefined) return undefined;
     const totalMs = result === undefined ? (blockMs.at(-1) ?? 0) : result.seconds * 1000;
-    return { totalMs, blockMs, result, stopped, done, railsLost, railsRestored };
+    return { totalMs, blockMs, result, stopped, done, losses, railsLost: losses.length, railsRestored };
   }
 
   /** What was begun is done. */
@@ -131,7 +132,7 @@ class Watch {
         this.actAt(line.block);
         break;
       case 'rail':
-        if (line.type === 'lost') this.railsLost++;
+        if (line.type === 'lost') this.losses.push({ peer: line.peer, key: line.key, reason: line.reason, atMs: line.ms });
         if (line.type === 'restored') this.railsRestored++;
         break;
       case 'stopped':

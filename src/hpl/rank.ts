@@ -53,7 +53,7 @@ export interface HplOutput {
 export type HplLine =
   | { hpl: 'start'; n: number; nb: number; p: number; q: number; blocks: number; from: number }
   | { hpl: 'block'; block: number; ms: number }
-  | { hpl: 'rail'; type: string; peer: number; key: string; ms: number }
+  | { hpl: 'rail'; type: string; peer: number; key: string; reason: string; ms: number }
   | { hpl: 'saved'; block: number }
   | { hpl: 'stopped'; block: number; folder: string }
   | ({ hpl: 'result' } & HplResult);
@@ -115,7 +115,8 @@ class HplRank {
     }
     mpi.on('rail', (event) => {
       if (event.type === 'lost') this.railsLost++;
-      this.tell({ hpl: 'rail', type: event.type, peer: event.peer, key: event.key, ms: performance.now() - this.startedMs });
+      const { type, peer, key, reason } = event;
+      this.tell({ hpl: 'rail', type, peer, key, reason, ms: performance.now() - this.startedMs });
     });
     const { orders, blocks, grids, options, algebra } = plan;
     const algebraText = `${algebra.description} (${algebra.reason})`;

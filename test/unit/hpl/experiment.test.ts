@@ -65,7 +65,7 @@ test('cells: each order once never pulled, and every moment of every series', ()
 
 function runOf(times: RunTimes, passed = true): LabRun {
   const residual = { scaled: passed ? 0.005 : 17, passed, normA: 1, normB: 1, normX: 1, normR: 1 };
-  return { ...times, result: { residual } as LabRun['result'], stopped: undefined, done: [], railsLost: 1, railsRestored: 0 };
+  return { ...times, result: { residual } as LabRun['result'], stopped: undefined, done: [], losses: [], railsLost: 1, railsRestored: 0 };
 }
 
 function cellsOf(): CellRuns[] {

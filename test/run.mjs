@@ -113,7 +113,13 @@ const parts = {
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
   docs: () => single('docs', process.execPath, ['docs/make-api.mjs', '--check']),
   build: () => single('build', 'npx', ['tsup', '--silent']),
-  unit: () => vitest('unit'),
+  unit: () => {
+    // Without it the kernels of OpenBLAS are left out, and say so.
+    const triplet = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu';
+    const why = needDebian([{ file: `/usr/lib/${triplet}/libopenblas.so.0`, name: 'libopenblas0-pthread' }]);
+    if (why !== undefined) console.log(`skipped: linear algebra by OpenBLAS: ${why}`);
+    vitest('unit');
+  },
   native: () => {
     const startedMs = Date.now();
     const why = needDebian([{ command: 'g++', name: 'g++' }]);

@@ -55,6 +55,11 @@ export class Heap {
     this.i32 = new Int32Array(this.memory.buffer);
   }
 
+  /** Whether a layout has room here. */
+  fits(layout: HeapLayout): boolean {
+    return layout.bytes <= this.memory.buffer.byteLength;
+  }
+
   /** A view of `count` doubles from a place on, for messages. */
   view(place: number, count: number): Float64Array<ArrayBuffer> {
     return this.f64.subarray(place, place + count);

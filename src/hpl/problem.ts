@@ -65,7 +65,13 @@ export class Problem {
   /** Two vectors of local rows and two of N. */
   readonly vectors: { rows: number; moreRows: number; column: number; x: number };
 
-  constructor(options: ProblemOptions, messages: Messages, makeAlgebra: MakeAlgebra = (_, kernels) => wasmAlgebra(kernels)) {
+  /** `earlier`: the memory of a problem that is done, taken again where it is large enough. */
+  constructor(
+    options: ProblemOptions,
+    messages: Messages,
+    makeAlgebra: MakeAlgebra = (_, kernels) => wasmAlgebra(kernels),
+    earlier?: Heap,
+  ) {
     const { n, nb, p, q } = options;
     this.options = options;
     this.n = n;
@@ -100,7 +106,7 @@ export class Problem {
       x: layout.take(n),
     };
     this.a = layout.take(this.lda * this.localColumns);
-    this.heap = new Heap(layout);
+    this.heap = earlier?.fits(layout) === true ? earlier : new Heap(layout);
     this.kernels = new Kernels(this.heap, kernelPlaces);
     this.algebra = makeAlgebra(this.heap, this.kernels);
     this.heap.writeInts(

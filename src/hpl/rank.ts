@@ -9,6 +9,7 @@ import type { Runtime } from '../mpi/runtime.ts';
 import type { AlgebraChoice } from './blas.ts';
 import { type CheckpointIndex, loadCheckpoint, readIndex, saveCheckpoint } from './checkpoint.ts';
 import { Factorization } from './factorization.ts';
+import type { Heap } from './heap.ts';
 import { Messages } from './messages.ts';
 import { Problem, type ProblemOptions } from './problem.ts';
 import { Progress } from './progress.ts';
@@ -84,6 +85,7 @@ class HplRank {
   private readonly progress: Progress | undefined;
   private readonly machine = machineInfo();
   private readonly results: HplResult[] = [];
+  private heap: Heap | undefined;
   private railsLost = 0;
   private startedMs = 0;
 
@@ -147,7 +149,9 @@ class HplRank {
   /** One system; undefined when it was stopped at a checkpoint. */
   private async one(options: ProblemOptions): Promise<HplResult | undefined> {
     const { messages, plan, progress } = this;
-    const problem = new Problem(options, messages, plan.algebra.make);
+    const problem = new Problem(options, messages, plan.algebra.make, this.heap);
+    // Several of them would have to wait for the garbage collector, and may not fit beside each other.
+    this.heap = problem.heap;
     const index = this.begin(problem);
     const from = index?.block ?? 0;
     const { n, nb, p, q } = options;

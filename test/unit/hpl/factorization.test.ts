@@ -2,9 +2,14 @@
 // that are hard: pivots far away, ties, zeros, singular ones.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AlgebraChoice } from '../../../src/hpl/blas.ts';
-import type { ProblemOptions } from '../../../src/hpl/problem.ts';
+import { Factorization } from '../../../src/hpl/factorization.ts';
+import type { Heap } from '../../../src/hpl/heap.ts';
+import { Messages } from '../../../src/hpl/messages.ts';
+import { Problem, type ProblemOptions } from '../../../src/hpl/problem.ts';
+import { residual, solve } from '../../../src/hpl/solution.ts';
 import type { P2pWorld } from '../../conformance/p2p-worlds.ts';
 import {
+  DEFAULTS,
   type Dense,
   distance,
   fillWith,
@@ -122,6 +127,26 @@ describe.each(GRIDS)('a grid of %i x %i', (p, q) => {
     // All ranks came to their end, and the world can go on.
     await compare(world, randomDense(12, 'after'), { nb: 5, p, q });
   });
+});
+
+test('the memory of an earlier problem does for a smaller one, and what it held does not matter', async () => {
+  const world = await worldOf(1);
+  try {
+    const problem = (n: number, earlier?: Heap) =>
+      new Problem({ ...DEFAULTS, n, nb: 8 }, new Messages(world.comms[0], false), undefined, earlier);
+    const { heap } = problem(60);
+    heap.f64.fill(Number.NaN);
+    const smaller = problem(41, heap);
+    expect(smaller.heap).toBe(heap);
+    expect(problem(200, heap).heap).not.toBe(heap);
+    smaller.generate();
+    await new Factorization(smaller).run();
+    await solve(smaller);
+    expect((await residual(smaller)).passed).toBe(true);
+    expect(distance([...heap.view(smaller.vectors.x, 41)], naiveSolve(generatedDense(41, 1n)))).toBeLessThan(1e-8);
+  } finally {
+    await world.teardown();
+  }
 });
 
 if (openblas === undefined) describe.skip(`with OpenBLAS (skipped: ${openblasMissing})`, () => test('sizes', () => undefined));

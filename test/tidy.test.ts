@@ -188,6 +188,22 @@ describe('imports', () => {
     }
   });
 
+  test('the wire suite knows encoders and arithmetic, and nothing that behaves', () => {
+    const allowed = new Set([
+      'src/btl/base/crc32c.ts',
+      'src/btl/base/frame-hdr.ts',
+      'src/btl/base/handshake.ts',
+      'src/btl/tcp/pairing.ts',
+      'src/errors.ts',
+      'src/pml/hdr.ts',
+    ]);
+    const tester = allImports.filter(({ from }) => from.startsWith('src/conformance/') && !from.startsWith('src/conformance/endpoint/'));
+    expect(tester.length).toBeGreaterThan(50);
+    const wrong = tester.filter(({ to }) => to.startsWith('src/') && !to.startsWith('src/conformance/') && !allowed.has(to));
+    expect(wrong).toEqual([]);
+    expect(tester.filter(({ to }) => to.startsWith('src/conformance/endpoint/'))).toEqual([]);
+  });
+
   test('relative imports end in .ts, those of Node begin with node:', () => {
     const builtins = /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|process|stream|tls|url|util|v8|zlib)(\/|$)/;
     const wrong = allImports.filter(({ to }) => (to.startsWith('src/') ? !/\.(ts|json)$/.test(to) : builtins.test(to)));

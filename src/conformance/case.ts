@@ -1,4 +1,5 @@
-// Cases, what they find, and how they are run. May import: conformance (clauses, control, convention), errors.
+// Cases, what they find, and how they are run. May import: btl/base (handshake), conformance, errors.
+import { isLoopbackAddress } from '../btl/base/handshake.ts';
 import { MultirailError } from '../errors.ts';
 import { CLAUSES, type ClauseId } from './clauses.ts';
 import type { Control } from './control.ts';
@@ -24,6 +25,8 @@ export interface Case {
   clauses: readonly ClauseId[];
   /** Only over this transport. */
   transport?: 'tcp' | 'ws';
+  /** Only where tester and endpoint share a machine. */
+  nearOnly?: boolean;
   run(t: CaseContext): Promise<void>;
 }
 
@@ -95,7 +98,7 @@ export interface CaseResult {
 }
 
 export async function runCase(one: Case, control: Control, config: SuiteConfig, endpoint: Description): Promise<CaseResult> {
-  const skipped = skipReason(one, config, endpoint);
+  const skipped = skipReason(one, control, config, endpoint);
   if (skipped !== undefined) return { case: one, skipped, findings: [], ms: 0 };
   const beganMs = performance.now();
   const t = new CaseContext(one, control, config, endpoint);
@@ -112,7 +115,8 @@ export async function runCase(one: Case, control: Control, config: SuiteConfig, 
   return { case: one, skipped: undefined, findings: t.findings, ms: performance.now() - beganMs };
 }
 
-function skipReason(one: Case, config: SuiteConfig, endpoint: Description): string | undefined {
+function skipReason(one: Case, control: Control, config: SuiteConfig, endpoint: Description): string | undefined {
+  if (one.nearOnly === true && !isLoopbackAddress(control.localAddress)) return 'only over loopback';
   if (one.transport !== undefined && one.transport !== config.transport) return `only over ${one.transport}`;
   const lacking = one.needs.filter((feature) => !endpoint.features.includes(feature));
   return lacking.length === 0 ? undefined : `the endpoint has not the feature ${lacking.join(', ')}`;

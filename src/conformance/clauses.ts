@@ -300,7 +300,11 @@ const ROWS = {
   'BY-6': { section: '12', says: 'then it refuses that peer with FINALIZED' },
   'BY-7': { section: '12', says: 'waits, per peer, until nothing of its own is undelivered and nothing is owed' },
   // --- liveness, dialling again, limits
-  'LN-1': { section: '13', says: 'not judged; probed about every second' },
+  'LN-1': {
+    section: '13',
+    says: 'not judged; probed about every second',
+    untestable: 'rails that can ask their kernel need no probes, and which do so does not show',
+  },
   'LN-2': {
     section: '13',
     says: 'the rail is lost (`silent`)',

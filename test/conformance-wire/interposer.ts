@@ -244,9 +244,7 @@ export class BrokenControl implements Control {
       },
     };
     const [a, b] = [new HandshakeConnection(streamOf(near)), new HandshakeConnection(streamOf(far))];
-    const isLive = dials
-      ? await relayDialer(a, b, identities, rules, connections)
-      : await relayAcceptor(a, b, identities, rules, connections);
+    const isLive = dials ? await relayDialer(a, b, identities, rules) : await relayAcceptor(a, b, identities, rules, connections);
     if (!isLive) {
       near.end();
       far.destroy();
@@ -333,7 +331,6 @@ async function relayDialer(
   tester: HandshakeConnection,
   { endpoint: own, tester: theirs }: Identities,
   rules: Rules,
-  _connections: number,
 ): Promise<boolean> {
   const first = await frameOf(endpoint);
   const hello = viewHello(first.packetHeader);

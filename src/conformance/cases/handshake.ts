@@ -52,6 +52,16 @@ async function stillWorks(session: Session, epoch: number): Promise<Rail> {
   return rail;
 }
 
+/** The header byte by byte and the rest in small pieces: a handshake has its time, also on a busy machine. */
+async function dribble(connection: HandshakeConnection, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    const to = Math.min(bytes.length, at + (at < 44 ? 1 : 16));
+    connection.write(bytes.subarray(at, to));
+    at = to;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 const withIdentity = (session: Session, change: Partial<HandshakeIdentity>): HandshakeIdentity => ({ ...session.identity, ...change });
 
 export const HANDSHAKE_CASES: readonly Case[] = [
@@ -184,6 +194,7 @@ export const HANDSHAKE_CASES: readonly Case[] = [
     name: 'a job without a secret',
     group: 'handshake',
     needs,
+    nearOnly: true,
     clauses: ['HS-15'],
     run: async (t) => {
       const session = await Session.begin(t, { secret: null });
@@ -348,10 +359,7 @@ export const HANDSHAKE_CASES: readonly Case[] = [
       const session = await Session.begin(t);
       const dialer = new Dialer(session.identity, session.hello(0, 1));
       const connection = await session.connection();
-      for (const byte of dialer.hello()) {
-        connection.write(new Uint8Array([byte]));
-        await new Promise((resolve) => setImmediate(resolve));
-      }
+      await dribble(connection, dialer.hello());
       const answer = await connection.next(t.config.limitMs);
       t.must(
         'FR-1',
@@ -359,10 +367,7 @@ export const HANDSHAKE_CASES: readonly Case[] = [
         `HELLO byte by byte is taken (${nameOf(answer)})`,
       );
       if (answer.kind !== 'frame') return;
-      for (const byte of dialer.proof(answer.frame.packetHeader)) {
-        connection.write(new Uint8Array([byte]));
-        await new Promise((resolve) => setImmediate(resolve));
-      }
+      await dribble(connection, dialer.proof(answer.frame.packetHeader));
       const welcome = await connection.next(t.config.limitMs);
       t.check(
         'FR-1',

@@ -4,6 +4,7 @@ import { PACKET, type Packet } from '../../pml/hdr.ts';
 import type { Case } from '../case.ts';
 import type { Feature } from '../convention.ts';
 import { pattern } from '../pattern.ts';
+import { FRAME_PAYLOAD_BYTES_MAX } from '../rail.ts';
 import { ANY, Session } from '../session.ts';
 
 const needs: readonly Feature[] = ['accept', 'receive'];
@@ -267,6 +268,22 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
       await session.received('RV-12', request, { data: pattern(1, 0, 6000) }, 'the message');
       rail.send(fin(1, 0, 6000));
       await session.stays('RV-12', rail, 'a FIN for a retired id');
+    },
+  },
+  {
+    name: 'the longest frame',
+    group: 'rendezvous',
+    needs,
+    clauses: ['LM-2', 'RV-7'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const rail = await session.connect(0, 1);
+      const bytes = FRAME_PAYLOAD_BYTES_MAX;
+      const request = await session.recv(ANY, 1, bytes);
+      const { ack } = await session.rendezvous(rail, 1, bytes);
+      session.sendFrag(rail, ack, 0, bytes);
+      await session.counted('LM-2', rail, 'a FRAG of 16 842 752 bytes');
+      await session.received('RV-7', request, { data: pattern(1, 0, bytes) }, 'it');
     },
   },
   {

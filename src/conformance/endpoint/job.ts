@@ -28,8 +28,8 @@ export interface EndpointOptions {
   log?: (text: string) => void;
 }
 
-/** Parameters of the transport on loopback and of timing, so that a test need not wait long. */
-function paramsOf(start: StartCommand): ParamTable {
+/** Parameters of the transport and of timing, so that a test need not wait long. Only a tester elsewhere needs more than loopback. */
+function paramsOf(start: StartCommand, isNear: boolean): ParamTable {
   const { transport } = start;
   return new ParamTable(
     {
@@ -44,8 +44,7 @@ function paramsOf(start: StartCommand): ParamTable {
       bml_redial_max_ms: '40',
       bml_flap_hold_max_ms: '40',
       btl_base_payload_crc: String(start.payloadCrc),
-      [`btl_${transport}_if_include`]: 'lo',
-      [`btl_${transport}_if_exclude`]: '',
+      ...(isNear ? { [`btl_${transport}_if_include`]: 'lo', [`btl_${transport}_if_exclude`]: '' } : {}),
       ...(transport === 'tcp' ? { btl_tcp_links: String(start.links), btl_tcp_disable_family: '6' } : {}),
     },
     {},
@@ -72,7 +71,8 @@ export class EndpointJob {
   static async start(start: StartCommand, options: EndpointOptions): Promise<EndpointJob> {
     const component = knownComponents().find(({ name }) => name === start.transport);
     if (component === undefined) throw new MultirailError('ERR_ARG', `transport "${start.transport}" is not known here`);
-    const params = paramsOf(start);
+    const theirs = checkEntry(start.peer.rank, start.peer.entry);
+    const params = paramsOf(start, theirs.hostId === hostId());
     const native = options.native === false ? undefined : loadNative().binding;
     const driver = native === undefined ? new EventLoopDriver() : new PollerDriver(native, 0);
     const engine = new Engine(
@@ -103,7 +103,6 @@ export class EndpointJob {
         btl: { [module.name]: JSON.parse(JSON.stringify(module.address())) },
         excluded: {},
       };
-      const theirs = checkEntry(start.peer.rank, start.peer.entry);
       const rails = makeRails(start.rank, start.peer.rank, [module], entry, theirs);
       engine.addPeer(start.peer.rank, theirs.incarnation, rails, theirs.unexpectedBytesMax);
       engine.addModule(module);

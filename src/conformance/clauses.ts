@@ -164,9 +164,20 @@ const ROWS = {
     says: 'A delivered envelope matches the **oldest** posted receive whose source and tag fit (either may be a wildcard)',
   },
   'MT-6': { section: '7', says: 'else it joins the unexpected messages, which receives and probes look through in order of arrival' },
-  'MT-7': { section: '7', says: 'A context that does not exist yet comes into being with its first arrival.' },
-  'MT-8': { section: '7', says: 'What comes for a freed one is taken in sequence, its credit released, and dropped.' },
+  'MT-7': {
+    section: '7',
+    says: 'A context that does not exist yet comes into being with its first arrival, while a communicator is being made here',
+  },
+  'MT-8': {
+    section: '7',
+    says: 'What comes for one that was freed while a member was gone is taken in sequence, its credit released, and dropped.',
+  },
   'MT-9': { section: '7', says: 'Per context and ordered pair of ranks' },
+  'MT-10': {
+    section: '7',
+    says: 'what comes for one that is not known is a copy of what came before it was freed, and is dropped without a trace',
+    untestable: 'a driver makes no communicators: to it any context may come; the suites of collectives and of the simulator do it',
+  },
   // --- eager and rendezvous, the receiver
   'RV-1': { section: '8', says: 'MATCH with the whole payload' },
   'RV-2': { section: '8', says: 'On the match the receiver answers ACK with what it takes; the first part counts as received.' },

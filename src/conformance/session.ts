@@ -53,6 +53,10 @@ const ENDPOINT_INCARNATION = 7000;
 export type Payload = Uint8Array;
 type Fields = Partial<Packet>;
 
+/** A frame that comes in slowly: so often a byte of it, and so many at most. */
+const DRIP_MS = 15;
+const DRIPS_MAX = 400;
+
 export class Session implements RailOwner {
   readonly t: CaseContext;
   readonly role: 'accept' | 'dial';
@@ -256,11 +260,23 @@ export class Session implements RailOwner {
     this.t.must(clause, closed, `${what}: the rail epoch ends`);
   }
 
-  /** So many bytes of a frame that is not whole have come through. */
-  async halfTaken(rail: Rail, bytes: number): Promise<void> {
-    const before = rail.peerReceivedBytes;
-    const heard = await this.until(() => rail.peerReceivedBytes >= before + bytes || rail.closed);
-    this.t.must('CN-6', heard && !rail.closed, 'a frame that comes in slowly is reported');
+  /**
+   * Writes the first `bytes` bytes of a frame, then a few more one by one, until the endpoint says that they come in (it need not say
+   * so while nothing comes). Returns how much is written; the rest is the caller's.
+   */
+  async half(rail: Rail, whole: Uint8Array, bytes: number): Promise<number> {
+    const enough = rail.peerReceivedBytes + bytes * 0.8;
+    rail.begin(whole.subarray(0, bytes));
+    let written = bytes;
+    const deadline = performance.now() + this.t.config.limitMs;
+    while (rail.peerReceivedBytes < enough && !rail.closed && performance.now() < deadline) {
+      await this.until(() => rail.peerReceivedBytes >= enough || rail.closed, DRIP_MS);
+      if (rail.peerReceivedBytes >= enough || written >= bytes + DRIPS_MAX) continue;
+      rail.begin(whole.subarray(written, written + 1));
+      written++;
+    }
+    this.t.must('CN-6', rail.peerReceivedBytes >= enough && !rail.closed, 'a frame that comes in slowly is reported while it comes');
+    return written;
   }
 
   async stays(clause: ClauseId, rail: Rail, what: string): Promise<void> {

@@ -134,13 +134,12 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
       const request = await session.recv(ANY, 1, 20_000);
       const { ack } = await session.rendezvous(a, 1, 20_000);
       const whole = a.packetFrame(session.frag(ack, 0), pattern(1, 0, 20_000));
-      a.begin(whole.subarray(0, 12_000));
-      await session.halfTaken(a, 10_000);
+      const written = await session.half(a, whole, 12_000);
       session.sendFrag(b, ack, 15_000, 20_000, 66);
       session.sendFrag(b, ack, 0, 20_000, 66);
       await session.counted('RV-4', b, 'fragments that another frame is writing');
       await session.notDone('RV-7', request, 'half a frame');
-      a.rest(whole.subarray(12_000));
+      a.rest(whole.subarray(written));
       await session.received('RV-4', request, { data: pattern(1, 0, 20_000) }, 'the message');
     },
   },
@@ -182,8 +181,7 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
       session.sendFrag(rail, ack, 0, 8192);
       await session.counted('RV-7', rail, 'the first fragment');
       const half = rail.packetFrame(session.frag(ack, 8192), pattern(66, 8192, 24_576));
-      rail.begin(half.subarray(0, 9000));
-      await session.halfTaken(rail, 8000);
+      await session.half(rail, half, 9000);
       const next = await session.reconnect(rail);
       next.send(session.notify(rndv, ack, 1, { deadRails: [{ rail: 0, epoch: 1 }] }));
       const answer = await session.expect('RR-1', PACKET.RNDVRESTARTACK, 'NOTIFY is answered');

@@ -129,11 +129,10 @@ export const RESTART_CASES: readonly Case[] = [
       // A late copy over another rail while fragments of that epoch are arriving.
       const other = await session.connect(0, 2);
       const whole = rails[1].packetFrame(session.frag(first, 8192), pattern(1, 8192, BYTES));
-      rails[1].begin(whole.subarray(0, 20_000));
-      await session.halfTaken(rails[1], 15_000);
+      const written = await session.half(rails[1], whole, 20_000);
       other.send(session.notify(rndv, ack, 1, dead));
       await session.counted('RR-4', other, 'a late copy of NOTIFY');
-      rails[1].rest(whole.subarray(20_000));
+      rails[1].rest(whole.subarray(written));
       await session.received('RR-4', b.request, { data: pattern(1, 0, BYTES) }, 'the fragment that was arriving counts');
       t.check('RR-12', true, 'a repeat in the middle');
     },
@@ -201,8 +200,7 @@ export const RESTART_CASES: readonly Case[] = [
       const [zero, one] = b.rails;
       // For the endpoint rail 0 still lives; a fragment on it must not land any more.
       const half = zero.packetFrame(session.frag(ack, 8192), pattern(66, 8192, 24_576));
-      zero.begin(half.subarray(0, 9000));
-      await session.halfTaken(zero, 8000);
+      await session.half(zero, half, 9000);
       one.send(session.notify(rndv, ack, 1, { deadRails: [{ rail: 0, epoch: 1 }] }));
       await session.closes('RR-7', zero, 'a rail that NOTIFY names');
       const answer = await restartAck(session, 'RR-7', 1, `[8192,${BYTES})`, 'NOTIFY');
@@ -226,13 +224,12 @@ export const RESTART_CASES: readonly Case[] = [
       const b = await begun(t);
       const { session, rails, rndv, ack } = b;
       const old = rails[0].packetFrame(session.frag(ack, 8192), pattern(66, 8192, 24_576));
-      rails[0].begin(old.subarray(0, 9000));
-      await session.halfTaken(rails[0], 8000);
+      const written = await session.half(rails[0], old, 9000);
       rails[1].send(session.notify(rndv, ack, 1));
       const answer = await restartAck(session, 'RR-8', 1, `[8192,${BYTES})`, 'NOTIFY');
       session.sendFrag(rails[1], answer, 8192, 24_576);
       await session.counted('RR-8', rails[1], 'the same range in the new epoch');
-      rails[0].rest(old.subarray(9000));
+      rails[0].rest(old.subarray(written));
       await session.counted('RV-5', rails[0], 'the old fragment, into nothing');
       await session.notDone('RR-8', b.request, 'an old fragment');
       session.sendFrag(rails[0], ack, 24_576, BYTES, 66);

@@ -1,5 +1,6 @@
 // Several rails at once, in a job of two processes inside the guest: verbs and verbs, verbs and TCP, TCP as standby. Verbs rails are pulled in the
-// midst of short and long messages, read (RGET) and written (PUT); every message is verified, and the rails are used again.
+// midst of short and long messages, read (RGET) and written (PUT); memory is withdrawn under them, receive buffers run out, a port gets other
+// addresses. Every message is verified, and the rails are used again.
 // And a port that is down from the start: what `multirail info` says of it, a job over TCP, and the rail once the port is up.
 // MULTIRAIL_VM_SEED: when in the traffic they are pulled.
 import { execFileSync } from 'node:child_process';
@@ -11,7 +12,7 @@ import { unavailable } from './verbs-fixture.ts';
 const ROOT = new URL('../..', import.meta.url).pathname;
 const CLI = join(ROOT, 'dist/cli.js');
 const SEED = Number(process.env.MULTIRAIL_VM_SEED ?? Date.now() % 100_000);
-const LIMIT_MS = 180_000;
+const LIMIT_MS = 300_000;
 
 if (unavailable !== undefined) console.info(`skipped: verbs beside other rails: ${unavailable}`);
 else console.info(`seed ${SEED}`);
@@ -21,6 +22,7 @@ when.each([
   ['verbs and verbs, read', 'verbs-verbs'],
   ['verbs and TCP, written', 'verbs-tcp'],
   ['TCP as standby', 'standby'],
+  ['an address that changes, goes and comes back', 'readdressed'],
 ])(
   '%s: pulled in the midst of short and long messages, and used again',
   async (_, scenario) => {

@@ -75,8 +75,6 @@ export class LocalPort {
   hosts: string[] = [];
   /** The fabric that was found first: the rails are planned for it. */
   private home = '';
-  /** The whole table, in hexadecimal digits. */
-  private gids = new Set<string>();
   private readonly rdma: typeof Rdma;
   private readonly wantedGid: number;
 
@@ -111,15 +109,21 @@ export class LocalPort {
     return { gid: this.gid, gidIndex: this.gidIndex, lid: this.lid };
   }
 
-  /** Why a rail that began there cannot go on; undefined when it can. */
+  /** Why a rail that began there cannot go on; undefined when it can. Asks the device: its events may come later than what follows from them. */
   complaint({ gid, lid }: PortAddress): string | undefined {
-    if (this.link === 'infiniband') return lid === this.lid ? undefined : `port ${this.name} has another LID`;
-    return this.gids.has(hex(gid)) ? undefined : `port ${this.name} has lost its address ${addressOfGid(gid)}`;
+    const { handle } = this.device;
+    try {
+      if (this.link === 'infiniband') return handle.queryPort(this.number).lid === lid ? undefined : `port ${this.name} has another LID`;
+      const held = handle.gids(this.number).some((entry) => hex(entry.gid) === hex(gid));
+      return held ? undefined : `port ${this.name} has lost its address ${addressOfGid(gid)}`;
+    } catch {
+      // A device that has failed answers nothing; that is told otherwise.
+      return undefined;
+    }
   }
 
   private takeGid(): void {
     const entries = this.device.handle.gids(this.number);
-    this.gids = new Set(entries.map(({ gid }) => hex(gid)));
     const table = networkInterfaces();
     const places = entries
       .filter(({ index }) => this.wantedGid < 0 || index === this.wantedGid)
@@ -145,7 +149,8 @@ export class LocalPort {
     if (found === undefined && !this.isActive) return { fabric: networkOf(`${address}/${isIPv4(address) ? 32 : 128}`), hosts: [address] };
     return {
       fabric: typeof found?.cidr === 'string' ? networkOf(found.cidr) : 'link-local',
-      hosts: found === undefined ? allHosts(table) : [found.address],
+      // Of a link-local address one must say on which link: the companion takes another one.
+      hosts: found === undefined || isLinkLocal(gid) ? allHosts(table) : [found.address],
     };
   }
 }
@@ -154,9 +159,10 @@ export class LocalPort {
 function gidRank({ gid, type }: Rdma.GidEntry, link: PublishedPort['link']): number {
   if (link === 'infiniband') return 0;
   const isV4 = addressOfGid(gid) !== '' && isIPv4(addressOfGid(gid));
-  const isLinkLocal = gid[0] === 0xfe && (gid[1] & 0xc0) === 0x80;
-  return (type.includes('v2') ? 4 : 0) + (isV4 ? 2 : isLinkLocal ? 0 : 1);
+  return (type.includes('v2') ? 4 : 0) + (isV4 ? 2 : isLinkLocal(gid) ? 0 : 1);
 }
+
+const isLinkLocal = (gid: Uint8Array): boolean => gid[0] === 0xfe && (gid[1] & 0xc0) === 0x80;
 
 /** A GID of RoCE is an IP address: the IPv4 one where it maps one. */
 export function addressOfGid(gid: Uint8Array): string {

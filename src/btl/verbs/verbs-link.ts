@@ -307,11 +307,14 @@ export class VerbsLink extends RecordLink<ByteStream> implements SetupOwner {
     }
     const { timeout, retryCount } = this.host.verbs;
     const error = nameOf(STATUS, status);
+    const { lostAddress } = this;
     let reason: RailReason = { kind: 'error', text: `the queue pair failed: ${error}` };
-    if (status === STATUS.RETRY_EXC_ERR) {
+    if (lostAddress !== undefined) reason = { kind: 'carrier', text: lostAddress };
+    else if (status === STATUS.RETRY_EXC_ERR) {
       const text = `the peer's device did not acknowledge within ${retryCount + 1} times ${Math.round(0.004096 * 2 ** timeout)} ms`;
       reason = { kind: 'silent', text };
     } else if (status === STATUS.RNR_RETRY_EXC_ERR) reason.text = `the peer had no receive buffer where it had given credit: ${error}`;
+    else if (status === STATUS.WR_FLUSH_ERR) reason.text = `the queue pair is in error, and no request of this side has failed: ${error}`;
     else if (status === STATUS.REM_ACCESS_ERR) reason.text = `the peer's memory is not registered any more: ${error}`;
     this.over({ clean: false, reason });
   }

@@ -30,7 +30,13 @@ function give(...cidrs: string[]): void {
 function portOf(linkLayer: 'ETHERNET' | 'INFINIBAND' = 'ETHERNET', wanted = -1): LocalPort {
   const handle = {
     queryPort: () => ({ state, linkLayer: rdma.LINK_LAYER[linkLayer], mtu: 3, lid, messageBytesMax: 2 ** 30, speed: 1, width: 1 }),
-    gids: () => gids.map((gid, index) => ({ index, gid: new Uint8Array(Buffer.from(gid, 'hex')), type: 'RoCE v2', netdev: 'eth0' })),
+    gids: () =>
+      gids.map((gid, index) => ({
+        index,
+        gid: new Uint8Array(Buffer.from(gid, 'hex')),
+        type: 'RoCE v2',
+        netdev: gid === LINK_LOCAL ? 'eth1' : 'eth0',
+      })),
   };
   return new LocalPort(rdma, { name: 'rxe0', handle } as unknown as VerbsDevice, 1, wanted);
 }
@@ -86,6 +92,15 @@ describe('a port with addresses that change', () => {
     give('192.168.5.1/24', '10.9.0.1/24');
     expect(port.look()).toBe(true);
     expect(port.fabric).toBe('10.9.0.0/24');
+  });
+
+  test('a link-local address names no place to connect to: any address of the host does for that', () => {
+    give('10.9.0.1/24');
+    const address = 'fe80::ff:fe00:0';
+    interfaces.eth1 = [{ address, cidr: `${address}/64`, family: 'IPv6', internal: false } as NetworkInterfaceInfo];
+    gids = [LINK_LOCAL];
+    const port = portOf();
+    expect([port.fabric, port.hosts]).toEqual(['fe800000000000000000000000000000/64', ['10.9.0.1']]);
   });
 
   test('while the port is down it keeps what was known of it', () => {

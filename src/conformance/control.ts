@@ -40,7 +40,10 @@ class LineControl implements Control {
     this.remoteAddress = addresses.remote;
     this.output = output;
     this.end = end;
-    output.on('error', (error) => this.fail(`the driver cannot be written to: ${error.message}`));
+    // Whether its end is seen by reading or by writing is a matter of moments.
+    const writeFailed = (error: NodeJS.ErrnoException): string =>
+      error.code === 'EPIPE' ? 'the driver has ended' : `the driver cannot be written to: ${error.message}`;
+    output.on('error', (error) => this.fail(writeFailed(error)));
     input.on('error', () => this.fail('the connection to the driver broke'));
     const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
     lines.on('line', (line) => this.take(line));

@@ -1,9 +1,10 @@
 // Every program of examples/ as its README starts it, with its own check of what comes out. Built from the sources, so that no old dist is tried.
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, describe as group, test } from 'vitest';
+import { labUnavailable } from '../../src/lab/lab.ts';
 import { type BuiltCode, buildCode, startNode } from './helpers.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -41,6 +42,16 @@ async function run(ranks: number, name: string, ...words: string[]): Promise<str
   return stdout.replace(/^\[\d+\] /gm, '');
 }
 
+/** The programs that make networks of their own start the command of the built package by themselves. */
+async function runInLab(name: string, order: number): Promise<string> {
+  const job = startNode([join(ROOT, 'examples', name), String(order)], { input: '', timeoutMs: 120_000 });
+  const { code: status, stdout, stderr } = await job.ended;
+  expect(status, stderr).toBe(0);
+  return stdout;
+}
+const needsLab = new Set(['hpl-finish.mjs', 'hpl-checkpoint.mjs']);
+const unavailable = labUnavailable() ?? (existsSync(join(ROOT, 'dist/cli.js')) ? undefined : 'dist is not built');
+
 const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1]);
 
 /** What each one must print; a program without a line here fails. */
@@ -67,6 +78,15 @@ const CHECKS: Record<string, () => Promise<void>> = {
     expect(await run(4, 'matmul.mjs', '50')).toBe('50 x 50 on a grid of 2 x 2: every row is right\n');
     expect(await run(3, 'matmul.mjs', '31')).toBe('31 x 31 on a grid of 1 x 3: every row is right\n');
   },
+  'hpl-finish.mjs': async () => {
+    const text = await runInLab('hpl-finish.mjs', 400);
+    expect(text.match(/PASSED/g)).toHaveLength(2);
+  },
+  'hpl-checkpoint.mjs': async () => {
+    const text = await runInLab('hpl-checkpoint.mjs', 400);
+    expect(text).toContain('they go on from there');
+    expect(text.match(/PASSED/g)).toHaveLength(1);
+  },
   'farm.mjs': async () => {
     const text = await run(3, 'farm.mjs', '30');
     const shares = (/rows by rank: (.*)/.exec(text)?.[1] ?? '').split(', ').map(Number);
@@ -77,7 +97,11 @@ const CHECKS: Record<string, () => Promise<void>> = {
 
 group('examples', () => {
   for (const name of EXAMPLES) {
-    test(name, async () => {
+    test(name, { timeout: 150_000 }, async ({ skip }) => {
+      if (needsLab.has(name) && unavailable !== undefined) {
+        console.info(`skipped: examples/${name}: ${unavailable}`);
+        skip(unavailable);
+      }
       expect(CHECKS, 'a check of what it prints').toHaveProperty([name]);
       await CHECKS[name]();
     });

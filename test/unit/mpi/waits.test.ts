@@ -69,7 +69,8 @@ describe('the watch', () => {
     const stalls: string[] = [];
     const blocked: Wait[][] = [];
     const probes: [object, { source: number; ctx: number; tag: number }][] = [];
-    const host = { rank: 1, probes: () => probes } as unknown as Host;
+    const describe = () => ({ comm: 'world', call: undefined });
+    const host = { rank: 1, probes: () => probes, describe } as unknown as Host;
     const hooks = { onStall: (text: string) => stalls.push(text), onBlocked: ({ waits }: { waits: Wait[] }) => blocked.push(waits) };
     return { watch: new WaitsWatch(pair.engines[1], host, stallMs, hooks), stalls, blocked, probes };
   }

@@ -395,6 +395,13 @@ export const PARAMS = {
     'When a request of a rank has waited for this long and nothing of it moved, the job prints who waits for whom; 0 = never.',
   ),
   mpi_waits_json_file: string('', 'Who waits for whom is also appended to this file, one line of JSON per report, by whoever prints it.'),
+  mpi_telemetry_ms: int(
+    0,
+    'ms',
+    0,
+    60_000,
+    'How often a rank tells the launcher how its rails stand, for the dashboard and its events; 0 = never. multirail run sets it where it is needed.',
+  ),
   oob_reconnect_timeout_ms: int(
     60_000,
     'ms',

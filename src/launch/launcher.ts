@@ -9,10 +9,12 @@ import { ownAddresses, urlOf } from './addresses.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
 import { type HostSlots, placeRanks, type RankPlace } from './hostfile.ts';
+import { type JobObserver, watchServer } from './observer.ts';
 import { type AbortInfo, OobServer } from './oob-server.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
 import { LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
+import type { RailFault } from './telemetry.ts';
 import { WaitsGatherer } from './waits-gather.ts';
 
 export const RANKS_MAX = 4096;
@@ -61,6 +63,10 @@ export interface RunOptions {
   /** Variables of the environment for ranks on other hosts, beside MULTIRAIL_*; with a value, or with that here. */
   exportEnv?: Readonly<Record<string, string | undefined>>;
   onRailEvent?: (rank: number, event: unknown) => void;
+  /** By default a new one. */
+  jobId?: string;
+  /** Is told everything that happens in the job. */
+  observer?: JobObserver;
 }
 
 export interface RankResult {
@@ -91,6 +97,8 @@ export interface RunningJob {
   signal(signal: NodeJS.Signals): void;
   /** Ends the job: SIGTERM, then SIGKILL after the grace. */
   end(reason: string, exitCode?: number): void;
+  /** Asks a rank to break or mend one of its rails; it obeys where the parameter btl_fault is set. */
+  railFault(rank: number, fault: RailFault): void;
 }
 
 /** States of a job. */
@@ -121,6 +129,8 @@ interface RankProcess {
   judged: Promise<void>;
 }
 
+export const newJobId = (): string => randomBytes(8).toString('hex');
+
 /** Runs a job to its end. */
 export async function runJob(options: RunOptions): Promise<JobResult> {
   return await (await startJob(options)).result;
@@ -134,7 +144,7 @@ export async function startJob(options: RunOptions): Promise<RunningJob> {
 }
 
 class LocalJob implements RunningJob {
-  readonly jobId = randomBytes(8).toString('hex');
+  readonly jobId: string;
   readonly pids: number[] = [];
   readonly result: Promise<JobResult>;
   private readonly options: RunOptions;
@@ -167,6 +177,7 @@ class LocalJob implements RunningJob {
       throw new MultirailError('ERR_ARG', `standard input for rank ${options.stdinTo}, but ranks go from 0 to ${size - 1}`);
     }
     this.options = options;
+    this.jobId = options.jobId ?? newJobId();
     this.command = resolveCommand(options.command, {
       ...(options.nodeArgs === undefined ? {} : { nodeArgs: options.nodeArgs }),
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -219,6 +230,7 @@ class LocalJob implements RunningJob {
     this.server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
     this.gatherer = gatherer;
     this.server.on('railEvent', (rank, event) => this.options.onRailEvent?.(rank, event));
+    if (this.options.observer !== undefined) watchServer(this.server, this.options.observer);
     this.watchSinks();
     if (this.options.forwardSignals === true) this.catchSignals();
     this.guard = new RankGuard((text) => this.say(text));
@@ -247,6 +259,10 @@ class LocalJob implements RunningJob {
     this.signal('SIGTERM');
     // A stopped or stubborn process hears only SIGKILL.
     this.killTimer = setTimeout(() => this.signal('SIGKILL'), this.options.killGraceMs ?? 1000);
+  }
+
+  railFault(rank: number, fault: RailFault): void {
+    if (rank < this.options.size) this.server.railFault(rank, fault);
   }
 
   // --- start
@@ -307,6 +323,7 @@ class LocalJob implements RunningJob {
       return this.judge(process);
     });
     if (remote === undefined) this.guard?.add(process.pid);
+    this.options.observer?.spawned?.(rank, process.pid);
     this.ranks.push(process);
     this.pids.push(process.pid);
     this.routeOutput(child.stdout, this.stdout, rank);
@@ -430,6 +447,7 @@ class LocalJob implements RunningJob {
     const { rank, code, signal, lost } = process;
     await this.server.drained(rank, LAST_WORDS_MS);
     this.server.processExited(rank, { code, signal: signal ?? '' });
+    this.options.observer?.exited?.(rank, { code, signal: signal ?? '', finalized: this.server.isFinalized(rank), lost: false });
     if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
     const name = `rank ${rank} (pid ${process.pid}${process.child.host === undefined ? '' : ` on ${process.child.host}`})`;
     if (code === 0) {

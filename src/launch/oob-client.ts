@@ -1,6 +1,6 @@
 // A rank's side of the out-of-band channel: finds the launcher on any of its addresses, proves the job's secret, and keeps one
 // session over any number of connections. Its timers and sockets never keep a finished process alive; only an operation that
-// somebody awaits does. May import: errors, launcher-watch, oob-dial, oob-messages, oob-session, node:*.
+// somebody awaits does. May import: errors, launcher-watch, oob-dial, oob-messages, oob-session, telemetry, node:*.
 import { EventEmitter } from 'node:events';
 import { MultirailError } from '../errors.ts';
 import { LauncherWatch } from './launcher-watch.ts';
@@ -18,6 +18,7 @@ import {
 } from './oob-messages.ts';
 import type { AbortInfo, ExitInfo } from './oob-server.ts';
 import { OobSession } from './oob-session.ts';
+import { checkRailFault, TELEMETRY_WAITING_MAX, type Telemetry } from './telemetry.ts';
 
 /** Ticks without a byte from the launcher, counted in turns of this process, after which another address is tried. */
 const SILENT_TICKS_MAX = 5;
@@ -51,6 +52,8 @@ interface OobClientEvents {
   modexUpdate: [rank: number, json: unknown];
   exit: [rank: number, info: ExitInfo];
   abort: [info: AbortInfo];
+  /** The launcher wants a rail broken or mended. */
+  railFault: [fault: ReturnType<typeof checkRailFault>];
   /** The launcher is dead, or was away for too long; no further event follows. */
   launcherLost: [text: string];
   /** The server wants to know what this rank waits for: answer with waitsReport(id, …). */
@@ -225,6 +228,13 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   waitsReport(id: number, waits: unknown): void {
     if (this.state === CLIENT.CLOSED || this.state === CLIENT.LOST) return;
     this.session.send('waitsReport', { id, json: encodeJson(waits, WAITS_BYTES_MAX, 'report of what is waited for') });
+  }
+
+  /** Tells the launcher how this rank stands. False: not now, and the next report has to say what this one would have. */
+  telemetry(report: Telemetry): boolean {
+    if (this.state !== CLIENT.CONNECTED || this.session.unacknowledged >= TELEMETRY_WAITING_MAX) return false;
+    this.session.send('telemetry', report);
+    return true;
   }
 
   /** Waits a moment for what is not acknowledged, then closes. Never rejects. */
@@ -500,6 +510,9 @@ export class OobClient extends EventEmitter<OobClientEvents> {
         this.emit('exit', rank, info);
         return;
       }
+      case 'railFault':
+        this.emit('railFault', checkRailFault(envelope.body));
+        return;
       case 'abort':
         this.aborted = envelope.body;
         this.failPending(

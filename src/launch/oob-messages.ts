@@ -1,10 +1,11 @@
 // Messages of the out-of-band channel: typed bodies, encoding and decoding by protobufjs reflection over oob.proto,
 // the bounds on every size, and the two proofs of the handshake. Pure: no sockets, no timers.
-// May import: errors, oob-proto, protobufjs, node:crypto.
+// May import: errors, oob-proto, telemetry (types), protobufjs, node:crypto.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import protobuf from 'protobufjs';
 import { MultirailError } from '../errors.ts';
 import { OOB_PROTO } from './oob-proto.ts';
+import type { RailFault, Telemetry } from './telemetry.ts';
 
 export const OOB_VERSION = 1;
 
@@ -43,6 +44,8 @@ export interface OobBodies {
   waitsAsk: { reason: string };
   waitsRequest: { id: number };
   waitsReport: { id: number; json: Uint8Array };
+  telemetry: Telemetry;
+  railFault: RailFault;
 }
 
 export interface HelloBody {

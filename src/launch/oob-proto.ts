@@ -32,6 +32,8 @@ message Envelope {
     WaitsAsk waits_ask = 30;
     WaitsRequest waits_request = 31;
     WaitsReport waits_report = 32;
+    Telemetry telemetry = 50;
+    RailFault rail_fault = 51;
   }
 }
 
@@ -155,5 +157,66 @@ message WaitsRequest {
 message WaitsReport {
   uint32 id = 1;
   bytes json = 2;
+}
+
+// Rank to launcher, every mpi_telemetry_ms where that is set: how this rank stands, and the rails that changed since the last report. Every
+// count is a total, so that a report which was never sent is missing nowhere.
+message Telemetry {
+  // Microseconds since this rank began to report, by its own clock.
+  uint64 at_us = 1;
+  // Its time with the rails, and its looks at them (Runtime.counters()).
+  uint64 alive_ms = 2;
+  uint64 turns = 3;
+  uint64 retained_bytes = 4;
+  // It obeys rail_fault.
+  bool takes_faults = 5;
+  repeated TelemetryRail rails = 6;
+  repeated TelemetryMove moves = 7;
+  // Moves that found no room in a report, in all.
+  uint64 moves_dropped = 8;
+  // Of the PML, by name; those that changed.
+  map<string, uint64> counters = 9;
+}
+
+message TelemetryRail {
+  uint32 peer = 1;
+  uint32 rail = 2;
+  string state = 3;
+  uint32 epoch = 4;
+  // Why it was last lost or not connected.
+  string reason = 5;
+  uint64 outstanding_bytes = 6;
+  uint64 window_bytes = 7;
+  uint64 measured_bytes_per_second = 8;
+  // In the order of RAIL_COUNTERS in src/launch/telemetry.ts.
+  repeated uint64 counters = 9;
+  // Only in the first report of this rail.
+  TelemetryRailName name = 10;
+}
+
+message TelemetryRailName {
+  string key = 1;
+  string transport = 2;
+  bool standby = 3;
+  double bandwidth_bytes_per_second = 4;
+  double latency_us = 5;
+}
+
+// A rail of this rank went from one state to another.
+message TelemetryMove {
+  uint32 peer = 1;
+  uint32 rail = 2;
+  string from = 3;
+  string to = 4;
+  string reason = 5;
+  uint64 at_us = 6;
+}
+
+// Launcher to rank: break a rail in the fault interposer (btl_fault), or mend it.
+message RailFault {
+  // pull, blackhole or restore
+  string action = 1;
+  uint32 peer = 2;
+  uint32 rail = 3;
 }
 `;

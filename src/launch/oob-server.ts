@@ -1,7 +1,7 @@
 // The launcher's side of the out-of-band channel: listens, admits ranks that prove the job's secret, keeps one session per
 // rank over any number of connections, and passes on aborts and exits. Where nobody waits for the processes, the kernels say which
 // are gone: each rank keeps a lifeline, a connection that carries nothing and ends with its process.
-// May import: errors, oob-dial (constants), oob-collectives, oob-messages, oob-session, ws, node:*.
+// May import: errors, oob-dial (constants), oob-collectives, oob-messages, oob-session, telemetry, ws, node:*.
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { createServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
@@ -31,6 +31,7 @@ import {
   WAITS_BYTES_MAX,
 } from './oob-messages.ts';
 import { OobSession } from './oob-session.ts';
+import { checkTelemetry, type RailFault, type Telemetry } from './telemetry.ts';
 
 /** A connection whose write queue is longer than this gets no more pings: it carries nothing anyway. */
 const PING_BACKLOG_BYTES_MAX = 64 * 1024;
@@ -93,6 +94,7 @@ interface OobServerEvents {
   /** A rank wants to know who waits for whom. */
   waitsAsked: [rank: number, reason: string];
   waitsReport: [rank: number, id: number, json: unknown];
+  telemetry: [rank: number, report: Telemetry];
   /** Only without process knowledge, or when a rank's queue overflowed. */
   lost: [rank: number, text: string];
 }
@@ -252,6 +254,11 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   /** Asks a rank what it waits for; `waitsReport` brings the answer. */
   requestWaits(rank: number, id: number): void {
     this.send(this.members[rank], 'waitsRequest', { id });
+  }
+
+  /** Asks a rank to break or mend one of its rails. */
+  railFault(rank: number, fault: RailFault): void {
+    this.send(this.members[rank], 'railFault', fault);
   }
 
   /** Tells every rank that the job is over. */
@@ -527,9 +534,23 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         checkSize(envelope.body.json, WAITS_BYTES_MAX, 'report of what is waited for');
         this.emit('waitsReport', member.rank, envelope.body.id, decodeJson(envelope.body.json, 'report of what is waited for'));
         return;
+      case 'telemetry':
+        this.takeTelemetry(member.rank, envelope.body);
+        return;
       default:
         throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" from a rank`);
     }
+  }
+
+  /** Only people look at it: a report that makes no sense is no reason to lose a rank. */
+  private takeTelemetry(rank: number, report: Telemetry): void {
+    try {
+      checkTelemetry(report, this.options.size);
+    } catch (error) {
+      this.log(`out-of-band channel: a report of rank ${rank} is left out: ${(error as Error).message}`);
+      return;
+    }
+    this.emit('telemetry', rank, report);
   }
 
   private declareExit(member: Member, exit: ExitInfo): void {

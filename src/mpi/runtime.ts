@@ -29,15 +29,17 @@ import { WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
 import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
+import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
 import { LOOK_MS, WaitsWatch } from './waits.ts';
 
 /** What the runtime uses of the out-of-band channel. */
-export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'close'> &
+export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
   Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits'>> & {
     on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
     on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
     on(event: 'waitsRequest', listener: (id: number) => void): unknown;
     on(event: 'abort', listener: (info: { rank: number; code: number; reason: string }) => void): unknown;
+    on(event: 'railFault', listener: (fault: RailFaultOrder) => void): unknown;
   };
 
 interface ExitNotice {
@@ -159,6 +161,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private finalizing: Promise<void> | undefined;
   private readonly watch: WaitsWatch;
   private watchTimer: NodeJS.Timeout | undefined;
+  private telemetry: TelemetryReporter | undefined;
 
   /** For createRuntime(). */
   constructor(job: RuntimeJob, options: RuntimeOptions) {
@@ -173,6 +176,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.driver = driver;
     this.engine = new Engine(engineOptions(job.rank, this.params), driver, {
       onRailEvent: (event) => this.onRailEvent(event),
+      onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
       // A probe of that rank can only end in an error now.
       onPeerLeft: () => this.host.memberGone(),
@@ -246,6 +250,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     }
     for (const module of this.modules) this.engine.addModule(module);
     this.moveTo('ACTIVE');
+    this.startTelemetry();
     this.engine.schedule();
     this.watchTimer = setInterval(() => this.watch.look(this.driver.now()), LOOK_MS);
     this.watchTimer.unref();
@@ -283,8 +288,22 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     return excluded;
   }
 
+  private startTelemetry(): void {
+    const { oob } = this.job;
+    const intervalMs = this.params.int('mpi_telemetry_ms');
+    if (oob === undefined || intervalMs === 0) return;
+    const send = oob.telemetry.bind(oob);
+    this.telemetry = new TelemetryReporter(this, { intervalMs, takesFaults: takesFaults(this.modules), send });
+    this.telemetry.start();
+  }
+
   private listenToJob(): void {
     const { oob } = this.job;
+    oob?.on('railFault', (fault) => {
+      if (this.state !== 'ACTIVE') return;
+      obeyFault(this.modules, fault);
+      this.engine.schedule();
+    });
     oob?.on('modexUpdate', (rank, json) => {
       if (this.state !== 'ACTIVE' || rank === this.rank) return;
       let entry: ModexEntry;
@@ -456,6 +475,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
     const failed = notLeft.length > 0;
+    this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {
       // The launcher is told, but its loss does not undo what was delivered.
       await job.oob.finalized().catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));

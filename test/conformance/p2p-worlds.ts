@@ -4,8 +4,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BtlComponent } from '../../src/btl/btl.ts';
 import { type FaultModule, wrapFault } from '../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
+import type { Telemetry } from '../../src/launch/telemetry.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { createRuntime, type Runtime, type RuntimeDriver, type RuntimeJob, type RuntimeOob } from '../../src/mpi/runtime.ts';
+import type { RailFaultOrder } from '../../src/mpi/telemetry.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { ParamTable } from '../../src/params.ts';
 import type { Engine } from '../../src/progress/engine.ts';
@@ -38,6 +40,7 @@ export class MemoryOobHub {
   readonly aborts: { rank: number; code: number; reason: string }[] = [];
   readonly railEvents: { rank: number; event: unknown }[] = [];
   readonly finalizedRanks = new Set<number>();
+  readonly reports: { rank: number; report: Telemetry }[] = [];
 
   constructor(size: number) {
     this.size = size;
@@ -62,6 +65,13 @@ export class MemoryOobHub {
     }
   }
 
+  /** The launcher wants a rail of that rank broken or mended. */
+  orderFault(rank: number, fault: RailFaultOrder): void {
+    for (const { rank: own, listener } of this.listeners.get('railFault') ?? []) {
+      if (own === rank) (listener as (...given: unknown[]) => void)(fault);
+    }
+  }
+
   client(rank: number): RuntimeOob {
     return {
       modex: (own) => {
@@ -81,6 +91,10 @@ export class MemoryOobHub {
       },
       railEvent: (event) => {
         this.railEvents.push({ rank, event });
+      },
+      telemetry: (report) => {
+        this.reports.push({ rank, report });
+        return true;
       },
       close: async () => undefined,
       on: (event: string, listener: Listener) => {

@@ -7,6 +7,7 @@
 //           | "busy"    ":" rail "@" time "+" time            every send is BUSY for so long
 //           | "stall"   ":" rail "@" time "+" time            nothing is sent for so long, nothing is lost
 //           | "corrupt" ":" rail ":" ( "payload" | "header" ) "@" time
+//           | "manual"                                        nothing by itself: rails are broken by hand, from the dashboard
 //           | "random"  ":" option { "," option }             must be the last action
 //   rail    = index of the rail in the pair's table | "*" | "key=" NAME; with "/PEER" behind it: only to that rank
 //   mode    = "silent" (default) | "silent-out" | "silent-in" | "error" | "inside"
@@ -77,7 +78,7 @@ export function parseRailSelector(text: string): RailSelector {
 
 function parseAction(item: string): FaultAction {
   const match = /^(pull|restore|busy|stall|corrupt):([^@]+)@([^@+]+)(?:\+([^@+]+))?$/.exec(item);
-  if (match === null) return fail(item, 'ACTION:RAIL@TIME with pull, restore, busy, stall or corrupt');
+  if (match === null) return fail(item, 'ACTION:RAIL@TIME with pull, restore, busy, stall or corrupt, or manual');
   const [, kind, target, at, span] = match;
   const cut = target.lastIndexOf(':');
   const rail = cut < 0 ? target : target.slice(0, cut);
@@ -134,6 +135,8 @@ export function parseFaultPlan(text: string): FaultPlan {
     if (items[i].startsWith('random:')) {
       return { actions, random: parseRandom([items[i].slice('random:'.length), ...items.slice(i + 1)].filter((item) => item !== '')) };
     }
+    // The interposer is there, and waits to be told.
+    if (items[i] === 'manual') continue;
     actions.push(parseAction(items[i]));
   }
   return { actions };

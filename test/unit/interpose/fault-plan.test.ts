@@ -13,6 +13,11 @@ describe('parseFaultPlan', () => {
     });
   });
 
+  it('has a plan that does nothing by itself', () => {
+    expect(parseFaultPlan('manual')).toEqual({ actions: [] });
+    expect(parseFaultPlan('manual,pull:1@2s').actions).toHaveLength(1);
+  });
+
   it('reads modes, selectors, durations and parts', () => {
     const { actions } = parseFaultPlan(
       ' pull:*/2:error@5 , busy:0@1s+20ms, stall:*@1s+2s, corrupt:key=a-b:1:header@7ms, pull:key=x:inside@0',

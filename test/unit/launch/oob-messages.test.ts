@@ -60,6 +60,31 @@ const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
   waitsAsk: { reason: 'SIGUSR2' },
   waitsRequest: { id: 3 },
   waitsReport: { id: 3, json: bytes(0x7b, 0x7d) },
+  telemetry: {
+    atUs: 2 ** 50,
+    aliveMs: 12,
+    turns: 7,
+    retainedBytes: 0,
+    takesFaults: true,
+    rails: [
+      {
+        peer: 1,
+        rail: 0,
+        state: 'UP',
+        epoch: 3,
+        reason: '',
+        outstandingBytes: 5,
+        windowBytes: 6,
+        measuredBytesPerSecond: 7,
+        counters: [1, 2 ** 52],
+        name: { key: 'eth0~eth1', transport: 'tcp', standby: true, bandwidthBytesPerSecond: 1.25e8, latencyUs: 0.5 },
+      },
+    ],
+    moves: [{ peer: 1, rail: 0, from: 'UP', to: 'DOWN', reason: 'reset: why', atUs: 9 }],
+    movesDropped: 1,
+    counters: { bytesResent: 65536, restarts: 0 },
+  },
+  railFault: { action: 'pull', peer: 1, rail: 2 },
 };
 
 /** Buffers and plain views with the same bytes are the same here. */

@@ -109,7 +109,7 @@ function vitest(project, { node = process.execPath, label = project, files = [],
 }
 
 const parts = {
-  types: () => single('types', 'npx', ['tsc', '--noEmit']),
+  types: () => single('types', 'npm', ['run', '-s', 'typecheck']),
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
   docs: () => single('docs', process.execPath, ['docs/make-api.mjs', '--check']),
   build: () => single('build', 'npx', ['tsup', '--silent']),

@@ -130,11 +130,16 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/conformance\//,
     may: ['errors', 'util', 'contract', 'btl/base', 'btl/tcp', 'pml', 'conformance/convention'],
   },
+  // Types that the dashboard's server and its page share; the page runs in a browser, and is built by itself.
+  { layer: 'dashboard/messages', files: /^src\/dashboard\/messages\.ts$/, may: [] },
+  { layer: 'dashboard/page', files: /^src\/dashboard\/page\//, may: ['dashboard/messages'] },
+  { layer: 'dashboard', files: /^src\/dashboard\//, may: ['errors', 'bml', 'pml', 'launch', 'dashboard/messages'] },
   {
     layer: 'cli',
     files: /^src\/cli\//,
     may: [
       'errors',
+      'dashboard',
       'util',
       'contract',
       'params',
@@ -206,16 +211,21 @@ describe('imports', () => {
 
   test('relative imports end in .ts, those of Node begin with node:', () => {
     const builtins = /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|process|stream|tls|url|util|v8|zlib)(\/|$)/;
-    const wrong = allImports.filter(({ to }) => (to.startsWith('src/') ? !/\.(ts|json)$/.test(to) : builtins.test(to)));
+    const wrong = allImports.filter(({ to }) => (to.startsWith('src/') ? !/\.(ts|json|css)$/.test(to) : builtins.test(to)));
     expect(wrong).toEqual([]);
   });
 
   test('packages are dependencies of the package', () => {
-    const { dependencies, optionalDependencies } = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>;
-    const wrong = allImports.filter(({ to }) => {
+    const { dependencies, optionalDependencies, devDependencies } = JSON.parse(textOf('package.json')) as Record<
+      string,
+      Record<string, string>
+    >;
+    const wrong = allImports.filter(({ from, to }) => {
       if (to.startsWith('src/') || to.startsWith('node:')) return false;
       const name = to.startsWith('@') ? to.split('/').slice(0, 2).join('/') : to.split('/')[0];
-      return !(name in dependencies) && !(name in optionalDependencies);
+      // What the page uses is bundled into it, so that who installs the package needs it no more.
+      const isBundled = layerOf(from)?.layer === 'dashboard/page' && name in devDependencies;
+      return !(name in dependencies) && !(name in optionalDependencies) && !isBundled;
     });
     expect(wrong).toEqual([]);
   });
@@ -227,7 +237,7 @@ describe('imports', () => {
       reached.add(file);
       for (const { to } of importsOf(file)) if (SOURCES.includes(to)) visit(to);
     };
-    for (const entry of ['src/index.ts', 'src/cli/main.ts', 'src/launch/rendezvous-main.ts']) visit(entry);
+    for (const entry of ['src/index.ts', 'src/cli/main.ts', 'src/launch/rendezvous-main.ts', 'src/dashboard/page/main.ts']) visit(entry);
     for (const { to } of TESTS.flatMap(importsOf)) if (to.startsWith('src/sim/')) visit(to);
     expect(SOURCES.filter((file) => !reached.has(file) && !file.endsWith('.d.ts'))).toEqual([]);
   });

@@ -1,8 +1,5 @@
 // The `multirail` command. Each subcommand lives in its own file and exports register(program); it is added to COMMANDS here.
-// May import: errors, the files of this folder, commander, node:*.
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+// May import: errors, the files of this folder, commander.
 import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../errors.ts';
 import * as bench from './bench.ts';
@@ -13,23 +10,9 @@ import * as info from './info.ts';
 import * as lab from './lab.ts';
 import * as run from './run.ts';
 import * as sim from './sim.ts';
+import { packageVersion } from './version.ts';
 
 const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, lab, demo, info, sim, conformance];
-
-/** From the package that this file is part of, whether it runs from dist/ or from src/cli/. */
-function packageVersion(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  for (;;) {
-    const file = join(folder, 'package.json');
-    if (existsSync(file)) {
-      const { name, version } = JSON.parse(readFileSync(file, 'utf8')) as { name?: string; version?: string };
-      if (name === 'multirail' && version !== undefined) return version;
-    }
-    const parent = dirname(folder);
-    if (parent === folder) return 'unknown';
-    folder = parent;
-  }
-}
 
 async function main(args: string[]): Promise<void> {
   const program = new Command('multirail')

@@ -1,12 +1,13 @@
 // `multirail run`: starts the ranks of a job on this machine, or by ssh on others; `multirail agent` is its other end there. Also what
-// other commands need to take `--mca NAME VALUE`. May import: errors, params, launch, commander, node:*.
+// other commands need to take `--mca NAME VALUE`. May import: errors, params, launch, watched-job.ts, commander, node:*.
 import { readFileSync, realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../errors.ts';
 import { serveAgent } from '../launch/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../launch/hostfile.ts';
-import { RANKS_MAX, runJob } from '../launch/launcher.ts';
+import { RANKS_MAX } from '../launch/launcher.ts';
 import { ParamTable } from '../params.ts';
+import { runWatchedJob } from './watched-job.ts';
 
 /** Exit code for a command line that makes no sense. */
 export const USAGE_EXIT_CODE = 2;
@@ -29,14 +30,16 @@ export function mcaOption(): Option {
 }
 
 /**
- * Joins `--mca NAME VALUE` to `--mca NAME=VALUE`, since an option takes one word. Only the command's own options are looked at:
+ * Joins `--mca NAME VALUE` to `--mca NAME=VALUE`, since an option takes one word, and gives `--dashboard` the port that it may go without. Only the command's own options are looked at:
  * everything from the program's name or `--` on belongs to the program. `args` begins with the command's name.
  */
 export function expandMca(program: Command, args: readonly string[]): string[] {
   const command = program.commands.find((candidate) => candidate.name() === args[0]);
   if (command === undefined) return [...args];
   const takesWord = new Set<string>();
+  const takesNumber = new Set<string>();
   for (const option of command.options) {
+    if (option.optional && option.long !== undefined) takesNumber.add(option.long);
     if (!option.required) continue;
     if (option.short !== undefined) takesWord.add(option.short);
     if (option.long !== undefined) takesWord.add(option.long);
@@ -44,7 +47,9 @@ export function expandMca(program: Command, args: readonly string[]): string[] {
   const out = [args[0]];
   let at = 1;
   while (at < args.length && args[at].startsWith('-') && args[at] !== '--') {
-    const word = args[at++];
+    let word = args[at++];
+    // A number that may be left out: the name of the program is none.
+    if (takesNumber.has(word)) word += /^\d+$/.test(args[at] ?? '') ? `=${args[at++]}` : '=0';
     out.push(word);
     if (!takesWord.has(word) || at >= args.length) continue;
     const value = args[at++];
@@ -64,6 +69,12 @@ function parseCount(text: string): number {
   const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!(count >= 1 && count <= RANKS_MAX)) throw new InvalidArgumentError(`expected a whole number from 1 to ${RANKS_MAX}.`);
   return count;
+}
+
+function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65535)) throw new InvalidArgumentError('expected a port from 1 to 65535, or 0 for any free one.');
+  return port;
 }
 
 function parseStdin(text: string): number | 'all' | 'none' {
@@ -108,6 +119,10 @@ interface RunCommandOptions {
   prefix: boolean;
   abortOnFailure: boolean;
   oobListen: string[];
+  dashboard?: number;
+  dashboardHold?: boolean;
+  dashboardTokenFile?: string;
+  events?: string;
 }
 
 export function register(program: Command): void {
@@ -126,6 +141,10 @@ export function register(program: Command): void {
     .option('--no-prefix', 'do not put [rank] before each line of output')
     .option('--no-abort-on-failure', 'let the other ranks go on when one fails')
     .option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated', collect, [])
+    .option('--dashboard [port]', 'serve a page that shows the rails while the job runs, on loopback; its address is printed', parsePort)
+    .option('--dashboard-hold', 'keep the page after the job has ended, until Ctrl-C')
+    .option('--dashboard-token-file <file>', "take the page's token from this file, instead of a new one")
+    .option('--events <file>', 'write what happens to ranks and rails to this file, as JSON lines')
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -136,6 +155,8 @@ Examples:
   multirail run -n 4 --node-arg=--inspect=0 app.ts   an inspector for every rank
   multirail run --hosts node1:2,node2:2 app.js        two ranks on each of two hosts, by ssh
   multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
+  multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
+                                                     a page that shows two rails, with buttons to pull them
 
 The exit code is that of the first rank that failed, or 128 + the signal that killed it.
 A second Ctrl-C kills all ranks at once.`,
@@ -149,7 +170,7 @@ A second Ctrl-C kills all ranks at once.`,
       }
       // A program that reads the job's environment for a test or a wrapper gets its variables here as well as elsewhere.
       const exported = Object.entries(options.export).filter(([, value]) => value !== undefined);
-      const result = await runJob({
+      const job = {
         size: options.np ?? slotsOf(hosts ?? []),
         env: { ...process.env, ...Object.fromEntries(exported) },
         exportEnv: options.export,
@@ -163,6 +184,13 @@ A second Ctrl-C kills all ranks at once.`,
         abortOnFailure: options.abortOnFailure,
         forwardSignals: true,
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
+      };
+      const { dashboard, dashboardHold, dashboardTokenFile, events } = options;
+      const result = await runWatchedJob(job, {
+        port: dashboard,
+        hold: dashboardHold ?? false,
+        tokenFile: dashboardTokenFile,
+        eventsFile: events,
       });
       process.exitCode = result.exitCode;
     });

@@ -127,6 +127,14 @@ describe('command line', () => {
     expect(expand('nothing --mca btl tcp')).toBe('nothing --mca btl tcp');
   });
 
+  test('--dashboard takes a port, and not the name of the program', () => {
+    expect(expand('run -n 2 --dashboard app.js 8')).toBe('run -n 2 --dashboard=0 app.js 8');
+    expect(expand('run --dashboard 8080 -n 2 --mca btl tcp app.js')).toBe('run --dashboard=8080 -n 2 --mca btl=tcp app.js');
+    expect(expand('run --dashboard --events f -n 2 app.js')).toBe('run --dashboard=0 --events f -n 2 app.js');
+    expect(expand('run --dashboard=7 -n 2 app.js --dashboard')).toBe('run --dashboard=7 -n 2 app.js --dashboard');
+    expect(expand('other --dashboard 7')).toBe('other --dashboard 7');
+  });
+
   test('wrong values are usage errors before anything starts', async () => {
     const lines = [
       'run -n 0 a',
@@ -136,6 +144,7 @@ describe('command line', () => {
       'run -n 1 --stdin x a',
       'run -n 1 --mca nothing 1 a',
       'run -n 1 --mca btl_tcp_links 99 a',
+      'run -n 1 --dashboard 65536 a',
     ];
     for (const line of lines) {
       const program = makeProgram();

@@ -1,0 +1,96 @@
+// A job that is watched: `multirail run` with --dashboard or --events. Without either it is a plain job, and its ranks report nothing.
+// May import: errors, params, launch, dashboard, version.ts, node:*.
+import { readFileSync } from 'node:fs';
+import { checkToken } from '../dashboard/access.ts';
+import type { RailControl } from '../dashboard/control.ts';
+import { type Dashboard, startDashboard, TELEMETRY_MS } from '../dashboard/dashboard.ts';
+import { MultirailError } from '../errors.ts';
+import { type JobResult, newJobId, type RunningJob, type RunOptions, runJob, startJob } from '../launch/launcher.ts';
+import { ParamTable } from '../params.ts';
+import { packageVersion } from './version.ts';
+
+const TELEMETRY_PARAM = 'mpi_telemetry_ms';
+/** However often ranks report, the history is not finer than this. */
+const SLOT_MS_MIN = 100;
+const TOKEN_FILE_OPTION = '--dashboard-token-file';
+
+export interface WatchOptions {
+  /** Port of the page, 0 = any; undefined = no page. */
+  port: number | undefined;
+  /** Keep the page after the end, until Ctrl-C. */
+  hold: boolean;
+  tokenFile: string | undefined;
+  /** JSON lines go here. */
+  eventsFile: string | undefined;
+  /** What the page's buttons break and mend, instead of the ranks' fault interposers. */
+  control?: RailControl;
+}
+
+export async function runWatchedJob(options: RunOptions, watch: WatchOptions): Promise<JobResult> {
+  checkCombination(watch);
+  if (watch.port === undefined && watch.eventsFile === undefined) return await runJob(options);
+  const say = (text: string) => void (options.stderr ?? process.stderr).write(`multirail: ${text}\n`);
+  const jobId = newJobId();
+  const { mca, intervalMs } = withTelemetry(options);
+  let job: RunningJob | undefined;
+  const dashboard = await startDashboard({
+    jobId,
+    size: options.size,
+    command: options.command,
+    version: packageVersion(),
+    intervalMs,
+    port: watch.port,
+    orderFault: (rank, fault) => job?.railFault(rank, fault),
+    say,
+    ...(watch.tokenFile === undefined ? {} : { token: readToken(watch.tokenFile) }),
+    ...(watch.eventsFile === undefined ? {} : { eventsFile: watch.eventsFile }),
+    ...(watch.control === undefined ? {} : { control: watch.control }),
+  });
+  try {
+    if (dashboard.url !== undefined) say(`dashboard at ${dashboard.url}`);
+    job = await startJob({ ...options, mca, jobId, observer: dashboard.observer });
+    const result = await job.result;
+    dashboard.ended(result.exitCode, result.failure);
+    if (watch.hold && dashboard.url !== undefined) await untilInterrupted(dashboard, say);
+    return result;
+  } finally {
+    await dashboard.close();
+  }
+}
+
+function checkCombination({ port, hold, tokenFile }: WatchOptions): void {
+  const without = port !== undefined ? undefined : hold ? '--dashboard-hold' : tokenFile === undefined ? undefined : TOKEN_FILE_OPTION;
+  if (without !== undefined) throw new MultirailError('ERR_ARG', `${without} needs --dashboard`);
+}
+
+/** The ranks are asked to report, unless the user said how often, or never. `intervalMs`: the width of a slot of the history. */
+function withTelemetry(options: RunOptions): { mca: Readonly<Record<string, string>>; intervalMs: number } {
+  const table = new ParamTable(options.mca ?? {}, options.env ?? process.env);
+  if (!table.origins.has(TELEMETRY_PARAM)) {
+    return { mca: { ...options.mca, [TELEMETRY_PARAM]: String(TELEMETRY_MS) }, intervalMs: TELEMETRY_MS };
+  }
+  return { mca: options.mca ?? {}, intervalMs: Math.max(SLOT_MS_MIN, table.int(TELEMETRY_PARAM)) };
+}
+
+function readToken(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new MultirailError('ERR_CONFIG', `${TOKEN_FILE_OPTION}: ${(error as Error).message}`, { cause: error });
+  }
+  return checkToken(text, `the file of ${TOKEN_FILE_OPTION}`);
+}
+
+async function untilInterrupted(dashboard: Dashboard, say: (text: string) => void): Promise<void> {
+  say(`the job has ended; the dashboard stays at ${dashboard.url} until Ctrl-C`);
+  await new Promise<void>((resolve) => {
+    // The server alone does not keep this process alive.
+    const stay = setInterval(() => undefined, 2 ** 30);
+    const end = () => {
+      clearInterval(stay);
+      resolve();
+    };
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, end);
+  });
+}

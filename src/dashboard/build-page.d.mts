@@ -1,0 +1,2 @@
+// Types of build-page.mjs.
+export function buildPage(folder: string): Promise<void>;

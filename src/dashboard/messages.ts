@@ -1,0 +1,165 @@
+// What the dashboard's server tells its page, as JSON over a WebSocket, and the events that /events and --events FILE give too.
+// Types and tables only: the page is built from this file as well. Imports nothing.
+
+/** What happens in a job, and what the fields of such an event mean. Every event has seq, time, atMs, type and text. */
+export const EVENT_TYPES = {
+  'job-started': 'The ranks are being started. job, size, command.',
+  'rank-joined': 'The rank has found the launcher. rank, pid, host.',
+  'rank-finalized': 'The rank has delivered everything and may exit. rank.',
+  'rank-exited': 'Its process has ended. rank, code or signal.',
+  'job-aborted': 'A rank has ended the job. rank, code, reason.',
+  'job-ended': 'Every process is gone. code.',
+  'rail-state': 'A rail went from one state to another, as that rank sees it. rank, peer, rail, transport, key, from, to, reason.',
+  'rail-lost': 'A rail carries no more; what was in doubt goes over the others. rank, peer, rail, transport, key, epoch, reason, up, of.',
+  'rail-restored': 'A lost rail carries again. rank, peer, rail, transport, key, epoch, up, of.',
+  'rail-suspect': 'Nothing has come through a rail for a while. rank, peer, rail, transport, key, epoch, reason, up, of.',
+  'rail-degraded': 'After a loss: fewer rails than there could be. rank, peer, up, of.',
+  'rail-last': 'After a loss: one rail is left. rank, peer, up, of.',
+  'peer-unreachable': 'After a loss: no rail is left; the peer is dialled until its timeout. rank, peer, up, of.',
+  resent: 'The rank has sent again what was in doubt. rank, bytes, envelopes, restarts (since the last such event).',
+  ordered: 'Somebody broke or mended something from the dashboard. action, target.',
+  'events-dropped': 'Changes of state that a rank could not report. rank, count.',
+} as const;
+export type EventType = keyof typeof EVENT_TYPES;
+
+export interface JobEvent {
+  /** Counts from 1, without gaps. */
+  seq: number;
+  /** ISO 8601, UTC. */
+  time: string;
+  /** Milliseconds since the job was started. */
+  atMs: number;
+  type: EventType;
+  /** The event in a sentence. */
+  text: string;
+  rank?: number;
+  peer?: number;
+  rail?: number;
+  transport?: string;
+  key?: string;
+  [field: string]: unknown;
+}
+
+export interface JobView {
+  jobId: string;
+  size: number;
+  command: readonly string[];
+  /** ISO 8601, UTC. */
+  startedAt: string;
+  version: string;
+  /** How often ranks report, and the width of a slot of the history. */
+  intervalMs: number;
+  /** Slots of the history. */
+  slots: number;
+  /** Rails that found no room in the history; their states and counts are shown all the same. */
+  seriesDropped: number;
+  ended?: { atMs: number; exitCode: number; failure?: string };
+}
+
+/** STARTING no word yet; JOINED in the job; FINALIZED done; EXITED its process is gone. */
+export type RankPhase = 'STARTING' | 'JOINED' | 'FINALIZED' | 'EXITED';
+
+export interface RankView {
+  rank: number;
+  phase: RankPhase;
+  pid: number;
+  host: string;
+  /** When its last report came, on the clock of atMs; -1 = never. */
+  heardMs: number;
+  aliveMs: number;
+  retainedBytes: number;
+  takesFaults: boolean;
+  /** Of the PML, by name. */
+  counters: Readonly<Record<string, number>>;
+  exit?: { code?: number; signal?: string };
+}
+
+export interface RailView {
+  rank: number;
+  peer: number;
+  rail: number;
+  key: string;
+  transport: string;
+  standby: boolean;
+  state: string;
+  /** When the launcher heard of this state first, on the clock of atMs. */
+  sinceMs: number;
+  epoch: number;
+  reason: string;
+  outstandingBytes: number;
+  windowBytes: number;
+  measuredBytesPerSecond: number;
+  bandwidthBytesPerSecond: number;
+  latencyUs: number;
+  counters: Readonly<Record<string, number>>;
+}
+
+/** Bytes in successive slots of the history; a newer run replaces what an older one said of the same slots. */
+export interface SeriesRun {
+  /** `sent RANK PEER RAIL`, `received RANK PEER RAIL`, `resent RANK`. */
+  key: string;
+  first: number;
+  bytes: readonly number[];
+}
+
+/** Something that can be pulled: a rail of a pair of ranks, a cable of a lab. */
+export interface ControlTarget {
+  id: string;
+  label: string;
+  state: 'up' | 'pulled' | 'black-holed' | 'changing';
+  actions: readonly ControlAction[];
+  /** The rails that run over it; shown beside them. */
+  rails: readonly { rank: number; peer: number; rail: number }[];
+}
+export type ControlAction = 'pull' | 'blackhole' | 'restore';
+
+/** One thing that a rank waits for. */
+export interface WaitView {
+  kind: string;
+  peer: number | 'any';
+  tag: number | 'any';
+  ctx: number;
+  bytes: number;
+  waitedMs: number;
+  phase: string;
+  rails: readonly string[];
+}
+
+/** A report of who waits for whom, as the launcher makes it. */
+export interface WaitsView {
+  reason: string;
+  ranks: readonly {
+    rank: number;
+    state: 'answered' | 'silent' | 'ended' | 'absent';
+    waits?: { pid: number; more: number; waits: readonly WaitView[] };
+  }[];
+  cycles: readonly (readonly number[])[];
+}
+
+/** From the server to the page. The first message of a connection is a snapshot. */
+export type PageMessage =
+  | {
+      type: 'snapshot';
+      nowMs: number;
+      job: JobView;
+      ranks: readonly RankView[];
+      rails: readonly RailView[];
+      events: readonly JobEvent[];
+      history: readonly SeriesRun[];
+      targets: readonly ControlTarget[];
+      waits: (WaitsView & { atMs: number }) | null;
+      /** The page may ask for a report of who waits for whom. */
+      canAskWaits: boolean;
+    }
+  | {
+      type: 'update';
+      nowMs: number;
+      /** What changed since the last message. */
+      job?: JobView;
+      ranks?: readonly RankView[];
+      rails?: readonly RailView[];
+      events?: readonly JobEvent[];
+      history?: readonly SeriesRun[];
+      targets?: readonly ControlTarget[];
+      waits?: WaitsView & { atMs: number };
+    };

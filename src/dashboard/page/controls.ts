@@ -1,0 +1,63 @@
+// Buttons that break and mend: one row for each thing that can be pulled. May import: messages.ts (types), dom.ts, lists.ts.
+import type { ControlAction, ControlTarget } from '../messages.ts';
+import { button, html } from './dom.ts';
+import { Rows, tableHead } from './lists.ts';
+
+const WORDS: Readonly<Record<ControlAction, string>> = { pull: 'Pull', blackhole: 'Black-hole', restore: 'Restore' };
+
+/** What makes sense now: what is up can be broken, what is broken can be mended. */
+function isSensible({ state }: ControlTarget, action: ControlAction): boolean {
+  return state === 'changing' ? false : (state === 'up') !== (action === 'restore');
+}
+
+export class Controls {
+  private readonly section: HTMLElement;
+  private readonly root: HTMLElement;
+  private readonly rows: Rows;
+  private readonly error: HTMLElement;
+  private readonly order: (id: string, action: ControlAction) => Promise<void>;
+
+  constructor(section: HTMLElement, root: HTMLElement, error: HTMLElement, order: (id: string, action: ControlAction) => Promise<void>) {
+    this.section = section;
+    this.root = root;
+    this.rows = new Rows(root);
+    this.error = error;
+    this.order = order;
+  }
+
+  update(targets: readonly ControlTarget[]): void {
+    this.section.hidden = targets.length === 0;
+    // The button that was pressed keeps the focus when its row is drawn anew.
+    const focused = (document.activeElement as HTMLElement | null)?.closest<HTMLElement>('tr[data-target]')?.dataset.target;
+    this.rows.show(targets, () => [
+      html('table', {}, tableHead(['What', 'State', 'Break or mend']), html('tbody', {}, ...targets.map((target) => this.row(target)))),
+    ]);
+    if (focused === undefined || this.root.contains(document.activeElement)) return;
+    this.root.querySelector<HTMLElement>(`tr[data-target="${CSS.escape(focused)}"] button:not([disabled])`)?.focus();
+  }
+
+  private row(target: ControlTarget): HTMLElement {
+    const { id, label, state } = target;
+    const buttons = target.actions.map((action) =>
+      button(WORDS[action], () => this.press(id, action), {
+        'data-action': action,
+        disabled: !isSensible(target, action),
+        'aria-label': `${WORDS[action]} ${label}`,
+      }),
+    );
+    return html(
+      'tr',
+      { 'data-target': id },
+      html('th', { scope: 'row' }, label),
+      html('td', { class: state === 'up' ? 'state-up' : 'state-down' }, state),
+      html('td', {}, ...buttons),
+    );
+  }
+
+  private press(id: string, action: ControlAction): void {
+    this.error.textContent = '';
+    this.order(id, action).catch((error: Error) => {
+      this.error.textContent = `That did not work: ${error.message}`;
+    });
+  }
+}

@@ -1,0 +1,109 @@
+// Who waits for whom: the launcher's last report, as a drawing for few ranks and as a table. May import: messages.ts (types), dom.ts, format.ts,
+// layout.ts, lists.ts, store.ts.
+import type { WaitsView, WaitView } from '../messages.ts';
+import { html, svg } from './dom.ts';
+import { bytes, clock, duration } from './format.ts';
+import { type Place, ring } from './layout.ts';
+import { Rows, tableHead, tableRow } from './lists.ts';
+import type { Store } from './store.ts';
+
+const DRAWN_RANKS_MAX = 12;
+const WIDTH = 420;
+const HEIGHT = 280;
+const RADIUS = 20;
+
+export class WaitsList {
+  private readonly section: HTMLElement;
+  private readonly rows: Rows;
+  private readonly button: HTMLButtonElement;
+
+  constructor(section: HTMLElement, root: HTMLElement, button: HTMLButtonElement) {
+    this.section = section;
+    this.rows = new Rows(root);
+    this.button = button;
+  }
+
+  update({ waits, canAskWaits, job }: Store): void {
+    this.section.hidden = waits === null && !canAskWaits;
+    this.button.hidden = !canAskWaits || job?.ended !== undefined;
+    this.rows.show(waits, () => (waits === null ? [html('p', { class: 'note' }, 'Nobody has asked yet.')] : report(waits)));
+  }
+}
+
+function report(waits: WaitsView & { atMs: number }): Node[] {
+  const circles = waits.cycles.map((cycle) =>
+    html('p', { class: 'error' }, `Ranks ${[...cycle, cycle[0]].join(' → ')} wait for each other in a circle.`),
+  );
+  const rows = waits.ranks.flatMap(({ rank, state, waits: own }) => {
+    if (state === 'silent') return [[String(rank), '', 'does not answer: it computes, is in a blocking call, or is stopped', '', '', '']];
+    if (state !== 'answered' || own === undefined)
+      return [[String(rank), '', state === 'ended' ? 'has ended' : 'has not joined', '', '', '']];
+    if (own.waits.length === 0) return [[String(rank), '', 'waits for nothing', '', '', '']];
+    const list = own.waits.map((wait) => waitRow(rank, wait));
+    return own.more > 0 ? [...list, [String(rank), '', `and ${own.more} more`, '', '', '']] : list;
+  });
+  const table = html(
+    'table',
+    {},
+    html('caption', {}, `At ${clock(waits.atMs)}: ${waits.reason}`),
+    tableHead(['Rank', 'Waits for', 'What', 'Bytes', 'For', 'How far it is']),
+    html('tbody', {}, ...rows.map((cells) => tableRow(cells))),
+  );
+  const drawing = waits.ranks.length <= DRAWN_RANKS_MAX ? [draw(waits)] : [];
+  return [...circles, html('div', { class: 'waits' }, ...drawing, html('div', { class: 'scroll' }, table))];
+}
+
+function waitRow(rank: number, wait: WaitView): string[] {
+  const tag = wait.tag === 'any' ? 'any tag' : `tag ${wait.tag}`;
+  const peer = wait.peer === 'any' ? 'any rank' : `rank ${wait.peer}`;
+  const rails = wait.rails.length === 0 ? '' : ` (${wait.rails.join(', ')})`;
+  const what = wait.kind === 'finalize' ? 'finalize' : `${wait.kind}, ${tag}, context ${wait.ctx}`;
+  return [String(rank), peer, what, bytes(wait.bytes), duration(wait.waitedMs), `${wait.phase}${rails}`];
+}
+
+/** An arrow from each rank to each rank that it waits for. */
+function draw(waits: WaitsView): SVGElement {
+  const places = ring(waits.ranks.length, WIDTH, HEIGHT, WIDTH / 2 - 50, HEIGHT / 2 - 40);
+  const inCircle = new Set(waits.cycles.flatMap((cycle) => cycle.map((rank, i) => `${rank} ${cycle[(i + 1) % cycle.length]}`)));
+  const targets = (rank: number) =>
+    new Set((waits.ranks[rank].waits?.waits ?? []).flatMap(({ peer }) => (peer === 'any' || peer === rank ? [] : [peer])));
+  const words = waits.ranks.map(({ rank }) => {
+    const peers = [...targets(rank)];
+    return peers.length === 0 ? '' : `rank ${rank} waits for ${peers.join(' and ')}`;
+  });
+  const label = words.filter((text) => text !== '').join('; ') || 'nobody waits for anybody';
+  const picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': label });
+  for (const { rank } of waits.ranks) {
+    for (const peer of targets(rank)) {
+      if (places[peer] !== undefined) picture.append(arrow(places[rank], places[peer], inCircle.has(`${rank} ${peer}`)));
+    }
+  }
+  places.forEach(({ x, y }, rank) => {
+    const group = svg('g', {
+      class: `rank rank-${waits.ranks[rank].state === 'answered' ? 'working' : 'busy'}`,
+      transform: `translate(${x} ${y})`,
+    });
+    group.append(svg('circle', { r: RADIUS }), svg('text', { class: 'rank-number', y: 1 }, String(rank)));
+    picture.append(group);
+  });
+  return picture;
+}
+
+/** Bent to its right, so that the two arrows of a pair do not lie on each other. */
+function arrow(from: Place, to: Place, isInCircle: boolean): SVGElement {
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  const along = { x: (to.x - from.x) / length, y: (to.y - from.y) / length };
+  const start = { x: from.x + along.x * (RADIUS + 3), y: from.y + along.y * (RADIUS + 3) };
+  const end = { x: to.x - along.x * (RADIUS + 9), y: to.y - along.y * (RADIUS + 9) };
+  const bend = { x: (start.x + end.x) / 2 - along.y * 26, y: (start.y + end.y) / 2 + along.x * 26 };
+  // The head points the way the bent line ends.
+  const last = Math.hypot(end.x - bend.x, end.y - bend.y) || 1;
+  const tip = { x: (end.x - bend.x) / last, y: (end.y - bend.y) / last };
+  const corner = (side: number) => `${end.x - tip.x * 9 - tip.y * 5 * side} ${end.y - tip.y * 9 + tip.x * 5 * side}`;
+  return svg(
+    'g',
+    { class: `arrow${isInCircle ? ' in-circle' : ''}` },
+    svg('path', { class: 'line', d: `M${start.x} ${start.y} Q${bend.x} ${bend.y} ${end.x} ${end.y}` }),
+    svg('path', { class: 'head', d: `M${end.x + tip.x * 4} ${end.y + tip.y * 4} L${corner(1)} L${corner(-1)} Z` }),
+  );
+}

@@ -204,6 +204,9 @@ export class OneSided {
     }
     const [{ op }] = this.pending.splice(index, 1);
     this.endpoint.release(op.bytes);
+    const { counters } = this.endpoint;
+    if (op.kind === 'put') counters.payloadBytesSent += op.bytes;
+    else counters.payloadBytesReceived += op.bytes;
     this.endpoint.module.upcalls.onOneSidedCompleted(this.endpoint, conn.epoch, op, DELIVERED);
   }
 }

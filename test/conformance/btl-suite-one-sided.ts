@@ -69,6 +69,8 @@ export function oneSidedClauses(clause: Clause): void {
     expect(Buffer.compare(memory.subarray(20, 20 + 79_995), source.subarray(5))).toBe(0);
     expect(memory.subarray(10, 20).every((byte) => byte === 0)).toBe(true);
     expect(a.endpoints[0].outstandingBytes).toBe(0);
+    // Users see what a rail carried: bytes that no frame carried count too.
+    expect(a.endpoints[0].counters.payloadBytesSent).toBe(op.bytes);
   });
 
   clause('one-sided: a get brings the bytes, and completes as delivered', async (pair, skip) => {
@@ -83,6 +85,7 @@ export function oneSidedClauses(clause: Clause): void {
     await pair.drive(() => statusOf(a, op) !== undefined, 'completed');
     expect(statusOf(a, op)).toBe(DELIVERED);
     expect(Buffer.compare(target, memory.subarray(1000, 151_000))).toBe(0);
+    expect(a.endpoints[0].counters.payloadBytesReceived).toBe(op.bytes);
   });
 
   clause('one-sided: without a fence late writes do land after the sender has them in doubt', async (pair, skip) => {

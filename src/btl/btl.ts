@@ -340,6 +340,17 @@ export function newRailByteCounters(): RailByteCounters {
   };
 }
 
+/** A put or get that is done: no frame carried its bytes, and users see what a rail carried. */
+export function countOneSided(counters: RailByteCounters, { kind, bytes }: OneSidedOp): void {
+  if (kind === 'put') {
+    counters.bytesSent += bytes;
+    counters.payloadBytesSent += bytes;
+  } else {
+    counters.bytesReceived += bytes;
+    counters.payloadBytesReceived += bytes;
+  }
+}
+
 /** What a module needs to know of the process it works for. */
 export interface BtlContext {
   rank: number;

@@ -1,7 +1,7 @@
 // Puts and gets of a simulated rail. As with a real card, they need no turn of the target's process: bytes land while the
 // fabric advances, in several steps, and after a loss they may land LATE: until the target fences that epoch or deregisters
 // the memory. The bytes of a get never land after its own completion. May import: btl/btl.ts, util, sim.
-import { BUSY, DELIVERED, DOWN, OK, type OneSidedOp, type Registration, type SendResult } from '../btl/btl.ts';
+import { BUSY, countOneSided, DELIVERED, DOWN, OK, type OneSidedOp, type Registration, type SendResult } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import type { SimLink } from './fabric.ts';
 import { gather, scatter } from './gather.ts';
@@ -204,9 +204,7 @@ export class OneSided {
     }
     const [{ op }] = this.pending.splice(index, 1);
     this.endpoint.release(op.bytes);
-    const { counters } = this.endpoint;
-    if (op.kind === 'put') counters.payloadBytesSent += op.bytes;
-    else counters.payloadBytesReceived += op.bytes;
+    countOneSided(this.endpoint.counters, op);
     this.endpoint.module.upcalls.onOneSidedCompleted(this.endpoint, conn.epoch, op, DELIVERED);
   }
 }

@@ -16,6 +16,7 @@ import { COUNT_IDLE_POLLS, POLL_BYTES, POLL_RECORDS, RecordLink } from '../base/
 import {
   BUSY,
   CONTROL_RESERVE_BYTES,
+  countOneSided,
   DELIVERED,
   DOWN,
   type Frame,
@@ -370,18 +371,12 @@ export class SmLink extends RecordLink<UnixStream> {
       this.outstandingBytes -= op.bytes;
       // What was permitted when it was tried is not permitted any more: the peer offers no more windows.
       if (status !== DELIVERED) Atomics.store(this.words, this.segment.own.canRead, 2);
-      else this.countRead(op.bytes);
+      else countOneSided(this.owner.counters, op);
       this.upcallsMade++;
       this.owner.upcalls.onOneSidedCompleted(this.owner.endpoint, this.epoch, op, status);
       return this.ended === undefined;
     });
     if (reason !== undefined) this.over({ clean: false, reason });
-  }
-
-  private countRead(bytes: number): void {
-    const { counters } = this.owner;
-    counters.bytesReceived += bytes;
-    counters.payloadBytesReceived += bytes;
   }
 
   /** Now and then: our alive time for the peer, its own for the BML, and the trial of the single copy. */

@@ -16,6 +16,7 @@ import { COUNT_IDLE_POLLS, POLL_BYTES, POLL_RECORDS, RecordLink } from '../base/
 import type { StreamFramer } from '../base/stream-framer.ts';
 import {
   BUSY,
+  countOneSided,
   DELIVERED,
   DOWN,
   type Frame,
@@ -286,16 +287,9 @@ export class VerbsLink extends RecordLink<ByteStream> implements SetupOwner {
     }
   }
 
-  private countBytes({ kind, bytes }: OneSidedOp): void {
-    const { counters } = this.owner;
-    if (kind === 'put') {
-      this.receivedByPeerBytes += bytes;
-      counters.bytesSent += bytes;
-      counters.payloadBytesSent += bytes;
-    } else {
-      counters.bytesReceived += bytes;
-      counters.payloadBytesReceived += bytes;
-    }
+  private countBytes(op: OneSidedOp): void {
+    if (op.kind === 'put') this.receivedByPeerBytes += op.bytes;
+    countOneSided(this.owner.counters, op);
   }
 
   private requestFailed(status: number): void {

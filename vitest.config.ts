@@ -20,6 +20,8 @@ export default defineConfig({
       project('system', ['test/system/**/*.test.ts'], 120_000),
       // Jobs of other engines. One file at a time: each keeps several processes busy.
       oneByOne(project('launchers', ['test/launchers/**/*.test.ts'], 120_000)),
+      // A browser takes as much as it gets: one file at a time.
+      oneByOne(project('dashboard', ['test/dashboard/**/*.test.ts'], 120_000)),
       // Inside the guest, where everything takes some ten times as long. One file at a time: they share devices and pull their cables.
       oneByOne(project('vm', ['test/vm/**/*.test.ts'], 120_000)),
       // One file at a time: one of them keeps every core busy on purpose, and beside it the others would test that.

@@ -149,6 +149,13 @@ const parts = {
     }
     vitest('launchers');
   },
+  dashboard: () => {
+    // Under any of its names it will do; where none is there, and none may be installed, the tests say so and are skipped.
+    const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+    const why = names.some(has) ? undefined : needDebian([{ command: 'chromium', name: 'chromium' }]);
+    if (why !== undefined) console.log(`skipped: the dashboard's page in a browser: ${why}`);
+    vitest('dashboard');
+  },
   lab: () => {
     const why = needDebian([{ command: 'ip', name: 'iproute2' }]);
     if (why !== undefined) console.log(`skipped: lab: ${why}`);

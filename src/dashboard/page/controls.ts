@@ -12,14 +12,13 @@ function isSensible({ state }: ControlTarget, action: ControlAction): boolean {
 
 export class Controls {
   private readonly section: HTMLElement;
-  private readonly root: HTMLElement;
   private readonly rows: Rows;
+  private readonly shown = new Map<string, { text: string; row: HTMLElement }>();
   private readonly error: HTMLElement;
   private readonly order: (id: string, action: ControlAction) => Promise<void>;
 
   constructor(section: HTMLElement, root: HTMLElement, error: HTMLElement, order: (id: string, action: ControlAction) => Promise<void>) {
     this.section = section;
-    this.root = root;
     this.rows = new Rows(root);
     this.error = error;
     this.order = order;
@@ -27,13 +26,29 @@ export class Controls {
 
   update(targets: readonly ControlTarget[]): void {
     this.section.hidden = targets.length === 0;
-    // The button that was pressed keeps the focus when its row is drawn anew.
-    const focused = (document.activeElement as HTMLElement | null)?.closest<HTMLElement>('tr[data-target]')?.dataset.target;
-    this.rows.show(targets, () => [
-      html('table', {}, tableHead(['What', 'State', 'Break or mend']), html('tbody', {}, ...targets.map((target) => this.row(target)))),
-    ]);
-    if (focused === undefined || this.root.contains(document.activeElement)) return;
-    this.root.querySelector<HTMLElement>(`tr[data-target="${CSS.escape(focused)}"] button:not([disabled])`)?.focus();
+    this.rows.show(
+      targets.map(({ id }) => id),
+      () => {
+        this.shown.clear();
+        const rows = targets.map((target) => this.remember(target));
+        return [html('table', {}, tableHead(['What', 'State', 'Break or mend']), html('tbody', {}, ...rows))];
+      },
+    );
+    // Row by row: a button that is being pressed must not be exchanged because another row has changed.
+    for (const target of targets) {
+      const shown = this.shown.get(target.id);
+      if (shown === undefined || shown.text === JSON.stringify(target)) continue;
+      const hadFocus = shown.row.contains(document.activeElement);
+      const row = this.remember(target);
+      shown.row.replaceWith(row);
+      if (hadFocus) row.querySelector<HTMLElement>('button:not([disabled])')?.focus();
+    }
+  }
+
+  private remember(target: ControlTarget): HTMLElement {
+    const row = this.row(target);
+    this.shown.set(target.id, { text: JSON.stringify(target), row });
+    return row;
   }
 
   private row(target: ControlTarget): HTMLElement {

@@ -141,7 +141,11 @@ export class RailTable {
   }
 }
 
-function railRow({ id, transport, standby }: Link, end: RailView, selected: string | undefined, nowMs: number) {
+/** Most keys begin with the transport already. */
+const nameOf = ({ transport, key }: Link): string => (key.startsWith(transport) ? key : `${transport} ${key}`);
+
+function railRow(link: Link, end: RailView, selected: string | undefined, nowMs: number) {
+  const { id, standby } = link;
   const { counters } = end;
   const state = `${end.state}${standby ? ' (standby)' : ''}`;
   return {
@@ -150,7 +154,7 @@ function railRow({ id, transport, standby }: Link, end: RailView, selected: stri
       String(end.rank),
       String(end.peer),
       String(end.rail),
-      `${transport} ${end.key}`,
+      nameOf(link),
       state,
       // Whole seconds: a table that changes all the time cannot be read.
       duration(Math.floor((nowMs - end.sinceMs) / 1000) * 1000),
@@ -187,7 +191,7 @@ export class Details {
     });
     const facts = [
       ['State', STATES[link.state].word],
-      ['Name', `${link.transport} ${link.key}${link.standby ? ', standby' : ''}`],
+      ['Name', `${nameOf(link)}${link.standby ? ', standby' : ''}`],
       [`${low} to ${high}`, rate(rates[0])],
       [`${high} to ${low}`, rate(rates[1])],
       ...ends,
@@ -206,7 +210,7 @@ function endText(end: RailView, nowMs: number): string {
   const { framesSent = 0, framesReceived = 0, framesInDoubt = 0, downs = 0 } = end.counters;
   return (
     `${end.state} for ${since}, epoch ${end.epoch}; measured speed: ${measured}; ${bytes(end.outstandingBytes)} on their way; ` +
-    `${count(framesSent)} frames sent, ${count(framesReceived)} received; lost ${count(downs)} times, ${count(framesInDoubt)} frames in doubt${reason}`
+    `frames sent: ${count(framesSent)}, received: ${count(framesReceived)}, in doubt: ${count(framesInDoubt)}; losses: ${count(downs)}${reason}`
   );
 }
 

@@ -69,7 +69,7 @@ function draw(waits: WaitsView): SVGElement {
     new Set((waits.ranks[rank].waits?.waits ?? []).flatMap(({ peer }) => (peer === 'any' || peer === rank ? [] : [peer])));
   const words = waits.ranks.map(({ rank }) => {
     const peers = [...targets(rank)];
-    return peers.length === 0 ? '' : `rank ${rank} waits for ${peers.join(' and ')}`;
+    return peers.length === 0 ? '' : `rank ${rank} waits for ${peers.map((peer) => `rank ${peer}`).join(' and ')}`;
   });
   const label = words.filter((text) => text !== '').join('; ') || 'nobody waits for anybody';
   const picture = svg('svg', { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': label });

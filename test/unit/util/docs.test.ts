@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { RAIL_EDGES, RAIL_STATES } from '../../../src/bml/rail.ts';
 import { REFUSALS } from '../../../src/btl/base/handshake.ts';
+import { EVENT_TYPES } from '../../../src/dashboard/messages.ts';
 import { FORMULAS } from '../../../src/mpi/coll/formulas.ts';
 import { PARAMS, type ParamSpec } from '../../../src/params.ts';
 import { PACKET } from '../../../src/pml/hdr.ts';
@@ -39,6 +40,14 @@ describe('docs/TUNING.md', () => {
     ]);
     const byName = (a: string[], b: string[]) => (a[0] < b[0] ? -1 : 1);
     expect(rows.map((row) => row.slice(0, 3)).sort(byName)).toEqual(wanted.sort(byName));
+  });
+});
+
+describe('docs/DASHBOARD.md', () => {
+  test('has every type of event with its sentence, and no other', () => {
+    const section = read('docs/DASHBOARD.md').split('## Events')[1];
+    const shown = rowsOf(section).filter(([name]) => /^`[a-z-]+`$/.test(name));
+    expect(shown.map(([name, text]) => [name.slice(1, -1), text])).toEqual(Object.entries(EVENT_TYPES));
   });
 });
 

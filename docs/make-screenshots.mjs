@@ -1,0 +1,94 @@
+// Makes the pictures of docs/DASHBOARD.md anew: runs examples/dashboard.mjs with the built package, pulls and restores rails on its page in a
+// headless Chromium, and photographs it. Run it after a build: node docs/make-screenshots.mjs
+// May import: test/dashboard/launch-browser.mjs, node:*.
+import { spawn } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { startBrowser } from '../test/dashboard/launch-browser.mjs';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const BYTES_MAX = 200 * 1000;
+const SECONDS = '300';
+
+/** The job, and the address of its page. */
+async function startJob(ranks, links) {
+  const mca = ['--mca', 'btl', 'tcp', '--mca', 'btl_tcp_links', links, '--mca', 'btl_fault', 'manual'];
+  const words = ['dist/cli.js', 'run', '-n', ranks, '--dashboard', ...mca, 'examples/dashboard.mjs', SECONDS];
+  const job = spawn(process.execPath, words, { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  const url = await new Promise((resolve, reject) => {
+    job.stderr.setEncoding('utf8').on('data', (text) => {
+      said += text;
+      const found = /dashboard at (\S+)/.exec(said);
+      if (found !== null) resolve(found[1]);
+    });
+    job.on('exit', () => reject(new Error(`the job has ended:\n${said}`)));
+  });
+  return { job, url };
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function until(page, selector, pattern) {
+  const look = (query, source) => new RegExp(source).test(document.querySelector(query)?.textContent ?? '');
+  await page.waitForFunction(look, { timeout: 60_000 }, selector, pattern.source);
+}
+
+const press = (page, target, action) => page.click(`[data-target="${target}"] [data-action="${action}"]`);
+
+async function photograph(page, name) {
+  const path = join(ROOT, 'docs', `${name}.png`);
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path });
+  const { size } = statSync(path);
+  console.log(`docs/${name}.png: ${size} bytes`);
+  if (size > BYTES_MAX) throw new Error(`docs/${name}.png has more than ${BYTES_MAX} bytes`);
+}
+
+async function withJob(browser, { ranks, links, width, height, scheme }, work) {
+  const { job, url } = await startJob(ranks, links);
+  try {
+    const page = await browser.newPage();
+    await page.setViewport({ width, height });
+    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+    await page.goto(url);
+    await work(page);
+    await page.close();
+  } finally {
+    job.kill('SIGTERM');
+  }
+}
+
+const browser = await startBrowser();
+try {
+  // Two ranks, two rails: one is pulled, put back, and a second one is black-holed.
+  await withJob(browser, { ranks: '2', links: '2', width: 1240, height: 1330, scheme: 'light' }, async (page) => {
+    await until(page, '[data-link="0 1 1"] .link-label', /: up, \d/);
+    await pause(8000);
+    await press(page, 'rail-0-1-1', 'pull');
+    await until(page, '[data-link="0 1 1"] .link-label', /: down/);
+    await pause(5000);
+    await press(page, 'rail-0-1-1', 'restore');
+    await until(page, '[data-link="0 1 1"] .link-label', /: up/);
+    await pause(6000);
+    await press(page, 'rail-0-1-0', 'blackhole');
+    await page.click('[data-link="0 1 0"] .mark');
+    await until(page, '[data-link="0 1 0"] .link-label', /: (down|connecting)/);
+    await pause(3000);
+    await photograph(page, 'dashboard');
+  });
+  // Four ranks in a ring, three rails each, in the dark.
+  await withJob(browser, { ranks: '4', links: '3', width: 1240, height: 1000, scheme: 'dark' }, async (page) => {
+    await until(page, '#tiles', /Rails that carry18 of 18/);
+    await pause(4000);
+    await press(page, 'rail-0-1-1', 'pull');
+    await press(page, 'rail-2-3-0', 'blackhole');
+    await until(page, '#tiles', /Rails that carry16 of 18/);
+    await pause(3000);
+    await photograph(page, 'dashboard-dark');
+  });
+} finally {
+  await browser.close();
+}

@@ -146,10 +146,12 @@ export class JobModel implements JobObserver {
     this.event('rank-finalized', `rank ${rank} has finished`, { rank });
   }
 
-  exited(rank: number, { code, signal }: ExitInfo): void {
+  exited(rank: number, { code, signal, lost }: ExitInfo): void {
     const exit = { ...(code === undefined ? {} : { code }), ...(signal === '' ? {} : { signal }) };
     this.changeRank(this.ranks[rank], { phase: 'EXITED', exit });
-    const how = signal === '' ? `has exited with code ${code}` : `was killed by ${signal}`;
+    // On another host, to which there is no connection any more.
+    const known = signal === '' ? `has exited with code ${code}` : `was killed by ${signal}`;
+    const how = lost ? 'is lost: nothing is known of its end' : known;
     this.event('rank-exited', `rank ${rank} ${how}`, { rank, ...exit });
   }
 

@@ -447,7 +447,12 @@ class LocalJob implements RunningJob {
     const { rank, code, signal, lost } = process;
     await this.server.drained(rank, LAST_WORDS_MS);
     this.server.processExited(rank, { code, signal: signal ?? '' });
-    this.options.observer?.exited?.(rank, { code, signal: signal ?? '', finalized: this.server.isFinalized(rank), lost: false });
+    this.options.observer?.exited?.(rank, {
+      code,
+      signal: signal ?? '',
+      finalized: this.server.isFinalized(rank),
+      lost: lost !== undefined,
+    });
     if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
     const name = `rank ${rank} (pid ${process.pid}${process.child.host === undefined ? '' : ` on ${process.child.host}`})`;
     if (code === 0) {

@@ -77,6 +77,43 @@ describe('with a command in the place of ssh', () => {
     await untilGone(pidsIn(ran.stderr));
   });
 
+  test('what happens to ranks on other hosts is among the events', async () => {
+    const file = join(folder, 'events.jsonl');
+    const ran = await run(beside(), ['--hosts', 'alpha:2,beta:1', '--no-abort-on-failure', '--events', file], rank('killed', '1')).ended;
+    expect(ran.code, ran.stderr).toBe(137);
+    const events = readFileSync(file, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const of = (type: string) => events.filter((event) => event.type === type).sort((a, b) => Number(a.rank) - Number(b.rank));
+    expect(of('rank-joined').map(({ rank: one }) => one)).toEqual([0, 1, 2]);
+    expect(of('rank-exited')).toMatchObject([{ code: 0 }, { signal: 'SIGKILL' }, { code: 0 }]);
+    // Their rails report over the out-of-band channel like those of ranks here; the killed one may not have come to it.
+    for (const one of [0, 2]) expect(of('rail-state').some(({ rank: told, to }) => told === one && to === 'UP')).toBe(true);
+  });
+
+  test('a host whose connection is lost: the events say that nothing is known of its ranks', async () => {
+    const file = join(folder, 'lost.jsonl');
+    const script = 'echo "rank $MULTIRAIL_RANK pid $$ agent $PPID"; trap "" HUP; sleep 1000 & wait';
+    const job = run(beside(), ['--hosts', 'alpha:1,beta:1', '--events', file, '--', 'sh', '-c', script], []);
+    await job.until(/rank 0 pid \d+/);
+    const agent = Number((await job.until(/rank 1 pid \d+ agent (\d+)/))[1]);
+    const pids = pidsIn(job.output().stdout);
+    process.kill(agent, 'SIGKILL');
+    const ran = await job.ended;
+    expect(ran.stderr).toContain('the connection to host beta is lost');
+    const text = readFileSync(file, 'utf8');
+    expect(text).toContain('"text":"rank 1 is lost: nothing is known of its end"');
+    // The agent could not do it any more.
+    for (const pid of pids) {
+      try {
+        process.kill(-pid, 'SIGKILL');
+      } catch {
+        // Gone with its agent.
+      }
+    }
+  });
+
   test('survivors of a killed rank learn it', async () => {
     const ran = await run(beside(), ['--hosts', 'alpha:2,beta:1', '--no-abort-on-failure'], rank('killed', '1')).ended;
     for (const one of [0, 2]) expect(ran.stdout).toContain(`[${one}] rank ${one}: receive: ERR_PROC_FAILED about 1`);

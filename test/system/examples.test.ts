@@ -63,6 +63,7 @@ const CHECKS: Record<string, () => Promise<void>> = {
   'ring.mjs': async () => expect(await run(4, 'ring.mjs')).toBe('the token went through 4 ranks and is worth 6\n'),
   'blocking.mjs': async () => expect(await run(3, 'blocking.mjs')).toMatch(/sum 3000, expected 3000/),
   'pingpong.mjs': async () => expect((await run(2, 'pingpong.mjs')).split('\n').length).toBeGreaterThan(5),
+  'dashboard.mjs': async () => expect(await run(2, 'dashboard.mjs', '0.5')).toMatch(/^\d+ rounds of 2 ranks\n$/),
   'pi.mjs': async () => {
     for (const ranks of [1, 3, 4]) expect(number(await run(ranks, 'pi.mjs', '300000'), /pi is (\S+),/)).toBeCloseTo(Math.PI, 9);
   },

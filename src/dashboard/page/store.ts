@@ -186,7 +186,8 @@ export class Store {
     if (phase === 'FINALIZED') return { word: 'finished', kind: 'finished' };
     if (phase === 'EXITED') {
       const failed = exit?.signal !== undefined || exit?.code !== 0;
-      const how = exit?.signal === undefined ? `code ${exit?.code ?? '?'}` : exit.signal;
+      if (exit?.signal === undefined && exit?.code === undefined) return { word: 'lost', kind: 'failed' };
+      const how = exit.signal ?? `code ${exit.code}`;
       return { word: `exited (${how})`, kind: failed ? 'failed' : 'exited' };
     }
     const silentMs = nowMs - heardMs;

@@ -26,6 +26,13 @@ describe('job model', () => {
     expect(typesOf(model)).toEqual(['job-started', 'rank-joined', 'rank-finalized', 'rank-exited', 'rank-exited', 'job-ended']);
   });
 
+  test('a rank on another host of which nothing is known any more is lost, and did not exit with a code', () => {
+    const model = makeModel(new TestClock());
+    model.exited(1, { code: undefined, signal: '', finalized: false, lost: true });
+    expect(model.ranks[1].view).toMatchObject({ phase: 'EXITED', exit: {} });
+    expect(model.log.since(0).at(-1)).toMatchObject({ type: 'rank-exited', text: 'rank 1 is lost: nothing is known of its end' });
+  });
+
   test('reports become rails, with the bytes of each at their time', () => {
     const model = makeRunningModel(new TestClock());
     expect([...model.rails.keys()].sort()).toEqual(['0 1 0', '0 1 1', '1 0 0', '1 0 1']);

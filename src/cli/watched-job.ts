@@ -41,6 +41,7 @@ export async function runWatchedJob(options: RunOptions, watch: WatchOptions): P
     intervalMs,
     port: watch.port,
     orderFault: (rank, fault) => job?.railFault(rank, fault),
+    askWaits: () => job?.askWaits('asked from the dashboard'),
     say,
     ...(watch.tokenFile === undefined ? {} : { token: readToken(watch.tokenFile) }),
     ...(watch.eventsFile === undefined ? {} : { eventsFile: watch.eventsFile }),
@@ -48,7 +49,7 @@ export async function runWatchedJob(options: RunOptions, watch: WatchOptions): P
   });
   try {
     if (dashboard.url !== undefined) say(`dashboard at ${dashboard.url}`);
-    job = await startJob({ ...options, mca, jobId, observer: dashboard.observer });
+    job = await startJob({ ...options, mca, jobId, observer: dashboard.observer, onWaits: (report) => dashboard.waits(report) });
     const result = await job.result;
     dashboard.ended(result.exitCode, result.failure);
     if (watch.hold && dashboard.url !== undefined) await untilInterrupted(dashboard, say);

@@ -118,7 +118,10 @@ export interface WaitView {
   kind: string;
   peer: number | 'any';
   tag: number | 'any';
-  ctx: number;
+  /** Name of the communicator. */
+  comm: string;
+  /** The collective that waits, if it is none of the user's own messages. */
+  call?: string | undefined;
   bytes: number;
   waitedMs: number;
   phase: string;
@@ -130,7 +133,9 @@ export interface WaitsView {
   reason: string;
   ranks: readonly {
     rank: number;
-    state: 'answered' | 'silent' | 'ended' | 'absent';
+    /** blocked: it is in a blocking call, hears no question, and said `agoMs` ago by itself what it waits for. */
+    state: 'answered' | 'blocked' | 'silent' | 'ended' | 'absent';
+    agoMs?: number;
     waits?: { pid: number; more: number; waits: readonly WaitView[] };
   }[];
   cycles: readonly (readonly number[])[];

@@ -15,6 +15,7 @@ import { LinePrefixer, pumpInput } from './output.ts';
 import { LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
 import type { RailFault } from './telemetry.ts';
+import type { WaitsReport } from './waits.ts';
 import { WaitsGatherer } from './waits-gather.ts';
 
 export const RANKS_MAX = 4096;
@@ -63,6 +64,8 @@ export interface RunOptions {
   /** Variables of the environment for ranks on other hosts, beside MULTIRAIL_*; with a value, or with that here. */
   exportEnv?: Readonly<Record<string, string | undefined>>;
   onRailEvent?: (rank: number, event: unknown) => void;
+  /** Gets each report of who waits for whom: those that are printed, and those of RunningJob.askWaits(). */
+  onWaits?: (report: WaitsReport) => void;
   /** By default a new one. */
   jobId?: string;
   /** Is told everything that happens in the job. */
@@ -99,6 +102,8 @@ export interface RunningJob {
   end(reason: string, exitCode?: number): void;
   /** Asks a rank to break or mend one of its rails; it obeys where the parameter btl_fault is set. */
   railFault(rank: number, fault: RailFault): void;
+  /** Asks the ranks what they wait for, at most once a second; the report comes to RunOptions.onWaits, and is not printed. */
+  askWaits(reason: string): void;
 }
 
 /** States of a job. */
@@ -225,7 +230,11 @@ class LocalJob implements RunningJob {
     await this.openServer();
     this.server.on('abort', (info) => this.onAbort(info));
     this.server.on('lost', (rank, text) => this.onLost(rank, text));
-    const gatherer = new WaitsGatherer(this.server, { say: (text) => this.say(text), jsonFile: this.params.string('mpi_waits_json_file') });
+    const gatherer = new WaitsGatherer(this.server, {
+      say: (text) => this.say(text),
+      jsonFile: this.params.string('mpi_waits_json_file'),
+      onReport: (report) => this.options.onWaits?.(report),
+    });
     this.server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
     this.server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
     this.gatherer = gatherer;
@@ -263,6 +272,10 @@ class LocalJob implements RunningJob {
 
   railFault(rank: number, fault: RailFault): void {
     if (rank < this.options.size) this.server.railFault(rank, fault);
+  }
+
+  askWaits(reason: string): void {
+    this.gatherer?.gather(reason, { printed: false });
   }
 
   // --- start

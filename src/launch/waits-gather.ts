@@ -13,8 +13,10 @@ const QUIET_MS = 1000;
 
 export interface GatherOptions {
   say: (text: string) => void;
-  /** Each report is appended as a line; empty = nowhere. */
+  /** Each report that is printed is appended as a line; empty = nowhere. */
   jsonFile: string;
+  /** Gets every report, also those that nobody wanted printed. */
+  onReport?: (report: WaitsReport) => void;
 }
 
 export class WaitsGatherer {
@@ -22,10 +24,12 @@ export class WaitsGatherer {
   private readonly options: GatherOptions;
   private id = 0;
   private reason = '';
+  private printed = false;
   private timer: NodeJS.Timeout | undefined;
   private asked = new Set<number>();
   private answers = new Map<number, RankWaits>();
   private lastMs = Number.NEGATIVE_INFINITY;
+  private lastPrintedMs = Number.NEGATIVE_INFINITY;
   /** What ranks in blocking calls have said unasked. */
   private readonly pushed = new Map<number, { waits: RankWaits; atMs: number }>();
 
@@ -35,13 +39,21 @@ export class WaitsGatherer {
     server.on('ended', () => this.look());
   }
 
-  /** Begins, unless a report is under way or was just printed. */
-  gather(reason: string): void {
+  /** Begins, unless a report is under way or was just made. One that need not be printed goes to `onReport` alone. */
+  gather(reason: string, { printed = true }: { printed?: boolean } = {}): void {
     const living = this.server.living();
     // Programs that are no ranks of ours get signals too.
-    if (living.length === 0 || this.timer !== undefined || performance.now() - this.lastMs < QUIET_MS) return;
+    if (printed && living.length === 0) return;
+    if (this.timer !== undefined) {
+      // Who wants to read it must not miss it because somebody else has just asked.
+      if (printed && !this.printed) this.reason = reason;
+      this.printed ||= printed;
+      return;
+    }
+    if (performance.now() - (printed ? this.lastPrintedMs : this.lastMs) < QUIET_MS) return;
     this.id++;
     this.reason = reason;
+    this.printed = printed;
     this.asked = new Set(living);
     this.answers = new Map();
     this.timer = setTimeout(() => this.finish(), ANSWER_WAIT_MS);
@@ -77,10 +89,13 @@ export class WaitsGatherer {
       const isGood = pushed !== undefined && this.lastMs - pushed.atMs < PUSHED_GOOD_MS;
       return isGood ? { state: 'blocked', waits: pushed.waits, agoMs: Math.round(this.lastMs - pushed.atMs) } : { state: 'silent' };
     });
-    this.print(makeReport(this.server.jobId, this.reason, states));
+    const report = makeReport(this.server.jobId, this.reason, states);
+    this.options.onReport?.(report);
+    if (this.printed) this.print(report);
   }
 
   private print(report: WaitsReport): void {
+    this.lastPrintedMs = this.lastMs;
     this.options.say(reportLines(report).join('\n'));
     if (this.options.jsonFile === '') return;
     try {

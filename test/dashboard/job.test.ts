@@ -15,7 +15,7 @@ const running: Running[] = [];
 
 beforeAll(async () => {
   if (BROWSER_MISSING !== undefined) return;
-  code = await buildCode(['dashboard-rank.mjs']);
+  code = await buildCode(['dashboard-rank.mjs', 'waits-rank.mjs']);
   await buildPage(join(code.folder, 'dashboard'));
   browser = await startBrowser();
 });
@@ -30,9 +30,9 @@ afterAll(async () => {
   code?.dispose();
 });
 
-async function startJob(options: string, program: string): Promise<{ job: Running; url: string }> {
+async function startJob(options: string, program: string, fixture = 'dashboard-rank'): Promise<{ job: Running; url: string }> {
   const words = `-n 2 --dashboard --mca btl tcp --mca btl_tcp_links 2 ${options}`.split(' ').filter((word) => word !== '');
-  const job = startNode([code.cli, 'run', ...words, code.fixture('dashboard-rank'), ...program.split(' ')], {
+  const job = startNode([code.cli, 'run', ...words, code.fixture(fixture), ...program.split(' ')], {
     input: '',
     timeoutMs: 90_000,
   });
@@ -108,6 +108,23 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page beside a job', () => {
     await untilText(page, '#ranks tbody tr:nth-child(2)', /^1working/);
     expect(await page.$eval('#control-section', (section) => (section as HTMLElement).hidden)).toBe(true);
     expect((await job.ended).code).toBe(0);
+    await page.close();
+  });
+
+  test('who waits for whom, at the press of its button', async () => {
+    const { job, url } = await startJob('', 'ring', 'waits-rank');
+    const { page, complaints } = await openPage(browser, url);
+    for (const rank of [0, 1]) await job.until(new RegExp(`rank ${rank}: ready`));
+    await page.click('#ask-waits');
+    // The first answers may be from before the long sends.
+    while (!/Ranks 0 → 1 → 0 wait for each other/.test(await page.$eval('#waits', ({ textContent }) => textContent ?? ''))) {
+      await new Promise((resolve) => setTimeout(resolve, 1100));
+      await page.click('#ask-waits');
+    }
+    const rows = await page.$$eval('#waits tbody tr', (list) => list.map(({ textContent }) => textContent));
+    expect(rows[0]).toMatch(/^0rank 1send, tag 5, world1\.00 MB.*RNDV/);
+    expect(rows[1]).toMatch(/^1rank 0send, tag 5, world1\.00 MB.*RNDV/);
+    expect(complaints).toEqual([]);
     await page.close();
   });
 

@@ -195,15 +195,18 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page', () => {
     expect(asked).toBe(1);
     const rows = await page.$$eval('#waits tbody tr', (list) => list.map((row) => [...row.children].map(({ textContent }) => textContent)));
     expect(rows).toEqual([
-      ['0', 'rank 1', 'recv, tag 7, context 0', '800 B', '2.5 s', 'posted'],
-      ['1', 'rank 0', 'send, tag 8, context 0', '1.00 MB', '12 s', 'waits for the receiver (tcp:eth0)'],
-      ['1', 'any rank', 'recv, any tag, context 0', '0 B', '0.1 s', 'posted'],
+      ['0', 'rank 1', 'recv, tag 7, world', '800 B', '2.5 s', 'posted'],
+      ['1', 'rank 0', 'send, tag 8, world', '1.00 MB', '12 s', 'waits for the receiver (tcp:eth0)'],
+      ['1', 'any rank', 'recv, in allreduce of rows', '0 B', '0.1 s', 'posted'],
       ['1', '', 'and 3 more', '', '', ''],
-      ['2', '', 'does not answer: it computes, is in a blocking call, or is stopped', '', '', ''],
+      ['2', '', 'does not answer: it computes, is stopped, or has just begun a blocking call', '', '', ''],
       ['3', '', 'has ended', '', '', ''],
+      ['4', '', 'is in a blocking call, and said this 2.0 s ago', '', '', ''],
+      ['4', 'rank 0', 'probe, tag 3, world', '0 B', '4.0 s', 'no message matches'],
+      ['5', '', 'has not joined', '', '', ''],
     ]);
     expect(await page.$eval('#waits svg', (picture) => picture.getAttribute('aria-label'))).toBe(
-      'rank 0 waits for rank 1; rank 1 waits for rank 0',
+      'rank 0 waits for rank 1; rank 1 waits for rank 0; rank 4 waits for rank 0',
     );
     expect(await page.$$('#waits .arrow.in-circle')).toHaveLength(2);
     expect(complaints).toEqual([]);
@@ -283,7 +286,7 @@ const CIRCLE: WaitsView = {
       waits: {
         pid: 1,
         more: 0,
-        waits: [{ kind: 'recv', peer: 1, tag: 7, ctx: 0, bytes: 800, waitedMs: 2500, phase: 'posted', rails: [] }],
+        waits: [{ kind: 'recv', peer: 1, tag: 7, comm: 'world', bytes: 800, waitedMs: 2500, phase: 'posted', rails: [] }],
       },
     },
     {
@@ -293,13 +296,33 @@ const CIRCLE: WaitsView = {
         pid: 2,
         more: 3,
         waits: [
-          { kind: 'send', peer: 0, tag: 8, ctx: 0, bytes: 1e6, waitedMs: 12_000, phase: 'waits for the receiver', rails: ['tcp:eth0'] },
-          { kind: 'recv', peer: 'any', tag: 'any', ctx: 0, bytes: 0, waitedMs: 100, phase: 'posted', rails: [] },
+          {
+            kind: 'send',
+            peer: 0,
+            tag: 8,
+            comm: 'world',
+            bytes: 1e6,
+            waitedMs: 12_000,
+            phase: 'waits for the receiver',
+            rails: ['tcp:eth0'],
+          },
+          { kind: 'recv', peer: 'any', tag: 'any', comm: 'rows', call: 'allreduce', bytes: 0, waitedMs: 100, phase: 'posted', rails: [] },
         ],
       },
     },
     { rank: 2, state: 'silent' },
     { rank: 3, state: 'ended' },
+    {
+      rank: 4,
+      state: 'blocked',
+      agoMs: 2000,
+      waits: {
+        pid: 5,
+        more: 0,
+        waits: [{ kind: 'probe', peer: 0, tag: 3, comm: 'world', bytes: 0, waitedMs: 4000, phase: 'no message matches', rails: [] }],
+      },
+    },
+    { rank: 5, state: 'absent' },
   ],
   cycles: [[0, 1]],
 };

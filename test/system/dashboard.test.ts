@@ -3,8 +3,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
 import { buildPage } from '../../src/dashboard/build-page.mjs';
-import type { JobEvent } from '../../src/dashboard/messages.ts';
+import type { JobEvent, PageMessage, WaitsView } from '../../src/dashboard/messages.ts';
 import { parseExposition, sampleValue } from '../unit/dashboard/exposition.ts';
 import { type BuiltCode, buildCode, type Running, startNode } from './helpers.ts';
 
@@ -12,7 +13,7 @@ let code: BuiltCode;
 const running: Running[] = [];
 
 beforeAll(async () => {
-  code = await buildCode(['dashboard-rank.mjs']);
+  code = await buildCode(['dashboard-rank.mjs', 'waits-rank.mjs']);
   await buildPage(join(code.folder, 'dashboard'));
 });
 afterEach(async () => {
@@ -23,9 +24,9 @@ afterEach(async () => {
 });
 afterAll(() => code?.dispose());
 
-function run(options: string, program: string, timeoutMs = 60_000): Running {
+function run(options: string, program: string, timeoutMs = 60_000, fixture = 'dashboard-rank'): Running {
   const words = `-n 2 --mca btl tcp --mca btl_tcp_links 2 ${options}`.split(' ').filter((word) => word !== '');
-  const job = startNode([code.cli, 'run', ...words, code.fixture('dashboard-rank'), ...program.split(' ')], { input: '', timeoutMs });
+  const job = startNode([code.cli, 'run', ...words, code.fixture(fixture), ...program.split(' ')], { input: '', timeoutMs });
   running.push(job);
   return job;
 }
@@ -36,6 +37,14 @@ async function get(url: URL, path: string): Promise<string> {
   const response = await fetch(new URL(path, url), { headers: { authorization: `Bearer ${url.searchParams.get('token')}` } });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   return await response.text();
+}
+
+async function askWaits(url: URL): Promise<void> {
+  const response = await fetch(new URL('/waits', url), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${url.searchParams.get('token')}` },
+  });
+  if (!response.ok) throw new Error(`/waits: ${response.status} ${await response.text()}`);
 }
 
 const parseEvents = (text: string) =>
@@ -165,6 +174,37 @@ describe('a job that is watched', () => {
     expect(sampleValue(age.families, 'multirail_rank_report_age_seconds', { rank: 0 })).toBeLessThan(2);
     await job.until(/\[1\] has computed/);
     expect((await job.ended).code).toBe(0);
+  });
+
+  test('who waits for whom: asked by the page it comes to the page alone, asked by a signal to both', async () => {
+    const job = run('--dashboard', 'ring', 60_000, 'waits-rank');
+    const url = await urlOf(job);
+    const pid = Number((await job.until(/rank 1: ready, pid (\d+)/))[1]);
+    const reports: WaitsView[] = [];
+    const live = new WebSocket(`ws://${url.host}/live${url.search}`);
+    live.on('message', (data) => {
+      const { waits } = JSON.parse(String(data)) as PageMessage;
+      if (waits !== undefined && waits !== null) reports.push(waits);
+    });
+    // The first answers may be from before the long sends.
+    const circle = await until(async () => {
+      await askWaits(url);
+      return reports.find(({ cycles }) => cycles.length > 0);
+    });
+    const send = { kind: 'send', tag: 5, comm: 'world', bytes: 1_000_000 };
+    expect(circle).toMatchObject({
+      reason: 'asked from the dashboard',
+      cycles: [[0, 1]],
+      ranks: [
+        { rank: 0, state: 'answered', waits: { waits: [{ ...send, peer: 1 }] } },
+        { rank: 1, state: 'answered', waits: { pid, waits: [{ ...send, peer: 0 }] } },
+      ],
+    });
+    expect(job.output().stderr).not.toContain('who waits');
+    process.kill(pid, 'SIGUSR2');
+    await job.until(/who waits for whom \(rank 1: SIGUSR2\)[^]*cycle: 0 waits for 1 waits for 0/);
+    await until(async () => reports.find(({ reason }) => reason === 'rank 1: SIGUSR2'));
+    live.close();
   });
 
   test('a rank that dies ends the job, and the last event says how', async () => {

@@ -34,13 +34,16 @@ function report(waits: WaitsView & { atMs: number }): Node[] {
   const circles = waits.cycles.map((cycle) =>
     html('p', { class: 'error' }, `Ranks ${[...cycle, cycle[0]].join(' → ')} wait for each other in a circle.`),
   );
-  const rows = waits.ranks.flatMap(({ rank, state, waits: own }) => {
-    if (state === 'silent') return [[String(rank), '', 'does not answer: it computes, is in a blocking call, or is stopped', '', '', '']];
-    if (state !== 'answered' || own === undefined)
-      return [[String(rank), '', state === 'ended' ? 'has ended' : 'has not joined', '', '', '']];
-    if (own.waits.length === 0) return [[String(rank), '', 'waits for nothing', '', '', '']];
-    const list = own.waits.map((wait) => waitRow(rank, wait));
-    return own.more > 0 ? [...list, [String(rank), '', `and ${own.more} more`, '', '', '']] : list;
+  const rows = waits.ranks.flatMap(({ rank, state, agoMs = 0, waits: own }) => {
+    const remark = (text: string) => [String(rank), '', text, '', '', ''];
+    if (state === 'silent') return [remark('does not answer: it computes, is stopped, or has just begun a blocking call')];
+    if (own === undefined) return [remark(state === 'ended' ? 'has ended' : 'has not joined')];
+    if (own.waits.length === 0) return [remark('waits for nothing')];
+    return [
+      ...(state === 'blocked' ? [remark(`is in a blocking call, and said this ${duration(agoMs)} ago`)] : []),
+      ...own.waits.map((wait) => waitRow(rank, wait)),
+      ...(own.more > 0 ? [remark(`and ${own.more} more`)] : []),
+    ];
   });
   const table = html(
     'table',
@@ -57,7 +60,8 @@ function waitRow(rank: number, wait: WaitView): string[] {
   const tag = wait.tag === 'any' ? 'any tag' : `tag ${wait.tag}`;
   const peer = wait.peer === 'any' ? 'any rank' : `rank ${wait.peer}`;
   const rails = wait.rails.length === 0 ? '' : ` (${wait.rails.join(', ')})`;
-  const what = wait.kind === 'finalize' ? 'finalize' : `${wait.kind}, ${tag}, context ${wait.ctx}`;
+  const where = wait.call === undefined ? `${tag}, ${wait.comm}` : `in ${wait.call} of ${wait.comm}`;
+  const what = wait.kind === 'finalize' ? 'finalize' : `${wait.kind}, ${where}`;
   return [String(rank), peer, what, bytes(wait.bytes), duration(wait.waitedMs), `${wait.phase}${rails}`];
 }
 
@@ -65,8 +69,12 @@ function waitRow(rank: number, wait: WaitView): string[] {
 function draw(waits: WaitsView): SVGElement {
   const places = ring(waits.ranks.length, WIDTH, HEIGHT, WIDTH / 2 - 50, HEIGHT / 2 - 40);
   const inCircle = new Set(waits.cycles.flatMap((cycle) => cycle.map((rank, i) => `${rank} ${cycle[(i + 1) % cycle.length]}`)));
+  // Who would take a message from anybody waits for nobody in particular, unless there is but one other.
+  const anybody = (rank: number) => (waits.ranks.length === 2 ? 1 - rank : rank);
   const targets = (rank: number) =>
-    new Set((waits.ranks[rank].waits?.waits ?? []).flatMap(({ peer }) => (peer === 'any' || peer === rank ? [] : [peer])));
+    new Set(
+      (waits.ranks[rank].waits?.waits ?? []).map(({ peer }) => (peer === 'any' ? anybody(rank) : peer)).filter((peer) => peer !== rank),
+    );
   const words = waits.ranks.map(({ rank }) => {
     const peers = [...targets(rank)];
     return peers.length === 0 ? '' : `rank ${rank} waits for ${peers.map((peer) => `rank ${peer}`).join(' and ')}`;
@@ -80,7 +88,7 @@ function draw(waits: WaitsView): SVGElement {
   }
   places.forEach(({ x, y }, rank) => {
     const group = svg('g', {
-      class: `rank rank-${waits.ranks[rank].state === 'answered' ? 'working' : 'busy'}`,
+      class: `rank rank-${['answered', 'blocked'].includes(waits.ranks[rank].state) ? 'working' : 'busy'}`,
       transform: `translate(${x} ${y})`,
     });
     group.append(svg('circle', { r: RADIUS }), svg('text', { class: 'rank-number', y: 1 }, String(rank)));

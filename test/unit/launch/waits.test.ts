@@ -1,13 +1,21 @@
 // Who waits for whom: cycles of the graph, the text, and the gatherer beside real clients of the out-of-band channel.
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { newIncarnation } from '../../../src/launch/identity.ts';
 import { OobClient } from '../../../src/launch/oob-client.ts';
 import { OobServer } from '../../../src/launch/oob-server.ts';
-import { findCycles, makeReport, type RankState, type RankWaits, reportLines, type Wait } from '../../../src/launch/waits.ts';
+import {
+  findCycles,
+  makeReport,
+  type RankState,
+  type RankWaits,
+  reportLines,
+  type Wait,
+  type WaitsReport,
+} from '../../../src/launch/waits.ts';
 import { WaitsGatherer } from '../../../src/launch/waits-gather.ts';
 
 const graph = (edges: Record<number, number[]>) => new Map(Object.entries(edges).map(([from, to]) => [Number(from), new Set(to)]));
@@ -118,7 +126,8 @@ describe('the gatherer', () => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   });
 
-  test('asks every rank, takes what a blocked one said before, and prints once for many who ask', async () => {
+  /** Two of three ranks have joined. */
+  async function startJob() {
     const folder = mkdtempSync(join(tmpdir(), 'joining-waits-'));
     cleanups.push(() => rmSync(folder, { recursive: true }));
     const secret = randomBytes(32);
@@ -126,14 +135,17 @@ describe('the gatherer', () => {
     await server.open();
     cleanups.push(() => server.close());
     const printed: string[] = [];
-    let onPrinted: () => void = () => undefined;
+    const reports: WaitsReport[] = [];
+    let onReported: () => void = () => undefined;
     const jsonFile = join(folder, 'waits.json');
     const gatherer = new WaitsGatherer(server, {
-      say: (text) => {
-        printed.push(text);
-        onPrinted();
-      },
+      say: (text) => printed.push(text),
       jsonFile,
+      onReport: (report) => {
+        reports.push(report);
+        // What is printed of it is printed by then.
+        setImmediate(onReported);
+      },
     });
     server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
     server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
@@ -152,14 +164,21 @@ describe('the gatherer', () => {
     );
     for (const client of clients) cleanups.push(() => client.close(0));
     await Promise.all(clients.map((client) => client.hello()));
+    const reported = () =>
+      new Promise<void>((resolve) => {
+        onReported = resolve;
+      });
+    return { server, clients, gatherer, printed, reports, reported, jsonFile };
+  }
+
+  test('asks every rank, takes what a blocked one said before, and prints once for many who ask', async () => {
+    const { server, clients, printed, reports, reported, jsonFile } = await startJob();
     // Rank 0 answers; rank 1 said something from its blocking call, and hears nothing.
     clients[0].on('waitsRequest', (id) => clients[0].waitsReport(id, answer(0, [wait({})]).waits));
     const pushed = new Promise((resolve) => server.once('waitsReport', resolve));
     clients[1].pushWaits(answer(1, [wait({ peer: 0 })]).waits);
     await pushed;
-    const once = new Promise<void>((resolve) => {
-      onPrinted = resolve;
-    });
+    const once = reported();
     for (const client of clients) client.askWaits('stalled');
     await once;
     expect(printed[0]).toContain('who waits for whom (rank ');
@@ -171,6 +190,7 @@ describe('the gatherer', () => {
     await clients[1].finalized();
     await clients[0].finalized();
     expect(printed).toHaveLength(1);
+    expect(reports).toHaveLength(1);
     const records = readFileSync(jsonFile, 'utf8').trim().split('\n');
     expect(records).toHaveLength(1);
     expect(JSON.parse(records[0])).toMatchObject({
@@ -182,5 +202,57 @@ describe('the gatherer', () => {
         { rank: 2, state: 'absent' },
       ],
     });
+  });
+
+  test('a report that need not be printed goes to whoever asked, once a second, and takes nothing from those who want it printed', async () => {
+    const { clients, gatherer, printed, reports, reported, jsonFile } = await startJob();
+    for (const [rank, client] of clients.entries()) {
+      client.on('waitsRequest', (id) => client.waitsReport(id, answer(rank, [wait({ peer: 1 - rank })]).waits));
+    }
+    // The second in which nobody is asked again lasts as long as this test wants.
+    const now = vi.spyOn(performance, 'now').mockReturnValue(1_000_000);
+    cleanups.push(() => now.mockRestore());
+    let next = reported();
+    gatherer.gather('the page', { printed: false });
+    gatherer.gather('the page again', { printed: false });
+    await next;
+    expect(reports).toMatchObject([{ reason: 'the page', cycles: [[0, 1]], ranks: { length: 3 } }]);
+    expect(printed).toEqual([]);
+    expect(existsSync(jsonFile)).toBe(false);
+    now.mockReturnValue(1_000_999);
+    gatherer.gather('too soon', { printed: false });
+    // The page's report was read by nobody else: who wants it printed gets one, and so does the page.
+    next = reported();
+    gatherer.gather('SIGUSR2');
+    await next;
+    expect(reports.map(({ reason }) => reason)).toEqual(['the page', 'SIGUSR2']);
+    expect(printed).toHaveLength(1);
+    gatherer.gather('SIGUSR2 again');
+    now.mockReturnValue(1_002_000);
+    // One that is under way is printed for who comes later.
+    next = reported();
+    gatherer.gather('the page', { printed: false });
+    gatherer.gather('SIGUSR2');
+    await next;
+    expect(reports.map(({ reason }) => reason)).toEqual(['the page', 'SIGUSR2', 'SIGUSR2']);
+    expect(printed).toHaveLength(2);
+  });
+
+  test('before anybody has joined: nothing is printed, and the page is told just that', async () => {
+    const server = new OobServer({ jobId: 'job', size: 2, secret: randomBytes(32), knowsProcesses: true, reconnectTimeoutMs: 10_000 });
+    await server.open();
+    cleanups.push(() => server.close());
+    const printed: string[] = [];
+    const reports: WaitsReport[] = [];
+    const gatherer = new WaitsGatherer(server, {
+      say: (text) => printed.push(text),
+      jsonFile: '',
+      onReport: (report) => reports.push(report),
+    });
+    gatherer.gather('SIGUSR2');
+    expect(reports).toEqual([]);
+    gatherer.gather('the page', { printed: false });
+    expect(reports).toMatchObject([{ ranks: [{ state: 'absent' }, { state: 'absent' }] }]);
+    expect(printed).toEqual([]);
   });
 });

@@ -23,8 +23,8 @@ const BODY_BYTES_MAX = 4 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
 /** What waits for a reader of /events; one that is slower asks again, with ?since=. */
 const STREAM_BYTES_MAX = 4 * 1024 * 1024;
-/** How long connections get to take the last words. */
-const CLOSE_WAIT_MS = 500;
+/** How long connections get to take the last words: a page on a busy machine needs its time to answer. */
+const CLOSE_WAIT_MS = 3000;
 
 export interface DashboardServerOptions {
   model: JobModel;

@@ -22,12 +22,11 @@ export async function openPage(browser: Browser, url: string, width = 1280, heig
   return { page, complaints };
 }
 
-/** Waits until the text of this element fits. */
+/** Waits until the text of this element fits; says what it was instead when it never does. */
 export async function untilText(page: Page, selector: string, pattern: RegExp): Promise<void> {
-  await page.waitForFunction(
-    (query, source) => new RegExp(source).test(document.querySelector(query)?.textContent ?? ''),
-    { timeout: 60_000 },
-    selector,
-    pattern.source,
-  );
+  const fits = (query: string, source: string) => new RegExp(source).test(document.querySelector(query)?.textContent ?? '');
+  await page.waitForFunction(fits, { timeout: 60_000 }, selector, pattern.source).catch(async (error: Error) => {
+    const found = await page.evaluate((query) => document.querySelector(query)?.textContent, selector);
+    throw new Error(`${selector} never was ${pattern}; it is "${found}"`, { cause: error });
+  });
 }

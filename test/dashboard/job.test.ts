@@ -102,11 +102,15 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page beside a job', () => {
   });
 
   test('a rank that computes is busy and not dead, and works again afterwards', async () => {
-    const { job, url } = await startJob('', 'busy 4000');
+    const { job, url } = await startJob('', 'busy 6000');
     const { page } = await openPage(browser, url);
+    await untilText(page, '#ranks tbody tr:nth-child(2)', /^1working/);
+    await Promise.all([0, 1].map((rank) => job.until(new RegExp(`\\[${rank}\\] is ready`))));
+    job.child.kill('SIGUSR2');
     await untilText(page, '#ranks tbody tr:nth-child(2)', /^1busy, last heard \d\.\d s ago/);
     await untilText(page, '#ranks tbody tr:nth-child(2)', /^1working/);
     expect(await page.$eval('#control-section', (section) => (section as HTMLElement).hidden)).toBe(true);
+    job.child.kill('SIGUSR1');
     expect((await job.ended).code).toBe(0);
     await page.close();
   });

@@ -267,6 +267,20 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page', () => {
     expect(await page.title()).toBe('multirail: --fast (ended)');
   });
 
+  test('a page that is busy while the job ends gets the last word all the same', async () => {
+    const model = makeRunningModel(new TestClock());
+    const server = await serve(model);
+    const { page } = await look(server);
+    await page.evaluate(() => {
+      setTimeout(() => {
+        for (const endMs = performance.now() + 1500; performance.now() < endMs; );
+      });
+    });
+    model.ended(0, undefined);
+    await server.close();
+    await untilText(page, '#status', /^job ended/);
+  });
+
   test('without the token there is no page', async () => {
     const server = await serve(makeRunningModel(new TestClock()));
     const page = await browser.newPage();

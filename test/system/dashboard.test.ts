@@ -210,7 +210,7 @@ describe('a job that is watched', () => {
     });
     expect(job.output().stderr).not.toContain('who waits');
     process.kill(pid, 'SIGUSR2');
-    await job.until(/who waits for whom \(rank 1: SIGUSR2\)[^]*cycle: 0 waits for 1 waits for 0/);
+    await job.until(/who waits for whom \(rank 1: SIGUSR2\)[\s\S]*cycle: 0 waits for 1 waits for 0/);
     await until(async () => reports.find(({ reason }) => reason === 'rank 1: SIGUSR2'));
     live.close();
   });

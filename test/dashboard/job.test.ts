@@ -126,8 +126,8 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page beside a job', () => {
       await page.click('#ask-waits');
     }
     const rows = await page.$$eval('#waits tbody tr', (list) => list.map(({ textContent }) => textContent));
-    expect(rows[0]).toMatch(/^0rank 1send, tag 5, world1\.00 MB.*RNDV/);
-    expect(rows[1]).toMatch(/^1rank 0send, tag 5, world1\.00 MB.*RNDV/);
+    expect(rows[0]).toMatch(/^0rank 1send, tag 5, in world1\.00 MB.*RNDV/);
+    expect(rows[1]).toMatch(/^1rank 0send, tag 5, in world1\.00 MB.*RNDV/);
     expect(complaints).toEqual([]);
     await page.close();
   });

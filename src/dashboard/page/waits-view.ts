@@ -34,17 +34,7 @@ function report(waits: WaitsView & { atMs: number }): Node[] {
   const circles = waits.cycles.map((cycle) =>
     html('p', { class: 'error' }, `Ranks ${[...cycle, cycle[0]].join(' → ')} wait for each other in a circle.`),
   );
-  const rows = waits.ranks.flatMap(({ rank, state, agoMs = 0, waits: own }) => {
-    const remark = (text: string) => [String(rank), '', text, '', '', ''];
-    if (state === 'silent') return [remark('does not answer: it computes, is stopped, or has just begun a blocking call')];
-    if (own === undefined) return [remark(state === 'ended' ? 'has ended' : 'has not joined')];
-    if (own.waits.length === 0) return [remark('waits for nothing')];
-    return [
-      ...(state === 'blocked' ? [remark(`is in a blocking call, and said this ${duration(agoMs)} ago`)] : []),
-      ...own.waits.map((wait) => waitRow(rank, wait)),
-      ...(own.more > 0 ? [remark(`and ${own.more} more`)] : []),
-    ];
-  });
+  const rows = waits.ranks.flatMap(rankRows);
   const table = html(
     'table',
     {},
@@ -56,13 +46,31 @@ function report(waits: WaitsView & { atMs: number }): Node[] {
   return [...circles, html('div', { class: 'waits' }, ...drawing, html('div', { class: 'scroll' }, table))];
 }
 
-function waitRow(rank: number, wait: WaitView): string[] {
+type RankWaits = WaitsView['ranks'][number];
+
+function rankRows({ rank, state, waits, agoMs }: RankWaits): string[][] {
+  const only = (text: string) => [[String(rank), '', text, '', '', '']];
+  if (state === 'silent') return only('does not answer: it computes, is stopped, or has just begun a blocking call');
+  if (state === 'ended') return only('has ended');
+  if (waits === undefined) return only('has not joined');
+  const blocked = state === 'blocked' ? ` (in a blocking call, said ${duration(agoMs ?? 0)} before)` : '';
+  if (waits.waits.length === 0) return only(`waits for nothing${blocked}`);
+  const list = waits.waits.map((wait) => waitRow(rank, wait, blocked));
+  return waits.more > 0 ? [...list, ...only(`and ${waits.more} more`)] : list;
+}
+
+function waitRow(rank: number, wait: WaitView, blocked: string): string[] {
   const tag = wait.tag === 'any' ? 'any tag' : `tag ${wait.tag}`;
   const peer = wait.peer === 'any' ? 'any rank' : `rank ${wait.peer}`;
   const rails = wait.rails.length === 0 ? '' : ` (${wait.rails.join(', ')})`;
-  const where = wait.call === undefined ? `${tag}, ${wait.comm}` : `in ${wait.call} of ${wait.comm}`;
-  const what = wait.kind === 'finalize' ? 'finalize' : `${wait.kind}, ${where}`;
-  return [String(rank), peer, what, bytes(wait.bytes), duration(wait.waitedMs), `${wait.phase}${rails}`];
+  const call = wait.call === undefined ? '' : `${wait.call}: `;
+  const what = wait.kind === 'finalize' ? 'finalize' : `${call}${wait.kind}, ${tag}, in ${wait.comm}`;
+  return [String(rank), peer, what, bytes(wait.bytes), duration(wait.waitedMs), `${wait.phase}${rails}${blocked}`];
+}
+
+function kindOf({ state }: RankWaits): string {
+  if (state === 'answered') return 'working';
+  return state === 'ended' ? 'exited' : 'busy';
 }
 
 /** An arrow from each rank to each rank that it waits for. */
@@ -88,7 +96,7 @@ function draw(waits: WaitsView): SVGElement {
   }
   places.forEach(({ x, y }, rank) => {
     const group = svg('g', {
-      class: `rank rank-${['answered', 'blocked'].includes(waits.ranks[rank].state) ? 'working' : 'busy'}`,
+      class: `rank rank-${kindOf(waits.ranks[rank])}`,
       transform: `translate(${x} ${y})`,
     });
     group.append(svg('circle', { r: RADIUS }), svg('text', { class: 'rank-number', y: 1 }, String(rank)));

@@ -110,12 +110,13 @@ export class LocalPort {
   }
 
   /** Why a rail that began there cannot go on; undefined when it can. Asks the device: its events may come later than what follows from them. */
-  complaint({ gid, lid }: PortAddress): string | undefined {
+  complaint({ gid, gidIndex, lid }: PortAddress): string | undefined {
     const { handle } = this.device;
     try {
       if (this.link === 'infiniband') return handle.queryPort(this.number).lid === lid ? undefined : `port ${this.name} has another LID`;
-      const held = handle.gids(this.number).some((entry) => hex(entry.gid) === hex(gid));
-      return held ? undefined : `port ${this.name} has lost its address ${addressOfGid(gid)}`;
+      const found = handle.gid(this.number, gidIndex);
+      const isHeld = found !== undefined && hex(found) === hex(gid);
+      return isHeld ? undefined : `port ${this.name} has lost its address ${addressOfGid(gid)}`;
     } catch {
       // A device that has failed answers nothing; that is told otherwise.
       return undefined;

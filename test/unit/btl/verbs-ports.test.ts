@@ -15,28 +15,28 @@ const rdma = { PORT_STATE: { DOWN, ACTIVE }, LINK_LAYER: { INFINIBAND: 1, ETHERN
 const LINK_LOCAL = 'fe80000000000000000000fffe000000';
 const gidOf = (ip: string): string => `00000000000000000000ffff${Buffer.from(ip.split('.').map(Number)).toString('hex')}`;
 
+const bytesOf = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'));
+
 let gids: string[] = [];
 let state = ACTIVE;
 let lid = 0;
 
-/** What the interface of the port has: IPv4 addresses with their prefix lengths. */
+/** What the interface of the port has: IPv4 addresses with their prefix lengths, at the places of the table that they have; '' is a free one. */
 function give(...cidrs: string[]): void {
-  interfaces = {
-    eth0: cidrs.map((cidr) => ({ address: cidr.split('/')[0], cidr, family: 'IPv4', internal: false }) as NetworkInterfaceInfo),
-  };
-  gids = [LINK_LOCAL, ...cidrs.map((cidr) => gidOf(cidr.split('/')[0]))];
+  const held = cidrs.filter((cidr) => cidr !== '');
+  const toInfo = (cidr: string) => ({ address: cidr.split('/')[0], cidr, family: 'IPv4', internal: false }) as NetworkInterfaceInfo;
+  interfaces = { eth0: held.map(toInfo) };
+  gids = [LINK_LOCAL, ...cidrs.map((cidr) => (cidr === '' ? '' : gidOf(cidr.split('/')[0])))];
 }
 
 function portOf(linkLayer: 'ETHERNET' | 'INFINIBAND' = 'ETHERNET', wanted = -1): LocalPort {
   const handle = {
     queryPort: () => ({ state, linkLayer: rdma.LINK_LAYER[linkLayer], mtu: 3, lid, messageBytesMax: 2 ** 30, speed: 1, width: 1 }),
+    gid: (_port: number, index: number) => ((gids[index] ?? '') === '' ? undefined : bytesOf(gids[index])),
     gids: () =>
-      gids.map((gid, index) => ({
-        index,
-        gid: new Uint8Array(Buffer.from(gid, 'hex')),
-        type: 'RoCE v2',
-        netdev: gid === LINK_LOCAL ? 'eth1' : 'eth0',
-      })),
+      gids
+        .map((gid, index) => ({ index, gid: bytesOf(gid), type: 'RoCE v2', netdev: gid === LINK_LOCAL ? 'eth1' : 'eth0' }))
+        .filter(({ gid }) => gid.length > 0),
   };
   return new LocalPort(rdma, { name: 'rxe0', handle } as unknown as VerbsDevice, 1, wanted);
 }
@@ -55,14 +55,15 @@ describe('a port with addresses that change', () => {
     give('10.9.0.1/24', '192.168.5.1/24', '10.9.0.101/24');
     expect(port.look()).toBe(false);
     expect(port.complaint(before)).toBeUndefined();
-    give('192.168.5.1/24', '10.9.0.101/24');
+    give('', '192.168.5.1/24', '10.9.0.101/24');
     expect(port.look()).toBe(true);
-    expect([port.fabric, port.hosts, port.gidIndex]).toEqual(['10.9.0.0/24', ['10.9.0.101'], 2]);
+    expect([port.fabric, port.hosts, port.gidIndex]).toEqual(['10.9.0.0/24', ['10.9.0.101'], 3]);
     expect(port.complaint(before)).toBe('port rxe0:1 has lost its address 10.9.0.1');
     expect(port.complaint(port.address)).toBeUndefined();
   });
 
   test('a rail goes on over an address that is not the best any more', () => {
+    give('', '10.9.0.1/24');
     const port = portOf();
     const before = port.address;
     give('10.9.0.5/24', '10.9.0.1/24');

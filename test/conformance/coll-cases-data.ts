@@ -226,6 +226,7 @@ export const DATA_CASES: readonly P2pCase[] = [
   },
   {
     name: '54 large: a megabyte and more, strided too',
+    alwaysDrawn: true,
     ranks: 4,
     anySize: true,
     run: async (world) => {

@@ -86,6 +86,7 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
   }),
   {
     name: '41 allreduce: two hundred under way at once',
+    alwaysDrawn: true,
     ranks: 4,
     anySize: true,
     run: async (world) => {

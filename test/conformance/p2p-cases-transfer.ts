@@ -122,6 +122,7 @@ export const TRANSFER_CASES: readonly P2pCase[] = [
   },
   {
     name: '7 huge_anysrc: large transfers of several ranks into wildcards',
+    alwaysDrawn: true,
     ranks: 3,
     run: async ({ comms }) => {
       const bytes = 500_000;
@@ -174,10 +175,11 @@ export const TRANSFER_CASES: readonly P2pCase[] = [
       );
     },
   },
-  { name: '11 sendall: everybody to everybody', ranks: 4, run: (world) => allToAll(world, 3, 30_000) },
-  { name: '12 sendflood: eight ranks, many short messages', ranks: 8, run: (world) => allToAll(world, 25, 200) },
+  { name: '11 sendall: everybody to everybody', alwaysDrawn: true, ranks: 4, run: (world) => allToAll(world, 3, 30_000) },
+  { name: '12 sendflood: eight ranks, many short messages', alwaysDrawn: true, ranks: 8, run: (world) => allToAll(world, 25, 200) },
   {
     name: '13 many_isend, manylmt: many outstanding, short and long',
+    alwaysDrawn: true,
     ranks: 2,
     run: async (world) => {
       const { a, b, toA, toB } = pairOf(world);

@@ -6,4 +6,5 @@ import { realFixture } from './p2p-worlds.ts';
 
 p2pSuite('tcp and ws behind the interposer', realFixture([tcpComponent, wsComponent], { btl_tcp_links: '2' }, true), {
   faultSeeds: ['mixed 1'],
+  neverSampled: true,
 });

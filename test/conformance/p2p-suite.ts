@@ -22,6 +22,8 @@ export interface P2pCase {
   anySize?: true;
   /** Set: the case does not fit a world in which the only peer is the own rank. */
   notAlone?: true;
+  /** In every sample: so much of it is under way that faults are sure to meet frames. */
+  alwaysDrawn?: true;
   /** Needs a fixture that can break rails; not repeated with faults. */
   needsFaults?: true;
   /** Not repeated with faults, for this reason. */
@@ -37,6 +39,8 @@ export interface P2pSuiteOptions {
   faultSeeds?: readonly string[];
   /** How long one case may take; 25 s unless told. */
   caseLimitMs?: number;
+  /** All cases with faults, every time: where so little strikes that a sample might miss it. */
+  neverSampled?: boolean;
   /** The calm cases are sampled, too: for places where they take long. */
   sampleCalm?: boolean;
   /** Cases that are left out here, by name, and why. */
@@ -51,7 +55,7 @@ const SAMPLE_SEED = process.env.MULTIRAIL_TEST_SAMPLE_SEED ?? '0';
 const NOT_DRAWN = `not in the sample of seed ${SAMPLE_SEED}; MULTIRAIL_TEST_SHARE=1 runs all`;
 
 const isDrawn = (group: string, one: P2pCase): boolean =>
-  SHARE >= 1 || new Prng(SAMPLE_SEED).split(`${group}/${one.name}`).chance(Math.round(SHARE * 1000), 1000);
+  SHARE >= 1 || one.alwaysDrawn === true || new Prng(SAMPLE_SEED).split(`${group}/${one.name}`).chance(Math.round(SHARE * 1000), 1000);
 
 export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
   suiteOf('p2p', CASES, FAULT_CASES, name, fixture, options);
@@ -78,7 +82,7 @@ export function suiteOf(
     group(`${kind} over ${name}, 86: again while rails break, seed ${seed}`, () => {
       const struck: Struck = { railsLost: 0, framesInDoubt: 0, resent: 0 };
       for (const one of cases) {
-        if (isDrawn(`${name}, ${seed}`, one)) add(fixture, one, options, seed, struck);
+        if (options.neverSampled === true || isDrawn(`${name}, ${seed}`, one)) add(fixture, one, options, seed, struck);
         else test.skip(`${one.name} (${NOT_DRAWN})`, () => undefined);
       }
       // A run in which nothing broke would prove nothing.

@@ -29,17 +29,25 @@ export function mcaOption(): Option {
     .default({}, 'none');
 }
 
+/** `--dashboard [PORT]` for any command whose arguments went through expandMca(). */
+function dashboardOption(): Option {
+  return new Option('--dashboard [port]', 'serve a page that shows the rails while the job runs, on loopback; its address is printed')
+    .argParser(parsePort)
+    .preset('0');
+}
+
 /**
- * Joins `--mca NAME VALUE` to `--mca NAME=VALUE`, since an option takes one word, and gives `--dashboard` the port that it may go without. Only the command's own options are looked at:
- * everything from the program's name or `--` on belongs to the program. `args` begins with the command's name.
+ * Joins `--mca NAME VALUE` to `--mca NAME=VALUE`, since an option takes one word, and gives an option whose number may be left out (one
+ * with a preset, such as `--dashboard`) that preset, since the next word would be taken otherwise. Only the command's own options are
+ * looked at: everything from the program's name or `--` on belongs to the program. `args` begins with the command's name.
  */
 export function expandMca(program: Command, args: readonly string[]): string[] {
   const command = program.commands.find((candidate) => candidate.name() === args[0]);
   if (command === undefined) return [...args];
   const takesWord = new Set<string>();
-  const takesNumber = new Set<string>();
+  const presets = new Map<string, unknown>();
   for (const option of command.options) {
-    if (option.optional && option.long !== undefined) takesNumber.add(option.long);
+    if (option.optional && option.long !== undefined && option.presetArg !== undefined) presets.set(option.long, option.presetArg);
     if (!option.required) continue;
     if (option.short !== undefined) takesWord.add(option.short);
     if (option.long !== undefined) takesWord.add(option.long);
@@ -49,7 +57,7 @@ export function expandMca(program: Command, args: readonly string[]): string[] {
   while (at < args.length && args[at].startsWith('-') && args[at] !== '--') {
     let word = args[at++];
     // A number that may be left out: the name of the program is none.
-    if (takesNumber.has(word)) word += /^\d+$/.test(args[at] ?? '') ? `=${args[at++]}` : '=0';
+    if (presets.has(word)) word += `=${/^\d+$/.test(args[at] ?? '') ? args[at++] : presets.get(word)}`;
     out.push(word);
     if (!takesWord.has(word) || at >= args.length) continue;
     const value = args[at++];
@@ -141,7 +149,7 @@ export function register(program: Command): void {
     .option('--no-prefix', 'do not put [rank] before each line of output')
     .option('--no-abort-on-failure', 'let the other ranks go on when one fails')
     .option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated', collect, [])
-    .option('--dashboard [port]', 'serve a page that shows the rails while the job runs, on loopback; its address is printed', parsePort)
+    .addOption(dashboardOption())
     .option('--dashboard-hold', 'keep the page after the job has ended, until Ctrl-C')
     .option('--dashboard-token-file <file>', "take the page's token from this file, instead of a new one")
     .option('--events <file>', 'write what happens to ranks and rails to this file, as JSON lines')

@@ -113,6 +113,7 @@ describe('command line', () => {
       .command('other')
       .addOption(mcaOption())
       .option('--flag')
+      .option('--serve [address]')
       .argument('[rest...]')
       .action(() => undefined);
     return program;
@@ -133,6 +134,11 @@ describe('command line', () => {
     expect(expand('run --dashboard --events f -n 2 app.js')).toBe('run --dashboard=0 --events f -n 2 app.js');
     expect(expand('run --dashboard=7 -n 2 app.js --dashboard')).toBe('run --dashboard=7 -n 2 app.js --dashboard');
     expect(expand('other --dashboard 7')).toBe('other --dashboard 7');
+  });
+
+  test('another option that may go without a word stays as it is', () => {
+    expect(expand('other --serve')).toBe('other --serve');
+    expect(expand('other --serve a:1')).toBe('other --serve a:1');
   });
 
   test('wrong values are usage errors before anything starts', async () => {

@@ -139,7 +139,8 @@ export class NativeStream implements ByteStream, PollTarget {
       if (target === undefined) {
         room = this.sinkBefore ? BEHIND_SINK_BYTES : ARENA_BYTES;
         got = native.recv(this.fd, arena.bytes, 0, room);
-        this.sinkBefore = false;
+        // Small frames by the dozen. Nothing, or a frame or two, is no reason to expect anything else than a payload again.
+        if (got === room) this.sinkBefore = false;
       } else {
         sinkBytes = target.length;
         room = sinkBytes + BEHIND_SINK_BYTES;

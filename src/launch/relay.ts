@@ -39,13 +39,14 @@ export class JobRelay {
   /** Is told of the job by its launcher. */
   readonly observer: JobObserver;
   private readonly pipe: Duplex;
-  private readonly held: HeldReports;
+  private readonly held = new HeldReports();
+  private readonly lastWordsMs: number;
   private job: Pick<RunningJob, 'railFault' | 'askWaits'> | undefined;
   private leftOut = 0;
 
-  constructor(pipe: Duplex, held = new HeldReports()) {
+  constructor(pipe: Duplex, { lastWordsMs = LAST_WORDS_MS } = {}) {
     this.pipe = pipe;
-    this.held = held;
+    this.lastWordsMs = lastWordsMs;
     // Without its watcher the job goes on.
     pipe.on('error', () => undefined);
     pipe.on('drain', () => this.flush());
@@ -83,7 +84,7 @@ export class JobRelay {
     this.send({ is: 'result', outcome });
     if (this.pipe.destroyed) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, LAST_WORDS_MS);
+      const timer = setTimeout(resolve, this.lastWordsMs);
       const taken = () => {
         clearTimeout(timer);
         resolve();

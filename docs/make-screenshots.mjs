@@ -94,9 +94,9 @@ try {
     await until(page, '#tiles', /Rails that carry16 of 18/);
     await pause(3000);
   });
-  // Two nodes of a lab: its fast rail is pulled by the page and restored, then only one direction of the other one is left.
+  // Two nodes of a lab: its fast rail is pulled by the page and restored; then one direction of the other one vanishes, and the first one flaps.
   const lab = ['lab', 'run', '--rails', 'fast,slow', '-n', '2'];
-  await withJob(browser, { name: 'dashboard-lab', words: lab, width: 1240, height: 1330, scheme: 'light' }, async (page) => {
+  await withJob(browser, { name: 'dashboard-lab', words: lab, width: 1240, height: 1120, scheme: 'light' }, async (page) => {
     await until(page, '#tiles', /Rails that carry2 of 2/);
     await pause(6000);
     await press(page, 'lab-0', 'pull');

@@ -140,6 +140,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     may: [
       'errors',
       'dashboard',
+      // What can be pulled in a lab is said in the page's own words.
+      'dashboard/messages',
       'util',
       'contract',
       'params',

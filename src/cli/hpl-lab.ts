@@ -1,5 +1,5 @@
 // `multirail hpl --rails …`: Linpack in a lab of its own, with rails pulled at moments of the run, once or as a sweep.
-// May import: errors, lab, hpl, bench/machine, commander (types), bench.ts, lab.ts, node:*.
+// May import: errors, lab, hpl, bench/machine, commander (types), bench.ts, lab-run.ts, node:*.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -17,7 +17,7 @@ import { type NamedRail, parseRails, railIndex } from '../lab/rails.ts';
 import { createLab } from '../lab/view.ts';
 import { commandLine, ownWords, pairMca } from './bench.ts';
 import type { HplOptions } from './hpl.ts';
-import { ownFile, untilSignal } from './lab.ts';
+import { ownFile, untilSignal } from './lab-run.ts';
 
 /** A rail of this name is the service network: used only while no other is up. */
 const STANDBY_NAME = 'slow';

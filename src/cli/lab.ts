@@ -1,52 +1,22 @@
 // `multirail lab`: networks of this machine's own, made of network namespaces, to run jobs in and to break links under them. Needs root.
-// May import: errors, lab, launch, params (by bench.ts), commander, bench.ts, run.ts, node:*.
+// May import: errors, lab, launch, params (by bench.ts), commander, bench.ts, lab-run.ts, run.ts, node:*.
 import { spawn } from 'node:child_process';
-import { readFileSync, realpathSync } from 'node:fs';
-import { Socket } from 'node:net';
 import { constants } from 'node:os';
 import { type Command, Option } from 'commander';
 import { MultirailError } from '../errors.ts';
-import { ACTION_USAGE, applyAction, describeAction, type LabAction, parseAction } from '../lab/actions.ts';
-import { labUnavailable } from '../lab/available.ts';
-import { type LabJob, type LabJobSpec, LIFELINE_FD, labJobSpec, STARTED, startLabJob } from '../lab/job.ts';
+import { ACTION_USAGE, describeAction, type LabAction, parseAction } from '../lab/actions.ts';
 import { askKeeper, Keeper, type LabStatus } from '../lab/keeper.ts';
 import { MAX_NODES } from '../lab/plan.ts';
-import { type NamedRail, parseRails, showRate } from '../lab/rails.ts';
-import { parseTimeline, playTimeline, type TimelineStep } from '../lab/timeline.ts';
-import { createLab, type LabView, viewOf } from '../lab/view.ts';
-import { RANKS_MAX, startJob } from '../launch/launcher.ts';
+import { labJson, type NamedRail, parseLabJson, parseRails, showRate } from '../lab/rails.ts';
+import type { LabView } from '../lab/view.ts';
+import { RANKS_MAX } from '../launch/launcher.ts';
 import { wholeNumber } from './bench.ts';
-import { mcaOption, messageOf } from './run.ts';
+import { DEFAULT_NODES, launch, mustBePossible, ownFile, runInLab, untilSignal } from './lab-run.ts';
+import { mcaOption, messageOf, watchOptions } from './run.ts';
 
 const DEFAULT_NAME = 'default';
-const DEFAULT_NODES = 2;
 const KEEPER_READY_MS = 90_000;
 const KB = 1024;
-
-/** The file of this command, as a program that Node recognises. */
-export const ownFile = (): string => realpathSync(process.argv[1]);
-
-function mustBePossible(): void {
-  const missing = labUnavailable();
-  if (missing !== undefined) throw new MultirailError('ERR_SUPPORT', missing);
-}
-
-const say = (text: string): void => {
-  process.stderr.write(`multirail: ${text}\n`);
-};
-
-/** Resolves with the first signal that asks this process to end. */
-export function untilSignal(): { signal: Promise<NodeJS.Signals>; release(): void } {
-  let release = (): void => {};
-  const signal = new Promise<NodeJS.Signals>((resolve) => {
-    const names: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-    for (const name of names) process.on(name, resolve);
-    release = () => {
-      for (const name of names) process.off(name, resolve);
-    };
-  });
-  return { signal, release };
-}
 
 // ---------------------------------------------------------------- up, keep, down
 
@@ -111,7 +81,7 @@ function startKeeper({ rails, nodes, name }: UpOptions): Promise<LabView> {
     child.stdout.setEncoding('utf8').on('data', (part: string) => {
       text += part;
       if (!text.includes('\n')) return;
-      const word = JSON.parse(text) as KeeperWord;
+      const word = parseLabJson(text) as KeeperWord;
       if ('failed' in word) return fail(word.failed, word.code);
       clearTimeout(timer);
       child.stdout.destroy();
@@ -126,7 +96,7 @@ function startKeeper({ rails, nodes, name }: UpOptions): Promise<LabView> {
 /** What startKeeper() starts: this process is the keeper until somebody takes the lab down, or kills it. */
 async function keep(options: UpOptions): Promise<void> {
   const { signal } = untilSignal();
-  const word = (said: KeeperWord) => new Promise<void>((resolve) => process.stdout.write(`${JSON.stringify(said)}\n`, () => resolve()));
+  const word = (said: KeeperWord) => new Promise<void>((resolve) => process.stdout.write(`${labJson(said)}\n`, () => resolve()));
   let keeper: Keeper;
   try {
     keeper = await Keeper.start(options.name, options.nodes, parseRails(options.rails));
@@ -164,96 +134,7 @@ async function act(name: string, words: readonly string[]): Promise<void> {
   process.stdout.write(`${describeAction(action, view.rails)}\n`);
 }
 
-// ---------------------------------------------------------------- run, exec, launch
-
-interface RunInLabOptions {
-  np?: number;
-  rails?: string;
-  nodes?: number;
-  name: string;
-  mca: Record<string, string>;
-  nodeArg: string[];
-  timeline?: string;
-  prefix: boolean;
-}
-
-/** A lab to run in, and what is done to it: somebody else's, or one for this job alone. */
-interface Stage {
-  view: LabView;
-  apply(action: LabAction): Promise<unknown>;
-  leave(): Promise<void>;
-}
-
-async function stageOf(options: RunInLabOptions): Promise<Stage> {
-  const { name } = options;
-  if (options.rails === undefined) {
-    if (options.nodes !== undefined) throw new MultirailError('ERR_ARG', "--nodes is for a lab of the job's own, which --rails makes");
-    const view = await askKeeper<LabView>(name, { op: 'view' });
-    return { view, apply: (action) => askKeeper(name, { op: 'act', action }), leave: () => Promise.resolve() };
-  }
-  const rails = parseRails(options.rails);
-  const lab = await createLab(options.nodes ?? Math.min(options.np ?? DEFAULT_NODES, MAX_NODES), rails);
-  return { view: viewOf(lab, rails), apply: (action) => applyAction(lab, action), leave: () => lab.destroy() };
-}
-
-async function runInLab(words: readonly string[], options: RunInLabOptions): Promise<void> {
-  mustBePossible();
-  const script = options.timeline === undefined ? undefined : readScript(options.timeline);
-  const stage = await stageOf(options);
-  const { signal, release } = untilSignal();
-  try {
-    const { view } = stage;
-    const size = options.np ?? view.namespaces.length;
-    const steps = script === undefined ? [] : parseTimeline(script, view.rails, view.namespaces.length);
-    const spec = labJobSpec(view, { size, command: words, mca: options.mca, nodeArgs: options.nodeArg, prefix: options.prefix });
-    const job = startLabJob(ownFile(), spec, ['inherit', 'inherit', 'inherit']);
-    let interrupted: NodeJS.Signals | undefined;
-    void signal.then((name) => {
-      interrupted = name;
-      job.end();
-    });
-    const code = await besideTimeline(job, steps, stage);
-    process.exitCode = interrupted === undefined ? code : 128 + constants.signals[interrupted];
-  } finally {
-    await stage.leave();
-    release();
-  }
-}
-
-function readScript(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (cause) {
-    throw new MultirailError('ERR_ARG', `the timeline cannot be read: ${(cause as Error).message}`, { cause });
-  }
-}
-
-/** The job's exit code; a step that fails ends the job. */
-async function besideTimeline(job: LabJob, steps: readonly TimelineStep[], stage: Stage): Promise<number> {
-  const over = new AbortController();
-  let failure: unknown;
-  const played = job.started
-    .then(() => {
-      const startMs = performance.now();
-      const apply = async ({ action }: TimelineStep) => {
-        await stage.apply(action);
-        say(`${((performance.now() - startMs) / 1000).toFixed(3)} s: ${describeAction(action, stage.view.rails)}`);
-      };
-      return playTimeline(steps, apply, over.signal);
-    })
-    .catch((error: unknown) => {
-      failure = error;
-      job.end();
-    });
-  try {
-    return await job.ended;
-  } finally {
-    over.abort();
-    await played;
-    // biome-ignore lint/correctness/noUnsafeFinally: the reason why the job was ended is worth more than its exit code
-    if (failure !== undefined) throw failure;
-  }
-}
+// ---------------------------------------------------------------- exec
 
 async function execInLab(node: string, words: readonly string[], name: string): Promise<void> {
   mustBePossible();
@@ -269,28 +150,6 @@ async function execInLab(node: string, words: readonly string[], name: string): 
     child.once('close', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
   });
   release();
-}
-
-/** The launcher of a job in a lab, in the namespace of its node 0. */
-async function launch(text: string): Promise<void> {
-  const spec = JSON.parse(text) as LabJobSpec;
-  const job = await startJob({
-    size: spec.namespaces.length,
-    command: spec.command,
-    nodeArgs: spec.nodeArgs,
-    mca: spec.mca,
-    oobListen: spec.oobListen,
-    prefix: spec.prefix,
-    forwardSignals: true,
-    rankCommand: (rank) => (spec.namespaces[rank] === spec.namespaces[0] ? [] : ['ip', 'netns', 'exec', spec.namespaces[rank]]),
-  });
-  const lifeline = new Socket({ fd: LIFELINE_FD });
-  lifeline.on('error', () => undefined);
-  lifeline.on('close', () => job.end('whoever started it in the lab is gone'));
-  lifeline.resume();
-  lifeline.write(STARTED);
-  const { exitCode } = await job.result;
-  process.exitCode = exitCode;
 }
 
 // ---------------------------------------------------------------- the command
@@ -318,7 +177,7 @@ export function register(program: Command): void {
     .option('--foreground', 'keep it in this process, until it is interrupted', false)
     .addOption(new Option('--kept').default(false).hideHelp())
     .action((options: UpOptions & { kept: boolean }) => (options.kept ? keep(options) : up(options)));
-  lab
+  const run = lab
     .command('run')
     .description('run a program as ranks on the nodes of a lab, one after the other round the nodes')
     .usage('[-n N] [options] [--] program [arguments...]')
@@ -333,6 +192,20 @@ export function register(program: Command): void {
     .option('--no-prefix', 'do not put [rank] before each line of output')
     .passThroughOptions()
     .action(runInLab);
+  for (const option of watchOptions()) run.addOption(option);
+  run.addHelpText(
+    'after',
+    `
+Parameters come before the program: --mca NAME VALUE. Transports are self,tcp unless --mca btl says otherwise.
+With --dashboard the buttons of the page do to the lab what multirail lab pull, blackhole, oneway, flap and restore do, and the page shows
+what other shells and the timeline have done.
+
+Examples:
+  multirail lab run -n 4 app.js
+  multirail lab run --dashboard app.js                a page with the rails, and buttons to pull them
+  multirail lab run --rails fast,slow --dashboard 8080 --dashboard-hold -n 2 app.js
+  multirail lab run --timeline pull.txt --events events.jsonl app.js`,
+  );
   for (const [kind, usage] of Object.entries(ACTION_USAGE) as [LabAction['kind'], string][]) {
     const command = lab
       .command(kind)
@@ -377,6 +250,7 @@ Examples:
   multirail lab flap 1 500ms silent         rail 1 vanishes and is back, carriers stay
   multirail lab restore
   multirail lab down
+  multirail lab run --dashboard app.js      a page with the rails, and buttons to pull them
   multirail lab run --rails fast,slow -n 2 --timeline pull.txt app.js
                                             a lab for this job alone, with a script such as
                                               1.5s pull fast

@@ -7,7 +7,7 @@ import { serveAgent } from '../launch/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../launch/hostfile.ts';
 import { RANKS_MAX } from '../launch/launcher.ts';
 import { ParamTable } from '../params.ts';
-import { runWatchedJob } from './watched-job.ts';
+import { runWatchedJob, type WatchOptions } from './watched-job.ts';
 
 /** Exit code for a command line that makes no sense. */
 export const USAGE_EXIT_CODE = 2;
@@ -29,21 +29,45 @@ export function mcaOption(): Option {
     .default({}, 'none');
 }
 
-/** `--dashboard [PORT]` for any command whose arguments went through expandMca(). */
-function dashboardOption(): Option {
-  return new Option('--dashboard [port]', 'serve a page that shows the rails while the job runs, on loopback; its address is printed')
-    .argParser(parsePort)
-    .preset('0');
+export interface WatchCommandOptions {
+  dashboard?: number;
+  dashboardHold?: boolean;
+  dashboardTokenFile?: string;
+  events?: string;
+}
+
+/** `--dashboard [PORT]` and what belongs to it, for any command whose arguments went through expandMca(). */
+export function watchOptions(): Option[] {
+  return [
+    new Option('--dashboard [port]', 'serve a page that shows the rails while the job runs, on loopback; its address is printed')
+      .argParser(parsePort)
+      .preset('0'),
+    new Option('--dashboard-hold', 'keep the page after the job has ended, until Ctrl-C'),
+    new Option('--dashboard-token-file <file>', "take the page's token from this file, instead of a new one"),
+    new Option('--events <file>', 'write what happens to ranks and rails to this file, as JSON lines'),
+  ];
+}
+
+export function watchOf({ dashboard, dashboardHold, dashboardTokenFile, events }: WatchCommandOptions): WatchOptions {
+  return { port: dashboard, hold: dashboardHold ?? false, tokenFile: dashboardTokenFile, eventsFile: events };
 }
 
 /**
  * Joins `--mca NAME VALUE` to `--mca NAME=VALUE`, since an option takes one word, and gives an option whose number may be left out (one
  * with a preset, such as `--dashboard`) that preset, since the next word would be taken otherwise. Only the command's own options are
- * looked at: everything from the program's name or `--` on belongs to the program. `args` begins with the command's name.
+ * looked at: everything from the program's name or `--` on belongs to the program. `args` begins with the command's name, and with that
+ * of its own command where it has some (`lab run`).
  */
 export function expandMca(program: Command, args: readonly string[]): string[] {
-  const command = program.commands.find((candidate) => candidate.name() === args[0]);
-  if (command === undefined) return [...args];
+  let command = program;
+  let at = 0;
+  for (;;) {
+    const next: Command | undefined = command.commands.find((candidate) => candidate.name() === args[at]);
+    if (next === undefined) break;
+    command = next;
+    at++;
+  }
+  if (at === 0) return [...args];
   const takesWord = new Set<string>();
   const presets = new Map<string, unknown>();
   for (const option of command.options) {
@@ -52,8 +76,7 @@ export function expandMca(program: Command, args: readonly string[]): string[] {
     if (option.short !== undefined) takesWord.add(option.short);
     if (option.long !== undefined) takesWord.add(option.long);
   }
-  const out = [args[0]];
-  let at = 1;
+  const out = args.slice(0, at);
   while (at < args.length && args[at].startsWith('-') && args[at] !== '--') {
     let word = args[at++];
     // A number that may be left out: the name of the program is none.
@@ -116,7 +139,7 @@ function hostsOf(options: RunCommandOptions): HostSlots[] | undefined {
   return parseHostfile(text, options.hostfile);
 }
 
-interface RunCommandOptions {
+interface RunCommandOptions extends WatchCommandOptions {
   np: number | undefined;
   hosts: string | undefined;
   hostfile: string | undefined;
@@ -127,14 +150,10 @@ interface RunCommandOptions {
   prefix: boolean;
   abortOnFailure: boolean;
   oobListen: string[];
-  dashboard?: number;
-  dashboardHold?: boolean;
-  dashboardTokenFile?: string;
-  events?: string;
 }
 
 export function register(program: Command): void {
-  program
+  const run = program
     .command('run')
     .description('run a program as the ranks of a job on this machine')
     .usage('-n N [options] [--] program [arguments...]')
@@ -149,10 +168,6 @@ export function register(program: Command): void {
     .option('--no-prefix', 'do not put [rank] before each line of output')
     .option('--no-abort-on-failure', 'let the other ranks go on when one fails')
     .option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated', collect, [])
-    .addOption(dashboardOption())
-    .option('--dashboard-hold', 'keep the page after the job has ended, until Ctrl-C')
-    .option('--dashboard-token-file <file>', "take the page's token from this file, instead of a new one")
-    .option('--events <file>', 'write what happens to ranks and rails to this file, as JSON lines')
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -193,15 +208,10 @@ A second Ctrl-C kills all ranks at once.`,
         forwardSignals: true,
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
       };
-      const { dashboard, dashboardHold, dashboardTokenFile, events } = options;
-      const result = await runWatchedJob(job, {
-        port: dashboard,
-        hold: dashboardHold ?? false,
-        tokenFile: dashboardTokenFile,
-        eventsFile: events,
-      });
+      const result = await runWatchedJob(job, watchOf(options));
       process.exitCode = result.exitCode;
     });
+  for (const option of watchOptions()) run.addOption(option);
   program
     .command('agent', { hidden: true })
     .description('starts ranks on this host for a launcher on another one; only of use to `multirail run`')

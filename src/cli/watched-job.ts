@@ -1,11 +1,13 @@
-// A job that is watched: `multirail run` with --dashboard or --events. Without either it is a plain job, and its ranks report nothing.
-// May import: errors, params, launch, dashboard, version.ts, node:*.
+// A job that is watched: `multirail run` or `multirail lab run` with --dashboard or --events. Without either it is a plain job, and its
+// ranks report nothing. May import: errors, params, launch, dashboard, version.ts, node:*.
 import { readFileSync } from 'node:fs';
 import { checkToken } from '../dashboard/access.ts';
 import type { RailControl } from '../dashboard/control.ts';
 import { type Dashboard, startDashboard, TELEMETRY_MS } from '../dashboard/dashboard.ts';
+import type { JobModel } from '../dashboard/model.ts';
 import { MultirailError } from '../errors.ts';
-import { type JobResult, newJobId, type RunningJob, type RunOptions, runJob, startJob } from '../launch/launcher.ts';
+import { type JobResult, newJobId, type RunningJob, type RunOptions, startJob } from '../launch/launcher.ts';
+import type { JobOutcome } from '../launch/relay.ts';
 import { ParamTable } from '../params.ts';
 import { packageVersion } from './version.ts';
 
@@ -22,21 +24,43 @@ export interface WatchOptions {
   tokenFile: string | undefined;
   /** JSON lines go here. */
   eventsFile: string | undefined;
-  /** What the page's buttons break and mend, instead of the ranks' fault interposers. */
-  control?: RailControl;
 }
 
+export const isWatched = ({ port, eventsFile }: WatchOptions): boolean => port !== undefined || eventsFile !== undefined;
+
+/** What the launcher of a job is given so that the job can be watched. */
+export type WatchHooks = Required<Pick<RunOptions, 'mca' | 'jobId' | 'observer' | 'onWaits'>>;
+
+/** A job that has been started, here or elsewhere. */
+export interface StartedJob<R extends JobOutcome> extends Pick<RunningJob, 'railFault' | 'askWaits'> {
+  readonly result: Promise<R>;
+}
+
+/** A job that can be watched, wherever its launcher is. */
+export interface WatchableJob<R extends JobOutcome> extends Pick<RunOptions, 'size' | 'command' | 'mca' | 'env' | 'stderr'> {
+  /** Starts it; without hooks nobody watches. */
+  start(hooks: WatchHooks | undefined): Promise<StartedJob<R>>;
+  /** What the page's buttons break and mend, beside the ranks' fault interposers. */
+  control?: (model: JobModel) => RailControl;
+}
+
+/** `multirail run`. */
 export async function runWatchedJob(options: RunOptions, watch: WatchOptions): Promise<JobResult> {
+  return await runWatched({ ...options, start: (hooks) => startJob({ ...options, ...hooks }) }, watch);
+}
+
+export async function runWatched<R extends JobOutcome>(watchable: WatchableJob<R>, watch: WatchOptions): Promise<R> {
   checkCombination(watch);
-  if (watch.port === undefined && watch.eventsFile === undefined) return await runJob(options);
-  const say = (text: string) => void (options.stderr ?? process.stderr).write(`multirail: ${text}\n`);
+  if (!isWatched(watch)) return await (await watchable.start(undefined)).result;
+  const { size, command, stderr, control } = watchable;
+  const say = (text: string) => void (stderr ?? process.stderr).write(`multirail: ${text}\n`);
   const jobId = newJobId();
-  const { mca, intervalMs } = withTelemetry(options);
-  let job: RunningJob | undefined;
+  const { mca, intervalMs } = withTelemetry(watchable);
+  let job: StartedJob<R> | undefined;
   const dashboard = await startDashboard({
     jobId,
-    size: options.size,
-    command: options.command,
+    size,
+    command,
     version: packageVersion(),
     intervalMs,
     port: watch.port,
@@ -45,11 +69,11 @@ export async function runWatchedJob(options: RunOptions, watch: WatchOptions): P
     say,
     ...(watch.tokenFile === undefined ? {} : { token: readToken(watch.tokenFile) }),
     ...(watch.eventsFile === undefined ? {} : { eventsFile: watch.eventsFile }),
-    ...(watch.control === undefined ? {} : { control: watch.control }),
+    ...(control === undefined ? {} : { control }),
   });
   try {
     if (dashboard.url !== undefined) say(`dashboard at ${dashboard.url}`);
-    job = await startJob({ ...options, mca, jobId, observer: dashboard.observer, onWaits: (report) => dashboard.waits(report) });
+    job = await watchable.start({ mca, jobId, observer: dashboard.observer, onWaits: (report) => dashboard.waits(report) });
     const result = await job.result;
     dashboard.ended(result.exitCode, result.failure);
     if (watch.hold && dashboard.url !== undefined) await untilInterrupted(dashboard, say);
@@ -65,7 +89,7 @@ function checkCombination({ port, hold, tokenFile }: WatchOptions): void {
 }
 
 /** The ranks are asked to report, unless the user said how often, or never. `intervalMs`: the width of a slot of the history. */
-function withTelemetry(options: RunOptions): { mca: Readonly<Record<string, string>>; intervalMs: number } {
+function withTelemetry(options: Pick<RunOptions, 'mca' | 'env'>): { mca: Readonly<Record<string, string>>; intervalMs: number } {
   const table = new ParamTable(options.mca ?? {}, options.env ?? process.env);
   if (!table.origins.has(TELEMETRY_PARAM)) {
     return { mca: { ...options.mca, [TELEMETRY_PARAM]: String(TELEMETRY_MS) }, intervalMs: TELEMETRY_MS };

@@ -2,29 +2,29 @@
 // (parameter btl_fault) gives its rails. Without either the page shows no buttons. May import: errors, launch (telemetry), this folder.
 import { MultirailError } from '../errors.ts';
 import type { FaultActionName, RailFault } from '../launch/telemetry.ts';
-import type { ControlAction, ControlTarget } from './messages.ts';
+import type { ControlAction, ControlTarget, TargetState } from './messages.ts';
 import type { JobModel } from './model.ts';
 
-/** Something that breaks and mends rails while a job runs. Every call may come at any time, also twice for the same thing. */
+/** Something that breaks and mends rails while a job runs. */
 export interface RailControl {
-  /** What there is, and how it stands now. Asked several times a second: it answers from memory. */
+  /** What there is, how it stands now, and which actions it takes. Asked several times a second: it answers from memory. */
   targets(): readonly ControlTarget[];
-  /** Cuts it so that its ends notice. Resolves when it is cut; rejects with a sentence when it cannot be. */
-  pull(id: string): Promise<void>;
-  /** Lets everything vanish in it, while nothing looks wrong. */
-  blackhole(id: string): Promise<void>;
-  restore(id: string): Promise<void>;
+  /** Resolves when it is done; rejects with a sentence when it cannot be. May be called at any time, also twice for the same thing. */
+  apply(id: string, action: ControlAction): Promise<void>;
 }
 
-export function applyAction(control: RailControl, id: string, action: ControlAction): Promise<void> {
-  return control[action](id);
-}
+/** What a fault interposer can do, and how the rail stands then. */
+const STATE_AFTER: Readonly<Partial<Record<ControlAction, TargetState>> & Record<FaultActionName, TargetState>> = {
+  pull: 'pulled',
+  blackhole: 'black-holed',
+  restore: 'up',
+};
 
 /** Rails of a job that was started with the parameter btl_fault: both ranks of a pair are told, and break their ends. */
 export class InterposerControl implements RailControl {
   private readonly model: JobModel;
   private readonly order: (rank: number, fault: RailFault) => void;
-  private readonly states = new Map<string, ControlTarget['state']>();
+  private readonly states = new Map<string, TargetState>();
 
   constructor(model: JobModel, order: (rank: number, fault: RailFault) => void) {
     this.model = model;
@@ -44,7 +44,7 @@ export class InterposerControl implements RailControl {
         id,
         label: `rail ${rail} (${transport}), ranks ${rank} and ${peer}`,
         state: this.states.get(id) ?? 'up',
-        actions: ['pull', 'blackhole', 'restore'],
+        actions: Object.keys(STATE_AFTER) as FaultActionName[],
         rails: [
           { rank, peer, rail },
           { rank: peer, peer: rank, rail },
@@ -54,23 +54,31 @@ export class InterposerControl implements RailControl {
     return targets;
   }
 
-  pull(id: string): Promise<void> {
-    return this.apply(id, 'pull', 'pulled');
-  }
-
-  blackhole(id: string): Promise<void> {
-    return this.apply(id, 'blackhole', 'black-holed');
-  }
-
-  restore(id: string): Promise<void> {
-    return this.apply(id, 'restore', 'up');
-  }
-
-  private async apply(id: string, action: FaultActionName, state: ControlTarget['state']): Promise<void> {
+  async apply(id: string, action: ControlAction): Promise<void> {
     const target = this.targets().find((one) => one.id === id);
-    if (target === undefined) throw new MultirailError('ERR_ARG', `there is no "${id}" to ${action} (now)`);
+    const state = STATE_AFTER[action];
+    if (target === undefined || state === undefined) throw new MultirailError('ERR_ARG', `there is no "${id}" to ${action} (now)`);
     for (const { rank, peer, rail } of target.rails) this.order(rank, { action, peer, rail });
     this.states.set(id, state);
+  }
+}
+
+/** Several controls as one. */
+export class JoinedControl implements RailControl {
+  private readonly controls: readonly RailControl[];
+
+  constructor(controls: readonly RailControl[]) {
+    this.controls = controls;
+  }
+
+  targets(): ControlTarget[] {
+    return this.controls.flatMap((control) => control.targets());
+  }
+
+  async apply(id: string, action: ControlAction): Promise<void> {
+    const control = this.controls.find((one) => one.targets().some((target) => target.id === id));
+    if (control === undefined) throw new MultirailError('ERR_ARG', `there is no "${id}" to ${action} (now)`);
+    await control.apply(id, action);
   }
 }
 

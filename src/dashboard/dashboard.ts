@@ -4,7 +4,7 @@
 import type { JobObserver } from '../launch/observer.ts';
 import type { RailFault } from '../launch/telemetry.ts';
 import { newToken } from './access.ts';
-import { InterposerControl, type RailControl } from './control.ts';
+import { InterposerControl, JoinedControl, type RailControl } from './control.ts';
 import { EventsFile } from './events-file.ts';
 import type { WaitsView } from './messages.ts';
 import { JobModel } from './model.ts';
@@ -26,8 +26,8 @@ export interface DashboardOptions {
   token?: string;
   /** Events as JSON lines go here. */
   eventsFile?: string;
-  /** What breaks and mends rails; by default the ranks' fault interposers, where they have any. */
-  control?: RailControl;
+  /** What breaks and mends rails, beside the ranks' fault interposers where they have any. */
+  control?: (model: JobModel) => RailControl;
   /** Tells a rank to break or mend a rail: RunningJob.railFault. */
   orderFault: (rank: number, fault: RailFault) => void;
   /** Asks for a report of who waits for whom; it comes back by Dashboard.waits(). */
@@ -55,9 +55,10 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   const model = new JobModel({ jobId, size, command, version, intervalMs, now, startedAtMs: Date.now() });
   const file = options.eventsFile === undefined ? undefined : new EventsFile(options.eventsFile, options.say);
   file?.follow(model.log);
+  const controls = [new InterposerControl(model, options.orderFault), ...(options.control === undefined ? [] : [options.control(model)])];
   let server: DashboardServer | undefined;
   try {
-    if (options.port !== undefined) server = await openServer(options, model, options.port);
+    if (options.port !== undefined) server = await openServer(options, model, options.port, new JoinedControl(controls));
   } catch (error) {
     await file?.close();
     throw error;
@@ -73,12 +74,12 @@ export async function startDashboard(options: DashboardOptions): Promise<Dashboa
   };
 }
 
-async function openServer(options: DashboardOptions, model: JobModel, port: number): Promise<DashboardServer> {
+async function openServer(options: DashboardOptions, model: JobModel, port: number, control: RailControl): Promise<DashboardServer> {
   const server = new DashboardServer({
     model,
     port,
     token: options.token ?? newToken(),
-    control: options.control ?? new InterposerControl(model, options.orderFault),
+    control,
     ...(options.askWaits === undefined ? {} : { askWaits: options.askWaits }),
     ...(options.pageFolder === undefined ? {} : { pageFolder: options.pageFolder }),
   });

@@ -18,7 +18,10 @@ export const EVENT_TYPES = {
   'peer-unreachable': 'After a loss: no rail is left; the peer is dialled until its timeout. rank, peer, up, of.',
   resent: 'The rank has sent again what was in doubt. rank, bytes, envelopes, restarts (since the last such event).',
   ordered: 'Somebody broke or mended something from the dashboard. action, target.',
-  'events-dropped': 'Changes of state that a rank could not report. rank, count.',
+  'lab-action':
+    'Something was done to the links of the lab: from the dashboard, by a timeline, or in another shell. action, labRail, node.',
+  'events-dropped':
+    'Changes of state that a rank could not report, or, without rank, events that came faster than they could be taken. rank, count.',
 } as const;
 export type EventType = keyof typeof EVENT_TYPES;
 
@@ -106,12 +109,16 @@ export interface SeriesRun {
 export interface ControlTarget {
   id: string;
   label: string;
-  state: 'up' | 'pulled' | 'black-holed' | 'changing';
+  state: TargetState;
+  /** The state in a sentence, where its name does not say everything. */
+  detail?: string;
   actions: readonly ControlAction[];
   /** The rails that run over it; shown beside them. */
   rails: readonly { rank: number; peer: number; rail: number }[];
 }
-export type ControlAction = 'pull' | 'blackhole' | 'restore';
+export type TargetState = 'up' | 'throttled' | 'one-way' | 'flapping' | 'pulled' | 'black-holed' | 'changing';
+export const CONTROL_ACTIONS = ['pull', 'blackhole', 'oneway', 'flap', 'restore'] as const;
+export type ControlAction = (typeof CONTROL_ACTIONS)[number];
 
 /** One thing that a rank waits for. */
 export interface WaitView {

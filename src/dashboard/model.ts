@@ -184,6 +184,10 @@ export class JobModel implements JobObserver {
     this.event(known.type, text, { rank, ...name.fields, epoch, reason, up, of });
   }
 
+  eventsLeftOut(count: number): void {
+    this.event('events-dropped', `${count} events of rails were left out: they came faster than they could be taken`, { count });
+  }
+
   telemetry(rank: number, report: Telemetry): void {
     const one = this.ranks[rank];
     const now = this.nowMs();

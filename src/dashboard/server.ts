@@ -7,10 +7,10 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../errors.ts';
 import { bearerToken, isLoopbackHost, isOwnOrigin, tokenEquals } from './access.ts';
-import { applyAction, type RailControl } from './control.ts';
+import type { RailControl } from './control.ts';
 import { eventLine } from './events-file.ts';
 import { LiveFeed } from './live-feed.ts';
-import type { ControlAction } from './messages.ts';
+import { CONTROL_ACTIONS, type ControlAction } from './messages.ts';
 import { formatFor, metricsText, OPENMETRICS_TYPE, PROMETHEUS_TYPE } from './metrics.ts';
 import type { JobModel } from './model.ts';
 import { type PageFile, readPageFiles } from './page-files.ts';
@@ -109,7 +109,7 @@ export class DashboardServer {
     const isPublic = file !== undefined && pathname !== '/';
     if (!isPublic && !this.knowsToken(request, searchParams)) {
       response.setHeader('www-authenticate', 'Bearer realm="multirail dashboard"');
-      return refuse(response, 401, 'open the address that multirail run has printed: it ends with ?token=…');
+      return refuse(response, 401, 'open the address that multirail has printed: it ends with ?token=…');
     }
     if (file !== undefined) {
       if (this.isMethod(request, response, 'GET')) this.send(request, response, file.type, file.body);
@@ -201,7 +201,7 @@ export class DashboardServer {
       const { id, action } = parseOrder(await readBody(request));
       const target = control.targets().find((one) => one.id === id);
       if (target === undefined || !target.actions.includes(action)) return refuse(response, 404, `there is no "${id}" to ${action} now`);
-      await applyAction(control, id, action);
+      await control.apply(id, action);
       model.event('ordered', `from the dashboard: ${action} ${target.label}`, { action, target: id });
       this.send(request, response, 'application/json', '{"done":true}');
     } catch (error) {
@@ -263,7 +263,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-const ACTIONS: readonly string[] = ['pull', 'blackhole', 'restore'] satisfies ControlAction[];
+const ACTIONS: readonly string[] = CONTROL_ACTIONS;
 
 function parseOrder(text: string): { id: string; action: ControlAction } {
   let order: { id?: unknown; action?: unknown };

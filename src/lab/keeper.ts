@@ -1,23 +1,31 @@
 // A lab that outlives the command that made it: a process in the background holds it, and does what commands ask for over a local socket.
-// Whoever kills the keeper, by whatever signal, ends the lab (reaper.ts). One question and one answer per connection, a line of JSON each.
+// Whoever kills the keeper, by whatever signal, ends the lab (reaper.ts). One question and one answer per connection, a line of JSON each;
+// who asked to watch is sent a further line for each action, until either side closes the connection.
 //   NONE   nothing listens at the socket        KEPT   a keeper answers        GONE   the keeper was told to go
-// Imports errors, actions, lab, rails, view, node:*.
+// Imports errors, actions, faults, lab, rails, view, node:*.
 import { chmodSync, mkdirSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { MultirailError } from '../errors.ts';
-import { applyAction, describeAction, type LabAction } from './actions.ts';
+import { describeAction, type LabAction } from './actions.ts';
 import { labUnavailable } from './available.ts';
+import { FaultList, type LabChanges, LabDriver, type LabFault } from './faults.ts';
 import type { Lab, PortCounters } from './lab.ts';
-import type { NamedRail } from './rails.ts';
+import { labJson, type NamedRail, parseLabJson } from './rails.ts';
 import { createLab, type LabView, viewOf } from './view.ts';
 
 /** Only root gets in. */
 const FOLDER = '/run/multirail-lab';
 const LINE_BYTES_MAX = 1 << 20;
 const ANSWER_TIMEOUT_MS = 90_000;
+const WATCHERS_MAX = 64;
+/** A watcher that leaves so much unread is let go. */
+const WATCHER_BYTES_MAX = 1 << 20;
 
 export type KeeperQuestion = { op: 'status' } | { op: 'view' } | { op: 'act'; action: LabAction } | { op: 'down' };
+/** The answer is LabFault[][]; then come actions. */
+type WatchQuestion = { op: 'watch' };
 
 export interface LabStatus {
   view: LabView;
@@ -40,11 +48,13 @@ function readLine(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
     socket.setEncoding('utf8');
-    socket.on('data', (part: string) => {
+    socket.on('data', function take(part: string) {
       text += part;
       const end = text.indexOf('\n');
+      if (end < 0 && text.length <= LINE_BYTES_MAX) return;
+      socket.off('data', take);
       if (end >= 0) resolve(text.slice(0, end));
-      else if (text.length > LINE_BYTES_MAX) reject(new MultirailError('ERR_PROTOCOL', 'a line of the lab is too long'));
+      else reject(new MultirailError('ERR_PROTOCOL', 'a line of the lab is too long'));
     });
     socket.on('error', reject);
     socket.on('close', () => reject(new MultirailError('ERR_OOB', 'the lab closed the connection')));
@@ -59,12 +69,11 @@ export class Keeper {
   readonly ended: Promise<void>;
   private readonly lab: Lab;
   private readonly rails: readonly NamedRail[];
+  private readonly driver: LabDriver;
   private readonly server: Server;
   private readonly path: string;
-  private readonly faults: string[][];
+  private readonly watchers = new Set<Socket>();
   private end!: () => void;
-  /** One after the other: the kernel's answer to one may be what the next builds on. */
-  private last: Promise<unknown> = Promise.resolve();
 
   private constructor(lab: Lab, rails: readonly NamedRail[], server: Server, path: string) {
     this.lab = lab;
@@ -72,7 +81,7 @@ export class Keeper {
     this.server = server;
     this.path = path;
     this.view = viewOf(lab, rails);
-    this.faults = rails.map(() => []);
+    this.driver = new LabDriver(lab);
     this.ended = new Promise((resolve) => {
       this.end = resolve;
     });
@@ -107,18 +116,20 @@ export class Keeper {
     let answer: Answer;
     let isLast = false;
     try {
-      const question = JSON.parse(await readLine(socket)) as KeeperQuestion;
+      const question = parseLabJson(await readLine(socket)) as KeeperQuestion | WatchQuestion;
+      if (question.op === 'watch') {
+        await this.driver.inTurn(() => this.admitWatcher(socket));
+        return;
+      }
       isLast = question.op === 'down';
-      const turn = this.last.then(() => this.answer(question));
-      this.last = turn.catch(() => undefined);
-      answer = { ok: true, value: await turn };
+      answer = { ok: true, value: await this.answer(question) };
     } catch (error) {
       answer = { ok: false, message: error instanceof Error ? error.message : String(error) };
     }
     socket.on('error', () => undefined);
     await new Promise<void>((resolve) => {
       socket.once('close', () => resolve());
-      socket.end(`${JSON.stringify(answer)}\n`, () => resolve());
+      socket.end(`${labJson(answer)}\n`, () => resolve());
     });
     if (isLast) this.end();
   }
@@ -128,33 +139,43 @@ export class Keeper {
       case 'view':
         return this.view;
       case 'status':
-        return { view: this.view, keeperPid: process.pid, faults: this.faults, counters: await this.lab.counters() } satisfies LabStatus;
+        return await this.driver.inTurn(() => this.status());
       case 'act':
-        await applyAction(this.lab, question.action);
-        this.note(question.action);
+        await this.driver.apply(question.action);
         return null;
       case 'down':
-        await this.close();
+        await this.driver.inTurn(() => this.close());
         return null;
     }
   }
 
-  private note(action: LabAction): void {
-    if (action.kind !== 'restore') {
-      const text = describeAction(action, this.rails);
-      const list = this.faults[action.rail];
-      if (!list.includes(text)) list.push(text);
-      return;
-    }
-    this.faults.forEach((list, rail) => {
-      if (action.rail === undefined || action.rail === rail) list.length = 0;
+  private async status(): Promise<LabStatus> {
+    const faults = this.driver.faults.all().map((list) => list.map((fault) => describeAction(fault, this.rails)));
+    return { view: this.view, keeperPid: process.pid, faults, counters: await this.lab.counters() };
+  }
+
+  /** In its turn: between the faults that it is told first, and the actions that it is told later, there is none. */
+  private admitWatcher(socket: Socket): void {
+    if (this.watchers.size >= WATCHERS_MAX) throw new MultirailError('ERR_OOB', `${WATCHERS_MAX} others watch this lab: no more can`);
+    const stop = this.driver.listen((action) => {
+      if (socket.writableLength > WATCHER_BYTES_MAX) socket.destroy();
+      else socket.write(`${labJson(action)}\n`);
     });
+    this.watchers.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      stop();
+      this.watchers.delete(socket);
+    });
+    socket.resume();
+    socket.write(`${labJson({ ok: true, value: this.driver.faults.all() } satisfies Answer)}\n`);
   }
 
   /** Takes the lab down. */
   async close(): Promise<void> {
     this.server.close();
     rmSync(this.path, { force: true });
+    for (const socket of this.watchers) socket.destroy();
     await this.lab.destroy();
   }
 }
@@ -187,18 +208,75 @@ async function isKept(name: string): Promise<boolean> {
   return socket !== undefined;
 }
 
-/** Asks the keeper of that lab. ERR_ARG when there is none; its own errors come through. */
-export async function askKeeper<T>(name: string, question: KeeperQuestion): Promise<T> {
+async function connectTo(name: string): Promise<Socket> {
   const socket = await open(socketPath(name));
   if (socket === undefined) throw new MultirailError('ERR_ARG', `no lab ${name} is up: multirail lab up --rails 1gbit,1gbit makes one`);
+  return socket;
+}
+
+function valueIn<T>(line: string): T {
+  const answer = parseLabJson(line) as Answer;
+  if (!answer.ok) throw new MultirailError('ERR_RAIL', answer.message);
+  return answer.value as T;
+}
+
+/** Asks the keeper of that lab. ERR_ARG when there is none; its own errors come through. */
+export async function askKeeper<T>(name: string, question: KeeperQuestion): Promise<T> {
+  const socket = await connectTo(name);
   socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy(new Error(`no answer within ${ANSWER_TIMEOUT_MS} ms`)));
   try {
     const line = readLine(socket);
-    socket.write(`${JSON.stringify(question)}\n`);
-    const answer = JSON.parse(await line) as Answer;
-    if (!answer.ok) throw new MultirailError('ERR_RAIL', answer.message);
-    return answer.value as T;
+    socket.write(`${labJson(question)}\n`);
+    return valueIn<T>(await line);
   } finally {
     socket.destroy();
+  }
+}
+
+/** Follows what is done to a kept lab, by whomever. */
+export class KeeperWatch implements LabChanges {
+  readonly faults: FaultList;
+  private readonly socket: Socket;
+  private readonly listeners = new Set<(action: LabAction) => void>();
+
+  private constructor(socket: Socket, faults: readonly (readonly LabFault[])[]) {
+    this.socket = socket;
+    this.faults = new FaultList(faults);
+  }
+
+  /** Errors as askKeeper(). */
+  static async open(name: string): Promise<KeeperWatch> {
+    const socket = await connectTo(name);
+    socket.on('error', () => undefined);
+    const reader = createInterface({ input: socket });
+    socket.on('close', () => reader.close());
+    const lines = reader[Symbol.asyncIterator]();
+    socket.write(`${labJson({ op: 'watch' } satisfies WatchQuestion)}\n`);
+    const first = await lines.next();
+    if (first.done) throw new MultirailError('ERR_OOB', `the lab ${name} closed the connection`);
+    const watch = new KeeperWatch(socket, valueIn<LabFault[][]>(first.value));
+    watch.follow(lines).catch(() => socket.destroy());
+    return watch;
+  }
+
+  get isGone(): boolean {
+    return this.socket.destroyed;
+  }
+
+  listen(listener: (action: LabAction) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  private async follow(lines: AsyncIterator<string>): Promise<void> {
+    for (let line = await lines.next(); !line.done; line = await lines.next()) {
+      const action = parseLabJson(line.value) as LabAction;
+      this.faults.note(action);
+      for (const listener of [...this.listeners]) listener(action);
+    }
   }
 }

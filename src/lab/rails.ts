@@ -67,3 +67,11 @@ export function railIndex(rails: readonly NamedRail[], text: string): number {
     `there is no rail "${text}": there ${rails.length === 1 ? 'is' : 'are'} ${rails.map(({ name }) => name).join(', ')}`,
   );
 }
+
+/** JSON has no infinity, which is the rate of a rail that is not shaped. */
+export const labJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, part: unknown) => (part === Number.POSITIVE_INFINITY ? UNSHAPED : part));
+
+/** Of what labJson() wrote. */
+export const parseLabJson = (text: string): unknown =>
+  JSON.parse(text, (key, part: unknown) => (key === 'mbit' && part === UNSHAPED ? Number.POSITIVE_INFINITY : part));

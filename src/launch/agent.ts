@@ -1,8 +1,9 @@
 // The launcher's agent on another host: starts ranks there, carries their input and output, and sees that none outlives the launcher. Runs
 // as `multirail agent` behind ssh. May import: the files of this folder.
 import type { Readable } from 'node:stream';
-import { AGENT_VERSION, type FromAgent, lineOf, readLines, type ToAgent } from './agent-wire.ts';
+import { AGENT_VERSION, type FromAgent, type ToAgent } from './agent-wire.ts';
 import { RankGuard } from './guard.ts';
+import { lineOf, readLines } from './lines.ts';
 import { LocalRank } from './rank-child.ts';
 
 /** Between SIGTERM and SIGKILL when the launcher is gone. */

@@ -12,6 +12,8 @@ export interface JobObserver {
   telemetry?(rank: number, report: Telemetry): void;
   /** A RailEvent of src/mpi/runtime.ts, as JSON. */
   railEvent?(rank: number, event: unknown): void;
+  /** So many events of rails, and reports of who waits, did not get here: they came faster than they were taken (relay.ts). */
+  eventsLeftOut?(count: number): void;
   finalized?(rank: number): void;
   exited?(rank: number, exit: ExitInfo): void;
   aborted?(info: AbortInfo): void;

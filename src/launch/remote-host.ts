@@ -3,7 +3,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { PassThrough, Writable } from 'node:stream';
 import { MultirailError } from '../errors.ts';
-import { AGENT_VERSION, type FromAgent, lineOf, readLines, type ToAgent } from './agent-wire.ts';
+import { AGENT_VERSION, type FromAgent, type ToAgent } from './agent-wire.ts';
+import { lineOf, readLines } from './lines.ts';
 import type { RankChild, RankEnd, RankSpec } from './rank-child.ts';
 
 /** How long a host may take to answer. */

@@ -1,13 +1,17 @@
-// The page in a browser beside a real job: two ranks over two TCP links, one of which is pulled and restored with the page's own buttons. What
-// a reader must see at each step, and that the browser has nothing to complain of.
+// The page in a browser beside a real job: two ranks over two TCP links, one of which is pulled and restored with the page's own buttons; and
+// beside one in a lab. What a reader must see at each step, and that the browser has nothing to complain of.
 import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { buildPage } from '../../src/dashboard/build-page.mjs';
+import { labUnavailable } from '../../src/lab/available.ts';
 import { type BuiltCode, buildCode, type Running, startNode } from '../system/helpers.ts';
 import { BROWSER_MISSING, openPage, startBrowser, untilText } from './browser.ts';
 
 if (BROWSER_MISSING !== undefined) console.log(`skipped: the dashboard's page beside a job: ${BROWSER_MISSING}`);
+
+const LAB_MISSING = BROWSER_MISSING ?? labUnavailable();
+if (LAB_MISSING !== undefined) console.log(`skipped: the dashboard's page for a lab: ${LAB_MISSING}`);
 
 let browser: Browser;
 let code: BuiltCode;
@@ -30,12 +34,13 @@ afterAll(async () => {
   code?.dispose();
 });
 
-async function startJob(options: string, program: string, fixture = 'dashboard-rank'): Promise<{ job: Running; url: string }> {
-  const words = `-n 2 --dashboard --mca btl tcp --mca btl_tcp_links 2 ${options}`.split(' ').filter((word) => word !== '');
-  const job = startNode([code.cli, 'run', ...words, code.fixture(fixture), ...program.split(' ')], {
-    input: '',
-    timeoutMs: 90_000,
-  });
+function startJob(options: string, program: string, fixture = 'dashboard-rank'): Promise<{ job: Running; url: string }> {
+  return startPage(`run -n 2 --dashboard --mca btl tcp --mca btl_tcp_links 2 ${options}`, program, fixture);
+}
+
+async function startPage(command: string, program: string, fixture = 'dashboard-rank'): Promise<{ job: Running; url: string }> {
+  const words = command.split(' ').filter((word) => word !== '');
+  const job = startNode([code.cli, ...words, code.fixture(fixture), ...program.split(' ')], { input: '', timeoutMs: 90_000 });
   running.push(job);
   const [, url] = await job.until(/dashboard at (http:\S+)/);
   return { job, url };
@@ -141,6 +146,35 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page beside a job', () => {
     expect(complaints).toEqual([]);
     job.child.kill('SIGINT');
     expect((await job.ended).code).toBe(0);
+    await page.close();
+  });
+});
+
+describe.skipIf(LAB_MISSING !== undefined)('the page of a job in a lab', () => {
+  test('a rail of the lab is pulled and restored by its buttons', async () => {
+    const { job, url } = await startPage('lab run --rails fast,slow -n 2 --dashboard', 'talk 80000');
+    const { page, complaints } = await openPage(browser, url);
+    await untilText(page, '#tiles', /Rails that carry2 of 2/);
+    const row = '[data-target="lab-0"]';
+    const enabled = () => page.$$eval(`${row} button:not([disabled])`, (list) => list.map(({ textContent }) => textContent));
+    await untilText(page, row, /^lab rail fast \(10 Gbit\/s, mr0\)up/);
+    expect(await enabled()).toEqual(['Pull', 'Black-hole', 'One-way', 'Flap']);
+
+    await page.click(`${row} [data-action="pull"]`);
+    await untilText(page, row, /mr0\)pulled/);
+    await untilText(page, '#events', /lab-actionin the lab: rail fast pulled/);
+    await untilText(page, '#tiles', /Rails that carry1 of 2/);
+    expect(await enabled()).toEqual(['Restore']);
+    await page.click(`${row} [data-action="restore"]`);
+    await untilText(page, '#tiles', /Rails that carry2 of 2/);
+    await untilText(page, row, /mr0\)up/);
+
+    await page.click(`${row} [data-action="oneway"]`);
+    await untilText(page, row, /one-way: what node 0 sends on rail fast vanishes/);
+    expect(complaints).toEqual([]);
+    job.child.kill('SIGTERM');
+    expect((await job.ended).code).toBe(128 + 15);
+    await untilText(page, '#status', /^job ended after .* with code 143/);
     await page.close();
   });
 });

@@ -3,11 +3,18 @@ import type { ControlAction, ControlTarget } from '../messages.ts';
 import { button, html } from './dom.ts';
 import { Rows, tableHead } from './lists.ts';
 
-const WORDS: Readonly<Record<ControlAction, string>> = { pull: 'Pull', blackhole: 'Black-hole', restore: 'Restore' };
+const WORDS: Readonly<Record<ControlAction, string>> = {
+  pull: 'Pull',
+  blackhole: 'Black-hole',
+  oneway: 'One-way',
+  flap: 'Flap',
+  restore: 'Restore',
+};
 
-/** What makes sense now: what is up can be broken, what is broken can be mended. */
+/** What makes sense now: what carries can be broken, what is not as at the start can be mended. */
 function isSensible({ state }: ControlTarget, action: ControlAction): boolean {
-  return state === 'changing' ? false : (state === 'up') !== (action === 'restore');
+  if (state === 'changing') return false;
+  return action === 'restore' ? state !== 'up' : state === 'up' || state === 'throttled';
 }
 
 export class Controls {
@@ -52,7 +59,7 @@ export class Controls {
   }
 
   private row(target: ControlTarget): HTMLElement {
-    const { id, label, state } = target;
+    const { id, label, state, detail } = target;
     const buttons = target.actions.map((action) =>
       button(WORDS[action], () => this.press(id, action), {
         'data-action': action,
@@ -64,7 +71,7 @@ export class Controls {
       'tr',
       { 'data-target': id },
       html('th', { scope: 'row' }, label),
-      html('td', { class: state === 'up' ? 'state-up' : 'state-down' }, state),
+      html('td', { class: state === 'up' ? 'state-up' : 'state-down' }, detail === undefined ? state : `${state}: ${detail}`),
       html('td', {}, ...buttons),
     );
   }

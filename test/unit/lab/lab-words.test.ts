@@ -1,10 +1,11 @@
 // What people write for a lab: rails, rates, times, actions, timelines. And who is told what when it makes no sense.
 import { expect, test } from 'vitest';
 import { ACTION_USAGE, describeAction, type LabAction, parseAction, parseTime } from '../../../src/lab/actions.ts';
+import { FaultList } from '../../../src/lab/faults.ts';
 import { labJobSpec } from '../../../src/lab/job.ts';
 import { socketPath } from '../../../src/lab/keeper.ts';
 import { shapeLine } from '../../../src/lab/plan.ts';
-import { parseRails, parseRate, railIndex, showRate } from '../../../src/lab/rails.ts';
+import { labJson, parseLabJson, parseRails, parseRate, railIndex, showRate } from '../../../src/lab/rails.ts';
 import { parseTimeline, playTimeline, type TimelineStep } from '../../../src/lab/timeline.ts';
 
 const RAILS = parseRails('fast,slow,2gbit');
@@ -127,4 +128,37 @@ test('a job goes round the nodes, and listens on all rails of the first', () => 
 test('names of labs are no paths', () => {
   expect(socketPath('my-lab_2')).toMatch(/my-lab_2\.socket$/);
   for (const name of ['', '../x', 'a/b', '-x', 'x'.repeat(33)]) expect(() => socketPath(name)).toThrow('ERR_ARG');
+});
+
+test('what is not shaped is so at the other end of a socket too', () => {
+  const rails = parseRails('a=unshaped,unshaped,1gbit');
+  expect(parseLabJson(labJson({ rails }))).toEqual({ rails });
+  const action = parseAction(['throttle', 'a', 'unshaped'], rails, 2);
+  expect(parseLabJson(labJson(action))).toEqual({ kind: 'throttle', rail: 0, mbit: Number.POSITIVE_INFINITY });
+  // A rail may be called so.
+  expect(parseLabJson(labJson({ name: 'unshaped' }))).toEqual({ name: 'unshaped' });
+});
+
+test('what was done to rails is kept until they are restored, each thing once, and one rate', () => {
+  const list = new FaultList([[], [], []]);
+  const note = (...words: string[]) => list.note(parseAction(words, RAILS, 2));
+  const kinds = () => list.all().map((faults) => faults.map(({ kind }) => kind));
+  note('pull', 'fast');
+  note('throttle', 'fast', '1gbit');
+  note('pull', 'fast', '1');
+  note('throttle', 'fast', '2gbit');
+  note('pull', 'fast');
+  note('oneway', 'slow', '0');
+  note('oneway', 'slow', '1');
+  note('blackhole', '2');
+  expect(list.all()[0]).toEqual([
+    { kind: 'pull', rail: 0, node: 1 },
+    { kind: 'throttle', rail: 0, mbit: 2000 },
+    { kind: 'pull', rail: 0 },
+  ]);
+  expect(kinds().slice(1)).toEqual([['oneway', 'oneway'], ['blackhole']]);
+  note('restore', 'slow');
+  expect(kinds()).toEqual([['pull', 'throttle', 'pull'], [], ['blackhole']]);
+  note('restore');
+  expect(kinds()).toEqual([[], [], []]);
 });

@@ -7,6 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { Command } from 'commander';
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
+import { register as registerLab } from '../../../src/cli/lab.ts';
 import { expandMca, mcaOption, register } from '../../../src/cli/run.ts';
 import { resolveCommand, stripsTypes } from '../../../src/launch/command.ts';
 import { hostId, newIncarnation } from '../../../src/launch/identity.ts';
@@ -109,6 +110,7 @@ describe('command line', () => {
       .exitOverride()
       .configureOutput({ writeErr: () => undefined });
     register(program);
+    registerLab(program);
     program
       .command('other')
       .addOption(mcaOption())
@@ -136,6 +138,16 @@ describe('command line', () => {
     expect(expand('other --dashboard 7')).toBe('other --dashboard 7');
   });
 
+  test("a command's own command has its own options", () => {
+    expect(expand('lab run --dashboard app.js 8')).toBe('lab run --dashboard=0 app.js 8');
+    expect(expand('lab run --rails fast,slow --dashboard 8080 -n 2 --mca btl tcp app.js --dashboard 7')).toBe(
+      'lab run --rails fast,slow --dashboard=8080 -n 2 --mca btl=tcp app.js --dashboard 7',
+    );
+    expect(expand('lab run --name --dashboard --dashboard-hold app.js')).toBe('lab run --name --dashboard --dashboard-hold app.js');
+    expect(expand('lab exec 1 run --dashboard --mca x y')).toBe('lab exec 1 run --dashboard --mca x y');
+    expect(expand('lab --dashboard 7')).toBe('lab --dashboard 7');
+  });
+
   test('another option that may go without a word stays as it is', () => {
     expect(expand('other --serve')).toBe('other --serve');
     expect(expand('other --serve a:1')).toBe('other --serve a:1');
@@ -151,6 +163,8 @@ describe('command line', () => {
       'run -n 1 --mca nothing 1 a',
       'run -n 1 --mca btl_tcp_links 99 a',
       'run -n 1 --dashboard 65536 a',
+      'lab run --dashboard 65536 a',
+      'lab run --mca nothing 1 a',
     ];
     for (const line of lines) {
       const program = makeProgram();

@@ -1,0 +1,80 @@
+// What was done to each rail of a lab since it was last as at the start, and who does it: one after the other, and every listener is told.
+// Imports actions, lab.
+import { applyAction, type LabAction } from './actions.ts';
+import type { Lab } from './lab.ts';
+
+export type LabFault = Exclude<LabAction, { kind: 'restore' }>;
+
+/** Two orders for the same thing are one fault. */
+const sameFault = (a: LabFault, b: LabFault): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+export class FaultList {
+  private readonly lists: LabFault[][];
+
+  constructor(lists: readonly (readonly LabFault[])[]) {
+    this.lists = lists.map((list) => [...list]);
+  }
+
+  /** By rail, oldest first. */
+  all(): readonly (readonly LabFault[])[] {
+    return this.lists;
+  }
+
+  note(action: LabAction): void {
+    if (action.kind === 'restore') {
+      this.lists.forEach((list, rail) => {
+        if (action.rail === undefined || action.rail === rail) list.length = 0;
+      });
+      return;
+    }
+    const list = this.lists[action.rail];
+    // A rail has one rate.
+    const kept = list.filter((fault) => !sameFault(fault, action) && !(fault.kind === 'throttle' && action.kind === 'throttle'));
+    list.splice(0, list.length, ...kept, action);
+  }
+}
+
+/** What is done to a lab, as those see it who only look: in this process or in its keeper's. */
+export interface LabChanges {
+  readonly faults: FaultList;
+  /** The lab is no more. */
+  readonly isGone: boolean;
+  /** Calls it after each action, when the kernel has done it. Returns the function that ends this. */
+  listen(listener: (action: LabAction) => void): () => void;
+}
+
+/** Does it, in the process that holds the lab. */
+export class LabDriver implements LabChanges {
+  readonly faults: FaultList;
+  readonly isGone = false;
+  private readonly lab: Lab;
+  private readonly listeners = new Set<(action: LabAction) => void>();
+  /** The kernel's answer to one action may be what the next builds on. */
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(lab: Lab) {
+    this.lab = lab;
+    this.faults = new FaultList(lab.rails.map(() => []));
+  }
+
+  /** Resolves when the kernel has done it. */
+  apply(action: LabAction): Promise<void> {
+    return this.inTurn(async () => {
+      await applyAction(this.lab, action);
+      this.faults.note(action);
+      for (const listener of [...this.listeners]) listener(action);
+    });
+  }
+
+  /** After everything that was asked for before, and before everything that is asked for after. */
+  inTurn<T>(work: () => T | Promise<T>): Promise<T> {
+    const turn = this.last.then(work);
+    this.last = turn.catch(() => undefined);
+    return turn;
+  }
+
+  listen(listener: (action: LabAction) => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+}

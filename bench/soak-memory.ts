@@ -1,0 +1,124 @@
+// Whether the memory of a rank is flat: a judgement over samples that were taken after garbage collection, between rounds. Pure.
+// Imports the arithmetic of this folder.
+import { median } from './lab-stats.ts';
+
+export interface MemoryPoint {
+  /** Since the start of the soak. */
+  atMs: number;
+  /** Rounds that this rank has done. */
+  round: number;
+  bytes: number;
+}
+
+export interface MemoryLimits {
+  /** Samples before that time do not count. */
+  warmMs: number;
+  /**
+   * The 95 % interval of the growth must lie under this: what a leak of so much in every round would bring is then excluded, not just
+   * not seen. For memory with a noise that the collector does not take away: the whole interval above it is a leak.
+   */
+  leakBytesPerRound: number;
+  /** `excluded`: the interval's upper end is held against it; `shown`: its lower end. */
+  leakMustBe: 'excluded' | 'shown';
+  /** How much more the most of the last third may be than the most of the first: the larger of the two. */
+  growthBytes: number;
+  growthShare: number;
+}
+
+/**
+ * Heap and external memory after a collection hold only what is reachable: a leak is what stays, and 1 KiB per round must be excluded.
+ * The slower leaks, and those by time or by fault, show in the growth.
+ */
+export const JS_LIMITS: Omit<MemoryLimits, 'warmMs'> = {
+  leakBytesPerRound: 1024,
+  leakMustBe: 'excluded',
+  growthBytes: 2 << 20,
+  growthShare: 0.05,
+};
+/** Resident pages: what the allocators keep for later is in it. */
+export const RSS_LIMITS: Omit<MemoryLimits, 'warmMs'> = {
+  leakBytesPerRound: 1024,
+  leakMustBe: 'shown',
+  growthBytes: 16 << 20,
+  growthShare: 0.1,
+};
+
+/** Fewer say nothing. */
+export const SAMPLES_MIN = 12;
+
+export interface MemoryVerdict {
+  verdict: 'flat' | 'grows' | 'not judged';
+  /** Why it is not flat. */
+  why: string;
+  samples: number;
+  bytesPerRound: number;
+  low: number;
+  high: number;
+  /** Median and most of the first and of the last third. */
+  firstBytes: number;
+  firstMaxBytes: number;
+  lastBytes: number;
+  lastMaxBytes: number;
+}
+
+const NORMAL_95 = 1.96;
+
+/** Theil and Sen's slope: the median of those of all pairs, with the 95 % interval by Kendall's variance (Sen 1968). */
+export function senSlope(points: readonly { x: number; y: number }[]): { slope: number; low: number; high: number } {
+  const slopes: number[] = [];
+  for (let i = 0; i < points.length; i++) {
+    for (let j = i + 1; j < points.length; j++) {
+      const dx = points[j].x - points[i].x;
+      if (dx > 0) slopes.push((points[j].y - points[i].y) / dx);
+    }
+  }
+  slopes.sort((a, b) => a - b);
+  const n = points.length;
+  const reach = NORMAL_95 * Math.sqrt((n * (n - 1) * (2 * n + 5)) / 18);
+  const at = (index: number) => slopes[Math.min(slopes.length - 1, Math.max(0, index))] ?? Number.NaN;
+  return {
+    slope: median(slopes),
+    low: at(Math.floor((slopes.length - reach) / 2) - 1),
+    high: at(Math.ceil((slopes.length + reach) / 2)),
+  };
+}
+
+const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(2)} MiB`;
+
+export function judgeMemory(points: readonly MemoryPoint[], limits: MemoryLimits): MemoryVerdict {
+  const used = points.filter(({ atMs }) => atMs >= limits.warmMs);
+  const third = Math.floor(used.length / 3);
+  const first = used.slice(0, third).map(({ bytes }) => bytes);
+  const last = used.slice(used.length - third).map(({ bytes }) => bytes);
+  const { slope, low, high } = senSlope(used.map(({ round, bytes }) => ({ x: round, y: bytes })));
+  const verdict: MemoryVerdict = {
+    verdict: 'not judged',
+    why: '',
+    samples: used.length,
+    bytesPerRound: slope,
+    low,
+    high,
+    firstBytes: median(first),
+    firstMaxBytes: Math.max(...first),
+    lastBytes: median(last),
+    lastMaxBytes: Math.max(...last),
+  };
+  if (used.length < SAMPLES_MIN) {
+    return { ...verdict, why: `${used.length} samples after ${limits.warmMs / 1000} s of warming up, ${SAMPLES_MIN} are needed` };
+  }
+  const bound = limits.leakMustBe === 'excluded' ? high : low;
+  const allowed = Math.max(limits.growthBytes, limits.growthShare * verdict.firstMaxBytes);
+  const growth = verdict.lastMaxBytes - verdict.firstMaxBytes;
+  const why: string[] = [];
+  if (!(bound < limits.leakBytesPerRound)) {
+    const interval = `${slope.toFixed(0)} B a round, 95 % between ${low.toFixed(0)} and ${high.toFixed(0)}`;
+    why.push(`${interval}: a leak of ${limits.leakBytesPerRound} is ${limits.leakMustBe === 'excluded' ? 'not excluded' : 'shown'}`);
+  }
+  if (growth > allowed) why.push(`the most of the last third is ${mib(growth)} above that of the first, ${mib(allowed)} are allowed`);
+  return { ...verdict, verdict: why.length === 0 ? 'flat' : 'grows', why: why.join('; ') };
+}
+
+/** How long a soak of that length warms up: code is compiled, pools and windows grow to their size. */
+export function warmUpMs(durationMs: number): number {
+  return Math.min(300_000, Math.max(30_000, durationMs / 5));
+}

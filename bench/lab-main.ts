@@ -134,6 +134,7 @@ withCommon(program.command('traffic'), 120)
   .option('--sample-seconds <n>', 'between two looks at the memory of a rank', count, 10)
   .option('--no-sync', 'promises only, no blocking calls')
   .option('--no-faults', 'leave the rails alone')
+  .option('--name <name>', 'of the record: out/lab/NAME.md and .jsonl', 'soak')
   .option('--results', 'write the tables into bench/RESULTS.md, too')
   .addOption(new Option('--plant <mistake>', 'that must be found').choices(Object.keys(PLANTS)).hideHelp())
   .action(async (options) => {

@@ -105,10 +105,12 @@ function memoryTable(report: Report, { memory, warmMs }: SoakRecord): { isFlat: 
     const js = line(samples, ({ heapUsedBytes, externalBytes }) => heapUsedBytes + externalBytes, JS_LIMITS);
     const rss = line(samples, ({ rssBytes }) => rssBytes, RSS_LIMITS);
     verdicts.push({ rank, js, rss });
-    const perRound = ({ bytesPerRound, low, high }: MemoryVerdict) =>
-      `${digits(bytesPerRound, 0)} (${digits(low, 0)} to ${digits(high, 0)})`;
+    const perRound = ({ verdict, bytesPerRound, low, high }: MemoryVerdict) =>
+      verdict === 'not judged' ? '–' : `${digits(bytesPerRound, 0)} (${digits(low, 0)} to ${digits(high, 0)})`;
     const thirds = (one: MemoryVerdict) =>
-      `${mib(one.firstBytes)}, ${mib(one.firstMaxBytes)} → ${mib(one.lastBytes)}, ${mib(one.lastMaxBytes)}`;
+      one.verdict === 'not judged'
+        ? '–'
+        : `${mib(one.firstBytes)}, ${mib(one.firstMaxBytes)} → ${mib(one.lastBytes)}, ${mib(one.lastMaxBytes)}`;
     const most = (pick: (sample: MemorySample) => number) => count(Math.max(0, ...samples.map(pick)));
     return [
       String(rank),

@@ -44,8 +44,8 @@ const RESTORE_MS = 1000;
 const ORDINARY: readonly SoakFault[] = ['pull', 'port', 'blackhole', 'oneway', 'flap'];
 
 /**
- * Every few seconds a fault strikes one rail, and ends after a while of its own; several rails may be down at the same time, but but for
- * outages one at least is whole. In the order of time.
+ * Every few seconds a fault strikes one rail, and ends after a while of its own; several rails may be down at the same time, but one at
+ * least is whole except in an outage. In the order of time.
  */
 export function soakSchedule({ prng, durationMs, nodes, rails }: ScheduleOptions): SoakStep[] {
   const steps: SoakStep[] = [];
@@ -53,12 +53,10 @@ export function soakSchedule({ prng, durationMs, nodes, rails }: ScheduleOptions
   const endMs = durationMs - QUIET_END_MS;
   const strike = (atMs: number, untilMs: number, kind: SoakFault, actions: LabAction[]) => {
     const until = Math.min(untilMs, endMs);
-    steps.push({ atMs, kind, actions, untilMs: until });
-    for (const { rail } of actions) {
-      if (rail === undefined) continue;
-      steps.push({ atMs: until, kind: 'restore', actions: [{ kind: 'restore', rail }] });
-      wholeFromMs[rail] = until + RESTORE_MS;
-    }
+    const struck = actions.flatMap(({ rail }) => rail ?? []);
+    const restores = struck.map((rail): LabAction => ({ kind: 'restore', rail }));
+    steps.push({ atMs, kind, actions, untilMs: until }, { atMs: until, kind: 'restore', actions: restores });
+    for (const rail of struck) wholeFromMs[rail] = until + RESTORE_MS;
   };
   for (let atMs = FIRST_FAULT_MS; atMs < endMs; ) {
     if (prng.chance(1, 12)) {

@@ -9,6 +9,7 @@ import { Prng } from '../src/util/prng.ts';
 import { JobError } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
 import { Report } from './lab-report.ts';
+import { digits } from './lab-stats.ts';
 import { SoakJob } from './soak-job.ts';
 import { warmUpMs } from './soak-memory.ts';
 import type { Plant } from './soak-protocol.ts';
@@ -24,6 +25,7 @@ export interface SoakOptions {
   sampleSeconds: number;
   sync: boolean;
   faults: boolean;
+  name: string;
   results?: boolean;
   plant?: Plant | undefined;
   mca: Record<string, string>;
@@ -50,7 +52,7 @@ export async function soakTraffic(options: SoakOptions): Promise<number> {
   if (ranks < 2) throw new Error('--ranks: two at least');
   if (rails.length < 2 && options.faults) throw new Error('--rails: two at least, since one is always left whole (or --no-faults)');
   const durationMs = minutes * 60_000;
-  const report = new Report('soak', options.command);
+  const report = new Report(options.name, options.command);
   report.say(`seed ${seed}: the same --seed with the same options repeats the schedule and what every round sends`);
   await using lab = await Lab.create({ nodes: ranks, rails });
   const schedule = soakSchedule({ prng: new Prng(`${seed}/faults`), durationMs, nodes: ranks, rails: rails.length });
@@ -125,12 +127,13 @@ class Soak {
     if (kind !== 'restore') this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1);
     else {
       const last = this.outages.at(-1);
-      // With one rail back it is over.
       if (last !== undefined && last.to === Number.POSITIVE_INFINITY) last.to = nowMs();
     }
     const text = actions.map((action) => describeAction(action, this.options.rails)).join(', ');
     this.report.figure({ atMs: Math.round(from - this.startAt), kind, actions, tookMs: Math.round(tookMs) });
-    this.report.say(`${seconds(from - this.startAt)}  ${kind === 'outage' ? 'outage: ' : ''}${text}`);
+    // A restore takes a second or so where nobody has a processor to spare; it began at the time in front.
+    const took = tookMs < 500 ? '' : ` (took ${digits(tookMs / 1000)} s)`;
+    this.report.say(`${seconds(from - this.startAt)}  ${kind === 'outage' ? 'outage: ' : ''}${text}${took}`);
   }
 
   // ---- watching

@@ -26,7 +26,10 @@ export interface SoakSpec {
 
 export interface SoakMemory {
   rssBytes: number;
+  heapTotalBytes: number;
   heapUsedBytes: number;
+  /** Of the heap: what V8 has compiled so far. */
+  codeBytes: number;
   externalBytes: number;
   arrayBufferBytes: number;
   /** What the library retains of eager messages, and how many requests it knows of, between two rounds. */

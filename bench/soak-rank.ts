@@ -2,6 +2,7 @@
 // the job with rank, round and seed. Argument: JSON of SoakSpec. Needs --expose-gc.
 // Imports the product's public face, lab-protocol, the files of the soak.
 import { connect } from 'node:net';
+import { getHeapCodeStatistics } from 'node:v8';
 import { ANY_SOURCE, init, MultirailError, Op } from '../src/index.ts';
 import { lineSplitter, nowMs } from './lab-protocol.ts';
 import { Deliveries } from './lab-rank-traffic.ts';
@@ -110,11 +111,14 @@ async function memorySample(): Promise<SoakMemory> {
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
   gc?.();
-  const { rss, heapUsed, external, arrayBuffers } = process.memoryUsage();
+  const { rss, heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage();
+  const code = getHeapCodeStatistics();
   const { waits, more } = mpi.waits();
   return {
     rssBytes: rss,
+    heapTotalBytes: heapTotal,
     heapUsedBytes: heapUsed,
+    codeBytes: code.code_and_metadata_size + code.bytecode_and_metadata_size,
     externalBytes: external,
     arrayBufferBytes: arrayBuffers,
     retainedBytes: mpi.counters().engine.retainedBytes,

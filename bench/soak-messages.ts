@@ -42,7 +42,9 @@ const exchange: MessagePart = async (talk, prng, tag) => {
     if (source !== rank) continue;
     const buffer = talk.outgoing(dest, its, bytes);
     const send = () => (synchronous ? comm.issend(buffer, dest, its) : comm.isend(buffer, dest, its));
-    sends.push(...planted(talk, send, buffer, own.plant !== undefined && rank === 1 && !own.isPlanted && bytes > 32 && dest !== rank));
+    // Twice only what leaves at once: nothing will ever receive the other one.
+    const isFit = bytes > 32 && dest !== rank && (own.plant !== 'twice' || (!synchronous && bytes <= 4096));
+    sends.push(...planted(talk, send, buffer, isFit && rank === 1 && !own.isPlanted));
   }
   if (isLate) {
     await turn();

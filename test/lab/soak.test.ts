@@ -2,13 +2,24 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { soakSchedule } from '../../bench/soak-schedule.ts';
 import { labUnavailable } from '../../src/lab/lab.ts';
+import { Prng } from '../../src/util/prng.ts';
 
 const unavailable = labUnavailable();
 if (unavailable !== undefined) console.log(`skipped: the soak: ${unavailable}`);
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const LIMIT_MS = 90_000;
+const MINUTES = 0.17;
+
+/** In so few seconds a schedule may hold nothing but holes that are over before anybody has noticed: one with a pulled cable is taken. */
+function drawSeed(): number {
+  for (let seed = Date.now() % 100_000; ; seed++) {
+    const steps = soakSchedule({ prng: new Prng(`${seed}/faults`), durationMs: MINUTES * 60_000, nodes: 4, rails: 3 });
+    if (steps.some(({ kind }) => kind === 'pull')) return seed;
+  }
+}
 
 function soak(...args: string[]): Promise<{ code: number | null; output: string }> {
   const child = spawn('bash', ['bench/soak.sh', 'traffic', '--name', 'soak-test', ...args], {
@@ -28,9 +39,9 @@ function soak(...args: string[]): Promise<{ code: number | null; output: string 
 
 describe.skipIf(unavailable !== undefined)('bench/soak.sh traffic', () => {
   test('four ranks over three rails that are broken: nothing lost', async () => {
-    const seed = String(Date.now() % 100_000);
+    const seed = String(drawSeed());
     console.log(`soak of seed ${seed}`);
-    const { code, output } = await soak('--minutes', '0.17', '--ranks', '4', '--seed', seed);
+    const { code, output } = await soak('--minutes', String(MINUTES), '--ranks', '4', '--seed', seed);
     expect(code, output).toBe(0);
     expect(output).toMatch(new RegExp(`soak PASSED \\(memory not judged: too short\\): seed ${seed}, \\d+ rounds`));
     expect(output).toMatch(/rails lost \/ up[^|]*\| [1-9]/);

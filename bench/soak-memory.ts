@@ -49,6 +49,8 @@ export const RSS_LIMITS: Omit<MemoryLimits, 'warmMs'> = {
 
 /** Fewer say nothing. */
 export const SAMPLES_MIN = 16;
+/** In the second half: over fewer rounds what V8 notes of code is more than a leak of those sizes would be. */
+export const ROUNDS_MIN = 500;
 
 export interface MemoryVerdict {
   verdict: 'flat' | 'grows' | 'not judged';
@@ -112,6 +114,7 @@ export function judgeMemory(points: readonly MemoryPoint[], limits: MemoryLimits
   if (used.length < SAMPLES_MIN) {
     return { ...verdict, why: `${used.length} samples after ${limits.warmMs / 1000} s of warming up, ${SAMPLES_MIN} are needed` };
   }
+  if (rounds < ROUNDS_MIN) return { ...verdict, why: `${rounds} rounds in the second half, ${ROUNDS_MIN} are needed` };
   const bound = limits.leakMustBe === 'excluded' ? high : low;
   const leak = Math.max(limits.leakBytesPerRound, limits.slackBytes / rounds);
   const allowed = Math.max(limits.growthBytes, limits.growthShare * verdict.firstMaxBytes);

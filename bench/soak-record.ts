@@ -93,13 +93,17 @@ const liveBytes = ({ heapUsedBytes, codeBytes, externalBytes }: MemorySample) =>
 function memoryTable(report: Report, { memory, warmMs }: SoakRecord): { isFlat: boolean | undefined; verdicts: object[] } {
   const verdicts: object[] = [];
   let judged = 0;
+  let tooShort = '';
   const all: string[] = [];
   const line = (samples: readonly MemorySample[], bytesOf: (sample: MemorySample) => number, limits: Omit<MemoryLimits, 'warmMs'>) => {
     const points = samples.map((sample) => ({ atMs: sample.atMs, round: sample.round, bytes: bytesOf(sample) }));
     return judgeMemory(points, { ...limits, warmMs });
   };
   const cells = (what: string, verdict: MemoryVerdict) => {
-    if (verdict.verdict === 'not judged') return 'not judged';
+    if (verdict.verdict === 'not judged') {
+      tooShort = verdict.why;
+      return 'not judged';
+    }
     judged++;
     if (verdict.verdict === 'grows') all.push(`${what}: ${verdict.why}`);
     return report.verdict(verdict.verdict === 'flat');
@@ -148,7 +152,7 @@ function memoryTable(report: Report, { memory, warmMs }: SoakRecord): { isFlat: 
   ];
   report.table(head, rows);
   for (const text of all) report.text(`- ${text}`);
-  if (judged === 0) report.text(`**The memory was not judged**: the run is too short (${memory[0]?.length ?? 0} samples).`);
+  if (judged === 0) report.text(`**The memory was not judged**: ${tooShort}.`);
   return { isFlat: judged === 0 ? undefined : all.length === 0, verdicts };
 }
 

@@ -167,10 +167,13 @@ describe('the judgement of memory', () => {
     expect(long.why).toContain('a leak of 1024 is shown');
   });
 
-  test('too few samples are not judged', () => {
+  test('too few samples, or rounds, are not judged', () => {
     const points = series(() => MIB, 1, 12 + SAMPLES_MIN - 1);
     expect(js(points).verdict).toBe('not judged');
-    expect(js(series(() => MIB, 1, 12 + SAMPLES_MIN)).verdict).toBe('flat');
+    expect(js(series(() => MIB, 1, 12 + 2 * SAMPLES_MIN)).verdict).toBe('flat');
+    // Many samples of few rounds.
+    const slow = series(() => MIB, 1, 60).map((point) => ({ ...point, round: point.round / 10 }));
+    expect(js(slow)).toMatchObject({ verdict: 'not judged', why: '92 rounds in the second half, 500 are needed' });
     expect(warmUpMs(600_000)).toBe(120_000);
   });
 

@@ -1,24 +1,12 @@
-// A measured job seen from outside: starts it in the namespaces of a lab, hears its ranks over a local socket that no fault of the lab
-// reaches, and ends it. Imports the lab, lab-protocol, node: modules.
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type Lab, sleep } from '../src/lab/lab.ts';
-import type { LaunchSpec } from './lab-launch.ts';
-import { type FromRank, lineSplitter, nowMs, type RankSpec, type ThroughputRow, type ToRank } from './lab-protocol.ts';
+// A measured job of two ranks: what they report, and how it is started, stopped and judged. Imports the lab, lab-job, lab-protocol.
+import type { Socket } from 'node:net';
+import type { Lab } from '../src/lab/lab.ts';
+import { ControlledJob, spawnJob } from './lab-job.ts';
+import type { FromRank, RankSpec, ThroughputRow, ToRank } from './lab-protocol.ts';
 
-const OUTPUT_KEPT_CHARS = 20_000;
 const SAMPLES_KEPT = 4000;
 const START_TIMEOUT_MS = 40_000;
 const END_TIMEOUT_MS = 45_000;
-const POLL_MS = 2;
-
-/** A program of this folder, bundled beside the one that runs. */
-export const program = (name: string): string => join(fileURLToPath(new URL('.', import.meta.url)), `${name}.mjs`);
 
 /** What one rank brought over one rail in one report: from the time of the report before to this one's. */
 interface UseSample {
@@ -151,54 +139,12 @@ export const DEFAULT_SPEC: Omit<RankSpec, 'control' | 'traffic' | 'rails'> = {
   measureMs: 3000,
 };
 
-/** Something went wrong with the job itself: it ended, hung, or never began. */
-export class JobError extends Error {}
-
-export class Job {
-  readonly ranks: [RankView, RankView] = [new RankView(), new RankView()];
-  private readonly child: ChildProcess;
-  private readonly folder: string;
-  private readonly server: Server;
-  private output = '';
-  private exitCode: number | undefined;
-  private readonly removeFolder = () => rmSync(this.folder, { recursive: true, force: true });
-
-  private constructor(child: ChildProcess, folder: string, server: Server) {
-    this.child = child;
-    this.folder = folder;
-    this.server = server;
-    process.once('exit', this.removeFolder);
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.setEncoding('utf8').on('data', (text: string) => {
-        this.output = (this.output + text).slice(-OUTPUT_KEPT_CHARS);
-      });
-    }
-    child.on('close', (code, signal) => {
-      this.exitCode = code ?? (signal === null ? 1 : 128);
-    });
-    server.on('connection', (socket) => this.accept(socket));
-  }
-
+export class Job extends ControlledJob<RankView> {
   /** Starts the two ranks and returns when both exchange messages. */
   static async start({ lab, nodes, mca, spec, nodeArgs = [] }: JobOptions): Promise<Job> {
-    const folder = mkdtempSync(join(tmpdir(), `multirail-bench-${process.pid}-`));
-    const control = join(folder, 'control');
-    const server = createServer();
-    server.listen(control);
-    await once(server, 'listening');
-    const isOneNode = nodes[0] === nodes[1];
-    const launch: LaunchSpec = {
-      program: program('lab-rank'),
-      nodeArgs,
-      namespaces: nodes.map((node) => (node === nodes[0] ? null : lab.namespace(node))),
-      oobListen: isOneNode ? ['127.0.0.1'] : lab.rails.map((_, rail) => lab.address(nodes[0], rail)),
-      mca,
-      args: [JSON.stringify({ ...spec, control } satisfies RankSpec)],
-    };
-    const child = lab.spawn(nodes[0], [process.execPath, program('lab-launch'), JSON.stringify(launch)], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const job = new Job(child, folder, server);
+    const args = (control: string) => [JSON.stringify({ ...spec, control } satisfies RankSpec)];
+    const spawned = await spawnJob({ lab, nodes, program: 'lab-rank', args, mca, nodeArgs });
+    const job = new Job(spawned, [new RankView(), new RankView()]);
     try {
       await job.until('both ranks to begin', () => job.ranks.every((rank) => rank.readyAt > 0), START_TIMEOUT_MS);
     } catch (error) {
@@ -208,39 +154,8 @@ export class Job {
     return job;
   }
 
-  private accept(socket: Socket): void {
-    let view: RankView | undefined;
-    socket.setEncoding('utf8');
-    socket.on('error', () => {});
-    socket.on(
-      'data',
-      lineSplitter((line) => {
-        const message = JSON.parse(line) as FromRank;
-        if (message.type === 'hello') {
-          view = this.ranks[message.rank];
-          view.socket = socket;
-        }
-        view?.hear(message);
-      }),
-    );
-  }
-
   send(rank: number, message: ToRank): void {
-    this.ranks[rank].socket?.write(`${JSON.stringify(message)}\n`);
-  }
-
-  /** Waits for a condition; throws when the job ends or the time is up before. */
-  async until(what: string, condition: () => boolean, timeoutMs: number): Promise<void> {
-    const deadline = nowMs() + timeoutMs;
-    while (!condition()) {
-      if (this.exitCode !== undefined) throw new JobError(`the job ended (code ${this.exitCode}) before ${what}: ${this.lastWords()}`);
-      if (nowMs() > deadline) throw new JobError(`waited ${timeoutMs} ms in vain for ${what}: ${this.lastWords()}`);
-      await sleep(POLL_MS);
-    }
-  }
-
-  private lastWords(): string {
-    return this.output.trim().slice(-3000) || 'no output';
+    this.tell(rank, message);
   }
 
   /** Tells rank 0 to stop, waits until everything is delivered and audited, and returns what the audit found wrong. */
@@ -253,33 +168,5 @@ export class Job {
     if (second.received !== first.sent) wrong.push(`rank 1 received ${second.received} messages of ${first.sent}`);
     if (this.exitCode !== 0) wrong.push(`exit code ${this.exitCode}: ${this.lastWords()}`);
     return wrong;
-  }
-
-  /** Waits for a job that stops by itself. */
-  async ended(): Promise<void> {
-    const deadline = nowMs() + END_TIMEOUT_MS;
-    while (this.exitCode === undefined && nowMs() < deadline) await sleep(POLL_MS);
-    await this.kill();
-  }
-
-  async kill(): Promise<void> {
-    if (this.exitCode === undefined) {
-      // `ip netns exec` became the launcher; its ranks end when it is gone, and at the latest with the lab.
-      for (const { pid } of this.ranks) if (pid > 0) killQuietly(pid);
-      this.child.kill('SIGKILL');
-      while (this.exitCode === undefined) await sleep(POLL_MS);
-    }
-    for (const rank of this.ranks) rank.socket?.destroy();
-    this.server.close();
-    process.off('exit', this.removeFolder);
-    this.removeFolder();
-  }
-}
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // It is gone already.
   }
 }

@@ -21,6 +21,8 @@ const result = await runJob({
   mca: spec.mca,
   oobListen: spec.oobListen,
   stdinTo: 'none',
+  // SIGUSR2 asks who waits for whom.
+  forwardSignals: true,
   rankCommand: (rank) => {
     const namespace = spec.namespaces[rank];
     return namespace === null ? [] : ['ip', 'netns', 'exec', namespace];

@@ -1,12 +1,15 @@
 // The command line of bench/lab.sh and bench/soak.sh. Imports commander, the lab, the files of this folder.
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { labUnavailable } from '../src/lab/lab.ts';
+import { type NamedRail, parseRails } from '../src/lab/rails.ts';
 import { type AlarmsOptions, alarms } from './lab-alarms.ts';
 import { failover, KINDS, KINDS_ASKED_FOR } from './lab-failover.ts';
 import { idle } from './lab-idle.ts';
 import { memory } from './lab-memory.ts';
 import type { Traffic } from './lab-protocol.ts';
 import { CASES, throughput } from './lab-throughput.ts';
+import { PLANTS, type Plant } from './soak-protocol.ts';
+import { soakTraffic } from './soak-traffic.ts';
 
 const unavailable = labUnavailable();
 if (unavailable !== undefined) {
@@ -112,8 +115,40 @@ withCommon(program.command('memory'), 15)
     process.exitCode = await memory({ ...options, command });
   });
 
+const rails = (text: string): NamedRail[] => {
+  try {
+    return parseRails(text);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+};
+/** Of a measurement that ends in order when it is asked to. */
+const interrupted = new AbortController();
+let endsInOrder = false;
+
+withCommon(program.command('traffic'), 120)
+  .description('all kinds of messages and collectives, audited, while rails are pulled, black-holed, flapped and restored')
+  .option('--ranks <n>', 'each on a node of its own', count, 8)
+  .option('--rails <list>', 'their rates', rails, rails('fast,slow1=1gbit,slow2=1gbit'))
+  .option('--round-seconds <n>', 'a round that takes longer ends the run, with who waits for whom', count, 45)
+  .option('--sample-seconds <n>', 'between two looks at the memory of a rank', count, 10)
+  .option('--no-sync', 'promises only, no blocking calls')
+  .option('--no-faults', 'leave the rails alone')
+  .option('--name <name>', 'of the record: out/lab/NAME.md and .jsonl', 'soak')
+  .option('--results', 'write the tables into bench/RESULTS.md, too')
+  .addOption(new Option('--plant <mistake>', 'that must be found').choices(Object.keys(PLANTS)).hideHelp())
+  .action(async (options) => {
+    endsInOrder = true;
+    process.exitCode = await soakTraffic({ ...options, plant: options.plant as Plant | undefined, command, stop: interrupted.signal });
+  });
+
 // The lab's reaper removes the namespaces when this process ends in whichever way.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    if (!endsInOrder || interrupted.signal.aborted) process.exit(130);
+    interrupted.abort();
+  });
+}
 try {
   await program.parseAsync();
 } catch (error) {

@@ -1,13 +1,13 @@
 // The job of the memory measurement, inside the lab's namespace: the out-of-band server, the measured process (rank 0), and the
 // processes that hold its peers. Ends with the measured process. Argument: JSON of MemoryJobSpec.
-// Imports the out-of-band server, lab-control (where programs lie), node: modules.
+// Imports the out-of-band server, lab-job (where programs lie), node: modules.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OobServer } from '../src/launch/oob-server.ts';
-import { program } from './lab-control.ts';
+import { program } from './lab-job.ts';
 import type { MemoryJobSpec, MemoryPeersSpec } from './lab-memory-protocol.ts';
 
 const spec = JSON.parse(process.argv[2]) as MemoryJobSpec;

@@ -83,10 +83,14 @@ export class Report {
     return isMet ? 'met' : '**missed**';
   }
 
+  get markdown(): string {
+    return `${this.lines.join('\n').trimEnd()}\n`;
+  }
+
   /** Writes the Markdown and returns the exit code. */
   end(): number {
-    this.text('', `Highest load of the last minute while measuring: ${this.loadMax.toFixed(1)} (the two ranks included).`);
-    const text = `${this.lines.join('\n').trimEnd()}\n`;
+    this.text('', `Highest load of the last minute while measuring: ${this.loadMax.toFixed(1)} (the ranks included).`);
+    const text = this.markdown;
     writeFileSync(this.file('md'), text);
     process.stdout.write(`\n${text}\nWritten: ${this.file('md')}, ${this.file('jsonl')}\n`);
     if (this.missed > 0) process.stdout.write(`${this.missed} missed\n`);

@@ -32,9 +32,9 @@ export function parseTimeline(text: string, rails: readonly NamedRail[], nodes: 
 }
 
 /** Carries the steps out, each at its time from now on; ends early when the signal is aborted. */
-export async function playTimeline(
-  steps: readonly TimelineStep[],
-  apply: (step: TimelineStep) => Promise<void>,
+export async function playTimeline<Step extends Pick<TimelineStep, 'atMs'>>(
+  steps: readonly Step[],
+  apply: (step: Step) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const startMs = performance.now();

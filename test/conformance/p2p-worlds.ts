@@ -119,11 +119,19 @@ export interface P2pFaults {
   mend(rail: number | 'all'): void;
 }
 
-/** A world of runtimes, and what can be done to its rails. */
+/**
+ * A world of runtimes, and what can be done to its rails: all of its ranks in this process, or one of them, with the others in processes of
+ * their own (test/launchers/conformance-rank.ts).
+ */
 export interface P2pWorld {
+  /** Of the ranks in this process; `comms[0].size` is the number of all. */
   comms: Communicator[];
   runtimes: Runtime[];
   hub: MemoryOobHub;
+  /** Set where ranks are in other processes: ends when every rank has called it. */
+  meet?: () => Promise<void>;
+  /** Set where ranks are in other processes: what each rank gave, in their order, of one from each process. */
+  share?: <T>(own: T) => Promise<T[]>;
   /** Waits in the world's own time, virtual or real. */
   sleep(ms: number): Promise<void>;
   /** Undefined when the fixture cannot break its rails. */

@@ -4,6 +4,13 @@ import { type ErrorCode, MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import type { P2pWorld } from './p2p-worlds.ts';
 
+/** Small limits, so that short messages exercise every protocol. */
+export const SMALL_LIMITS: Readonly<Record<string, string>> = {
+  pml_eager_limit_bytes: '4096',
+  pml_rndv_inline_bytes: '1024',
+  pml_frag_bytes: '8192',
+};
+
 /** Around the inline bytes, the eager limit, the fragment grid, and several fragments. */
 export const SIZES = [0, 1, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8192, 8193, 65_537, 300_001];
 

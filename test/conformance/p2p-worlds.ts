@@ -14,12 +14,11 @@ import type { Engine } from '../../src/progress/engine.ts';
 import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
 import { simComponent } from '../../src/sim/sim-btl.ts';
 import { Prng } from '../../src/util/prng.ts';
+import { SMALL_LIMITS } from './p2p-audit.ts';
 
-/** Small limits, so that short messages exercise every protocol. */
+/** Small limits, and rails that are given up and dialled again soon. */
 export const SMALL_PARAMS: Readonly<Record<string, string>> = {
-  pml_eager_limit_bytes: '4096',
-  pml_rndv_inline_bytes: '1024',
-  pml_frag_bytes: '8192',
+  ...SMALL_LIMITS,
   bml_rail_timeout_ms: '200',
   bml_connect_timeout_ms: '300',
   bml_redial_min_ms: '10',

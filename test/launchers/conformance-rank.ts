@@ -5,7 +5,6 @@ import { writeFileSync } from 'node:fs';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Communicator, init, MultirailError, type Runtime, UNDEFINED } from '../../src/index.ts';
-import { SMALL_LIMITS } from '../conformance/p2p-audit.ts';
 import type { P2pWorld } from '../conformance/p2p-worlds.ts';
 import { jobs, type RankCase } from './conformance-cases.ts';
 
@@ -13,8 +12,8 @@ const CASE_LIMIT_MS = 60_000;
 /** How long what is left of a case may take to be delivered. */
 const DRAIN_LIMIT_MS = 10_000;
 
-/** How a case ended at one rank; null = well. `late`: it has not ended, and nothing can be run behind it. */
-type Verdict = { text: string; late: boolean } | null;
+/** How a case ended at one rank; null = well. `stuck`: it has not ended, or has left messages, and nothing can be run behind it. */
+type Verdict = { text: string; stuck: boolean } | null;
 
 interface Outcome {
   suite: string;
@@ -45,13 +44,9 @@ class RankWorld implements P2pWorld {
     return sleep(ms);
   }
 
-  meet(): Promise<void> {
-    return this.control.barrier();
-  }
+  readonly meet = (): Promise<void> => this.control.barrier();
 
-  share<T>(own: T): Promise<T[]> {
-    return this.control.allgatherObject(own);
-  }
+  readonly share = <T>(own: T): Promise<T[]> => this.control.allgatherObject(own);
 
   async teardown(): Promise<void> {}
 }
@@ -136,7 +131,7 @@ class Conductor {
     this.failed++;
     // Messages and meetings of the case that failed are left in them.
     this.worlds = new Map();
-    return !verdicts.some((verdict) => verdict?.late);
+    return !verdicts.some((verdict) => verdict?.stuck);
   }
 
   private async play(one: RankCase, world: RankWorld): Promise<Verdict> {
@@ -146,12 +141,13 @@ class Conductor {
         await this.nothingLeft(world.comms[0]);
         return null;
       } catch (error) {
-        return { text: error instanceof Error ? (error.stack ?? String(error)) : String(error), late: false };
+        const text = error instanceof Error ? (error.stack ?? String(error)) : String(error);
+        return { text, stuck: !(await this.clears()) };
       }
     })();
     const stop = new AbortController();
     const late = sleep(CASE_LIMIT_MS, undefined, { signal: stop.signal }).then(
-      (): Verdict => ({ text: `no end after ${CASE_LIMIT_MS} ms; ${this.whatIsOpen()}`, late: true }),
+      (): Verdict => ({ text: `no end after ${CASE_LIMIT_MS} ms; ${this.whatIsOpen()}`, stuck: true }),
       (): Verdict => null,
     );
     const verdict = await Promise.race([ended, late]);
@@ -163,14 +159,19 @@ class Conductor {
     return JSON.stringify({ waits: this.mpi.waits(), undelivered: this.mpi.undelivered() });
   }
 
-  /** As the suites look when they close a world: nothing is under way, and nothing is kept. */
-  private async nothingLeft(comm: Communicator): Promise<void> {
-    const isClear = () => this.mpi.undelivered().length === 0 && this.mpi.counters().engine.retainedBytes === 0;
+  /** All that was sent is delivered, sooner or later. */
+  private async clears(): Promise<boolean> {
     const untilMs = performance.now() + DRAIN_LIMIT_MS;
-    while (!isClear()) {
-      if (performance.now() > untilMs) throw new Error(`something is left: ${this.whatIsOpen()}`);
+    while (this.mpi.undelivered().length > 0 || this.mpi.counters().engine.retainedBytes > 0) {
+      if (performance.now() > untilMs) return false;
       await sleep(1);
     }
+    return true;
+  }
+
+  /** As the suites look when they close a world: nothing is under way, and nothing is kept. */
+  private async nothingLeft(comm: Communicator): Promise<void> {
+    if (!(await this.clears())) throw new Error(`something is left: ${this.whatIsOpen()}`);
     const message = comm.iprobe();
     if (message !== undefined) throw new Error(`a message is left: tag ${message.tag} of rank ${message.source}`);
   }
@@ -189,7 +190,7 @@ const [engine, jobText, reportPath] = process.argv.slice(2);
 const all = jobs();
 const job = all[Number(jobText)];
 if (job === undefined) throw new Error(`no job ${jobText}; expected 0 to ${all.length - 1}`);
-const mpi = await init({ params: { ...SMALL_LIMITS, ...job.params } });
+const mpi = await init({ params: { ...job.limits, ...job.params } });
 const { rank, size } = mpi.world;
 const say = (text: string) => {
   if (rank === 0) process.stdout.write(`${text}\n`);
@@ -197,7 +198,7 @@ const say = (text: string) => {
 const startedMs = performance.now();
 const conductor = await Conductor.start(mpi);
 say(
-  `TAP version 14\n1..${job.cases.length}\n# job ${jobText} of ${all.length}: ${size} ranks under ${engine}, ${JSON.stringify(job.params)}`,
+  `TAP version 14\n1..${job.cases.length}\n# job ${jobText} of ${all.length}: ${size} ranks under ${engine}, ${JSON.stringify({ ...job.limits, ...job.params })}`,
 );
 let goesOn = true;
 for (const [i, one] of job.cases.entries()) {
@@ -205,7 +206,7 @@ for (const [i, one] of job.cases.entries()) {
   say(tapOf(conductor.outcomes[i], i + 1));
   if (!goesOn) break;
 }
-if (!goesOn) say(`Bail out! ${job.cases.length - conductor.outcomes.length} cases were not run: a case has not ended`);
+if (!goesOn) say(`Bail out! ${job.cases.length - conductor.outcomes.length} cases were not run: the last one has left something behind`);
 const count = (outcome: Outcome['outcome']) => conductor.outcomes.filter((one) => one.outcome === outcome).length;
 const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
 say(`# ${count('passed')} passed, ${count('failed')} failed, ${count('not applicable')} not applicable in ${seconds} s`);

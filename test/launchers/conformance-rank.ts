@@ -8,7 +8,9 @@ import { type Communicator, init, MultirailError, type Runtime, UNDEFINED } from
 import type { P2pWorld } from '../conformance/p2p-worlds.ts';
 import { jobs, type RankCase } from './conformance-cases.ts';
 
-const CASE_LIMIT_MS = 60_000;
+const CASE_LIMIT_MS = 30_000;
+/** A rank whose case has ended waits so long for the others. */
+const GATHER_LIMIT_MS = CASE_LIMIT_MS + 15_000;
 /** How long what is left of a case may take to be delivered. */
 const DRAIN_LIMIT_MS = 10_000;
 
@@ -123,7 +125,8 @@ class Conductor {
     const world = await this.worldOf(one);
     await this.control.barrier();
     const startedMs = performance.now();
-    const verdicts = await this.control.allgatherObject(world === null ? null : await this.play(one, world));
+    const verdict = world === null ? null : await this.play(one, world);
+    const verdicts = await this.gathered(one, verdict);
     const ms = Math.round(performance.now() - startedMs);
     const errors = verdicts.flatMap((verdict, rank) => (verdict === null ? [] : [{ rank, text: verdict.text }]));
     this.outcomes.push({ suite, name, outcome: errors.length === 0 ? 'passed' : 'failed', ...(errors.length > 0 ? { errors } : {}), ms });
@@ -132,6 +135,18 @@ class Conductor {
     // Messages and meetings of the case that failed are left in them.
     this.worlds = new Map();
     return !verdicts.some((verdict) => verdict?.stuck);
+  }
+
+  /** The verdicts of all ranks. One that hangs in a blocking call has no time limit of its own: the others end the job then. */
+  private async gathered(one: RankCase, verdict: Verdict): Promise<Verdict[]> {
+    if (verdict !== null) process.stderr.write(`# ${one.suite}: ${one.name}: rank ${this.mpi.world.rank}: ${verdict.text}\n`);
+    const timer = setTimeout(() => {
+      const text = `"${one.suite}: ${one.name}" has ended at rank ${this.mpi.world.rank}, and not at all others after ${GATHER_LIMIT_MS} ms`;
+      void this.mpi.abort(1, text);
+    }, GATHER_LIMIT_MS);
+    const verdicts = await this.control.allgatherObject(verdict);
+    clearTimeout(timer);
+    return verdicts;
   }
 
   private async play(one: RankCase, world: RankWorld): Promise<Verdict> {

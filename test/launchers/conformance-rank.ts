@@ -1,6 +1,7 @@
 // One rank of the conformance suite in which every rank is a process: all of them go through the cases in step, each plays its own part, and
 // rank 0 says how each case ended, in TAP. Started by conformance.mjs, under any engine.
-//   conformance-rank.mjs ENGINE JOB [REPORT]     the number of the job (conformance-cases.ts); a file for the verdicts as JSON
+//   conformance-rank.mjs ENGINE JOB REPORT [ONLY]     the number of the job (conformance-cases.ts); a file for the verdicts as JSON; cases
+//                                                     whose names match this expression, and no others
 import { writeFileSync } from 'node:fs';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -201,10 +202,11 @@ function tapOf({ suite, name, outcome, reason, errors, ms }: Outcome, number: nu
   return [`not ok ${title}`, ...told].join('\n');
 }
 
-const [engine, jobText, reportPath] = process.argv.slice(2);
+const [engine, jobText, reportPath, only] = process.argv.slice(2);
 const all = jobs();
 const job = all[Number(jobText)];
 if (job === undefined) throw new Error(`no job ${jobText}; expected 0 to ${all.length - 1}`);
+const cases = only === undefined ? job.cases : job.cases.filter(({ name }) => new RegExp(only).test(name));
 const mpi = await init({ params: { ...job.limits, ...job.params } });
 const { rank, size } = mpi.world;
 const say = (text: string) => {
@@ -213,20 +215,20 @@ const say = (text: string) => {
 const startedMs = performance.now();
 const conductor = await Conductor.start(mpi);
 say(
-  `TAP version 14\n1..${job.cases.length}\n# job ${jobText} of ${all.length}: ${size} ranks under ${engine}, ${JSON.stringify({ ...job.limits, ...job.params })}`,
+  `TAP version 14\n1..${cases.length}\n# job ${jobText} of ${all.length}: ${size} ranks under ${engine}, ${JSON.stringify({ ...job.limits, ...job.params })}`,
 );
 let goesOn = true;
-for (const [i, one] of job.cases.entries()) {
+for (const [i, one] of cases.entries()) {
   goesOn = await conductor.run(one);
   say(tapOf(conductor.outcomes[i], i + 1));
   if (!goesOn) break;
 }
-if (!goesOn) say(`Bail out! ${job.cases.length - conductor.outcomes.length} cases were not run: the last one has left something behind`);
+if (!goesOn) say(`Bail out! ${cases.length - conductor.outcomes.length} cases were not run: the last one has left something behind`);
 const count = (outcome: Outcome['outcome']) => conductor.outcomes.filter((one) => one.outcome === outcome).length;
 const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
 say(`# ${count('passed')} passed, ${count('failed')} failed, ${count('not applicable')} not applicable in ${seconds} s`);
-if (rank === 0 && reportPath !== undefined) {
-  const notRun = job.cases.length - conductor.outcomes.length;
+if (rank === 0) {
+  const notRun = cases.length - conductor.outcomes.length;
   writeFileSync(reportPath, JSON.stringify({ engine, ranks: size, jobs: all.length, notRun, outcomes: conductor.outcomes }));
 }
 process.exitCode = conductor.failed > 0 ? 1 : 0;

@@ -2,7 +2,8 @@
 // Runs the conformance suites with every rank in a process of its own, under an engine that starts jobs, and says in TAP how each case ended.
 // Imports node:*, ../system/bundle.mjs.
 //
-//   node test/launchers/conformance.mjs run|mpiexec|mpirun|srun|env [-n RANKS] [--jobs all|0,1,…] [--report FILE] [-- OPTIONS OF THE ENGINE]
+//   node test/launchers/conformance.mjs run|mpiexec|mpirun|srun|env [-n RANKS] [--jobs all|0,1,…] [--only REGEXP] [--report FILE]
+//       [-- OPTIONS OF THE ENGINE]
 //   sudo test/launchers/slurm.sh node test/launchers/conformance.mjs srun -- -N4
 //
 // Cases whose parameters do not go together are in different jobs: 0 has most, 1 the blocking calls, the others the
@@ -43,7 +44,7 @@ const ENGINES = {
 
 function misused(text) {
   console.error(
-    `conformance: ${text}\nusage: conformance.mjs ${Object.keys(ENGINES).join('|')} [-n RANKS] [--jobs all|0,1,…] [--report FILE]`,
+    `conformance: ${text}\nusage: conformance.mjs ${Object.keys(ENGINES).join('|')} [-n RANKS] [--jobs all|0,1,…] [--only REGEXP] [--report FILE]`,
   );
   process.exit(2);
 }
@@ -68,7 +69,12 @@ function ended(command, env = {}) {
 }
 
 const { values, positionals } = parseArgs({
-  options: { n: { type: 'string', short: 'n', default: '4' }, jobs: { type: 'string', default: '0,1' }, report: { type: 'string' } },
+  options: {
+    n: { type: 'string', short: 'n', default: '4' },
+    jobs: { type: 'string', default: '0,1' },
+    report: { type: 'string' },
+    only: { type: 'string' },
+  },
   allowPositionals: true,
 });
 const [name, ...options] = positionals;
@@ -90,7 +96,14 @@ const part = join(code.folder, 'verdicts.json');
 /** One job; its verdicts, which are missing when it broke down. */
 async function runJob(number) {
   rmSync(part, { force: true });
-  const program = [process.execPath, code.pathOf('conformance-rank'), name, String(number), part];
+  const program = [
+    process.execPath,
+    code.pathOf('conformance-rank'),
+    name,
+    String(number),
+    part,
+    ...(values.only === undefined ? [] : [values.only]),
+  ];
   let codes;
   if (engine.starts !== undefined) codes = [await ended([...engine.starts(values.n, options, code.pathOf('cli'), command), ...program])];
   else {

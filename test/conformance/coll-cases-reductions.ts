@@ -215,11 +215,11 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
           const big = array.startsWith('Big');
           const pair = (rank: number) => {
             const pairs = zeros(array, 6);
-            const list = [rank % 2, rank, 5 - rank, rank, 3, size - rank];
+            const list = [rank % 2, rank, size + 5 - rank, rank, 3, size - rank];
             for (const [i, value] of list.entries()) (pairs as Float64Array)[i] = (big ? BigInt(value) : value) as number;
             return pairs;
           };
-          const all = roots(size).map((rank) => [rank % 2, rank, 5 - rank, rank, 3, size - rank]);
+          const all = roots(size).map((rank) => [rank % 2, rank, size + 5 - rank, rank, 3, size - rank]);
           for (const [op, sign] of [
             [Op.MAXLOC, 1],
             [Op.MINLOC, -1],

@@ -22,7 +22,7 @@ import { bundle } from '../system/bundle.mjs';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CANNOT = 77;
 /** A job that takes longer hangs. */
-const JOB_LIMIT_MS = 120_000;
+const JOB_LIMIT_MS = 90_000;
 
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const isRoot = process.getuid?.() === 0;

@@ -20,6 +20,3 @@ export function expectPassed(reportText: string, cases: number, leftOut: readonl
   expect(named('not applicable').map(({ name }) => numberOf(name))).toEqual(expect.arrayContaining([...leftOut]));
   expect({ isWell, passed: named('passed').length }).toEqual({ isWell: true, passed: cases - leftOut.length });
 }
-
-/** Those with eight ranks. */
-export const NOT_FOR_EIGHT = NOT_FOR_FOUR.filter((number) => number !== '12');

@@ -1,7 +1,7 @@
 // Writes docs/CONFORMANCE.md from the reports of the last run of the conformance suites (test/run.mjs leaves them in .cache): which case of the
 // list passed where, healthy and while rails break, and which does not apply, with its reason. Imports node:*.
 //   MULTIRAIL_TEST_SHARE=1 MULTIRAIL_TEST_ONLY="conformance vm" npm test && node docs/make-conformance.mjs
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import process from 'node:process';
 
@@ -156,7 +156,53 @@ const sums = columns.map((column) => {
   const sum = (field) => all.reduce((total, cell) => total + cell[field], 0);
   return `${sum('healthy')} + ${sum('faults')}, ${sum('failed')} failed`;
 });
-const failed = [...cells.values()].reduce((total, cell) => total + cell.failed, 0) + others.failed;
+/** What test/launchers/conformance.mjs left: one report per engine and number of ranks. */
+function overLaunchers() {
+  const cache = join(root, '.cache');
+  const names = existsSync(cache) ? readdirSync(cache).filter((name) => /^report-launchers-.*\.json$/.test(name)) : [];
+  const reports = names.sort().map((name) => JSON.parse(readFileSync(join(cache, name), 'utf8')));
+  if (reports.length === 0) return { text: [], failed: 0 };
+  const of = ({ outcomes }, outcome) => outcomes.filter((one) => one.outcome === outcome);
+  const suites = [...new Set(reports.flatMap(({ outcomes }) => outcomes.map(({ suite }) => suite)))];
+  const failed = reports.reduce((sum, report) => sum + of(report, 'failed').length + (report.isWell ? 0 : 1), 0);
+  const passedIn = (report, suite) => {
+    const all = report.outcomes.filter((one) => one.suite === suite);
+    return all.length === 0 ? 'not run' : String(all.filter(({ outcome }) => outcome === 'passed').length);
+  };
+  const whys = new Map();
+  for (const report of reports) {
+    for (const { name, reason } of of(report, 'not applicable')) {
+      const known = whys.get(`${name} ${reason}`) ?? { name, reason, where: [] };
+      known.where.push(`${report.engine} -n ${report.ranks}`);
+      whys.set(`${name} ${reason}`, known);
+    }
+  }
+  const text = [
+    '## With every rank in a process of its own',
+    '',
+    'The same cases, healthy, under engines that start jobs ([LAUNCHING.md](LAUNCHING.md#the-conformance-suites-under-each-of-them)): each rank plays its part and no',
+    'other. Blocking are the calls that end in `Sync`.',
+    '',
+    `| engine | ranks | ${suites.join(' | ')} | failed | not applicable |`,
+    `| --- | --- | ${suites.map(() => '---').join(' | ')} | --- | --- |`,
+    ...reports.map((report) => {
+      const counts = suites.map((suite) => passedIn(report, suite)).join(' | ');
+      const lost = of(report, 'failed').length;
+      return `| ${report.engine} | ${report.ranks} | ${counts} | ${lost > 0 || !report.isWell ? `**${lost}**` : 0} | ${of(report, 'not applicable').length} |`;
+    }),
+    '',
+    '| not run | reason | where |',
+    '| --- | --- | --- |',
+    ...[...whys.values()].map(
+      ({ name, reason, where }) => `| ${name} | ${reason} | ${where.length === reports.length ? 'everywhere' : where.join(', ')} |`,
+    ),
+    '',
+  ];
+  return { text, failed };
+}
+const launchers = overLaunchers();
+
+const failed = launchers.failed + [...cells.values()].reduce((total, cell) => total + cell.failed, 0) + others.failed;
 const untested = CASES.filter(([number]) => columns.every((column) => !cells.has(`${number} ${column}`)));
 const lines = [
   '# Conformance',
@@ -172,6 +218,7 @@ const lines = [
   '',
   `Tests of our own in the same suites, without a number in the list or above 64: ${others.passed} passed, ${others.failed} failed, ${others.notApplicable} not applicable.`,
   '',
+  ...launchers.text,
   '## What does not apply, and why',
   '',
   '| | reason | where |',

@@ -107,11 +107,6 @@ export class Collectives extends PointToPoint {
     return this.takeResult(operation);
   }
 
-  /** Before anything is sent: ERR_SUPPORT when a blocking call could not wait. */
-  protected mustReachByPolling(): void {
-    if (this.size > 1) this.host.blocking.mustBeReachable();
-  }
-
   protected endedSync<T>(operation: Operation<T>): T {
     if (!operation.done) this.wait(operation);
     if (operation.error !== undefined) throw operation.error;

@@ -17,7 +17,10 @@ export class Message {
   }
 
   irecv(buffer: MessageBuffer): Request {
-    const iov = recvIov(buffer);
+    return this.startInto(recvIov(buffer));
+  }
+
+  private startInto(iov: Iov): Request {
     const { start } = this;
     if (start === undefined) throw new MultirailError('ERR_REQUEST', 'this message was received before');
     this.start = undefined;
@@ -28,17 +31,43 @@ export class Message {
     return this.irecv(buffer).promise();
   }
 
+  /** As recv(), without a promise: the event loop does not run meanwhile. */
+  recvSync(buffer: MessageBuffer): Status {
+    return this.irecv(buffer).waitSync();
+  }
+
   /** Receives into memory made for it. */
   async recvBytes(): Promise<Uint8Array<ArrayBuffer>> {
-    let memory: Uint8Array<ArrayBuffer>;
+    const { memory, failure, request } = this.startBytes();
+    if (memory === undefined) {
+      await request.promise().catch(() => undefined);
+      throw failure;
+    }
+    await request.promise();
+    return memory;
+  }
+
+  /** As recvBytes(), without a promise. */
+  recvBytesSync(): Uint8Array<ArrayBuffer> {
+    const { memory, failure, request } = this.startBytes();
+    try {
+      request.waitSync();
+    } catch (error) {
+      throw memory === undefined ? failure : error;
+    }
+    if (memory === undefined) throw failure;
+    return memory;
+  }
+
+  /** Where there is no memory for it, it is received into nothing: the sender waits for the message to be taken. */
+  private startBytes(): { memory: Uint8Array<ArrayBuffer> | undefined; failure: unknown; request: Request } {
+    let memory: Uint8Array<ArrayBuffer> | undefined;
+    let failure: unknown;
     try {
       memory = allocate(this.status.bytes);
     } catch (error) {
-      // The sender waits for the message to be taken: it is received into nothing.
-      await this.start?.(EMPTY_IOV).then(null, () => undefined);
-      throw error;
+      failure = error;
     }
-    await this.recv(memory);
-    return memory;
+    return { memory, failure, request: this.startInto(memory === undefined ? EMPTY_IOV : recvIov(memory)) };
   }
 }

@@ -191,10 +191,3 @@ export function decodeObject(header: ObjectHeader, memory: readonly Uint8Array<A
 function notAnObject({ source, tag }: Status, cause?: unknown): MultirailError {
   return new MultirailError('ERR_ARG', `the message of rank ${source} with tag ${tag} was not sent by sendObject()`, { tag, cause });
 }
-
-/** Waits for memory that is received into nothing: its truncation is what was wanted. */
-export async function drainBulk(received: Promise<void>): Promise<void> {
-  await received.catch((error: unknown) => {
-    if (!(error instanceof MultirailError) || error.code !== 'ERR_TRUNCATE') throw error;
-  });
-}

@@ -24,7 +24,7 @@ import type { Group } from './group.ts';
 import type { Host } from './host.ts';
 import { Message } from './message.ts';
 import { MessageStream, type ReceivedMessage } from './message-stream.ts';
-import { decodeHeader, decodeObject, drainBulk, encodeObject, type ObjectHeader, PLACE_TAG_FIRST, PLACE_TAGS } from './objects.ts';
+import { decodeHeader, decodeObject, encodeObject, type ObjectHeader, PLACE_TAG_FIRST, PLACE_TAGS } from './objects.ts';
 import { type Inner, PersistentRequest, Request, type RequestOwner } from './request.ts';
 import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
 
@@ -81,6 +81,11 @@ export class PointToPoint implements RequestOwner {
   protected mustBeUsable(): void {
     this.host.mustBeActive();
     if (this.freed !== undefined) throw this.freed;
+  }
+
+  /** Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
+  protected mustReachByPolling(): void {
+    if (this.size > 1) this.host.blocking.mustBeReachable();
   }
 
   // ---------------------------------------------------------------- sends
@@ -325,14 +330,12 @@ export class PointToPoint implements RequestOwner {
     recvTag = ANY_TAG,
     options?: CallOptions,
   ): Promise<Status> {
-    const views = this.checkedSend(buffer, dest, sendTag);
-    const copy = allocate(views.bytes);
-    let at = 0;
-    for (const view of views.views) {
-      copy.set(view, at);
-      at += view.byteLength;
-    }
-    return this.sendrecv(copy, dest, sendTag, buffer, source, recvTag, options);
+    return this.sendrecv(copyOf(this.checkedSend(buffer, dest, sendTag)), dest, sendTag, buffer, source, recvTag, options);
+  }
+
+  /** As sendrecvReplace(), without promises. */
+  sendrecvReplaceSync(buffer: MessageBuffer, dest: number, sendTag: number, source = ANY_SOURCE, recvTag = ANY_TAG): Status {
+    return this.sendrecvSync(copyOf(this.checkedSend(buffer, dest, sendTag)), dest, sendTag, buffer, source, recvTag);
   }
 
   // ---------------------------------------------------------------- probes
@@ -348,21 +351,24 @@ export class PointToPoint implements RequestOwner {
   probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    const { host } = this;
+    return this.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
+  }
+
+  private findSync(source: number, tag: number, take: boolean, timeoutMs: number | undefined): Envelope {
+    const { host, userCtx } = this;
     const { blocking } = host;
-    const timeoutMs = options?.timeoutMs;
-    let found: Envelope | undefined;
     const world = this.worldOf(source);
-    const ctx = this.userCtx;
+    let found: Envelope | undefined;
     const awaited = {
+      // Asked again and again: what was taken out of the queue must not be looked for there.
       get done() {
-        found = host.findMessage(world, ctx, tag, false);
+        found ??= host.findMessage(world, userCtx, tag, take);
         return found !== undefined;
       },
     };
     const inTime = blocking.wait(awaited, timeoutMs === undefined ? undefined : blocking.now() + timeoutMs);
     if (!inTime) throw timeoutError(timeoutMs as number);
-    return this.statusOfEnvelope(found as Envelope);
+    return found as Envelope;
   }
 
   /** Status of a message that fits and is there, or undefined. Polls the rails once. */
@@ -379,6 +385,13 @@ export class PointToPoint implements RequestOwner {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return this.messageOf(undefined);
     return this.messageOf(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
+  }
+
+  /** As mprobe(), without a promise. */
+  mprobeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Message {
+    this.checkProbe(source, tag, options);
+    if (source === PROC_NULL) return this.messageOf(undefined);
+    return this.messageOf(this.findSync(source, tag, true, options?.timeoutMs));
   }
 
   improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
@@ -415,23 +428,35 @@ export class PointToPoint implements RequestOwner {
    * buffer it belongs to the library until the promise settles. Receive with recvObject(). In order with all other messages.
    */
   async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
-    this.mustBeUsable();
     checkOptions(options);
+    for (const inner of this.startObject(value, dest, tag)) await ended(inner);
+  }
+
+  /**
+   * As sendObject(), without a promise: returns when the memory of the value may be used again. The event loop does not run meanwhile.
+   * ERR_SUPPORT, before anything is sent, when a rail needs it (ws, tcp without the native part).
+   */
+  sendObjectSync(value: unknown, dest: number, tag = 0): void {
+    this.mustBeUsable();
+    this.mustReachByPolling();
+    for (const inner of this.startObject(value, dest, tag)) this.finishSync(inner);
+  }
+
+  /** Starts the message with the value, and the one with its large memory where it has some. */
+  private startObject(value: unknown, dest: number, tag: number): SendRequest[] {
+    this.mustBeUsable();
     checkDest(dest, this.size);
     checkSendTag(tag);
     const place = PLACE_TAG_FIRST + (this.nextPlace++ % PLACE_TAGS);
     const { header, bulk } = encodeObject(value, place);
     const sent = this.startSend(sendIov(header), dest, tag, false);
-    if (sent === undefined) return;
-    if (bulk.length > 0) {
-      const views = sendIov(bulk);
-      const { engine } = this.host;
-      // Its own place in the internal context, so that no other receive can come between the header and its memory.
-      const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, views);
-      engine.schedule();
-      await ended(moved);
-    }
-    await ended(sent);
+    if (sent === undefined) return [];
+    if (bulk.length === 0) return [sent];
+    const { engine } = this.host;
+    // Its own place in the internal context, so that no other receive can come between the header and its memory.
+    const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, sendIov(bulk));
+    engine.schedule();
+    return [moved, sent];
   }
 
   /** Receives what sendObject() sent. ERR_ARG when the message that matches is not of sendObject(): it is then used up. */
@@ -440,28 +465,48 @@ export class PointToPoint implements RequestOwner {
     if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
     const bytes = await message.recvBytes();
     const header = decodeHeader(bytes, message.status);
-    const memory = await this.recvBulk(header, message.status.source);
-    return { data: decodeObject(header, memory) as T, status: message.status };
+    const bulk = this.startBulk(header, message.status.source);
+    if (bulk.inner !== undefined) await ended(bulk.inner).catch(() => undefined);
+    return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
   }
 
-  private async recvBulk(header: ObjectHeader, source: number): Promise<Uint8Array<ArrayBuffer>[]> {
-    if (header.regionBytes.length === 0) return [];
-    const { engine } = this.host;
-    const receive = (iov: Iov): Promise<void> => {
-      const inner = engine.pml.irecv(this.members[source], this.objectCtx, header.place, iov);
-      engine.schedule();
-      return ended(inner);
-    };
-    let memory: Uint8Array<ArrayBuffer>[];
+  /**
+   * As recvObject(), without a promise: the event loop does not run meanwhile. `timeoutMs` is for the message to come; once it is there, it
+   * is received to its end. ERR_SUPPORT, before anything is taken, when a rail needs the event loop (ws, tcp without the native part).
+   */
+  recvObjectSync<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): { data: T; status: Status } {
+    this.mustBeUsable();
+    this.mustReachByPolling();
+    const message = this.mprobeSync(source, tag, options);
+    if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
+    const header = decodeHeader(message.recvBytesSync(), message.status);
+    const bulk = this.startBulk(header, message.status.source);
+    if (bulk.inner !== undefined) this.wait(bulk.inner);
+    return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
+  }
+
+  /** Starts the receive of the memory beside a header. When it has ended, `taken` gives that memory, or throws what went wrong. */
+  private startBulk(header: ObjectHeader, source: number): { inner: RecvRequest | undefined; taken: () => Uint8Array<ArrayBuffer>[] } {
+    if (header.regionBytes.length === 0) return { inner: undefined, taken: () => [] };
+    let memory: Uint8Array<ArrayBuffer>[] | undefined;
+    let failure: unknown;
     try {
       memory = header.regionBytes.map(allocate);
     } catch (error) {
-      // The sender waits for its memory to be taken.
-      await drainBulk(receive(EMPTY_IOV));
-      throw error;
+      // The sender waits for its memory to be taken: it is received into nothing, and truncated.
+      failure = error;
     }
-    await receive(sendIov(memory));
-    return memory;
+    const { engine } = this.host;
+    const iov = memory === undefined ? EMPTY_IOV : sendIov(memory);
+    const inner = engine.pml.irecv(this.members[source], this.objectCtx, header.place, iov);
+    engine.schedule();
+    const taken = () => {
+      const { error } = inner;
+      if (error !== undefined && (memory !== undefined || error.code !== 'ERR_TRUNCATE')) throw error;
+      if (memory === undefined) throw failure;
+      return memory;
+    };
+    return { inner, taken };
   }
 
   /**
@@ -521,6 +566,16 @@ export class PointToPoint implements RequestOwner {
   private rankOf(world: number): number {
     return this.isWorldOrder ? world : (this.group.rankOf(world) ?? world);
   }
+}
+
+function copyOf({ bytes, views }: Iov): Uint8Array {
+  const copy = allocate(bytes);
+  let at = 0;
+  for (const view of views) {
+    copy.set(view, at);
+    at += view.byteLength;
+  }
+  return copy;
 }
 
 /** Settles with the PML's request. */

@@ -24,14 +24,23 @@ export const DATA_CASES: readonly P2pCase[] = [
     name: 'barrier: nobody leaves before everybody has come',
     ranks: 5,
     anySize: true,
+    oneHost: 'the ranks compare their times',
     run: async (world) => {
-      let inside = 0;
+      const rounds = 20;
       await everyRank(world, async (comm) => {
-        for (let round = 1; round <= 20; round++) {
+        const came = new BigInt64Array(rounds);
+        const left = new BigInt64Array(rounds);
+        for (let round = 0; round < rounds; round++) {
           if ((round + comm.rank) % 3 === 0) await world.sleep(1);
-          inside++;
+          came[round] = process.hrtime.bigint();
           await comm.barrier();
-          assert(inside >= round * comm.size, `${inside} have come in round ${round}`);
+          left[round] = process.hrtime.bigint();
+        }
+        const others = new BigInt64Array(rounds * comm.size);
+        await comm.allgather(came, others);
+        for (const [i, theirs] of others.entries()) {
+          const [rank, round] = [Math.floor(i / rounds), i % rounds];
+          assert(theirs < left[round], `rank ${comm.rank} left round ${round} ${theirs - left[round]} ns before rank ${rank} came`);
         }
       });
     },
@@ -63,7 +72,7 @@ export const DATA_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const { length: size } = world.comms;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const root of roots(size)) {
           for (const bytes of [0, 1, 100, 5000]) {
@@ -97,7 +106,7 @@ export const DATA_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const { length: size } = world.comms;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const root of roots(size)) {
           for (const scale of [1, 600]) {
@@ -143,7 +152,7 @@ export const DATA_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const { length: size } = world.comms;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const bytes of [0, 1, 100, 5000]) {
           const all = joined(roots(size).map((rank) => fill(bytes, rank)));
@@ -175,7 +184,7 @@ export const DATA_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const { length: size } = world.comms;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const bytes of [0, 1, 100, 5000]) {
           const send = joined(roots(size).map((dest) => fill(bytes, comm.rank * 100 + dest)));
@@ -194,7 +203,7 @@ export const DATA_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const { length: size } = world.comms;
+      const { size } = world.comms[0];
       const count = (from: number, to: number) => ((from + 2 * to) % 4) * 300;
       const part = (from: number, to: number) => values('Int16Array', count(from, to), from * 50 + to) as Int16Array;
       await everyRank(world, async (comm) => {
@@ -230,7 +239,7 @@ export const DATA_CASES: readonly P2pCase[] = [
     ranks: 4,
     anySize: true,
     run: async (world) => {
-      const { length: size } = world.comms;
+      const { size } = world.comms[0];
       const count = 160_000;
       await everyRank(world, async (comm) => {
         const own = new Float64Array(count).fill(comm.rank + 1);

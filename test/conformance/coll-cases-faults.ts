@@ -11,13 +11,14 @@ import type { P2pWorld } from './p2p-worlds.ts';
 type Attempt = (comm: Communicator) => Promise<unknown>;
 
 /** How it ended at each rank: 'well', or the code of its error. */
-async function ends(comms: readonly Communicator[], attempt: Attempt): Promise<string[]> {
+async function ends(world: P2pWorld, comms: readonly Communicator[], attempt: Attempt): Promise<string[]> {
   const settled = await Promise.allSettled(comms.map(attempt));
-  return settled.map((one) => {
+  const here = settled.map((one) => {
     if (one.status === 'fulfilled') return 'well';
     assert(one.reason instanceof MultirailError, String(one.reason));
     return one.reason.code;
   });
+  return world.share === undefined ? here : world.share(here[0]);
 }
 
 async function goesOn(comms: readonly Communicator[], seed: number): Promise<void> {
@@ -91,7 +92,7 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
           // At the root it does not fit into its own other buffer, which ends the call there before it has begun: as if it were not made.
           if (odd === 0 && /^(reduce,|gather|scatter)/.test(what)) continue;
           const before = world.comms.map((comm) => comm.ibarrier());
-          const results = await ends(world.comms, (comm) => attempt(comm.rank === odd)(comm));
+          const results = await ends(world, world.comms, (comm) => attempt(comm.rank === odd)(comm));
           for (const result of results) assert(['well', 'ERR_TRUNCATE', 'ERR_BUFFER', 'ERR_COUNT'].includes(result), `${what}: ${results}`);
           assert(
             results.some((result) => result !== 'well'),
@@ -109,7 +110,7 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
     run: async (world) => {
       for (const [what, attempt] of Object.entries(MISMATCHES)) {
         const twins = await everyRank(world, (comm) => comm.dup());
-        const results = await ends(twins, (comm) => attempt(comm.rank === 3)(comm));
+        const results = await ends(world, twins, (comm) => attempt(comm.rank === 3)(comm));
         assert(
           results.some((result) => result !== 'well'),
           what,
@@ -123,7 +124,7 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
     name: '55 an operation that throws at one rank ends the call at all',
     ranks: 4,
     run: async (world) => {
-      const results = await ends(world.comms, (comm) => {
+      const results = await ends(world, world.comms, (comm) => {
         const op = Op.create(
           () => {
             if (comm.rank === 1) throw new Error('of the user');
@@ -143,6 +144,7 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
   {
     name: '70 a member dies: every call ends at every survivor that needs it',
     ranks: 4,
+    oneProcess: 'its rank is not killed, its death is told; ranks that are killed have tests of their own',
     run: async (world) => {
       const dead = 2;
       const survivors = world.comms.filter((comm) => comm.rank !== dead);
@@ -160,7 +162,7 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
       assert(codes.has('ERR_PROC_FAILED') && codes.size <= 2, [...codes].join());
       // Afterwards.
       for (const [what, call] of Object.entries(EVERY_CALL)) {
-        const results = await ends(survivors, call);
+        const results = await ends(world, survivors, call);
         assert(results.includes('ERR_PROC_FAILED'), `${what}: ${results}`);
         for (const result of results) assert(result === 'well' || result === 'ERR_PROC_FAILED', `${what}: ${results}`);
       }

@@ -42,7 +42,7 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const size = world.comms.length;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const array of ARRAY_NAMES) {
           for (const [op, { floats }] of Object.entries(MEANING)) {
@@ -65,9 +65,9 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const size = world.comms.length;
-      for (const count of COUNTS) {
-        const results = await everyRank(world, async (comm) => {
+      const { size } = world.comms[0];
+      await everyRank(world, async (comm) => {
+        for (const count of COUNTS) {
           const recv = new Float64Array(count);
           await comm.allreduce(values('Float64Array', count, comm.rank) as Float64Array, recv);
           const inPlace = values('Float64Array', count, comm.rank);
@@ -76,12 +76,15 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
           const product = new Int32Array(count * MATRIX);
           await comm.allreduce(matrices(count, comm.rank), product, matrixProducts);
           sameBits(product, matrixProduct(count, roots(size)), `${count} products of matrices`);
-          return recv;
-        });
-        const inputs = roots(size).map((rank) => values('Float64Array', count, rank));
-        sameValues(results[0], combined('Float64Array', 'SUM', inputs), `${count} sums`);
-        for (const result of results) sameBits(result, results[0], 'the same bits at every rank');
-      }
+          const inputs = roots(size).map((rank) => values('Float64Array', count, rank));
+          sameValues(recv, combined('Float64Array', 'SUM', inputs), `${count} sums`);
+          const everywhere = new Float64Array(count * size);
+          await comm.allgather(recv, everywhere);
+          for (const rank of roots(size)) {
+            sameBits(everywhere.subarray(rank * count, (rank + 1) * count), recv, `the same bits at rank ${rank} and at ${comm.rank}`);
+          }
+        }
+      });
     },
   }),
   {
@@ -90,7 +93,7 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
     ranks: 4,
     anySize: true,
     run: async (world) => {
-      const size = world.comms.length;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         const results = Array.from({ length: 200 }, () => new Int32Array(5));
         await Promise.all(results.map((recv, i) => comm.allreduce(new Int32Array(5).fill(i + comm.rank), recv)));
@@ -103,7 +106,7 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const size = world.comms.length;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const root of roots(size)) {
           for (const count of [1, 65, 3001]) {
@@ -131,7 +134,7 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const size = world.comms.length;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const scale of [1, 37, 700]) {
           const counts = roots(size).map((rank) => (rank % 3) * scale);
@@ -206,17 +209,17 @@ export const REDUCTION_CASES: readonly P2pCase[] = [
     ranks: 5,
     anySize: true,
     run: async (world) => {
-      const size = world.comms.length;
+      const { size } = world.comms[0];
       await everyRank(world, async (comm) => {
         for (const array of ARRAY_NAMES) {
           const big = array.startsWith('Big');
           const pair = (rank: number) => {
             const pairs = zeros(array, 6);
-            const list = [rank % 2, rank, 5 - rank, rank, 3, size - rank];
+            const list = [rank % 2, rank, size + 5 - rank, rank, 3, size - rank];
             for (const [i, value] of list.entries()) (pairs as Float64Array)[i] = (big ? BigInt(value) : value) as number;
             return pairs;
           };
-          const all = roots(size).map((rank) => [rank % 2, rank, 5 - rank, rank, 3, size - rank]);
+          const all = roots(size).map((rank) => [rank % 2, rank, size + 5 - rank, rank, 3, size - rank]);
           for (const [op, sign] of [
             [Op.MAXLOC, 1],
             [Op.MINLOC, -1],

@@ -1,15 +1,8 @@
 // The suite of collectives and communicators: what every transport must give a user of them. Numbers are those of the list of cases that
 // the point-to-point suite follows; the code is ours. Run calm, and again while rails break at moments that a seed chooses.
-import { COMMUNICATOR_CASES } from './coll-cases-communicators.ts';
-import { DATA_CASES } from './coll-cases-data.ts';
-import { COLLECTIVE_FAULT_CASES } from './coll-cases-faults.ts';
-import { OBJECT_CASES } from './coll-cases-objects.ts';
-import { REDUCTION_CASES } from './coll-cases-reductions.ts';
-import { COLLECTIVE_REQUEST_CASES } from './coll-cases-requests.ts';
+import { COLLECTIVE_CASES, COLLECTIVE_ERROR_CASES } from './cases.ts';
 import { type P2pCase, type P2pSuiteOptions, suiteOf } from './p2p-suite.ts';
 import type { P2pFixture } from './p2p-worlds.ts';
-
-const CASES: readonly P2pCase[] = [...DATA_CASES, ...REDUCTION_CASES, ...COLLECTIVE_REQUEST_CASES, ...OBJECT_CASES, ...COMMUNICATOR_CASES];
 
 export interface CollSuiteOptions extends P2pSuiteOptions {
   /** Every algorithm by name, and not only the one that is chosen. They send and receive as all others do: some transports will do. */
@@ -18,6 +11,6 @@ export interface CollSuiteOptions extends P2pSuiteOptions {
 
 export function collSuite(name: string, fixture: P2pFixture, options: CollSuiteOptions = {}): void {
   const isForced = (one: P2pCase) => / \((?!auto\))[a-z_]+\)$/.test(one.name);
-  const cases = options.everyAlgorithm ? CASES : CASES.filter((one) => !isForced(one));
-  suiteOf('collectives', cases, COLLECTIVE_FAULT_CASES, name, fixture, options);
+  const cases = options.everyAlgorithm ? COLLECTIVE_CASES : COLLECTIVE_CASES.filter((one) => !isForced(one));
+  suiteOf('collectives', cases, COLLECTIVE_ERROR_CASES, name, fixture, options);
 }

@@ -4,6 +4,13 @@ import { type ErrorCode, MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import type { P2pWorld } from './p2p-worlds.ts';
 
+/** Small limits, so that short messages exercise every protocol. */
+export const SMALL_LIMITS: Readonly<Record<string, string>> = {
+  pml_eager_limit_bytes: '4096',
+  pml_rndv_inline_bytes: '1024',
+  pml_frag_bytes: '8192',
+};
+
 /** Around the inline bytes, the eager limit, the fragment grid, and several fragments. */
 export const SIZES = [0, 1, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8192, 8193, 65_537, 300_001];
 
@@ -32,6 +39,46 @@ export function pairOf(world: P2pWorld): { a: Communicator; b: Communicator; toA
   const { comms } = world;
   const b = comms[comms.length > 1 ? 1 : 0];
   return { a: comms[0], b, toA: 0, toB: b.rank };
+}
+
+/** One rank's part in a case: its communicator, and a way to wait for the others. */
+export interface Part {
+  comm: Communicator;
+  /** In a pair, the rank of the other one. */
+  peer: number;
+  /** Ends when every part of the case has come here: by then what each has posted before it is posted. */
+  meet(): Promise<void>;
+}
+
+export type Role = (part: Part) => Promise<void>;
+
+/**
+ * Every rank plays its part, all at the same time: here the ranks that are in this process, elsewhere the others. In a world of one the
+ * own rank plays all of them.
+ */
+export async function inRoles(world: P2pWorld, roles: readonly Role[]): Promise<void> {
+  const { comms } = world;
+  const { size } = comms[0];
+  const meet = world.meet ?? meetingOf(roles.length);
+  const here = roles.flatMap((role, i) => {
+    const comm = comms.find(({ rank }) => rank === i % size);
+    return comm === undefined ? [] : [role({ comm, peer: (i ^ 1) % size, meet })];
+  });
+  await Promise.all(here);
+}
+
+/** inRoles() for two: ranks 0 and 1. */
+export function inPair(world: P2pWorld, first: Role, second: Role): Promise<void> {
+  return inRoles(world, [first, second]);
+}
+
+function meetingOf(count: number): () => Promise<void> {
+  const waiting: (() => void)[] = [];
+  return () =>
+    new Promise((resolve) => {
+      waiting.push(resolve);
+      if (waiting.length === count) for (const go of waiting.splice(0)) go();
+    });
 }
 
 /** The promise or function must end in an error with this code. */

@@ -4,11 +4,8 @@
 import { strict as assert } from 'node:assert';
 import { describe as group, test } from 'vitest';
 import { Prng } from '../../src/util/prng.ts';
+import { P2P_CASES, P2P_FAULT_CASES } from './cases.ts';
 import { closeWorld } from './p2p-audit.ts';
-import { FAULT_CASES } from './p2p-cases-faults.ts';
-import { MATCHING_CASES } from './p2p-cases-matching.ts';
-import { REQUEST_CASES } from './p2p-cases-requests.ts';
-import { TRANSFER_CASES } from './p2p-cases-transfer.ts';
 import type { P2pFixture, P2pWorld } from './p2p-worlds.ts';
 
 /** One case. It gets a fresh world of `ranks` ranks; the suite drains and closes it and looks that nothing is left. */
@@ -28,6 +25,10 @@ export interface P2pCase {
   needsFaults?: true;
   /** Not repeated with faults, for this reason. */
   calmOnly?: string;
+  /** Set: not run where the ranks are processes, for this reason. */
+  oneProcess?: string;
+  /** Set: not run where the ranks are on several hosts, for this reason. */
+  oneHost?: string;
   params?: Readonly<Record<string, string>>;
   run(world: P2pWorld): Promise<void>;
 }
@@ -47,7 +48,6 @@ export interface P2pSuiteOptions {
   leaveOut?: Readonly<Record<string, string>>;
 }
 
-const CASES: readonly P2pCase[] = [...TRANSFER_CASES, ...MATCHING_CASES, ...REQUEST_CASES];
 const CASE_LIMIT_MS = 25_000;
 /** Of the cases that are run again with faults, the part that is; which ones, a seed says. All, unless test/run.mjs says otherwise. */
 const SHARE = Number(process.env.MULTIRAIL_TEST_SHARE ?? 1);
@@ -58,7 +58,7 @@ const isDrawn = (group: string, one: P2pCase): boolean =>
   SHARE >= 1 || one.alwaysDrawn === true || new Prng(SAMPLE_SEED).split(`${group}/${one.name}`).chance(Math.round(SHARE * 1000), 1000);
 
 export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
-  suiteOf('p2p', CASES, FAULT_CASES, name, fixture, options);
+  suiteOf('p2p', P2P_CASES, P2P_FAULT_CASES, name, fixture, options);
 }
 
 /** Runs cases calm, and those without faults of their own again while rails break. */

@@ -14,12 +14,11 @@ import type { Engine } from '../../src/progress/engine.ts';
 import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
 import { simComponent } from '../../src/sim/sim-btl.ts';
 import { Prng } from '../../src/util/prng.ts';
+import { SMALL_LIMITS } from './p2p-audit.ts';
 
-/** Small limits, so that short messages exercise every protocol. */
+/** Small limits, and rails that are given up and dialled again soon. */
 export const SMALL_PARAMS: Readonly<Record<string, string>> = {
-  pml_eager_limit_bytes: '4096',
-  pml_rndv_inline_bytes: '1024',
-  pml_frag_bytes: '8192',
+  ...SMALL_LIMITS,
   bml_rail_timeout_ms: '200',
   bml_connect_timeout_ms: '300',
   bml_redial_min_ms: '10',
@@ -119,11 +118,19 @@ export interface P2pFaults {
   mend(rail: number | 'all'): void;
 }
 
-/** A world of runtimes, and what can be done to its rails. */
+/**
+ * A world of runtimes, and what can be done to its rails: all of its ranks in this process, or one of them, with the others in processes of
+ * their own (test/launchers/conformance-rank.ts).
+ */
 export interface P2pWorld {
+  /** Of the ranks in this process; `comms[0].size` is the number of all. */
   comms: Communicator[];
   runtimes: Runtime[];
   hub: MemoryOobHub;
+  /** Set where ranks are in other processes: ends when every rank has called it. */
+  meet?: () => Promise<void>;
+  /** Set where ranks are in other processes: what each rank gave, in their order, of one from each process. */
+  share?: <T>(own: T) => Promise<T[]>;
   /** Waits in the world's own time, virtual or real. */
   sleep(ms: number): Promise<void>;
   /** Undefined when the fixture cannot break its rails. */

@@ -1,45 +1,15 @@
 // The same program unchanged under the engines that can be started by one command here: multirail run, mpiexec of MPICH, mpirun of Open
 // MPI, and plain shells with the variables of torchrun. Slurm has a file of its own.
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { run } from './command.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
   code = await buildCode(['joining-rank.mjs']);
 });
 afterAll(() => code?.dispose());
-
-interface Ran {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
-
-/** Runs a command to its end; it is killed, with all that it started, when the time is up. */
-function run(command: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command[0], command.slice(1), {
-      env: { ...process.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: true,
-    });
-    let stdout = '';
-    let stderr = '';
-    child.stdout.setEncoding('utf8').on('data', (text) => {
-      stdout += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text) => {
-      stderr += text;
-    });
-    const timer = setTimeout(() => process.kill(-(child.pid as number), 'SIGKILL'), 60_000);
-    child.on('error', reject);
-    child.on('close', (exitCode) => {
-      clearTimeout(timer);
-      resolve({ code: exitCode, stdout, stderr });
-    });
-  });
-}
 
 const has = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const program = (...args: string[]) => [process.execPath, code.fixture('joining-rank'), ...args];

@@ -1,12 +1,9 @@
-// What system tests share: real processes of the real code. There is no build step before the tests, so the command line and the
-// fixtures are bundled by esbuild into a folder of their own per test file, below .cache/ so that packages are still found.
+// What system tests share: real processes of the real code, bundled per test file (bundle.mjs).
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { bundle } from './bundle.mjs';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FIXTURES = fileURLToPath(new URL('./fixtures/', import.meta.url));
 
 export interface BuiltCode {
@@ -20,32 +17,8 @@ export interface BuiltCode {
 
 /** Bundles the command line and these fixtures (file names in test/system/fixtures). */
 export async function buildCode(fixtures: readonly string[]): Promise<BuiltCode> {
-  mkdirSync(join(ROOT, '.cache'), { recursive: true });
-  const folder = mkdtempSync(join(ROOT, '.cache', 'system-'));
-  const nameOf = (file: string) => basename(file).replace(/\.[cm]?[jt]s$/, '');
-  const entryPoints: Record<string, string> = {
-    cli: join(ROOT, 'src/cli/main.ts'),
-    rendezvous: join(ROOT, 'src/launch/rendezvous-main.ts'),
-  };
-  for (const file of fixtures) entryPoints[nameOf(file)] = join(FIXTURES, file);
-  await build({
-    entryPoints,
-    outdir: folder,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    packages: 'external',
-    sourcemap: 'inline',
-    logLevel: 'warning',
-  });
-  return {
-    folder,
-    cli: join(folder, 'cli.mjs'),
-    fixture: (name) => join(folder, `${nameOf(name)}.mjs`),
-    dispose: () => rmSync(folder, { recursive: true, force: true }),
-  };
+  const { folder, pathOf, dispose } = await bundle(fixtures.map((file) => join(FIXTURES, file)));
+  return { folder, cli: pathOf('cli'), fixture: pathOf, dispose };
 }
 
 export interface Ran {

@@ -70,7 +70,11 @@ for (const { name, transport, options } of TRANSPORTS) {
     });
     test('matching: unexpected messages, probes, nobody, oneself', async (context) => {
       needs(context, transport);
-      await passes(2, options, 'unexpected probes nobody self synchronous');
+      await passes(2, options, 'unexpected probes nobody self synchronous matched');
+    });
+    test('values, with large memory beside them', async (context) => {
+      needs(context, transport);
+      await passes(2, options, 'objects');
     });
     test('wildcards among three ranks', async (context) => {
       needs(context, transport);

@@ -1,0 +1,36 @@
+// There is no build step before the tests, so the command line and the programs that they start are bundled by esbuild, into a folder of
+// their own each time, below .cache/ so that packages are still found. Imports node:*, esbuild.
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const nameOf = (file) => basename(file).replace(/\.[cm]?[jt]s$/, '');
+
+/** The command line (`cli`), the server of the out-of-band channel, and these programs (paths), each found by the name of its file. */
+export async function bundle(programs) {
+  mkdirSync(join(ROOT, '.cache'), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, '.cache', 'system-'));
+  await build({
+    entryPoints: {
+      cli: join(ROOT, 'src/cli/main.ts'),
+      rendezvous: join(ROOT, 'src/launch/rendezvous-main.ts'),
+      ...Object.fromEntries(programs.map((file) => [nameOf(file), file])),
+    },
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    packages: 'external',
+    sourcemap: 'inline',
+    logLevel: 'warning',
+  });
+  return {
+    folder,
+    pathOf: (name) => join(folder, `${nameOf(name)}.mjs`),
+    dispose: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

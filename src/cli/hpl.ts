@@ -8,6 +8,7 @@ import { squarestGrid } from '../hpl/grid.ts';
 import { BROADCASTS, type BroadcastName, SWAPS, type SwapName } from '../hpl/problem.ts';
 import { type HplPlan, hplAsRank, WAITS, type Waits } from '../hpl/rank.ts';
 import { RANKS_MAX } from '../launch/launcher.ts';
+import { ParamTable } from '../params.ts';
 import { collect, commandLine, launchOrRun, ownWords, pairMca, wholeNumber } from './bench.ts';
 import { hplInLab, refuseLabOptions, wantsLab } from './hpl-lab.ts';
 
@@ -110,7 +111,7 @@ async function startHpl(options: HplOptions): Promise<void> {
   if (process.env.MULTIRAIL_RANK === undefined && wantsLab(options)) return await hplInLab(options, plan);
   refuseLabOptions(options);
   await launchOrRun(options.np, {
-    mca: pairMca(options.mca),
+    mca: withSingleCopy(pairMca(options.mca)),
     needsHand: false,
     run: (mpi) =>
       hplAsRank(mpi, plan, {
@@ -120,6 +121,14 @@ async function startHpl(options: HplOptions): Promise<void> {
         lines: options.lines,
       }),
   });
+}
+
+/**
+ * Panels travel while everybody computes, and looks at the rails only now and then. Through the ring of shared memory that takes many
+ * looks of both sides; what is read in place needs one of the reader's.
+ */
+function withSingleCopy(mca: Record<string, string>): Record<string, string> {
+  return new ParamTable(mca, process.env).origins.has('btl_sm_single_copy') ? mca : { ...mca, btl_sm_single_copy: 'always' };
 }
 
 export function register(program: Command): void {

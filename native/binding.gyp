@@ -24,13 +24,15 @@
         "src/crc/frames.cc",
         "src/crc/crc-binding.cc",
         "src/blas/blas.cc",
-        "src/blas/blas-binding.cc"
+        "src/blas/blas-binding.cc",
+        "src/combine/combine.cc",
+        "src/combine/combine-binding.cc"
       ],
       "defines": ["NAPI_VERSION=8", "_GNU_SOURCE"],
       "cflags_cc!": ["-std=gnu++14", "-std=gnu++17", "-std=gnu++20", "-fexceptions", "-frtti"],
       "cflags_cc": [
         "-std=c++17",
-        "-O2",
+        "-O3",
         "-fno-exceptions",
         "-fno-rtti",
         "-fno-threadsafe-statics",

@@ -29,9 +29,10 @@ const CORE = [
   'crc/crc32c',
   'crc/frames',
   'blas/blas',
+  'combine/combine',
 ];
 const GROUPS = [
-  { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net', 'blas'] },
+  { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net', 'blas', 'combine'] },
   { folder: join(NATIVE, 'rdma'), units: ['objects', 'work'], programs: ['objects'], needsVerbs: true },
 ];
 const SANITIZERS = [

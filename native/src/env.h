@@ -49,5 +49,6 @@ Exports shmExports();
 Exports crcExports();
 Exports osExports();
 Exports blasExports();
+Exports combineExports();
 
 }  // namespace multirail

@@ -4,7 +4,7 @@ import { MultirailError } from '../errors.ts';
 import type { Communicator } from '../mpi/communicator.ts';
 import { Op } from '../mpi/op.ts';
 import type { OsuRepeats } from './osu.ts';
-import { untilSteady } from './pt2pt.ts';
+import { type Steadiness, untilSteady } from './pt2pt.ts';
 
 export const COLL_TESTS = ['allreduce', 'alltoall', 'bcast', 'barrier'] as const;
 export type CollTest = (typeof COLL_TESTS)[number];
@@ -28,6 +28,12 @@ export interface CollRow {
   mostUs: number;
   iterations: number;
 }
+
+/**
+ * For blocking calls: collectives have more to compile than messages have. Where compiler and rank share a processor, blocking calls take that for a crowd and
+ * sleep at once for up to 160 ms after each time: what looks steady for a fifth of a second is a plateau on the way.
+ */
+const STEADY: Steadiness = { runs: 30, limitMs: 3000 };
 
 const FLOAT_BYTES = 4;
 const LARGE_BYTES = 8192;
@@ -111,7 +117,8 @@ export async function runColl(comm: Communicator, options: CollOptions, onRow: (
     const repeats: OsuRepeats = { iterations: options.iterations ?? defaults.iterations, warmup: options.warmup ?? defaults.warmup };
     const calls = callsOf(comm, test, sizeBytes);
     await comm.barrier();
-    if (options.warmup !== 0) await untilSteady(comm, (iterations) => time(comm, calls, sync, { iterations, warmup: 0 }));
+    if (options.warmup !== 0)
+      await untilSteady(comm, (iterations) => time(comm, calls, sync, { iterations, warmup: 0 }), sync ? STEADY : undefined);
     const own = Float64Array.of(await time(comm, calls, sync, repeats));
     const results = [Op.SUM, Op.MIN, Op.MAX].map((op) => ({ op, value: new Float64Array(1) }));
     for (const { op, value } of results) await comm.reduce(own, comm.rank === 0 ? value : null, op);

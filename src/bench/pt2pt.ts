@@ -22,11 +22,14 @@ export interface Pt2ptOptions {
 
 const EMPTY = new Uint8Array(0);
 const ACK_BYTES = 4;
-/** A row begins once so many runs of this length one after the other were not faster by this factor than the best before, or after this time. */
-const STEADY_RUNS = 10;
+/** A row begins once so many runs one after the other were not faster by the factor than the best before, or after this time. */
+export interface Steadiness {
+  runs: number;
+  limitMs: number;
+}
+const STEADY: Steadiness = { runs: 10, limitMs: 2000 };
 const STEADY_RUN_MS = 20;
 const STEADY_FACTOR = 0.95;
-const STEADY_MS_MAX = 2000;
 
 /** Nobody leaves before all have come: everyone tells rank 0, and rank 0 tells everyone. */
 export async function meet(comm: Communicator): Promise<void> {
@@ -65,7 +68,11 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
  * times as much, and the row would show the compiler. Rank 0 sees when it does not get faster any more, and says how often each run
  * is repeated; 0 ends it.
  */
-export async function untilSteady(comm: Communicator, run: (iterations: number) => Promise<unknown>): Promise<void> {
+export async function untilSteady(
+  comm: Communicator,
+  run: (iterations: number) => Promise<unknown>,
+  { runs, limitMs } = STEADY,
+): Promise<void> {
   const { start: tag } = BENCH_TAGS;
   const order = Uint32Array.of(1);
   const beganMs = performance.now();
@@ -84,7 +91,7 @@ export async function untilSteady(comm: Communicator, run: (iterations: number) 
     bestMs = Math.min(bestMs, eachMs);
     if (elapsedMs < STEADY_RUN_MS) order[0] = iterations * 2;
     else steady = isFaster ? 0 : steady + 1;
-    if (steady >= STEADY_RUNS || performance.now() - beganMs > STEADY_MS_MAX) order[0] = 0;
+    if (steady >= runs || performance.now() - beganMs > limitMs) order[0] = 0;
   }
 }
 

@@ -1,5 +1,6 @@
 // `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
-// May import: errors, params, native, launch/engines, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, hpl/blas, commander, node:*.
+// May import: errors, params, native, launch/engines, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, hpl/blas, mpi/coll,
+// commander, node:*.
 import { type Command, InvalidArgumentError } from 'commander';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { crc32cBackend } from '../btl/base/crc32c.ts';
@@ -10,6 +11,7 @@ import { describeDevices, type RdmaPortInfo } from '../btl/verbs/describe.ts';
 import { chooseAlgebra } from '../hpl/blas.ts';
 import type { Meeting } from '../launch/engines/engine.ts';
 import { alone, findEngine } from '../launch/engines/index.ts';
+import { NATIVE_COMBINE_MIN } from '../mpi/coll/native-kernels.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
 import { PARAM_ENV_PREFIX, PARAMS, type ParamName, type ParamSpec, ParamTable } from '../params.ts';
@@ -53,6 +55,8 @@ export interface Info {
   machine: MachineInfo;
   nativePart: string;
   crc32c: string;
+  /** What combines the arrays of reductions. */
+  reductions: string;
   /** What `multirail hpl` computes with, and why. */
   linearAlgebra: string;
   transports: TransportInfo[];
@@ -93,6 +97,11 @@ function transportsOf(params: ParamTable): { transports: TransportInfo[]; error:
 function nativePartOf(): string {
   const native = loadNative();
   return native.binding === undefined ? `not used: ${native.reason}` : `loaded from ${native.path}`;
+}
+
+function reductionsOf(): string {
+  if (loadNative().binding === undefined) return 'loops in JavaScript, since there is no native part';
+  return `loops of the native part from ${NATIVE_COMBINE_MIN} elements on, in JavaScript below`;
 }
 
 /** In an environment of its own: what is set for the library is the ranks' matter. */
@@ -222,6 +231,7 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
     machine: machineInfo(),
     nativePart: nativePartOf(),
     crc32c: crc32cBackend,
+    reductions: reductionsOf(),
     linearAlgebra: linearAlgebraOf(),
     transports,
     transportError: error,
@@ -251,6 +261,7 @@ export function infoLines(info: Info, all: boolean): string[] {
   const lines = [`multirail ${info.version}`, `Machine      ${describeHost(info.machine)}`, `Native part  ${info.nativePart}`];
   lines.push(
     `Checksums    CRC32C by ${info.crc32c}`,
+    `Reductions   ${info.reductions}`,
     `Algebra      ${info.linearAlgebra}`,
     `Launcher     ${info.launcher}`,
     '',

@@ -8,6 +8,7 @@ import { MemoryPool } from '../util/memory-pool.ts';
 import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { ScratchElements } from './coll/memory.ts';
+import type { NativeKernels } from './coll/native-kernels.ts';
 import type { Operation } from './coll/operation.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf } from './contexts.ts';
@@ -52,6 +53,8 @@ export class Host {
   readonly rank: number;
   readonly contexts: ContextTable;
   readonly tuning: Tuning;
+  /** Undefined without the native part. */
+  readonly nativeKernels: NativeKernels | undefined;
   /** Collectives that are under way. */
   readonly operations = new Set<Operation>();
   readonly failures = new FailureNotices(this);
@@ -68,11 +71,19 @@ export class Host {
   private lookScheduled = false;
   private endError: MultirailError | undefined;
 
-  constructor(engine: Engine, blocking: BlockingWaiter, rank: number, size: number, tuning: Tuning) {
+  constructor(
+    engine: Engine,
+    blocking: BlockingWaiter,
+    rank: number,
+    size: number,
+    tuning: Tuning,
+    nativeKernels: NativeKernels | undefined,
+  ) {
     this.engine = engine;
     this.blocking = blocking;
     this.rank = rank;
     this.tuning = tuning;
+    this.nativeKernels = nativeKernels;
     this.contexts = new ContextTable(engine.pml, rank, size);
     engine.pml.receiver.onUnexpected = () => this.lookSoon();
   }

@@ -1,4 +1,5 @@
-// Operations of reductions: those of MPI (MPI-4.1, section 6.9.2) and those of the user. May import: errors, coll/kernels.ts.
+// Operations of reductions: those of MPI (MPI-4.1, section 6.9.2) and those of the user. May import: errors, coll/kernels.ts,
+// coll/native-kernels.ts (types).
 //
 // Whatever the algorithm, the left operand of a combination holds what comes of lower ranks and the right one what comes of higher
 // ranks (for operations that do not commute always; for the others wherever the algorithm keeps neighbours together), and every element
@@ -6,6 +7,7 @@
 import { MultirailError } from '../errors.ts';
 import type { ArrayName, Kernel, Kernels, TypedArray } from './coll/kernels.ts';
 import * as kernels from './coll/kernels.ts';
+import type { NativeKernels } from './coll/native-kernels.ts';
 
 /** `inout[i] = in[i] operation inout[i]`; `in` holds what comes of lower ranks. Both are arrays of the same class and length. */
 export type OpFunction<A extends TypedArray = TypedArray> = (incoming: A, inout: A) => void;
@@ -67,12 +69,15 @@ export class Op {
     return new Op(name ?? (fn.name === '' ? 'user operation' : fn.name), commute, unit, undefined, fn as unknown as OpFunction);
   }
 
-  /** For the collectives: what combines arrays of that class. ERR_OP when the operation is not defined for them. */
-  kernelFor(array: ArrayName): Kernel<TypedArray> {
+  /**
+   * For the collectives: what combines arrays of that class, with the native part's loops where they are given and have the operation.
+   * ERR_OP when the operation is not defined for them.
+   */
+  kernelFor(array: ArrayName, native?: NativeKernels): Kernel<TypedArray> {
     const { user } = this;
     if (user !== undefined) return (left, i, right, j, out, k, count) => callUser(user, left, i, right, j, out, k, count);
-    const kernel = this.kernels?.[array];
-    if (kernel !== undefined) return kernel as Kernel<TypedArray>;
+    const kernel = this.kernels?.[array] as Kernel<TypedArray> | undefined;
+    if (kernel !== undefined) return native === undefined ? kernel : native.kernelFor(this.name, array, kernel);
     const defined = Object.keys(this.kernels ?? {}).join(', ');
     throw new MultirailError('ERR_OP', `op ${this.name} is not defined for ${array}: it takes ${defined}`);
   }

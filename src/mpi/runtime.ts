@@ -24,6 +24,7 @@ import { PollerDriver } from '../progress/loop-driver.ts';
 import { engineOptions } from '../progress/options.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
+import { NativeKernels } from './coll/native-kernels.ts';
 import { Communicator } from './communicator.ts';
 import { WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
@@ -73,7 +74,7 @@ export interface RuntimeOptions {
   /** Transports that cannot work here, with the reason, for error messages. */
   excluded?: Readonly<Record<string, string>>;
   driver?: RuntimeDriver;
-  /** The native part, of which a poller is made unless a driver is given: what loads by default; false = without. */
+  /** The native part, for the poller and the loops of reductions: what loads by default unless a driver is given; false = without. */
   native?: NativeBinding | false;
   /** Ends the process after abort(). */
   exit?: (code: number) => void;
@@ -144,6 +145,11 @@ const ABORT_WAIT_MS = 500;
 const LEFT_POLL_MIN_MS = 1;
 const LEFT_POLL_MAX_MS = 10;
 
+function nativeOf({ native, driver }: RuntimeOptions): NativeBinding | undefined {
+  if (native !== undefined) return native === false ? undefined : native;
+  return driver === undefined ? loadNative().binding : undefined;
+}
+
 export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly rank: number;
   readonly size: number;
@@ -172,7 +178,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.size = job.size;
     this.jobId = job.jobId;
     this.params = options.params ?? new ParamTable();
-    const driver = options.driver ?? this.makeDriver(options.native);
+    const native = nativeOf(options);
+    const driver = options.driver ?? this.makeDriver(native);
     this.driver = driver;
     this.engine = new Engine(engineOptions(job.rank, this.params), driver, {
       onRailEvent: (event) => this.onRailEvent(event),
@@ -185,7 +192,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
-    this.host = new Host(this.engine, blocking, job.rank, job.size, tuningOf(this.params));
+    const kernels = native && new NativeKernels(native.combine);
+    this.host = new Host(this.engine, blocking, job.rank, job.size, tuningOf(this.params), kernels);
     this.watch = new WaitsWatch(this.engine, this.host, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -198,9 +206,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.world = new Communicator(this.host, 'world', WORLD_ID, everybody);
   }
 
-  private makeDriver(asked: NativeBinding | false | undefined): RuntimeDriver {
-    const native = asked ?? loadNative().binding;
-    return native === undefined || native === false ? new EventLoopDriver() : new PollerDriver(native, this.params.int('mpi_spin_us'));
+  private makeDriver(native: NativeBinding | undefined): RuntimeDriver {
+    return native === undefined ? new EventLoopDriver() : new PollerDriver(native, this.params.int('mpi_spin_us'));
   }
 
   private moveTo(next: RuntimeState): void {

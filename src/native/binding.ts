@@ -8,7 +8,7 @@
 // addresses. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 3;
+export const NATIVE_ABI = 4;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -74,6 +74,23 @@ export const POLL_OUT = 4;
 export const POLL_ERR = 8;
 export const POLL_HUP = 16;
 export const POLL_RDHUP = 0x2000;
+
+/** What `combine` takes. */
+export type CombineArray =
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array;
+
+/** Operations of `combine`. */
+export const COMBINE = { SUM: 0, PROD: 1, MAX: 2, MIN: 3, LAND: 4, LOR: 5, LXOR: 6, BAND: 7, BOR: 8, BXOR: 9 } as const;
 
 export interface NativeBinding {
   readonly abi: number;
@@ -194,6 +211,15 @@ export interface NativeBinding {
    * when none is. Magic, version, lengths and CRC are looked at; kinds, flags and limits are the caller's.
    */
   frameScan(bytes: Uint8Array, from: number, to: number): number;
+
+  // --- reductions
+  /**
+   * out[k + n] = left[i + n] operation right[j + n] for `count` elements of three typed arrays of one class, with the results of the same
+   * loop in JavaScript, bit for bit but for the payload of a NaN: integers wrap around (those of a Uint8ClampedArray are cut), of MAX and
+   * MIN NaN wins, and MAX takes 0 before -0. `op` is one of COMBINE; logical and bitwise ones are for integers. `out` is the memory of an
+   * operand at the same place, or apart from both.
+   */
+  combine(op: number, left: CombineArray, i: number, right: CombineArray, j: number, out: CombineArray, k: number, count: number): void;
 
   // --- the machine's BLAS, for src/hpl. Matrices lie by columns; places and leading dimensions are in doubles of `memory`
   /**

@@ -4,11 +4,13 @@
 // Both queues are kept by pattern, so that a match is found by looking at heads of lists, never by a search:
 //
 //   a posted receive stands in ONE list, that of its own pattern    (s,t) (s,*) (*,t) (*,*)
-//   an unexpected message stands in FOUR lists, all patterns that match it, each in arrival order
+//   an unexpected message stands in that of its own, and from the first use of a wildcard on in FOUR, all patterns that match it, each
+//   in arrival order
 //
 // An arrival (s,t) looks at the four heads that could take it and picks the oldest receive; kinds of wildcard that nobody has posted
 // are not looked for. A receive with pattern p looks at the head of list p. Both are O(1); the price is four list insertions per
-// unexpected message. A posted receive carries its own links, since nearly every message meets one.
+// unexpected message where wildcards are used, which collectives never do. A posted receive carries its own links, since nearly every
+// message meets one.
 import type { Envelope, PostedQueue, RecvRequest } from './records.ts';
 
 /** Wildcards, in the source and in the tag of a receive. */
@@ -19,14 +21,19 @@ class Node<T> {
   list: List<T> | undefined;
   prev: Node<T> | undefined;
   next: Node<T> | undefined;
-  constructor(item: T) {
+  /** Of the same item, in another list. */
+  readonly sibling: Node<T> | undefined;
+  constructor(item: T, sibling: Node<T> | undefined) {
     this.item = item;
+    this.sibling = sibling;
   }
 }
 
 class List<T> {
   head: Node<T> | undefined = undefined;
   tail: Node<T> | undefined = undefined;
+  source = ANY;
+  tag = ANY;
 
   append(node: Node<T>): void {
     node.list = this;
@@ -50,12 +57,17 @@ class List<T> {
   }
 }
 
-/** Lists by (source, tag), either of which may be ANY. Empty lists are kept while there are few, then swept. */
-class PatternLists<L extends { head: unknown }> {
+/** Empty lists that stay in their place: programs that use a few tags find them there again. */
+const EMPTY_KEPT = 128;
+/** Empty lists without a place that are kept for another one. */
+const SPARE_MAX = 16;
+
+/** Lists by (source, tag), either of which may be ANY. Collectives use each tag once: beyond a few, empty lists are taken out. */
+class PatternLists<L extends { head: unknown; source: number; tag: number }> {
   private readonly bySource = new Map<number, Map<number, L>>();
   private readonly make: () => L;
   private listCount = 0;
-  private sweepAt = 1024;
+  private readonly spare: L[] = [];
   // The pattern asked for last: programs use one for many messages.
   private lastSource = Number.NaN;
   private lastTag = Number.NaN;
@@ -87,27 +99,23 @@ class PatternLists<L extends { head: unknown }> {
     }
     let list = byTag.get(tag);
     if (list === undefined) {
-      list = this.make();
+      list = this.spare.pop() ?? this.make();
+      list.source = source;
+      list.tag = tag;
       byTag.set(tag, list);
-      if (++this.listCount > this.sweepAt) this.sweep(list);
+      this.listCount++;
     }
     this.remember(source, tag, list);
     return list;
   }
 
-  /** Programs that use every tag once would otherwise leave a list behind for each. */
-  private sweep(keep: L): void {
-    for (const byTag of this.bySource.values()) {
-      for (const [tag, list] of byTag) {
-        if (list.head === undefined && list !== keep) {
-          byTag.delete(tag);
-          this.listCount--;
-        }
-      }
-    }
-    this.sweepAt = Math.max(1024, this.listCount * 2);
-    // The list that was asked for last may be among those that went.
-    this.lastSource = Number.NaN;
+  /** To be told when the last one has left a list. */
+  emptied(list: L): void {
+    if (this.listCount <= EMPTY_KEPT) return;
+    this.bySource.get(list.source)?.delete(list.tag);
+    this.listCount--;
+    if (this.spare.length < SPARE_MAX) this.spare.push(list);
+    if (list === this.lastList) this.lastSource = Number.NaN;
   }
 
   *lists(): IterableIterator<L> {
@@ -117,13 +125,16 @@ class PatternLists<L extends { head: unknown }> {
 
 /** The matching state of one context id. Sources are world ranks. */
 export class MatchContext {
-  private readonly posted = new PatternLists<PostedQueue>(() => ({ head: undefined, tail: undefined }));
+  private readonly posted = new PatternLists<PostedQueue>(() => ({ head: undefined, tail: undefined, source: ANY, tag: ANY }));
   private readonly unexpected = new PatternLists<List<Envelope>>(() => new List());
   /** Posted receives that take any tag of one source, one tag of any source, anything. */
   private anyTag = 0;
   private anySource = 0;
   private anything = 0;
-  private readonly unexpectedNodes = new Map<Envelope, Node<Envelope>[]>();
+  /** In the order of their arrival: the last of each one's nodes. */
+  private readonly unexpectedNodes = new Map<Envelope, Node<Envelope>>();
+  /** A wildcard was looked for: unexpected messages stand in the lists of those, too. */
+  private usesWildcards = false;
   private postedSerial = 0;
   /** A planted mistake (see MUTANTS); false in earnest. */
   private readonly newestFirst: boolean;
@@ -140,15 +151,20 @@ export class MatchContext {
   /** The oldest unexpected message that the pattern matches; it stays queued. */
   probe(source: number, tag: number): Envelope | undefined {
     if (this.unexpectedNodes.size === 0) return undefined;
+    if (!this.usesWildcards && (source === ANY || tag === ANY)) this.beginWildcards();
     return this.unexpected.find(source, tag)?.head?.item;
   }
 
   /** Takes a message out of the unexpected queue (a matched probe, or a receive that found it). */
   takeUnexpected(envelope: Envelope): void {
-    const nodes = this.unexpectedNodes.get(envelope);
-    if (nodes === undefined) return;
-    for (const node of nodes) List.unlink(node);
+    const last = this.unexpectedNodes.get(envelope);
+    if (last === undefined) return;
     this.unexpectedNodes.delete(envelope);
+    for (let node: Node<Envelope> | undefined = last; node !== undefined; node = node.sibling) {
+      const { list } = node;
+      List.unlink(node);
+      if (list !== undefined && list.head === undefined) this.unexpected.emptied(list);
+    }
   }
 
   /** A receive is posted: returns the unexpected message it matches, else queues the receive. */
@@ -175,19 +191,25 @@ export class MatchContext {
     const { source, tag } = envelope;
     const best = this.matchPosted(source, tag);
     if (best !== undefined) return best;
-    const nodes: Node<Envelope>[] = [];
-    for (const [s, t] of [
-      [source, tag],
-      [source, ANY],
-      [ANY, tag],
-      [ANY, ANY],
-    ]) {
-      const node = new Node(envelope);
-      this.unexpected.at(s, t).append(node);
-      nodes.push(node);
-    }
-    this.unexpectedNodes.set(envelope, nodes);
+    const node = this.queue(envelope, source, tag, undefined);
+    this.unexpectedNodes.set(envelope, this.usesWildcards ? this.queueForWildcards(envelope, node) : node);
     return undefined;
+  }
+
+  private queue(envelope: Envelope, source: number, tag: number, sibling: Node<Envelope> | undefined): Node<Envelope> {
+    const node = new Node(envelope, sibling);
+    this.unexpected.at(source, tag).append(node);
+    return node;
+  }
+
+  private queueForWildcards(envelope: Envelope, own: Node<Envelope>): Node<Envelope> {
+    const { source, tag } = envelope;
+    return this.queue(envelope, ANY, ANY, this.queue(envelope, ANY, tag, this.queue(envelope, source, ANY, own)));
+  }
+
+  private beginWildcards(): void {
+    this.usesWildcards = true;
+    for (const [envelope, own] of this.unexpectedNodes) this.unexpectedNodes.set(envelope, this.queueForWildcards(envelope, own));
   }
 
   /** The receive that a message of this source and tag matches; it is no longer posted then. */
@@ -211,6 +233,7 @@ export class MatchContext {
     request.queue = undefined;
     request.queuePrev = undefined;
     request.queueNext = undefined;
+    if (queue.head === undefined) this.posted.emptied(queue);
     this.postedCount--;
     this.countWildcards(request, -1);
     return true;

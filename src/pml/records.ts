@@ -67,6 +67,8 @@ export class RecvRequest extends Request {
 export interface PostedQueue {
   head: RecvRequest | undefined;
   tail: RecvRequest | undefined;
+  source: number;
+  tag: number;
 }
 
 /** A message that arrived and waits: for a lower number (early) or for its receive (unexpected). Owns its payload copy. */

@@ -241,8 +241,10 @@ export class Engine implements Upcalls {
 
   /** Why a blocking call may wait for ever: transports that only the event loop serves carry traffic, and no other does. */
   needsEventLoop(): string | undefined {
-    const waiting = this.modules.filter((module) => module.needsEventLoop === true);
-    if (waiting.length === 0) return undefined;
+    // Asked before each blocking call.
+    let isWaiting = false;
+    for (let i = 0; i < this.modules.length; i++) if (this.modules[i].needsEventLoop === true) isWaiting = true;
+    if (!isWaiting) return undefined;
     for (const peer of this.peers.values()) {
       const carrying = peer.bml.eager.length > 0 ? peer.bml.eager : peer.bml.rails;
       if (carrying.length > 0 && carrying.every((rail) => rail.endpoint.module.needsEventLoop === true)) {

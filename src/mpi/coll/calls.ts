@@ -19,6 +19,7 @@ import {
   recvRegion,
   sendRegion,
 } from './memory.ts';
+import { NATIVE_COMBINE_MIN } from './native-kernels.ts';
 import type { Operation, Scope, Steps } from './operation.ts';
 import {
   allreduceRabenseifner,
@@ -159,14 +160,15 @@ function mustHaveElements(region: Region, name: string): void {
   throw new MultirailError('ERR_BUFFER', `${name} has no elements to combine: a reduction takes a typed array, or a vector of one`);
 }
 
-function reductionOf(from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
+function reductionOf({ host }: Scope, from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
   checkOp(op);
   mustHaveElements(from, 'send');
   if (into !== undefined) mustHaveElements(into, 'recv');
   if (into !== undefined && into.arrayName !== from.arrayName) {
     throw new MultirailError('ERR_BUFFER', `recv is a ${into.arrayName} and send a ${from.arrayName}: both must be of the same class`);
   }
-  const kernel = op.kernelFor(from.arrayName as NonNullable<typeof from.arrayName>);
+  const native = count >= NATIVE_COMBINE_MIN ? host.nativeKernels : undefined;
+  const kernel = op.kernelFor(from.arrayName as NonNullable<typeof from.arrayName>, native);
   if (count % op.unit !== 0) {
     throw new MultirailError('ERR_COUNT', `${count} elements are no whole number of units of op ${op.name}, which have ${op.unit}`);
   }
@@ -187,7 +189,7 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
     ? bothOf(scope, send, atRoot(recv, 'recv'))
     : { from: sendRegion(notInPlace(send, 'send')), into: undefined };
   if (into !== undefined) checkLength(into, from.byteLength, 'recv', 'as many as send');
-  const r = reductionOf(from, into, op);
+  const r = reductionOf(scope, from, into, op);
   const algorithm = chooseAlgorithm('reduce', shapeOf(scope, r), scope.tuning);
   const steps = { binomial: reduceBinomial, rabenseifner: reduceRabenseifner }[algorithm];
   return call('reduce', [from], into === undefined ? [] : [into], (o) => steps(o, r, root));
@@ -196,7 +198,7 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
 export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
-  const r = reductionOf(from, into, op) as OwnReduction;
+  const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('allreduce', shapeOf(scope, r), scope.tuning);
   const steps = { recursive_doubling: allreduceRecursiveDoubling, rabenseifner: allreduceRabenseifner, ring: allreduceRing }[algorithm];
   return call('allreduce', [from], [into], (o) => steps(o, r));
@@ -222,7 +224,7 @@ export function reduceScatter(scope: Scope, ...[send, recv, counts, op = Op.SUM]
 function scatteredCall(scope: Scope, name: string, from: Region, into: Region, blocks: Blocks, op: Op): Call {
   const total = sum(blocks.counts);
   checkLength(from, total * from.unitBytes, from === into ? 'recv' : 'send', 'as many elements as all counts together');
-  const r: ScatteredReduction = { ...(reductionOf(from, into, op, total) as OwnReduction), blocks };
+  const r: ScatteredReduction = { ...(reductionOf(scope, from, into, op, total) as OwnReduction), blocks };
   if (from !== into) checkLength(into, blocks.counts[scope.rank] * into.unitBytes, 'recv', 'as many elements as the count of this rank');
   const odd = blocks.counts.findIndex((count) => count % op.unit !== 0);
   if (odd >= 0)
@@ -239,7 +241,7 @@ function scatteredCall(scope: Scope, name: string, from: Region, into: Region, b
 function scanCall(scope: Scope, name: string, exclusive: boolean, [send, recv, op = Op.SUM]: ScanArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
-  const r = reductionOf(from, into, op) as OwnReduction;
+  const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('scan', shapeOf(scope, r), scope.tuning);
   const steps = { recursive_doubling: scanRecursiveDoubling, linear: scanLinear }[algorithm];
   return call(name, [from], [into], (o) => steps(o, r, exclusive));

@@ -203,7 +203,9 @@ export class Operation<T = unknown> implements Awaited {
     for (let i = spare.length - 1; i >= 0; i--) {
       const elements = spare[i];
       if (elements.count !== count || elements.arrayName !== arrayName) continue;
-      spare.splice(i, 1);
+      // The last one takes its place: cheaper than to move all behind it.
+      const last = spare.pop() as ScratchElements;
+      if (last !== elements) spare[i] = last;
       this.elements.push(elements);
       return elements;
     }
@@ -256,8 +258,9 @@ export class Operation<T = unknown> implements Awaited {
     }
     for (let i = 0; i < sends.length; i++) if (sends[i].done) error ??= sends[i].error;
     if (error === undefined && this.pending === 0) {
-      if (receives.length > 0) receives.length = 0;
-      if (sends.length > 0) sends.length = 0;
+      // One by one: emptying an array by its length is a call out of compiled code.
+      while (receives.length > 0) receives.pop();
+      while (sends.length > 0) sends.pop();
       this.short?.clear();
     }
     return error;
@@ -341,12 +344,10 @@ export class Operation<T = unknown> implements Awaited {
 
   private giveBack({ scratch, spare }: Host): void {
     const { memory, elements } = this;
-    for (let i = 0; i < memory.length; i++) scratch.give(memory[i]);
-    for (let i = 0; i < elements.length; i++) {
+    for (let piece = memory.pop(); piece !== undefined; piece = memory.pop()) scratch.give(piece);
+    for (let piece = elements.pop(); piece !== undefined; piece = elements.pop()) {
       if (spare.length >= SPARE_MAX) spare.shift();
-      spare.push(elements[i]);
+      spare.push(piece);
     }
-    memory.length = 0;
-    elements.length = 0;
   }
 }

@@ -77,14 +77,73 @@ test('agrees with a linear search under any sequence of posts, arrivals, cancels
   );
 });
 
-test('a program that uses every tag once leaves no lists behind, and order survives the sweep', () => {
+/** How many lists a context keeps. */
+const listsOf = (context: MatchContext): number => {
+  const { posted, unexpected } = context as unknown as Record<'posted' | 'unexpected', { lists(): Iterable<unknown> }>;
+  return [...posted.lists(), ...unexpected.lists()].length;
+};
+
+test('a program that uses every tag once leaves no lists behind, whoever comes first, and what waits stays where it is', () => {
   const context = new MatchContext();
   const kept = new RecvRequest(0, 1, 1_000_000, EMPTY_IOV);
+  const early = envelopeOf(2, 1_000_000);
   context.post(kept);
+  context.arrive(early);
   for (let t = 0; t < 5000; t++) {
     expect(context.post(new RecvRequest(0, 1, t, EMPTY_IOV))).toBeUndefined();
     expect(context.arrive(envelopeOf(1, t))).toBeDefined();
+    const envelope = envelopeOf(2, t);
+    expect(context.arrive(envelope)).toBeUndefined();
+    expect(context.post(new RecvRequest(0, 2, t, EMPTY_IOV))).toBe(envelope);
   }
+  expect(listsOf(context)).toBeLessThan(300);
   expect(context.postedCount).toBe(1);
+  expect(context.unexpectedCount).toBe(1);
   expect(context.arrive(envelopeOf(1, 1_000_000))).toBe(kept);
+  expect(context.post(new RecvRequest(0, ANY, 1_000_000, EMPTY_IOV))).toBe(early);
+});
+
+test('the first wildcard finds what came before it, in the order of arrival', () => {
+  const context = new MatchContext();
+  const [a, b, c, d] = [envelopeOf(2, 7), envelopeOf(1, 8), envelopeOf(1, 7), envelopeOf(2, 8)];
+  for (const envelope of [a, b, c, d]) context.arrive(envelope);
+  expect(context.post(new RecvRequest(0, 1, 8, EMPTY_IOV))).toBe(b);
+  expect(context.probe(ANY, 8)).toBe(d);
+  expect(context.probe(1, ANY)).toBe(c);
+  expect(context.post(new RecvRequest(0, ANY, ANY, EMPTY_IOV))).toBe(a);
+  const e = envelopeOf(1, 9);
+  context.arrive(e);
+  expect(context.post(new RecvRequest(0, ANY, ANY, EMPTY_IOV))).toBe(c);
+  expect(context.post(new RecvRequest(0, ANY, ANY, EMPTY_IOV))).toBe(d);
+  expect(context.post(new RecvRequest(0, 1, 9, EMPTY_IOV))).toBe(e);
+  expect(context.probe(ANY, ANY)).toBeUndefined();
+  expect(context.unexpectedCount).toBe(0);
+});
+
+/** Tags by the hundred, so that lists come and go. */
+const manyTags = fc.array(
+  fc.oneof(
+    fc.record({ op: fc.constant('post' as const), source: fc.constantFrom(ANY, 0, 1), tag: fc.integer({ min: ANY, max: 150 }) }),
+    fc.record({ op: fc.constant('arrive' as const), source: fc.nat(1), tag: fc.nat(150) }),
+  ),
+  { minLength: 400, maxLength: 900 },
+);
+
+test('agrees with a linear search over many tags, too', () => {
+  fc.assert(
+    fc.property(manyTags, (steps) => {
+      const context = new MatchContext();
+      const model = new NaiveContext();
+      for (const { op, source: s, tag: t } of steps) {
+        if (op === 'post') {
+          const request = new RecvRequest(0, s, t, EMPTY_IOV);
+          expect(context.post(request)).toBe(model.post(request));
+        } else {
+          const envelope = envelopeOf(s, t);
+          expect(context.arrive(envelope)).toBe(model.arrive(envelope));
+        }
+      }
+    }),
+    { numRuns: 60 },
+  );
 });

@@ -1,6 +1,6 @@
 // Bandwidth and latency over verbs beside perftest's ib_write_bw and ib_send_lat, interleaved in one run, between two soft-RoCE devices of
 // the guest of test/vm. Prints a table for bench/RESULTS.md, and what a message costs in calls.
-//   node bench/verbs.mjs [--rounds 5]
+//   node bench/verbs.mjs [--rounds 5] [--sizes 65536,1048576,8388608]
 // The guest is emulated and JavaScript runs some ten times slower in it: its figures compare ways of using the device, and are no speeds.
 // Needs what node test/vm/run.mjs needs. Imports node:*, test/vm/vm.mjs, stats.mjs.
 import { spawnSync } from 'node:child_process';
@@ -8,11 +8,17 @@ import process from 'node:process';
 import { parseArgs } from 'node:util';
 import { median } from './stats.mjs';
 
-const SIZES = [65_536, 1 << 20, 8 << 20];
 const LATENCY_ITERATIONS = 300;
 const RANK = 'export MULTIRAIL_MCA_btl_verbs_if_include=rxe$MULTIRAIL_RANK; exec node dist/cli.js';
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' }, guest: { type: 'boolean', default: false } } });
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '5' },
+    sizes: { type: 'string', default: '65536,1048576,8388608' },
+    guest: { type: 'boolean', default: false },
+  },
+});
+const SIZES = values.sizes.split(',').map(Number);
 
 const iterationsOf = (bytes) => Math.max(16, Math.min(400, Math.floor((128 << 20) / bytes)));
 
@@ -83,5 +89,9 @@ else {
   if (why !== undefined) {
     console.error(`verbs cannot be measured here: ${why}`);
     process.exitCode = 1;
-  } else process.exitCode = await runInVm(['node', 'bench/verbs.mjs', '--guest', '--rounds', values.rounds], { timeoutS: 1800, mtu: 9000 });
+  } else
+    process.exitCode = await runInVm(['node', 'bench/verbs.mjs', '--guest', '--rounds', values.rounds, '--sizes', values.sizes], {
+      timeoutS: 1800,
+      mtu: 9000,
+    });
 }

@@ -188,8 +188,9 @@ export class Communicator extends ObjectCollectives {
 
   /**
    * Frees the communicator. Collective: every rank calls it, and it resolves when everything that was begun on it, on any rank, has ended;
-   * messages that nobody has received by then are dropped. Every later call on it throws ERR_COMM. The world cannot be freed. When a
-   * member is gone, it resolves without waiting for anybody, and receives that are still posted end with ERR_COMM.
+   * messages that nobody has received by then are dropped. Every later call on it throws ERR_COMM; a Message that a probe has matched
+   * can be received until it resolves. The world cannot be freed. When a member is gone, it resolves without waiting for anybody, and
+   * receives that are still posted end with ERR_COMM.
    */
   free(): Promise<void> {
     return new Promise((resolve, reject) => {

@@ -130,6 +130,11 @@ export class Host {
     this.engine.schedule();
   }
 
+  /** The communicator of that context has not come to its end; its free() may be under way. */
+  isOpen(ctx: number): boolean {
+    return this.communicators.has(idOf(ctx));
+  }
+
   /** Nothing of that communicator is under way here. */
   isQuiet(id: number): boolean {
     return this.contexts.isQuiet(id, this.failures.drainsOn(ctxOf(id, COLLECTIVE)));

@@ -414,8 +414,10 @@ export class PointToPoint implements RequestOwner {
     return new Message(this.statusOfEnvelope(envelope), (iov) => this.requestOf(this.startMatched(envelope, iov)));
   }
 
+  /** Also while the communicator is being freed: a message that was matched before is under way on it (MPI-4.1, section 7.4.3). */
   private startMatched(envelope: Envelope, iov: Iov): RecvRequest {
-    this.mustBeUsable();
+    this.host.mustBeActive();
+    if (this.freed !== undefined && !this.host.isOpen(this.userCtx)) throw this.freed;
     const inner = this.host.engine.pml.imrecv(envelope, iov);
     this.host.engine.schedule();
     return inner;

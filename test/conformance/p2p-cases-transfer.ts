@@ -4,7 +4,7 @@ import { vector } from '../../src/mpi/buffers.ts';
 import { ANY_SOURCE, ANY_TAG, PROC_NULL } from '../../src/mpi/constants.ts';
 import { Request } from '../../src/mpi/request.ts';
 import { Prng } from '../../src/util/prng.ts';
-import { arrived, audit, fails, fill, inPair, inRoles, pairOf, type Role, SIZES } from './p2p-audit.ts';
+import { arrived, audit, fails, fill, inPair, inRoles, type Part, pairOf, type Role, SIZES } from './p2p-audit.ts';
 import type { P2pCase } from './p2p-suite.ts';
 import type { P2pWorld } from './p2p-worlds.ts';
 
@@ -168,10 +168,37 @@ export const TRANSFER_CASES: readonly P2pCase[] = [
     },
   },
   {
-    name: '8 huge_dupcomm',
+    name: '8 huge_dupcomm: large transfers with one tag over several communicators at once',
     ranks: 2,
-    skip: 'not applicable: there is one communicator, dup() comes with the collectives',
-    run: async () => undefined,
+    notAlone: true,
+    run: (world) => {
+      const bytes = 400_000;
+      const each = 3;
+      const twins = async ({ comm }: Part) => [comm, await comm.dup(), await comm.dup()];
+      return inPair(
+        world,
+        async (part) => {
+          const comms = await twins(part);
+          const sends = comms.flatMap((comm, which) =>
+            Array.from({ length: each }, (_, i) => comm.isend(fill(bytes, which * 10 + i), part.peer, 5)),
+          );
+          await Request.waitAll(sends);
+          for (const comm of comms.slice(1)) await comm.free();
+        },
+        async (part) => {
+          const comms = await twins(part);
+          // The other way round than they are sent: each waits in its own communicator.
+          for (const which of [2, 0, 1]) {
+            for (let i = 0; i < each; i++) {
+              const data = new Uint8Array(bytes);
+              await comms[which].recv(data, part.peer, 5);
+              audit(data, which * 10 + i, `message ${i} of communicator ${which}`);
+            }
+          }
+          for (const comm of comms.slice(1)) await comm.free();
+        },
+      );
+    },
   },
   {
     name: '9 huge_ssend: a large synchronous send',

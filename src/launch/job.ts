@@ -110,16 +110,21 @@ const nameOf = (job: Job): string => `multirail: rank ${job.rank} of ${job.size}
 /** How long an abort may take to reach the launcher, and the engine, before this process exits all the same. */
 const ABORT_WAIT_MS = 500;
 
-/** Tells everybody who can end the job that it is over: our server, then the engine. Resolves in bounded time. */
-async function abortEverywhere(job: Job, code: number, reason: string, stack = ''): Promise<void> {
+/** Resolves when it is told, could not be told, or took too long. */
+async function inTime(told: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ABORT_WAIT_MS);
   });
-  // The launcher also sees the exit code: the message is not waited for very long.
-  if (job.oob !== undefined) await Promise.race([job.oob.abort(code, reason, stack).catch(() => undefined), late]);
-  if (job.abortByEngine !== undefined) await Promise.race([job.abortByEngine(code, reason).catch(() => undefined), late]);
+  await Promise.race([told.catch(() => undefined), late]);
   clearTimeout(timer);
+}
+
+/** Tells everybody who can end the job that it is over: our server, then the engine. Resolves in bounded time. */
+async function abortEverywhere(job: Job, code: number, reason: string, stack = ''): Promise<void> {
+  // The launcher also sees the exit code: the message is not waited for very long.
+  if (job.oob !== undefined) await inTime(job.oob.abort(code, reason, stack));
+  if (job.abortByEngine !== undefined) await inTime(job.abortByEngine(code, reason));
 }
 
 /**
@@ -129,7 +134,8 @@ async function abortEverywhere(job: Job, code: number, reason: string, stack = '
 export function abortOnUncaught(job: Job): () => void {
   let ending = false;
   const handler = (error: unknown, origin: NodeJS.UncaughtExceptionOrigin) => {
-    if (ending) return;
+    // Whatever fails once the job is aborted fails because of that, which has been said.
+    if (ending || job.isEnding === true) return;
     ending = true;
     const stack = error instanceof Error ? (error.stack ?? String(error)) : String(error);
     const what = origin === 'unhandledRejection' ? 'unhandled rejection' : 'uncaught exception';
@@ -171,12 +177,20 @@ export function tellServerLost(job: Job): void {
   job.oob?.on('launcherLost', tell);
 }
 
-/** Nobody of ours ends the processes when one rank aborts the job: each ends itself. Returns the function that takes this back. */
+/**
+ * Nobody of ours ends the processes when one rank aborts the job: each ends itself. The engine hears the code from each before it sees it
+ * end: it would take the first end that it did not expect for a failure of its own kind, kill the rest, and report the signal instead of
+ * the code, and who hears of the abort here may be faster than the word of the rank that aborts. Returns the function that takes this back.
+ */
 export function exitOnAbort(job: Job): () => void {
   const leave = (info: { rank: number; code: number; reason: string }) => {
+    if (job.isEnding === true) return;
     job.isEnding = true;
     complain(`${nameOf(job)}: ends, since rank ${info.rank} aborted the job: ${info.reason}`);
-    process.exit(info.code & 0xff || 1);
+    const code = info.code & 0xff || 1;
+    const exit = () => process.exit(code);
+    if (job.abortByEngine === undefined) exit();
+    else inTime(job.abortByEngine(code, info.reason)).then(exit, exit);
   };
   if (job.oob?.aborted !== undefined) leave(job.oob.aborted);
   job.oob?.on('abort', leave);

@@ -1,17 +1,20 @@
 // The small parts of the launcher: command lines, output lines, what a rank learns from its environment.
+
+import { EventEmitter } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
 import * as fc from 'fast-check';
-import { afterAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
 import { register as registerLab } from '../../../src/cli/lab.ts';
 import { expandMca, mcaOption, register } from '../../../src/cli/run.ts';
 import { resolveCommand, stripsTypes } from '../../../src/launch/command.ts';
 import { hostId, newIncarnation } from '../../../src/launch/identity.ts';
-import { joinJob } from '../../../src/launch/job.ts';
+import { exitOnAbort, type Job, joinJob } from '../../../src/launch/job.ts';
 import { startJob } from '../../../src/launch/launcher.ts';
 import { LauncherWatch } from '../../../src/launch/launcher-watch.ts';
 import { LinePrefixer, pumpInput } from '../../../src/launch/output.ts';
@@ -223,5 +226,35 @@ describe('job', () => {
     Object.assign(state, { parent: 1, alive: false });
     expect([child, wrapped, elsewhere].map((watch) => watch.knowledge())).toEqual(['dead', 'dead', 'unknown']);
     expect(new LauncherWatch(undefined).knowledge()).toBe('unknown');
+  });
+
+  test("who ends because of another rank's abort tells the engine first, once, and does not wait for it for ever", async () => {
+    const steps: string[] = [];
+    vi.spyOn(process, 'exit').mockImplementation((code) => steps.push(`exit ${code}`) as never);
+    vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    try {
+      const oob = new EventEmitter();
+      let taken = () => {};
+      const abortByEngine = (code: number, reason: string) => {
+        steps.push(`engine ${code} ${reason}`);
+        return new Promise<void>((resolve) => {
+          taken = resolve;
+        });
+      };
+      const job = (): Job => ({ rank: 2, size: 3, oob, abortByEngine }) as unknown as Job;
+      const undo = exitOnAbort(job());
+      for (let time = 0; time < 2; time++) oob.emit('abort', { rank: 1, code: 7, reason: 'enough' });
+      await pause(20);
+      expect(steps).toEqual(['engine 7 enough']);
+      taken();
+      await vi.waitFor(() => expect(steps).toEqual(['engine 7 enough', 'exit 7']));
+      undo();
+
+      exitOnAbort(job());
+      oob.emit('abort', { rank: 1, code: 8, reason: 'deaf' });
+      await vi.waitFor(() => expect(steps.slice(2)).toEqual(['engine 8 deaf', 'exit 8']), { timeout: 5_000 });
+    } finally {
+      vi.restoreAllMocks();
+    }
   });
 });

@@ -1,10 +1,10 @@
 // Starts a measurement of bench/lab.sh or bench/soak.sh: bundles the product with the programs of this folder (Node 20 runs no
-// TypeScript) into a folder of its own below .cache/, and runs lab-main out of it. Imports esbuild and node: modules.
+// TypeScript) into a folder of its own below .cache/, and runs lab-main out of it. Imports node: modules, the bundling of the system tests.
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { build } from 'esbuild';
+import { bundleInto } from '../test/system/bundle.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const CACHE = join(ROOT, '.cache');
@@ -28,18 +28,7 @@ for (const [place, pattern] of [
 }
 const folder = join(CACHE, `bench-lab-${process.pid}`);
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-await build({
-  entryPoints: Object.fromEntries(PROGRAMS.map((name) => [name, join(ROOT, 'bench', `${name}.ts`)])),
-  outdir: folder,
-  outExtension: { '.js': '.mjs' },
-  bundle: true,
-  platform: 'node',
-  format: 'esm',
-  target: 'node20',
-  packages: 'external',
-  sourcemap: 'inline',
-  logLevel: 'warning',
-});
+await bundleInto(folder, Object.fromEntries(PROGRAMS.map((name) => [name, join(ROOT, 'bench', `${name}.ts`)])));
 process.chdir(ROOT);
 process.setSourceMapsEnabled(true);
 await import(pathToFileURL(join(folder, 'lab-main.mjs')).href);

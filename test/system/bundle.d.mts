@@ -6,3 +6,9 @@ export interface Bundle {
   dispose(): void;
 }
 export function bundle(programs: readonly string[]): Promise<Bundle>;
+
+export function bundleInto(
+  folder: string,
+  entryPoints: string[] | Record<string, string>,
+  options?: import('esbuild').BuildOptions,
+): Promise<void>;

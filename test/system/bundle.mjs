@@ -1,5 +1,5 @@
 // There is no build step before the tests, so the command line and the programs that they start are bundled by esbuild, into a folder of
-// their own each time, below .cache/ so that packages are still found. Imports node:*, esbuild.
+// their own each time, below .cache/ so that packages are still found. The measurements in namespaces do the same. Imports node:*, esbuild.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,16 +8,10 @@ import { build } from 'esbuild';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const nameOf = (file) => basename(file).replace(/\.[cm]?[jt]s$/, '');
 
-/** The command line (`cli`), the server of the out-of-band channel, and these programs (paths), each found by the name of its file. */
-export async function bundle(programs) {
-  mkdirSync(join(ROOT, '.cache'), { recursive: true });
-  const folder = mkdtempSync(join(ROOT, '.cache', 'system-'));
+/** Bundles programs for Node into a folder: entry points as esbuild takes them, and more of its options. */
+export async function bundleInto(folder, entryPoints, options = {}) {
   await build({
-    entryPoints: {
-      cli: join(ROOT, 'src/cli/main.ts'),
-      rendezvous: join(ROOT, 'src/launch/rendezvous-main.ts'),
-      ...Object.fromEntries(programs.map((file) => [nameOf(file), file])),
-    },
+    entryPoints,
     outdir: folder,
     outExtension: { '.js': '.mjs' },
     bundle: true,
@@ -27,6 +21,18 @@ export async function bundle(programs) {
     packages: 'external',
     sourcemap: 'inline',
     logLevel: 'warning',
+    ...options,
+  });
+}
+
+/** The command line (`cli`), the server of the out-of-band channel, and these programs (paths), each found by the name of its file. */
+export async function bundle(programs) {
+  mkdirSync(join(ROOT, '.cache'), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, '.cache', 'system-'));
+  await bundleInto(folder, {
+    cli: join(ROOT, 'src/cli/main.ts'),
+    rendezvous: join(ROOT, 'src/launch/rendezvous-main.ts'),
+    ...Object.fromEntries(programs.map((file) => [nameOf(file), file])),
   });
   return {
     folder,

@@ -2,9 +2,9 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, describe as group, test } from 'vitest';
 import { labUnavailable } from '../../src/lab/lab.ts';
+import { bundleInto } from './bundle.mjs';
 import { type BuiltCode, buildCode, startNode } from './helpers.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -16,18 +16,8 @@ let folder: string;
 beforeAll(async () => {
   code = await buildCode([]);
   folder = mkdtempSync(join(ROOT, '.cache', 'examples-'));
-  await build({
-    entryPoints: EXAMPLES.map((name) => join(ROOT, 'examples', name)),
-    outdir: folder,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    packages: 'external',
-    alias: { multirail: join(ROOT, 'src/index.ts') },
-    logLevel: 'warning',
-  });
+  const files = EXAMPLES.map((name) => join(ROOT, 'examples', name));
+  await bundleInto(folder, files, { alias: { multirail: join(ROOT, 'src/index.ts') } });
 });
 afterAll(() => {
   code?.dispose();

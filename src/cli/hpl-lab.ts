@@ -94,7 +94,7 @@ function specOf(stage: Stage, n: number, pulls: readonly Moment[], restores: rea
   const [{ p, q }] = plan.grids;
   const words = ['hpl', '-n', String(options.np), '-N', String(n), '--nb', String(plan.blocks[0]), '--grid', `${p}x${q}`];
   words.push('--depth', options.depth, '--broadcast', options.broadcast, '--swap', options.swap, '--seed', String(options.seed));
-  words.push('--kernel', plan.algebra.name, '--lines', '--waits', options.waits);
+  words.push('--kernel', plan.algebra.name, '--lines', '--waits', options.waits, ...(plan.warmUp ? [] : ['--no-warm-up']));
   const { checkpoint } = plan;
   if (checkpoint !== undefined) {
     words.push('--checkpoint', resolve(checkpoint.folder), '--checkpoint-every', String(checkpoint.everyBlocks));
@@ -117,7 +117,9 @@ async function runsOf(stage: Stage, pulls: readonly Moment[], restores: readonly
   const { options, plan } = stage;
   const { algebra } = plan;
   const algebraText = `${algebra.description} (${algebra.reason})`;
-  print(headLines({ orders: plan.orders, blocks: plan.blocks, grids: plan.grids, ...plan.options, algebra: algebraText }));
+  print(
+    headLines({ orders: plan.orders, blocks: plan.blocks, grids: plan.grids, ...plan.options, algebra: algebraText, warmUp: plan.warmUp }),
+  );
   const runs: LabRun[] = [];
   for (const n of plan.orders) {
     for (let i = 0; i < options.repeat; i++) {

@@ -32,6 +32,7 @@ export interface HplOptions {
   seed: number;
   repeat: number;
   waits: Waits;
+  warmUp: boolean;
   checkpoint?: string;
   checkpointEvery?: number;
   onRailLost: 'finish' | 'stop';
@@ -94,6 +95,7 @@ function planOf(options: HplOptions): HplPlan {
     options: { seed: options.seed, broadcast: options.broadcast, swap: options.swap, depth: options.depth === '0' ? 0 : 1 },
     algebra: chooseAlgebra(options.kernel),
     waits: options.waits,
+    warmUp: options.warmUp,
     checkpoint:
       checkpoint === undefined
         ? undefined
@@ -154,6 +156,7 @@ export function register(program: Command): void {
         .choices(WAITS)
         .default('auto'),
     )
+    .option('--no-warm-up', 'solve no small system before the first one')
     .option('--checkpoint <folder>', 'save the state there now and then; every rank must see it')
     .option('--checkpoint-every <blocks>', 'blocks between two checkpoints (default: a tenth of all)', wholeNumber(1, ORDER_MAX))
     .addOption(

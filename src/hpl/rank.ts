@@ -38,6 +38,8 @@ export interface HplPlan {
   algebra: AlgebraChoice;
   /** How messages are waited for; auto: by blocking calls unless more ranks than processors are here. */
   waits: Waits;
+  /** A small system is solved first, and not shown. */
+  warmUp: boolean;
   checkpoint: CheckpointPlan | undefined;
 }
 
@@ -75,6 +77,20 @@ export async function hplAsRank(mpi: Runtime, plan: HplPlan, output: HplOutput):
 /** A rank that polls takes the processor from one that computes. */
 function isCrowded(): boolean {
   return Number(process.env.MULTIRAIL_LOCAL_SIZE ?? 1) > availableParallelism();
+}
+
+/** Blocks of the warm-up that each process column factors, their columns, and the order at most. */
+const WARM_UP_PANELS = 8;
+const WARM_UP_NB = 64;
+const WARM_UP_ORDER_MAX = 1024;
+
+/**
+ * A small system in the same grid: HPL is compiled before it runs, and this is compiled while it does. The first block of a run without it
+ * took three times its arithmetic.
+ */
+export function warmUpOptions(options: Omit<ProblemOptions, 'n' | 'nb'>, nbMin: number): ProblemOptions {
+  const nb = Math.min(nbMin, WARM_UP_NB);
+  return { ...options, nb, n: Math.min(WARM_UP_ORDER_MAX, WARM_UP_PANELS * options.q * nb) };
 }
 
 class HplRank {
@@ -122,8 +138,9 @@ class HplRank {
     });
     const { orders, blocks, grids, options, algebra } = plan;
     const algebraText = `${algebra.description} (${algebra.reason})`;
-    this.print(headLines({ orders, blocks, grids, ...options, algebra: algebraText, waits: this.messages.waitsBy }));
+    this.print(headLines({ orders, blocks, grids, ...options, algebra: algebraText, waits: this.messages.waitsBy, warmUp: plan.warmUp }));
     this.print([describeMachine(machine), '']);
+    if (plan.warmUp) await this.warmUp(warmUpOptions({ ...options, ...grids[0] }, Math.min(...blocks)));
     for (const n of orders) {
       for (const nb of blocks) {
         for (const grid of grids) {
@@ -144,6 +161,13 @@ class HplRank {
       writeFileSync(this.output.jsonFile, `${JSON.stringify(report, undefined, 1)}\n`);
     }
     return this.results.every((result) => result.residual.passed) ? 0 : 1;
+  }
+
+  private async warmUp(options: ProblemOptions): Promise<void> {
+    const problem = new Problem(options, this.messages, this.plan.algebra.make);
+    problem.generate();
+    await new Factorization(problem).run();
+    await solve(problem);
   }
 
   /** One system; undefined when it was stopped at a checkpoint. */

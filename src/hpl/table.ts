@@ -56,6 +56,8 @@ export interface HplSetup {
   algebra: string;
   /** How messages are waited for, where that is known. */
   waits?: string;
+  /** A small system is solved before the first. */
+  warmUp: boolean;
 }
 
 export function headLines(setup: HplSetup): string[] {
@@ -96,6 +98,7 @@ export function headLines(setup: HplSetup): string[] {
     LINE,
     '',
     '- The matrix A is randomly generated for each test.',
+    ...(setup.warmUp ? ['- A small system was solved before the first test, so that the code is compiled.'] : []),
     '- The following scaled residual check will be computed:',
     '      ||Ax-b||_oo / ( eps * ( || x ||_oo * || A ||_oo + || b ||_oo ) * N )',
     `- The relative machine precision (eps) is taken to be               ${exponential(EPSILON, 6)}`,

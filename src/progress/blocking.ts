@@ -6,8 +6,8 @@
 //   SLEEPING   in the kernel, until a descriptor is ready, a doorbell rings or a deadline comes
 //
 // Where other processes want the same processor, spinning is the worst that can be done: the scheduler takes the processor away for
-// milliseconds, in the middle of a message, while a process that sleeps is woken at once. A spin in which time jumps shows that, and
-// for a while calls go to sleep at once.
+// milliseconds, in the middle of a message, while a process that sleeps is woken at once. A spin in which time jumps twice in a short while
+// shows that (once may be a passer-by, V8's compiler for example), and for a while calls go to sleep at once.
 import { MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
 import type { Driver, Engine } from './engine.ts';
@@ -28,6 +28,8 @@ const YIELDS = 4;
  * keeps it for a slice of about 3 ms; pauses of our own (garbage collection, compilation) are shorter.
  */
 const TAKEN_AWAY_MS = 2;
+/** Who wants the processor for good takes it again within this time. */
+const TWICE_WITHIN_MS = 20;
 /** How long calls sleep at once after the processor was taken away; doubled each time that it happens again right afterwards. */
 const CROWDED_MIN_MS = 10;
 const CROWDED_MAX_MS = 160;
@@ -43,6 +45,7 @@ export class BlockingWaiter {
   onSleep: ((nowMs: number, beganMs: number) => void) | undefined;
   private crowdedUntilMs = Number.NEGATIVE_INFINITY;
   private crowdedMs = CROWDED_MIN_MS;
+  private takenAwayAtMs = Number.NEGATIVE_INFINITY;
 
   /** `spinUs`: how long to look at the rails without a pause before sleep. */
   constructor(engine: Engine, driver: Driver, spinUs: number) {
@@ -133,6 +136,9 @@ export class BlockingWaiter {
 
   private takenAway(nowMs: number): void {
     const isAgain = nowMs - this.crowdedUntilMs < CROWDED_MIN_MS;
+    const isOnce = nowMs - this.takenAwayAtMs >= TWICE_WITHIN_MS;
+    this.takenAwayAtMs = nowMs;
+    if (isOnce && !isAgain) return;
     this.crowdedMs = isAgain ? Math.min(CROWDED_MAX_MS, this.crowdedMs * 2) : CROWDED_MIN_MS;
     this.crowdedUntilMs = nowMs + this.crowdedMs;
   }

@@ -25,8 +25,8 @@ export type AlgebraName = (typeof ALGEBRA_NAMES)[number];
 const BLOCK_M = 96;
 const BLOCK_N = 512;
 const BLOCK_K = 256;
-/** Triangles up to this are solved by substitution. */
-const SOLVE_MAX = 16;
+/** Triangles up to this are solved by substitution in WebAssembly. */
+const SUBSTITUTE_MAX = 16;
 
 let compiled: WasmModule | undefined;
 
@@ -137,10 +137,10 @@ export class Kernels {
   }
 }
 
-/** A dtrsm that is mostly products: triangles of more than SOLVE_MAX rows are solved by halves. */
-function solveByHalves(dgemm: Algebra['dgemm'], substitute: Algebra['dtrsm']): Algebra['dtrsm'] {
+/** A dtrsm that is mostly products: triangles of more than `rowsMax` rows are solved by halves. */
+export function solveByHalves(dgemm: Algebra['dgemm'], substitute: Algebra['dtrsm'], rowsMax: number): Algebra['dtrsm'] {
   const solve: Algebra['dtrsm'] = (m, n, l, ldl, b, ldb) => {
-    if (m <= SOLVE_MAX) {
+    if (m <= rowsMax) {
       substitute(m, n, l, ldl, b, ldb);
       return;
     }
@@ -155,5 +155,5 @@ function solveByHalves(dgemm: Algebra['dgemm'], substitute: Algebra['dtrsm']): A
 export function wasmAlgebra(kernels: Kernels): Algebra {
   const dgemm: Algebra['dgemm'] = (...args) => kernels.dgemm(...args);
   const substitute: Algebra['dtrsm'] = (...args) => kernels.substitute(...args);
-  return { name: 'wasm', description: 'WebAssembly SIMD', dgemm, dtrsm: solveByHalves(dgemm, substitute) };
+  return { name: 'wasm', description: 'WebAssembly SIMD', dgemm, dtrsm: solveByHalves(dgemm, substitute, SUBSTITUTE_MAX) };
 }

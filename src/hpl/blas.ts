@@ -3,7 +3,7 @@
 import { MultirailError } from '../errors.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
-import { ALGEBRA_NAMES, type Algebra, type AlgebraName, wasmAlgebra } from './algebra.ts';
+import { ALGEBRA_NAMES, type Algebra, type AlgebraName, solveByHalves, wasmAlgebra } from './algebra.ts';
 import type { MakeAlgebra } from './problem.ts';
 
 /** Names a library (or a path) to take instead of those below. */
@@ -11,6 +11,8 @@ export const BLAS_VARIABLE = 'MULTIRAIL_BLAS';
 const THREADS_VARIABLE = 'OPENBLAS_NUM_THREADS';
 /** Debian's and others' names of OpenBLAS; the last is that of any BLAS, and is taken only when OpenBLAS stands behind it. */
 const LIBRARIES = ['libopenblas.so.0', 'libopenblas.so', 'libblas.so.3'];
+/** Its products are so much faster than its triangular solves that these are left 8 rows (128 x 2000: 1.6 ms instead of 2.7). */
+const DTRSM_ROWS_MAX = 8;
 export const DEBIAN_PACKAGE = 'libopenblas0-pthread';
 
 export interface AlgebraChoice {
@@ -73,7 +75,7 @@ export function chooseAlgebra(wish: AlgebraWish, env: NodeJS.ProcessEnv = proces
     make: ({ f64 }) => {
       const dgemm: Algebra['dgemm'] = (m, n, k, a, lda, b, ldb, c, ldc) => native.dgemm(f64, m, n, k, a, lda, b, ldb, c, ldc);
       const dtrsm: Algebra['dtrsm'] = (m, n, l, ldl, b, ldb) => native.dtrsm(f64, m, n, l, ldl, b, ldb);
-      return { name: 'openblas', description, dgemm, dtrsm };
+      return { name: 'openblas', description, dgemm, dtrsm: solveByHalves(dgemm, dtrsm, DTRSM_ROWS_MAX) };
     },
   };
 }

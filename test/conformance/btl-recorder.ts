@@ -152,6 +152,14 @@ export class Recorder implements Upcalls {
     });
   }
 
+  /** For long runs: every turn looks at all epochs that are known. Call it when none is live, and what they were has been checked. */
+  forgetEpochs(): void {
+    this.epochs.clear();
+    this.events.length = 0;
+    this.logs.length = 0;
+    this.sinks.length = 0;
+  }
+
   private up(type: string, endpoint: BtlEndpoint, epoch: number, text = ''): EpochModel {
     if (!this.inProgress) this.problem(`${type} was called up outside progress()`);
     if (!this.endpoints.includes(endpoint)) this.problem(`${type} names an endpoint that is not the planned one`);

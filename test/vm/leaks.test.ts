@@ -4,12 +4,14 @@ import { execFileSync } from 'node:child_process';
 import * as rdma from 'node-rdma';
 import { expect, it, type TestContext } from 'vitest';
 import { OK } from '../../src/btl/btl.ts';
-import { makeFrame } from '../conformance/btl-recorder.ts';
+import { checkStreams, makeFrame } from '../conformance/btl-recorder.ts';
 import { unavailable, verbsFixture } from './verbs-fixture.ts';
 
 const CONNECTS = Number(process.env.MULTIRAIL_VM_CONNECTS ?? 150);
 /** The counts are looked at after so many connects, so that a long run that is ended tells something. */
 const LOOK_EVERY = 500;
+/** What came in them is audited, and forgotten, after so many connects. */
+const AUDIT_EVERY = 50;
 const FENCED = { kind: 'fenced', text: 'fenced by the test' } as const;
 
 /** What the kernel holds for this process. */
@@ -63,6 +65,10 @@ it(
       for (const side of [a, b]) side.endpoints[0].flush();
       if (i % 5 === 0) await pair.settle(5);
       await end();
+      if (i % AUDIT_EVERY === 0) {
+        expect([...checkStreams(a, b), ...checkStreams(b, a)]).toEqual([]);
+        for (const { recorder } of [a, b]) recorder.forgetEpochs();
+      }
       if (i % LOOK_EVERY !== 0 && i !== CONNECTS) continue;
       expect(counts(), `after ${i} connects`).toEqual(before);
       if (CONNECTS > LOOK_EVERY) console.info(`${i} connects, ${inVain} attempts in vain: nothing left`);

@@ -21,7 +21,8 @@ export interface Residual {
 
 /**
  * Solves U x = y, where y is what became of the right-hand side; x is then in `vectors.x` of every rank. Column by column of blocks from
- * the last: its diagonal block gathers what the others have subtracted from its rows, solves, and gives its part of x to all.
+ * the last: its diagonal block gathers what the others have subtracted from its rows, solves, and gives its part of x to all. Who has the
+ * column subtracts it from the rows of the next block first; the rows above follow while that one is solved.
  */
 export async function solve(problem: Problem): Promise<void> {
   const { n, nb, grid, heap, kernels, lda, messages, vectors } = problem;
@@ -34,6 +35,7 @@ export async function solve(problem: Problem): Promise<void> {
   }
   const all = Array.from({ length: messages.comm.size }, (_, rank) => rank);
   const incoming = new Float64Array(nb);
+  let subtractRest = () => {};
   for (let k = problem.blocks - 1; k >= 0; k--) {
     const first = k * nb;
     const width = problem.width(k);
@@ -57,8 +59,18 @@ export async function solve(problem: Problem): Promise<void> {
         solveUpper(f64, problem.at(row, column), lda, x);
       }
     }
+    // The diagonal block is waited for by all.
+    if (messages.comm.rank !== root) subtractRest();
     await messages.broadcast(all, messages.comm.rank, root, x, TAG.solve);
-    if (grid.column === ownerColumn && row > 0) kernels.dgemv(row, width, problem.at(0, column), lda, vectors.x + first, vectors.rows);
+    if (messages.comm.rank === root) subtractRest();
+    subtractRest = () => {};
+    if (grid.column !== ownerColumn || k === 0) continue;
+    const subtract = (from: number, rows: number) => {
+      if (rows > 0) kernels.dgemv(rows, width, problem.at(from, column), lda, vectors.x + first, vectors.rows + from);
+    };
+    const next = problem.rowsBefore((k - 1) * nb);
+    subtract(next, row - next);
+    subtractRest = () => subtract(0, next);
   }
 }
 

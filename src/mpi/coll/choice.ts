@@ -102,10 +102,11 @@ const RULES: { readonly [N in CollectiveName]: { text: string; choose(shape: Sha
     choose: ({ bytes }, { reduceLongBytes }) => (bytes >= reduceLongBytes ? 'rabenseifner' : 'binomial'),
   },
   allreduce: {
-    text: 'recursive doubling; from coll_allreduce_long_bytes on Rabenseifner; from coll_allreduce_ring_bytes on ring, where the ranks are no power of two and the operation commutes',
+    text: 'recursive doubling; with more than 2 ranks from coll_allreduce_long_bytes on Rabenseifner; from coll_allreduce_ring_bytes on ring, where the ranks are no power of two and the operation commutes',
     choose: (shape, { allreduceLongBytes, allreduceRingBytes }) => {
       const { size, bytes } = shape;
-      if (bytes < allreduceLongBytes) return 'recursive_doubling';
+      // Two ranks exchange the same bytes in one round instead of two.
+      if (size === 2 || bytes < allreduceLongBytes) return 'recursive_doubling';
       return bytes >= allreduceRingBytes && !isPowerOfTwo(size) && shape.commute ? 'ring' : 'rabenseifner';
     },
   },

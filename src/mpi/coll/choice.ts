@@ -90,6 +90,9 @@ const FITS: { readonly [N in CollectiveName]?: Readonly<Record<string, (shape: S
   reduce_scatter: { recursive_halving: ({ commute }) => commute === true, pairwise: ({ commute }) => commute === true },
 };
 
+/** Two ranks exchange the same bytes in one round instead of two; only where combining takes long it pays to share it. */
+const PAIR_FACTOR = 256;
+
 /** The rules of `auto`, with a sentence each for `multirail info --collectives`. */
 const RULES: { readonly [N in CollectiveName]: { text: string; choose(shape: Shape, tuning: Tuning): Algorithm<N> } } = {
   barrier: { text: 'always dissemination', choose: () => 'dissemination' },
@@ -102,11 +105,11 @@ const RULES: { readonly [N in CollectiveName]: { text: string; choose(shape: Sha
     choose: ({ bytes }, { reduceLongBytes }) => (bytes >= reduceLongBytes ? 'rabenseifner' : 'binomial'),
   },
   allreduce: {
-    text: 'recursive doubling; with more than 2 ranks from coll_allreduce_long_bytes on Rabenseifner; from coll_allreduce_ring_bytes on ring, where the ranks are no power of two and the operation commutes',
+    text: 'recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner; from coll_allreduce_ring_bytes on ring, where the ranks are no power of two and the operation commutes',
     choose: (shape, { allreduceLongBytes, allreduceRingBytes }) => {
       const { size, bytes } = shape;
-      // Two ranks exchange the same bytes in one round instead of two.
-      if (size === 2 || bytes < allreduceLongBytes) return 'recursive_doubling';
+      const longBytes = size === 2 ? allreduceLongBytes * PAIR_FACTOR : allreduceLongBytes;
+      if (bytes < longBytes) return 'recursive_doubling';
       return bytes >= allreduceRingBytes && !isPowerOfTwo(size) && shape.commute ? 'ring' : 'rabenseifner';
     },
   },

@@ -18,7 +18,8 @@ describe('choice of algorithms', () => {
     expect(choose('allreduce', { size: 8, ...long })).toBe('rabenseifner');
     expect(choose('allreduce', { size: 7, ...long })).toBe('ring');
     expect(choose('allreduce', { size: 7, ...long, commute: false })).toBe('rabenseifner');
-    expect(choose('allreduce', { size: 2, ...long })).toBe('recursive_doubling');
+    expect(choose('allreduce', { ...long, size: 2, bytes: 2 * 1024 * KIB })).toBe('recursive_doubling');
+    expect(choose('allreduce', { ...long, size: 2, bytes: 4 * 1024 * KIB })).toBe('rabenseifner');
     expect(choose('allgather', { size: 8, bytes: 100 })).toBe('recursive_doubling');
     expect(choose('allgather', { size: 7, bytes: 100 })).toBe('bruck');
     expect(choose('allgather', { size: 7, bytes: 64 * KIB })).toBe('ring');
@@ -52,7 +53,7 @@ describe('choice of algorithms', () => {
     expect(list.map(({ call }) => call)).toEqual(Object.keys(ALGORITHMS));
     const lines = collectiveLines(list, 33).join('\n');
     expect(lines).toMatch(/bcast: chain, as coll_bcast_algorithm says/);
-    expect(lines).toMatch(/allreduce: recursive doubling; with more than 2 ranks from coll_allreduce_long_bytes on/);
+    expect(lines).toMatch(/allreduce: recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner/);
     for (const { algorithms } of list) for (const { name } of algorithms) expect(lines).toContain(`  ${name}\n      messages `);
     const sum = list.find(({ call }) => call === 'allreduce');
     expect(sum?.choices[0]).toEqual({ bytes: 8, algorithm: 'recursive_doubling', messages: 6, sentBytes: 48, rounds: 7 });

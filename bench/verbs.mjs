@@ -22,6 +22,9 @@ const SIZES = values.sizes.split(',').map(Number);
 
 const iterationsOf = (bytes) => Math.max(16, Math.min(400, Math.floor((128 << 20) / bytes)));
 
+/** Sometimes it hangs instead of giving up. */
+const PERFTEST_TIMEOUT_S = 50;
+
 function shell(script) {
   const done = spawnSync('bash', ['-c', script], { encoding: 'utf8', timeout: 120_000 });
   if (done.status !== 0) throw new Error(`${script}\n${done.stdout}${done.stderr}`);
@@ -40,7 +43,8 @@ function perftest(program, args) {
 }
 
 function tryPerftest(program, args) {
-  const out = shell(`${program} -d rxe1 -x 1 ${args} > /dev/null 2>&1 & sleep 1.5; ${program} -d rxe0 -x 1 ${args} 10.9.0.2 || true; wait`);
+  const limited = `timeout -s KILL ${PERFTEST_TIMEOUT_S} ${program}`;
+  const out = shell(`${limited} -d rxe1 -x 1 ${args} > /dev/null 2>&1 & sleep 1.5; ${limited} -d rxe0 -x 1 ${args} 10.9.0.2 || true; wait`);
   const line = out.split('\n').findLast((text) => /^\s*\d+\s+\d+\s/.test(text));
   return line?.trim().split(/\s+/).map(Number);
 }

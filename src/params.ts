@@ -217,7 +217,14 @@ export const PARAMS = {
     'bytes',
     256 * KIB,
     2 ** 40,
-    'Memory of a long message that is registered for the peer at once. Longer ones are registered piece by piece while they move, and put; shorter ones are read.',
+    'Memory of a long message that is registered for the peer at once. Longer ones are registered piece by piece while they move, and put.',
+  ),
+  btl_verbs_get_bytes_max: int(
+    512 * KIB,
+    'bytes',
+    0,
+    2 ** 40,
+    'Longest message that its receiver reads; the sender puts longer ones, which devices do faster.',
   ),
   btl_verbs_cache_bytes: int(
     256 * MIB,

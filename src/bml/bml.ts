@@ -64,9 +64,9 @@ export class BmlPeer {
   isReadWorth(bytes: number): boolean {
     if (this.get.length === 0 || this.get.length !== this.send.length) return false;
     for (const { attributes } of this.get) {
-      const { getBytesMin = 0, pipelineBytes = Number.POSITIVE_INFINITY } = attributes;
+      const { getBytesMin = 0, getBytesMax = Number.POSITIVE_INFINITY, pipelineBytes = Number.POSITIVE_INFINITY } = attributes;
       // What is read is registered whole.
-      if (bytes < getBytesMin || bytes > pipelineBytes) return false;
+      if (bytes < getBytesMin || bytes > getBytesMax || bytes > pipelineBytes) return false;
     }
     return true;
   }

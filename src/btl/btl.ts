@@ -159,6 +159,8 @@ export interface RailAttributes {
   pipelineBytes?: number;
   /** Shortest message that is worth a get on this rail; shorter ones come in fragments. 0 when absent. */
   getBytesMin?: number;
+  /** Longest message that is worth a get, where the rail can put too and does it faster; longer ones are put. Absent: any. */
+  getBytesMax?: number;
 }
 
 /**

@@ -89,6 +89,7 @@ export function checkAddress(json: unknown): VerbsAddress {
 export interface PlanOptions {
   windowMinBytes: number;
   pipelineBytes: number;
+  getBytesMax: number;
   exclusivity: number;
   role: RailAttributes['role'];
 }
@@ -130,6 +131,7 @@ export function planRails(local: VerbsAddress, remote: VerbsAddress, isLower: bo
           eagerBytesMax: Math.min(EAGER_BYTES_MAX, bufferBytes - OVERHEAD_BYTES),
           oneSidedBytes: ONE_SIDED_BYTES,
           pipelineBytes: options.pipelineBytes,
+          getBytesMax: options.getBytesMax,
           windowMinBytes: options.windowMinBytes,
           startRateMBps: Math.min(pair[0].bandwidthMBps, pair[1].bandwidthMBps),
         },

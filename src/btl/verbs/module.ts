@@ -158,6 +158,7 @@ export class VerbsModule extends StreamModule implements VerbsHost {
       exclusivity: params.int('btl_verbs_exclusivity'),
       windowMinBytes: params.int('btl_verbs_window_min_bytes'),
       pipelineBytes: params.int('btl_verbs_pipeline_bytes'),
+      getBytesMax: params.int('btl_verbs_get_bytes_max'),
       role: params.bool('btl_verbs_standby') ? 'standby' : 'active',
     });
   }

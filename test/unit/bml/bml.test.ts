@@ -22,6 +22,25 @@ describe('sets', () => {
     expect(sets()).toEqual([[1, 0], [0, 1], [1], [0]]);
   });
 
+  test('read is what every rail of the stripe set can read, and finds neither too short nor too long', () => {
+    const f = new FakeRails([
+      { canGet: true, canPut: true, getBytesMin: 100 },
+      { canGet: true, canPut: true, getBytesMax: 1000 },
+      { canGet: true, canPut: true, pipelineBytes: 5000 },
+      { canPut: true },
+    ]);
+    const read = () => [99, 100, 1000, 1001, 5000, 5001].filter((bytes) => f.peer.isReadWorth(bytes));
+    f.turn();
+    f.up(2);
+    expect(read()).toEqual([99, 100, 1000, 1001, 5000]);
+    f.up(0);
+    expect(read()).toEqual([100, 1000, 1001, 5000]);
+    f.up(1);
+    expect(read()).toEqual([100, 1000]);
+    f.up(3);
+    expect(read()).toEqual([]);
+  });
+
   test('standby rails and lower exclusivity carry only while nothing better is up', () => {
     const f = new FakeRails([{ role: 'standby' }, {}, { exclusivity: 5 }, { exclusivity: 9, role: 'standby' }]);
     f.turn();

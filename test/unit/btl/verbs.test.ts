@@ -27,7 +27,7 @@ function address(...ports: PublishedPort[]): VerbsAddress {
   return { incarnation: 7, bufferBytes: 32 * 1024, buffers: 64, ports };
 }
 
-const OPTIONS = { exclusivity: 100, role: 'active', windowMinBytes: 2 ** 21, pipelineBytes: 2 ** 23 } as const;
+const OPTIONS = { exclusivity: 100, role: 'active', windowMinBytes: 2 ** 21, pipelineBytes: 2 ** 23, getBytesMax: 2 ** 19 } as const;
 const keys = (a: VerbsAddress, b: VerbsAddress, isLower = true) => planRails(a, b, isLower, OPTIONS).map(({ key }) => key);
 
 describe('rails between ports', () => {

@@ -60,6 +60,11 @@ export class BmlPeer {
     this.unreachableSinceAliveMs = aliveMs;
   }
 
+  /** Every rail of the stripe set can put: what travels with the first packet would be all that is copied. */
+  get putsAll(): boolean {
+    return this.put.length > 0 && this.put.length === this.send.length;
+  }
+
   /** A message of that length is read by its receiver, where every rail of the stripe set can. Rails may find out late what it is worth. */
   isReadWorth(bytes: number): boolean {
     if (this.get.length === 0 || this.get.length !== this.send.length) return false;

@@ -76,7 +76,8 @@ export class Sender {
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
     message.request = request;
     core.openRequests++;
-    const wanted = reads ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, peer.bml.inlineBytesMax);
+    const uncopied = reads || (!small && buffer.isContiguous && peer.bml.putsAll);
+    const wanted = uncopied ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, peer.bml.inlineBytesMax);
     if (wanted > 0 && wanted <= creditLeft) {
       message.inlineBytes = wanted;
       message.charge = wanted + ENVELOPE_CHARGE_BYTES;

@@ -27,11 +27,13 @@ describe('sets', () => {
       { canGet: true, canPut: true, getBytesMin: 100 },
       { canGet: true, canPut: true, getBytesMax: 1000 },
       { canGet: true, canPut: true, pipelineBytes: 5000 },
-      { canPut: true },
+      { canPut: false },
     ]);
     const read = () => [99, 100, 1000, 1001, 5000, 5001].filter((bytes) => f.peer.isReadWorth(bytes));
     f.turn();
+    expect(f.peer.putsAll).toBe(false);
     f.up(2);
+    expect(f.peer.putsAll).toBe(true);
     expect(read()).toEqual([99, 100, 1000, 1001, 5000]);
     f.up(0);
     expect(read()).toEqual([100, 1000, 1001, 5000]);
@@ -39,6 +41,7 @@ describe('sets', () => {
     expect(read()).toEqual([100, 1000]);
     f.up(3);
     expect(read()).toEqual([]);
+    expect(f.peer.putsAll).toBe(false);
   });
 
   test('standby rails and lower exclusivity carry only while nothing better is up', () => {

@@ -88,7 +88,7 @@ const WARM_UP_ORDER_MAX = 1024;
  * A small system in the same grid: HPL is compiled before it runs, and this is compiled while it does. The first block of a run without it
  * took three times its arithmetic.
  */
-export function warmUpOptions(options: Omit<ProblemOptions, 'n' | 'nb'>, nbMin: number): ProblemOptions {
+function warmUpOptions(options: Omit<ProblemOptions, 'n' | 'nb'>, nbMin: number): ProblemOptions {
   const nb = Math.min(nbMin, WARM_UP_NB);
   return { ...options, nb, n: Math.min(WARM_UP_ORDER_MAX, WARM_UP_PANELS * options.q * nb) };
 }

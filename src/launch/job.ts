@@ -3,6 +3,7 @@
 // May import: errors, params, the files of this folder.
 import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
+import { abortByEngine, abortEverywhere } from './abort.ts';
 import type { Meeting, Place } from './engines/engine.ts';
 import { findEngine } from './engines/index.ts';
 import type { Env } from './env.ts';
@@ -107,26 +108,6 @@ function complain(text: string): void {
 
 const nameOf = (job: Job): string => `multirail: rank ${job.rank} of ${job.size} (pid ${process.pid})`;
 
-/** How long an abort may take to reach the launcher, and the engine, before this process exits all the same. */
-const ABORT_WAIT_MS = 500;
-
-/** Resolves when it is told, could not be told, or took too long. */
-async function inTime(told: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ABORT_WAIT_MS);
-  });
-  await Promise.race([told.catch(() => undefined), late]);
-  clearTimeout(timer);
-}
-
-/** Tells everybody who can end the job that it is over: our server, then the engine. Resolves in bounded time. */
-async function abortEverywhere(job: Job, code: number, reason: string, stack = ''): Promise<void> {
-  // The launcher also sees the exit code: the message is not waited for very long.
-  if (job.oob !== undefined) await inTime(job.oob.abort(code, reason, stack));
-  if (job.abortByEngine !== undefined) await inTime(job.abortByEngine(code, reason));
-}
-
 /**
  * An error that nobody caught in this rank ends the whole job: prints the stack with the rank, tells the launcher and the engine, exits
  * with 1. Returns the function that takes this back.
@@ -190,7 +171,7 @@ export function exitOnAbort(job: Job): () => void {
     const code = info.code & 0xff || 1;
     const exit = () => process.exit(code);
     if (job.abortByEngine === undefined) exit();
-    else inTime(job.abortByEngine(code, info.reason)).then(exit, exit);
+    else abortByEngine(job, code, info.reason).then(exit, exit);
   };
   if (job.oob?.aborted !== undefined) leave(job.oob.aborted);
   job.oob?.on('abort', leave);

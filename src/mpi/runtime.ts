@@ -1,5 +1,6 @@
 // The runtime of one rank: transports, engine, world communicator, events, and the end of it all. Several may live in one process:
-// nothing here is global. May import: launch (types), progress, native, pml (types), btl, params, errors, the rest of src/mpi.
+// nothing here is global. May import: launch (types, abort, waits), progress, native, pml (types), btl, params, errors, the rest of
+// src/mpi.
 //
 //   STARTING    transports open, addresses are exchanged
 //   ACTIVE      from createRuntime() on; rails connect in the background
@@ -9,6 +10,7 @@ import { EventEmitter } from 'node:events';
 import type { RailCounters, RailState } from '../bml/rail.ts';
 import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
+import { abortEverywhere } from '../launch/abort.ts';
 import type { Job } from '../launch/job.ts';
 import type { OobClient } from '../launch/oob-client.ts';
 import { makeReport, type RankState, type RankWaits, reportLines } from '../launch/waits.ts';
@@ -139,8 +141,6 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   FINALIZED: [],
 };
 
-/** How long abort() waits for the launcher to take the message. */
-const ABORT_WAIT_MS = 500;
 /** How often finalize() looks whether everybody has left, at first and at most. */
 const LEFT_POLL_MIN_MS = 1;
 const LEFT_POLL_MAX_MS = 10;
@@ -443,16 +443,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** Ends the whole job, this process included. */
   async abort(code = 1, reason = 'abort() was called'): Promise<void> {
-    const { oob } = this.job;
-    if (oob !== undefined) {
-      let timer: NodeJS.Timeout | undefined;
-      const waited = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, ABORT_WAIT_MS);
-      });
-      await Promise.race([oob.abort(code, reason).catch(() => undefined), waited]);
-      clearTimeout(timer);
-    }
-    await this.job.abortByEngine?.(code, reason);
+    await abortEverywhere(this.job, code, reason);
     this.options.log?.('warn', `rank ${this.rank} aborts the job: ${reason}`);
     this.options.exit?.(code);
   }

@@ -72,11 +72,12 @@ export class Sender {
       return request;
     }
     if (small && !sync) counters.creditStalls++;
-    const reads = !small && buffer.isContiguous && peer.bml.isReadWorth(bytes);
+    const inPlace = !small && buffer.isContiguous;
+    const reads = inPlace && peer.bml.isReadWorth(bytes);
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
     message.request = request;
     core.openRequests++;
-    const uncopied = reads || (!small && buffer.isContiguous && peer.bml.putsAll);
+    const uncopied = reads || (inPlace && peer.bml.putsAll);
     const wanted = uncopied ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, peer.bml.inlineBytesMax);
     if (wanted > 0 && wanted <= creditLeft) {
       message.inlineBytes = wanted;

@@ -1,0 +1,33 @@
+// Telling that a job is over to everybody who can end it. May import: job.ts (types).
+import type { Job } from './job.ts';
+
+/** How long an abort may take to reach the launcher, and the engine, before this process exits all the same. */
+const ABORT_WAIT_MS = 500;
+
+/** What of a job can end it. */
+export interface Ends extends Pick<Job, 'abortByEngine'> {
+  oob: { abort(code: number, reason: string, stack?: string): Promise<void> } | undefined;
+}
+
+/** Resolves when it is told, could not be told, or took too long. */
+async function inTime(told: Promise<void> | undefined): Promise<void> {
+  if (told === undefined) return;
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ABORT_WAIT_MS);
+  });
+  await Promise.race([told.catch(() => undefined), late]);
+  clearTimeout(timer);
+}
+
+/** Tells the engine, where it is one that ends jobs. Resolves in bounded time. */
+export function abortByEngine(job: Ends, code: number, reason: string): Promise<void> {
+  return inTime(job.abortByEngine?.(code, reason));
+}
+
+/** Tells our server, then the engine. Resolves in bounded time. */
+export async function abortEverywhere(job: Ends, code: number, reason: string, stack = ''): Promise<void> {
+  // The launcher also sees the exit code: the message is not waited for very long.
+  await inTime(job.oob?.abort(code, reason, stack));
+  await abortByEngine(job, code, reason);
+}

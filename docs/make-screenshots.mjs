@@ -1,7 +1,6 @@
 // Makes the pictures of docs/DASHBOARD.md anew: runs examples/dashboard.mjs with the built package, pulls and restores rails on its page in a
 // headless Chromium, and photographs it. Run it after a build: node docs/make-screenshots.mjs [NAME ...], without names all of them.
 // That of a lab needs root.
-// May import: test/dashboard/launch-browser.mjs, node:*.
 import { spawn } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The public face of multirail. May import: everything below; nothing imports this file.
+// The public face of multirail.
 
 export { ERROR_CODES, type ErrorCode, MultirailError } from './errors.ts';
 export type { RailLine, RankWaits, Wait } from './launch/waits.ts';

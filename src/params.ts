@@ -1,6 +1,6 @@
 // Every parameter of multirail, in one table: name, kind, default, unit, range, one sentence.
 // Set in Open MPI's style: `--mca NAME VALUE` on the command line of `multirail run`, or MULTIRAIL_MCA_NAME=VALUE in the
-// environment; the command line wins. `multirail info --all` prints this table. May import: errors, btl/btl.ts (types).
+// environment; the command line wins. `multirail info --all` prints this table.
 import type { Params } from './btl/btl.ts';
 import { MultirailError } from './errors.ts';
 

@@ -102,7 +102,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'lab', files: /^src\/lab\//, may: ['errors'] },
   {
     layer: 'bench',
-    files: /^src\/(bench|hpl|ft)\//,
+    files: /^src\/(bench|hpl)\//,
     may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab'],
   },
   // The suite speaks to a wire: encoders, and nothing that behaves. Our endpoint in it is the real thing, without launcher.
@@ -337,6 +337,23 @@ describe('files', () => {
   test('syntax that can be erased: no enum, namespace or parameter property', () => {
     expect(inFiles(all, /^\s*(export\s+)?(declare\s+)?(const\s+)?(enum|namespace)\s+\w/)).toEqual([]);
     expect(inFiles(all, /constructor\((?:[^)]*,)?\s*(?:private|public|protected|readonly)\s+\w/)).toEqual([]);
+  });
+
+  test('no head lists what its file may import: the table of layers is the one place that says it', () => {
+    const lists = new RegExp(`^\\s*(//|\\*|#).*\\b${'May ' + 'import'}\\b`, 'm');
+    expect(all.filter((file) => lists.test(textOf(file)))).toEqual([]);
+  });
+
+  test('every entry of the table of layers has files', () => {
+    // An alternative that no folder answers to is a rule about nothing.
+    const folders = [
+      ...LAYERS.map(({ files }) => files.source)
+        .join(' ')
+        .matchAll(/\\\/\(([a-z|]+)\)\\\//g),
+    ].flatMap(([, names]) => names.split('|'));
+    expect(folders).toContain('hpl');
+    expect(folders.filter((name) => !SOURCES.some((file) => file.startsWith(`src/${name}/`)))).toEqual([]);
+    expect(LAYERS.filter(({ files }) => !SOURCES.some((file) => files.test(file))).map(({ layer }) => layer)).toEqual([]);
   });
 
   test('nothing is left for later', () => {

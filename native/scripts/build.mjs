@@ -4,7 +4,6 @@
 //   node native/scripts/build.mjs --if-possible   as a step of `npm install` in the repository: builds what changed, or says why
 //                                                 not and ends with 0, since everything but the native path works without
 // node-rdma needs the headers of libibverbs (Debian: libibverbs-dev; RDMA_INCLUDE names another folder than /usr/include).
-// May import: Node, headers.mjs.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,5 +1,5 @@
 // Where the headers are that the native parts need. Those of Node-API: of this Node when they were installed with it, else of the package
-// node-api-headers. Those of libibverbs, for node-rdma: the system's. Nothing is ever downloaded. May import: Node, node-api-headers.
+// node-api-headers. Those of libibverbs, for node-rdma: the system's. Nothing is ever downloaded.
 import { cpSync, existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

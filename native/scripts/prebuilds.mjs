@@ -5,7 +5,7 @@
 //   MULTIRAIL_PREBUILD_APT=0                     installs no Debian packages
 // Each is built in a scratch folder, so that the binary in native/build stays. Ends with 1 when one was refused by its checks or the
 // one of this machine could not be built; what is missing for the others is said and is no failure.
-// May import: Node, headers.mjs. Runs prebuildify, and apt-get where it is root.
+// Runs prebuildify, and apt-get where it is root.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -3,7 +3,7 @@
 //   node native/scripts/test.mjs            everything
 //   node native/scripts/test.mjs plain      only the C++ tests
 // Prints what it ran, what it could not run and why, and ends with the line "native: N passed, N failed, N skipped".
-// May import: Node, headers.mjs. Runs g++, node-gyp and vitest.
+// Runs g++, node-gyp and vitest.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,5 +1,5 @@
 // The auditor of a stream: looks at every message that was received and says whether any was lost, doubled, reordered or
-// damaged. Pure; it trusts nothing of the layers below. May import: btl/base/crc32c, util, message.ts, node:crypto.
+// damaged. Pure; it trusts nothing of the layers below.
 import { createHash } from 'node:crypto';
 import { crc32c } from '../btl/base/crc32c.ts';
 import { RangeSet } from '../util/range-set.ts';

@@ -1,5 +1,4 @@
 // A rank of one OSU-style collective test: runs its part; rank 0 prints the table and writes the figures.
-// May import: mpi, the files of this folder, node:*.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Communicator } from '../mpi/communicator.ts';

@@ -1,5 +1,5 @@
 // The collective tests as a rank runs them: each call is timed by itself, with a barrier after it that is not; average, least and most of
-// all ranks. The scheme is OSU's. May import: errors, mpi, osu.ts, pt2pt.ts.
+// all ranks. The scheme is OSU's.
 import { MultirailError } from '../errors.ts';
 import type { Communicator } from '../mpi/communicator.ts';
 import { Op } from '../mpi/op.ts';

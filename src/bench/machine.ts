@@ -1,4 +1,4 @@
-// Where something was measured: without it a figure says nothing. May import: node:*.
+// Where something was measured: without it a figure says nothing.
 import { cpus, loadavg, release } from 'node:os';
 
 export interface MachineInfo {

@@ -1,5 +1,4 @@
 // The messages of the failover stream: a header that says which message this is, and a pattern that says that it is whole.
-// May import: btl/base/crc32c, util/prng.
 //
 //    0  u32  magic          4  u32  kind: 0 data, 1 end of the stream
 //    8  f64  index         16  f64  length of the whole message, or of the stream in messages for the end

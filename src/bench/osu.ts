@@ -1,5 +1,5 @@
 // What the OSU micro-benchmarks print and how often they repeat: sizes, iterations, table heads and rows, character for
-// character, so that whatever reads their output reads ours. Pure. May import: errors.
+// character, so that whatever reads their output reads ours. Pure.
 import { MultirailError } from '../errors.ts';
 
 export const OSU_TESTS = ['latency', 'bw', 'bibw', 'rate'] as const;

@@ -1,5 +1,4 @@
 // Draws a failover run as SVG: what each rail carried over time, stacked, with the moments at which rails were pulled and put back.
-// May import: @observablehq/plot and linkedom (loaded when a plot is made), the files of this folder.
 import { seconds } from './report.ts';
 import type { StreamEvent, StreamReport } from './stream.ts';
 import { railRates } from './timeline.ts';

@@ -1,5 +1,4 @@
 // The timed loops of the point-to-point tests with blocking calls: the same steps as in pt2pt.ts, without a promise anywhere.
-// May import: mpi, osu.ts.
 import type { Communicator } from '../mpi/communicator.ts';
 import { Request } from '../mpi/request.ts';
 import { latencyUs, megabytesPerSecond, type OsuRepeats, type OsuTest } from './osu.ts';

@@ -1,5 +1,5 @@
 // The point-to-point tests as a rank runs them: ping-pong, window of sends with an acknowledgement, both ways at once, and
-// message rate of several pairs. The scheme is OSU's, step by step. May import: errors, mpi, osu.ts.
+// message rate of several pairs. The scheme is OSU's, step by step.
 //
 // As in OSU, all messages of a window are received into one buffer: what is measured is the way, not the cache.
 import { MultirailError } from '../errors.ts';

@@ -1,7 +1,6 @@
 // When rails are pulled and restored during a run: the options --pull RAIL@TIME and --restore RAIL@TIME, and the hand that does it.
 // The hand is the fault interposer around every transport but the one to the own rank; both ranks of a run have one each, and act
 // at moments after a common start.
-// May import: btl/registry, btl/interpose/fault, errors.
 import { type FaultControl, parseRailSelector, wrapFault } from '../btl/interpose/fault.ts';
 import { knownComponents, registerComponent } from '../btl/registry.ts';
 import { MultirailError } from '../errors.ts';

@@ -1,4 +1,4 @@
-// The report of a failover run in words. Pure. May import: the files of this folder.
+// The report of a failover run in words. Pure.
 import { megabytesPerSecond } from './osu.ts';
 import type { StreamReport } from './stream.ts';
 import type { Phase } from './timeline.ts';

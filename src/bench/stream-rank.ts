@@ -1,5 +1,5 @@
 // A rank of a failover run from end to end: runs its side, and on rank 0 shows it live, prints the report, writes plot and
-// figures, and says the verdict. Its result is the exit code. May import: errors, mpi, the files of this folder, node:*.
+// figures, and says the verdict. Its result is the exit code.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { MultirailError } from '../errors.ts';

@@ -1,6 +1,5 @@
 // The failover run: rank 1 streams numbered messages to rank 0 for some seconds while rails are pulled and restored; rank 0
 // audits every one of them. Rank 0 receives because only the receiver knows what has arrived, and rank 0 has the terminal.
-// May import: errors, mpi, btl/base/crc32c, the files of this folder.
 import { crc32c } from '../btl/base/crc32c.ts';
 import { MultirailError } from '../errors.ts';
 import type { Communicator } from '../mpi/communicator.ts';

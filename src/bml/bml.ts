@@ -1,6 +1,5 @@
 // The BML: per peer the table of rails, which of them carry what, and their health. Pure and synchronous: time comes in
 // as an argument, and what is to be done goes out as down-calls on the endpoints, which never call back (btl.ts).
-// May import: btl/btl.ts (types), bml, errors, util.
 //
 // Two times come in. `now` is monotonic milliseconds and serves for pauses. `alive` is the time during which this
 // process was polling its rails: a long computation or a SIGSTOP here does not count in it, so silence during it is not

@@ -1,5 +1,5 @@
 // One rail as the BML sees it: its state, its epochs, what was measured of it. The table of states and the one function
-// that moves between them. May import: btl/btl.ts (types), util.
+// that moves between them.
 import type { BtlEndpoint, RailAttributes, RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 

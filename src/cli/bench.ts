@@ -1,6 +1,5 @@
 // `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests, and the failover run of `bench bw --pull RAIL@TIME`. Called by itself, the
 // command starts a job on this machine whose ranks are the same command again; called as a rank of a job, it is that rank.
-// May import: errors, params, launch, mpi/init, bench, commander, node:*.
 import { realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type CollTest, checkCollSizes } from '../bench/coll.ts';

@@ -1,5 +1,4 @@
 // `multirail hpl --rails …`: Linpack in a lab of its own, with rails pulled at moments of the run, once or as a sweep.
-// May import: errors, lab, hpl, bench/machine, commander (types), bench.ts, lab-run.ts, node:*.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -1,5 +1,5 @@
 // `multirail hpl`: High-Performance Linpack on the ranks of a job on this machine. Called by itself it starts the ranks, which are the same
-// command again; called as a rank of a job it is that rank. May import: errors, params, launch, hpl, commander, bench.ts, hpl-lab.ts.
+// command again; called as a rank of a job it is that rank.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../errors.ts';
 import { ALGEBRA_CHOICES, type AlgebraWish, BLAS_VARIABLE, chooseAlgebra } from '../hpl/blas.ts';

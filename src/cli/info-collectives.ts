@@ -1,5 +1,4 @@
 // `multirail info --collectives`: which algorithm each collective would take, and what it costs.
-// May import: params (types), mpi/coll (choice, formulas).
 import { ALGORITHMS, type CollectiveName, chooseAlgorithm, ruleOf, tuningOf } from '../mpi/coll/choice.ts';
 import { type Cost, type CostCase, FORMULAS } from '../mpi/coll/formulas.ts';
 import type { ParamTable } from '../params.ts';

@@ -1,6 +1,4 @@
 // `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
-// May import: errors, params, native, launch/engines, btl/registry, btl/tcp, btl/verbs, btl/base/crc32c, bench/machine, hpl/blas, mpi/coll,
-// commander, node:*.
 import { type Command, InvalidArgumentError } from 'commander';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { crc32cBackend } from '../btl/base/crc32c.ts';

@@ -1,5 +1,5 @@
 // The rails of a lab as things that the dashboard's buttons break and mend, and as events in its list, whoever breaks them: the buttons, a
-// timeline, another shell. May import: dashboard, errors, lab.
+// timeline, another shell.
 import type { RailControl } from '../dashboard/control.ts';
 import type { ControlAction, ControlTarget, TargetState } from '../dashboard/messages.ts';
 import type { JobModel } from '../dashboard/model.ts';

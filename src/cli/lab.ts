@@ -1,5 +1,4 @@
 // `multirail lab`: networks of this machine's own, made of network namespaces, to run jobs in and to break links under them. Needs root.
-// May import: errors, lab, launch, params (by bench.ts), commander, bench.ts, lab-run.ts, run.ts, node:*.
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { type Command, Option } from 'commander';

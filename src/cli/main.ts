@@ -1,5 +1,4 @@
 // The `multirail` command. Each subcommand lives in its own file and exports register(program); it is added to COMMANDS here.
-// May import: errors, the files of this folder, commander.
 import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../errors.ts';
 import * as bench from './bench.ts';

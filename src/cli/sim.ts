@@ -1,6 +1,5 @@
 // `multirail sim`: plays seeds of the simulator. One seed with its trace, or a range of them in several processes.
 // Exit codes: 0 all is well, 1 the oracle found something, 2 the command line makes no sense.
-// May import: sim, pml (names of mutants), errors, commander, node:*.
 import { fileURLToPath } from 'node:url';
 import { type Command, InvalidArgumentError } from 'commander';
 import { MUTANTS, type Mutant } from '../pml/core.ts';

@@ -1,4 +1,4 @@
-// The version of the package that this code is part of. May import: node:*.
+// The version of the package that this code is part of.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

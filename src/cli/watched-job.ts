@@ -1,5 +1,5 @@
 // A job that is watched: `multirail run` or `multirail lab run` with --dashboard or --events. Without either it is a plain job, and its
-// ranks report nothing. May import: errors, params, launch, dashboard, version.ts, node:*.
+// ranks report nothing.
 import { readFileSync } from 'node:fs';
 import { checkToken } from '../dashboard/access.ts';
 import type { RailControl } from '../dashboard/control.ts';

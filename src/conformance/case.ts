@@ -1,4 +1,4 @@
-// Cases, what they find, and how they are run. May import: btl/base (handshake), conformance, errors.
+// Cases, what they find, and how they are run.
 import { isLoopbackAddress } from '../btl/base/handshake.ts';
 import { MultirailError } from '../errors.ts';
 import { CLAUSES, type ClauseId } from './clauses.ts';

@@ -1,5 +1,4 @@
 // The tester's end of the driver convention: asks the driver, over a TCP connection, a child process, or in the same process.
-// May import: conformance (convention), errors, node:*.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';

@@ -1,6 +1,5 @@
 // The tester's handshakes, both roles, step by step, so that each step can be wrong on purpose. Layouts and MACs are the production ones;
 // that they are those of the document is what golden vectors and other implementations show.
-// May import: btl/base (handshake, frame-hdr), conformance/wire, node:crypto.
 import { randomBytes } from 'node:crypto';
 import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_PROOF, FRAME_REFUSE, HANDSHAKE_LIMITS } from '../btl/base/frame-hdr.ts';
 import {

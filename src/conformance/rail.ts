@@ -1,6 +1,5 @@
 // The tester's end of one rail epoch: frames out as a test wants them, frames in looked at one by one. What every frame must fulfil is
 // checked here, in every case; what a case waits for is handed to its session.
-// May import: btl/base (frame-hdr, crc32c), btl (constants), pml/hdr, conformance.
 import { crc32c } from '../btl/base/crc32c.ts';
 import {
   encodeFrameHeader,

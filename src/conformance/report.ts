@@ -1,4 +1,4 @@
-// The suite's outcome as text, as JSON and as TAP 14. May import: conformance.
+// The suite's outcome as text, as JSON and as TAP 14.
 import type { ClauseVerdict, Verdict } from './case.ts';
 import type { SuiteReport } from './run.ts';
 

@@ -1,4 +1,4 @@
-// Runs the suite against one endpoint. May import: conformance, btl/base (protocol version), errors.
+// Runs the suite against one endpoint.
 import { PROTOCOL_VERSION } from '../btl/base/handshake.ts';
 import { MultirailError } from '../errors.ts';
 import { type Case, type CaseResult, type ClauseVerdict, type Group, judge, runCase, type SuiteConfig } from './case.ts';

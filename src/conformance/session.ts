@@ -1,5 +1,5 @@
 // One job of two ranks, the endpoint and the tester, for one case: starts it through the driver, connects rails in either role, makes
-// packets, and waits for what must come. May import: btl (tcp/pairing, base), pml/hdr, conformance, errors, node:*.
+// packets, and waits for what must come.
 import { randomBytes } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
 import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_LIVENESS, FRAME_PROOF, FRAME_WELCOME } from '../btl/base/frame-hdr.ts';

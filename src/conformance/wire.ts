@@ -1,5 +1,4 @@
 // Byte streams of the tester, and frames cut out of them as they come. Says nothing about right or wrong but what no reader could read.
-// May import: btl/base (frame-hdr, crc32c), node:net, ws.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { crc32c } from '../btl/base/crc32c.ts';

@@ -1,4 +1,4 @@
-// Who may talk to the dashboard: whoever knows the token, under a name of this machine. Pure. May import: errors, node:crypto.
+// Who may talk to the dashboard: whoever knows the token, under a name of this machine. Pure.
 //
 // The socket listens on loopback only, but every user of this machine, and every page in the browser, can reach it there. The token keeps
 // the users out. The Host header keeps out pages whose name was made to point to 127.0.0.1 (DNS rebinding): they send their own name. The

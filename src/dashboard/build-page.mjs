@@ -1,5 +1,5 @@
 // Bundles the dashboard's page into a folder: page.js and page.css by esbuild, index.html and icon.svg as they are. Used by tsup.config.ts, and
-// by tests that need the page without a build. May import: esbuild, node:*.
+// by tests that need the page without a build.
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,5 @@
 // What can be broken and mended from the dashboard. `multirail lab` gives its cables; a job whose transports are behind the fault interposer
-// (parameter btl_fault) gives its rails. Without either the page shows no buttons. May import: errors, launch (telemetry), this folder.
+// (parameter btl_fault) gives its rails. Without either the page shows no buttons.
 import { MultirailError } from '../errors.ts';
 import type { FaultActionName, RailFault } from '../launch/telemetry.ts';
 import type { ControlAction, ControlTarget, TargetState } from './messages.ts';

@@ -1,6 +1,5 @@
 // The dashboard of one job, put together: the model that watches it, the page's server if it is wanted, the file of events if it is wanted.
 // `multirail run` and `multirail lab` start it before the job, and hand its observer to the launcher.
-// May import: launch, the files of this folder.
 import type { JobObserver } from '../launch/observer.ts';
 import type { RailFault } from '../launch/telemetry.ts';
 import { newToken } from './access.ts';

@@ -1,5 +1,4 @@
 // The events of a job: numbered, the last ones kept, and each told to whoever listens. Pure: times are arguments.
-// May import: messages.ts (types).
 import type { EventType, JobEvent } from './messages.ts';
 
 export type EventListener = (event: JobEvent) => void;

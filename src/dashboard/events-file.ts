@@ -1,4 +1,4 @@
-// The events of a job as JSON lines in a file, each written when it happens. May import: errors, the files of this folder, node:fs.
+// The events of a job as JSON lines in a file, each written when it happens.
 import { createWriteStream, openSync, type WriteStream } from 'node:fs';
 import { MultirailError } from '../errors.ts';
 import type { EventLog } from './event-log.ts';

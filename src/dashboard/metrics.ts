@@ -1,6 +1,6 @@
 // The state of a job as metrics: the text format of Prometheus 0.0.4, or OpenMetrics 1.0.0, which differ in the names of counters' families
 // and in the last line. Labels are rank, peer, rail and transport everywhere, and type or state where one metric counts several things.
-// Pure. May import: launch (telemetry), pml (counters), bml (rail), the files of this folder.
+// Pure.
 import { RAIL_STATES } from '../bml/rail.ts';
 import { RAIL_COUNTERS, type RailCounterName } from '../launch/telemetry.ts';
 import { PML_COUNTERS, type PmlCounterName } from '../pml/counters.ts';

@@ -1,5 +1,5 @@
 // What is known of a running job: its ranks, their rails, what happened, and bytes over time, put together from what the launcher is told.
-// Bounded in every direction. Pure but for the clock that it is given. May import: launch (observer, telemetry), the files of this folder.
+// Bounded in every direction. Pure but for the clock that it is given.
 import type { JobObserver } from '../launch/observer.ts';
 import type { AbortInfo, ExitInfo, RankInfo } from '../launch/oob-server.ts';
 import { RAIL_COUNTER_NAMES, REPORT_RAILS_MAX, type Telemetry, type TelemetryMove, type TelemetryRail } from '../launch/telemetry.ts';

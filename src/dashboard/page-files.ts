@@ -1,5 +1,4 @@
 // The files of the page, read once from the package: dist/dashboard, which the build makes from src/dashboard/page.
-// May import: errors, node:*.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,5 @@
 // The dashboard's server: one page, its live data over a WebSocket, /metrics, /events, and orders to break and mend rails. It listens on
 // loopback, and everything that tells of the job needs the token (access.ts). Slow readers are cut off or skipped, never waited for.
-// May import: errors, the files of this folder, ws, node:*.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';

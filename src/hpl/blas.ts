@@ -1,5 +1,4 @@
 // Which kernels a rank computes with: the machine's OpenBLAS by way of the native part where both are there, else WebAssembly.
-// May import: errors, native, algebra.
 import { MultirailError } from '../errors.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';

@@ -1,7 +1,6 @@
 // A panel on its way along a row of processes. It goes in the background: between pieces of the update somebody looks after it.
 //   ring            each passes it on to the next
 //   ring-modified   the first of the others, who factors the next panel, gets it first and passes nothing on; HPL's default
-// May import: messages, problem (types), mpi (types).
 import type { Request } from '../mpi/request.ts';
 import { type Messages, TAG } from './messages.ts';
 import type { BroadcastName } from './problem.ts';

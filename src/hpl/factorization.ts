@@ -1,6 +1,6 @@
 // The factorisation A = P L U, with the right-hand side carried along as one more column: right-looking, with partial pivoting, and with
 // look-ahead: whoever has the next panel updates its columns first, factors it and sends it off, and only then updates the rest; the
-// panel travels while everybody computes. May import: errors, problem, panel, broadcast, row-swaps, grid.
+// panel travels while everybody computes.
 import { MultirailError } from '../errors.ts';
 import { PanelBroadcast } from './broadcast.ts';
 import { ownerOf } from './grid.ts';

@@ -1,6 +1,6 @@
 // The memory of one rank's problem: matrix, panels and workspaces in one WebAssembly memory, so that the kernels of both kinds work on it
 // in place and messages are sent from it and received into it without a copy. Places are handed out before the memory exists; they are
-// counted in doubles. May import: errors, webassembly.ts.
+// counted in doubles.
 import { MultirailError } from '../errors.ts';
 import { Wasm, type WasmMemory } from './webassembly.ts';
 

@@ -1,6 +1,6 @@
 // The messages of the factorisation: point-to-point only, as in HPL, which has its own broadcasts and reductions. A wait is a blocking call
 // where the rails allow that, and a promise elsewhere: callers write `await messages.wait(…)`, which costs nothing when the answer
-// is there already. May import: errors, mpi (types).
+// is there already.
 import { MultirailError } from '../errors.ts';
 import type { Communicator } from '../mpi/communicator.ts';
 import type { Request } from '../mpi/request.ts';

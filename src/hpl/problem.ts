@@ -1,5 +1,4 @@
 // One system of equations on one rank: its size and distribution, the rank's memory and kernels, its part of the matrix.
-// May import: grid, heap, algebra, messages.
 import { type Algebra, Kernels, takeKernelPlaces, wasmAlgebra } from './algebra.ts';
 import { Grid, globalIndex, localCount } from './grid.ts';
 import { Heap, HeapLayout } from './heap.ts';

@@ -1,5 +1,4 @@
 // What a person sees while a long factorisation goes on: on a terminal one line that is drawn anew, elsewhere a line now and then.
-// May import: node:*.
 import type { Writable } from 'node:stream';
 
 const TERMINAL_INTERVAL_MS = 200;

@@ -1,5 +1,4 @@
-// A sweep: every cell several times, in turn, and what came of it beside what the model expects. May import: errors, experiment, lab-runs,
-// table (types), bench/machine, lab.
+// A sweep: every cell several times, in turn, and what came of it beside what the model expects.
 import type { MachineInfo } from '../bench/machine.ts';
 import { type NamedRail, showRate } from '../lab/rails.ts';
 import { blocksAt, type Cell, medianRun, modelMs, type RunTimes } from './experiment.ts';

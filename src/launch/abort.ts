@@ -1,4 +1,4 @@
-// Telling that a job is over to everybody who can end it. May import: job.ts (types).
+// Telling that a job is over to everybody who can end it.
 import type { Job } from './job.ts';
 
 /** How long an abort may take to reach the launcher, and the engine, before this process exits all the same. */

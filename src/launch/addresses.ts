@@ -1,4 +1,4 @@
-// Under which addresses this host can be reached, and which addresses are loopback. May import: oob-messages (constants), node:*.
+// Under which addresses this host can be reached, and which addresses are loopback.
 import { lookup } from 'node:dns/promises';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';

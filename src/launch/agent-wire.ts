@@ -1,5 +1,5 @@
 // What the launcher and its agent on another host say to each other: one JSON text per line (lines.ts), over the standard input and output
-// of the command that reaches the host (ssh). Types. May import: the types of this folder.
+// of the command that reaches the host (ssh). Types.
 import type { RankEnd } from './rank-child.ts';
 
 export const AGENT_VERSION = 1;

@@ -1,5 +1,5 @@
 // The launcher's agent on another host: starts ranks there, carries their input and output, and sees that none outlives the launcher. Runs
-// as `multirail agent` behind ssh. May import: the files of this folder.
+// as `multirail agent` behind ssh.
 import type { Readable } from 'node:stream';
 import { AGENT_VERSION, type FromAgent, type ToAgent } from './agent-wire.ts';
 import { RankGuard } from './guard.ts';

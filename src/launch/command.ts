@@ -1,4 +1,4 @@
-// How one rank's program is started: which interpreter, which loader, which arguments. May import: errors, node:*.
+// How one rank's program is started: which interpreter, which loader, which arguments.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, extname, join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// Reading an environment: texts and whole numbers, and errors that name the variable. Pure. May import: errors.
+// Reading an environment: texts and whole numbers, and errors that name the variable. Pure.
 import { MultirailError } from '../errors.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;

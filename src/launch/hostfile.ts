@@ -1,5 +1,5 @@
 // Lists of hosts with slots, in both styles that are in use (`host slots=2` of Open MPI, `host:2` of MPICH and Intel), and which rank goes
-// where. Pure. May import: errors.
+// where. Pure.
 import { MultirailError } from '../errors.ts';
 
 export interface HostSlots {

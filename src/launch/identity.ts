@@ -1,4 +1,4 @@
-// Who this process is: its incarnation, and the host that it runs on. May import: node:*.
+// Who this process is: its incarnation, and the host that it runs on.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 

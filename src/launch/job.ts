@@ -1,6 +1,5 @@
 // How a process finds itself in a job: its rank, its peers' number, the job's secret, and the out-of-band channel. Which engine started
 // it is a matter of the environment (engines/); how the ranks meet, of rendezvous.ts.
-// May import: errors, params, the files of this folder.
 import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
 import { abortByEngine, abortEverywhere } from './abort.ts';

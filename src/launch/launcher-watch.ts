@@ -1,5 +1,4 @@
 // What a rank knows of its launcher's process, by looking at the process table: alive, dead, or nothing.
-// May import: nothing but node:process (through arguments, so that tests can give their own).
 
 export type LauncherKnowledge = 'alive' | 'dead' | 'unknown';
 

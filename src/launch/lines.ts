@@ -1,5 +1,5 @@
 // One JSON text per line over a stream: how a launcher talks to its agents on other hosts, and to who watches its job from another process.
-// Pure but for the stream that is read. May import: errors, node:* (types).
+// Pure but for the stream that is read.
 import type { Readable } from 'node:stream';
 import { MultirailError } from '../errors.ts';
 

@@ -1,5 +1,4 @@
 // Who watches a job from the launcher: what it is told, and the one place where the out-of-band channel's events become that.
-// May import: oob-server (types), telemetry (types).
 import type { AbortInfo, ExitInfo, OobServer, RankInfo } from './oob-server.ts';
 import type { Telemetry } from './telemetry.ts';
 

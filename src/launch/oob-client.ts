@@ -1,6 +1,6 @@
 // A rank's side of the out-of-band channel: finds the launcher on any of its addresses, proves the job's secret, and keeps one
 // session over any number of connections. Its timers and sockets never keep a finished process alive; only an operation that
-// somebody awaits does. May import: errors, launcher-watch, oob-dial, oob-messages, oob-session, telemetry, node:*.
+// somebody awaits does.
 import { EventEmitter } from 'node:events';
 import { MultirailError } from '../errors.ts';
 import { LauncherWatch } from './launcher-watch.ts';

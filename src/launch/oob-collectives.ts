@@ -1,5 +1,5 @@
 // What ranks do together over the out-of-band channel: the modex (an allgather) and barriers, on the launcher's side.
-// Pure: it is told who arrives and who ends, and sends through a function. May import: errors, oob-messages.
+// Pure: it is told who arrives and who ends, and sends through a function.
 import { MultirailError } from '../errors.ts';
 import { MODEX_BYTES_MAX, MODEX_PART_BYTES_MAX, NAME_BYTES_MAX, type OobBodies, type OobKind } from './oob-messages.ts';
 

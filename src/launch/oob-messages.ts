@@ -1,6 +1,5 @@
 // Messages of the out-of-band channel: typed bodies, encoding and decoding by protobufjs reflection over oob.proto,
 // the bounds on every size, and the two proofs of the handshake. Pure: no sockets, no timers.
-// May import: errors, oob-proto, telemetry (types), protobufjs, node:crypto.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import protobuf from 'protobufjs';
 import { MultirailError } from '../errors.ts';

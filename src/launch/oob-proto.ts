@@ -1,4 +1,4 @@
-// The text of oob.proto as a module, so that the bundle carries it. May import: nothing.
+// The text of oob.proto as a module, so that the bundle carries it.
 // A test holds this equal to oob.proto; `UPDATE_PROTO=1 npx vitest run --project unit test/unit/launch` writes it anew.
 export const OOB_PROTO = `// The out-of-band channel between the launcher and its ranks: protobuf messages, one per binary WebSocket message.
 // This file is the definition; src/launch/oob-proto.ts carries its text into the bundle, and a test holds the two equal.

@@ -1,5 +1,4 @@
 // The ranks' output on its way through the launcher: whole lines, each with its rank; and standard input on its way in.
-// May import: node:*.
 import type { Readable, Writable } from 'node:stream';
 import { Transform, type TransformCallback } from 'node:stream';
 

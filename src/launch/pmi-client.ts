@@ -1,6 +1,6 @@
 // A client of PMI-1, the line protocol by which MPICH's hydra, Slurm's pmi2 plug-in and Flux let the processes of a job exchange short
 // texts: one command, one reply, over an inherited descriptor (PMI_FD). Source: Balaji et al., "PMI: A Scalable Parallel Process-Management
-// Interface for Extreme-Scale Systems" (EuroMPI 2010), and what hydra and Slurm answer. May import: errors, node:*.
+// Interface for Extreme-Scale Systems" (EuroMPI 2010), and what hydra and Slurm answer.
 import { fstatSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

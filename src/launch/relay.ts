@@ -3,7 +3,6 @@
 //
 // The job never waits for its watcher. While the pipe is full, reports of ranks are put together (held-reports.ts), and from a bound on
 // events of rails are left out and counted. Either end may die: the other one goes on without it.
-// May import: errors, the files of this folder, node:* (types).
 import type { Duplex } from 'node:stream';
 import { MultirailError } from '../errors.ts';
 import { HeldReports } from './held-reports.ts';

@@ -1,5 +1,4 @@
-// Ranks on another host, by way of an agent there (agent.ts) that a command such as ssh reaches. May import: errors, the files of this
-// folder, node:*.
+// Ranks on another host, by way of an agent there (agent.ts) that a command such as ssh reaches.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { PassThrough, Writable } from 'node:stream';
 import { MultirailError } from '../errors.ts';

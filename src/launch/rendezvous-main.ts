@@ -4,7 +4,6 @@
 //
 // It ends when every rank is over, and stays behind for nobody: a rank that is gone is noticed (oob-server.ts), one that never came is
 // given up after the time to join. Signals to the job's processes are for the ranks, and are not obeyed here.
-// May import: errors, env, oob-server, oob-waits, node:*.
 import { writeSync } from 'node:fs';
 import { MultirailError } from '../errors.ts';
 import { OobServer } from './oob-server.ts';

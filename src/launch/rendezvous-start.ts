@@ -1,4 +1,4 @@
-// How rank 0 starts the process that serves the out-of-band channel (rendezvous-main.ts). May import: errors, native/load, node:*.
+// How rank 0 starts the process that serves the out-of-band channel (rendezvous-main.ts).
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';

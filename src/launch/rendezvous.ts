@@ -1,6 +1,5 @@
 // How the ranks of a job that an engine has started find each other, and come to a secret: rank 0 has the out-of-band channel served
 // (rendezvous-main.ts) and says where; the others look there until they find it or the time to join is over.
-// May import: errors, params, the files of this folder, node:*.
 //
 //   meeting by   where rank 0 says it                    where the secret comes from
 //   pmi          the key-value space of PMI-1            MULTIRAIL_SECRET_FILE, else random, in the key-value space

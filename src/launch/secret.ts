@@ -1,4 +1,4 @@
-// The job's secret, as it reaches a rank: by the launcher's descriptor, or by a file. May import: errors, env.ts, node:*.
+// The job's secret, as it reaches a rank: by the launcher's descriptor, or by a file.
 import { closeSync, fstatSync, readFileSync, readSync } from 'node:fs';
 import { MultirailError } from '../errors.ts';
 import { type Env, has } from './env.ts';

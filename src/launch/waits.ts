@@ -1,5 +1,5 @@
 // Who waits for whom: what one rank says of its pending requests, the graph over all ranks, its cycles, and the text for people.
-// Pure. May import: nothing.
+// Pure.
 
 /** One thing that a rank waits for. */
 export interface Wait {

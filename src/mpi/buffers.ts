@@ -1,4 +1,4 @@
-// Message buffers as users give them, turned into views of bytes (Iov): nothing is copied. May import: errors, util, constants.ts, coll/kernels.ts (types).
+// Message buffers as users give them, turned into views of bytes (Iov): nothing is copied.
 import { MultirailError } from '../errors.ts';
 import { EMPTY_IOV, Iov } from '../util/iov.ts';
 import type { ArrayName, TypedArray } from './coll/kernels.ts';

@@ -1,4 +1,4 @@
-// What is published on node:diagnostics_channel. A channel that nobody listens to costs one comparison. May import: nothing else of ours.
+// What is published on node:diagnostics_channel. A channel that nobody listens to costs one comparison.
 import { channel } from 'node:diagnostics_channel';
 
 /** A send was started: { rank, comm, dest, tag, bytes }. */

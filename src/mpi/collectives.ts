@@ -1,5 +1,5 @@
 // The collectives of a communicator: as promises, as blocking calls, as requests, and as persistent requests. Each is one line, since all
-// four run the same call (coll/calls.ts). May import: errors, progress (types), the rest of src/mpi.
+// four run the same call (coll/calls.ts).
 import type { MultirailError } from '../errors.ts';
 import type { Call } from './coll/calls.ts';
 import * as calls from './coll/calls.ts';

@@ -1,5 +1,4 @@
 // A communicator: ranks that talk to each other, apart from all other communicators. Here: how others are made of it, and its end.
-// May import: errors, the rest of src/mpi.
 import { MultirailError } from '../errors.ts';
 import { dissemination } from './coll/barrier-bcast.ts';
 import type { Call } from './coll/calls.ts';

@@ -1,4 +1,4 @@
-// The constants of the interface, and the checks of arguments that every call shares. May import: errors.
+// The constants of the interface, and the checks of arguments that every call shares.
 import { MultirailError } from '../errors.ts';
 
 /** Matches a message of any rank of the communicator. */

@@ -1,5 +1,4 @@
 // Context ids of communicators: who gives them out, and which of them messages may come for. One table per process.
-// May import: errors, pml.
 //
 //   ctx on the wire   4 × id + kind
 //   id                0 the world, 1 the service context of the runtime, from 2 × size on communicators

@@ -1,5 +1,5 @@
 // Groups: ordered sets of processes, each named by its world rank, and the algebra of MPI on them (MPI-4.1, section 7.3). A group is a
-// value: nothing is sent, and nothing changes it. May import: errors, constants.ts.
+// value: nothing is sent, and nothing changes it.
 import { MultirailError } from '../errors.ts';
 import { UNDEFINED } from './constants.ts';
 

@@ -1,5 +1,5 @@
 // What the communicators of one process share: the engine, the end of the runtime, the table of contexts, the collectives that run, and
-// the blocking probes that wait for a message. May import: progress (engine), pml (records, types), errors, util, the rest of src/mpi.
+// the blocking probes that wait for a message.
 import type { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';

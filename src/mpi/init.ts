@@ -1,4 +1,4 @@
-// init(): the runtime of a process that was started as a rank, or alone. May import: launch, btl/registry.ts, btl/interpose, params, errors, runtime.ts.
+// init(): the runtime of a process that was started as a rank, or alone.
 import type { BtlComponent } from '../btl/btl.ts';
 import { wrapFaultComponent } from '../btl/interpose/fault.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';

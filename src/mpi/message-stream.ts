@@ -1,5 +1,5 @@
 // comm.messages(): an iterator over the messages that match. Written out rather than as an async generator, whose return() would
-// wait for the very message that it should stop waiting for. May import: errors, message.ts, status.ts.
+// wait for the very message that it should stop waiting for.
 import { MultirailError } from '../errors.ts';
 import type { Message } from './message.ts';
 import type { Status } from './status.ts';

@@ -1,5 +1,4 @@
 // A message that a matched probe took out of the queue: it can be received here and nowhere else, once.
-// May import: errors, util, buffers.ts, request.ts, status.ts.
 import { MultirailError } from '../errors.ts';
 import { EMPTY_IOV, type Iov } from '../util/iov.ts';
 import { allocate, type MessageBuffer, recvIov } from './buffers.ts';

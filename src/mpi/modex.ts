@@ -1,4 +1,4 @@
-// What each rank publishes at start-up, and the rails that follow from two such entries. May import: btl/btl.ts (types), errors.
+// What each rank publishes at start-up, and the rails that follow from two such entries.
 import type { BtlEndpoint, BtlModule, RailPlan } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 

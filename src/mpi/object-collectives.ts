@@ -1,4 +1,4 @@
-// The collectives of values on a communicator: what mpi4py spells in lower case. May import: the rest of src/mpi.
+// The collectives of values on a communicator: what mpi4py spells in lower case.
 
 import type { Combine } from './coll/objects.ts';
 import * as calls from './coll/objects.ts';

@@ -1,6 +1,5 @@
 // sendObject and recvObject on the wire: a header message (structured clone by v8, with the tag of the user), and the memory of large
 // buffers as one more message beside it, gathered from where it is and scattered into buffers of their own.
-// May import: node:v8, errors, constants.ts, status.ts.
 //
 //   header   "MRO1"  place u32  regions u32  zero u32  region lengths f64 × regions  v8 data
 //

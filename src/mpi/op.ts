@@ -1,5 +1,4 @@
-// Operations of reductions: those of MPI (MPI-4.1, section 6.9.2) and those of the user. May import: errors, coll/kernels.ts,
-// coll/native-kernels.ts (types).
+// Operations of reductions: those of MPI (MPI-4.1, section 6.9.2) and those of the user.
 //
 // Whatever the algorithm, the left operand of a combination holds what comes of lower ranks and the right one what comes of higher
 // ranks (for operations that do not commute always; for the others wherever the algorithm keeps neighbours together), and every element

@@ -1,5 +1,4 @@
 // The point-to-point calls of a communicator. Ranks are those of the communicator; `group` says which world rank each one is.
-// May import: errors, pml (records, types), the rest of src/mpi.
 import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';

@@ -1,5 +1,4 @@
 // What a user holds of a send, receive or collective that was started: awaited, tested, cancelled, alone or in groups with MPI's rules.
-// May import: errors, pml/records.ts (types), constants.ts, status.ts.
 //
 //   INACTIVE  a persistent request that is not started: waits and tests treat it as done, with an empty status
 //   ACTIVE    under way; the buffer belongs to the library

@@ -1,6 +1,5 @@
 // The runtime of one rank: transports, engine, world communicator, events, and the end of it all. Several may live in one process:
-// nothing here is global. May import: launch (types, abort, waits), progress, native, pml (types), btl, params, errors, the rest of
-// src/mpi.
+// nothing here is global.
 //
 //   STARTING    transports open, addresses are exchanged
 //   ACTIVE      from createRuntime() on; rails connect in the background

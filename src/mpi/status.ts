@@ -1,4 +1,4 @@
-// What is known of a message that was received, probed or sent. May import: errors, constants.ts.
+// What is known of a message that was received, probed or sent.
 import { MultirailError } from '../errors.ts';
 import { ANY_TAG, PROC_NULL, UNDEFINED } from './constants.ts';
 

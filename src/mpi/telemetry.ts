@@ -1,7 +1,6 @@
 // A rank's reports to the launcher, where the parameter mpi_telemetry_ms asks for them: every so often what changed of its rails and
 // counters since the last report that was taken, and each move of a rail between states. Reads only what users see too (rails(), counters()).
-// And the other direction: rails that the launcher wants broken or mended. May import: launch (telemetry), bml (types), btl (types),
-// btl/interpose (types), runtime.ts (types).
+// And the other direction: rails that the launcher wants broken or mended.
 import type { Rail, RailState } from '../bml/rail.ts';
 import type { BtlModule } from '../btl/btl.ts';
 import type { FaultModule } from '../btl/interpose/fault.ts';

@@ -1,5 +1,5 @@
 // What this rank waits for, and since when. Looks about once a second, and from within blocking calls; tells when nothing of a request
-// has moved for the stall time. May import: launch (types), pml, progress (engine), host.ts.
+// has moved for the stall time.
 import type { RailLine, RankWaits, Wait } from '../launch/waits.ts';
 import { type PendingRequest, pendingRequests } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';

@@ -1,6 +1,5 @@
 // The native part as TypeScript sees it: its typed surface, and the one place that loads it. The native part moves bytes and reports
 // counts; it knows no tag, no sequence, no rail and no retry. Every descriptor is a plain number that its opener closes.
-// May import: Node, node-gyp-build.
 //
 // Answers: hot calls return a count >= 0, or a negative errno (-EAGAIN = nothing now). Cold calls throw an Error with `code`
 // ('EADDRINUSE') and `syscall`; those without an answer (close, eventSignal, pollerSet, …) are cold in this. An argument of the wrong

@@ -1,6 +1,5 @@
 // Readiness of every descriptor of one runtime, over the native part: the sockets of all rails, listeners, doorbells, netlink.
 // One per runtime; modules find it in their context. Makes no decisions: it sets what is ready and lets the engine run.
-// May import: binding (types).
 import { type NativeBinding, POLL_IN } from './binding.ts';
 
 /** What stands behind a descriptor. `onReady` only notes what it is told; the work is done in progress(). */

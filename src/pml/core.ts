@@ -1,5 +1,5 @@
 // What sender and receiver share: options, tables of messages, counters, the pool of frames, the trace ring, and the one
-// function that gives a packet to a rail. May import: bml, btl/btl.ts, util, pml.
+// function that gives a packet to a rail.
 import type { Bml } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, DOWN, OK, type SendResult } from '../btl/btl.ts';

@@ -1,6 +1,5 @@
 // Eager messages on the sending side: one frame that is also the retained copy, sent again from there until it is delivered.
 // Most messages of most programs are of this kind: nothing here allocates more than it must.
-// May import: btl/btl.ts, util, pml.
 import { type CompletionStatus, DELIVERED, OK, REFUSED } from '../btl/btl.ts';
 import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';

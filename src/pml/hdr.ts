@@ -1,6 +1,6 @@
 // Packet headers of the PML: layout, encode, decode. Names are those of ob1 and bfo. Little-endian, natural alignment,
 // a version byte, append-only. The rail's frame header covers every byte of a packet header by CRC32C, so that none is
-// decoded here that was not checked. docs/PROTOCOL.md states the same layouts with golden frames. May import: errors.
+// decoded here that was not checked. docs/PROTOCOL.md states the same layouts with golden frames.
 import { MultirailError } from '../errors.ts';
 
 export const PACKET_VERSION = 1;

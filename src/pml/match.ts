@@ -1,5 +1,4 @@
 // Matching for one context: the posted queue and the unexpected queue of MPI, with wildcards.
-// May import: records.ts (types), util.
 //
 // Both queues are kept by pattern, so that a match is found by looking at heads of lists, never by a search:
 //

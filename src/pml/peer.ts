@@ -1,5 +1,5 @@
 // What the PML knows of one peer: sequences per context in both directions, byte credit in both directions, and the
-// queues of what is to be sent. May import: bml, util, records.ts, errors.
+// queues of what is to be sent.
 import type { BmlPeer } from '../bml/bml.ts';
 import type { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';

@@ -1,5 +1,5 @@
 // What is pending: one record for each request that its user may be waiting for, with the state of the protocol in words. A reader of the
-// PML: it changes nothing. May import: pml.ts, records.ts.
+// PML: it changes nothing.
 import { ANY, type Pml } from './pml.ts';
 import { type RecvMessage, type RecvRequest, SendMessage, type SendRequest } from './records.ts';
 

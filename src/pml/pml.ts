@@ -1,5 +1,4 @@
 // The point-to-point message layer: the face of src/pml. Pure and synchronous; see docs/ARCHITECTURE.md for the calling order.
-// May import: bml, btl/btl.ts, errors, util, pml.
 //
 // Four kinds of methods:
 //   commands from the application   isend, irecv, cancel, iprobe, improbe, imrecv, freeContext

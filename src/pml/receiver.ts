@@ -1,6 +1,5 @@
 // The receiving half of the protocol: sequences, matching, placement of fragments, PUT windows, reads of an RGET, and the
 // receiver's part of the restart. As in sender.ts, what must be sent is derived from the state of a message.
-// May import: bml, btl/btl.ts, errors, util, pml.
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';

@@ -1,6 +1,6 @@
 // The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the
 // request), envelopes that wait for a receive, and the frames that are on a rail. Data only; the protocol is in
-// sender.ts and receiver.ts. May import: btl/btl.ts (types), util, states.ts, hdr.ts, windows.ts.
+// sender.ts and receiver.ts.
 import type { Frame, OneSidedOp, Registration, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 import { EMPTY_BYTES, type Iov } from '../util/iov.ts';

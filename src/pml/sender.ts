@@ -1,7 +1,6 @@
 // The sending half of the protocol: rendezvous, RGET, puts, and the sender's part of the restart (eager messages: eager.ts).
 // Every decision "what must be sent for this message" is derived from its state by sendEnvelope, sendControl and
 // sendStream (level-triggered); a completion or packet only changes the state and puts the message on a queue.
-// May import: bml, btl/btl.ts, errors, util, pml.
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';

@@ -1,5 +1,5 @@
 // The states of a message on either end: one table each, every state with a sentence, every edge named, and the one
-// function that moves between them. May import: util/assert.
+// function that moves between them.
 import { assert } from '../util/assert.ts';
 
 /** Sender's side of one message. */

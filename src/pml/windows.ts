@@ -1,6 +1,6 @@
 // Windows of a message whose sender puts: registered memory of the receiver, offered by PUT packets, per rail. A long message is offered
 // piece by piece, so that its first bytes move while the rest is being registered, and what has come is no longer held. Data and its
-// arithmetic; what is sent, and when, is in receiver.ts and sender.ts. May import: btl/btl.ts (types), util, hdr.ts.
+// arithmetic; what is sent, and when, is in receiver.ts and sender.ts.
 import type { Registration } from '../btl/btl.ts';
 import type { RangeSet } from '../util/range-set.ts';
 import { WINDOWS_MAX } from './hdr.ts';

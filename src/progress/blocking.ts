@@ -1,5 +1,5 @@
 // Blocking calls: waits for a request without the event loop. Looks at the rails, then gives the processor away, then sleeps in the
-// kernel until a rail has something. May import: btl/btl.ts (types), errors, native, progress.
+// kernel until a rail has something.
 //
 //   SPINNING   looks at the rails without a pause, for the spin time after the last thing that happened
 //   YIELDING   a few looks with the processor offered to others in between

@@ -1,4 +1,4 @@
-// The clock of a real process; the only file of the message path that reads time. May import: node:perf_hooks.
+// The clock of a real process; the only file of the message path that reads time.
 import { performance } from 'node:perf_hooks';
 
 /** Monotonic milliseconds. */

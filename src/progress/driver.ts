@@ -1,4 +1,4 @@
-// Drives an engine from Node's event loop: microtasks for commands, one timer for deadlines. May import: progress.
+// Drives an engine from Node's event loop: microtasks for commands, one timer for deadlines.
 import { type Clock, systemClock } from './clock.ts';
 import type { Driver, Engine } from './engine.ts';
 

@@ -1,6 +1,5 @@
 // The engine: the only loop. It polls the BTLs, feeds what they call up to BML and PML, gives the PML's work to the rails, and hands
 // completed requests on. It is the one implementation of `Upcalls`. Time comes from its driver (driver.ts, or the simulator).
-// May import: pml, bml, btl/btl.ts, errors, util, progress.
 import { Bml, type BmlOptions, type BmlPeer } from '../bml/bml.ts';
 import type { Rail, RailState } from '../bml/rail.ts';
 import type {

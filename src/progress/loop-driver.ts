@@ -1,6 +1,6 @@
 // Drives an engine from Node's event loop and from the readiness of descriptors (native part): what comes in is looked at as soon as
 // the kernel says so, and for a while after useful work the event loop is not given back, since waking from sleep costs more than a
-// whole round trip. Microtasks run between two looks. May import: progress, native.
+// whole round trip. Microtasks run between two looks.
 //
 //   IDLE      the event loop sleeps until a descriptor is ready, a timer is due, or somebody calls
 //   SPINNING  the poller calls again and again, until nothing useful came for the spin time or a turn is over

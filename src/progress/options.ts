@@ -1,4 +1,4 @@
-// Engine options from parameters. May import: params (types), progress.
+// Engine options from parameters.
 import type { Params } from '../btl/btl.ts';
 import type { EngineOptions } from './engine.ts';
 

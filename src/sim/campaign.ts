@@ -1,5 +1,4 @@
 // A campaign: many seeds in worker processes, with one line of progress, the first failures, and a file to go on from.
-// May import: sim, node:*.
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { MUTANTS, type Mutant } from '../pml/core.ts';

@@ -1,6 +1,5 @@
 // Which (state, event) cells and which edges the runs have taken, and which cells cannot be. The test of the coverage fails on
 // a cell that is neither hit nor listed here as impossible, and on an impossible one that is hit.
-// May import: bml, pml (tables), sim.
 import { RAIL_EDGES, type RailState } from '../bml/rail.ts';
 import { RECV_EDGES, RECV_STATES, SEND_EDGES, SEND_STATES, type TransitionListener } from '../pml/states.ts';
 import type { CoverageListener } from './world.ts';

@@ -1,4 +1,4 @@
-// Copies between gather or scatter lists and flat bytes, at any offset. May import: util.
+// Copies between gather or scatter lists and flat bytes, at any offset.
 import { assert } from '../util/assert.ts';
 
 /** A copy of `bytes` bytes of a gather list, from byte `from` on. */

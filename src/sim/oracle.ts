@@ -1,6 +1,5 @@
 // The oracle: a naive reference of MPI matching, and the invariants I1-I9 of the design, held against what the production
 // code does. It knows nothing of protocols, rails or epochs: only commands, matches, completions and bytes.
-// May import: errors, pml (types).
 import { MultirailError } from '../errors.ts';
 import { ANY } from '../pml/match.ts';
 import type { RecvRequest, SendRequest } from '../pml/records.ts';

@@ -1,5 +1,5 @@
 // One direction of one simulated rail: a FIFO with bandwidth, latency and jitter, which can be held, opened into a hole, or
-// severed. Parcels are copied when their last byte leaves. May import: util/prng, sim/wire, sim/fabric (types).
+// severed. Parcels are copied when their last byte leaves.
 //
 //   push() → queue ─ transmit (bandwidth) ─► capture(): copied ─ travel (latency, jitter; never overtaking) ─► Nic.arrive()
 

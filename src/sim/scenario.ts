@@ -1,6 +1,5 @@
 // Scripted scenarios: a small world, a hook on a packet, a fault at exactly that moment, and the same end as a random run.
 // A scenario also says what must have happened (`require`): one in which nothing happened proves nothing.
-// May import: sim, pml, progress, btl (types), util.
 
 import type { Mutant } from '../pml/core.ts';
 import { PML_COUNTERS, type PmlCounters } from '../pml/counters.ts';

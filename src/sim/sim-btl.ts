@@ -1,5 +1,5 @@
 // The BTL of the simulator: a BtlModule over the simulated fabric, one per simulated process, held to the same contract and
-// the same conformance suite as the real ones. May import: btl/btl.ts, util, sim.
+// the same conformance suite as the real ones.
 import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, RailReason, Upcalls } from '../btl/btl.ts';
 import type { ErrorCode } from '../errors.ts';
 import { assert } from '../util/assert.ts';

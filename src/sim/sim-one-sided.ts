@@ -1,6 +1,6 @@
 // Puts and gets of a simulated rail. As with a real card, they need no turn of the target's process: bytes land while the
 // fabric advances, in several steps, and after a loss they may land LATE: until the target fences that epoch or deregisters
-// the memory. The bytes of a get never land after its own completion. May import: btl/btl.ts, util, sim.
+// the memory. The bytes of a get never land after its own completion.
 import { BUSY, countOneSided, DELIVERED, DOWN, OK, type OneSidedOp, type Registration, type SendResult } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import type { SimLink } from './fabric.ts';

@@ -1,7 +1,7 @@
 // One random run: everything about it - ranks, rails, parameters, traffic, faults - is drawn from the seed. A safety phase in which
 // anything may fail, then a liveness phase in which all is healed and every request must end, then finalize.
 // Each run switches whole kinds of faults off altogether (swarm testing), so that rare combinations are not drowned by
-// common ones. May import: sim.
+// common ones.
 import type { Mutant } from '../pml/core.ts';
 import { ANY } from '../pml/match.ts';
 import type { TransitionListener } from '../pml/states.ts';

@@ -1,5 +1,5 @@
 // What travels through the pipes of the simulated fabric, and the interfaces between fabric and SimBtl.
-// Types and a few constants only. May import: btl/btl.ts, errors (types).
+// Types and a few constants only.
 import type { Hello, RailReason } from '../btl/btl.ts';
 import type { ErrorCode } from '../errors.ts';
 

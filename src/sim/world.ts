@@ -1,5 +1,4 @@
 // The simulated world: N processes, each with the production engine, PML and BML over SimBtl, one network, one virtual clock.
-// May import: progress/engine.ts, pml, bml, btl (self, types), params.ts, errors, util, sim.
 import type { RailState } from '../bml/rail.ts';
 import type { BtlModule, Params } from '../btl/btl.ts';
 import { selfComponent } from '../btl/self/component.ts';

@@ -1,4 +1,4 @@
-// A headless Chromium for tests and for docs/make-screenshots.mjs, found by its command. May import: puppeteer-core, node:*.
+// A headless Chromium for tests and for docs/make-screenshots.mjs, found by its command.
 import { spawnSync } from 'node:child_process';
 import process from 'node:process';
 import { launch } from 'puppeteer-core';

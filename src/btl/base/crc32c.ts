@@ -1,6 +1,5 @@
 // CRC32C (Castagnoli) of headers and, by option, payloads. Long inputs go to the native part, or without it to @node-rs/crc32: both use
 // the processor's instruction. Short ones, and every input where neither has a binary, go to slicing-by-8 of our own.
-// May import: Node, native, @node-rs/crc32.
 import { createRequire } from 'node:module';
 import { isAbsolute } from 'node:path';
 import { loadNative } from '../../native/load.ts';

@@ -2,7 +2,7 @@
 // While no stream is open another is begun beside it every so often: the kernel repeats a lost SYN only after a second, and a rail
 // that has come back would wait as long. While an older epoch of the rail is live the attempt runs beside it and gives way to it as
 // soon as the peer is heard to receive more of it.
-// Moves only inside progress(). May import: btl.ts (types), byte-stream (types), frame-hdr, handshake, stream-framer.
+// Moves only inside progress().
 import { ALIVE_PER_TURN_MAX_MS, type RailReason, type Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { type FrameHeader, HANDSHAKE_LIMITS } from './frame-hdr.ts';

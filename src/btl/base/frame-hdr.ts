@@ -1,6 +1,5 @@
 // The rail frame header of the stream BTLs: what precedes every packet header on a TCP or WebSocket rail.
 // Fixed little-endian fields at their natural alignment; golden frames are in test/unit/btl/frame-hdr.test.ts.
-// May import: btl.ts (constants), crc32c, native.
 //
 //   offset  0  u8   version            FRAME_VERSION
 //           1  u8   kind               FRAME_DATA, …

@@ -1,5 +1,5 @@
 // The connect handshake of the stream BTLs (B8), both sides, as pure state machines: frames in, answers out. Nonces come
-// in as arguments, sockets and deadlines are the caller's. May import: Node's crypto, btl.ts (types), frame-hdr, errors, util.
+// in as arguments, sockets and deadlines are the caller's.
 //
 //   dialer                                         acceptor
 //     HELLO (version, job, who, rail, epoch, nonceA)  ->

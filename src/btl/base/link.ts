@@ -1,5 +1,4 @@
 // What an endpoint needs of one live rail epoch, whatever carries it: frames of a byte stream (rail-link.ts), or records (record-link.ts).
-// May import: btl.ts, byte-stream (types).
 import type { BtlEndpoint, Frame, RailByteCounters, RailReason, SendResult, Sink, Upcalls } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 

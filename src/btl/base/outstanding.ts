@@ -1,5 +1,4 @@
 // The frames of one rail epoch that wait for the peer's count, oldest first: a ring of parallel arrays, so that a frame costs no object.
-// May import: btl.ts (types).
 import type { Frame } from '../btl.ts';
 
 const SLOTS_MIN = 8;

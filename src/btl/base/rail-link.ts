@@ -1,6 +1,5 @@
 // One live rail epoch over one byte stream: numbering and counting frames (B2), windows (B5), sinks (B4), BYE (B9).
 // Knows nothing of dialling, handshakes or older epochs: that is stream-endpoint.ts. Makes upcalls only from poll().
-// May import: btl.ts, byte-stream (types), frame-hdr, crc32c, stream-framer, errors, util.
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
 import { serialDiff } from '../../util/serial.ts';

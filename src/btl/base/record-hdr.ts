@@ -4,7 +4,6 @@
 //   2  records of the peer that the writer has handed up, modulo 2^32
 //   3  number: of a PROBE and its answer, else 0
 // Where packet header and payload stand, and kinds above RECORD_BYE, are the transport's. Numbers only.
-// May import: btl.ts (types).
 import type { Frame } from '../btl.ts';
 
 export const RECORD_DATA = 1;

@@ -1,7 +1,6 @@
 // One live rail epoch whose frames go as records into memory that the peer has set aside: a shared ring (sm), receive buffers (verbs). What is
 // the same whatever that memory is: what may be sent (B5), numbers and counts (B2), sinks (B4), probes, BYE (B9), the end (B3). How a
 // record is written, found and counted is the transport's, in the hooks at the end.
-// May import: btl.ts, link, outstanding-records, record-hdr, sink, byte-stream (types), errors.
 //
 // Every record counts, those of the rail's own too. The reader raises its count after the upcall has returned, and tells it with its next
 // record, or by itself where there is none.

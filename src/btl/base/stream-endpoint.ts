@@ -1,5 +1,5 @@
 // A rail over byte streams (BtlEndpoint): which epoch is live, which attempt is under way, what is over. Shared by tcp and
-// ws, which differ only in the stream. May import: btl.ts, rail-link, dial-attempt, handshake, stream-framer, util.
+// ws, which differ only in the stream.
 import { randomBytes } from 'node:crypto';
 import { assert } from '../../util/assert.ts';
 import {

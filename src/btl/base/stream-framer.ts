@@ -1,7 +1,6 @@
 // The parser of a rail's byte stream: bytes in, at any split, whole frames out. Pure: no I/O, no clock.
 // Packet headers and unplaced payloads are handed up whole, as views of the chunk they came in where they lie in one, else
 // of a buffer that is bounded by the limits; payloads of placed frames are written into their sink as they arrive.
-// May import: btl.ts (types), frame-hdr, crc32c, byte-stream (types), util.
 import { assert } from '../../util/assert.ts';
 import { HEADER_BYTES_MAX, type Sink } from '../btl.ts';
 import type { StreamReader } from './byte-stream.ts';

@@ -1,5 +1,5 @@
 // What tcp and ws modules share: endpoints, inbound handshakes, the order of work in progress(), deadlines, close().
-// Knows nothing of interfaces and routes: that is tcp/ip-module.ts. May import: btl.ts, the rest of base, util.
+// Knows nothing of interfaces and routes: that is tcp/ip-module.ts.
 import { randomBytes } from 'node:crypto';
 import {
   ALIVE_PER_TURN_MAX_MS,

@@ -1,5 +1,5 @@
 // One rail behind the fault interposer: keeps its own list of accepted frames, so that each completes exactly once whatever
-// is done to the rail beneath it, and ends epochs by its own word. May import: btl/btl.ts, errors, util, fault-plan.
+// is done to the rail beneath it, and ends epochs by its own word.
 //
 // The trick that keeps B2 while a real rail beneath lives on: a frame that is to be lost is never handed to the inner
 // endpoint (outbound), or is refused by throwing ERR_PROTOCOL into the inner BTL (inbound), which therefore never counts it.

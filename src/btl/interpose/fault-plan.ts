@@ -1,5 +1,4 @@
 // Plans of the fault interposer: the textual form of the parameter btl_fault, parsed into a list of actions.
-// May import: errors, util/prng.
 //
 //   plan    = action { "," action }
 //   action  = "pull"    ":" rail [ ":" mode ] "@" time        the rail stops working, until it is restored

@@ -1,7 +1,6 @@
 // The fault interposer: a BtlModule around any BtlModule, which pulls rails, stalls, refuses and corrupts them by plan, by seed
 // or by hand, and keeps the BTL contract towards the layers above at all times. Used by the parameter btl_fault, by
 // `multirail bench --pull RAIL@TIME --restore RAIL@TIME`, and by tests. The grammar of plans is in fault-plan.ts.
-// May import: btl/btl.ts, errors, util/prng, fault-plan, fault-endpoint.
 //
 // Each rank wraps its own side. A pull cuts both directions here: what is sent is swallowed, what comes is refused, so that
 // the peer's frames are never counted. With the plan given to every rank, as the parameter is, both ends swallow and neither

@@ -1,4 +1,4 @@
-// The self component: a rank's rail to itself. May import: btl.ts (types), module.
+// The self component: a rank's rail to itself.
 import type { BtlComponent } from '../btl.ts';
 import { SelfModule } from './module.ts';
 

@@ -1,5 +1,4 @@
 // The endpoint of the self rail: what is sent waits in a queue until progress() hands it up, and completes there.
-// May import: btl.ts, errors, util.
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
 import {

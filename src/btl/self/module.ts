@@ -1,5 +1,4 @@
 // The self module: one rail from a rank to itself. A bounded queue, delivered in progress(); payloads are copied into sinks.
-// May import: btl.ts, self/endpoint.
 import type { BtlContext, BtlEndpoint, BtlModule, RailPlan } from '../btl.ts';
 import { SelfEndpoint } from './endpoint.ts';
 

@@ -1,5 +1,4 @@
 // What a process publishes of itself for shared-memory rails, and whether two such addresses make a rail.
-// May import: errors, btl.ts (types).
 import { MultirailError } from '../../errors.ts';
 import type { RailPlan } from '../btl.ts';
 

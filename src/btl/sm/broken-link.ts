@@ -1,4 +1,4 @@
-// An epoch whose segment was not what it must be: it ends with the first poll. May import: btl.ts, base (link).
+// An epoch whose segment was not what it must be: it ends with the first poll.
 import { type Link, type LinkEnd, type LinkOwner, tellEnd } from '../base/link.ts';
 import { DOWN, type RailReason, type SendResult } from '../btl.ts';
 import type { UnixStream } from './unix-stream.ts';

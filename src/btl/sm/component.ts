@@ -1,4 +1,4 @@
-// The sm component: works where the native part does. May import: btl.ts (types), native, module.
+// The sm component: works where the native part does.
 import { loadNative } from '../../native/load.ts';
 import type { BtlComponent } from '../btl.ts';
 import { SmModule } from './module.ts';

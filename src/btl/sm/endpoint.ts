@@ -1,5 +1,4 @@
 // The endpoint of a shared-memory rail: that of a stream, with reads of the peer's memory beside it.
-// May import: btl.ts, base, sm-link (types).
 import { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { DOWN, type OneSidedOp, type Registration, type SendResult } from '../btl.ts';
 import type { SmLink } from './sm-link.ts';

@@ -1,6 +1,5 @@
 // The sm module: rails through shared memory between processes of one host. Listens on an abstract local socket, dials those of its
-// peers, makes the segments and the doorbell, and puts the process to sleep and wakes it. May import: Node, btl.ts, errors, base,
-// native, the rest of sm.
+// peers, makes the segments and the doorbell, and puts the process to sleep and wakes it.
 //
 // A connection: the dialer makes the segment and sends its descriptor, and that of its doorbell, with its HELLO; the acceptor answers
 // with its own doorbell. So both have everything when the handshake is over, and nothing of it has a name in a file system.

@@ -1,5 +1,5 @@
 // One direction of a shared-memory rail: a ring of records, one writer, one reader, polled with Atomics over the mapped memory.
-// Arithmetic and memory only: no frames, no upcalls. May import: base (record-hdr).
+// Arithmetic and memory only: no frames, no upcalls.
 //
 // A record begins on a cache line and never wraps; what is left before the end of the ring is a PAD record:
 //

@@ -1,5 +1,5 @@
 // The single copy: reading the other process's memory in place (process_vm_readv) instead of through the ring. Whether the kernel
-// permits it, whether it pays here, and the reads that are under way. May import: Node, btl.ts, native.
+// permits it, whether it pays here, and the reads that are under way.
 //
 // Who may: `plan()` needs the same answer on both sides, so each publishes what it knows of the rules (`readFacts`). That they hold
 // is tried on every connection: each side reads a proof from the other's private memory and writes the outcome into the segment. A side

@@ -1,6 +1,5 @@
 // One live rail epoch over a shared segment: records through the rings, counts in shared words, doorbells for sleepers, reads of the peer's
 // memory. Everything here is the hot path of the rail: no objects, closures or views per small frame.
-// May import: btl.ts, base, util, native (types), ring, segment, single-copy, unix-stream (types).
 //
 // Where no record goes the other way the count goes into the reader's word of the segment: after some records or bytes, when the
 // reader finds nothing more to do, at once for a prompt frame, before it parks and before it closes. Positions are not shared at all:

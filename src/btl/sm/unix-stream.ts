@@ -1,6 +1,5 @@
 // The local socket beside the rings, as a ByteStream over the native part: it carries the handshake, and with it the descriptors of
 // the segment and of the doorbells; afterwards it only tells of the peer's death, since the kernel closes it whatever kills the peer.
-// May import: Node, btl.ts (types), base/byte-stream (types), native.
 import { readlinkSync } from 'node:fs';
 import { constants } from 'node:os';
 import { type NativeBinding, POLL_IN, POLL_OUT } from '../../native/binding.ts';

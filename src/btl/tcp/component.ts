@@ -1,4 +1,4 @@
-// The tcp component: works wherever Node does. May import: btl.ts (types), module.
+// The tcp component: works wherever Node does.
 import type { BtlComponent } from '../btl.ts';
 import { TcpModule } from './module.ts';
 

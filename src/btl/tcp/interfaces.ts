@@ -1,5 +1,4 @@
 // Local interfaces and IP arithmetic: which interfaces carry rails, with which addresses. Pure but for readInterfaces().
-// May import: Node, errors.
 import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { MultirailError } from '../../errors.ts';

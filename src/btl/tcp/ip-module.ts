@@ -1,6 +1,5 @@
 // What the tcp and ws modules share beyond base/: listeners per interface, the plan of rails, dialling from a local address,
 // route, address and carrier checks, liveness of native rails. The transport itself (listen, dial) is the subclass's.
-// May import: btl.ts, base, native (types), interfaces, link-monitor, liveness-watch, pairing, route, errors, Node (types).
 import { MultirailError } from '../../errors.ts';
 import type { Poller } from '../../native/poller.ts';
 import type { ByteStream } from '../base/byte-stream.ts';

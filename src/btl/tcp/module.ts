@@ -1,6 +1,5 @@
 // The tcp module: plain TCP connections on the interfaces that ip-module.ts chooses, over the native part where the runtime has it,
-// else over node:net. May import: Node, btl.ts, base, native (types), ip-module, native-stream, native-listen, net-stream, interfaces
-// (types).
+// else over node:net.
 import { connect, createServer, type Socket } from 'node:net';
 import type { SocketOptions } from '../../native/binding.ts';
 import type { Poller } from '../../native/poller.ts';

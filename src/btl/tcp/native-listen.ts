@@ -1,5 +1,4 @@
 // Listeners and connection attempts over the native part: who hands NativeStreams to the module.
-// May import: Node, native, native-stream, ip-module (types).
 import { constants } from 'node:os';
 import { POLL_IN, type SocketOptions } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';

@@ -1,5 +1,5 @@
 // Which interface of one rank goes with which interface of the other. Pure: both sides compute the same list, because the
-// lower rank's addresses always come first. Also the choice of addresses for one pair. May import: interfaces (arithmetic).
+// lower rank's addresses always come first. Also the choice of addresses for one pair.
 import { subnetOf } from './interfaces.ts';
 
 /** An address with the port that listens on it, as published in the modex. */

@@ -1,5 +1,4 @@
 // What a process publishes of itself for verbs rails, and which pairs of ports make rails.
-// May import: errors, btl.ts (types).
 import { MultirailError } from '../../errors.ts';
 import type { RailAttributes, RailPlan } from '../btl.ts';
 

@@ -1,5 +1,4 @@
 // The verbs component: works where node-rdma finds libibverbs and a device, and where the native part polls the descriptors.
-// May import: btl.ts (types), native, rdma, module.
 import { loadNative } from '../../native/load.ts';
 import type { BtlComponent, Params } from '../btl.ts';
 import { selectPorts, VerbsModule } from './module.ts';

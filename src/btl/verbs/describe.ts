@@ -1,4 +1,4 @@
-// What `multirail info` tells of RDMA devices. May import: btl.ts (types), address (types), module (selectPorts), ports, rdma.
+// What `multirail info` tells of RDMA devices.
 import type { Params } from '../btl.ts';
 import { isPortWanted, selectPorts } from './module.ts';
 import { LocalPort, VerbsDevice } from './ports.ts';

@@ -1,5 +1,4 @@
-// Puts and gets under way on one queue pair, and the memory that they hold registered. May import: btl.ts (types), node-rdma (types),
-// one-sided, ports (types), queue-pair, verbs-hdr.
+// Puts and gets under way on one queue pair, and the memory that they hold registered.
 import type { OneSidedOp, Registration } from '../btl.ts';
 import { cutToRequests, type OneSidedRequest } from './one-sided.ts';
 import type { LocalPort } from './ports.ts';

@@ -1,5 +1,4 @@
 // The package node-rdma, where it is installed. An optional dependency: without it, or without libibverbs, there are no verbs rails.
-// May import: Node, node-rdma (types), native.
 import { createRequire } from 'node:module';
 import type * as Rdma from 'node-rdma';
 import { thisFile } from '../../native/load.ts';

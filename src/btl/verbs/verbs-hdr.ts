@@ -1,5 +1,5 @@
 // The bytes that verbs rails exchange: the header in front of every record in a receive buffer, and the setup record by which two sides
-// agree upon their queue pairs. May import: errors, base (record-hdr).
+// agree upon their queue pairs.
 //
 // A record, in words of 32 bits, little-endian; the device guards it by checksums of its own:
 //   0-3  the head of all records (base/record-hdr.ts)

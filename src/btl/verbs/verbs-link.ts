@@ -1,6 +1,5 @@
 // One live rail epoch over a reliable-connected queue pair: records through receive buffers that the peer has posted before, puts and gets of
 // registered memory (B6).
-// May import: btl.ts, base, util, node-rdma (types), address (types), ports (types), queue-pair, setup, one-sided-ops, verbs-hdr.
 //
 // One post and one completion carry a small message: its record is copied into a registered buffer and posted; the peer takes it from
 // its completion queue, hands it up in place and posts the buffer again. Sends complete here only now and then, to give the send

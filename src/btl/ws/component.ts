@@ -1,4 +1,4 @@
-// The ws component: works wherever Node does. May import: btl.ts (types), module.
+// The ws component: works wherever Node does.
 import type { BtlComponent } from '../btl.ts';
 import { WsModule } from './module.ts';
 

@@ -1,5 +1,4 @@
 // The ws module: WebSocket connections, with TLS by option, on the interfaces that tcp/ip-module.ts chooses.
-// May import: Node, ws, btl.ts, errors, base, tcp (ip-module, interfaces), ws-stream.
 import { readFileSync } from 'node:fs';
 import { createServer as createHttpServer, type Server } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';

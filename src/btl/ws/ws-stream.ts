@@ -1,5 +1,5 @@
 // A ByteStream over a WebSocket of the `ws` package. Binary messages are pieces of the one byte stream of frames: where a
-// message begins or ends means nothing. May import: Node, ws, base/queued-stream.
+// message begins or ends means nothing.
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';

@@ -1,4 +1,4 @@
-// Cases of §12: BYE, what it ends, and what follows it; and §5: WebSocket rails. May import: btl/base, pml/hdr, conformance.
+// Cases of §12: BYE, what it ends, and what follows it; and §5: WebSocket rails.
 import { FRAME_BYE, FRAME_NACK } from '../../btl/base/frame-hdr.ts';
 import { PACKET } from '../../pml/hdr.ts';
 import type { Case } from '../case.ts';

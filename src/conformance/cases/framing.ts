@@ -1,5 +1,4 @@
 // Cases of §3 and §6: frames at every split, damaged frames, counts, refused payloads, probes, and packets that break the protocol.
-// May import: btl/base, pml/hdr, conformance.
 import {
   FLAG_PAYLOAD_CRC,
   FLAG_PLACED,

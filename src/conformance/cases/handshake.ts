@@ -1,5 +1,4 @@
 // Cases of §2 and §4: who is let in, who is told what, and what becomes of older epochs. The tester dials.
-// May import: btl/base, pml/hdr, conformance.
 import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_LIVENESS, FRAME_PROOF, FRAME_WELCOME } from '../../btl/base/frame-hdr.ts';
 import { type HandshakeIdentity, handshakeFrame, livenessFrame } from '../../btl/base/handshake.ts';
 import { PACKET } from '../../pml/hdr.ts';

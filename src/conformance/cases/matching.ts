@@ -1,4 +1,4 @@
-// Cases of §7: numbers, duplicates, early arrivals, wildcards, contexts. May import: pml/hdr, conformance.
+// Cases of §7: numbers, duplicates, early arrivals, wildcards, contexts.
 import { PACKET } from '../../pml/hdr.ts';
 import type { Case } from '../case.ts';
 import type { Feature } from '../convention.ts';

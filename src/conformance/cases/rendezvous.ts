@@ -1,5 +1,4 @@
 // Cases of §8 and §9, the receiver's side: ACK, FRAGs in any order and over any rail, duplicates, truncation, RGET and FIN.
-// May import: pml/hdr, conformance.
 import { PACKET, type Packet } from '../../pml/hdr.ts';
 import type { Case } from '../case.ts';
 import type { Feature } from '../convention.ts';

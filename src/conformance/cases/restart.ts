@@ -1,5 +1,4 @@
 // Cases of §11, the receiver's side: the restart by resume with its races, fences, and what is owed after a rail is lost.
-// May import: pml/hdr, conformance.
 import { PACKET, type Packet } from '../../pml/hdr.ts';
 import type { Case, CaseContext } from '../case.ts';
 import type { ClauseId } from '../clauses.ts';

@@ -1,5 +1,4 @@
 // Cases of §8 to §11, the sender's side: eager and rendezvous, credit, and the restart when fragments are in doubt. The tester receives.
-// May import: btl/base (frame-hdr), pml/hdr, conformance.
 import { FRAME_NACK } from '../../btl/base/frame-hdr.ts';
 import { FLAG, PACKET, type PacketType } from '../../pml/hdr.ts';
 import type { Case, CaseContext } from '../case.ts';

@@ -1,5 +1,4 @@
 // Our own endpoint as the conformance suite drives it: commands in, answers out (convention.ts).
-// May import: conformance (convention), conformance/endpoint, launch/job (host id), btl/base (protocol version), errors.
 import { PROTOCOL_VERSION } from '../../btl/base/handshake.ts';
 import { MultirailError } from '../../errors.ts';
 import { hostId } from '../../launch/identity.ts';

@@ -1,5 +1,4 @@
 // One job of the endpoint under test: the production engine over one real transport, as one of two ranks, without launcher.
-// May import: conformance (convention, pattern), progress, pml, registry, params, native, mpi/modex, launch/job (host id), errors, util.
 import type { BtlModule } from '../../btl/btl.ts';
 import { knownComponents } from '../../btl/registry.ts';
 import { MultirailError } from '../../errors.ts';

@@ -1,5 +1,4 @@
 // Carries the driver convention over lines of text: for the standard input and output, and for TCP connections.
-// May import: conformance/endpoint, errors, node:*.
 import { createServer, type Server } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';

@@ -1,4 +1,4 @@
-// Buttons that break and mend: one row for each thing that can be pulled. May import: messages.ts (types), dom.ts, lists.ts.
+// Buttons that break and mend: one row for each thing that can be pulled.
 import type { ControlAction, ControlTarget } from '../messages.ts';
 import { button, html } from './dom.ts';
 import { Rows, tableHead } from './lists.ts';

@@ -1,6 +1,5 @@
 // The ranks and the rails between them, drawn: one line per rail, whose state is a colour, a pattern of the line, a mark and a word. With many
 // ranks a table of the pairs takes its place. One stop of the Tab key; the arrow keys go from rail to rail, Enter selects.
-// May import: dom.ts, format.ts, layout.ts, store.ts.
 import { html, setText, svg } from './dom.ts';
 import { rate } from './format.ts';
 import { type Place, ring } from './layout.ts';

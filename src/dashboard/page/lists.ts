@@ -1,5 +1,5 @@
 // The parts of the page that are text: tiles, events, ranks, every rail, the selected rail. Each shows what the store says now, and touches
-// only what differs. May import: dom.ts, format.ts, diagram.ts, store.ts.
+// only what differs.
 import type { JobEvent, RailView } from '../messages.ts';
 import { linkTitle } from './diagram.ts';
 import { html, setText } from './dom.ts';

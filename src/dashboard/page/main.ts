@@ -1,4 +1,4 @@
-// The dashboard's page: takes what the launcher sends, and shows it. May import: the files of this folder.
+// The dashboard's page: takes what the launcher sends, and shows it.
 import type { JobEvent, PageMessage } from '../messages.ts';
 import { ResentChart, ThroughputChart } from './charts.ts';
 import { Controls } from './controls.ts';

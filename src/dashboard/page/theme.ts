@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, or as the reader has chosen; the choice is kept in this browser. May import: dom.ts.
+// Light and dark: as the system has it, or as the reader has chosen; the choice is kept in this browser.
 import { setText } from './dom.ts';
 
 const CHOICES = ['auto', 'light', 'dark'] as const;

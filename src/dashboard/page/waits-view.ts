@@ -1,5 +1,4 @@
-// Who waits for whom: the launcher's last report, as a drawing for few ranks and as a table. May import: messages.ts (types), dom.ts, format.ts,
-// layout.ts, lists.ts, store.ts.
+// Who waits for whom: the launcher's last report, as a drawing for few ranks and as a table.
 import type { WaitsView, WaitView } from '../messages.ts';
 import { html, svg } from './dom.ts';
 import { bytes, clock, duration } from './format.ts';

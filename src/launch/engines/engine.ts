@@ -1,5 +1,5 @@
 // What a rank learns from the environment that an engine (Slurm, mpiexec, Kubernetes, …) started it in: its place, and where the ranks
-// of the job meet. One file per engine beside this one; index.ts is the table of them. Pure. May import: errors, env.ts.
+// of the job meet. One file per engine beside this one; index.ts is the table of them. Pure.
 import { MultirailError } from '../../errors.ts';
 import { type Env, has } from '../env.ts';
 

@@ -1,5 +1,5 @@
 // The table of engines, in the order in which they are asked; the last one always answers. Where one starts another (mpirun inside an
-// allocation of Slurm), the one that started this process comes first. May import: env.ts, the files of this folder.
+// allocation of Slurm), the one that started this process comes first.
 import type { Env } from '../env.ts';
 import type { EngineDetector } from './engine.ts';
 import { kubernetes } from './kubernetes.ts';

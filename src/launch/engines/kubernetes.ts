@@ -1,5 +1,5 @@
 // A Job of Kubernetes with completionMode: Indexed. Every pod is a rank, its index is the rank, and rank 0's name is that of its pod in
-// the headless service that the Job's template names as its subdomain. May import: errors, env.ts, engine.ts.
+// the headless service that the Job's template names as its subdomain.
 import { MultirailError } from '../../errors.ts';
 import { type Env, envInt, envIntIfSet, has } from '../env.ts';
 import { aloneOr, checkRank, type EngineDetector, type Meeting, meetingOf, PORT_MAX, RANKS_LIMIT } from './engine.ts';

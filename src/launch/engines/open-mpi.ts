@@ -1,5 +1,5 @@
 // Open MPI's mpirun (and prterun). PMIx has no wire protocol that could be spoken without its library, so the ranks meet by other ways:
-// all on one host through a file of the user's, else where MULTIRAIL_RENDEZVOUS says. May import: errors, env.ts, engine.ts.
+// all on one host through a file of the user's, else where MULTIRAIL_RENDEZVOUS says.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, has } from '../env.ts';
 import { aloneOr, checkRank, type EngineDetector, meetingOf, RANKS_LIMIT } from './engine.ts';

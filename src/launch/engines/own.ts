@@ -1,5 +1,4 @@
 // Our own variables: those that `multirail run` sets, or a user by hand together with MULTIRAIL_RENDEZVOUS.
-// May import: errors, env.ts, engine.ts.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, envText, has } from '../env.ts';
 import { aloneOr, checkRank, type EngineDetector, type Meeting, meetingOf, RANKS_LIMIT } from './engine.ts';

@@ -1,4 +1,4 @@
-// PMI-1, by an inherited descriptor: MPICH's mpiexec (hydra), Slurm's srun --mpi=pmi2, Flux. May import: env.ts, engine.ts.
+// PMI-1, by an inherited descriptor: MPICH's mpiexec (hydra), Slurm's srun --mpi=pmi2, Flux.
 import { envInt, envIntIfSet, has } from '../env.ts';
 import { checkRank, type EngineDetector, RANKS_LIMIT } from './engine.ts';
 

@@ -1,5 +1,5 @@
 // A task of Slurm's srun without PMI. Rank 0 is the first task of the first node of the step, unless --distribution=arbitrary says
-// otherwise, and the port follows from the step: both are known to all. May import: env.ts, engine.ts.
+// otherwise, and the port follows from the step: both are known to all.
 //
 // Only tasks of srun count. The batch script itself, and a shell of salloc, have SLURM_PROCID or SLURM_NTASKS too, and are no ranks.
 import { envInt, envIntIfSet, envText, has } from '../env.ts';

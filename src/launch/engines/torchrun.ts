@@ -1,5 +1,4 @@
 // The variables that torchrun sets, and many who start processes in that style, also by hand in plain shells.
-// May import: env.ts, engine.ts.
 //
 // Rank 0 listens on MASTER_PORT. Under torchrun itself the agent's own key-value store listens there already, and says so in
 // TORCHELASTIC_USE_AGENT_STORE: then it is the port above (the one below for port 65535).

@@ -1,5 +1,5 @@
 // Algorithms of allgather and allgatherv. Sources: Bruck et al.: Efficient algorithms for all-to-all communications in multiport
-// message-passing systems (1997); Thakur, Rabenseifner, Gropp (2005). May import: the rest of src/mpi/coll.
+// message-passing systems (1997); Thakur, Rabenseifner, Gropp (2005).
 import { copyPart } from './gather.ts';
 import type { Operation, Steps } from './operation.ts';
 

@@ -1,5 +1,4 @@
 // Algorithms of alltoall, alltoallv and alltoallw. Sources: Bruck et al. (1997); Thakur, Rabenseifner, Gropp (2005).
-// May import: the rest of src/mpi/coll, util.
 import type { Iov } from '../../util/iov.ts';
 import { copyPart, type PartOf, rotate } from './gather.ts';
 import type { Operation, Steps } from './operation.ts';

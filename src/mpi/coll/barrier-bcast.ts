@@ -1,4 +1,4 @@
-// Algorithms of barrier and bcast. `v` is the rank counted from the root. May import: the rest of src/mpi/coll, util.
+// Algorithms of barrier and bcast. `v` is the rank counted from the root.
 import { EMPTY_BYTES } from '../../util/iov.ts';
 import { splitBlocks } from './memory.ts';
 import type { Operation, Steps } from './operation.ts';

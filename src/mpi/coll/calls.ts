@@ -1,5 +1,4 @@
 // The calls: arguments are checked, before anything is sent, and an algorithm is chosen for them. A call can be run as often as wanted.
-// May import: errors, util, op.ts, constants.ts, the rest of src/mpi/coll.
 import { MultirailError } from '../../errors.ts';
 import type { MessageBuffer } from '../buffers.ts';
 import { checkOp, Op } from '../op.ts';

@@ -1,5 +1,5 @@
 // Which algorithm a collective takes: one rule for each call, by number of ranks and bytes, with thresholds that are parameters. All ranks
-// come to the same choice, since they give the same lengths and have the same parameters. May import: params (types).
+// come to the same choice, since they give the same lengths and have the same parameters.
 //
 // The rules are those that the field has settled on: Thakur, Rabenseifner, Gropp: Optimization of collective communication operations
 // in MPICH (2005); Pješivac-Grbović et al.: Performance analysis of MPI collective operations (2007).

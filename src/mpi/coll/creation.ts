@@ -1,4 +1,4 @@
-// How communicators come into being and go: the steps in which the members agree. May import: the rest of src/mpi.
+// How communicators come into being and go: the steps in which the members agree.
 import { MultirailError } from '../../errors.ts';
 import { Iov } from '../../util/iov.ts';
 import { UNDEFINED } from '../constants.ts';

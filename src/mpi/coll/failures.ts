@@ -1,6 +1,5 @@
 // How a rank on which a collective failed tells the others: short notices on the service context of the runtime, apart from everything
 // else, so that nobody waits for messages that will not come. And how what is left of such a collective is taken out of the way.
-// May import: errors, util, the rest of src/mpi.
 import { ERROR_CODES, type ErrorCode, MultirailError } from '../../errors.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import { EMPTY_IOV, Iov } from '../../util/iov.ts';

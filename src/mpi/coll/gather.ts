@@ -1,4 +1,4 @@
-// Algorithms of gather, gatherv, scatter and scatterv. May import: the rest of src/mpi/coll, util.
+// Algorithms of gather, gatherv, scatter and scatterv.
 import { lowestBit } from './barrier-bcast.ts';
 import type { Operation, Steps } from './operation.ts';
 

@@ -1,5 +1,5 @@
 // Buffers of collectives: contiguous bytes for the algorithms, with the class of their elements where a reduction needs it. Strided and
-// gathered buffers are packed into scratch memory at the start and unpacked at the end. May import: errors, util, mpi/buffers.ts.
+// gathered buffers are packed into scratch memory at the start and unpacked at the end.
 import { MultirailError } from '../../errors.ts';
 import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
 import { arrayNameOf, type MessageBuffer, recvIov, sendIov, Vector } from '../buffers.ts';

@@ -1,5 +1,5 @@
 // The loops of reductions in the native part, for arrays that are worth the way there: the same results as those of kernels.ts, several
-// elements at a time. May import: native, kernels.ts.
+// elements at a time.
 import { COMBINE, type NativeBinding } from '../../native/binding.ts';
 import type { ArrayName, Kernel, TypedArray } from './kernels.ts';
 

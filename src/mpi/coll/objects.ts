@@ -1,5 +1,5 @@
 // Collectives of values: structured clone, with large memory beside it, as sendObject() has it (mpi/objects.ts). Each algorithm is a few
-// exchanges of packed values; what only passes through a rank is handed on as it came. May import: errors, the rest of src/mpi.
+// exchanges of packed values; what only passes through a rank is handed on as it came.
 //
 // A packed value is up to three messages, one after the other, in a stage of its own each: the head (length of the header, and as much
 // of it as fits), the rest of the header, and the large memory. Stages are kept apart, since who waits for room for its memory must

@@ -1,7 +1,6 @@
 // One run of a collective: the machine that takes the steps of an algorithm. An algorithm is a generator that posts the sends and
 // receives of a round and yields; it goes on when all of them have ended. The same steps run for promises, requests and blocking calls:
-// completions of the PML drive them, whoever looks at the rails. May import: errors, pml (records, types), progress (types), util,
-// the rest of src/mpi.
+// completions of the PML drive them, whoever looks at the rails.
 //
 //   RUNNING   takes steps, waits for the sends and receives of a round
 //   FAILING   an error is known; what has matched of the round is waited for, so that no byte of a buffer changes after the end

@@ -1,5 +1,4 @@
 // Algorithms of reduceScatter and reduceScatterBlock, scan and exscan. Source: Thakur, Rabenseifner, Gropp (2005).
-// May import: the rest of src/mpi/coll, util.
 import { EMPTY_BYTES } from '../../util/iov.ts';
 import { scatterLinear } from './gather.ts';
 import type { Blocks } from './memory.ts';

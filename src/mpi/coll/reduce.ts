@@ -1,6 +1,5 @@
 // Algorithms of reduce and allreduce. Sources: Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH,
 // Int. J. High Performance Computing Applications 19 (2005); Rabenseifner: Optimization of collective reduction operations (2004).
-// May import: the rest of src/mpi/coll, op.ts (types).
 import { lowestBit } from './barrier-bcast.ts';
 import type { ArrayName, Kernel, TypedArray } from './kernels.ts';
 import { type Elements, splitBlocks } from './memory.ts';

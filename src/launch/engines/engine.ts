@@ -32,11 +32,23 @@ export interface Place {
   meeting: Meeting;
 }
 
-/** One way in which a rank is started. Both functions look at nothing but the environment. */
+/** Variables that show an engine in part. */
+export interface Incomplete {
+  set: readonly string[];
+  /** Those without which a rank cannot know its place. */
+  missing: readonly string[];
+}
+
+/** One way in which a rank is started. The functions look at nothing but the environment. */
 export interface EngineDetector {
   readonly name: string;
   /** The variables that show that this engine started the process; undefined = it did not. */
   seen(env: Env): string | undefined;
+  /**
+   * Asked when no engine is seen: some of its variables are there, and say that there are other ranks, but not all. Undefined = there are
+   * too few to tell them from names that others use.
+   */
+  incomplete?(env: Env): Incomplete | undefined;
   /** Called only when seen. Throws ERR_INIT, saying what to do, when something is missing. */
   place(env: Env): Place;
 }
@@ -46,6 +58,12 @@ export const PORT_MAX = 65_535;
 
 export function checkRank(rank: number, size: number, rankName: string, sizeName: string): void {
   if (rank >= size) throw new MultirailError('ERR_INIT', `${rankName}=${rank} is not below ${sizeName}=${size}`);
+}
+
+/** These variables as far as they are set, and those of `needed` that are not; undefined when nothing of `needed` is missing. */
+export function incompleteOf(env: Env, needed: readonly string[], others: readonly string[] = []): Incomplete | undefined {
+  const missing = needed.filter((name) => !has(env, name));
+  return missing.length === 0 ? undefined : { set: [...needed, ...others].filter((name) => has(env, name)), missing };
 }
 
 /** `host:port`, `[v6]:port`; undefined when it is neither. */

@@ -2,7 +2,7 @@
 // the headless service that the Job's template names as its subdomain.
 import { MultirailError } from '../../errors.ts';
 import { type Env, envInt, envIntIfSet, has } from '../env.ts';
-import { aloneOr, checkRank, type EngineDetector, type Meeting, meetingOf, PORT_MAX, RANKS_LIMIT } from './engine.ts';
+import { aloneOr, checkRank, type EngineDetector, incompleteOf, type Meeting, meetingOf, PORT_MAX, RANKS_LIMIT } from './engine.ts';
 
 export const KUBERNETES_PORT = 7117;
 
@@ -27,6 +27,9 @@ export const kubernetes: EngineDetector = {
   name: 'Kubernetes Indexed Job',
 
   seen: (env) => (has(env, 'JOB_COMPLETION_INDEX') && has(env, 'MULTIRAIL_SIZE') ? 'JOB_COMPLETION_INDEX, MULTIRAIL_SIZE' : undefined),
+
+  // Each pod has its index, and none is told how many there are.
+  incomplete: (env) => (has(env, 'JOB_COMPLETION_INDEX') ? incompleteOf(env, ['MULTIRAIL_SIZE'], ['JOB_COMPLETION_INDEX']) : undefined),
 
   place(env) {
     const rank = envInt(env, 'JOB_COMPLETION_INDEX', 0, RANKS_LIMIT, '');

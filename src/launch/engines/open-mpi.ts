@@ -2,7 +2,7 @@
 // all on one host through a file of the user's, else where MULTIRAIL_RENDEZVOUS says.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, has } from '../env.ts';
-import { aloneOr, checkRank, type EngineDetector, meetingOf, RANKS_LIMIT } from './engine.ts';
+import { aloneOr, checkRank, type EngineDetector, incompleteOf, meetingOf, RANKS_LIMIT } from './engine.ts';
 
 const BECAUSE = 'although OMPI_COMM_WORLD_RANK is';
 
@@ -10,6 +10,11 @@ export const openMpi: EngineDetector = {
   name: 'mpirun of Open MPI',
 
   seen: (env) => (has(env, 'OMPI_COMM_WORLD_RANK') ? 'OMPI_COMM_WORLD_RANK' : undefined),
+
+  incomplete(env) {
+    const isMeant = has(env, 'OMPI_COMM_WORLD_SIZE') && env.OMPI_COMM_WORLD_SIZE !== '1';
+    return isMeant ? incompleteOf(env, ['OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE']) : undefined;
+  },
 
   place(env) {
     const rank = envInt(env, 'OMPI_COMM_WORLD_RANK', 0, RANKS_LIMIT, '');

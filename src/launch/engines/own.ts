@@ -1,7 +1,7 @@
 // Our own variables: those that `multirail run` sets, or a user by hand together with MULTIRAIL_RENDEZVOUS.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, envText, has } from '../env.ts';
-import { aloneOr, checkRank, type EngineDetector, type Meeting, meetingOf, RANKS_LIMIT } from './engine.ts';
+import { aloneOr, checkRank, type EngineDetector, incompleteOf, type Meeting, meetingOf, RANKS_LIMIT } from './engine.ts';
 
 const BECAUSE = 'although MULTIRAIL_RANK is';
 
@@ -10,6 +10,13 @@ export const own: EngineDetector = {
 
   // An empty one is a mistake in a script, and is told as such.
   seen: (env) => (env.MULTIRAIL_RANK === undefined ? undefined : 'MULTIRAIL_RANK'),
+
+  // A size of one is that of a process alone.
+  incomplete(env) {
+    const others = ['MULTIRAIL_RENDEZVOUS', 'MULTIRAIL_OOB', 'MULTIRAIL_JOB_ID'];
+    const isMeant = (has(env, 'MULTIRAIL_SIZE') && env.MULTIRAIL_SIZE !== '1') || others.some((name) => has(env, name));
+    return isMeant ? incompleteOf(env, ['MULTIRAIL_RANK', 'MULTIRAIL_SIZE'], others) : undefined;
+  },
 
   place(env) {
     const rank = envInt(env, 'MULTIRAIL_RANK', 0, RANKS_LIMIT, BECAUSE);
@@ -22,6 +29,7 @@ export const own: EngineDetector = {
     if (byHand !== undefined && !has(env, 'MULTIRAIL_OOB')) {
       return { ...place, jobKey: `own-${env.MULTIRAIL_JOB_ID ?? ''}`, meeting: aloneOr(size, () => byHand) };
     }
+    if (size === 1 && !has(env, 'MULTIRAIL_OOB')) return { ...place, jobKey: 'own', meeting: { by: 'nobody' } };
     const jobId = envText(env, 'MULTIRAIL_JOB_ID', BECAUSE);
     const urls = envText(env, 'MULTIRAIL_OOB', `${BECAUSE} (set MULTIRAIL_RENDEZVOUS where there is no launcher of ours)`)
       .split(',')

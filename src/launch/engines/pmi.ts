@@ -1,6 +1,6 @@
 // PMI-1, by an inherited descriptor: MPICH's mpiexec (hydra), Slurm's srun --mpi=pmi2, Flux.
 import { envInt, envIntIfSet, has } from '../env.ts';
-import { checkRank, type EngineDetector, RANKS_LIMIT } from './engine.ts';
+import { checkRank, type EngineDetector, incompleteOf, RANKS_LIMIT } from './engine.ts';
 
 const BECAUSE = 'although PMI_FD is';
 
@@ -8,6 +8,12 @@ export const pmi: EngineDetector = {
   name: 'PMI-1 (mpiexec of MPICH, srun --mpi=pmi2)',
 
   seen: (env) => (has(env, 'PMI_FD') ? 'PMI_FD' : undefined),
+
+  // Engines with another wire than PMI-1 set rank and size too.
+  incomplete(env) {
+    const isMeant = has(env, 'PMI_SIZE') ? env.PMI_SIZE !== '1' : has(env, 'PMI_RANK');
+    return isMeant ? incompleteOf(env, ['PMI_FD', 'PMI_RANK', 'PMI_SIZE']) : undefined;
+  },
 
   place(env) {
     const fd = envInt(env, 'PMI_FD', 3, 2 ** 20, '');

@@ -3,7 +3,7 @@
 //
 // Only tasks of srun count. The batch script itself, and a shell of salloc, have SLURM_PROCID or SLURM_NTASKS too, and are no ranks.
 import { envInt, envIntIfSet, envText, has } from '../env.ts';
-import { aloneOr, checkRank, derivedPort, type EngineDetector, meetingOf, RANKS_LIMIT } from './engine.ts';
+import { aloneOr, checkRank, derivedPort, type EngineDetector, incompleteOf, meetingOf, RANKS_LIMIT } from './engine.ts';
 
 const BECAUSE = 'although SLURM_STEP_ID is';
 
@@ -30,6 +30,12 @@ export const slurm: EngineDetector = {
     has(env, 'SLURM_STEP_ID') && has(env, 'SLURM_PROCID') && has(env, 'SLURM_STEP_NUM_TASKS')
       ? 'SLURM_STEP_ID, SLURM_PROCID, SLURM_STEP_NUM_TASKS'
       : undefined,
+
+  // The number of a step is that of a task, since neither a batch script nor the shell of an allocation has one.
+  incomplete(env) {
+    const isTask = has(env, 'SLURM_PROCID') || (has(env, 'SLURM_STEP_NUM_TASKS') && env.SLURM_STEP_NUM_TASKS !== '1');
+    return has(env, 'SLURM_STEP_ID') && isTask ? incompleteOf(env, ['SLURM_STEP_ID', 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS']) : undefined;
+  },
 
   place(env) {
     const rank = envInt(env, 'SLURM_PROCID', 0, RANKS_LIMIT, BECAUSE);

@@ -3,7 +3,7 @@
 // Rank 0 listens on MASTER_PORT. Under torchrun itself the agent's own key-value store listens there already, and says so in
 // TORCHELASTIC_USE_AGENT_STORE: then it is the port above (the one below for port 65535).
 import { envInt, envIntIfSet, envText, has } from '../env.ts';
-import { aloneOr, checkRank, type EngineDetector, meetingOf, PORT_MAX, RANKS_LIMIT } from './engine.ts';
+import { aloneOr, checkRank, type EngineDetector, incompleteOf, meetingOf, PORT_MAX, RANKS_LIMIT } from './engine.ts';
 
 const BECAUSE = 'although RANK and WORLD_SIZE are';
 const NAMES = ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT'];
@@ -11,8 +11,14 @@ const NAMES = ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT'];
 export const torchrun: EngineDetector = {
   name: 'torchrun style',
 
-  // RANK and WORLD_SIZE alone are names that anybody may use for something else.
   seen: (env) => (NAMES.every((name) => has(env, name)) ? NAMES.join(', ') : undefined),
+
+  // One of these names alone anybody may use for something else, and an address alone is often that of a whole batch script.
+  incomplete(env) {
+    const isPlace = has(env, 'RANK') || has(env, 'WORLD_SIZE');
+    const isMeant = isPlace && env.WORLD_SIZE !== '1' && NAMES.filter((name) => has(env, name)).length > 1;
+    return isMeant ? incompleteOf(env, NAMES) : undefined;
+  },
 
   place(env) {
     const rank = envInt(env, 'RANK', 0, RANKS_LIMIT, BECAUSE);

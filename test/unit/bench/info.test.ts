@@ -40,6 +40,9 @@ test('the launcher', () => {
   expect(launcherOf(ours)).toBe('multirail run (by MULTIRAIL_RANK): rank 1 of 4; the launcher is at ws://127.0.0.1:1/x');
   expect(launcherOf({ MULTIRAIL_RANK: '1' })).toMatch(/^multirail run .*but init\(\) would fail: MULTIRAIL_SIZE is not set/);
   expect(launcherOf({})).toMatch(/^none/);
+  expect(launcherOf({ RANK: '0', WORLD_SIZE: '2' })).toMatch(
+    /^torchrun style \(by RANK, WORLD_SIZE\), but init\(\) would fail: MASTER_ADDR and MASTER_PORT are not set/,
+  );
   // A batch script, which is no task of srun.
   expect(launcherOf({ SLURM_PROCID: '0', SLURM_NTASKS: '4' })).toMatch(/^none/);
   expect(launcherOf({ RANK: '2', WORLD_SIZE: '3', MASTER_ADDR: 'node7', MASTER_PORT: '29500' })).toBe(

@@ -83,16 +83,50 @@ describe('which engine', () => {
 
   test('names that others use too, or that a batch script has, are no rank', () => {
     for (const env of [
-      { RANK: '1', WORLD_SIZE: '2' },
-      { JOB_COMPLETION_INDEX: '0' },
-      { MULTIRAIL_SIZE: '3' },
+      { RANK: '1' },
+      { WORLD_SIZE: '2' },
+      { MASTER_ADDR: 'node-a', MASTER_PORT: '29500' },
       { SLURM_JOB_ID: '1', SLURM_PROCID: '0', SLURM_NTASKS: '4' },
-      { PMI_RANK: '0', PMI_SIZE: '2' },
       { PMI_FD: '' },
     ]) {
       expect(nameOf(env)).toBe('world of one');
       expect(placeOf(env)).toMatchObject({ rank: 0, size: 1, meeting: { by: 'nobody' } });
     }
+  });
+
+  test('variables that are there but incomplete are an error that names those that are missing', () => {
+    const cases: [Env, set: string, missing: string][] = [
+      [{ RANK: '0', WORLD_SIZE: '2' }, 'RANK and WORLD_SIZE are', 'MASTER_ADDR and MASTER_PORT are'],
+      [{ RANK: '0', WORLD_SIZE: '2', MASTER_ADDR: 'a' }, 'RANK, WORLD_SIZE and MASTER_ADDR are', 'MASTER_PORT is'],
+      [{ RANK: '0', MASTER_ADDR: 'a', MASTER_PORT: '1' }, 'RANK, MASTER_ADDR and MASTER_PORT are', 'WORLD_SIZE is'],
+      [{ WORLD_SIZE: '2', MASTER_ADDR: 'a', MASTER_PORT: '1' }, 'WORLD_SIZE, MASTER_ADDR and MASTER_PORT are', 'RANK is'],
+      [{ JOB_COMPLETION_INDEX: '0' }, 'JOB_COMPLETION_INDEX is', 'MULTIRAIL_SIZE is'],
+      [{ MULTIRAIL_SIZE: '3' }, 'MULTIRAIL_SIZE is', 'MULTIRAIL_RANK is'],
+      [{ MULTIRAIL_RENDEZVOUS: 'a:1' }, 'MULTIRAIL_RENDEZVOUS is', 'MULTIRAIL_RANK and MULTIRAIL_SIZE are'],
+      [{ PMI_RANK: '0', PMI_SIZE: '2' }, 'PMI_RANK and PMI_SIZE are', 'PMI_FD is'],
+      [{ OMPI_COMM_WORLD_SIZE: '2' }, 'OMPI_COMM_WORLD_SIZE is', 'OMPI_COMM_WORLD_RANK is'],
+      [{ SLURM_STEP_ID: '0', SLURM_PROCID: '1' }, 'SLURM_STEP_ID and SLURM_PROCID are', 'SLURM_STEP_NUM_TASKS is'],
+    ];
+    for (const [env, set, missing] of cases) {
+      const { message } = failureOf(env);
+      expect(message).toContain(`${missing} not set, although ${set}, as for a rank of`);
+      expect(message).toContain('MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1');
+    }
+  });
+
+  test('incomplete variables count only where no engine is there whole, and never for a process that is alone', () => {
+    // As batch scripts export them, before srun starts the ranks.
+    expect(nameOf({ ...SRUN, WORLD_SIZE: '4', MASTER_ADDR: 'n1', MASTER_PORT: '29500' })).toBe('srun of Slurm');
+    for (const env of [
+      { RANK: '0', WORLD_SIZE: '1' },
+      { MULTIRAIL_SIZE: '1' },
+      { PMI_RANK: '0', PMI_SIZE: '1' },
+      { OMPI_COMM_WORLD_SIZE: '1' },
+    ]) {
+      expect(placeOf(env)).toMatchObject({ rank: 0, size: 1, meeting: { by: 'nobody' } });
+    }
+    const alone = { RANK: '0', WORLD_SIZE: '2', JOB_COMPLETION_INDEX: '3', MULTIRAIL_RANK: '0', MULTIRAIL_SIZE: '1' };
+    expect(placeOf(alone)).toMatchObject({ rank: 0, size: 1, meeting: { by: 'nobody' } });
   });
 });
 

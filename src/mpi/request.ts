@@ -52,6 +52,8 @@ export class Request implements PromiseLike<Status> {
   private pending: Promise<Status> | undefined;
   private settlePending: { resolve: (status: Status) => void; reject: (error: MultirailError) => void } | undefined;
   private watchers: Set<() => void> | undefined;
+  /** Nobody need be told of the end any more. */
+  private isTold = true;
   /** When a receive ends by itself, and how. A timer sees to it too, but none runs in a blocking call. */
   private limitMs = Number.POSITIVE_INFINITY;
   private limitError: MultirailError | undefined;
@@ -66,7 +68,13 @@ export class Request implements PromiseLike<Status> {
     this.inner = inner;
     if (inner === undefined) return;
     if (inner.done) this.received();
-    else inner.onDone = () => this.settle();
+    else {
+      this.isTold = false;
+      inner.onDone = () => {
+        // A persistent request may have begun again since: its end was told then.
+        if (this.inner === inner) this.settle();
+      };
+    }
   }
 
   get state(): RequestState {
@@ -101,7 +109,10 @@ export class Request implements PromiseLike<Status> {
     if (inner?.kind === 'recv' && inner.error === undefined && !inner.cancelled) this.owner.onReceived(this.status as Status);
   }
 
-  private settle(): void {
+  /** Tells the end to whoever waits, once. */
+  protected settle(): void {
+    if (this.isTold || this.state !== 'DONE') return;
+    this.isTold = true;
     this.received();
     const { settlePending, watchers, error } = this;
     this.settlePending = undefined;
@@ -426,6 +437,8 @@ export class PersistentRequest extends Request {
 
   start(): this {
     if (this.state === 'ACTIVE') throw new MultirailError('ERR_REQUEST', 'the persistent request was started before and has not ended');
+    // It may have ended in this very turn: whoever waits is told of that end, and not of the next one.
+    this.settle();
     const { inner, ended } = this.post();
     this.restart(inner, ended);
     return this;

@@ -107,7 +107,8 @@ export class KnownBuffer {
 
   /** The views of this buffer, if it is the one that was looked at last and has not been detached since. */
   find(buffer: MessageBuffer): Iov | undefined {
-    return buffer === this.buffer && (buffer as Uint8Array).length === this.bytes ? this.iov : undefined;
+    // (While nothing is known, a buffer that is undefined would be found.)
+    return buffer === this.buffer && buffer !== undefined && (buffer as Uint8Array).length === this.bytes ? this.iov : undefined;
   }
 
   keep(buffer: MessageBuffer, iov: Iov): Iov {

@@ -415,9 +415,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** What this rank has sent or receives and is not done, one line each. */
   undelivered(): string[] {
-    const lines: string[] = [];
-    for (const peer of this.engine.bml.peers.keys()) lines.push(...this.engine.pml.undelivered(peer));
-    return lines;
+    return [...this.engine.bml.peers.keys()].flatMap((peer) => this.engine.pml.undelivered(peer));
   }
 
   /** What this rank waits for, oldest first: its pending requests and probes, with the state of the protocol and the rails. */

@@ -81,6 +81,30 @@ export function timeoutError(timeoutMs: number): MultirailError {
   return new MultirailError('ERR_TIMEOUT', `nothing matched within ${timeoutMs} ms`);
 }
 
+/** What an aborted signal calls. One listener for each signal: Node warns of a leak where one has more than ten. */
+const watched = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls `onAbort` when the signal is aborted. Returns what takes that back. */
+function watchSignal(signal: AbortSignal, onAbort: () => void): () => void {
+  let callbacks = watched.get(signal);
+  if (callbacks === undefined) {
+    callbacks = new Set();
+    watched.set(signal, callbacks);
+  }
+  const all = callbacks;
+  if (all.size === 0) signal.addEventListener('abort', tellAborted);
+  all.add(onAbort);
+  return () => {
+    if (all.delete(onAbort) && all.size === 0) signal.removeEventListener('abort', tellAborted);
+  };
+}
+
+function tellAborted(this: AbortSignal): void {
+  const callbacks = watched.get(this);
+  watched.delete(this);
+  for (const onAbort of callbacks ?? []) onAbort();
+}
+
 /** Node's timers take whole milliseconds up to this many; longer ones are cut down to it (25 days). */
 const TIMER_MAX_MS = 0x7fff_ffff;
 
@@ -91,15 +115,17 @@ export function watchEnd(options: CallOptions | undefined, end: (error: Multirai
   const timed = timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY;
   if (signal === undefined && !timed) return undefined;
   let timer: NodeJS.Timeout | undefined;
-  const onAbort = () => {
-    release();
-    end(abortedError(signal as AbortSignal));
-  };
+  let unwatch: (() => void) | undefined;
   const release = () => {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', onAbort);
+    unwatch?.();
   };
-  signal?.addEventListener('abort', onAbort);
+  if (signal !== undefined) {
+    unwatch = watchSignal(signal, () => {
+      release();
+      end(abortedError(signal));
+    });
+  }
   if (timed) {
     timer = setTimeout(
       () => {

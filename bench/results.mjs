@@ -3,6 +3,7 @@
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
+import { median } from './stats.mjs';
 
 const [folder, dry] = process.argv.slice(2);
 if (folder === undefined) {
@@ -26,19 +27,34 @@ const END = '<!-- figures:end -->';
 
 const sizeName = (bytes) => (bytes >= 1048576 ? `${bytes / 1048576} MiB` : bytes >= 1024 ? `${bytes / 1024} KiB` : `${bytes} B`);
 const digits = (value) => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2));
-const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-const latency = Object.fromEntries(RAILS.map(([name]) => [name, read(`latency-${name}`)]));
-const bandwidth = Object.fromEntries(RAILS.map(([name]) => [name, read(`bw-${name}`)]));
+/** All rounds of one table: the first one's head, and for each size and column the values of every round. */
+function rounds(name) {
+  const all = readdirSync(folder)
+    .filter((file) => new RegExp(`^${name}-\\d+\\.json$`).test(file))
+    .map((file) => read(file.replace(/\.json$/, '')));
+  if (all.length === 0) throw new Error(`${folder} holds no figures called ${name}`);
+  const rows = all[0].rows.map(({ sizeBytes, values }, i) => ({
+    sizeBytes,
+    columns: values.map((_, column) => all.map((one) => one.rows[i].values[column])),
+  }));
+  return { ...all[0], rounds: all.length, rows };
+}
+
+const latency = Object.fromEntries(RAILS.map(([name]) => [name, rounds(`latency-${name}`)]));
+const bandwidth = Object.fromEntries(RAILS.map(([name]) => [name, rounds(`bw-${name}`)]));
 const machine = latency.tcp.machine;
 const machineText = `${machine.cpus} × ${machine.cpu}, ${machine.platform}, kernel ${machine.kernel}, Node ${machine.node}`;
 const load = Number(readFileSync(join(folder, 'load.txt'), 'utf8'));
+const commit = readFileSync(join(folder, 'commit.txt'), 'utf8').trim().split('\n').join(', ');
 const isBusy = load > 0.5 * machine.cpus;
-const when = `${machine.date.slice(0, 10)}, load ${load} before${isBusy ? ' (**other work was going on: these figures say little: run bench/measure.sh on a quiet machine**)' : ''}`;
+const when = `${machine.date.slice(0, 10)}, measured at ${commit}, load ${load} before${isBusy ? ' (**other work was going on: these figures say little: run bench/measure.sh on a quiet machine**)' : ''}`;
 
-function value(figures, bytes, index = 0) {
+const withSpread = (values) => `${digits(median(values))} <sub>${digits(Math.min(...values))}–${digits(Math.max(...values))}</sub>`;
+
+function value(figures, bytes) {
   const row = figures.rows.find(({ sizeBytes }) => sizeBytes === bytes);
-  return row === undefined ? '–' : digits(row.values[index]);
+  return row === undefined ? '–' : withSpread(row.columns[0]);
 }
 
 function sideBySide(figures, sizes) {
@@ -73,7 +89,8 @@ const commandOf = (figures) => figures.command.replace(/ --json \S+/, '');
 
 const readmePart = `${BEGIN}
 
-Two ranks on one machine over loopback, one run: ${machineText}; ${when}.
+Two ranks on one machine over loopback: ${machineText}; ${when}. Medians of ${latency.tcp.rounds} rounds over all
+tables, the lowest and the highest round small beside them.
 
 Bandwidth in MB/s (10^6 bytes per second) by size and rails, \`npx multirail bench bw\`:
 
@@ -93,7 +110,7 @@ Longest gap between two deliveries when one of two TCP rails is pulled, ${silent
 ${END}`;
 
 const tableOf = (figures, units) => {
-  const rows = figures.rows.map(({ sizeBytes, values }) => `| ${sizeBytes} | ${values.map((one) => one.toFixed(2)).join(' | ')} |`);
+  const rows = figures.rows.map(({ sizeBytes, columns }) => `| ${sizeBytes} | ${columns.map(withSpread).join(' | ')} |`);
   return [
     `\`${commandOf(figures)}\``,
     '',
@@ -106,12 +123,13 @@ const tableOf = (figures, units) => {
 
 const results = `# Results
 
-Written by \`bench/measure.sh\`, which measures all of this anew in one command.
+Written by \`bench/measure.sh\`, which measures all of this again in one command.
 
 - Machine: ${machineText}
 - Date and load: ${when}
 - Two ranks on this machine, all rails over loopback. MB/s are 10^6 bytes per second. The scheme is that of the OSU benchmarks: ping-pong
-  for latency; for bandwidth a window of 64 messages and a short acknowledgement.
+  for latency; for bandwidth a window of 64 messages and a short acknowledgement. Each figure is the median of ${latency.tcp.rounds} rounds over all tables,
+  with the lowest and the highest round beside it; in a round a figure is the median of five measurements.
 
 ## Failover
 
@@ -137,10 +155,10 @@ ${RAILS.map(([name, title]) => `### ${title}\n\n${tableOf(latency[name], ['Laten
 ${RAILS.map(([name, title]) => `### ${title}\n\n${tableOf(bandwidth[name], ['MB/s'])}`).join('\n')}
 ## Both ways at once
 
-${tableOf(read('bibw-tcp'), ['MB/s'])}
+${tableOf(rounds('bibw-tcp'), ['MB/s'])}
 ## Message rate
 
-${tableOf(read('rate-tcp'), ['MB/s', 'Messages/s'])}`;
+${tableOf(rounds('rate-tcp'), ['MB/s', 'Messages/s'])}`;
 
 if (dry === '--dry') {
   console.log(readmePart);

@@ -91,3 +91,10 @@ export const latencyUs = (elapsedMs: number, iterations: number): number => (ela
 
 /** 10^6 bytes per second. */
 export const megabytesPerSecond = (bytes: number, elapsedMs: number): number => bytes / 1000 / elapsedMs;
+
+/** The middle value, or the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  const sorted = Float64Array.from(values).sort();
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}

@@ -5,7 +5,7 @@
 import { MultirailError } from '../errors.ts';
 import type { Communicator } from '../mpi/communicator.ts';
 import { Request } from '../mpi/request.ts';
-import { defaultRepeats, latencyUs, megabytesPerSecond, type OsuRepeats, type OsuRow, type OsuTest } from './osu.ts';
+import { defaultRepeats, latencyUs, median, megabytesPerSecond, type OsuRepeats, type OsuRow, type OsuTest } from './osu.ts';
 import { receiveWindowsSync, SYNC_TESTS, sendWindowsSync } from './pt2pt-sync.ts';
 import { BENCH_TAGS } from './tags.ts';
 
@@ -18,6 +18,8 @@ export interface Pt2ptOptions {
   /** Undefined: OSU's, by size. */
   iterations: number | undefined;
   warmup: number | undefined;
+  /** A row is the median of so many measurements of this many iterations each. */
+  repeats: number;
 }
 
 const EMPTY = new Uint8Array(0);
@@ -28,6 +30,8 @@ export interface Steadiness {
   limitMs: number;
 }
 const STEADY: Steadiness = { runs: 10, limitMs: 2000 };
+/** Once through all sizes before the first row: code that later sizes share is compiled by then, and is not compiled again amid a row. */
+const FIRST_PASS: Steadiness = { runs: 3, limitMs: 200 };
 const STEADY_RUN_MS = 20;
 const STEADY_FACTOR = 0.95;
 
@@ -48,16 +52,20 @@ export async function runPt2pt(comm: Communicator, options: Pt2ptOptions, onRow:
   checkSize(comm, options.test);
   const bytesMax = Math.max(...options.sizes);
   const buffers = { out: new Uint8Array(bytesMax).fill(0x61), in: new Uint8Array(bytesMax) };
+  const test = measure(options);
+  const run = (sizeBytes: number, repeats: OsuRepeats) =>
+    test(comm, buffers.out.subarray(0, sizeBytes), buffers.in.subarray(0, sizeBytes), repeats, options.window);
+  const warmUp = (sizeBytes: number, steadiness: Steadiness) =>
+    untilSteady(comm, (iterations) => run(sizeBytes, { iterations, warmup: 0 }), steadiness);
+  if (options.warmup !== 0) for (const sizeBytes of options.sizes) await warmUp(sizeBytes, FIRST_PASS);
   for (const sizeBytes of options.sizes) {
     const defaults = defaultRepeats(options.test, sizeBytes);
     const repeats: OsuRepeats = { iterations: options.iterations ?? defaults.iterations, warmup: options.warmup ?? defaults.warmup };
-    const out = buffers.out.subarray(0, sizeBytes);
-    const into = buffers.in.subarray(0, sizeBytes);
     await meet(comm);
-    if (options.warmup !== 0) {
-      await untilSteady(comm, (iterations) => measure(options)(comm, out, into, { iterations, warmup: 0 }, options.window));
-    }
-    const values = await measure(options)(comm, out, into, repeats, options.window);
+    if (options.warmup !== 0) await warmUp(sizeBytes, STEADY);
+    const measured: number[][] = [];
+    for (let i = 0; i < options.repeats; i++) measured.push(await run(sizeBytes, repeats));
+    const values = measured[0].map((_, column) => median(measured.map((one) => one[column])));
     if (comm.rank === 0) onRow({ sizeBytes, values });
   }
   await meet(comm);

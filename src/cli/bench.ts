@@ -17,10 +17,13 @@ import type { Runtime } from '../mpi/runtime.ts';
 import { ParamTable } from '../params.ts';
 
 const DEFAULT_WINDOW = 64;
+/** Measurements of which a row shows the median. */
+const DEFAULT_REPEATS = 5;
 const STREAM = { sizeBytes: 1024 * 1024, seconds: 6, window: 16, stallMs: 30_000, plotFolder: 'out' } as const;
 const SECONDS_MAX = 24 * 3600;
 const COUNT_MAX = 10_000_000;
 const WINDOW_MAX = 4096;
+const REPEATS_MAX = 1000;
 /** The receiver has memory for a whole window. */
 const WINDOW_BYTES_MAX = 2 ** 31;
 const FAILED_FINALIZE_MS_MAX = 2000;
@@ -32,6 +35,7 @@ interface BenchOptions {
   sizes?: string;
   iterations?: number;
   warmup?: number;
+  repeats?: number;
   window?: number;
   sync?: boolean;
   json?: string;
@@ -132,7 +136,7 @@ export async function beRank(program: RankProgram): Promise<void> {
 }
 
 function startTest(test: OsuTest, options: BenchOptions): Promise<void> {
-  const { iterations, warmup, window = DEFAULT_WINDOW, sync = false, json } = options;
+  const { iterations, warmup, repeats = DEFAULT_REPEATS, window = DEFAULT_WINDOW, sync = false, json } = options;
   const sizes = parseSizes(options.sizes);
   if (test !== 'rate' && options.np !== 2) throw new MultirailError('ERR_ARG', `bench ${test} takes two ranks, not ${options.np}`);
   if (test === 'rate' && options.np % 2 !== 0)
@@ -142,7 +146,7 @@ function startTest(test: OsuTest, options: BenchOptions): Promise<void> {
     needsHand: false,
     run: async (mpi) => {
       const output = { jsonFile: json, commandLine: commandLine(ownWords()) };
-      await pt2ptAsRank(mpi.world, { test, sizes, window, sync, iterations, warmup }, output);
+      await pt2ptAsRank(mpi.world, { test, sizes, window, sync, iterations, warmup, repeats }, output);
       return 0;
     },
   });
@@ -194,7 +198,7 @@ function startBandwidth(options: BwOptions): Promise<void> {
   const isStream =
     options.pull.length > 0 || options.restore.length > 0 || options.verify || options.seconds !== undefined || options.size !== undefined;
   if (!isStream) return startTest('bw', options);
-  for (const name of ['sizes', 'iterations', 'warmup', 'sync'] as const) {
+  for (const name of ['sizes', 'iterations', 'warmup', 'repeats', 'sync'] as const) {
     if (options[name] !== undefined)
       throw new MultirailError('ERR_ARG', `--${name} does not go with a run of some seconds (--seconds, --size, --pull)`);
   }
@@ -245,18 +249,22 @@ export function register(program: Command): void {
       .action(start);
   const pt2pt = (name: OsuTest, description: string) => test(name, description, (options) => startTest(name, options));
   const coll = (name: CollTest, description: string) => test(name, description, (options) => startCollTest(name, options));
-  pt2pt('latency', 'ping-pong: one-way latency by message size');
+  const latency = pt2pt('latency', 'ping-pong: one-way latency by message size');
   coll('allreduce', 'time of a sum over all ranks, by length of the buffer');
   coll('alltoall', 'time of everybody to everybody, by length for each rank');
   coll('bcast', 'time of a broadcast from rank 0, by length');
   coll('barrier', 'time of a barrier');
   const bw = pt2pt('bw', 'bandwidth one way; with --pull, a run of some seconds in which rails are lost, with an audit of every message');
-  for (const command of [
-    bw,
-    pt2pt('bibw', 'bandwidth both ways at once'),
-    pt2pt('rate', 'messages per second of several pairs of ranks'),
-  ]) {
+  const windowed = [bw, pt2pt('bibw', 'bandwidth both ways at once'), pt2pt('rate', 'messages per second of several pairs of ranks')];
+  for (const command of windowed) {
     command.option('--window <N>', `messages under way (default: ${DEFAULT_WINDOW})`, wholeNumber(1, WINDOW_MAX));
+  }
+  for (const command of [latency, ...windowed]) {
+    command.option(
+      '--repeats <N>',
+      `measurements of which a row shows the median (default: ${DEFAULT_REPEATS})`,
+      wholeNumber(1, REPEATS_MAX),
+    );
   }
   bw.addOption(railTimes('--pull <rail@time>', 'pull a rail out at this moment: 1@2s, *@1500ms; may be repeated'))
     .addOption(railTimes('--restore <rail@time>', 'put it back; may be repeated'))

@@ -86,6 +86,8 @@ def check_lengths(data, limits):
         raise OtherVersion("frame version %d" % frame.version)
     if frame.packet_bytes > limits[0] or frame.payload_bytes > limits[1]:
         raise ProtocolError("a frame that is too long")
+    if limits is LIVE_LIMITS and frame.kind != DATA and frame.packet_bytes + frame.payload_bytes > 0:
+        raise ProtocolError("a frame of kind %d that carries bytes" % frame.kind)
     return frame
 
 
@@ -94,8 +96,8 @@ def check_header(frame, data):
     frame.packet = bytes(data[HEADER_BYTES:HEADER_BYTES + frame.packet_bytes])
     if crc32c(frame.packet, crc32c(data[:36])) != frame.crc:
         raise ProtocolError("headerCrc is wrong")
-    if frame.flags & ~(PLACED | PROMPT | PAYLOAD_CRC):
-        raise ProtocolError("unknown flags")
+    if frame.flags & ~(PLACED | PROMPT | PAYLOAD_CRC) or (frame.kind != DATA and frame.flags):
+        raise ProtocolError("flags %d" % frame.flags)
 
 
 def frame_bytes(kind, packet=b"", flags=0, number=0, count=0, alive_ms=0, received=0):

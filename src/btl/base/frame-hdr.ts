@@ -106,13 +106,19 @@ export function newFrameHeader(kind = FRAME_COUNT): FrameHeader {
 export interface FrameLimits {
   packetHeaderBytesMax: number;
   payloadBytesMax: number;
+  /** On a live rail only DATA has a packet header or a payload; in the handshake every kind carries its body as a packet header. */
+  onlyDataHasBytes: boolean;
 }
 
 /** In the handshake a frame has at most 512 bytes in all: a stranger cannot make us keep more. */
-export const HANDSHAKE_LIMITS: FrameLimits = { packetHeaderBytesMax: 512 - FRAME_HEADER_BYTES, payloadBytesMax: 0 };
+export const HANDSHAKE_LIMITS: FrameLimits = {
+  packetHeaderBytesMax: 512 - FRAME_HEADER_BYTES,
+  payloadBytesMax: 0,
+  onlyDataHasBytes: false,
+};
 
 export function liveLimits(frameBytesMax: number): FrameLimits {
-  return { packetHeaderBytesMax: HEADER_BYTES_MAX, payloadBytesMax: frameBytesMax };
+  return { packetHeaderBytesMax: HEADER_BYTES_MAX, payloadBytesMax: frameBytesMax, onlyDataHasBytes: true };
 }
 
 /** Writes the header at `target[at]`; the packet header must already stand behind it, because the CRC covers both. */
@@ -203,7 +209,7 @@ export type HeaderCheck = { bytes: number } | { damage: string; otherVersion: bo
 const damaged = (damage: string, otherVersion = false): HeaderCheck => ({ damage, otherVersion });
 
 /**
- * Looks at the first FRAME_HEADER_BYTES of a frame, before anything is allocated for it: its version and its lengths.
+ * Looks at the first FRAME_HEADER_BYTES of a frame, before anything is allocated for it: its version, its kind and its lengths.
  * The CRC can only be checked once the packet header is there too.
  */
 export function checkFrameHeader(bytes: Uint8Array, at: number, limits: FrameLimits): HeaderCheck {
@@ -220,6 +226,12 @@ export function checkFrameHeader(bytes: Uint8Array, at: number, limits: FrameLim
   if (payloadBytes > limits.payloadBytesMax) {
     return damaged(`payload of ${payloadBytes} bytes, at most ${limits.payloadBytesMax} are allowed`);
   }
+  const kind = bytes[at + OFFSET_KIND];
+  if (limits.onlyDataHasBytes && kind !== FRAME_DATA && packetHeaderBytes + payloadBytes > 0) {
+    return damaged(
+      `a ${frameKindName(kind)} frame with a packet header of ${packetHeaderBytes} and a payload of ${payloadBytes} bytes: only DATA has them`,
+    );
+  }
   return { bytes: FRAME_HEADER_BYTES + packetHeaderBytes };
 }
 
@@ -227,9 +239,12 @@ export function checkFrameHeader(bytes: Uint8Array, at: number, limits: FrameLim
 export function frameHeaderBytes(view: DataView, at: number, limits: FrameLimits): number {
   const lengthAndMagic = view.getUint32(at + OFFSET_PACKET_HEADER_BYTES, true);
   const packetHeaderBytes = lengthAndMagic & 0xffff;
-  if (lengthAndMagic >>> 16 !== FRAME_MAGIC || view.getUint8(at) !== FRAME_VERSION || packetHeaderBytes > limits.packetHeaderBytesMax)
+  const kindAndVersion = view.getUint16(at, true);
+  if (lengthAndMagic >>> 16 !== FRAME_MAGIC || (kindAndVersion & 0xff) !== FRAME_VERSION || packetHeaderBytes > limits.packetHeaderBytesMax)
     return 0;
-  if (view.getUint32(at + OFFSET_PAYLOAD_BYTES, true) > limits.payloadBytesMax) return 0;
+  const payloadBytes = view.getUint32(at + OFFSET_PAYLOAD_BYTES, true);
+  if (payloadBytes > limits.payloadBytesMax) return 0;
+  if (kindAndVersion >>> 8 !== FRAME_DATA && limits.onlyDataHasBytes && packetHeaderBytes + payloadBytes > 0) return 0;
   return FRAME_HEADER_BYTES + packetHeaderBytes;
 }
 

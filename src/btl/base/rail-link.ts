@@ -341,6 +341,11 @@ export class RailLink implements Link, FramerHandler {
   }
 
   frame(header: FrameHeader, packetHeader: Uint8Array, payload: Uint8Array, sink: Sink | null, payloadSound: boolean): void {
+    // Its lengths were looked at before anything was kept for it; a flag belongs to a payload, or asks for a count at once.
+    if (header.kind !== FRAME_DATA && header.flags !== 0) {
+      this.damage(`a ${frameKindName(header.kind)} frame with flags ${header.flags}: only DATA has them`);
+      return;
+    }
     this.heard = true;
     this.peerReceivedBytes = header.receivedBytes;
     this.peerAliveMs += (header.aliveMs - this.peerAliveLow) >>> 0;

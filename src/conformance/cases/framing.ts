@@ -3,6 +3,7 @@ import {
   FLAG_PAYLOAD_CRC,
   FLAG_PLACED,
   FLAG_PROMPT,
+  FRAME_BYE,
   FRAME_COUNT,
   FRAME_DATA,
   FRAME_NACK,
@@ -262,6 +263,27 @@ export const FRAMING_CASES: readonly Case[] = [
   damage('kinds that are no kinds of a live rail', ['FR-4'], async (d) => {
     for (const kind of [0, 7, 15, 16, 17, 18, 19, 20, 21, 22, 255])
       await d.ends('FR-4', `a frame of kind ${kind}`, (rail) => rail.frame({ kind }));
+  }),
+  damage('what only DATA carries, on other kinds', ['FR-9', 'FR-2'], async (d) => {
+    const kinds = { COUNT: FRAME_COUNT, PROBE: FRAME_PROBE, PROBE_ANSWER: FRAME_PROBE_ANSWER, NACK: FRAME_NACK, BYE: FRAME_BYE };
+    for (const [name, kind] of Object.entries(kinds)) {
+      // A BYE that is right in all else, and a NACK that would be damage for another reason too.
+      const frameNumber = kind === FRAME_BYE ? 1 : 0;
+      await d.ends('FR-9', `a ${name} with a payload of 8 bytes`, (rail) => rail.frame({ kind, frameNumber }, empty, pattern(1, 0, 8)));
+      await d.ends('FR-9', `a ${name} with a packet header of 4 bytes`, (rail) => rail.frame({ kind, frameNumber }, new Uint8Array(4)));
+      await d.endsAtOnce('FR-2', `a ${name} that announces a payload of 1 MiB, of which nothing has come`, (rail) =>
+        rail.frame({
+          kind,
+          frameNumber,
+          spoil: (bytes, seal) => {
+            new DataView(bytes.buffer).setUint32(8, 1024 * 1024, true);
+            seal();
+          },
+        }),
+      );
+      for (const flags of [FLAG_PLACED, FLAG_PROMPT, FLAG_PAYLOAD_CRC])
+        await d.ends('FR-9', `a ${name} with flag ${flags}`, (rail) => rail.frame({ kind, frameNumber, flags }));
+    }
   }),
   damage('wrong frame numbers', ['CN-2'], async (d, session) => {
     for (const frameNumber of [0, 2, 17, 0xffff_ffff]) {

@@ -7,10 +7,16 @@ import {
   FLAG_PAYLOAD_CRC,
   FLAG_PLACED,
   FLAG_PROMPT,
+  FRAME_BYE,
   FRAME_COUNT,
   FRAME_DATA,
   FRAME_HEADER_BYTES,
+  FRAME_HELLO,
+  FRAME_NACK,
+  FRAME_PROBE,
+  FRAME_PROBE_ANSWER,
   type FrameHeader,
+  frameHeaderBytes,
   HANDSHAKE_LIMITS,
   liveLimits,
   newFrameHeader,
@@ -81,4 +87,24 @@ test('lengths beyond the limits, rubbish and other versions are told apart', () 
     damage: 'these bytes are not a frame of multirail',
     otherVersion: false,
   });
+});
+
+test('on a live rail only DATA has a packet header or a payload: anything else is refused by its first 40 bytes', () => {
+  const sized = (kind: number, packetHeaderBytes: number, payloadBytes: number): Uint8Array => {
+    const header = { ...newFrameHeader(kind), packetHeaderBytes, payloadBytes };
+    return encode(header, new Uint8Array(packetHeaderBytes)).subarray(0, FRAME_HEADER_BYTES);
+  };
+  const live = liveLimits(2 ** 24);
+  const kinds = [FRAME_COUNT, FRAME_PROBE, FRAME_PROBE_ANSWER, FRAME_NACK, FRAME_BYE, 0, 7, 255];
+  for (const kind of kinds) {
+    const announced = [sized(kind, 0, 1024 * 1024), sized(kind, 4, 0), sized(kind, 0, 1), sized(kind, 4096, 1024)];
+    for (const bytes of announced) {
+      expect(checkFrameHeader(bytes, 0, live)).toMatchObject({ otherVersion: false, damage: expect.stringMatching(/only DATA/) });
+      expect(frameHeaderBytes(new DataView(bytes.buffer), 0, live)).toBe(0);
+    }
+    expect(checkFrameHeader(sized(kind, 0, 0), 0, live)).toEqual({ bytes: FRAME_HEADER_BYTES });
+  }
+  expect(checkFrameHeader(sized(FRAME_DATA, 32, 1024), 0, live)).toEqual({ bytes: FRAME_HEADER_BYTES + 32 });
+  // In the handshake every kind carries its body as a packet header.
+  expect(checkFrameHeader(sized(FRAME_HELLO, 100, 0), 0, HANDSHAKE_LIMITS)).toEqual({ bytes: FRAME_HEADER_BYTES + 100 });
 });

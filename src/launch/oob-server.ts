@@ -8,6 +8,7 @@ import { type AddressInfo, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../errors.ts';
+import { noSubprotocol, refusalOfVersion } from '../util/websocket.ts';
 import { checkSize, OobCollectives } from './oob-collectives.ts';
 import { LIFELINE_IDLE_MS } from './oob-dial.ts';
 import {
@@ -132,6 +133,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     maxPayload: MESSAGE_BYTES_MAX,
     perMessageDeflate: false,
     clientTracking: false,
+    handleProtocols: noSubprotocol,
   });
   private readonly sockets = new Set<Duplex>();
   private readonly collectives: OobCollectives;
@@ -314,6 +316,12 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       socket.destroy();
       return;
     }
+    const refusal = refusalOfVersion(request.headers['sec-websocket-version']);
+    if (refusal !== undefined) {
+      this.log(`out-of-band channel: connection from ${from} refused: it wants another version of WebSocket than 13`);
+      socket.end(refusal, () => socket.destroy());
+      return;
+    }
     this.wss.handleUpgrade(request, socket, head, (ws) => this.accept(ws, socket, from, head.length));
   }
 
@@ -394,7 +402,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
 
   /** Undefined when the hello is welcome, else the reason and a sentence. */
   private judge(hello: OobBodies['hello'], nonce: Uint8Array): [reason: string, text: string] | undefined {
-    if (hello.version !== OOB_VERSION) return ['VERSION', `version ${hello.version} here is ${OOB_VERSION}`];
+    if (hello.version !== OOB_VERSION) return ['VERSION', `version ${hello.version}; here it is ${OOB_VERSION}`];
     if (hello.nonce.length !== NONCE_BYTES || !proofEquals(hello.proof, proofOfRank(this.options.secret, nonce, hello))) {
       return ['BAD_PROOF', "the other side does not know the job's secret"];
     }

@@ -6,6 +6,7 @@ import { connect, isIPv6, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../../errors.ts';
+import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { BtlContext, Params } from '../btl.ts';
 import type { LocalInterface } from '../tcp/interfaces.ts';
@@ -88,6 +89,7 @@ export class WsModule extends IpModule {
       perMessageDeflate: false,
       maxPayload: WS_MESSAGE_BYTES_MAX,
       skipUTF8Validation: true,
+      handleProtocols: noSubprotocol,
     });
     // Connections that have not asked for an upgrade yet: bounded in number and time like the handshakes after it.
     const waiting = new Map<string, { socket: Socket; timer: NodeJS.Timeout }>();
@@ -118,6 +120,11 @@ export class WsModule extends IpModule {
       socket.on('error', () => {});
       if (request.url !== PATH || this.closed) {
         socket.destroy();
+        return;
+      }
+      const refusal = refusalOfVersion(request.headers['sec-websocket-version']);
+      if (refusal !== undefined) {
+        socket.end(refusal, () => socket.destroy());
         return;
       }
       upgrader.handleUpgrade(request, socket, head, (ws) => onStream(new WsStream(ws, socket)));

@@ -271,6 +271,34 @@ describe('strangers', () => {
   });
 });
 
+test('ws: version 13 alone, and no subprotocol, whatever is offered', async () => {
+  const pair = new SocketPair(MAKERS.ws);
+  await pair.open();
+  const answerTo = (headers: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const socket = connectNet(pair.port(), '127.0.0.1');
+      let answer = '';
+      socket.on('error', reject);
+      socket.setEncoding('latin1').on('data', (text: string) => {
+        answer += text;
+        if (!answer.includes('\r\n\r\n')) return;
+        socket.destroy();
+        resolve(answer.slice(0, answer.indexOf('\r\n\r\n')));
+      });
+      socket.write(
+        `GET /multirail HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${btoa('0123456789abcdef')}\r\n${headers}\r\n`,
+      );
+    });
+  for (const version of ['8', '12', '14']) {
+    const answer = await answerTo(`Sec-WebSocket-Version: ${version}\r\n`);
+    expect(answer).toMatch(/^HTTP\/1\.1 426 /);
+    expect(answer).toMatch(/^Sec-WebSocket-Version: 13$/im);
+  }
+  const answer = await answerTo('Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: chat, other\r\n');
+  expect(answer).toMatch(/^HTTP\/1\.1 101 /);
+  expect(answer).not.toMatch(/Sec-WebSocket-Protocol/i);
+});
+
 test('ws with TLS: one self-signed certificate on both sides; another one is refused', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'multirail-tls-'));
   cleanups.push(() => rmSync(directory, { recursive: true, force: true }));

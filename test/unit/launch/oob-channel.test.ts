@@ -259,6 +259,37 @@ describe('oob channel', () => {
     await clients[0].barrier('alive');
   });
 
+  test('WebSocket: version 13 alone, and no subprotocol, whatever is offered', async () => {
+    const { server } = await makeServer(1);
+    const url = server.urls[0];
+    const answerTo = (headers: string): Promise<string> =>
+      new Promise((resolve) => {
+        const raw = connect(Number(new URL(url).port), '127.0.0.1');
+        cleanups.push(() => raw.destroy());
+        raw.on('error', () => undefined);
+        let answer = '';
+        raw.setEncoding('latin1').on('data', (text: string) => {
+          answer += text;
+          if (answer.includes('\r\n\r\n')) resolve(answer.slice(0, answer.indexOf('\r\n\r\n')));
+        });
+        const key = randomBytes(16).toString('base64');
+        raw.write(
+          `GET /multirail-oob HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${key}\r\n${headers}\r\n`,
+        );
+      });
+    for (const version of ['8', '12', '14', 'none']) {
+      const answer = await answerTo(`Sec-WebSocket-Version: ${version}\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 426 /);
+      expect(answer).toMatch(/^Sec-WebSocket-Version: 13$/im);
+    }
+    expect(await answerTo('')).toMatch(/^HTTP\/1\.1 426 /);
+    const answer = await answerTo(
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: chat, other\r\nSec-WebSocket-Extensions: permessage-deflate\r\n',
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 101 /);
+    expect(answer).not.toMatch(/Sec-WebSocket-(Protocol|Extensions)/i);
+  });
+
   test('a stranger that says nothing is closed', async () => {
     const { server, log } = await makeServer(1, { handshakeTimeoutMs: 100 });
     const ws = new WebSocket(server.urls[0]);

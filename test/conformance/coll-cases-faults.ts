@@ -142,6 +142,31 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
     },
   },
   {
+    name: '55 an error with a long text of any characters ends the call at all, and its text is cut between characters',
+    ranks: 4,
+    run: async (world) => {
+      const texts = ['x', '\u6f22', '\u0001', '"', '\u{1f6a2}', '\ud800'].map((one) => one.repeat(3000));
+      for (const text of texts) {
+        const op = Op.create(() => {
+          throw new Error(text);
+        });
+        const calls = world.comms.map((comm) => comm.allreduce(f(3), f(3), comm.rank === 2 ? op : Op.create(() => undefined)));
+        for (const [i, one] of (await Promise.allSettled(calls)).entries()) {
+          // Rank 0 waits for what rank 2 has not come to; the others may have had all that they needed.
+          if (one.status === 'fulfilled') {
+            assert(world.comms[i].rank % 2 === 1);
+            continue;
+          }
+          const { code, message } = one.reason as MultirailError;
+          assert.equal(code, 'ERR_OP');
+          assert(message.includes(text.slice(0, 240)), message.slice(0, 100));
+          assert(!message.includes('\ufffd') && (text.startsWith('\ud800') || !/\p{Surrogate}/u.test(message)), message.slice(-100));
+        }
+        await goesOn(world.comms, 1);
+      }
+    },
+  },
+  {
     name: '70 a member dies: every call ends at every survivor that needs it',
     ranks: 4,
     oneProcess: 'its rank is not killed, its death is told; ranks that are killed have tests of their own',

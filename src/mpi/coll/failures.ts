@@ -10,7 +10,8 @@ import type { Host } from '../host.ts';
 const CTX = ctxOf(SERVICE_ID, COLLECTIVE);
 const TAG = 0;
 const NOTICE_BYTES_MAX = 2048;
-const TEXT_MAX = 800;
+/** Of the text as it stands in the JSON: what else a notice holds is short. */
+const TEXT_BYTES_MAX = 1600;
 /** Collectives of one context of which the rest is taken away; that of older ones stays where it is. */
 const DRAINS_MAX = 256;
 /** Notices for collectives that have not begun here; older ones go first. */
@@ -42,11 +43,10 @@ export class FailureNotices {
       ctx,
       tag,
       code: error.code,
-      text: error.message.slice(error.code.length + 2).slice(0, TEXT_MAX),
+      text: fitText(error.message.slice(error.code.length + 2)),
       peer: error.peer,
     };
-    const bytes = new TextEncoder().encode(JSON.stringify(notice)).subarray(0, NOTICE_BYTES_MAX);
-    this.host.engine.pml.isend(world, CTX, TAG, new Iov([bytes]));
+    this.host.engine.pml.isend(world, CTX, TAG, new Iov([new TextEncoder().encode(JSON.stringify(notice))]));
   }
 
   /** The error that was told of a collective that begins only now. */
@@ -148,13 +148,35 @@ export class FailureNotices {
   }
 }
 
-function decode(bytes: Uint8Array): Notice | undefined {
-  try {
-    const notice = JSON.parse(new TextDecoder().decode(bytes)) as Notice;
-    const { ctx, tag, code, text, peer } = notice;
-    const isSound = Number.isInteger(ctx) && Number.isInteger(tag) && code in ERROR_CODES && typeof text === 'string';
-    return isSound && (peer === undefined || Number.isInteger(peer)) ? notice : undefined;
-  } catch {
-    return undefined;
+/** As much of the text as fits into a notice, cut between code points: its escapes and its bytes beyond ASCII count as they travel. */
+function fitText(text: string): string {
+  let bytes = 0;
+  let at = 0;
+  for (const point of text) {
+    bytes += Buffer.byteLength(JSON.stringify(point)) - 2;
+    if (bytes > TEXT_BYTES_MAX) return `${text.slice(0, at)}…`;
+    at += point.length;
   }
+  return text;
+}
+
+/** Whatever came: a notice that says which collective has failed counts, even if the rest of it cannot be read. */
+function decode(bytes: Uint8Array): Notice | undefined {
+  const json = new TextDecoder().decode(bytes);
+  let given: Partial<Notice> | null;
+  try {
+    given = JSON.parse(json) as Partial<Notice> | null;
+  } catch {
+    const head = /^\{"ctx":(\d+),"tag":(\d+),"code":"(\w+)"/.exec(json);
+    given = head === null ? null : { ctx: Number(head[1]), tag: Number(head[2]), code: head[3] as ErrorCode };
+  }
+  if (typeof given !== 'object' || given === null || !Number.isInteger(given.ctx) || !Number.isInteger(given.tag)) return undefined;
+  const { ctx, tag, code, text, peer } = given as Notice;
+  return {
+    ctx,
+    tag,
+    code: Object.hasOwn(ERROR_CODES, code) ? code : 'ERR_INTERNAL',
+    text: typeof text === 'string' ? text : 'the collective has failed there, and the text of its error could not be read',
+    peer: Number.isInteger(peer) ? peer : undefined,
+  };
 }

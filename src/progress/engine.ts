@@ -338,7 +338,8 @@ export class Engine implements Upcalls {
   admit(module: BtlModule, hello: Hello): Admission {
     const peer = this.peers.get(hello.rank);
     if (peer === undefined) return { ok: false, reason: 'UNKNOWN_RANK', text: `rank ${hello.rank} is not in this job` };
-    if (hello.rank > this.options.rank) return { ok: false, reason: 'RAIL_MISMATCH', text: 'the lower rank dials' };
+    // The own rank too: a newer incarnation of it would make this process declare itself failed.
+    if (hello.rank >= this.options.rank) return { ok: false, reason: 'RAIL_MISMATCH', text: 'the lower rank dials' };
     if (this.pml.peer(hello.rank).failure !== undefined) {
       return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was declared failed here` };
     }

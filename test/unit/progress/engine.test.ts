@@ -69,6 +69,24 @@ describe('admission', () => {
   ])('%s', (reason, change) => {
     expect(asked(change)).toMatchObject({ ok: false, reason });
   });
+  test('a stranger that claims the own rank, or one that cannot be, changes nothing, however new its incarnation', () => {
+    const pair = new MemPair();
+    const engine = pair.engines[1];
+    engine.addPeer(1, 1, [], 1024);
+    const claims = [
+      [1, 'RAIL_MISMATCH'],
+      [2, 'UNKNOWN_RANK'],
+      [0xffffffff, 'UNKNOWN_RANK'],
+      [-1, 'UNKNOWN_RANK'],
+      [Number.NaN, 'UNKNOWN_RANK'],
+    ] as const;
+    for (const [rank, reason] of claims) {
+      const claim = { ...hello, rank, incarnation: Number.MAX_SAFE_INTEGER };
+      expect(engine.admit(pair.modules[1], claim)).toMatchObject({ ok: false, reason });
+    }
+    pair.run();
+    expect([0, 1].map((rank) => engine.pml.peer(rank).failure)).toEqual([undefined, undefined]);
+  });
   test('a stale epoch is told the highest one', () => {
     expect(asked({ epoch: 1 })).toMatchObject({ highestEpoch: 1 });
   });

@@ -96,7 +96,7 @@ export const PARAMS = {
     'ms',
     100,
     2 ** 31,
-    'A peer to which no rail comes back within this time is unreachable for ever: its requests end with ERR_PROC_UNREACHABLE.',
+    'A peer to which no rail came up and nothing got through for this time is unreachable for ever: its requests end with ERR_PROC_UNREACHABLE.',
   ),
   pml_trace_entries: int(
     1024,

@@ -31,6 +31,13 @@ export interface BmlOptions {
   fragUs: number;
 }
 
+/** Grows with everything that gets through on these rails, either way: also on one that is never up on this side. */
+function passedOver(rails: readonly Rail[]): number {
+  let passed = 0;
+  for (const { deliveredBytes, endpoint } of rails) passed += deliveredBytes + endpoint.counters.framesReceived;
+  return passed;
+}
+
 /** The rails of one peer and the sets made of them; the sets are made anew on every change. */
 export class BmlPeer {
   readonly rank: number;
@@ -45,8 +52,10 @@ export class BmlPeer {
   /** Freshest alive time that the peer reported over any rail. */
   aliveMs = 0;
   wasHeard = false;
-  /** Since when, in alive time, no rail carries traffic; -1 while one does. */
+  /** Since when, in alive time, no rail has come up and nothing has got through either way; -1 while a rail carries traffic. */
   unreachableSinceAliveMs: number;
+  /** What had got through by then, to tell whether more has. */
+  passedBefore = 0;
   /** No more dialling: the peer said BYE, or is dead. */
   closed = false;
   /** Longest message that is sent eagerly over the rails that carry now, in one frame of any rail that there is. */
@@ -90,6 +99,8 @@ export class Bml {
     this.listener = (rail, from, to) => {
       const peer = this.peers.get(rail.peer);
       assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
+      // However short it is up: handleTime() may see it down before and after.
+      if (to === 'UP') peer.unreachableSinceAliveMs = -1;
       this.recompute(peer);
       listener(rail, from, to);
     };
@@ -427,7 +438,11 @@ export class Bml {
       }
       if (carrying) peer.unreachableSinceAliveMs = -1;
       else if (!peer.closed) {
-        if (peer.unreachableSinceAliveMs < 0) peer.unreachableSinceAliveMs = aliveMs;
+        const passed = passedOver(peer.rails);
+        if (peer.unreachableSinceAliveMs < 0 || passed !== peer.passedBefore) {
+          peer.unreachableSinceAliveMs = aliveMs;
+          peer.passedBefore = passed;
+        }
         this.wakeAt(nowMs + ALIVE_PER_TURN_MAX_MS);
       }
     }

@@ -227,6 +227,29 @@ describe('dialling', () => {
     expect(f.endpoints[0].dialled.length).toBe(dialled + 1);
   });
 
+  test('the time without a peer begins again with every rail that comes up, however short, and with everything that gets through', () => {
+    const rails = new FakeRails([{}]);
+    rails.run(500);
+    expect(rails.peer.unreachableSinceAliveMs).toBeLessThan(100);
+    // Up and lost between two looks at the time.
+    rails.up(0);
+    rails.down(0);
+    rails.turn();
+    expect(rails.peer.unreachableSinceAliveMs).toBe(rails.aliveMs);
+    rails.run(500);
+    expect(rails.aliveMs - rails.peer.unreachableSinceAliveMs).toBe(500);
+    // The peer has the rail in its tables and sends over it; here its first probe is never answered.
+    rails.answering.delete(0);
+    rails.connected(0);
+    rails.run(100);
+    expect(rails.aliveMs - rails.peer.unreachableSinceAliveMs).toBe(600);
+    rails.endpoints[0].counters.framesReceived++;
+    rails.turn();
+    expect(rails.states()).toBe('PROBING');
+    expect(rails.peer.unreachableSinceAliveMs).toBe(rails.aliveMs);
+    rails.run(200);
+    expect(rails.aliveMs - rails.peer.unreachableSinceAliveMs).toBe(200);
+  });
   test('a peer that left is dialled no more', () => {
     const f = new FakeRails([{}]);
     f.turn();

@@ -5,7 +5,7 @@ import { ParamTable } from '../params.ts';
 import { abortByEngine, abortEverywhere } from './abort.ts';
 import type { Meeting, Place } from './engines/engine.ts';
 import { findEngine } from './engines/index.ts';
-import type { Env } from './env.ts';
+import { type Env, has } from './env.ts';
 import { hostId, newIncarnation, restartedIncarnation } from './identity.ts';
 import { LauncherWatch } from './launcher-watch.ts';
 import { OobClient } from './oob-client.ts';
@@ -72,12 +72,13 @@ async function joinOwnLauncher(
 ): Promise<Job> {
   const secret = findSecret(env);
   if (secret === undefined) {
-    throw new MultirailError(
-      'ERR_INIT',
-      "the job's secret is missing: the launcher's descriptor (MULTIRAIL_SECRET_FD) did not reach this process; start it without a " +
-        'wrapper that closes descriptors, or set MULTIRAIL_SECRET_FILE',
-      { rank: place.rank },
-    );
+    // A rank that has read the descriptor takes its number out of its environment.
+    const why = has(env, 'MULTIRAIL_SECRET_FD')
+      ? "the launcher's descriptor (MULTIRAIL_SECRET_FD) did not reach this process; start it without a wrapper that closes descriptors, or set " +
+        'MULTIRAIL_SECRET_FILE'
+      : `this process has the variables of rank ${place.rank}, but not its descriptor (MULTIRAIL_SECRET_FD): it was started by that rank. A rank ` +
+        'calls init() itself; what it starts is a world of one when it is started without MULTIRAIL_RANK and MULTIRAIL_SIZE';
+    throw new MultirailError('ERR_INIT', `the job's secret is missing: ${why}`, { rank: place.rank });
   }
   const { jobId, urls, launcherPid } = meeting;
   const oob = new OobClient({

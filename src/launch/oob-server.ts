@@ -413,7 +413,11 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     const member = this.members[hello.rank];
     if (member.exit !== undefined) return ['RANK_ENDED', `rank ${hello.rank} has ended`];
     if (member.info !== undefined && member.info.incarnation !== hello.incarnation) {
-      return ['RANK_TAKEN', `rank ${hello.rank} has already joined as process ${member.info.pid}`];
+      const isSame = member.info.pid === hello.pid && member.info.hostId === hello.hostId;
+      const what = isSame
+        ? 'init() is called once in a process'
+        : 'a rank is one process; was one started twice, or was this one started by that rank?';
+      return ['RANK_TAKEN', `rank ${hello.rank} has already joined as process ${member.info.pid}: ${what}`];
     }
     if (hello.lifeline && member.info === undefined) return ['UNKNOWN_RANK', `a lifeline of rank ${hello.rank}, which has not joined`];
     return undefined;

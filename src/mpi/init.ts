@@ -3,6 +3,7 @@ import type { BtlComponent } from '../btl/btl.ts';
 import { wrapFaultComponent } from '../btl/interpose/fault.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, joinJob, tellServerLost } from '../launch/job.ts';
+import { joinOnce } from '../launch/once.ts';
 import { ParamTable } from '../params.ts';
 import { SELF } from './modex.ts';
 import { createRuntime, type ModuleSource, type Runtime } from './runtime.ts';
@@ -22,12 +23,19 @@ export interface InitOptions {
 /** Prints who waits for whom. */
 const WAITS_SIGNAL = 'SIGUSR2';
 
-/** Joins the job that the environment describes; without one, a world of one. Resolves when all ranks have done the same. */
+/**
+ * Joins the job that the environment describes; without one, a world of one. Resolves when all ranks have done the same. A process calls it
+ * once, in its main thread; it rejects with ERR_INIT when it is called again, or in a worker thread.
+ */
 export async function init(options: InitOptions = {}): Promise<Runtime> {
   const env = options.env ?? process.env;
   const overrides = Object.fromEntries(Object.entries(options.params ?? {}).map(([name, value]) => [name, String(value)]));
   const params = new ParamTable(overrides, env);
-  const job = await joinJob(env, params);
+  const once = joinOnce(env, options.env === undefined);
+  const job = await joinJob(env, params).catch((error: unknown) => {
+    once.undo();
+    throw error;
+  });
   const undo: (() => void)[] = [];
   if (options.abortOnUncaught ?? params.bool('mpi_abort_on_uncaught')) {
     undo.push(abortOnUncaught(job));
@@ -51,6 +59,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
     process.off(WAITS_SIGNAL, onSignal);
     for (const take of undo) take();
     process.off('exit', onExit);
+    once.left();
   };
   try {
     const { components, unavailable } = selectComponents(params);
@@ -71,6 +80,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
     onClosed();
     await job.oob?.close();
     await job.leave?.();
+    once.undo();
     throw error;
   }
 }

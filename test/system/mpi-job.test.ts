@@ -79,6 +79,29 @@ group('jobs of real processes', () => {
     expect(await job.ended).toMatchObject({ code: 0, stderr: '', stdout: 'alone 1 {"hello":0} 1\n' });
   });
 
+  test('a second init() is told as such, with others and in a world of one', async () => {
+    const job = startNode([code.fixture('mpi-rank'), 'twice'], { input: '' });
+    running.push(job);
+    const twice = 'twice: ERR_INIT: init() was called twice: this process is rank 0 of';
+    const later = 'later: ERR_INIT: init() was called again after finalize()';
+    for (const ran of [await job.ended, await run('-n 2', 'twice').ended]) {
+      expect(ran).toMatchObject({ code: 0, stderr: '' });
+      expect(ran.stdout).toContain(twice);
+      expect(ran.stdout).toContain(later);
+    }
+  });
+
+  test('init() in a worker thread says so, and the job goes on', async () => {
+    const ran = await run('-n 2', 'worker').ended;
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(lines(ran.stdout).filter((line) => /in a worker: ERR_INIT: init\(\) was called in a worker thread/.test(line))).toHaveLength(2);
+    expect(lines(ran.stdout).filter((line) => line.endsWith('sum 3'))).toHaveLength(2);
+    // Under PMI-1 the thread must not touch the descriptor: the engine would take its end for that of the rank.
+    const job = startNode([code.fixture('mpi-rank'), 'worker'], { input: '', env: { PMI_FD: '7', PMI_RANK: '0', PMI_SIZE: '2' } });
+    running.push(job);
+    expect((await job.ended).stdout).toContain('in a worker: ERR_INIT: init() was called in a worker thread');
+  });
+
   test('an unknown parameter is refused by name', async () => {
     const job = startNode([code.fixture('mpi-rank'), 'nosuch'], { input: '' });
     running.push(job);

@@ -2,8 +2,7 @@
 // Exit codes: 0 all is well, 1 the oracle found something, 2 the command line makes no sense.
 import { fileURLToPath } from 'node:url';
 import { type Command, InvalidArgumentError } from 'commander';
-import { MUTANTS, type Mutant } from '../pml/core.ts';
-import { type CampaignResult, isMutant, isWorker, PROFILES, type Profile, runCampaign, serveAsWorker } from '../sim/campaign.ts';
+import { type CampaignResult, isWorker, PROFILES, type Profile, runCampaign, serveAsWorker } from '../sim/campaign.ts';
 
 interface SimOptions {
   seed?: number;
@@ -11,7 +10,6 @@ interface SimOptions {
   workers: number;
   profile: Profile;
   trace?: boolean;
-  mutant?: Mutant;
   coverage?: boolean;
   failures: number;
   checkpoint?: string;
@@ -35,11 +33,6 @@ function parseRange(text: string): { from: number; to: number } {
   return { from: Number(match[1]), to: Number(match[2]) };
 }
 
-function parseMutant(text: string): Mutant {
-  if (!isMutant(text)) throw new InvalidArgumentError(`expected one of ${Object.keys(MUTANTS).join(', ')}.`);
-  return text;
-}
-
 function parseProfile(text: string): Profile {
   if (!(text in PROFILES)) throw new InvalidArgumentError(`expected one of ${Object.keys(PROFILES).join(', ')}.`);
   return text as Profile;
@@ -54,7 +47,6 @@ export function register(program: Command): void {
     .option('--profile <name>', `how a seed is played: ${Object.keys(PROFILES).join(' or ')}`, parseProfile, 'swarm')
     .option('--workers <n>', 'processes that play a range', parseCount, 2)
     .option('--trace', 'with --seed: print everything that happens, virtual microseconds first')
-    .option('--mutant <name>', 'plant this mistake first: the oracle should find it', parseMutant)
     .option('--coverage', 'print how often each event met each state')
     .option('--failures <n>', 'stop a range after so many failures', parseCount, 1)
     .option('--checkpoint <file>', 'with --seeds: go on where this file says, and keep it up to date')
@@ -73,8 +65,7 @@ function totals(record: Readonly<Record<string, number | undefined>>): string {
 }
 
 function command(options: SimOptions, seed: number): string {
-  const mutant = options.mutant === undefined ? '' : ` --mutant ${options.mutant}`;
-  return `multirail sim --profile ${options.profile} --seed ${seed}${mutant} --trace`;
+  return `multirail sim --profile ${options.profile} --seed ${seed} --trace`;
 }
 
 async function playOne(options: SimOptions, seed: number): Promise<number> {
@@ -84,7 +75,6 @@ async function playOne(options: SimOptions, seed: number): Promise<number> {
     const report = PROFILES[options.profile](seed, {
       hashTrace: true,
       ...(options.trace === true ? { trace: out } : {}),
-      ...(options.mutant === undefined ? {} : { mutants: new Set([options.mutant]) }),
       ...(coverage === undefined ? {} : { coverage }),
     });
     out(`seed ${seed}: ${report.description}`);
@@ -124,7 +114,6 @@ async function playRange(options: SimOptions): Promise<number> {
       failuresMax: options.failures,
       coverage: options.coverage === true,
       onProgress: (state) => show(state, false),
-      ...(options.mutant === undefined ? {} : { mutant: options.mutant }),
       ...(options.checkpoint === undefined ? {} : { checkpoint: options.checkpoint }),
     },
     script,

@@ -33,31 +33,6 @@ export interface PmlOptions {
   traceEntries: number;
 }
 
-/**
- * Mistakes that can be planted to show that the simulator finds them. Never set outside of `multirail sim --mutant` and the
- * test of the mutants; each is read in exactly one place.
- */
-export const MUTANTS = {
-  'no-duplicate-check': 'A MATCH, RNDV or RGET with a number that was there before is taken again.',
-  'early-dropped': 'An envelope that overtook a lower number is dropped instead of kept.',
-  'newest-first': 'An arrival matches the newest posted receive that fits instead of the oldest.',
-  'count-twice': 'A restart begins at the first byte, and bytes are counted by length: what arrives twice counts twice.',
-  'no-fence': 'NOTIFY and RAILDOWN fence no rails, and PUT windows are never closed.',
-  'keep-sinks': 'Sinks are never revoked, neither by a NOTIFY of a new epoch nor when the receive completes.',
-  'notify-unanswered': 'A NOTIFY for a finished message is not answered.',
-  'notify-duplicate-revokes': 'A NOTIFY of the current epoch revokes sinks and starts over.',
-  'restart-ack-twice': 'A RESTARTACK is obeyed also when none is waited for.',
-  'old-epoch-counts': 'Completions of an older epoch count.',
-  'fence-by-rail': 'RAILDOWN and NOTIFY end the live epoch of a rail whatever epoch they name.',
-  'complete-on-sent': 'A send is complete when its last byte was given to a rail, not when every byte is delivered.',
-  'eager-not-retained': 'An eager message in doubt is not sent again.',
-  'ack-once': 'An ACK in doubt is not sent again.',
-  'fin-once': 'A FIN in doubt is not sent again.',
-  'credit-increment': 'A CREDIT is an increment: it adds to the limit, however often it comes.',
-  'retained-forever': 'The copy of a delivered eager message is not released.',
-} as const;
-export type Mutant = keyof typeof MUTANTS;
-
 /** Names of completions and packets as events, for the (state, event) coverage. */
 export const COMPLETION_NAMES = ['delivered', 'refused', 'in doubt'] as const;
 
@@ -108,7 +83,6 @@ export class PmlCore implements TransitionListener {
   /** Messages that were ever begun here. */
   private begun = 0;
   retainedBytes = 0;
-  readonly mutants: ReadonlySet<Mutant>;
   /** Observes every transition besides the ring (coverage in the simulator). */
   transitionTap: TransitionListener | undefined;
   /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */
@@ -120,10 +94,9 @@ export class PmlCore implements TransitionListener {
   private readonly trace: TraceEntry[] = [];
   private traceAt = 0;
 
-  constructor(options: PmlOptions, bml: Bml, mutants: ReadonlySet<Mutant>) {
+  constructor(options: PmlOptions, bml: Bml) {
     this.options = options;
     this.bml = bml;
-    this.mutants = mutants;
   }
 
   onTransition(side: 'send' | 'recv', message: Traced, from: string, to: string): void {
@@ -307,9 +280,7 @@ export class PmlCore implements TransitionListener {
 
   /** Ends the epochs of a rail up to `epoch`, because the peer says that they are over. */
   fence(peer: PmlPeer, rail: number, epoch: number, text: string): void {
-    if (this.mutants.has('no-fence')) return;
-    const upTo = this.mutants.has('fence-by-rail') ? Math.max(epoch, peer.bml.rails[rail]?.epoch ?? 0) : epoch;
-    this.bml.fence(peer.bml, rail, upTo, { kind: 'fenced', text });
+    this.bml.fence(peer.bml, rail, epoch, { kind: 'fenced', text });
   }
 
   recycle(frame: PmlFrame): void {

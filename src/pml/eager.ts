@@ -56,7 +56,7 @@ export class EagerSender {
     core.eventTap?.('send', message.state, `envelope ${COMPLETION_NAMES[status]}`);
     message.envelopeOnRail = false;
     if (message.state !== 'ENVELOPE') this.releaseFrame(message);
-    else if (status === DELIVERED || core.mutants.has('eager-not-retained')) this.finish(message);
+    else if (status === DELIVERED) this.finish(message);
     else {
       if (status === REFUSED) core.counters.refused++;
       core.queueEnvelope(message);
@@ -69,7 +69,7 @@ export class EagerSender {
     const { peer } = message;
     message.envelopeDelivered = true;
     moveSend(message, 'DONE', core);
-    if (!core.mutants.has('retained-forever')) core.retainedBytes -= message.bytes;
+    core.retainedBytes -= message.bytes;
     peer.sends.delete(message);
     this.releaseFrame(message);
   }

@@ -135,13 +135,6 @@ export class MatchContext {
   /** A wildcard was looked for: unexpected messages stand in the lists of those, too. */
   private usesWildcards = false;
   private postedSerial = 0;
-  /** A planted mistake (see MUTANTS); false in earnest. */
-  private readonly newestFirst: boolean;
-
-  constructor(newestFirst = false) {
-    this.newestFirst = newestFirst;
-  }
-
   postedCount = 0;
   get unexpectedCount(): number {
     return this.unexpectedNodes.size;
@@ -260,6 +253,6 @@ export class MatchContext {
   private first(a: RecvRequest | undefined, b: RecvRequest | undefined): RecvRequest | undefined {
     if (a === undefined) return b;
     if (b === undefined) return a;
-    return a.postedSerial < b.postedSerial !== this.newestFirst ? a : b;
+    return a.postedSerial < b.postedSerial ? a : b;
   }
 }

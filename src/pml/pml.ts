@@ -13,7 +13,7 @@ import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import type { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
-import { type Mutant, PmlCore, type PmlOptions } from './core.ts';
+import { PmlCore, type PmlOptions } from './core.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { ANY } from './match.ts';
 import { PmlPeer } from './peer.ts';
@@ -39,8 +39,8 @@ export class Pml {
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
 
-  constructor(options: PmlOptions, bml: Bml, mutants: ReadonlySet<Mutant> = new Set()) {
-    this.core = new PmlCore(options, bml, mutants);
+  constructor(options: PmlOptions, bml: Bml) {
+    this.core = new PmlCore(options, bml);
     this.sender = new Sender(this.core);
     this.receiver = new Receiver(this.core);
   }
@@ -149,8 +149,6 @@ export class Pml {
       peer.creditLimit = packet.creditLimit;
       this.core.markDirty(peer);
     }
-    if (packet.type === PACKET.CREDIT && this.core.mutants.has('credit-increment'))
-      peer.creditLimit += this.core.options.unexpectedBytesMax / 4;
     const placed = packet.type === PACKET.FRAG;
     if (placed !== (sink !== null))
       throw new MultirailError('ERR_PROTOCOL', `a ${PACKET_NAMES[packet.type]} that is${placed ? ' not' : ''} placed`);

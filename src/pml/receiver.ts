@@ -3,7 +3,6 @@
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
-import type { Range } from '../util/range-set.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
@@ -52,7 +51,7 @@ export class Receiver {
     if (ctx === this.lastCtx) return this.lastContext as MatchContext;
     let context = this.contexts.get(ctx);
     if (context === undefined) {
-      context = new MatchContext(this.core.mutants.has('newest-first'));
+      context = new MatchContext();
       this.contexts.set(ctx, context);
     }
     this.lastCtx = ctx;
@@ -153,7 +152,7 @@ export class Receiver {
     }
     const flow = peer.flowIn(packet.ctx);
     const ahead = serialDiff(packet.seq, flow.expectedSeq);
-    if ((ahead < 0 || flow.early.has(packet.seq)) && !core.mutants.has('no-duplicate-check')) {
+    if (ahead < 0 || flow.early.has(packet.seq)) {
       // Nothing is answered: the ACK, or the FIN of an RGET, is held until delivered.
       core.counters.envelopeDuplicates++;
       return;
@@ -182,7 +181,6 @@ export class Receiver {
     };
     if (ahead > 0) {
       core.counters.earlyArrivals++;
-      if (core.mutants.has('early-dropped')) return;
       envelope.payload = new Uint8Array(payload);
       flow.early.set(packet.seq, envelope);
       return;
@@ -348,7 +346,7 @@ export class Receiver {
   }
 
   private closeWindows(windows: readonly LocalWindow[]): void {
-    if (!this.core.mutants.has('no-fence')) for (const window of windows) window.registration?.deregister();
+    for (const window of windows) window.registration?.deregister();
   }
 
   sendControl(message: RecvMessage): 'sent' | 'none' | 'busy' {
@@ -424,9 +422,7 @@ export class Receiver {
     packet.ctx = message.ctx;
     packet.source = this.core.options.rank;
     packet.seq = message.seq;
-    const missing: readonly Range[] = this.core.mutants.has('count-twice')
-      ? [[0, message.takeBytes]]
-      : message.received.missing(0, message.takeBytes);
+    const missing = message.received.missing(0, message.takeBytes);
     if (missing.length <= MISSING_RANGES_MAX) {
       packet.missing = missing.map(([from, to]) => [from, to]);
       packet.from = message.takeBytes;
@@ -526,7 +522,7 @@ export class Receiver {
     const { message } = use;
     if (use.epoch !== message.epoch || message.state === 'DONE') return;
     message.answerOnRail = false;
-    if (status === DELIVERED || this.core.mutants.has('ack-once')) {
+    if (status === DELIVERED) {
       message.answerDelivered = true;
       if (message.state === 'OWING') this.finish(message);
     } else if (!message.answerDelivered) this.core.queueControl(message);
@@ -554,7 +550,7 @@ export class Receiver {
     const { message } = use;
     if (use.epoch !== message.epoch || message.state !== 'OWING') return;
     message.finOnRail = false;
-    if (status === DELIVERED || this.core.mutants.has('fin-once')) {
+    if (status === DELIVERED) {
       message.finDelivered = true;
       this.finish(message);
     } else this.core.queueControl(message);
@@ -642,14 +638,11 @@ export class Receiver {
       return sink;
     }
     if (sink.to > message.takeBytes) throw new MultirailError('ERR_PROTOCOL', `a FRAG beyond receive ${message.traceId}`);
-    if (!core.mutants.has('count-twice')) {
-      let covered = message.received.intersects(sink.from, sink.to);
-      const openSinks = core.mutants.has('keep-sinks') ? [] : message.openSinks;
-      for (const open of openSinks) if (open.from < sink.to && sink.from < open.to) covered = true;
-      if (covered) {
-        core.counters.fragDuplicates++;
-        return sink;
-      }
+    let covered = message.received.intersects(sink.from, sink.to);
+    for (const open of message.openSinks) if (open.from < sink.to && sink.from < open.to) covered = true;
+    if (covered) {
+      core.counters.fragDuplicates++;
+      return sink;
     }
     // A fragment of this epoch proves that the sender has our answer.
     this.answered(message);
@@ -667,13 +660,7 @@ export class Receiver {
     const { message } = sink;
     if (message === undefined || sink.revoked) return;
     message.openSinks.delete(sink);
-    if (this.core.mutants.has('count-twice')) {
-      // By length, as bfo did: bytes that were there before stand for as many that are not.
-      let again = sink.to - sink.from - message.received.add(sink.from, sink.to);
-      for (const [from, to] of message.received.missing(0, message.takeBytes)) {
-        again -= message.received.add(from, Math.min(to, from + again));
-      }
-    } else message.received.add(sink.from, sink.to);
+    message.received.add(sink.from, sink.to);
     this.moveWindows(message);
     this.checkComplete(message);
   }
@@ -684,7 +671,6 @@ export class Receiver {
 
   /** One function revokes: synchronously at the rail, after which not one byte is written. */
   private revokeSinks(message: RecvMessage): void {
-    if (this.core.mutants.has('keep-sinks')) return;
     for (const sink of message.openSinks) {
       message.peer.bml.rails[sink.rail]?.endpoint.revokeSink(sink);
       sink.revoked = true;
@@ -716,7 +702,7 @@ export class Receiver {
     const message = this.find(peer, packet);
     if (message === undefined) {
       // The retired generation is the tombstone: the message was received in full.
-      if (!core.mutants.has('notify-unanswered')) this.oweRestartNack(peer, packet, packet.receiverSlot, packet.receiverGeneration);
+      this.oweRestartNack(peer, packet, packet.receiverSlot, packet.receiverGeneration);
       return;
     }
     if (message.senderSlot !== packet.senderSlot || message.senderGeneration !== packet.senderGeneration) {
@@ -732,7 +718,7 @@ export class Receiver {
       this.finish(message);
       return;
     }
-    if (ahead === 0 && !core.mutants.has('notify-duplicate-revokes')) {
+    if (ahead === 0) {
       // Of the current epoch: only answered again.
       if (message.state === 'RECEIVING' && !message.answerOnRail) {
         message.answerDelivered = false;

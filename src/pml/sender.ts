@@ -304,9 +304,8 @@ export class Sender {
     const { message, from, to } = use;
     const { core } = this;
     message.itemsOnRail--;
-    const current = use.epoch === message.epoch || core.mutants.has('old-epoch-counts');
     // A completion of an older epoch releases memory and counts for nothing.
-    if (current && message.state === 'STREAMING') {
+    if (use.epoch === message.epoch && message.state === 'STREAMING') {
       if (status === IN_DOUBT) this.restart(message);
       else {
         message.inFlightBytes -= to - from;
@@ -326,7 +325,7 @@ export class Sender {
     const { core } = this;
     message.itemsOnRail--;
     message.putsUnderWay--;
-    if (message.state === 'STREAMING' && (op.epoch === message.epoch || core.mutants.has('old-epoch-counts'))) {
+    if (message.state === 'STREAMING' && op.epoch === message.epoch) {
       if (status === DELIVERED) {
         message.inFlightBytes -= op.bytes;
         message.finsOwed.push({ number: op.window.number, from: op.from, to: op.to, telling: false });
@@ -357,7 +356,7 @@ export class Sender {
     const { message, fin } = use;
     if (use.epoch !== message.epoch || message.state === 'DONE') return;
     fin.telling = false;
-    if (status === DELIVERED || this.core.mutants.has('fin-once')) {
+    if (status === DELIVERED) {
       message.finsOwed = message.finsOwed.filter((owed) => owed !== fin);
       if (message.state === 'OWING' && message.finsOwed.length === 0) this.finish(message);
     } else this.core.queueControl(message);
@@ -460,8 +459,7 @@ export class Sender {
   onRestartAck(peer: PmlPeer, packet: Packet): void {
     const message = this.find(peer, packet);
     if (message === undefined) return;
-    const awaited = message.state === 'NOTIFYING' || (message.state === 'STREAMING' && this.core.mutants.has('restart-ack-twice'));
-    if (!awaited || packet.epoch !== message.epoch) return this.stale();
+    if (message.state !== 'NOTIFYING' || packet.epoch !== message.epoch) return this.stale();
     if (packet.takeBytes > message.buffer.bytes) throw new MultirailError('ERR_PROTOCOL', `a RESTARTACK beyond message ${message.traceId}`);
     this.core.counters.restartAcks++;
     // The receiver answers when none of its own reads is under way.
@@ -475,7 +473,7 @@ export class Sender {
     message.toSend.add(packet.from, packet.takeBytes);
     message.inFlightBytes = 0;
     for (const { rail, epoch } of packet.putRails) message.putTargets.announce(rail, epoch);
-    if (message.state === 'NOTIFYING') moveSend(message, 'STREAMING', this.core);
+    moveSend(message, 'STREAMING', this.core);
     this.core.queueStream(message);
     this.checkSent(message);
     this.settle(message);
@@ -496,8 +494,7 @@ export class Sender {
 
   private checkSent(message: SendMessage): void {
     assert(message.inFlightBytes >= 0, `send ${message.traceId}: more bytes delivered than sent`);
-    const delivered = message.inFlightBytes === 0 || this.core.mutants.has('complete-on-sent');
-    if (message.state !== 'STREAMING' || !message.toSend.isEmpty || !delivered) return;
+    if (message.state !== 'STREAMING' || !message.toSend.isEmpty || message.inFlightBytes > 0) return;
     message.logicallyComplete = true;
     if (message.finsOwed.length > 0) moveSend(message, 'OWING', this.core);
     else this.finish(message);

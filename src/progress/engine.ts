@@ -17,7 +17,7 @@ import type {
 import { ALIVE_PER_TURN_MAX_MS, DELIVERED, IN_DOUBT, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
-import type { Mutant, PmlOptions } from '../pml/core.ts';
+import type { PmlOptions } from '../pml/core.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 
@@ -126,7 +126,7 @@ export class Engine implements Upcalls {
   /** Grows with every frame that came up or was completed: what the application may be waiting for, unlike probes and beats. */
   usefulWork = 0;
 
-  constructor(options: EngineOptions, driver: Driver, hooks: EngineHooks = {}, mutants: ReadonlySet<Mutant> = new Set()) {
+  constructor(options: EngineOptions, driver: Driver, hooks: EngineHooks = {}) {
     this.options = options;
     this.driver = driver;
     this.poller = driver.poller;
@@ -134,7 +134,7 @@ export class Engine implements Upcalls {
     this.nowMs = driver.now();
     this.lastTurnMs = this.nowMs;
     this.bml = new Bml(options.bml, (rail, from, to) => this.onRailState(rail, from, to));
-    this.pml = new Pml(options.pml, this.bml, mutants);
+    this.pml = new Pml(options.pml, this.bml);
   }
 
   // ---------------------------------------------------------------- set-up

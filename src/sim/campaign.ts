@@ -1,7 +1,6 @@
 // A campaign: many seeds in worker processes, with one line of progress, the first failures, and a file to go on from.
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { MUTANTS, type Mutant } from '../pml/core.ts';
 import { Coverage } from './coverage.ts';
 import { runStress } from './stress.ts';
 import { runSeed, type SwarmOptions, type SwarmReport } from './swarm.ts';
@@ -18,7 +17,6 @@ export interface CampaignOptions {
   from: number;
   to: number;
   workers: number;
-  mutant?: Mutant;
   /** Ends the campaign after so many failures. */
   failuresMax: number;
   coverage: boolean;
@@ -54,7 +52,6 @@ interface Task {
   profile: Profile;
   from: number;
   to: number;
-  mutant: string | undefined;
   coverage: boolean;
 }
 
@@ -90,10 +87,7 @@ export function playSeeds(task: Task): Report {
     cells: [],
     edges: [],
   };
-  const options: SwarmOptions = {
-    ...(task.mutant === undefined ? {} : { mutants: new Set([task.mutant as Mutant]) }),
-    ...(coverage === undefined ? {} : { coverage }),
-  };
+  const options: SwarmOptions = coverage === undefined ? {} : { coverage };
   for (let seed = task.from; seed < task.to; seed++) {
     try {
       const run = PROFILES[task.profile](seed, options);
@@ -158,7 +152,7 @@ export async function runCampaign(options: CampaignOptions, script?: string): Pr
     const from = next;
     next = Math.min(options.to, from + BATCH);
     underWay.add(from);
-    return { profile: options.profile, from, to: next, mutant: options.mutant, coverage: options.coverage };
+    return { profile: options.profile, from, to: next, coverage: options.coverage };
   };
   const save = () => {
     if (options.checkpoint === undefined || underWay.size > 0) return;
@@ -227,8 +221,4 @@ export async function runCampaign(options: CampaignOptions, script?: string): Pr
   }
   save();
   return result;
-}
-
-export function isMutant(name: string): name is Mutant {
-  return name in MUTANTS;
 }

@@ -1,7 +1,6 @@
 // Scripted scenarios: a small world, a hook on a packet, a fault at exactly that moment, and the same end as a random run.
 // A scenario also says what must have happened (`require`): one in which nothing happened proves nothing.
 
-import type { Mutant } from '../pml/core.ts';
 import { PML_COUNTERS, type PmlCounters } from '../pml/counters.ts';
 import { PACKET, PACKET_NAMES, type PacketType } from '../pml/hdr.ts';
 import type { Pml } from '../pml/pml.ts';
@@ -14,7 +13,6 @@ import { type CoverageListener, World } from './world.ts';
 
 /** What the caller of a scenario gives to every world in it. */
 export interface Lab {
-  mutants?: ReadonlySet<Mutant>;
   coverage?: TransitionListener & CoverageListener;
   trace?: (line: string) => void;
 }
@@ -73,7 +71,6 @@ export class Scenario {
       ranks: options.ranks ?? 2,
       rails: options.rails ?? scenarioRails(2),
       params: { ...SCENARIO_PARAMS, ...options.params },
-      ...(lab.mutants === undefined ? {} : { mutants: lab.mutants }),
       ...(lab.coverage === undefined ? {} : { coverage: lab.coverage }),
       ...(lab.trace === undefined ? {} : { trace: lab.trace }),
     });

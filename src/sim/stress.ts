@@ -81,7 +81,6 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
     ranks: 2,
     rails,
     params,
-    ...(options.mutants === undefined ? {} : { mutants: options.mutants }),
     ...(options.trace === undefined ? {} : { trace: options.trace }),
     ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
     ...(options.coverage === undefined ? {} : { coverage: options.coverage }),

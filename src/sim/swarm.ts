@@ -2,7 +2,6 @@
 // anything may fail, then a liveness phase in which all is healed and every request must end, then finalize.
 // Each run switches whole kinds of faults off altogether (swarm testing), so that rare combinations are not drowned by
 // common ones.
-import type { Mutant } from '../pml/core.ts';
 import { ANY } from '../pml/match.ts';
 import type { TransitionListener } from '../pml/states.ts';
 import { Prng } from '../util/prng.ts';
@@ -33,7 +32,6 @@ export const FAULT_KINDS = {
 export type FaultKind = keyof typeof FAULT_KINDS;
 
 export interface SwarmOptions {
-  mutants?: ReadonlySet<Mutant>;
   trace?: (line: string) => void;
   hashTrace?: boolean;
   coverage?: TransitionListener & CoverageListener;
@@ -105,7 +103,6 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
     ranks,
     rails,
     params,
-    ...(options.mutants === undefined ? {} : { mutants: options.mutants }),
     ...(options.trace === undefined ? {} : { trace: options.trace }),
     ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
     ...(options.coverage === undefined ? {} : { coverage: options.coverage }),

@@ -4,7 +4,6 @@ import type { BtlModule, Params } from '../btl/btl.ts';
 import { selfComponent } from '../btl/self/component.ts';
 import type { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
-import type { Mutant } from '../pml/core.ts';
 import type { RecvRequest } from '../pml/records.ts';
 import type { TransitionListener } from '../pml/states.ts';
 import { type Driver, Engine, type EngineHooks, type RailEvent } from '../progress/engine.ts';
@@ -21,7 +20,6 @@ export interface WorldOptions {
   rails: readonly Partial<RailSpec>[];
   /** Parameters, as `--mca` would set them. */
   params?: Readonly<Record<string, string>>;
-  mutants?: ReadonlySet<Mutant>;
   /** Every line of the trace. */
   trace?: (line: string) => void;
   /** Keep a hash of the trace (costs time). */
@@ -113,7 +111,7 @@ export class World {
         if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${level} ${text}`);
       },
     };
-    const engine = new Engine(engineOptions(rank, this.params), driver, hooks, this.options.mutants);
+    const engine = new Engine(engineOptions(rank, this.params), driver, hooks);
     engine.pml.core.transitionTap = {
       onTransition: (side, message, from, to) => {
         if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${side} ${message.traceId}: ${from} -> ${to}`);

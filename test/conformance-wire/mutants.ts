@@ -1,9 +1,8 @@
 // The broken endpoints that the suite must find: what each does wrong, the case that is played against it, and a clause that must catch it.
-// Those named after MUTANTS of src/pml/core.ts have the mistake inside; the others are our sound endpoint behind an interposer.
+// Those named in test/sim/mutants/table.ts have the mistake inside; the others are our sound endpoint behind an interposer.
 import { FLAG_PAYLOAD_CRC, FRAME_BYE, FRAME_COUNT, FRAME_NACK, FRAME_PROBE, FRAME_PROBE_ANSWER } from '../../src/btl/base/frame-hdr.ts';
 import type { ClauseId } from '../../src/conformance/clauses.ts';
 import { packetBytesOf } from '../../src/conformance/rail.ts';
-import type { Mutant } from '../../src/pml/core.ts';
 import { decodePacket, newPacket, PACKET } from '../../src/pml/hdr.ts';
 import { type Broken, type Change, FrameBytes } from './interposer.ts';
 
@@ -16,7 +15,8 @@ export interface Planted {
   /** Must be among those that fail. */
   caughtBy: ClauseId;
   broken?: Broken;
-  mutant?: Mutant;
+  /** Planted in the engine: its name in test/sim/mutants/table.ts. */
+  mutant?: string;
 }
 
 const pass: Change = (frame) => [frame];
@@ -581,7 +581,7 @@ export const MESSAGE_MUTANTS: readonly Planted[] = [
   },
 ];
 
-/** Every mistake of MUTANTS that shows on a plain TCP rail. */
+/** The mistakes of test/sim/mutants that show on a plain TCP rail. */
 export const ENGINE_MUTANTS: readonly Planted[] = (
   [
     ['no-duplicate-check', 'duplicates', 'MT-2'],
@@ -603,7 +603,7 @@ export const ENGINE_MUTANTS: readonly Planted[] = (
   ] as const
 ).map(([mutant, name, caughtBy]) => ({ name: mutant, about: '', case: name, caughtBy, mutant }));
 
-/** Mistakes of MUTANTS that no tester on a plain TCP rail can see, with the reason. */
-export const UNSEEN_MUTANTS: Readonly<Partial<Record<Mutant, string>>> = {
+/** Mistakes of test/sim/mutants that no tester on a plain TCP rail can see, with the reason. */
+export const UNSEEN_MUTANTS: Readonly<Record<string, string>> = {
   'fin-once': 'FIN is sent for puts and reads only, which plain TCP rails have not; the simulator finds it',
 };

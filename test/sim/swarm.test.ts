@@ -7,12 +7,12 @@ const BASE = Number(process.env.MULTIRAIL_SIM_SEED_BASE ?? 20_000);
 const SEEDS: Record<Profile, number> = { swarm: 2000, stress: 1000 };
 
 it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, seed }) => {
-  expect(playSeeds({ profile, from: seed, to: seed + 1, mutant: undefined, coverage: false }).failures).toEqual([]);
+  expect(playSeeds({ profile, from: seed, to: seed + 1, coverage: false }).failures).toEqual([]);
 });
 
 it.each(Object.entries(SEEDS) as [Profile, number][])('%s: %d seeds', (profile, seeds) => {
   expect(Number.isSafeInteger(BASE)).toBe(true);
-  const report = playSeeds({ profile, from: BASE, to: BASE + seeds, mutant: undefined, coverage: false });
+  const report = playSeeds({ profile, from: BASE, to: BASE + seeds, coverage: false });
   console.log(
     `${profile}: seeds ${BASE} to ${BASE + seeds - 1}, ${report.events} events, ${report.messages} messages, faults ${JSON.stringify(report.faults)}, restarts ${report.counters.restarts}`,
   );

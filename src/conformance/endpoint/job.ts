@@ -6,7 +6,6 @@ import { hostId } from '../../launch/identity.ts';
 import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from '../../mpi/modex.ts';
 import { loadNative } from '../../native/load.ts';
 import { ParamTable } from '../../params.ts';
-import type { Mutant } from '../../pml/core.ts';
 import type { RecvRequest, SendRequest } from '../../pml/records.ts';
 import { EventLoopDriver } from '../../progress/driver.ts';
 import { Engine } from '../../progress/engine.ts';
@@ -22,8 +21,6 @@ const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 export interface EndpointOptions {
   /** Over the native part where there is one (default), or without. */
   native?: boolean;
-  /** Planted mistakes, for the test that the suite finds them. */
-  mutants?: ReadonlySet<Mutant>;
   log?: (text: string) => void;
 }
 
@@ -78,7 +75,6 @@ export class EndpointJob {
       engineOptions(start.rank, params),
       driver,
       options.log === undefined ? {} : { log: (level, text) => options.log?.(`${level}: ${text}`) },
-      options.mutants,
     );
     driver.attach(engine);
     const module = component.create({

@@ -1,0 +1,129 @@
+// `npm run sim:mutants`: plants each mistake, looks for it from seed 0 of the profile that is said to find it (or by the scenario), prints
+// what came of it, and writes the table in docs/SIMULATION.md. `--only NAME`: that one alone, and the document stays as it is.
+// Exit codes: 0 each was found, 1 one was not, 2 the command line makes no sense.
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { document, type Row } from './document.ts';
+import { buildFolder, loadWith, planted } from './plant.ts';
+import { type FoundBy, PLANTED } from './table.ts';
+
+const SEEDS_MAX = 20_000;
+const LIMIT_MS = 300_000;
+/** A mistake may keep a run from ever ending: its process is stopped after so long by the clock. */
+const STOP_MS = 1_800_000;
+
+interface Outcome {
+  found: boolean;
+  seeds: number;
+  seconds: number;
+  how: string;
+}
+
+async function look(name: string, by: FoundBy): Promise<Outcome> {
+  const { folder, dispose } = buildFolder();
+  try {
+    const { PROFILES, SCENARIOS } = await loadWith('simulator', [name], folder);
+    // Time of the processor: the machine may be busy with other things.
+    const spentMs = (): number => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1000 - startedMs;
+    };
+    let startedMs = 0;
+    startedMs = spentMs();
+    const outcome = (found: boolean, seeds: number, how: string): Outcome => ({
+      found,
+      seeds,
+      seconds: spentMs() / 1000,
+      how,
+    });
+    if ('scenario' in by) {
+      const scenario = SCENARIOS.find((each) => each.name === by.scenario);
+      if (scenario === undefined) throw new Error(`no scenario is called ${by.scenario}`);
+      try {
+        scenario.run({});
+      } catch (error) {
+        return outcome(true, 0, String(error));
+      }
+      return outcome(false, 0, '');
+    }
+    for (let seed = 0; seed < SEEDS_MAX; seed++) {
+      if (spentMs() > LIMIT_MS) return outcome(false, seed, '');
+      try {
+        PROFILES[by.profile](seed, {});
+      } catch (error) {
+        return outcome(true, seed + 1, String(error));
+      }
+    }
+    return outcome(false, SEEDS_MAX, '');
+  } finally {
+    dispose();
+  }
+}
+
+/** In a process of its own, which is ended when it does not end. */
+function lookApart(name: string, at: number): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const child = fork(fileURLToPath(import.meta.url), ['--look', name, '--at', String(at)]);
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      resolve({ found: true, seeds: Number.NaN, seconds: STOP_MS / 1000, how: 'a run that does not end' });
+    }, STOP_MS);
+    child.on('message', (outcome: Outcome) => {
+      clearTimeout(timer);
+      resolve(outcome);
+    });
+    child.on('error', reject);
+    child.on('exit', (code) => {
+      if (code !== 0) reject(new Error(`${name}: the process that looked for it ended with code ${code}`));
+    });
+  });
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: { only: { type: 'string' }, look: { type: 'string' }, at: { type: 'string' }, workers: { type: 'string', default: '1' } },
+  });
+  if (values.look !== undefined) {
+    process.send?.(await look(values.look, planted(values.look).found[Number(values.at)]));
+    process.disconnect?.();
+    return 0;
+  }
+  const all = values.only === undefined ? PLANTED : [planted(values.only)];
+  const rows = new Map<string, Row>();
+  let missed = 0;
+  const waiting = [...all];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const { name, sentence, found } = next;
+      const [by] = found;
+      const outcome = await lookApart(name, 0);
+      const seeds = 'profile' in by ? (outcome.found ? String(outcome.seeds) : `not in ${outcome.seeds}`) : '';
+      const row: Row = {
+        name,
+        sentence,
+        seeds,
+        by: 'profile' in by ? by.profile : `scenario "${by.scenario}"`,
+        seconds: outcome.seconds.toFixed(1),
+      };
+      rows.set(name, row);
+      if (!outcome.found) missed++;
+      console.log(`${outcome.found ? 'found ' : 'MISSED'} ${name} · ${sentence} · ${seeds} · ${row.by} · ${row.seconds} s`);
+      if (values.only !== undefined) console.log(`       ${outcome.how}`);
+    }
+  };
+  await Promise.all(Array.from({ length: Number(values.workers) }, work));
+  if (values.only === undefined && missed === 0) document(all.map(({ name }) => rows.get(name) as Row));
+  console.log(`${all.length - missed} of ${all.length} planted mistakes were found`);
+  return missed === 0 ? 0 : 1;
+}
+
+main().then(
+  (code) => {
+    process.exitCode = code;
+  },
+  (error: unknown) => {
+    console.error(String(error));
+    process.exitCode = 2;
+  },
+);

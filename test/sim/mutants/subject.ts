@@ -1,0 +1,11 @@
+// What a build with a planted mistake holds: the profiles of random runs and the named scenarios.
+import type { ScenarioCase } from '../../../src/sim/scenario.ts';
+import { bfoRows } from '../scenarios/bfo-rows.ts';
+import { bfoRowsMore } from '../scenarios/bfo-rows-more.ts';
+import { holes } from '../scenarios/holes.ts';
+import { holesMore } from '../scenarios/holes-more.ts';
+import { pipeline } from '../scenarios/pipeline.ts';
+
+export { PROFILES } from '../../../src/sim/campaign.ts';
+
+export const SCENARIOS: readonly ScenarioCase[] = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...pipeline()];

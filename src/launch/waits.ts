@@ -13,7 +13,7 @@ export interface Wait {
   call?: string | undefined;
   /** Of the message, or of the buffer for a receive that has not matched. */
   bytes: number;
-  /** Since when, as far as it is known: the time is looked at about once a second. */
+  /** Since when it was begun, to within a tenth of a second; more coarsely for what was begun long ago. */
   waitedMs: number;
   /** The protocol's state, in words. */
   phase: string;

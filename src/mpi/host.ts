@@ -18,6 +18,8 @@ interface Waiter {
   look(): boolean;
   fail(error: MultirailError): void;
   readonly pattern: ProbePattern;
+  /** Of the clock of the driver. */
+  readonly sinceMs: number;
 }
 
 /** What a probe that waits looks for: world rank or ANY, context, tag or ANY. */
@@ -176,9 +178,9 @@ export class Host {
     });
   }
 
-  /** Probes that wait: an object of their own for each, and what it looks for. */
-  probes(): [waiter: object, pattern: ProbePattern][] {
-    return [...this.waiters].map((waiter) => [waiter, waiter.pattern]);
+  /** Probes that wait: what each looks for, and since when. */
+  probes(): Iterable<{ readonly pattern: ProbePattern; readonly sinceMs: number }> {
+    return this.waiters;
   }
 
   /** The message that a receive with this pattern would match; `take`: it is taken out of the queue. World rank or ANY. */
@@ -198,6 +200,7 @@ export class Host {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         pattern: { source, ctx, tag },
+        sinceMs: this.blocking.now(),
         look: () => {
           try {
             const envelope = this.findMessage(source, ctx, tag, take);

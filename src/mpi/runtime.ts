@@ -32,7 +32,7 @@ import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
 import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
-import { LOOK_MS, WaitsWatch } from './waits.ts';
+import { WaitsWatch } from './waits.ts';
 
 /** What the runtime uses of the out-of-band channel. */
 export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
@@ -165,7 +165,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private entry: ModexEntry | undefined;
   private finalizing: Promise<void> | undefined;
   private readonly watch: WaitsWatch;
-  private watchTimer: NodeJS.Timeout | undefined;
   private telemetry: TelemetryReporter | undefined;
 
   /** For createRuntime(). */
@@ -258,8 +257,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.moveTo('ACTIVE');
     this.startTelemetry();
     this.engine.schedule();
-    this.watchTimer = setInterval(() => this.watch.look(this.driver.now()), LOOK_MS);
-    this.watchTimer.unref();
+    this.watch.start(() => this.driver.now());
     return this;
   }
 
@@ -476,7 +474,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       await job.oob.finalized().catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));
     }
     this.moveTo('FINALIZED');
-    clearInterval(this.watchTimer);
+    this.watch.stop();
     await engine.close();
     this.driver.close?.();
     await job.oob?.close();

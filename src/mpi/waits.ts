@@ -1,13 +1,13 @@
-// What this rank waits for, and since when. Looks about once a second, and from within blocking calls; tells when nothing of a request
-// has moved for the stall time.
+// What this rank waits for, and since when: put together when somebody asks, and from within blocking calls that last. Where stalls are to be
+// told (mpi_stall_report_ms), it also looks once a second whether something moves; otherwise nothing runs until somebody asks.
 import type { RailLine, RankWaits, Wait } from '../launch/waits.ts';
-import { type PendingRequest, pendingRequests } from '../pml/pending.ts';
+import { describeRequests, markOf, type OpenRequest, openRequests } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';
 import type { Host } from './host.ts';
 
-/** How often pending requests are looked at. */
-export const LOOK_MS = 1000;
+/** How often pending requests are looked at, where stalls are to be told. */
+const LOOK_MS = 1000;
 /** Requests in a report: the oldest. */
 const WAITS_MAX = 200;
 const RAILS_MAX = 64;
@@ -16,9 +16,8 @@ const BLOCKED_FIRST_MS = 1000;
 const BLOCKED_AGAIN_MS = 5000;
 
 interface Seen {
-  sinceMs: number;
-  movedMs: number;
-  mark: string;
+  readonly movedMs: number;
+  readonly mark: string;
 }
 
 export interface WaitsHooks {
@@ -38,6 +37,7 @@ export class WaitsWatch {
   private nextStallMs: number;
   private lookedMs = Number.NEGATIVE_INFINITY;
   private blockedAtMs = Number.NEGATIVE_INFINITY;
+  private timer: NodeJS.Timeout | undefined;
 
   constructor(engine: Engine, host: Host, stallMs: number, hooks: WaitsHooks) {
     this.engine = engine;
@@ -47,13 +47,32 @@ export class WaitsWatch {
     this.hooks = hooks;
   }
 
-  /** At most once in LOOK_MS: notes what has moved, and tells a stall. */
-  look(nowMs: number): void {
-    if (nowMs - this.lookedMs < LOOK_MS) return;
-    this.refresh(nowMs);
+  /** Looks by itself from now on, if stalls are to be told. */
+  start(now: () => number): void {
     if (this.stallMs === 0) return;
+    this.timer = setInterval(() => this.look(now()), LOOK_MS);
+    this.timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  /** At most once in LOOK_MS, where stalls are to be told: notes what has moved, and tells a stall. */
+  look(nowMs: number): void {
+    if (this.stallMs === 0 || nowMs - this.lookedMs < LOOK_MS) return;
+    this.lookedMs = nowMs;
+    const before = this.seen;
+    this.seen = new Map();
     let oldestMs = 0;
-    for (const { movedMs } of this.seen.values()) oldestMs = Math.max(oldestMs, nowMs - movedMs);
+    const note = (key: object, mark: string, sinceMs: number): void => {
+      const known = before.get(key);
+      const movedMs = known === undefined ? sinceMs : known.mark === mark ? known.movedMs : nowMs;
+      this.seen.set(key, { mark, movedMs });
+      oldestMs = Math.max(oldestMs, nowMs - movedMs);
+    };
+    for (const open of openRequests(this.engine.pml)) note(open.request, markOf(open), this.openedMs(open, nowMs));
+    for (const probe of this.host.probes()) note(probe, 'probe', probe.sinceMs);
     if (oldestMs < this.stallMs) this.nextStallMs = this.stallMs;
     else if (oldestMs >= this.nextStallMs) {
       this.nextStallMs = oldestMs * 2;
@@ -74,18 +93,27 @@ export class WaitsWatch {
 
   /** What is pending now, oldest first. */
   report(nowMs: number): RankWaits {
-    const requests = this.refresh(nowMs);
-    const waits: Wait[] = requests.map((pending) => this.waitOf(pending, nowMs));
-    for (const [waiter, { source, ctx, tag }] of this.host.probes()) {
-      const peer = source === ANY ? 'any' : source;
-      const waitedMs = this.age(waiter, 'probe', nowMs);
+    const open = openRequests(this.engine.pml);
+    const oldest = oldestOf(open);
+    const waits: Wait[] = describeRequests(this.engine.pml, oldest).map(({ kind, peer, tag, ctx, bytes, phase }, i) => ({
+      kind,
+      peer: peer === ANY ? 'any' : peer,
+      tag: tag === ANY ? 'any' : tag,
+      ...this.host.describe(ctx, tag),
+      bytes,
+      waitedMs: Math.round(nowMs - this.openedMs(oldest[i], nowMs)),
+      phase,
+      rails: peer === ANY ? [] : (this.engine.bml.peers.get(peer)?.rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key),
+    }));
+    for (const { pattern, sinceMs } of this.host.probes()) {
+      const { source, ctx, tag } = pattern;
       waits.push({
         kind: 'probe',
-        peer,
+        peer: source === ANY ? 'any' : source,
         tag: tag === ANY ? 'any' : tag,
         ...this.host.describe(ctx, tag),
         bytes: 0,
-        waitedMs,
+        waitedMs: Math.round(nowMs - sinceMs),
         phase: 'no message matches',
         rails: [],
       });
@@ -95,23 +123,12 @@ export class WaitsWatch {
     }
     waits.sort((a, b) => b.waitedMs - a.waitedMs);
     const listed = waits.slice(0, WAITS_MAX);
-    return { rank: this.host.rank, pid: process.pid, waits: listed, more: waits.length - listed.length, rails: this.railsOf(listed) };
+    const more = waits.length - listed.length + open.length - oldest.length;
+    return { rank: this.host.rank, pid: process.pid, waits: listed, more, rails: this.railsOf(listed) };
   }
 
-  private waitOf({ request, kind, peer, tag, ctx, bytes, phase }: PendingRequest, nowMs: number): Wait {
-    const rails =
-      peer === ANY ? [] : (this.engine.bml.peers.get(peer)?.rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key);
-    const waitedMs = Math.round(nowMs - (this.seen.get(request)?.sinceMs ?? nowMs));
-    return {
-      kind,
-      peer: peer === ANY ? 'any' : peer,
-      tag: tag === ANY ? 'any' : tag,
-      ...this.host.describe(ctx, tag),
-      bytes,
-      waitedMs,
-      phase,
-      rails,
-    };
+  private openedMs({ request }: OpenRequest, nowMs: number): number {
+    return this.engine.openedAtMs(request) ?? nowMs;
   }
 
   private railsOf(waits: readonly Wait[]): RailLine[] {
@@ -125,29 +142,12 @@ export class WaitsWatch {
     }
     return lines;
   }
+}
 
-  /** Forgets what is done, remembers what is new. */
-  private refresh(nowMs: number): PendingRequest[] {
-    this.lookedMs = nowMs;
-    const before = this.seen;
-    this.seen = new Map();
-    const requests = pendingRequests(this.engine.pml);
-    for (const { request, mark } of requests) this.note(before, request, mark, nowMs);
-    for (const [waiter] of this.host.probes()) this.note(before, waiter, 'probe', nowMs);
-    return requests;
-  }
-
-  private note(before: ReadonlyMap<object, Seen>, key: object, mark: string, nowMs: number): void {
-    const seen = before.get(key) ?? { sinceMs: nowMs, movedMs: nowMs, mark };
-    if (seen.mark !== mark) {
-      seen.mark = mark;
-      seen.movedMs = nowMs;
-    }
-    this.seen.set(key, seen);
-  }
-
-  private age(key: object, mark: string, nowMs: number): number {
-    if (!this.seen.has(key)) this.note(this.seen, key, mark, nowMs);
-    return Math.round(nowMs - (this.seen.get(key) as Seen).sinceMs);
-  }
+/** As many as a report has, of what may be a million. */
+function oldestOf(open: readonly OpenRequest[]): OpenRequest[] {
+  if (open.length <= WAITS_MAX) return [...open];
+  const order = Float64Array.from(open, ({ request }) => request.openedAs).sort();
+  const last = order[WAITS_MAX - 1];
+  return open.filter(({ request }) => request.openedAs <= last);
 }

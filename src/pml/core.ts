@@ -73,6 +73,8 @@ export class PmlCore implements TransitionListener {
   sending = false;
   /** Requests that were started and are not done. */
   openRequests = 0;
+  /** Requests that were ever started and not done at once. */
+  openedRequests = 0;
   /** Of these, receives that are posted for good, for which nobody waits. */
   backgroundRequests = 0;
   /** Completed requests, in order, for the engine to hand on. */
@@ -133,6 +135,11 @@ export class PmlCore implements TransitionListener {
     if (peer.dirty) return;
     peer.dirty = true;
     this.dirtyPeers.push(peer);
+  }
+
+  open(request: SendRequest | RecvRequest): void {
+    this.openRequests++;
+    request.openedAs = ++this.openedRequests;
   }
 
   /** A request that somebody listens to is handed on by the engine; the others are only looked at. */

@@ -1,11 +1,16 @@
 // What is pending: one record for each request that its user may be waiting for, with the state of the protocol in words. A reader of the
 // PML: it changes nothing.
 import { ANY, type Pml } from './pml.ts';
-import { type RecvMessage, type RecvRequest, SendMessage, type SendRequest } from './records.ts';
+import { RecvMessage, type RecvRequest, SendMessage, type SendRequest } from './records.ts';
+
+/** A request that is not done, and the message that it has, if it is a send or has matched. */
+export interface OpenRequest {
+  /** The same object for as long as it is pending. */
+  readonly request: SendRequest | RecvRequest;
+  readonly message: SendMessage | RecvMessage | undefined;
+}
 
 export interface PendingRequest {
-  /** The same object for as long as it is pending. */
-  request: SendRequest | RecvRequest;
   kind: 'send' | 'recv';
   /** World rank or ANY. */
   peer: number;
@@ -15,26 +20,60 @@ export interface PendingRequest {
   /** Of the message, or of the buffer while nothing has matched. */
   bytes: number;
   phase: string;
-  /** Changes whenever something of it moves. */
-  mark: string;
 }
 
-/** All sends and receives that are not done, in no particular order. */
-export function pendingRequests(pml: Pml): PendingRequest[] {
-  const list: PendingRequest[] = [];
+/** All sends and receives that are not done, in no particular order. Costs the same for each, whatever else is there. */
+export function openRequests(pml: Pml): OpenRequest[] {
+  const list: OpenRequest[] = [];
+  const add = (message: SendMessage | RecvMessage): void => {
+    const { request } = message;
+    if (request !== undefined && !request.done) list.push({ request, message });
+  };
   for (const peer of pml.core.peers.values()) {
-    for (const message of peer.sends) if (message instanceof SendMessage) addSend(list, message);
-    for (const message of peer.recvs) addReceive(list, message);
+    for (const message of peer.sends) if (message instanceof SendMessage) add(message);
+    for (const message of peer.recvs) add(message);
   }
-  for (const request of pml.receiver.postedRequests()) list.push(posted(pml, request));
+  for (const request of pml.receiver.postedRequests()) list.push({ request, message: undefined });
   return list;
 }
 
-function addSend(list: PendingRequest[], message: SendMessage): void {
-  const { request, peer, tag, ctx, buffer } = message;
-  if (request === undefined || request.done) return;
-  const phase = sendPhase(message);
-  list.push({ request, kind: 'send', peer: peer.rank, tag, ctx, bytes: buffer.bytes, phase, mark: phase });
+/** Changes whenever something of it moves. */
+export function markOf({ message }: OpenRequest): string {
+  if (message === undefined) return 'posted';
+  return message instanceof SendMessage ? sendPhase(message) : receivePhase(message);
+}
+
+/** What these requests wait for, in their order. Looks through the messages that wait unexpected, once for all requests together. */
+export function describeRequests(pml: Pml, requests: readonly OpenRequest[]): PendingRequest[] {
+  const unexpected = new Map<number, Map<number, number>>();
+  const othersOf = ({ ctx, source }: RecvRequest): number => {
+    let bySource = unexpected.get(ctx);
+    if (bySource === undefined) {
+      bySource = pml.receiver.unexpectedBySource(ctx);
+      unexpected.set(ctx, bySource);
+    }
+    return bySource.get(source) ?? 0;
+  };
+  return requests.map((open) => {
+    const { message } = open;
+    if (message instanceof SendMessage) {
+      const { peer, tag, ctx, buffer } = message;
+      return { kind: 'send', peer: peer.rank, tag, ctx, bytes: buffer.bytes, phase: markOf(open) };
+    }
+    if (message instanceof RecvMessage) {
+      const { peer, tag, ctx, messageBytes } = message;
+      return { kind: 'recv', peer: peer.rank, tag, ctx, bytes: messageBytes, phase: markOf(open) };
+    }
+    const request = open.request as RecvRequest;
+    const { ctx, source, tag, buffer } = request;
+    return { kind: 'recv', peer: source, tag, ctx, bytes: buffer.bytes, phase: postedPhase(source, othersOf(request)) };
+  });
+}
+
+function postedPhase(source: number, others: number): string {
+  if (others === 0) return 'posted: nothing has matched';
+  const from = source === ANY ? '' : ' from there';
+  return `posted: nothing has matched; ${others} unexpected ${others === 1 ? 'message' : 'messages'}${from} with other tags`;
 }
 
 function sendPhase(message: SendMessage): string {
@@ -59,13 +98,6 @@ function sendPhase(message: SendMessage): string {
   }
 }
 
-function addReceive(list: PendingRequest[], message: RecvMessage): void {
-  const { request, peer, tag, ctx, messageBytes } = message;
-  if (request === undefined || request.done) return;
-  const phase = receivePhase(message);
-  list.push({ request, kind: 'recv', peer: peer.rank, tag, ctx, bytes: messageBytes, phase, mark: phase });
-}
-
 function receivePhase(message: RecvMessage): string {
   const { state, received, takeBytes, answerDelivered } = message;
   const moved = `${received.bytes} of ${takeBytes} bytes received`;
@@ -80,12 +112,4 @@ function receivePhase(message: RecvMessage): string {
     case 'DONE':
       return 'complete';
   }
-}
-
-function posted(pml: Pml, request: RecvRequest): PendingRequest {
-  const { ctx, source, tag, buffer } = request;
-  const others = pml.receiver.unexpectedFrom(ctx, source);
-  const from = source === ANY ? '' : ' from there';
-  const phase = `posted: nothing has matched${others === 0 ? '' : `; ${others} unexpected ${others === 1 ? 'message' : 'messages'}${from} with other tags`}`;
-  return { request, kind: 'recv', peer: source, tag, ctx, bytes: buffer.bytes, phase, mark: 'posted' };
 }

@@ -72,7 +72,7 @@ export class Pml {
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
     const request = new RecvRequest(ctx, source, tag, buffer);
-    this.core.openRequests++;
+    this.core.open(request);
     this.receiver.post(request);
     return request;
   }
@@ -96,7 +96,7 @@ export class Pml {
 
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
     const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
-    this.core.openRequests++;
+    this.core.open(request);
     this.receiver.receiveMatched(envelope, request);
     return request;
   }

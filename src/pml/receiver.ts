@@ -814,11 +814,14 @@ export class Receiver {
     return [...this.contexts.values()].flatMap((context) => (context.postedCount === 0 ? [] : context.postedRequests()));
   }
 
-  /** Messages of that source (or ANY) that wait on this context for a receive. */
-  unexpectedFrom(ctx: number, source: number): number {
-    const context = this.contexts.get(ctx);
-    if (context === undefined || context.unexpectedCount === 0) return 0;
-    return source === ANY ? context.unexpectedCount : context.unexpectedEnvelopes().filter((envelope) => envelope.source === source).length;
+  /** How many messages of each source wait on this context for a receive; of all together under ANY. */
+  unexpectedBySource(ctx: number): Map<number, number> {
+    const bySource = new Map<number, number>();
+    for (const { source } of this.contexts.get(ctx)?.unexpectedEnvelopes() ?? []) {
+      bySource.set(source, (bySource.get(source) ?? 0) + 1);
+      bySource.set(ANY, (bySource.get(ANY) ?? 0) + 1);
+    }
+    return bySource;
   }
 
   /** Posted receives of that source that can never match end with this error; ANY: all of them. */

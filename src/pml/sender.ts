@@ -75,7 +75,7 @@ export class Sender {
     const reads = inPlace && peer.bml.isReadWorth(bytes);
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
     message.request = request;
-    core.openRequests++;
+    core.open(request);
     const uncopied = reads || (inPlace && peer.bml.putsAll);
     const wanted = uncopied ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, peer.bml.inlineBytesMax);
     if (wanted > 0 && wanted <= creditLeft) {

@@ -20,6 +20,7 @@ import type { Poller } from '../native/poller.ts';
 import type { PmlOptions } from '../pml/core.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
+import { OpeningTimes } from './opening-times.ts';
 
 /** What drives the engine: the event loop of a process, or the simulator. */
 export interface Driver {
@@ -116,6 +117,7 @@ export class Engine implements Upcalls {
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
   private readonly poller: Poller | undefined;
+  private readonly openings = new OpeningTimes();
   private awaited: { readonly done: boolean } | undefined;
   /** Called after each look at the rails, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
@@ -179,6 +181,11 @@ export class Engine implements Upcalls {
     }
     if (this.driver.looksAgain !== true && (this.again || !this.park())) this.driver.yield();
     this.driver.arm(this.nextDeadline());
+  }
+
+  /** When this request was started, to within a tenth of a second for those of late; undefined: since the last turn. */
+  openedAtMs(request: { readonly openedAs: number }): number | undefined {
+    return this.openings.atMs(request.openedAs);
   }
 
   /** There was something to do in the last pass: another one may find more. */
@@ -296,6 +303,7 @@ export class Engine implements Upcalls {
     this.lastTurnMs = this.nowMs;
     this.aliveMs += Math.min(Math.max(0, elapsedMs), ALIVE_PER_TURN_MAX_MS);
     this.turns++;
+    this.openings.note(this.pml.core.openedRequests, this.nowMs);
   }
 
   private work(modules: readonly BtlModule[]): number {

@@ -1,14 +1,15 @@
 // What a rank says it waits for, in every state of the protocol, frame by frame; since when; and when it takes that for a stall.
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Wait } from '../../../src/launch/waits.ts';
 import type { Host } from '../../../src/mpi/host.ts';
 import { WaitsWatch } from '../../../src/mpi/waits.ts';
-import { pendingRequests } from '../../../src/pml/pending.ts';
-import { ANY } from '../../../src/pml/pml.ts';
+import { describeRequests, openRequests } from '../../../src/pml/pending.ts';
+import { ANY, type Pml } from '../../../src/pml/pml.ts';
 import { type Item, MemPair, pattern } from '../progress/mem-pair.ts';
 
 const LONG = 300_000;
 const hold = (type: string) => (item: Item) => (item.type === type ? 'hold' : 'pass');
+const pendingRequests = (pml: Pml) => describeRequests(pml, openRequests(pml));
 const phases = (pair: MemPair, side: 0 | 1) => pendingRequests(pair.engines[side].pml).map(({ kind, phase }) => `${kind} ${phase}`);
 
 describe('the state of the protocol in words', () => {
@@ -68,7 +69,7 @@ describe('the watch', () => {
   function watchOf(pair: MemPair, stallMs: number) {
     const stalls: string[] = [];
     const blocked: Wait[][] = [];
-    const probes: [object, { source: number; ctx: number; tag: number }][] = [];
+    const probes: { pattern: { source: number; ctx: number; tag: number }; sinceMs: number }[] = [];
     const describe = () => ({ comm: 'world', call: undefined });
     const host = { rank: 1, probes: () => probes, describe } as unknown as Host;
     const hooks = { onStall: (text: string) => stalls.push(text), onBlocked: ({ waits }: { waits: Wait[] }) => blocked.push(waits) };
@@ -78,11 +79,11 @@ describe('the watch', () => {
   test('knows since when, oldest first, with the rails', () => {
     const pair = new MemPair();
     const { watch, probes } = watchOf(pair, 0);
+    pair.nowMs = 1000;
     pair.recv(1, new Uint8Array(8), 3, ANY);
-    watch.look(1000);
+    pair.nowMs = 3000;
     pair.recv(1, new Uint8Array(8), 4, ANY);
-    probes.push([{}, { source: 0, ctx: 0, tag: ANY }]);
-    watch.look(3000);
+    probes.push({ pattern: { source: 0, ctx: 0, tag: ANY }, sinceMs: 3000 });
     const { waits, more } = watch.report(5500);
     expect(waits.map(({ kind, peer, tag, waitedMs }) => ({ kind, peer, tag, waitedMs }))).toEqual([
       { kind: 'recv', peer: 'any', tag: 3, waitedMs: 4500 },
@@ -90,6 +91,53 @@ describe('the watch', () => {
       { kind: 'probe', peer: 0, tag: 'any', waitedMs: 2500 },
     ]);
     expect(more).toBe(0);
+  });
+
+  test('of very many the oldest are listed, and the others counted', () => {
+    const pair = new MemPair();
+    const { watch } = watchOf(pair, 0);
+    for (let tag = 0; tag < 1000; tag++) {
+      pair.nowMs = tag * 1000;
+      pair.recv(1, new Uint8Array(8), tag, ANY);
+    }
+    const { waits, more } = watch.report(1_000_000);
+    expect(waits.map(({ tag }) => tag)).toEqual(Array.from({ length: 200 }, (_, tag) => tag));
+    expect(more).toBe(800);
+    // The time of what was begun long ago is known more coarsely, in the same order.
+    for (const { tag, waitedMs } of waits) expect(Math.abs(1_000_000 - waitedMs - Number(tag) * 1000)).toBeLessThanOrEqual(waitedMs / 4);
+  });
+
+  test('what waits unexpected is not looked through by the clock, and without mpi_stall_report_ms there is no clock', () => {
+    const pair = new MemPair();
+    for (let i = 0; i < 50; i++) pair.send(0, pattern(8), 1);
+    for (let i = 0; i < 20; i++) pair.recv(1, new Uint8Array(8), 2);
+    const { receiver } = pair.engines[1].pml;
+    const through = vi.spyOn(receiver.context(0), 'unexpectedEnvelopes');
+    const posted = vi.spyOn(receiver, 'postedRequests');
+    const on = watchOf(pair, 5000);
+    for (let nowMs = 0; nowMs <= 3000; nowMs += 1000) on.watch.look(nowMs);
+    expect(posted).toHaveBeenCalledTimes(4);
+    expect(through).not.toHaveBeenCalled();
+    on.watch.report(3000);
+    expect(through).toHaveBeenCalledTimes(1);
+
+    vi.useFakeTimers();
+    try {
+      const off = watchOf(pair, 0);
+      off.watch.start(() => 0);
+      expect(vi.getTimerCount()).toBe(0);
+      posted.mockClear();
+      for (let nowMs = 0; nowMs <= 3000; nowMs += 1000) off.watch.look(nowMs);
+      expect(posted).not.toHaveBeenCalled();
+      on.watch.start(() => 10_000);
+      expect(vi.getTimerCount()).toBe(1);
+      vi.advanceTimersByTime(1000);
+      expect(posted).toHaveBeenCalled();
+      on.watch.stop();
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('a stall is told once, and again only when it has gone on for twice as long', () => {
@@ -103,6 +151,7 @@ describe('the watch', () => {
     // What is done is forgotten, and a new one begins anew.
     pair.send(0, pattern(8), 3);
     pair.run();
+    pair.nowMs = 11_000;
     pair.recv(1, new Uint8Array(8), 3);
     for (let nowMs = 11_000; nowMs <= 15_000; nowMs += 1000) watch.look(nowMs);
     expect(stalls).toHaveLength(2);

@@ -87,6 +87,20 @@ export class PmlPeer {
     return this.failure ?? this.left;
   }
 
+  /** Nothing is sent to it any more: what stands in the queues would keep its buffers alive. */
+  dropQueues(): void {
+    for (const message of this.control) message.controlQueued = false;
+    for (const message of this.streams) message.streamQueued = false;
+    for (const message of this.envelopes) message.envelopeQueued = false;
+    for (const message of this.resends) message.envelopeQueued = false;
+    this.control.clear();
+    this.streams.clear();
+    this.envelopes.clear();
+    this.resends.clear();
+    this.railDowns.clear();
+    this.restartNacks.clear();
+  }
+
   flowOut(ctx: number): FlowOut {
     // Programs stay on one communicator for long: the last flow is asked for again.
     if (ctx === this.lastOutCtx) return this.lastOut as FlowOut;

@@ -286,7 +286,7 @@ export class Pml {
     peer.failure = error;
     this.sender.fail(peer, error);
     this.receiver.fail(peer, error);
-    peer.railDowns.clear();
+    peer.dropQueues();
   }
 
   handlePeerBye(rank: number): void {
@@ -299,7 +299,7 @@ export class Pml {
     });
     this.sender.peerSaidBye(peer);
     this.receiver.peerSaidBye(peer);
-    peer.railDowns.clear();
+    peer.dropQueues();
   }
 
   // ---------------------------------------------------------------- work

@@ -424,6 +424,22 @@ describe('ends', () => {
     expect(send.error?.message).toMatch(/mem#0.*mem#1/);
   });
 
+  test('what waited for a peer that failed is let go: its queues keep no buffer alive', () => {
+    const pair = new MemPair();
+    // Matched, and its data waits for room; sent before and not on a rail; not sent at all.
+    pair.recv(1, new Uint8Array(50_000), 1);
+    pair.busy.add(0);
+    pair.recv(1, new Uint8Array(50_000), 2);
+    for (const tag of [1, 2, 3]) pair.send(0, pattern(50_000, tag), tag);
+    pair.send(0, pattern(20), 4);
+    const peer = pair.engines[0].pml.peer(1);
+    const waiting = () => [peer.control, peer.envelopes, peer.resends, peer.streams].map(({ size }) => size);
+    expect(waiting()).not.toEqual([0, 0, 0, 0]);
+    pair.engines[0].failPeer(1, 'ERR_PROC_FAILED', 'the test says so');
+    pair.run();
+    expect(waiting()).toEqual([0, 0, 0, 0]);
+  });
+
   test('finalize: BYE both ways, also when a rail with a BYE on it is lost', () => {
     for (const lost of [false, true]) {
       const pair = new MemPair(2);

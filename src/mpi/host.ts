@@ -33,6 +33,10 @@ export interface ProbePattern {
 interface KnownCommunicator {
   readonly name: string;
   hasBegun(tag: number): boolean;
+  /** Its other members are all gone, at least one of them dead: why nothing of them can come any more. */
+  readonly deserted: MultirailError | undefined;
+  /** That may be so since just now. */
+  memberGone(): void;
 }
 
 /** What the collectives of this process have done. */
@@ -72,6 +76,8 @@ export class Host {
   private readonly waiters = new Set<Waiter>();
   private lookScheduled = false;
   private endError: MultirailError | undefined;
+  /** Processes that failed or left. */
+  membersGone = 0;
 
   constructor(
     engine: Engine,
@@ -144,6 +150,8 @@ export class Host {
 
   /** That process failed or left: what waits for it ends. */
   memberGone(): void {
+    this.membersGone++;
+    for (const communicator of this.communicators.values()) communicator.memberGone();
     this.lookSoon();
     for (const operation of this.operations) operation.check();
     this.lookAtDrains();
@@ -187,8 +195,8 @@ export class Host {
   findMessage(source: number, ctx: number, tag: number, take: boolean): Envelope | undefined {
     const { pml } = this.engine;
     const envelope = take ? pml.improbe(source, ctx, tag) : pml.iprobe(source, ctx, tag);
-    if (envelope !== undefined || source === ANY_SOURCE) return envelope;
-    const ended = pml.peer(source).ended;
+    if (envelope !== undefined) return envelope;
+    const ended = source === ANY_SOURCE ? this.communicators.get(idOf(ctx))?.deserted : pml.peer(source).ended;
     if (ended !== undefined) throw ended;
     return undefined;
   }

@@ -50,6 +50,8 @@ export class PointToPoint implements RequestOwner {
   /** Rank here of each world rank is the same. */
   private readonly isWorldOrder: boolean;
   private nextPlace = 0;
+  private desertion: MultirailError | undefined;
+  private membersGoneSeen = 0;
   private readonly lastSent = new KnownBuffer();
   private readonly lastReceived = new KnownBuffer();
 
@@ -80,6 +82,33 @@ export class PointToPoint implements RequestOwner {
   protected mustBeUsable(): void {
     this.host.mustBeActive();
     if (this.freed !== undefined) throw this.freed;
+  }
+
+  /**
+   * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would wait for ever. (When all have
+   * left by finalize(), a rank may go on to talk to itself.)
+   */
+  get deserted(): MultirailError | undefined {
+    const { host, members } = this;
+    if (this.membersGoneSeen === host.membersGone) return this.desertion;
+    this.membersGoneSeen = host.membersGone;
+    let failure: MultirailError | undefined;
+    for (let rank = 0; rank < members.length; rank++) {
+      if (rank === this.rank) continue;
+      const peer = host.engine.pml.peer(members[rank]);
+      if (peer.ended === undefined) return undefined;
+      failure ??= peer.failure;
+    }
+    if (failure === undefined) return undefined;
+    const text = `no rank is left in ${this.name} that could send: ${failure.message}`;
+    this.desertion = new MultirailError(failure.code, text, { rank: host.rank, cause: failure });
+    return this.desertion;
+  }
+
+  /** Receives from ANY_SOURCE end when nobody is left. */
+  memberGone(): void {
+    const { deserted } = this;
+    if (deserted !== undefined) this.host.engine.pml.endPostedToAny(this.userCtx, deserted);
   }
 
   /** Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
@@ -297,6 +326,8 @@ export class PointToPoint implements RequestOwner {
     if (source === PROC_NULL) return undefined;
     const { engine } = this.host;
     const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
+    // What dead ranks had sent before is still received.
+    if (source === ANY_SOURCE && !inner.matched) this.memberGone();
     engine.schedule();
     return inner;
   }

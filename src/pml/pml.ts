@@ -101,6 +101,11 @@ export class Pml {
     return request;
   }
 
+  /** Ends the posted receives of that context that would take a message of anybody: nobody is left to send one. */
+  endPostedToAny(ctx: number, error: MultirailError): void {
+    this.receiver.endPostedToAny(ctx, error);
+  }
+
   /** Ends every posted receive that has not matched: the runtime is being finalized. */
   endPosted(error: MultirailError): void {
     this.receiver.endPosted(ANY, error);

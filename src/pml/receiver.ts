@@ -836,6 +836,17 @@ export class Receiver {
     }
   }
 
+  endPostedToAny(ctx: number, error: MultirailError): void {
+    const context = this.contexts.get(ctx);
+    if (context === undefined || context.postedCount === 0) return;
+    for (const request of context.postedRequests()) {
+      if (request.source !== ANY) continue;
+      context.unpost(request);
+      request.error = error;
+      this.core.complete(request);
+    }
+  }
+
   /** The peer said BYE: it waits for nothing of ours. */
   peerSaidBye(peer: PmlPeer): void {
     peer.restartNacks.clear();

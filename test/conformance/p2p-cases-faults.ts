@@ -2,7 +2,7 @@
 import { strict as assert } from 'node:assert';
 import { ANY_SOURCE } from '../../src/mpi/constants.ts';
 import type { PeerEvent, RailEvent } from '../../src/mpi/runtime.ts';
-import { audit, fails, fill, pairOf, until } from './p2p-audit.ts';
+import { arrived, audit, fails, fill, pairOf, until } from './p2p-audit.ts';
 import type { P2pCase } from './p2p-suite.ts';
 import type { P2pWorld } from './p2p-worlds.ts';
 
@@ -122,6 +122,40 @@ export const FAULT_CASES: readonly P2pCase[] = [
       assert.deepEqual(events.map(({ rank, peer }) => `${rank} ${peer}`).sort(), ['0 2', '1 2']);
       // The dead rank lives on in this process: it is told what the launcher tells a survivor, and leaves.
       for (const rank of [0, 1]) hub.exitedFor(2, rank);
+    },
+  },
+  {
+    name: '66 nobody is left: receives and probes of any source end, and what had come before is received',
+    ranks: 3,
+    calmOnly: 'the death of a process is told by the launcher',
+    oneProcess: 'its ranks are not killed, their death is told; ranks that are killed have tests of their own',
+    run: async (world) => {
+      const { comms, hub } = world;
+      const [comm] = comms;
+      await comms[1].send(fill(10, 1), 0, 1);
+      await arrived(world, comm, 1, 1);
+      const posted = comm.irecv(new Uint8Array(10), ANY_SOURCE, 4);
+      const unawaited = comm.irecv(new Uint8Array(10), ANY_SOURCE, 5);
+      const probing = comm.probe(ANY_SOURCE, 4);
+      const taking = comm.mprobe(ANY_SOURCE, 4);
+      const streaming = comm.messages(ANY_SOURCE, 4).next();
+      hub.exitedFor(0, 1);
+      await fails('ERR_PROC_FAILED', comm.recv(new Uint8Array(10), 1, 9));
+      assert.equal(posted.done, false, 'rank 2 is alive');
+      hub.exitedFor(0, 2);
+      const error = await fails('ERR_PROC_FAILED', posted);
+      assert.match(error.message, /no rank is left in world/);
+      await fails('ERR_PROC_FAILED', probing);
+      await fails('ERR_PROC_FAILED', taking);
+      await fails('ERR_PROC_FAILED', streaming);
+      assert.equal(unawaited.error?.code, 'ERR_PROC_FAILED');
+      await fails('ERR_PROC_FAILED', comm.recv(new Uint8Array(10), ANY_SOURCE, 8));
+      await fails('ERR_PROC_FAILED', comm.probe(ANY_SOURCE, 7));
+      const data = new Uint8Array(10);
+      assert.equal((await comm.probe()).source, 1);
+      assert.equal((await comm.recv(data)).source, 1);
+      audit(data, 1, 'what came before the death');
+      for (const rank of [1, 2]) hub.exitedFor(rank, 0);
     },
   },
 ];

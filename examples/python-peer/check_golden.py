@@ -7,6 +7,7 @@ import json
 import pathlib
 import struct
 
+import oob
 import wire
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "docs" / "golden"
@@ -81,5 +82,20 @@ def handshake():
     return len(golden["frames"])
 
 
+def out_of_band():
+    golden = load("oob.json")
+    secret, nonce, claims = bytes.fromhex(golden["secret"]), bytes.fromhex(golden["challengeNonce"]), golden["claims"]
+    hello = {"job_id": claims["jobId"], "host_id": claims["hostId"], "nonce": bytes.fromhex(golden["helloNonce"]),
+             **{name: claims[name] for name in ("version", "rank", "size", "incarnation", "pid", "received", "lifeline")}}
+    hello["proof"] = oob.proof_of_rank(secret, nonce, hello)
+    check(golden["helloProof"], hello["proof"].hex(), "Hello.proof")
+    check(golden["welcomeProof"], oob.proof_of_launcher(secret, nonce, hello, golden["welcomeReceived"]).hex(), "Welcome.proof")
+    check(golden["hello"], oob.encode_envelope(0, 0, "hello", hello).hex(), "Hello")
+    check(golden["ping"], oob.encode_envelope(0, 5, "ping", {}).hex(), "Ping")
+    check((0, 0, "hello", hello), oob.decode_envelope(bytes.fromhex(golden["hello"])), "Hello, read")
+    check((0, 5, "ping", {}), oob.decode_envelope(bytes.fromhex(golden["ping"])), "Ping, read")
+    return 4
+
+
 check(0xE3069283, wire.crc32c(b"123456789"), "CRC32C")
-print("%d golden vectors hold" % (packets() + frames() + handshake() + 1))
+print("%d golden vectors hold" % (packets() + frames() + handshake() + out_of_band() + 1))

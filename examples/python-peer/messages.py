@@ -159,7 +159,7 @@ class Messages:
 
     # -------------------------------------------------------------- packets
 
-    def on_packet(self, packet, payload, sink):
+    def on_packet(self, packet, payload, sink, sender):
         """A whole frame. Raises ProtocolError with nothing changed."""
         if (packet.type == FRAG) != (sink is not None):
             raise ProtocolError("PLACED does not fit the type")
@@ -176,7 +176,7 @@ class Messages:
         elif packet.type == RAILDOWN:
             self.fence(packet.rail, packet.epoch)
         elif packet.type in (ACK, PUT, FIN, RESTARTACK, RESTARTNACK, RECVERRNOTIFY):
-            raise ProtocolError("this side has sent no message")
+            sender.on_packet(packet)
         elif packet.type != CREDIT:
             raise ProtocolError("type %d" % packet.type)
 

@@ -10,8 +10,9 @@ import sys
 import wire
 from messages import Request
 from rails import Job
+from sending import Send
 
-FEATURES = ["receive", "accept", "probe", "contexts", "rails", "leave"]
+FEATURES = ["receive", "send", "accept", "probe", "contexts", "rails", "leave"]
 
 
 class Driver:
@@ -27,8 +28,10 @@ class Driver:
         await self.stop(command)
         if command["rank"] <= command["peer"]["rank"]:
             raise ValueError("this peer does not dial")
-        self.job = Job(command)
-        return {"entry": await self.job.open()}
+        self.job = Job({**command, "hostId": "python-peer"})
+        entry = await self.job.open()
+        self.job.meet(command["peer"]["rank"], command["peer"]["entry"])
+        return {"entry": entry}
 
     async def recv(self, command):
         request = Request(command["source"], command["ctx"], command["tag"], command["bytes"])
@@ -37,10 +40,21 @@ class Driver:
         self.job.pump()
         return {}
 
+    async def send(self, command):
+        seed = command["seed"]
+        data = bytes((seed + 31 * i + i // 256) % 256 for i in range(command["bytes"]))
+        send = Send(command["ctx"], command["tag"], data, command["sync"])
+        self.requests[command["request"]] = send
+        self.job.sender.post(send)
+        self.job.pump()
+        return {}
+
     async def test(self, command):
         request = self.requests[command["request"]]
         if not request.done:
             return {"done": False}
+        if isinstance(request, Send):
+            return {"done": True} if request.error is None else {"done": True, "error": request.error}
         answer = {"done": True, "cancelled": request.cancelled, "source": request.matched_source, "tag": request.matched_tag,
                   "bytes": request.received, "sha256": hashlib.sha256(request.buffer[:request.received]).hexdigest()}
         if request.error is not None:
@@ -84,7 +98,7 @@ class Driver:
         return {}
 
 
-COMMANDS = {"describe", "start", "recv", "test", "cancel", "probe", "freeContext", "rails", "finalize", "left", "stop"}
+COMMANDS = {"describe", "start", "recv", "test", "cancel", "send", "probe", "freeContext", "rails", "finalize", "left", "stop"}
 
 
 async def main():

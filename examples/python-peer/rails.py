@@ -7,6 +7,8 @@ import struct
 from collections import deque
 
 import wire
+from messages import Messages
+from sending import Sender
 from wire import ProtocolError
 
 HANDSHAKE_MS = 3000
@@ -51,6 +53,13 @@ class Link(asyncio.Protocol):
         self.buffer += data
         if self.stage == "LIVE":
             self.received += len(data)
+        if self.job.peer_rank is not None:
+            self.take()
+        elif len(self.buffer) > wire.HEADER_BYTES + wire.HANDSHAKE_LIMITS[0]:
+            self.close()
+
+    def take(self):
+        """Looks at what has come. Who dials before this side has its peer's entry waits for that."""
         try:
             self.take_frames()
         except ProtocolError as error:
@@ -129,8 +138,8 @@ class Link(asyncio.Protocol):
         self.received = self.reported = 0
         self.reported_at_ms = self.job.alive_ms
         self.delivered = self.told = 0
-        self.sent = self.confirmed = 0
-        self.outstanding = deque()
+        self.sent = self.confirmed = self.outstanding_bytes = 0
+        self.outstanding = deque()  # of [use, bytes, refused]
         self.answers = []
         self.refusals = deque()
         self.bye_sent = self.bye_received = self.bye_counted = False
@@ -142,16 +151,26 @@ class Link(asyncio.Protocol):
         self.probe_id = self.job.next_probe_id()
         self.write(wire.PROBE, number=self.probe_id)
 
-    def write(self, kind, packet=b"", number=0):
-        flags = wire.PROMPT if kind == wire.DATA else 0
-        self.transport.write(wire.frame_bytes(kind, packet, flags, number, self.delivered, int(self.job.alive_ms), self.received))
+    def write(self, kind, packet=b"", number=0, payload=b"", flags=0):
+        alive = int(self.job.alive_ms)
+        self.transport.write(wire.frame_bytes(kind, packet, flags, number, self.delivered, alive, self.received, payload))
         self.told, self.reported, self.reported_at_ms = self.delivered, self.received, self.job.alive_ms
 
-    def send(self, packet, use):
-        """A counted frame. `use` is called with True when it is delivered, with False when it is in doubt."""
+    def send(self, packet, use, payload=b"", flags=0):
+        """A counted frame. `use` is called with True when it is delivered, with False when it is in doubt, with None when it was refused."""
         self.sent = (self.sent + 1) & 0xFFFFFFFF
-        self.outstanding.append(use)
-        self.write(wire.DATA if packet is not None else wire.BYE, packet or b"", self.sent)
+        size = len(packet or b"") + len(payload)
+        self.outstanding.append([use, size, False])
+        self.outstanding_bytes += size
+        if packet is None:
+            self.write(wire.BYE, b"", self.sent)
+            return
+        # The count of what has a payload comes soon enough by itself.
+        flags |= (wire.PAYLOAD_CRC if self.job.payload_crc else 0) if payload else wire.PROMPT
+        self.write(wire.DATA, packet, self.sent, payload, flags)
+
+    def has_room(self, size, window):
+        return not self.outstanding or self.outstanding_bytes + size <= window
 
     def begin_frame(self, frame):
         self.frame, self.sink = frame, None
@@ -164,7 +183,7 @@ class Link(asyncio.Protocol):
         frame, sink = self.frame, self.sink
         self.frame = None
         if frame.kind == wire.NACK_FRAME:
-            self.check_nack(frame.number)
+            self.take_nack(frame.number)
         self.on_count(frame.count)
         if frame.kind == wire.DATA:
             self.check_number(frame)
@@ -187,11 +206,11 @@ class Link(asyncio.Protocol):
         if frame.number != (self.delivered + 1) & 0xFFFFFFFF or self.bye_received:
             raise ProtocolError("frame number %d" % frame.number)
 
-    def check_nack(self, number):
-        """This side sends no payloads, so a NACK can only be a mistake; it is one of the rail when it names nothing outstanding."""
+    def take_nack(self, number):
         place = wire.ahead(number, self.confirmed)
-        if not 1 <= place <= len(self.outstanding) or self.outstanding[place - 1] == self.on_bye_completed:
+        if not 1 <= place <= len(self.outstanding) or self.outstanding[place - 1][0] == self.on_bye_completed:
             raise ProtocolError("NACK of a frame that is not outstanding")
+        self.outstanding[place - 1][2] = True
 
     def on_count(self, count):
         news = wire.ahead(count, self.confirmed)
@@ -199,7 +218,9 @@ class Link(asyncio.Protocol):
             raise ProtocolError("count %d" % count)
         for _ in range(news):
             self.confirmed = (self.confirmed + 1) & 0xFFFFFFFF
-            self.outstanding.popleft()(True)
+            use, size, refused = self.outstanding.popleft()
+            self.outstanding_bytes -= size
+            use(None if refused else True)
 
     def on_data(self, frame, sink, payload):
         if frame.flags & wire.PAYLOAD_CRC and wire.crc32c(payload) != frame.payload_crc:
@@ -214,7 +235,9 @@ class Link(asyncio.Protocol):
             if len(self.refusals) > REFUSALS_MAX:
                 self.end("refusals")
             return
-        self.job.messages.on_packet(wire.decode(frame.packet), payload, sink)
+        packet = wire.decode(frame.packet)
+        self.job.messages.on_packet(packet, payload, sink, self.job.sender)
+        self.job.sender.on_credit(packet.credit_limit)
         if not self.over:
             self.delivered = frame.number
 
@@ -272,7 +295,8 @@ class Link(asyncio.Protocol):
         if self.frame is not None and self.sink is not None:
             self.job.messages.drop_sink(self.sink)
         while self.outstanding:
-            self.outstanding.popleft()(reason is None)
+            use, _, refused = self.outstanding.popleft()
+            use(None if refused and reason is None else reason is None)
 
 
 class Job:
@@ -280,17 +304,14 @@ class Job:
 
     def __init__(self, start):
         self.rank, self.incarnation = start["rank"], start["incarnation"]
-        self.job_id = start["jobId"]
+        self.job_id, self.host_id = start["jobId"], start["hostId"]
         self.secret = None if start["secret"] is None else bytes.fromhex(start["secret"])
-        self.peer_rank = start["peer"]["rank"]
-        entry = start["peer"]["entry"]
-        self.peer_incarnation = entry["incarnation"]
-        self.links, self.peer_timeout_ms = start["links"], start["peerTimeoutMs"]
+        self.links, self.peer_timeout_ms, self.payload_crc = start["links"], start["peerTimeoutMs"], start["payloadCrc"]
+        self.start = start
+        self.peer_rank = self.peer_incarnation = self.sender = None
         self.rails = []
-        self.theirs = entry["btl"]["tcp"]
         self.connections = set()
-        from messages import Messages
-        self.messages = Messages(self.peer_rank, start["unexpectedBytesMax"], self.fence)
+        self.messages = Messages(None, start["unexpectedBytesMax"], self.fence)
         self.alive_ms = 0.0
         self.unreachable_since_ms = 0.0
         self.credit_told = self.credit_telling = start["unexpectedBytesMax"]
@@ -305,16 +326,27 @@ class Job:
         loop = asyncio.get_running_loop()
         self.server = await loop.create_server(lambda: Link(self), "127.0.0.1", 0)
         port = self.server.sockets[0].getsockname()[1]
-        address = {"address": "127.0.0.1", "family": 4, "prefix": 8, "port": port, "linkLocal": False}
-        own = {"name": "lo", "loopback": True, "standby": False, "addresses": [address]}
-        # Section 2, one host: two loopback interfaces of one name, else two with a common address family.
-        theirs = [one for one in self.theirs["interfaces"] if any(a["family"] == 4 for a in one["addresses"])]
-        lower = next((one for one in theirs if one["loopback"] and one["name"] == own["name"]), theirs[0])
-        for link in range(min(self.links, self.theirs["links"])):
-            self.rails.append(Rail(link, "tcp:%s-%s#%d" % (lower["name"], own["name"], link)))
         self.ticker = asyncio.ensure_future(self.tick())
-        return {"version": 1, "incarnation": self.incarnation, "hostId": "python-peer", "excluded": {},
-                "unexpectedBytesMax": self.messages.unexpected_bytes_max, "btl": {"tcp": {"interfaces": [own], "links": self.links}}}
+        address = {"address": "127.0.0.1", "family": 4, "prefix": 8, "port": port, "linkLocal": False}
+        self.own = {"name": "lo", "loopback": True, "standby": False, "addresses": [address]}
+        return {"version": 1, "incarnation": self.incarnation, "hostId": self.host_id, "excluded": {},
+                "unexpectedBytesMax": self.messages.unexpected_bytes_max,
+                "btl": {"tcp": {"interfaces": [self.own], "links": self.links, "incarnation": self.incarnation}}}
+
+    def meet(self, rank, entry):
+        """The peer's modex entry is there: the rails follow from both (section 2), and whoever dialled meanwhile is looked at."""
+        theirs = entry["btl"]["tcp"]
+        # One host: two loopback interfaces of one name, else two with a common address family.
+        possible = [one for one in theirs["interfaces"] if any(a["family"] == 4 for a in one["addresses"])]
+        lower = next((one for one in possible if one["loopback"] and one["name"] == self.own["name"]), possible[0])
+        for link in range(min(self.links, theirs["links"])):
+            self.rails.append(Rail(link, "tcp:%s-%s#%d" % (lower["name"], self.own["name"], link)))
+        self.peer_rank = self.messages.peer_rank = rank
+        self.peer_incarnation = entry["incarnation"]
+        self.sender = Sender(self.rank, self.start, entry["unexpectedBytesMax"])
+        self.unreachable_since_ms = self.alive_ms
+        for link in list(self.connections):
+            link.take()
 
     async def close(self):
         self.ticker.cancel()
@@ -339,6 +371,8 @@ class Job:
             for link in list(self.connections):
                 if not link.over:
                     link.tick()
+            if self.peer_rank is None:
+                continue
             if any(rail.state == "UP" for rail in self.rails):
                 self.unreachable_since_ms = self.alive_ms
             elif self.alive_ms - self.unreachable_since_ms >= self.peer_timeout_ms and not self.messages.said_bye:
@@ -399,6 +433,7 @@ class Job:
 
     def fail_peer(self, error):
         self.messages.fail(error)
+        self.sender.fail(error)
         for rail in self.rails:
             self.fence(rail.index, rail.highest_seen)
 
@@ -406,6 +441,11 @@ class Job:
 
     def carrying(self):
         return next((rail.link for rail in self.rails if rail.state == "UP"), None)
+
+    def roomy(self, size, window):
+        """A rail that has room for a range; the one with least on it."""
+        links = [rail.link for rail in self.rails if rail.state == "UP" and rail.link.has_room(size, window)]
+        return min(links, key=lambda link: link.outstanding_bytes, default=None)
 
     def pump(self):
         """Looks at the state and says what must be said; nothing is repeated because of a loss as such (sections 9 and 11)."""
@@ -417,8 +457,8 @@ class Job:
             if rail.link is not None:
                 rail.link.report()
 
-    def send(self, make, completed):
-        """Gives a packet to the first rail that carries; it states the newest credit limit."""
+    def send(self, make, completed, payload=b"", link=None, flags=0):
+        """Gives a packet to this rail, or to the first one that carries; it states the newest credit limit."""
         limit = self.messages.credit_limit
         self.credit_telling = max(self.credit_telling, limit)
 
@@ -429,7 +469,7 @@ class Job:
                 self.credit_telling = self.credit_told
             completed(delivered)
 
-        self.carrying().send(make(limit), use)
+        (link or self.carrying()).send(make(limit), use, payload, flags)
 
     def pump_owed(self):
         messages = self.messages
@@ -447,6 +487,7 @@ class Job:
         for message in list(messages.live.values()):
             if not message.answer_on_rail and not message.answer_proved:
                 self.answer(message)
+        self.sender.pump(self)
 
     def answer(self, message):
         message.answer_on_rail = True
@@ -488,6 +529,7 @@ class Job:
 
     def on_bye(self):
         self.messages.peer_said_bye()
+        self.sender.peer_said_bye()
         self.rail_downs.clear()
 
     def say_bye(self, link):
@@ -499,7 +541,7 @@ class Job:
         if not self.bye_said:
             if self.carrying() is not None and not self.messages.failure:
                 self.pump_owed()
-            if not self.messages.is_quiet():
+            if not self.messages.is_quiet() or not self.sender.is_quiet:
                 return
             self.bye_said = True
             self.last_bye_ms = self.alive_ms

@@ -100,11 +100,11 @@ def check_header(frame, data):
         raise ProtocolError("flags %d" % frame.flags)
 
 
-def frame_bytes(kind, packet=b"", flags=0, number=0, count=0, alive_ms=0, received=0):
-    """A frame without payload: a receiver sends no other."""
-    fields = (1, kind, flags, len(packet), MAGIC, 0, number, count & 0xFFFFFFFF, alive_ms & 0xFFFFFFFF, float(received), 0)
+def frame_bytes(kind, packet=b"", flags=0, number=0, count=0, alive_ms=0, received=0, payload=b""):
+    crc = crc32c(payload) if flags & PAYLOAD_CRC else 0
+    fields = (1, kind, flags, len(packet), MAGIC, len(payload), number, count & 0xFFFFFFFF, alive_ms & 0xFFFFFFFF, float(received), crc)
     head = HEADER.pack(*fields, 0)[:36]
-    return head + struct.pack("<I", crc32c(packet, crc32c(head))) + packet
+    return head + struct.pack("<I", crc32c(packet, crc32c(head))) + packet + payload
 
 
 # ---------------------------------------------------------------- handshake (section 4)
@@ -199,8 +199,9 @@ def decode(data):
                 end = _window(data, end)
     elif p.type == ACK:
         p.sender = struct.unpack_from("<II", data, 16)
+        p.receiver = struct.unpack_from("<II", data, 24)
         (count,) = struct.unpack_from("<I", data, 40)
-        u53(data, 32)
+        p.take = u53(data, 32)
         _, end = _rail_epochs(data, end, count, WINDOWS_MAX)
     elif p.type == FRAG:
         p.receiver = struct.unpack_from("<II", data, 16)
@@ -223,7 +224,7 @@ def decode(data):
         if p.type == NOTIFY:
             p.dead_rails, end = _rail_epochs(data, end, count, DEAD_RAILS_MAX)
         elif p.type == RESTARTACK:
-            end = _check_ranges(data, end, count, puts)
+            p.tail, p.take, p.missing, end = _ranges(data, end, count, puts)
     elif p.type == RAILDOWN:
         p.rail, _, p.epoch = struct.unpack_from("<HHI", data, 16)
     if end != len(data):
@@ -231,22 +232,40 @@ def decode(data):
     return p
 
 
-def _check_ranges(data, end, count, puts):
+def _ranges(data, end, count, puts):
     tail, take = u53(data, 56), u53(data, 64)
     if count > RANGES_MAX or end + 16 * count > len(data) or tail > take:
         raise ProtocolError("a RESTARTACK that cannot be")
-    last = 0
+    last, missing = 0, []
     for _ in range(count):
         first, after = u53(data, end), u53(data, end + 8)
         if first < last or after <= first or after > tail:
             raise ProtocolError("ranges that do not ascend")
+        missing.append((first, after))
         last = after
         end += 16
-    return _rail_epochs(data, end, puts, WINDOWS_MAX)[1]
+    return tail, take, missing, _rail_epochs(data, end, puts, WINDOWS_MAX)[1]
 
 
-def _head(kind, credit_limit):
-    return struct.pack("<BBHIQ", 1, kind, 0, 0, credit_limit)
+def _head(kind, credit_limit, flags=0):
+    return struct.pack("<BBHIQ", 1, kind, flags, 0, credit_limit)
+
+
+def match(credit_limit, flags, ctx, source, tag, seq):
+    return _head(MATCH, credit_limit, flags) + struct.pack("<IIiI", ctx, source, tag, seq)
+
+
+def rndv(credit_limit, flags, ctx, source, tag, seq, message_bytes, sender):
+    return _head(RNDV, credit_limit, flags) + struct.pack("<IIiIQII", ctx, source, tag, seq, message_bytes, *sender)
+
+
+def frag(credit_limit, receiver, epoch, start):
+    return _head(FRAG, credit_limit) + struct.pack("<IIIIQ", *receiver, epoch, 0, start)
+
+
+def notify(credit_limit, sender, receiver, epoch, ctx, source, seq, dead_rails):
+    body = _restart(NOTIFY, credit_limit, sender, receiver, epoch, ctx, source, seq, len(dead_rails))
+    return body + b"".join(struct.pack("<HHI", rail, 0, dead) for rail, dead in dead_rails)
 
 
 def ack(credit_limit, sender, receiver, take):

@@ -389,7 +389,10 @@ export interface BtlModule {
   plan(peer: number, local: unknown, remote: unknown, peerHostId: string): RailPlan[];
   /** Makes the endpoint of a planned rail. Nothing is connected yet. */
   endpoint(peer: number, rail: number, plan: RailPlan, remote: unknown): BtlEndpoint;
-  /** The peer published a new address list: used by the next connect(). */
+  /**
+   * The peer published a new address list: used by the next connect(). ERR_PROTOCOL, and nothing is changed, when it is no address of
+   * this transport.
+   */
   remoteAddressChanged(peer: number, remote: unknown): void;
   /** Binds listeners. Rejects with ERR_INIT when the transport cannot work here. */
   open(): Promise<void>;

@@ -1,7 +1,7 @@
 // What ranks do together over the out-of-band channel: the modex (an allgather) and barriers, on the launcher's side.
 // Pure: it is told who arrives and who ends, and sends through a function.
 import { MultirailError } from '../errors.ts';
-import { MODEX_BYTES_MAX, MODEX_PART_BYTES_MAX, NAME_BYTES_MAX, type OobBodies, type OobKind } from './oob-messages.ts';
+import { decodeJson, MODEX_BYTES_MAX, MODEX_PART_BYTES_MAX, NAME_BYTES_MAX, type OobBodies, type OobKind } from './oob-messages.ts';
 
 /** Barriers with different names that may be open at the same time. */
 const BARRIERS_MAX = 1024;
@@ -31,14 +31,14 @@ export class OobCollectives {
   }
 
   modexPut(rank: number, json: Uint8Array): void {
-    checkSize(json, MODEX_BYTES_MAX, 'modex entry');
+    checkModexEntry(json);
     if (this.entries.has(rank)) throw new MultirailError('ERR_PROTOCOL', 'a second modex entry before the modex was done');
     this.entries.set(rank, json);
     this.judgeModex();
   }
 
   modexUpdate(rank: number, json: Uint8Array): void {
-    checkSize(json, MODEX_BYTES_MAX, 'modex entry');
+    checkModexEntry(json);
     if (this.entries.has(rank)) this.entries.set(rank, json);
     // Before the first modex is done nobody knows an address that could be out of date.
     if (!this.modexDone) return;
@@ -99,6 +99,12 @@ export class OobCollectives {
       for (const rank of barrier.arrived) this.send(rank, 'barrierDone', { name, dead });
     }
   }
+}
+
+/** Here, where it is known whose entry it is: every other rank would take it for a mistake of the launcher. */
+function checkModexEntry(json: Uint8Array): void {
+  checkSize(json, MODEX_BYTES_MAX, 'modex entry');
+  decodeJson(json, 'modex entry');
 }
 
 /** The outcome of a modex in messages that stay under the bound on one message. */

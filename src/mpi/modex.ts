@@ -48,6 +48,20 @@ export function checkEntry(rank: number, value: unknown): ModexEntry {
   };
 }
 
+/** A later entry of the same rank. Only its addresses may differ: another process of that rank does not take its place. */
+export function checkUpdate(rank: number, value: unknown, first: ModexEntry | undefined): ModexEntry {
+  const entry = checkEntry(rank, value);
+  if (first === undefined) throw new MultirailError('ERR_PROTOCOL', `rank ${rank} is not in this job`, { peer: rank });
+  if (entry.incarnation !== first.incarnation || entry.hostId !== first.hostId) {
+    throw new MultirailError(
+      'ERR_PROTOCOL',
+      `it is of process ${entry.incarnation} on host ${entry.hostId}, and rank ${rank} is process ${first.incarnation} on host ${first.hostId}`,
+      { peer: rank },
+    );
+  }
+  return entry;
+}
+
 /** Both ends must number the rails alike, whatever order their parameters name the transports in. */
 export function inFixedOrder(modules: readonly BtlModule[]): BtlModule[] {
   return [...modules].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
@@ -60,7 +74,7 @@ export const SELF = 'self';
 export function makeRails(rank: number, peer: number, modules: readonly BtlModule[], own: ModexEntry, remote: ModexEntry): BtlEndpoint[] {
   const endpoints: BtlEndpoint[] = [];
   for (const module of inFixedOrder(modules)) {
-    if ((module.name === SELF) !== (peer === rank) || !(module.name in remote.btl)) continue;
+    if ((module.name === SELF) !== (peer === rank) || !Object.hasOwn(remote.btl, module.name)) continue;
     const theirs = remote.btl[module.name];
     let plans: RailPlan[];
     try {

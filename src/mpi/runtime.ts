@@ -30,7 +30,7 @@ import { Communicator } from './communicator.ts';
 import { WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
-import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
+import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
 import { WaitsWatch } from './waits.ts';
 
@@ -163,6 +163,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
+  /** What every rank published at the start. */
+  private readonly entries = new Map<number, ModexEntry>();
   private finalizing: Promise<void> | undefined;
   private readonly watch: WaitsWatch;
   private telemetry: TelemetryReporter | undefined;
@@ -243,6 +245,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       for (let peer = 0; peer < job.size; peer++) {
         const entry = peer === job.rank ? own : checkEntry(peer, entries[peer]);
         this.host.hostIds[peer] = entry.hostId;
+        this.entries.set(peer, entry);
         const rails = makeRails(job.rank, peer, this.modules, own, entry);
         this.engine.addPeer(peer, entry.incarnation, rails, entry.unexpectedBytesMax);
       }
@@ -310,15 +313,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     oob?.on('modexUpdate', (rank, json) => {
       if (this.state !== 'ACTIVE' || rank === this.rank) return;
-      let entry: ModexEntry;
-      try {
-        entry = checkEntry(rank, json);
-      } catch (error) {
-        this.options.log?.('warn', `a new address of rank ${rank} is ignored: ${(error as Error).message}`);
-        return;
-      }
-      for (const module of this.modules) if (module.name in entry.btl) module.remoteAddressChanged(rank, entry.btl[module.name]);
-      this.engine.schedule();
+      this.takeAddresses(rank, json);
     });
     oob?.on('exit', (rank, info) => {
       if (rank === this.rank || this.state === 'FINALIZED') return;
@@ -334,6 +329,29 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         if (rank !== this.rank) this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
       }
     });
+  }
+
+  /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */
+  private takeAddresses(rank: number, json: unknown): void {
+    const ignored = (error: unknown): void => {
+      this.options.log?.('warn', `a new address of rank ${rank} is ignored: ${(error as Error).message}`);
+    };
+    let entry: ModexEntry;
+    try {
+      entry = checkUpdate(rank, json, this.entries.get(rank));
+    } catch (error) {
+      ignored(error);
+      return;
+    }
+    for (const module of this.modules) {
+      if (!Object.hasOwn(entry.btl, module.name)) continue;
+      try {
+        module.remoteAddressChanged(rank, entry.btl[module.name]);
+      } catch (error) {
+        ignored(error);
+      }
+    }
+    this.engine.schedule();
   }
 
   // ---------------------------------------------------------------- events

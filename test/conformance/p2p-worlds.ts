@@ -52,6 +52,11 @@ export class MemoryOobHub {
     }
   }
 
+  /** What that rank published at the start. */
+  entryOf(rank: number): Record<string, unknown> {
+    return structuredClone(this.entries[rank]) as Record<string, unknown>;
+  }
+
   /** The process of that rank ended. */
   exited(rank: number, info: { code?: number; signal?: string; finalized?: boolean } = {}): void {
     this.tell('exit', rank, rank, { code: info.code, signal: info.signal ?? '', finalized: info.finalized ?? false, lost: false });

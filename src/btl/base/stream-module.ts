@@ -130,6 +130,8 @@ export abstract class StreamModule implements EndpointModule {
   abstract plan(peer: number, local: unknown, remote: unknown, peerHostId: string): RailPlan[];
   abstract open(): Promise<void>;
   abstract dial(endpoint: StreamEndpoint): Dialing;
+  /** ERR_PROTOCOL for what is no address of this transport: it comes from another process. */
+  protected abstract checkRemote(remote: unknown): void;
   /** Looks whether our packets to this peer leave by the interface that it came in by. */
   protected abstract checkInbound(stream: ByteStream): InboundCheck;
   /** Why this connection cannot be that rail although its route is right: it came in by another interface. */
@@ -152,6 +154,7 @@ export abstract class StreamModule implements EndpointModule {
   }
 
   remoteAddressChanged(peer: number, remote: unknown): void {
+    this.checkRemote(remote);
     for (const endpoint of this.endpoints) if (endpoint.peer === peer) endpoint.remote = remote;
   }
 

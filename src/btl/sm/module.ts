@@ -125,6 +125,10 @@ export class SmModule extends StreamModule implements SmHost {
     return peerHostId === this.context.hostId ? planRails(checkAddress(local), checkAddress(remote)) : [];
   }
 
+  protected checkRemote(remote: unknown): void {
+    checkAddress(remote);
+  }
+
   override endpoint(peer: number, rail: number, plan: RailPlan, remote: unknown): BtlEndpoint {
     const endpoint = new SmEndpoint(this, peer, rail, plan, remote);
     this.endpoints.push(endpoint);

@@ -11,7 +11,14 @@ import type { BtlContext, RailAttributes, RailPlan, RailReason } from '../btl.ts
 import { type LocalAddress, type LocalInterface, matchesEntry, readInterfaces, selectInterfaces } from './interfaces.ts';
 import { type LinkChange, LinkMonitor } from './link-monitor.ts';
 import { LivenessWatch } from './liveness-watch.ts';
-import { type AddressPair, type PublishedAddresses, type PublishedInterface, pairInterfaces, rankAddresses } from './pairing.ts';
+import {
+  type AddressPair,
+  checkAddresses,
+  type PublishedAddresses,
+  type PublishedInterface,
+  pairInterfaces,
+  rankAddresses,
+} from './pairing.ts';
 import { type Egress, RouteProbe, readRouteTables } from './route.ts';
 
 const FRAME_PAYLOAD_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
@@ -170,9 +177,13 @@ export abstract class IpModule extends StreamModule {
     return this.liveness.admit(endpoint, stream, claim, this.now, this.aliveMs);
   }
 
+  protected checkRemote(remote: unknown): void {
+    checkAddresses(remote, this.name);
+  }
+
   plan(peer: number, local: unknown, remote: unknown, peerHostId: string): RailPlan[] {
     const ours = local as PublishedAddresses;
-    const theirs = remote as PublishedAddresses;
+    const theirs = checkAddresses(remote, this.name);
     const sameHost = peerHostId === this.context.hostId;
     const weAreLower = this.context.rank < peer;
     const pairs = weAreLower ? pairInterfaces(ours, theirs, sameHost) : pairInterfaces(theirs, ours, sameHost);

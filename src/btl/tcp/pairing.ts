@@ -1,5 +1,7 @@
 // Which interface of one rank goes with which interface of the other. Pure: both sides compute the same list, because the
-// lower rank's addresses always come first. Also the choice of addresses for one pair.
+// lower rank's addresses always come first. Also the choice of addresses for one pair, and the look at what a peer published.
+import { isIP } from 'node:net';
+import { MultirailError } from '../../errors.ts';
 import { subnetOf } from './interfaces.ts';
 
 /** An address with the port that listens on it, as published in the modex. */
@@ -25,6 +27,46 @@ export interface PublishedAddresses {
   links: number;
   /** Of the process that listens there: whoever else answers is not the one that is meant. */
   incarnation?: number;
+}
+
+/** What one entry may hold at most: a host with more than that has something else in mind. */
+const INTERFACES_MAX = 256;
+const ADDRESSES_MAX = 256;
+const NAME_BYTES_MAX = 64;
+
+const isObject = (json: unknown): json is Record<string, unknown> => typeof json === 'object' && json !== null && !Array.isArray(json);
+const isWhole = (value: unknown, low: number, high: number): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= low && (value as number) <= high;
+const isName = (value: unknown): value is string => typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= NAME_BYTES_MAX;
+
+function isAddress(json: unknown): boolean {
+  if (!isObject(json)) return false;
+  const { address, family, prefix, port, linkLocal } = json;
+  // Without a zone: that is the dialer's, which knows its own interfaces.
+  if (typeof address !== 'string' || address.includes('%') || isIP(address) === 0 || isIP(address) !== family) return false;
+  return isWhole(prefix, 0, family === 4 ? 32 : 128) && isWhole(port, 1, 65_535) && typeof linkLocal === 'boolean';
+}
+
+function isInterface(json: unknown): boolean {
+  if (!isObject(json)) return false;
+  const { name, loopback, standby, addresses } = json;
+  if (!isName(name) || typeof loopback !== 'boolean' || typeof standby !== 'boolean') return false;
+  return Array.isArray(addresses) && addresses.length <= ADDRESSES_MAX && addresses.every(isAddress);
+}
+
+/** What a peer published, looked at before it is believed; ERR_PROTOCOL when that is no address of tcp or ws. */
+export function checkAddresses(json: unknown, transport: string): PublishedAddresses {
+  const { interfaces, links, incarnation } = isObject(json) ? json : ({} as Record<string, unknown>);
+  const sound =
+    Array.isArray(interfaces) &&
+    interfaces.length <= INTERFACES_MAX &&
+    interfaces.every(isInterface) &&
+    isWhole(links, 1, Number.MAX_SAFE_INTEGER) &&
+    (incarnation === undefined || isWhole(incarnation, 0, Number.MAX_SAFE_INTEGER));
+  if (!sound) {
+    throw new MultirailError('ERR_PROTOCOL', `not an address of the ${transport} transport: ${JSON.stringify(json)?.slice(0, 500)}`);
+  }
+  return json as unknown as PublishedAddresses;
 }
 
 export interface InterfacePair {

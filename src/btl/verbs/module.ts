@@ -163,6 +163,10 @@ export class VerbsModule extends StreamModule implements VerbsHost {
     });
   }
 
+  protected checkRemote(remote: unknown): void {
+    checkAddress(remote);
+  }
+
   override endpoint(peer: number, rail: number, plan: RailPlan, remote: unknown): BtlEndpoint {
     const endpoint = new VerbsEndpoint(this, peer, rail, plan, remote);
     this.endpoints.push(endpoint);

@@ -257,6 +257,7 @@ export class MemoryModule extends StreamModule {
   address(): unknown {
     return {};
   }
+  protected checkRemote(): void {}
   plan(): RailPlan[] {
     return [memoryPlan()];
   }

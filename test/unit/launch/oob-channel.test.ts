@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { newIncarnation } from '../../../src/launch/identity.ts';
 import { LauncherWatch } from '../../../src/launch/launcher-watch.ts';
@@ -116,6 +116,22 @@ describe('oob channel', () => {
     const railEvent = once(server, 'railEvent');
     clients[2].railEvent({ kind: 'lost' });
     expect(await railEvent).toEqual([2, { kind: 'lost' }]);
+  });
+
+  test('an entry that is no JSON is the fault of the rank that sent it, and of no other', async () => {
+    const { log, clients } = await makeJob(3);
+    await Promise.all(clients.map((client) => client.modex({})));
+    const updates: number[] = [];
+    for (const client of [clients[0], clients[2]]) client.on('modexUpdate', (from) => updates.push(from));
+    const { session } = clients[1] as unknown as { session: { send(kind: string, body: object): void } };
+    session.send('modexUpdate', { rank: 1, json: Buffer.from('{"version"') });
+    const heard = once(clients[2], 'modexUpdate');
+    await vi.waitFor(() => expect(log.filter((line) => line.includes('not JSON'))).not.toEqual([]));
+    expect(log.find((line) => line.includes('not JSON'))).toMatch(/rank 1/);
+    clients[0].updateModex({});
+    await heard;
+    expect(updates).toEqual([0]);
+    expect([clients[0], clients[2]].map((client) => client.isConnected)).toEqual([true, true]);
   });
 
   test('a modex of many large entries is cut into parts', async () => {

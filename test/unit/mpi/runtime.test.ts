@@ -96,6 +96,62 @@ group('start-up', () => {
   });
 });
 
+group('addresses that are published again', () => {
+  const address = { address: '127.0.0.1', family: 4, prefix: 8, port: 1, linkLocal: false };
+  const face = { name: 'lo', loopback: true, standby: false, addresses: [address] };
+  const faces = (...interfaces: unknown[]) => ({ interfaces, links: 1 });
+
+  test.each<[string, (entry: Record<string, unknown>) => unknown]>([
+    ['no entry', () => null],
+    ['of another version', (entry) => ({ ...entry, version: 99 })],
+    ['of another process', (entry) => ({ ...entry, incarnation: 1e9 })],
+    ['of another host', (entry) => ({ ...entry, hostId: 'elsewhere' })],
+    ['no transports', (entry) => ({ ...entry, btl: 5 })],
+    ...[
+      5,
+      null,
+      'text',
+      [],
+      {},
+      { interfaces: 5, links: 1 },
+      { interfaces: [], links: 0 },
+      faces(5),
+      faces(null),
+      faces({}),
+      faces({ ...face, name: 5 }),
+      faces({ ...face, name: 'x'.repeat(65) }),
+      faces({ ...face, loopback: 'yes' }),
+      faces({ ...face, addresses: 5 }),
+      faces({ ...face, addresses: [5] }),
+      ...[5, null, 'no address', '127.0.0.1%lo', '::1'].map((bad) => faces({ ...face, addresses: [{ ...address, address: bad }] })),
+      ...[0, 5].map((bad) => faces({ ...face, addresses: [{ ...address, address: 'none', family: bad }] })),
+      ...[-1, 33, 1.5, '8'].map((bad) => faces({ ...face, addresses: [{ ...address, prefix: bad }] })),
+      ...[0, 65_536, '80'].map((bad) => faces({ ...face, addresses: [{ ...address, port: bad }] })),
+      { ...faces(face), incarnation: 'x' },
+      Object.fromEntries([['interfaces', Array.from({ length: 257 }, () => face)]]),
+    ].map((tcp): [string, (entry: Record<string, unknown>) => unknown] => [
+      `tcp: ${JSON.stringify(tcp)?.slice(0, 90)}`,
+      (entry) => ({ ...entry, btl: { ...(entry.btl as object), tcp } }),
+    ]),
+  ])('are ignored where they cannot be right: %s', async (_name, change) => {
+    const lines: string[] = [];
+    const hub = new MemoryOobHub(2);
+    const params = new ParamTable(LOOPBACK_PARAMS);
+    const modules = [selfComponent, tcpComponent];
+    const runtimes = await Promise.all([
+      createRuntime(job(0, 2, hub.client(0)), { params, modules, log: (_level, text) => lines.push(text) }),
+      createRuntime(job(1, 2, hub.client(1)), { params, modules }),
+    ]);
+    open.push(...runtimes);
+    // Before rank 0 has dialled: it would dial what was published last.
+    hub.client(1).updateModex(change(hub.entryOf(1)));
+    const data = new Uint8Array(4);
+    await Promise.all([runtimes[0].world.send(Uint8Array.of(1, 2, 3, 4), 1), runtimes[1].world.recv(data, 0)]);
+    expect([...data]).toEqual([1, 2, 3, 4]);
+    expect(lines.filter((line) => line.includes('new address of rank 1 is ignored'))).toHaveLength(1);
+  });
+});
+
 group('the end', () => {
   test('calls under way and calls afterwards end with ERR_FINALIZED', async () => {
     const { runtimes, a } = await pair();

@@ -2,7 +2,8 @@
 import type { Readable, Writable } from 'node:stream';
 import { Transform, type TransformCallback } from 'node:stream';
 
-export const LINE_BYTES_MAX = 64 * 1024;
+/** A line that is longer than this is cut: a program that never ends its line must not fill the launcher's memory. */
+export const LINE_BYTES_MAX = 64 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
 
@@ -13,7 +14,9 @@ const NEWLINE = 0x0a;
 export class LinePrefixer extends Transform {
   private readonly prefix: Buffer;
   private readonly lineBytesMax: number;
-  private kept: Buffer = Buffer.alloc(0);
+  /** The line that has begun, in the pieces in which it came. */
+  private kept: Buffer[] = [];
+  private keptBytes = 0;
 
   constructor(prefix: string, lineBytesMax = LINE_BYTES_MAX) {
     super();
@@ -22,35 +25,47 @@ export class LinePrefixer extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const bytes = this.kept.length === 0 ? chunk : Buffer.concat([this.kept, chunk]);
     const out: Buffer[] = [];
     let at = 0;
     for (;;) {
-      const newline = bytes.indexOf(NEWLINE, at);
-      const end = newline < 0 ? bytes.length : newline;
-      // Pieces of a line that is too long, whether its end is here or not.
-      while (end - at > this.lineBytesMax) {
-        const cut = cutBetweenCharacters(bytes, at, at + this.lineBytesMax);
-        this.line(out, bytes.subarray(at, cut));
-        at = cut;
-      }
+      const newline = chunk.indexOf(NEWLINE, at);
+      this.keep(out, chunk.subarray(at, newline < 0 ? chunk.length : newline));
       if (newline < 0) break;
-      this.line(out, bytes.subarray(at, newline));
+      this.endLine(out);
       at = newline + 1;
     }
     // A copy, so that a short rest does not hold the whole chunk.
-    this.kept = Buffer.from(bytes.subarray(at));
+    const last = this.kept.length - 1;
+    if (last >= 0) this.kept[last] = Buffer.from(this.kept[last]);
     done(null, out.length === 0 ? undefined : Buffer.concat(out));
   }
 
   override _flush(done: TransformCallback): void {
     const out: Buffer[] = [];
-    if (this.kept.length > 0) this.line(out, this.kept);
+    if (this.keptBytes > 0) this.endLine(out);
     done(null, out.length === 0 ? undefined : Buffer.concat(out));
   }
 
-  private line(out: Buffer[], text: Buffer): void {
-    out.push(this.prefix, text, Buffer.of(NEWLINE));
+  private keep(out: Buffer[], part: Buffer): void {
+    if (part.length === 0) return;
+    this.kept.push(part);
+    this.keptBytes += part.length;
+    if (this.keptBytes <= this.lineBytesMax) return;
+    const bytes = Buffer.concat(this.kept);
+    let at = 0;
+    while (bytes.length - at > this.lineBytesMax) {
+      const cut = cutBetweenCharacters(bytes, at, at + this.lineBytesMax);
+      out.push(this.prefix, bytes.subarray(at, cut), Buffer.of(NEWLINE));
+      at = cut;
+    }
+    this.kept = [Buffer.from(bytes.subarray(at))];
+    this.keptBytes = bytes.length - at;
+  }
+
+  private endLine(out: Buffer[]): void {
+    out.push(this.prefix, ...this.kept, Buffer.of(NEWLINE));
+    this.kept = [];
+    this.keptBytes = 0;
   }
 }
 

@@ -52,7 +52,12 @@ describe('output', () => {
     );
   });
 
-  test('a long line leaves in pieces, cut between characters', async () => {
+  test('a line of many chunks stays whole', async () => {
+    const chunks = Array.from({ length: 40 }, (_, i) => Buffer.alloc(50_000, 97 + (i % 26)));
+    expect(await prefixed([...chunks, Buffer.from('\nb\n')])).toBe(`[7] ${Buffer.concat(chunks)}\n[7] b\n`);
+  });
+
+  test('a line beyond the bound leaves in pieces, cut between characters', async () => {
     expect(await prefixed([Buffer.from('abcdefg\n')], 3)).toBe('[7] abc\n[7] def\n[7] g\n');
     expect(await prefixed([Buffer.from('abc\n')], 3)).toBe('[7] abc\n');
     expect(await prefixed([Buffer.from('a€€€\n')], 5)).toBe('[7] a€\n[7] €\n[7] €\n');

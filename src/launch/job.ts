@@ -10,7 +10,7 @@ import { hostId, newIncarnation, restartedIncarnation } from './identity.ts';
 import { LauncherWatch } from './launcher-watch.ts';
 import { OobClient } from './oob-client.ts';
 import { meet } from './rendezvous.ts';
-import { findSecret } from './secret.ts';
+import { inheritedSecret } from './secret.ts';
 
 export interface Job {
   rank: number;
@@ -70,10 +70,11 @@ async function joinOwnLauncher(
   params: ParamTable,
   log: { log?: (text: string) => void },
 ): Promise<Job> {
-  const secret = findSecret(env);
+  // A rank that has read the descriptor takes its number out of its environment.
+  const hadDescriptor = has(env, 'MULTIRAIL_SECRET_FD');
+  const secret = await inheritedSecret(env);
   if (secret === undefined) {
-    // A rank that has read the descriptor takes its number out of its environment.
-    const why = has(env, 'MULTIRAIL_SECRET_FD')
+    const why = hadDescriptor
       ? "the launcher's descriptor (MULTIRAIL_SECRET_FD) did not reach this process; start it without a wrapper that closes descriptors, or set " +
         'MULTIRAIL_SECRET_FILE'
       : `this process has the variables of rank ${place.rank}, but not its descriptor (MULTIRAIL_SECRET_FD): it was started by that rank. A rank ` +

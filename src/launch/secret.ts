@@ -1,5 +1,6 @@
 // The job's secret, as it reaches a rank: by the launcher's descriptor, or by a file.
 import { closeSync, fstatSync, readFileSync, readSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { MultirailError } from '../errors.ts';
 import { type Env, has } from './env.ts';
 
@@ -27,6 +28,49 @@ export function findSecret(env: Env): Uint8Array | undefined {
     }
   }
   return secretOfFile(env);
+}
+
+/** The launcher writes the secret before anything else: whoever has the descriptor has it within a moment. */
+const SOCKET_WAIT_MS = 3000;
+
+/**
+ * As findSecret(), also where a runtime lets nobody read an inherited descriptor as a file. Deno is one: its files have numbers of their own,
+ * and only a socket may be made of a descriptor that it was started with.
+ */
+export async function inheritedSecret(env: Env): Promise<Uint8Array | undefined> {
+  const { MULTIRAIL_SECRET_FD: fd, MULTIRAIL_JOB_ID: jobId } = env;
+  const secret = findSecret(env);
+  if (secret !== undefined || fd === undefined || !/^\d+$/.test(fd) || process.versions.deno === undefined) return secret;
+  const read = await readSecretSocket(Number(fd));
+  if (read !== undefined && jobId !== undefined) secretsRead.set(jobId, read);
+  return read;
+}
+
+/** The secret from a socket that is open under this number; undefined when there is none. */
+export function readSecretSocket(fd: number): Promise<Uint8Array | undefined> {
+  return new Promise((resolve) => {
+    const parts: Buffer[] = [];
+    let length = 0;
+    let socket: Socket;
+    try {
+      socket = new Socket({ fd, readable: true, writable: false });
+    } catch {
+      resolve(undefined);
+      return;
+    }
+    const finish = () => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(length >= SECRET_BYTES_MIN && length <= SECRET_BYTES_MAX ? Uint8Array.from(Buffer.concat(parts)) : undefined);
+    };
+    const timer = setTimeout(finish, SOCKET_WAIT_MS);
+    socket.on('data', (chunk: Buffer) => {
+      parts.push(chunk);
+      length += chunk.length;
+      if (length > SECRET_BYTES_MAX) finish();
+    });
+    socket.once('end', finish).once('error', finish);
+  });
 }
 
 /** The secret that MULTIRAIL_SECRET_FILE names; undefined when it is not set. */

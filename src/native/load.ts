@@ -51,7 +51,24 @@ function platformName(): string {
 
 const firstLine = (error: unknown): string => (error instanceof Error ? error.message : String(error)).split('\n')[0];
 
+/**
+ * Why a runtime other than Node is not given the native part: it watches descriptors from the event loop of libuv, which these do not have.
+ * Bun loads it all the same and ends the process at the first call; Deno refuses to load it.
+ */
+export function otherRuntime(versions: Readonly<Record<string, string | undefined>>): string | undefined {
+  for (const [key, name] of [
+    ['bun', 'Bun'],
+    ['deno', 'Deno'],
+  ]) {
+    if (versions[key] !== undefined)
+      return `${name} ${versions[key]} has no event loop of libuv, which the native part needs: it is for Node`;
+  }
+  return undefined;
+}
+
 function tryToLoad(): NativeAvailability {
+  const other = otherRuntime(process.versions);
+  if (other !== undefined) return { binding: undefined, reason: other };
   if (process.platform !== 'linux') {
     return { binding: undefined, reason: `no prebuilt binary for ${platformName()}; the native part is for Linux` };
   }

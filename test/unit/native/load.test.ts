@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { NATIVE_ABI } from '../../../src/native/binding.ts';
-import { loadNative } from '../../../src/native/load.ts';
+import { loadNative, otherRuntime } from '../../../src/native/load.ts';
 import { available, describeNative } from './native-fixture.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -103,4 +103,10 @@ describeNative('with the binary', () => {
     const meant = process.env.MULTIRAIL_NATIVE_EXPECT ?? join(ROOT, 'native');
     expect((available as { path: string }).path.startsWith(meant)).toBe(true);
   });
+});
+
+test('a runtime that is not Node is not given the native part, and is told why', () => {
+  expect(otherRuntime(process.versions)).toBeUndefined();
+  expect(otherRuntime({ node: '24.0.0', bun: '1.3.0' })).toMatch(/^Bun 1\.3\.0 has no event loop of libuv/);
+  expect(otherRuntime({ node: '24.0.0', deno: '2.5.0' })).toMatch(/^Deno 2\.5\.0 has no event loop of libuv/);
 });

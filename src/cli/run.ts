@@ -6,6 +6,7 @@ import { MultirailError } from '../errors.ts';
 import { serveAgent } from '../launch/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../launch/hostfile.ts';
 import { RANKS_MAX } from '../launch/launcher.ts';
+import { watchNpm } from '../launch/parent-watch.ts';
 import { ParamTable } from '../params.ts';
 import { runWatchedJob, type WatchOptions } from './watched-job.ts';
 
@@ -208,7 +209,12 @@ A second Ctrl-C kills all ranks at once.`,
         forwardSignals: true,
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
       };
-      const result = await runWatchedJob(job, watchOf(options));
+      const stop = watchNpm(process.env, () => {
+        const { pid } = process;
+        const text = `npm, which started this launcher, is gone; the job goes on: kill -TERM ${pid} ends it, kill -USR2 ${pid} tells who waits for whom`;
+        process.stderr.write(`multirail: ${text}\n`);
+      });
+      const result = await runWatchedJob(job, watchOf(options)).finally(stop);
       process.exitCode = result.exitCode;
     });
   for (const option of watchOptions()) run.addOption(option);

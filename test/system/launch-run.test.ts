@@ -212,6 +212,34 @@ group('multirail run: signals', () => {
   });
 });
 
+group('multirail run: npm, which started it, is killed', () => {
+  // As npm does: it keeps its own process, puts a shell in between, and says so in the environment.
+  const wrapper = `
+    const { spawn } = require('node:child_process');
+    const [program, ...args] = process.argv.slice(1);
+    const words = [program, ...args].map((word) => JSON.stringify(word)).join(' ');
+    const child = spawn('sh', ['-c', words + '; exit $?'], { stdio: 'inherit', env: { ...process.env, npm_command: 'exec' } });
+    setInterval(() => undefined, 1000);`;
+
+  test('the job goes on, the launcher says how it is reached, reports there, and ends the ranks when told to', async () => {
+    const job = startNode(['-e', wrapper, process.execPath, code.cli, 'run', '-n', '2', code.fixture('launch-rank'), 'wait'], {
+      input: '',
+    });
+    running.push(job);
+    await job.until(/(\[\d\] ready\n[\s\S]*){2}/);
+    const pids = pidsIn(job.output().stdout);
+    // The first that a user does who wants to know who waits for whom.
+    job.child.kill('SIGUSR2');
+    const [, launcher] = await job.until(/npm, which started this launcher, is gone; the job goes on: kill -TERM (\d+) ends it/);
+    strays.add(Number(launcher));
+    expect(pids.filter(isAlive)).toEqual(pids);
+    process.kill(Number(launcher), 'SIGUSR2');
+    await job.until(/who waits for whom \(SIGUSR2\)/);
+    process.kill(Number(launcher), 'SIGTERM');
+    await untilGone([...pids, Number(launcher)]);
+  });
+});
+
 group('multirail run: the launcher is killed', () => {
   test('ranks that joined notice, say so, and exit', async () => {
     // Without the prefix the ranks write to the test's own pipe, so that their last words can be read.

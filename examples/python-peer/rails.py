@@ -18,6 +18,7 @@ REFUSALS_MAX = 16
 PROBES_KEPT_MAX = 16
 BYE_GRACE_MS = 5000
 EPOCHS_AHEAD_MAX = 1000
+HELLO_EPOCHS_AHEAD_MAX = 2**20
 
 
 class Rail:
@@ -399,6 +400,8 @@ class Job:
         rail = self.rails[hello.rail]
         if hello.epoch <= max(rail.highest_dead, rail.epoch):
             return link.refuse(wire.STALE_EPOCH, "stale", max(rail.highest_seen, rail.highest_dead, rail.epoch))
+        if hello.epoch > max(rail.highest_seen, rail.highest_dead) + HELLO_EPOCHS_AHEAD_MAX:
+            return link.refuse(wire.STALE_EPOCH, "too far above", max(rail.highest_seen, rail.highest_dead))
         if rail.link is not None:
             rail.link.end("replaced")
         rail.link, rail.epoch, rail.state = link, hello.epoch, "PROBING"

@@ -12,6 +12,11 @@ import { moveRail, Rail, type RailListener } from './rail.ts';
 const ATTEMPT_TIMEOUT_FACTOR = 5;
 /** How far above the highest epoch seen a peer may say that an epoch is over. */
 const EPOCHS_AHEAD_MAX = 1000;
+/**
+ * The same in a handshake. A dialer counts up with each attempt, also with those that nobody heard: months without a cable fit in here, and
+ * no claim uses the numbers of a rail up.
+ */
+export const HANDSHAKE_EPOCHS_AHEAD_MAX = 2 ** 20;
 
 export interface BmlOptions {
   rank: number;
@@ -223,8 +228,13 @@ export class Bml {
 
   handleConnectFailed(endpoint: BtlEndpoint, epoch: number, reason: RailReason, highestEpoch: number | undefined, nowMs: number): void {
     const rail = this.rail(endpoint);
-    if (highestEpoch !== undefined) rail.highestSeen = Math.max(rail.highestSeen, highestEpoch);
-    if (rail.attempt?.epoch !== epoch) return;
+    const isCurrent = rail.attempt?.epoch === epoch;
+    if (highestEpoch !== undefined) {
+      // Of a number far above its own the peer says so by a lower one. What is above that was never admitted: counting goes on from there.
+      if (highestEpoch < epoch && isCurrent) rail.highestSeen = Math.max(highestEpoch, rail.highestDead, rail.epoch);
+      else rail.highestSeen = Math.max(rail.highestSeen, Math.min(highestEpoch, rail.highestSeen + HANDSHAKE_EPOCHS_AHEAD_MAX));
+    }
+    if (!isCurrent) return;
     this.endAttempt(rail, reason, nowMs);
   }
 

@@ -105,6 +105,10 @@ const ROWS = {
   },
   'HS-17': { section: '4', says: 'both nonces are fresh in every attempt' },
   'HS-18': { section: '4', says: 'MACs are compared in constant time.', untestable: 'a matter of code, not of answers' },
+  'HS-19': {
+    section: '4',
+    says: 'An epoch more than 2^20 above the highest epoch that the acceptor has seen is refused with STALE_EPOCH too',
+  },
   // --- liveness connections
   'LV-1': { section: '4', says: 'The answer is WELCOME, or a close without a word' },
   'LV-2': { section: '4', says: 'when the epoch is not live, the MAC is wrong, or the number is not above every one taken' },
@@ -116,6 +120,14 @@ const ROWS = {
   'DL-4': { section: '4', says: 'dials with an epoch above `highest epoch`' },
   'DL-5': { section: '4', says: 'ends all its requests to this peer with ERR_PROC_FAILED: failed is for ever and mutual' },
   'DL-6': { section: '4', says: "The dialer's epoch is `max(highest seen, highest dead) + 1`, counted up for every attempt." },
+  'DL-9': {
+    section: '4',
+    says: 'A dialer takes a `highest epoch` more than 2^20 above its own highest for that one plus 2^20',
+  },
+  'DL-10': {
+    section: '4',
+    says: 'one below the epoch that it asked for means that nothing above was ever admitted: it dials with the next number above that one',
+  },
   'DL-7': { section: '11', says: 'A lost rail is dialled for ever (§14) and used again after a probe was answered.' },
   'DL-8': {
     section: '4',

@@ -157,7 +157,7 @@ export class Receiver {
       core.counters.envelopeDuplicates++;
       return;
     }
-    if (ahead >= SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
+    if (ahead > SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
     const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.length + ENVELOPE_CHARGE_BYTES : 0;
     if (ahead === 0 && packet.type === PACKET.MATCH && this.receiveEager(peer, flow, packet, payload, charge)) return;
     peer.heldBytes += charge;

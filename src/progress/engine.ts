@@ -1,6 +1,6 @@
 // The engine: the only loop. It polls the BTLs, feeds what they call up to BML and PML, gives the PML's work to the rails, and hands
 // completed requests on. It is the one implementation of `Upcalls`. Time comes from its driver (driver.ts, or the simulator).
-import { Bml, type BmlOptions, type BmlPeer } from '../bml/bml.ts';
+import { Bml, type BmlOptions, type BmlPeer, HANDSHAKE_EPOCHS_AHEAD_MAX } from '../bml/bml.ts';
 import type { Rail, RailState } from '../bml/rail.ts';
 import type {
   Admission,
@@ -368,13 +368,13 @@ export class Engine implements Upcalls {
       };
     }
     if (peer.bml.closed || this.closed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
+    const highestEpoch = Math.max(rail.highestSeen, rail.highestDead, rail.epoch);
     if (hello.epoch <= Math.max(rail.highestDead, rail.epoch)) {
-      return {
-        ok: false,
-        reason: 'STALE_EPOCH',
-        text: `epoch ${hello.epoch} of rail ${rail.key} is over`,
-        highestEpoch: Math.max(rail.highestSeen, rail.highestDead, rail.epoch),
-      };
+      return { ok: false, reason: 'STALE_EPOCH', text: `epoch ${hello.epoch} of rail ${rail.key} is over`, highestEpoch };
+    }
+    if (hello.epoch > highestEpoch + HANDSHAKE_EPOCHS_AHEAD_MAX) {
+      const text = `epoch ${hello.epoch} of rail ${rail.key} is too far above ${highestEpoch}, the highest here`;
+      return { ok: false, reason: 'STALE_EPOCH', text, highestEpoch };
     }
     return { ok: true, endpoint: rail.endpoint };
   }

@@ -72,10 +72,12 @@ export const SOUND_HANDSHAKES: readonly Planted[] = [
   'ranks that are not',
   'an old incarnation',
   'stale epochs',
+  'epochs far above',
   'a rail whose index and key',
   'an acceptor that does not know',
   'refusals before the proof',
   'STALE_EPOCH and refusals',
+  'STALE_EPOCH with numbers',
   'HELLO',
 ].map((name) => ({ name, about: 'nothing', case: name, caughtBy: 'HS-1', broken: { rules: {} } }));
 
@@ -408,6 +410,13 @@ export const HANDSHAKE_MUTANTS: readonly Planted[] = [
     broken: { rules: { claims: (hello, n) => ({ epoch: hello.epoch + 10 * n }) } },
   },
   {
+    name: 'far-epochs',
+    about: 'takes an epoch however far above the highest it is',
+    case: 'epochs far above',
+    caughtBy: 'HS-19',
+    broken: { rules: { claims: (_, n) => ({ epoch: n }) } },
+  },
+  {
     name: 'any-rail',
     about: 'does not compare keys of rails',
     case: 'a rail whose index and key',
@@ -455,6 +464,13 @@ export const HANDSHAKE_MUTANTS: readonly Planted[] = [
     case: 'STALE_EPOCH and refusals',
     caughtBy: 'DL-4',
     broken: { rules: { epochAlways: 3 } },
+  },
+  {
+    name: 'used-up',
+    about: 'as dialer believes any highest epoch, and has no number left',
+    case: 'STALE_EPOCH with numbers',
+    caughtBy: 'DL-9',
+    broken: { rules: { epochAlways: 0xffff_ffff } },
   },
   {
     name: 'same-nonce',

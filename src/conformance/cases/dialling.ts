@@ -10,6 +10,9 @@ import { pattern } from '../pattern.ts';
 import { ANY, Session, type SessionOptions } from '../session.ts';
 
 const needs: readonly Feature[] = ['dial'];
+/** How far above its own a dialer believes an epoch to be, and how many attempts it may begin beside those that are looked at. */
+const EPOCHS_AHEAD_MAX = 2 ** 20;
+const EPOCHS_BETWEEN = 20;
 
 const begin = (t: CaseContext, options: SessionOptions = {}): Promise<Session> => Session.begin(t, { role: 'dial', ...options });
 
@@ -154,6 +157,31 @@ export const DIALLING_CASES: readonly Case[] = [
       }
       const rail = await session.accept('DL-4');
       await session.stays('DL-4', rail, 'a WELCOME in the end');
+    },
+  },
+  {
+    name: 'STALE_EPOCH with numbers far above and far below',
+    group: 'dialling',
+    transport: 'tcp',
+    needs,
+    clauses: ['DL-9', 'DL-10'],
+    run: async (t) => {
+      const session = await begin(t);
+      const refuse = async (highest: number): Promise<number> => {
+        const { connection, helloBody, hello } = await session.accepted('DL-9');
+        await session.proved(connection, helloBody);
+        connection.write(refuseFrame('STALE_EPOCH', 'for a test', highest));
+        connection.stream.end();
+        return hello.epoch;
+      };
+      const first = await refuse(0xffff_ffff);
+      const second = await refuse(0xffff_ffff);
+      t.check('DL-9', second > first && second <= first + EPOCHS_AHEAD_MAX + EPOCHS_BETWEEN, `after epoch ${first} comes ${second}`);
+      const third = await refuse(40);
+      t.check('DL-9', third > second && third <= second + EPOCHS_AHEAD_MAX + EPOCHS_BETWEEN, `after epoch ${second} comes ${third}`);
+      const rail = await session.accept('DL-10');
+      t.check('DL-10', rail.epoch > 40 && rail.epoch <= 40 + EPOCHS_BETWEEN, `after STALE_EPOCH 40 the epoch is ${rail.epoch}`);
+      await session.stays('DL-10', rail, 'a WELCOME in the end');
     },
   },
   {

@@ -12,6 +12,8 @@ import { ANY, Session, sleep } from '../session.ts';
 
 /** A handshake of the acceptor may last this long at most; a tester waits a little longer. */
 const HANDSHAKE_MS_MAX = 3000;
+/** How far above the highest one an epoch in a HELLO may be. */
+const EPOCHS_AHEAD_MAX = 2 ** 20;
 
 const needs: readonly Feature[] = ['accept'];
 
@@ -279,9 +281,28 @@ export const HANDSHAKE_CASES: readonly Case[] = [
       const dead = new Dialer(session.identity, session.hello(0, 5));
       await refused(t, 'HS-8', await prove(session, dead), 'STALE_EPOCH', 'epoch 5 after its end');
       const newer = await session.connect(0, 6);
-      const newest = await session.connect(0, 0xffff_0000);
+      const newest = await session.connect(0, 6 + EPOCHS_AHEAD_MAX);
       await session.closes('HS-9', newer, 'a newer epoch takes over');
       await session.stays('HS-9', newest, 'the newer epoch');
+    },
+  },
+  {
+    name: 'epochs far above the highest',
+    group: 'handshake',
+    needs,
+    clauses: ['HS-19', 'HS-9'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const first = await session.connect(0, 5);
+      for (const epoch of [0xffff_ffff, 0x8000_0000, 6 + EPOCHS_AHEAD_MAX]) {
+        const far = new Dialer(session.identity, session.hello(0, epoch));
+        const highest = await refused(t, 'HS-19', await prove(session, far), 'STALE_EPOCH', `epoch ${epoch} while epoch 5 lives`);
+        t.check('HS-19', highest === 5, `the refusal names the highest epoch that was seen (${highest})`);
+      }
+      await session.stays('HS-19', first, 'an attempt with an epoch far above');
+      const next = await session.connect(0, 6);
+      await session.closes('HS-9', first, 'a newer epoch takes over');
+      await session.stays('HS-19', next, 'the numbers are not used up');
     },
   },
   {

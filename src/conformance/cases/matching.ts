@@ -91,6 +91,8 @@ export const MATCHING_CASES: readonly Case[] = [
       const rail = await session.connect(0, 1);
       session.sendMatch(rail, 1, pattern(1, 0, 4), { seq: SPAN - 1 });
       await session.stays('MT-4', rail, 'a number 2^30 - 1 ahead');
+      session.sendMatch(rail, 1, pattern(1, 0, 4), { seq: SPAN });
+      await session.stays('MT-4', rail, 'a number 2^30 ahead');
       session.sendMatch(rail, 1, pattern(1, 0, 4), { seq: SPAN + 1 });
       await session.closes('MT-4', rail, 'a number 2^30 + 1 ahead');
     },

@@ -152,6 +152,27 @@ describe('dialling', () => {
     expect(f.endpoints[0].dialled).toEqual([1, 42]);
   });
 
+  test('a number far above uses no numbers up, and one below says where to go on', () => {
+    const f = new FakeRails([{}]);
+    const staleAt = (highest: number) => {
+      const epoch = f.endpoints[0].dialled.at(-1) as number;
+      f.bml.handleConnectFailed(f.endpoints[0], epoch, { kind: 'refused', text: 'STALE_EPOCH' }, highest, f.nowMs);
+      f.run(600);
+      return f.endpoints[0].dialled.at(-1) as number;
+    };
+    f.turn();
+    expect(staleAt(0xffff_ffff)).toBe(1 + 2 ** 20 + 1);
+    expect(staleAt(0xffff_ffff)).toBe(2 ** 21 + 3);
+    // The peer never admitted any of these.
+    expect(staleAt(7)).toBe(8);
+    f.up(0);
+    f.down(0);
+    f.run(600);
+    expect(f.endpoints[0].dialled.at(-1)).toBe(9);
+    // Never below an epoch that is over here.
+    expect(staleAt(3)).toBe(9);
+  });
+
   test('an attempt without an answer is given up', () => {
     const f = new FakeRails([{}]);
     f.run(6000);

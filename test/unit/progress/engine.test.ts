@@ -66,6 +66,8 @@ describe('admission', () => {
     ['RAIL_MISMATCH', { rail: 9 }],
     ['RAIL_MISMATCH', { key: 'mem#1' }],
     ['STALE_EPOCH', { epoch: 1 }],
+    ['STALE_EPOCH', { epoch: 2 + 2 ** 20 }],
+    ['STALE_EPOCH', { epoch: 0xffff_ffff }],
   ])('%s', (reason, change) => {
     expect(asked(change)).toMatchObject({ ok: false, reason });
   });
@@ -87,8 +89,10 @@ describe('admission', () => {
     pair.run();
     expect([0, 1].map((rank) => engine.pml.peer(rank).failure)).toEqual([undefined, undefined]);
   });
-  test('a stale epoch is told the highest one', () => {
+  test('a stale epoch is told the highest one, and so is one that is too far above it', () => {
     expect(asked({ epoch: 1 })).toMatchObject({ highestEpoch: 1 });
+    expect(asked({ epoch: 0xffff_ffff })).toMatchObject({ highestEpoch: 1 });
+    expect(asked({ epoch: 1 + 2 ** 20 })).toMatchObject({ ok: true });
   });
   test('a newer process of a rank proves the older one dead', () => {
     const pair = new MemPair();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The project's tests, all of them, in order. Ends with the plain line "N passed, N failed, N skipped".
 #   MULTIRAIL_TEST_APT=0        never install Debian packages
-#   MULTIRAIL_TEST_ONLY="unit sim"   only these parts (types lint build unit native sim conformance system launchers lab model node24)
+#   MULTIRAIL_TEST_ONLY="unit sim"   only these parts (the names are those of the table `parts` in test/run.mjs)
 set -u
 cd "$(dirname "$0")/.."
 exec node test/run.mjs "$@"

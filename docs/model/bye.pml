@@ -4,7 +4,7 @@
  * received it. Drained, and with no RAILDOWN owed, a rank says BYE on each rail that is up (on each new rail epoch too).
  * A rank that leaves closes its rails: what it has sent may still arrive or may be lost with the close, as after a reset.
  * The other side notices the end of the rail at any moment. "Gone" is what tells a rank that a peer which it cannot reach
- * any more has exited: the launcher's word, a refused dial, or peerTimeoutMs; it comes when no rail is left.
+ * any more has exited: the launcher's word, a refused dial, or the peer timeout; it comes when no rail is left.
  * Rails, failures, detection and re-dialling (while both ranks are there): rails.pml.
  *
  * What is held to be the rule: a rank leaves when it is drained, has the peer's BYE, and (READING) its own BYE was

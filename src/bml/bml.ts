@@ -4,7 +4,7 @@
 // Two times come in. `now` is monotonic milliseconds and serves for pauses. `alive` is the time during which this
 // process was polling its rails: a long computation or a SIGSTOP here does not count in it, so silence during it is not
 // taken for silence of the other side. Peers report theirs (onReport), so that a peer that computes is not taken
-// for a dead rail either: a rail is silent only over time in which BOTH sides polled it (DESIGN B7).
+// for a dead rail either: a rail is silent only over time in which BOTH sides polled it (B7 of btl/btl.ts).
 import { ALIVE_PER_TURN_MAX_MS, type BtlEndpoint, type RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import { moveRail, Rail, type RailListener } from './rail.ts';

@@ -388,7 +388,7 @@ function viewOf(header: Uint8Array): DataView {
 
 /**
  * Reads a header. Throws ERR_PROTOCOL for an unknown version or type, a wrong length, or a count or range out of bounds:
- * the rail that carried it is then ended (I8).
+ * the rail that carried it is then ended (I8 of docs/SIMULATION.md).
  */
 export function decodePacket(header: Uint8Array, packet: Packet): void {
   const view = viewOf(header);

@@ -144,7 +144,7 @@ export class Pml {
 
   // ---------------------------------------------------------------- events
 
-  /** A whole frame of that peer. Throws ERR_PROTOCOL, with no state changed, when the packet breaks the protocol (I8). */
+  /** A whole frame of that peer. Throws ERR_PROTOCOL, with no state changed, when the packet breaks the protocol (I8 of docs/SIMULATION.md). */
   handleFrame(rank: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void {
     const { packet } = this;
     const peer = this.peer(rank);
@@ -284,7 +284,7 @@ export class Pml {
     this.core.markDirty(this.peer(rank));
   }
 
-  /** For ever (rule 8). The engine has fenced the peer's rails before. */
+  /** For ever (docs/PROTOCOL.md §11, rule 8). The engine has fenced the peer's rails before. */
   handlePeerFailed(rank: number, error: MultirailError): void {
     const peer = this.peer(rank);
     if (peer.failure !== undefined) return;

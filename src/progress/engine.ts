@@ -122,7 +122,7 @@ export class Engine implements Upcalls {
   /** Called after each look at the rails, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
   satisfied = false;
-  /** Milliseconds during which this process was polling its rails (DESIGN B7). */
+  /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;
   turns = 0;
   /** Grows with every frame that came up or was completed: what the application may be waiting for, unlike probes and beats. */

@@ -7,7 +7,8 @@
 namespace noderdma {
 namespace {
 
-/// A number is index and generation: one that was closed is not mistaken for what took its place.
+/// A number is index and generation: one that was closed is not mistaken for what took its place, until that slot was used
+/// kGenerations - 1 times more and its numbers begin again.
 constexpr uint32_t kIndexBits = 20;
 constexpr uint32_t kIndexMask = (1u << kIndexBits) - 1;
 constexpr uint32_t kGenerations = 1u << (31 - kIndexBits);

@@ -41,9 +41,12 @@ export interface Running {
 /** Starts a Node process. It is killed when the time is up, so that no test leaves one behind. */
 export function startNode(
   args: readonly string[],
-  options: { input?: string; env?: Record<string, string>; timeoutMs?: number } = {},
+  options: { input?: string; env?: Record<string, string>; timeoutMs?: number; program?: string } = {},
 ): Running {
-  const child = spawn(process.execPath, args, { env: { ...process.env, ...options.env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(options.program ?? process.execPath, args, {
+    env: { ...process.env, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
   let stdout = '';
   let stderr = '';
   const watchers = new Set<() => void>();

@@ -1,8 +1,8 @@
 // The sm module: rails through shared memory between processes of one host. Listens on an abstract local socket, dials those of its
-// peers, makes the segments and the doorbell, and puts the process to sleep and wakes it.
+// peers, makes the segments, and puts the process to sleep and wakes it.
 //
-// A connection: the dialer makes the segment and sends its descriptor, and that of its doorbell, with its HELLO; the acceptor answers
-// with its own doorbell. So both have everything when the handshake is over, and nothing of it has a name in a file system.
+// A connection: the dialer makes the segment and sends its descriptor with its HELLO. So both have it when the handshake is over, and
+// nothing of it has a name in a file system. The connection itself is the doorbell of both.
 import { createHash, randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import { MultirailError } from '../../errors.ts';
@@ -20,7 +20,7 @@ import { SmEndpoint } from './endpoint.ts';
 import { PROOF_BYTES, Segment, segmentBytes } from './segment.ts';
 import { mayReadOthers, placeOfProcess, SingleCopyChoice, type SingleCopyMode } from './single-copy.ts';
 import { type SmHost, SmLink } from './sm-link.ts';
-import { isDoorbell, UnixStream } from './unix-stream.ts';
+import { UnixStream } from './unix-stream.ts';
 
 const BACKLOG = 128;
 /** Connections taken in one turn. */
@@ -51,9 +51,6 @@ export class SmModule extends StreamModule implements SmHost {
   private listener = -1;
   private listenerReady = false;
   private listenAgainAt = Number.POSITIVE_INFINITY;
-  /** Others signal it after publishing something for us while we slept. */
-  private bell = -1;
-  private bellRung = false;
   private parked = false;
   private readonly links: SmLink[] = [];
   /** The endpoint of each of `links`. */
@@ -85,7 +82,6 @@ export class SmModule extends StreamModule implements SmHost {
     this.choice = new SingleCopyChoice(native, mode, bytesMin, new Uint8Array(randomBytes(PROOF_BYTES)), this.stopwatch);
     try {
       this.listener = native.unixListen(`\0${this.socketName}`, BACKLOG);
-      this.bell = native.eventOpen();
     } catch (cause) {
       throw new MultirailError('ERR_INIT', `sm: ${(cause as Error).message}`, { cause });
     }
@@ -95,14 +91,7 @@ export class SmModule extends StreamModule implements SmHost {
         this.wantsWholeTurn = true;
       },
     };
-    const ringing: PollTarget = {
-      onReady: () => {
-        this.bellRung = true;
-        this.wantsWholeTurn = true;
-      },
-    };
     poller.add(this.listener, listening);
-    poller.add(this.bell, ringing);
     // A rank that listens waits for others.
     poller.keepAlive(true);
   }
@@ -155,7 +144,7 @@ export class SmModule extends StreamModule implements SmHost {
         throw new MultirailError('ERR_HANDSHAKE', `the socket of rank ${endpoint.peer} belongs to process ${peer.pid} of user ${peer.uid}`);
       }
       segment = this.makeSegment(ringBytes);
-      const stream = this.streamOf(fd, pid, [segment.fd, this.bell]);
+      const stream = this.streamOf(fd, pid, [segment.fd], 0);
       this.pending.set(stream, segment);
       stream.onClose = () => this.dropPending(stream);
       this.adopt(dialing, stream);
@@ -208,7 +197,7 @@ export class SmModule extends StreamModule implements SmHost {
         native.close(fd);
         continue;
       }
-      this.accept(this.streamOf(fd, peer.pid, [this.bell]));
+      this.accept(this.streamOf(fd, peer.pid, [], 1));
     }
   }
 
@@ -218,8 +207,8 @@ export class SmModule extends StreamModule implements SmHost {
     this.listenAgainAt = this.now + ACCEPT_PAUSE_MS;
   }
 
-  private streamOf(fd: number, pid: number, passing: readonly number[]): UnixStream {
-    return new UnixStream(this.poller, fd, pid, passing, () => {
+  private streamOf(fd: number, pid: number, passing: readonly number[], takes: number): UnixStream {
+    return new UnixStream(this.poller, fd, pid, passing, takes, () => {
       this.wantsWholeTurn = true;
     });
   }
@@ -244,25 +233,23 @@ export class SmModule extends StreamModule implements SmHost {
     const { ringBytes } = endpoint.plan.detail as SmPlanDetail;
     const made = this.takeSegment(unix, ringBytes);
     if ('reason' in made) return new BrokenLink(endpoint, epoch, unix, made.reason);
-    const link = new SmLink(endpoint, this, epoch, unix, made.segment, made.bell);
+    const link = new SmLink(endpoint, this, epoch, unix, made.segment);
     this.links.push(link);
     this.carriers.push(endpoint);
     (endpoint as SmEndpoint).memoryLink = link;
     return link;
   }
 
-  /** Segment and doorbell of a connection whose handshake is over. */
-  private takeSegment(stream: UnixStream, ringBytes: number): { segment: Segment; bell: number } | { reason: RailReason } {
+  /** The segment of a connection whose handshake is over. */
+  private takeSegment(stream: UnixStream, ringBytes: number): { segment: Segment } | { reason: RailReason } {
     const { native } = this;
     const descriptors = stream.takeDescriptors();
     const ours = this.pending.get(stream);
     this.pending.delete(stream);
-    const bell = descriptors.pop();
     const fd = ours?.fd ?? descriptors.pop();
     let memory = ours?.memory;
     let complaint: string | undefined;
-    if (bell === undefined || fd === undefined || descriptors.length > 0) complaint = 'not the descriptors of a rail were passed';
-    else if (!isDoorbell(bell)) complaint = 'what was passed as a doorbell is none';
+    if (fd === undefined || descriptors.length > 0) complaint = 'not the descriptors of a rail were passed';
     else {
       try {
         memory ??= native.memoryMap(fd, segmentBytes(ringBytes));
@@ -273,10 +260,9 @@ export class SmModule extends StreamModule implements SmHost {
     }
     if (fd !== undefined) native.close(fd);
     for (const other of descriptors) native.close(other);
-    if (complaint === undefined && memory !== undefined && bell !== undefined) {
-      return { segment: new Segment(memory, ringBytes, ours === undefined ? 'acceptor' : 'dialer'), bell };
+    if (complaint === undefined && memory !== undefined) {
+      return { segment: new Segment(memory, ringBytes, ours === undefined ? 'acceptor' : 'dialer') };
     }
-    if (bell !== undefined) native.close(bell);
     if (memory !== undefined) native.memoryUnmap(memory);
     return { reason: { kind: 'damaged', text: complaint ?? 'no segment' } };
   }
@@ -333,10 +319,6 @@ export class SmModule extends StreamModule implements SmHost {
       this.listenAgainAt = Number.POSITIVE_INFINITY;
       this.poller.change(this.listener, POLL_IN);
     }
-    if (this.bellRung) {
-      this.bellRung = false;
-      this.native.eventClear(this.bell);
-    }
     if (this.listenerReady) this.acceptAll();
     return 0;
   }
@@ -370,12 +352,9 @@ export class SmModule extends StreamModule implements SmHost {
     if (poller === undefined) return;
     for (const link of [...this.links]) link.release();
     for (const stream of [...this.pending.keys()]) stream.destroy();
-    for (const fd of [this.listener, this.bell]) {
-      if (fd < 0) continue;
-      poller.remove(fd);
-      native.close(fd);
-    }
+    if (this.listener < 0) return;
+    poller.remove(this.listener);
+    native.close(this.listener);
     this.listener = -1;
-    this.bell = -1;
   }
 }

@@ -11,7 +11,7 @@
 //   words    +0  i32 deliveredCount  records of the other side that were handed up, modulo 2^32
 //            +4  i32 aliveMs         alive time of the owner, modulo 2^32
 //            +8  f64 receivedBytes   bytes of records that the owner has taken
-//   sleep    +0  i32                 1: nobody polls at the owner's, ring its doorbell after publishing. Cleared by whoever rings.
+//   sleep    +0  i32                 1: nobody polls at the owner's, ring by a byte on the socket after publishing. Cleared by whoever rings.
 //   facts    +0  i32 told            1 once the other facts stand
 //            +4  i32 canRead         the owner's trial read of the other process: 0 not tried, 1 it works, 2 it does not
 //            +8  f64 proofAddress    where the proof stands in the owner's private memory
@@ -20,7 +20,7 @@
 //           +40  f64 sampleAddress
 
 export const SEGMENT_MAGIC = 0x4d525354;
-export const SEGMENT_VERSION = 1;
+export const SEGMENT_VERSION = 2;
 export const RINGS_AT = 4096;
 export const PROOF_BYTES = 16;
 

@@ -65,7 +65,6 @@ export class SmLink extends RecordLink<UnixStream> {
   private readonly words: Int32Array;
   private readonly peerCountAt: number;
   private readonly peerSleepAt: number;
-  private readonly peerBell: number;
   private readonly canGet: boolean;
 
   private readonly writer: RingWriter;
@@ -90,13 +89,11 @@ export class SmLink extends RecordLink<UnixStream> {
     epoch: number,
     stream: UnixStream,
     segment: Segment,
-    peerBell: number,
     start: RingStart = { offset: 0, count: 0 },
   ) {
     super(owner, epoch, stream, start.count);
     this.host = host;
     this.segment = segment;
-    this.peerBell = peerBell;
     const { memory, ringBytes } = segment;
     this.words = segment.words;
     this.peerCountAt = segment.peer.deliveredCount;
@@ -246,7 +243,7 @@ export class SmLink extends RecordLink<UnixStream> {
     return made;
   }
 
-  /** Lets go of the segment and the doorbell; no upcalls. */
+  /** Lets go of the segment; no upcalls. */
   release(): void {
     if (this.ended === undefined) this.over({ clean: false, reason: { kind: 'shutdown', text: 'this side is closing down' } });
     // A view of the ring may be in the hands of an upcall: not before it has returned.
@@ -257,7 +254,6 @@ export class SmLink extends RecordLink<UnixStream> {
     if (this.released) return;
     this.released = true;
     this.host.native.memoryUnmap(this.segment.memory);
-    this.host.native.close(this.peerBell);
     this.host.forget(this);
   }
 
@@ -361,8 +357,7 @@ export class SmLink extends RecordLink<UnixStream> {
 
   private ringIfAsleep(): void {
     const { words, peerSleepAt } = this;
-    if (Atomics.load(words, peerSleepAt) !== 0 && Atomics.exchange(words, peerSleepAt, 0) !== 0)
-      this.host.native.eventSignal(this.peerBell);
+    if (Atomics.load(words, peerSleepAt) !== 0 && Atomics.exchange(words, peerSleepAt, 0) !== 0) this.stream.ring();
   }
 
   private runReads(): void {

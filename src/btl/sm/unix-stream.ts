@@ -1,18 +1,22 @@
-// The local socket beside the rings, as a ByteStream over the native part: it carries the handshake, and with it the descriptors of
-// the segment and of the doorbells; afterwards it only tells of the peer's death, since the kernel closes it whatever kills the peer.
-import { readlinkSync } from 'node:fs';
+// The local socket beside the rings, as a ByteStream over the native part: it carries the handshake, and with it the descriptor of the
+// segment; afterwards it is the doorbell, and tells of the peer's death, since the kernel closes it whatever kills the peer.
+//
+// A sleeper is woken by a byte on this socket, and not through a descriptor that it passes: a peer could pass one on which writing
+// blocks, and the flag that forbids this belongs to the open file, which the peer shares. Here each write says for itself that it must
+// not block, and a peer that does not read its rings loses nothing but those.
 import { constants } from 'node:os';
 import { type NativeBinding, POLL_IN, POLL_OUT } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';
 import type { ByteStream, StreamReader, StreamStatus } from '../base/byte-stream.ts';
 import type { RailReason } from '../btl.ts';
 
-/** A handshake is a few hundred bytes; on a live rail nothing comes at all. */
+/** A handshake is a few hundred bytes; on a live rail a byte comes for each time that this side slept. */
 const RECEIVE_BYTES = 4096;
+/** A peer that rings all the time gets no more of a turn than this. */
+const READS_MAX = 4;
 /** Bytes that wait for the kernel: more than a handshake has never to be kept. */
 const QUEUED_BYTES_MAX = 4096;
-/** The segment and a doorbell. Whoever passes more is not one of us. */
-export const DESCRIPTORS_MAX = 2;
+const RING = Uint8Array.of(1);
 const EAGAIN = -constants.errno.EAGAIN;
 const EINTR = -constants.errno.EINTR;
 
@@ -36,6 +40,8 @@ export class UnixStream implements ByteStream, PollTarget {
   private readonly fd: number;
   private readonly buffer = new Uint8Array(RECEIVE_BYTES);
   private received: number[] = [];
+  /** How many descriptors the peer may still pass: whoever passes more is not one of us. */
+  private takes: number;
   /** Go with the first bytes that are written; they are the caller's. */
   private passing: readonly number[];
   private queue: Uint8Array[] = [];
@@ -46,16 +52,17 @@ export class UnixStream implements ByteStream, PollTarget {
   private readonly note: () => void;
 
   /**
-   * Owns `fd` from here on. `passing`: descriptors that go with the first write; they stay open here. `note` is called when the
-   * poller has something to tell, and only notes it.
+   * Owns `fd` from here on. `passing`: descriptors that go with the first write; they stay open here. `takes`: how many the peer
+   * passes with its handshake. `note` is called when the poller has something to tell, and only notes it.
    */
-  constructor(poller: Poller, fd: number, peerPid: number, passing: readonly number[], note: () => void) {
+  constructor(poller: Poller, fd: number, peerPid: number, passing: readonly number[], takes: number, note: () => void) {
     this.note = note;
     this.native = poller.native;
     this.poller = poller;
     this.fd = fd;
     this.peerPid = peerPid;
     this.passing = passing;
+    this.takes = takes;
     this.localAddress = `process ${process.pid}`;
     this.remoteAddress = `process ${peerPid}`;
     poller.add(fd, this, POLL_IN);
@@ -70,6 +77,7 @@ export class UnixStream implements ByteStream, PollTarget {
   takeDescriptors(): number[] {
     const taken = this.received;
     this.received = [];
+    this.takes = 0;
     return taken;
   }
 
@@ -85,12 +93,24 @@ export class UnixStream implements ByteStream, PollTarget {
     return taken;
   }
 
-  /** On a live rail: true when the peer has hung up, or says something that it must not. */
+  /**
+   * On a live rail: takes the rings that came, which have done their work by making a turn. True when the peer has hung up, or passes
+   * what it must not.
+   */
   hasEnded(): boolean {
-    if (this.status === 'open' && this.ready && this.read() > 0) {
-      this.close({ kind: 'damaged', text: 'the peer wrote to the socket of a live rail' });
+    for (let i = 0; i < READS_MAX && this.status === 'open' && this.ready; i++) {
+      const bytes = this.read();
+      // The poller tells of what comes after the last byte.
+      if (bytes > 0 && bytes < RECEIVE_BYTES) this.ready = false;
     }
     return this.status === 'closed';
+  }
+
+  /** On a live rail: wakes the peer, which sleeps. */
+  ring(): void {
+    // Bytes that wait for room wake it as well, and nothing may come in between them. Where there is no room at all it has rings to
+    // read, and a socket that has failed is found out by the next read.
+    if (this.status === 'open' && this.queue.length === 0) this.native.send(this.fd, RING, 0, RING.length);
   }
 
   write(chunks: readonly Uint8Array[]): void {
@@ -115,10 +135,9 @@ export class UnixStream implements ByteStream, PollTarget {
   }
 
   private read(): number {
-    const before = this.received.length;
     const bytes = this.native.recvDescriptors(this.fd, this.buffer, this.received);
-    if (this.received.length > DESCRIPTORS_MAX || (before > 0 && this.received.length > before)) {
-      this.close({ kind: 'damaged', text: `the peer passed ${this.received.length} descriptors` });
+    if (this.received.length > this.takes) {
+      this.close({ kind: 'damaged', text: `the peer passed ${this.received.length} descriptors, not ${this.takes}` });
       return 0;
     }
     if (bytes === EINTR) return 0;
@@ -161,14 +180,5 @@ export class UnixStream implements ByteStream, PollTarget {
     this.received = [];
     this.onClose?.();
     this.onClose = undefined;
-  }
-}
-
-/** A peer could pass anything; only a doorbell is written to. */
-export function isDoorbell(fd: number): boolean {
-  try {
-    return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]';
-  } catch {
-    return false;
   }
 }

@@ -42,6 +42,9 @@ class End {
     peerPid: 1,
     failure: undefined as RailReason | undefined,
     hasEnded: () => this.stream.status === 'closed',
+    ring: () => {
+      other(this).signals++;
+    },
     destroy: () => {
       this.stream.status = 'closed';
     },
@@ -91,15 +94,12 @@ class End {
       byeDelivered: false,
     };
     const native = {
-      eventSignal: () => {
-        other(this).signals++;
-      },
       memoryUnmap: () => {},
       close: () => {},
     };
     const host = { native, choice: undefined, forget: () => {} } as unknown as SmHost;
     const segment = new Segment(memory, RING_BYTES, side);
-    this.link = new SmLink(this.owner, host, 1, this.stream as unknown as UnixStream, segment, 9, start);
+    this.link = new SmLink(this.owner, host, 1, this.stream as unknown as UnixStream, segment, start);
   }
 
   poll(now = 0): void {

@@ -315,7 +315,10 @@ class LocalJob implements RunningJob {
           ? await LocalRank.start(spec, (error) => this.say(`rank ${rank}: ${error.message}`))
           : await this.startThere(remote, spec);
     } catch (error) {
-      throw new MultirailError('ERR_LAUNCH', `cannot start rank ${rank}: ${(error as Error).message}`, { rank, cause: error });
+      throw new MultirailError('ERR_LAUNCH', `cannot start rank ${rank}: ${(error as Error).message}${hintOf(error)}`, {
+        rank,
+        cause: error,
+      });
     }
     const process: RankProcess = {
       rank,
@@ -522,6 +525,15 @@ class LocalJob implements RunningJob {
   private say(text: string): void {
     if (!this.stderr.destroyed) this.stderr.write(`multirail: ${text}\n`);
   }
+}
+
+/** What a user can do where the system has no more of something. */
+function hintOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EMFILE') return '; the launcher needs about five open files for each rank: raise its limit (ulimit -n)';
+  if (code === 'ENFILE') return '; the system has no more open files (fs.file-max)';
+  if (code === 'EAGAIN') return '; this user, or this container, may not have more processes (ulimit -u, pids.max)';
+  return '';
 }
 
 /** Here no ssh is needed. */

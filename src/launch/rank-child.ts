@@ -71,7 +71,8 @@ export class LocalRank implements RankChild {
       }),
     );
     // The secret never shows in an argument list or an environment; the kernel keeps it until the rank reads it.
-    const secretPipe = child.stdio[SECRET_FD] as Writable | null;
+    // A child that could not be started for want of descriptors has no streams at all.
+    const secretPipe = (child.stdio as typeof child.stdio | undefined)?.[SECRET_FD] as Writable | null | undefined;
     secretPipe?.on('error', () => undefined);
     secretPipe?.end(spec.secret);
     child.on('error', onError);
@@ -92,13 +93,13 @@ export class LocalRank implements RankChild {
     return this.child.pid ?? 0;
   }
   get stdin(): Writable | null {
-    return this.child.stdin;
+    return this.child.stdin ?? null;
   }
   get stdout(): Readable | null {
-    return this.child.stdout;
+    return this.child.stdout ?? null;
   }
   get stderr(): Readable | null {
-    return this.child.stderr;
+    return this.child.stderr ?? null;
   }
 
   kill(signal: NodeJS.Signals): void {
@@ -106,7 +107,7 @@ export class LocalRank implements RankChild {
   }
 
   release(): void {
-    for (const stream of this.child.stdio) stream?.destroy();
+    for (const stream of (this.child.stdio as typeof this.child.stdio | undefined) ?? []) stream?.destroy();
   }
 }
 

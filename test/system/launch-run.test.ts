@@ -212,6 +212,33 @@ group('multirail run: signals', () => {
   });
 });
 
+test('no more open files: the launcher says so, and what to do, and leaves nothing behind', async () => {
+  const job = startNode(
+    [
+      '-e',
+      `
+    const { spawnSync } = require('node:child_process');
+    const [node, ...args] = process.argv.slice(1);
+    const done = spawnSync('bash', ['-c', 'ulimit -n 64; exec "$@"', 'bash', node, ...args], { stdio: 'inherit' });
+    process.exitCode = done.status ?? 99;`,
+      process.execPath,
+      code.cli,
+      'run',
+      '-n',
+      '40',
+      '--',
+      'sleep',
+      '61',
+    ],
+    { input: '' },
+  );
+  running.push(job);
+  const ran = await job.ended;
+  expect(ran.code).toBe(1);
+  expect(ran.stderr).toMatch(/^multirail: cannot start rank \d+: spawn sleep EMFILE; .*raise its limit \(ulimit -n\)$/m);
+  expect(ran.stderr).not.toMatch(/^ {4}at /m);
+});
+
 group('multirail run: npm, which started it, is killed', () => {
   // As npm does: it keeps its own process, puts a shell in between, and says so in the environment.
   const wrapper = `

@@ -31,16 +31,18 @@ import {
   WAITS_BYTES_MAX,
 } from './oob-messages.ts';
 import { OobSession } from './oob-session.ts';
+import { RepeatedLines } from './repeated-lines.ts';
+import { Strangers } from './strangers.ts';
 import { checkTelemetry, type RailFault, type Telemetry } from './telemetry.ts';
 
 /** A connection whose write queue is longer than this gets no more pings: it carries nothing anyway. */
 const PING_BACKLOG_BYTES_MAX = 64 * 1024;
 /** Errors of a lifeline that say nothing of the process at its other end. */
 const NETWORK_ERRORS = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN', 'EHOSTDOWN', 'ENONET']);
-/** Connections in the handshake at the same time; further ones are closed. */
-const HANDSHAKES_MAX = 256;
-/** Log lines about strangers, per ten seconds. */
-const LOG_LINES_MAX = 20;
+/** Connections that have not proven themselves at the same time; for each further one another one goes. */
+const STRANGERS_MAX = 256;
+/** Equal lines about strangers are counted for this long. */
+const LOG_WINDOW_MS = 10_000;
 
 export interface OobServerOptions {
   jobId: string;
@@ -137,9 +139,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   });
   private readonly sockets = new Set<Duplex>();
   private readonly collectives: OobCollectives;
-  private handshakes = 0;
-  private logged = 0;
-  private logWindowMs = 0;
+  private readonly strangers: Strangers<Socket>;
+  private readonly lines: RepeatedLines;
   private pingTimer: NodeJS.Timeout | undefined;
   private closed = false;
 
@@ -154,6 +155,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       log: () => undefined,
       ...options,
     };
+    this.strangers = new Strangers(STRANGERS_MAX, this.options.handshakeTimeoutMs);
+    this.lines = new RepeatedLines(this.options.log, LOG_WINDOW_MS);
     for (let rank = 0; rank < options.size; rank++) {
       this.members.push({
         rank,
@@ -191,15 +194,19 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         (_request, response) => response.writeHead(426, { connection: 'close' }).end(),
       );
       server.maxHeadersCount = 32;
-      // A connection and a lifeline per rank, each perhaps beside the one that it takes the place of.
-      server.maxConnections = this.options.size * 4 + HANDSHAKES_MAX;
-      server.on('connection', (socket) => {
+      // Those that have proven themselves are as many as there are ranks, twice; the others are bounded here.
+      server.on('connection', (socket: Socket) => {
+        const { ousted } = this.strangers;
+        this.strangers.add(socket);
+        if (this.strangers.ousted > ousted) {
+          const many = `out-of-band channel: more than ${STRANGERS_MAX} connections on ${text} without a handshake`;
+          this.log(`${many}; one is ended for each new one`);
+        }
         this.sockets.add(socket);
         socket.on('close', () => this.sockets.delete(socket));
       });
       server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => this.upgrade(request, socket, head));
       server.on('clientError', (_error, socket) => socket.destroy());
-      server.on('drop', () => this.log(`out-of-band channel: too many connections on ${text}`));
       await new Promise<void>((resolve, reject) => {
         const failed = (error: Error) =>
           reject(
@@ -287,6 +294,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;
+    this.lines.flush();
     clearInterval(this.pingTimer);
     for (const member of this.members) {
       member.session.end(new MultirailError('ERR_OOB', 'the out-of-band channel was closed'));
@@ -311,11 +319,12 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   private upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on('error', () => socket.destroy());
     const from = `${request.socket.remoteAddress}:${request.socket.remotePort}`;
-    if (this.closed || request.url !== OOB_PATH || this.handshakes >= HANDSHAKES_MAX) {
-      this.log(`out-of-band channel: connection from ${from} refused: ${this.closed ? 'closing' : 'wrong path or too many handshakes'}`);
+    if (this.closed || request.url !== OOB_PATH) {
+      this.logFrom(from, `refused: ${this.closed ? 'closing' : 'wrong path'}`);
       socket.destroy();
       return;
     }
+    this.strangers.spoke(request.socket);
     const refusal = refusalOfVersion(request.headers['sec-websocket-version']);
     if (refusal !== undefined) {
       this.log(`out-of-band channel: connection from ${from} refused: it wants another version of WebSocket than 13`);
@@ -329,11 +338,11 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     let state: ConnectionState = CONNECTION.CHALLENGED;
     let member: Member | undefined;
     const nonce = randomBytes(NONCE_BYTES);
-    this.handshakes++;
 
     const moveTo = (next: ConnectionState) => {
       if (state === CONNECTION.CHALLENGED && next !== CONNECTION.CHALLENGED) {
-        this.handshakes--;
+        // One that is refused counts until it is gone.
+        if (next === CONNECTION.BOUND) this.strangers.forget(socket as Socket);
         clearTimeout(deadline);
         socket.off('data', countStrangersBytes);
       }
@@ -342,7 +351,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     const refuse = (reason: string, text: string) => {
       if (state === CONNECTION.CLOSED) return;
       moveTo(CONNECTION.CLOSED);
-      this.log(`out-of-band channel: connection from ${from} refused: ${reason}: ${text}`);
+      this.logFrom(from, `refused: ${reason}: ${text}`);
       ws.send(encodeEnvelope(0, 0, 'refused', { reason, text }));
       ws.close(4001, reason);
       // Whoever does not answer the close is cut off all the same.
@@ -351,7 +360,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     const drop = (text: string) => {
       if (state === CONNECTION.CLOSED) return;
       moveTo(CONNECTION.CLOSED);
-      this.log(`out-of-band channel: connection from ${from}${member === undefined ? '' : ` (rank ${member.rank})`} dropped: ${text}`);
+      if (member === undefined) this.logFrom(from, `dropped: ${text}`);
+      else this.log(`out-of-band channel: connection from ${from} (rank ${member.rank}) dropped: ${text}`);
       ws.terminate();
     };
     let strangersBytes = headBytes;
@@ -472,6 +482,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   /** Pings, and judges silence where nobody knows the processes. */
   private tick(): void {
     const now = performance.now();
+    this.lines.tick(now);
     for (const member of this.members) {
       if (member.socket !== undefined && member.socket.bufferedAmount < PING_BACKLOG_BYTES_MAX) member.session.sendUnnumbered('ping');
       if (!this.options.knowsProcesses && member.exit === undefined) this.judgeSilence(member, now);
@@ -592,12 +603,17 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   }
 
   private log(text: string): void {
-    const now = performance.now();
-    if (now - this.logWindowMs > 10_000) {
-      this.logWindowMs = now;
-      this.logged = 0;
-    }
-    if (++this.logged <= LOG_LINES_MAX) this.options.log(text);
+    this.lines.line(performance.now(), text, text);
+  }
+
+  /** About a stranger: connections that differ in the port alone are equal. */
+  private logFrom(from: string, what: string): void {
+    const host = from.slice(0, from.lastIndexOf(':'));
+    this.lines.line(
+      performance.now(),
+      `out-of-band channel: connections from ${host} ${what}`,
+      `out-of-band channel: connection from ${from} ${what}`,
+    );
   }
 }
 

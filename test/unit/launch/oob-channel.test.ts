@@ -236,6 +236,50 @@ describe('oob channel', () => {
     expect(fooled.isConnected).toBe(false);
   });
 
+  test('a flood of connections keeps no rank from joining, and makes few lines', async () => {
+    const { server, log } = await makeServer(4);
+    const port = Number(new URL(server.urls[0]).port);
+    let isOver = false;
+    let opened = 0;
+    const flood = new Set<Socket>();
+    // Each that is ended is opened again, until the test is over.
+    const dial = () => {
+      if (isOver) return;
+      const socket = connect(port, '127.0.0.1');
+      opened++;
+      flood.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        flood.delete(socket);
+        setTimeout(dial, 5);
+      });
+    };
+    cleanups.push(() => {
+      isOver = true;
+      for (const socket of flood) socket.destroy();
+    });
+    for (let i = 0; i < 500; i++) dial();
+    await vi.waitFor(() => expect(opened).toBeGreaterThan(600), { timeout: 10_000 });
+    const clients = Array.from({ length: 4 }, (_, rank) => makeClient(server.urls, rank, 4));
+    await Promise.all(clients.map((client) => client.hello()));
+    await Promise.all(clients.map((client) => client.barrier('all')));
+    expect(isOver).toBe(false);
+    expect(log.filter((line) => line.includes('without a handshake'))).toHaveLength(1);
+    expect(log.length).toBeLessThan(5);
+  });
+
+  test('equal lines about strangers are counted', async () => {
+    const { server, log } = await makeServer(1);
+    for (let i = 0; i < 30; i++) {
+      const socket = connect(Number(new URL(server.urls[0]).port), '127.0.0.1');
+      socket.write('GET /elsewhere HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+      await closed(socket);
+    }
+    expect(log).toEqual([expect.stringMatching(/^out-of-band channel: connection from 127\.0\.0\.1:\d+ refused: wrong path$/)]);
+    await server.close();
+    expect(log[1]).toBe('out-of-band channel: connections from 127.0.0.1 refused: wrong path (29 more in 10 s)');
+  });
+
   test('wrong job, unknown rank, a rank that is taken, a rank that has ended', async () => {
     const { server } = await makeServer(2);
     const reasons = async (client: OobClient) => await client.hello().then(String, String);

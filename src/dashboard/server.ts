@@ -1,10 +1,11 @@
 // The dashboard's server: one page, its live data over a WebSocket, /metrics, /events, and orders to break and mend rails. It listens on
 // loopback, and everything that tells of the job needs the token (access.ts). Slow readers are cut off or skipped, never waited for.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../errors.ts';
+import { Strangers } from '../launch/strangers.ts';
 import { bearerToken, isLoopbackHost, isOwnOrigin, tokenEquals } from './access.ts';
 import type { RailControl } from './control.ts';
 import { eventLine } from './events-file.ts';
@@ -15,7 +16,11 @@ import type { JobModel } from './model.ts';
 import { type PageFile, readPageFiles } from './page-files.ts';
 
 const LISTEN_HOST = '127.0.0.1';
+/** Connections of whoever has shown the token, and of others. */
 const CONNECTIONS_MAX = 128;
+const STRANGERS_MAX = 64;
+/** A connection that has asked for nothing is ended after this. */
+const SILENT_MS_MAX = 3000;
 const PAGES_MAX = 16;
 const HEADER_BYTES_MAX = 16 * 1024;
 const BODY_BYTES_MAX = 4 * 1024;
@@ -46,14 +51,22 @@ export class DashboardServer {
   private readonly http: Server;
   private readonly wss = new WebSocketServer({ noServer: true, maxPayload: BODY_BYTES_MAX, perMessageDeflate: false });
   private readonly streams = new Set<ServerResponse>();
+  private readonly strangers = new Strangers<Socket>(STRANGERS_MAX, SILENT_MS_MAX);
 
   constructor(options: DashboardServerOptions) {
     this.options = options;
     this.files = readPageFiles(options.pageFolder);
     this.feed = new LiveFeed(options.model, options.control, options.askWaits !== undefined);
-    const limits = { maxHeaderSize: HEADER_BYTES_MAX, requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS };
+    const limits = {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      headersTimeout: SILENT_MS_MAX,
+      connectionsCheckingInterval: SILENT_MS_MAX / 2,
+    };
     this.http = createServer(limits, (request, response) => this.serve(request, response));
-    this.http.maxConnections = CONNECTIONS_MAX;
+    // Strangers do not fill it: for each one too many another one goes.
+    this.http.maxConnections = CONNECTIONS_MAX + 2 * STRANGERS_MAX;
+    this.http.on('connection', (socket: Socket) => this.strangers.add(socket));
     this.http.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => this.upgrade(request, socket, head));
     this.http.on('clientError', (_error, socket) => socket.destroy());
     // It never keeps the launcher alive: that lives as long as its job.
@@ -98,6 +111,7 @@ export class DashboardServer {
   // --- requests
 
   private serve(request: IncomingMessage, response: ServerResponse): void {
+    this.strangers.spoke(request.socket);
     this.setHeaders(request, response);
     if (!isLoopbackHost(request.headers.host)) return refuse(response, 421, 'this dashboard answers to 127.0.0.1 and localhost only');
     const target = parseTarget(request.url);
@@ -143,7 +157,9 @@ export class DashboardServer {
 
   private knowsToken(request: IncomingMessage, query: URLSearchParams): boolean {
     const given = bearerToken(request.headers.authorization) ?? query.get('token');
-    return given !== null && tokenEquals(given, this.options.token);
+    const knows = given !== null && tokenEquals(given, this.options.token);
+    if (knows) this.strangers.forget(request.socket);
+    return knows;
   }
 
   private isMethod(request: IncomingMessage, response: ServerResponse, method: Method): boolean {

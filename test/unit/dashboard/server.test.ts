@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
@@ -78,6 +78,36 @@ async function raw(server: DashboardServer, text: string): Promise<string> {
 const bearer = (token = TOKEN) => ({ authorization: `Bearer ${token}` });
 
 describe('who gets in', () => {
+  test('however many connections say nothing, or are opened again when they are ended', async () => {
+    const { server } = await open();
+    const idle = new Set<Socket>();
+    let isOver = false;
+    const { port } = server;
+    const dial = () => {
+      if (isOver) return;
+      const socket = connect(port, '127.0.0.1');
+      idle.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        idle.delete(socket);
+        setTimeout(dial, 5);
+      });
+    };
+    cleanups.push(() => {
+      isOver = true;
+      for (const socket of idle) socket.destroy();
+    });
+    for (let i = 0; i < 300; i++) dial();
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    // A connection may have to go before its request was read: then it is tried again, as browsers do.
+    const answers: number[] = [];
+    for (let tries = 0; tries < 50 && answers.length < 5; tries++) {
+      const answer = await ask(server, '/metrics', { headers: bearer() }).catch(() => undefined);
+      if (answer !== undefined) answers.push(answer.status);
+    }
+    expect(answers).toEqual([200, 200, 200, 200, 200]);
+  });
+
   test.each(['/', '/metrics', '/events?follow=0', '/control', '/waits', '/live', '/nothing'])('%s: not without the token', async (path) => {
     const { server } = await open();
     for (const headers of [{}, bearer('another-token-of-it'), bearer(`${TOKEN}x`), { authorization: `Basic ${TOKEN}` }]) {

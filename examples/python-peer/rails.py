@@ -384,6 +384,8 @@ class Job:
 
     def admit(self, link, hello):
         """Section 4, in this order."""
+        if hello.rank == self.rank:
+            return link.refuse(wire.RAIL_MISMATCH, "the lower rank dials")
         if hello.rank != self.peer_rank:
             return link.refuse(wire.UNKNOWN_RANK, "rank %d is not in this job" % hello.rank)
         if self.messages.failure:

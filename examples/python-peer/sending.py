@@ -106,9 +106,9 @@ class Sender:
             self.on_ack(send, packet)
         elif packet.type == RESTARTACK:
             if send.state == "NOTIFYING" and packet.epoch == send.epoch:
-                if packet.take != send.take:
-                    raise ProtocolError("a RESTARTACK of another take")
-                send.receiver = packet.receiver
+                if packet.take > len(send.data):
+                    raise ProtocolError("a RESTARTACK that takes more than there is")
+                send.receiver, send.take = packet.receiver, packet.take
                 send.pieces = packet.missing + ([(packet.tail, packet.take)] if packet.tail < packet.take else [])
                 self.stream(send)
         elif packet.type == RESTARTNACK:

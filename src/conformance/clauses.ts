@@ -81,7 +81,10 @@ const ROWS = {
     section: '4',
     says: 'Handshake frames have `deliveredCount`, `aliveMs`, `receivedBytes`, `frameNumber` and `flags` 0 and are at most 512 bytes in all.',
   },
-  'HS-5': { section: '4', says: 'Order at the acceptor: unknown rank; a peer declared failed here; an older incarnation' },
+  'HS-5': {
+    section: '4',
+    says: 'Order at the acceptor: unknown rank; a rank that is not below its own, since the lower rank dials (RAIL_MISMATCH); a peer declared failed here; an older incarnation',
+  },
   'HS-6': {
     section: '4',
     says: 'a **newer incarnation, which proves the older process dead**: it is declared failed and the newcomer is refused with PEER_FAILED',
@@ -198,6 +201,7 @@ const ROWS = {
   'RV-4': { section: '8', says: 'touches no byte that is counted or that another frame is writing' },
   'RV-5': { section: '8', says: 'An older epoch, a retired id or a duplicate goes into nothing and is counted as a frame.' },
   'RV-6': { section: '8', says: 'A newer epoch, or a range beyond takeBytes, breaks the protocol.' },
+  'RV-16': { section: '8', says: 'A FRAG of no bytes brings nothing, but is in all else a FRAG like any other' },
   'RV-7': { section: '8', says: 'A range counts when its frame is whole, and once.' },
   'RV-8': { section: '8', says: 'The first FRAG or FIN of an epoch proves that the answer arrived.' },
   'RV-9': {

@@ -168,6 +168,31 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'a fragment of no bytes',
+    group: 'rendezvous',
+    needs,
+    clauses: ['RV-16', 'RV-6'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const rail = await session.connect(0, 1);
+      const request = await session.recv(ANY, 1, 5000);
+      const { ack } = await session.rendezvous(rail, 1, 5000);
+      for (const from of [0, 100, 5000, 0]) rail.send(session.frag(ack, from), pattern(1, 0, 0));
+      await session.counted('RV-16', rail, 'four FRAGs of no bytes');
+      await session.notDone('RV-16', request, 'FRAGs of no bytes brought nothing');
+      rail.send(session.frag(ack, 2000), pattern(1, 2000, 5000));
+      // In the midst of what is counted, too.
+      rail.send(session.frag(ack, 3000), pattern(1, 0, 0));
+      rail.send(session.frag(ack, 0), pattern(1, 0, 2000));
+      await session.received('RV-16', request, { data: pattern(1, 0, 5000) }, 'the message, when its bytes have come');
+      const second = await session.recv(ANY, 1, 5000);
+      const { ack: secondAck } = await session.rendezvous(rail, 1, 5000);
+      rail.send(session.frag(secondAck, 5001), pattern(1, 0, 0));
+      await session.closes('RV-6', rail, 'a FRAG of no bytes beyond what is taken');
+      await session.notDone('RV-6', second, 'it changed nothing');
+    },
+  },
+  {
     name: 'half a fragment is nothing',
     group: 'rendezvous',
     needs,

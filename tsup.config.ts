@@ -1,18 +1,63 @@
-import { defineConfig } from 'tsup';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { defineConfig, type Options } from 'tsup';
 import { buildPage } from './src/dashboard/build-page.mjs';
 
-export default defineConfig([
-  { entry: { index: 'src/index.ts' }, format: ['esm', 'cjs'], dts: true, sourcemap: true, target: 'node20', platform: 'node', clean: true },
-  {
-    entry: { cli: 'src/cli/main.ts' },
-    format: ['esm'],
-    sourcemap: true,
-    target: 'node20',
-    platform: 'node',
-    banner: { js: '#!/usr/bin/env node' },
-    // After the other build has cleaned the folder.
-    onSuccess: () => buildPage('dist/dashboard'),
+// Bundled CommonJS asks for Node's modules by require(), which an ES module has to make first.
+const REQUIRE =
+  "import { createRequire as multirailCreateRequire } from 'node:module';\nconst require = multirailCreateRequire(import.meta.url);";
+
+/** The licenses of the packages that are in a bundle travel with it. */
+const licenses: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'licenses',
+  setup(build) {
+    build.initialOptions.metafile = true;
+    build.onEnd(({ metafile }) => {
+      const inputs = Object.values(metafile?.outputs ?? {}).flatMap((output) =>
+        Object.entries(output.inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
+      );
+      const folders = inputs.flatMap((path) => path.match(/^.*node_modules\/(?:@[^/]+\/)?[^/]+/)?.[0] ?? []);
+      const texts = [...new Set(folders)].sort().map((folder) => {
+        const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+        const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+        return `${name} ${version} (${license})\n\n${file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim()}\n`;
+      });
+      if (!existsSync('dist')) mkdirSync('dist');
+      writeFileSync(
+        'dist/LICENSES.txt',
+        `Packages that are part of the bundles in this folder.\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`,
+      );
+    });
   },
-  // The process that rank 0 starts where an engine has started the ranks: it is looked for beside the library.
-  { entry: { rendezvous: 'src/launch/rendezvous-main.ts' }, format: ['esm'], sourcemap: true, target: 'node20', platform: 'node' },
-]);
+};
+
+// What is no dependency in package.json is bundled, so that an application installs little. No source maps: the bundles are not minified,
+// and their names are those of src.
+const shared = { target: 'node20', platform: 'node', splitting: true } satisfies Options;
+
+export default defineConfig(() => {
+  rmSync('dist', { recursive: true, force: true });
+  return [
+    {
+      ...shared,
+      // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where an engine
+      // has started the ranks: it is looked for beside the library.
+      entry: { index: 'src/index.ts', cli: 'src/cli/main.ts', rendezvous: 'src/launch/rendezvous-main.ts' },
+      format: 'esm',
+      banner: { js: REQUIRE },
+      esbuildPlugins: [licenses],
+      onSuccess: () => buildPage('dist/dashboard'),
+    },
+    {
+      ...shared,
+      entry: { index: 'src/index.ts' },
+      format: 'cjs',
+      splitting: false,
+      // Where import.meta is used, __filename is asked first.
+      esbuildOptions: (options) => {
+        options.logOverride = { 'empty-import-meta': 'silent' };
+      },
+    },
+    { ...shared, entry: { index: 'src/index.ts' }, format: ['esm', 'cjs'], dts: { only: true } },
+  ];
+});

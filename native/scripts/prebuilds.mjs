@@ -1,15 +1,19 @@
 // Builds the binaries that the packages carry, multirail's into native/prebuilds and those of node-rdma into native/rdma/prebuilds: one per
 // processor and C library.
-//   node native/scripts/prebuilds.mjs            all that can be built here
-//   node native/scripts/prebuilds.mjs x64-glibc  only these
-//   MULTIRAIL_PREBUILD_APT=0                     installs no Debian packages
-// Each is built in a scratch folder, so that the binary in native/build stays. Ends with 1 when one was refused by its checks or the
-// one of this machine could not be built; what is missing for the others is said and is no failure.
-// Runs prebuildify, and apt-get where it is root.
+//   node native/scripts/prebuilds.mjs                all that can be built here
+//   node native/scripts/prebuilds.mjs x64-glibc      only these
+//   node native/scripts/prebuilds.mjs --for-package  as a step of `npm pack`: a missing one is an error, and all that is missing is named
+//   MULTIRAIL_PREBUILDS=some                         a package with fewer binaries will do (the step of `npm pack` then only says so)
+//   MULTIRAIL_PREBUILD_APT=0                         installs no Debian packages
+// Each is built in a scratch folder, so that the binary in native/build stays. One that was built from the same sources is kept. Ends with
+// 1 when one was refused by its checks or the one of this machine could not be built; what is missing for the others is said and is no
+// failure by itself. Runs prebuildify, and apt-get where it is root.
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { availableParallelism } from 'node:os';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
 
@@ -24,50 +28,52 @@ const PACKAGES = [
 /** What Node 20 itself asks for; a binary must not ask for more. */
 const GLIBC_MAX = [2, 28];
 
-const TARGETS = [
-  { arch: 'x64', libc: 'glibc', compiler: 'g++', strip: 'strip', packages: ['g++', 'make'], machine: 'X86-64' },
-  {
-    arch: 'x64',
-    libc: 'musl',
-    compiler: 'g++',
-    strip: 'strip',
-    packages: ['g++', 'make', 'musl-dev'],
-    machine: 'X86-64',
-    musl: '/usr/include/x86_64-linux-musl',
-    muslLibraries: '/usr/lib/x86_64-linux-musl',
-    kernel: '/usr/include',
-    asm: '/usr/include/x86_64-linux-gnu/asm',
-  },
-  {
-    arch: 'arm64',
-    libc: 'glibc',
-    compiler: 'aarch64-linux-gnu-g++',
-    strip: 'aarch64-linux-gnu-strip',
-    packages: ['g++-aarch64-linux-gnu', 'make'],
-    machine: 'AArch64',
-  },
-  {
-    arch: 'arm64',
-    libc: 'musl',
-    compiler: 'aarch64-linux-gnu-g++',
-    strip: 'aarch64-linux-gnu-strip',
-    packages: ['g++-aarch64-linux-gnu', 'make'],
-    machine: 'AArch64',
+const MACHINES = { x64: 'X86-64', arm64: 'AArch64' };
+const PROCESSORS = { x64: 'x86_64', arm64: 'aarch64' };
+
+/** What builds for one processor and C library on this machine: its own compiler, or Debian's cross compiler. */
+function targetOf(arch, libc) {
+  const isOwn = arch === process.arch;
+  const gnu = `${PROCESSORS[arch]}-linux-gnu`;
+  const prefix = isOwn ? '' : `${gnu}-`;
+  const target = {
+    arch,
+    libc,
+    machine: MACHINES[arch],
+    compiler: `${prefix}g++`,
+    strip: `${prefix}strip`,
+    packages: [isOwn ? 'g++' : `g++-${gnu.replace('_', '-')}`, 'make'],
+  };
+  if (libc === 'glibc') return target;
+  const musl = `${PROCESSORS[arch]}-linux-musl`;
+  if (isOwn) {
+    const system = {
+      musl: `/usr/include/${musl}`,
+      muslLibraries: [`/usr/lib/${musl}`],
+      kernel: '/usr/include',
+      asm: `/usr/include/${gnu}/asm`,
+    };
+    return { ...target, ...system, packages: [...target.packages, 'musl-dev'] };
+  }
+  const unpackedAt = join(SCRATCH, `unpacked-${arch}`);
+  return {
+    ...target,
     // Of another architecture than this Debian, so it is unpacked beside and not installed.
-    unpacked: { packages: ['musl', 'musl-dev'], architecture: 'arm64' },
-    musl: join(SCRATCH, 'unpacked-arm64', 'usr/include/aarch64-linux-musl'),
-    muslLibraries: join(SCRATCH, 'unpacked-arm64', 'lib/aarch64-linux-musl'),
-    kernel: '/usr/aarch64-linux-gnu/include',
-    asm: '/usr/aarch64-linux-gnu/include/asm',
-  },
-];
+    unpacked: { packages: ['musl', 'musl-dev'], architecture: arch === 'x64' ? 'amd64' : arch, folder: unpackedAt },
+    musl: join(unpackedAt, 'usr/include', musl),
+    muslLibraries: [join(unpackedAt, 'lib', musl), join(unpackedAt, 'usr/lib', musl)],
+    kernel: `/usr/${gnu}/include`,
+    asm: `/usr/${gnu}/include/asm`,
+  };
+}
+
+const TARGETS = Object.keys(MACHINES).flatMap((arch) => [targetOf(arch, 'glibc'), targetOf(arch, 'musl')]);
 
 const output = (command, ...args) => spawnSync(command, args, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } });
 const present = (command) => output(command, '--version').status === 0;
 
 /** Fetches packages of another architecture by apt, with lists and cache of its own, and unpacks them; the system stays as it is. */
-function unpack({ packages, architecture }) {
-  const folder = join(SCRATCH, `unpacked-${architecture}`);
+function unpack({ packages, architecture, folder }) {
   const apt = join(SCRATCH, `apt-${architecture}`);
   for (const part of ['lists/partial', 'cache/archives/partial', 'packages']) mkdirSync(join(apt, part), { recursive: true });
   writeFileSync(join(apt, 'status'), '');
@@ -79,9 +85,26 @@ function unpack({ packages, architecture }) {
   });
   const options = Object.entries(settings).flatMap(([key, value]) => ['-o', `${key}=${value}`]);
   const cwd = join(apt, 'packages');
-  for (const step of [['update'], ['download', ...packages]]) spawnSync('apt-get', [...options, '-qq', ...step], { cwd, stdio: 'inherit' });
-  for (const file of readdirSync(cwd)) spawnSync('dpkg-deb', ['-x', join(cwd, file), folder], { stdio: 'inherit' });
+  for (const step of [['update'], ['download', ...packages]])
+    spawnSync('apt-get', [...options, '-qq', ...step], { cwd, stdio: ['ignore', 2, 2] });
+  for (const file of readdirSync(cwd)) spawnSync('dpkg-deb', ['-x', join(cwd, file), folder], { stdio: ['ignore', 2, 2] });
   rmSync(apt, { recursive: true, force: true });
+}
+
+const mayInstall = () => process.getuid?.() === 0 && present('apt-get') && process.env.MULTIRAIL_PREBUILD_APT !== '0';
+
+function install(why, packages) {
+  console.error(`${why}: installing the Debian packages ${packages.join(', ')}`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const step = (...args) => spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0;
+  const take = () => step('install', '-y', '-qq', '--no-install-recommends', ...packages);
+  if (!take() && step('update', '-qq')) take();
+}
+
+/** The headers of libibverbs, where they may be installed. Answers why they are not there. */
+function provideVerbs() {
+  if (verbsHeadersMissing() !== undefined && mayInstall()) install('node-rdma', ['libibverbs-dev']);
+  return verbsHeadersMissing();
 }
 
 /** Debian packages are taken where this is root on Debian. Answers what is still missing. */
@@ -89,15 +112,11 @@ function provide(target) {
   const paths = [target.musl, target.kernel].filter((path) => path !== undefined);
   const lacks = () => [...(present(target.compiler) ? [] : [target.compiler]), ...paths.filter((path) => !existsSync(path))];
   if (lacks().length === 0) return [];
-  if (process.getuid() !== 0 || !present('apt-get') || process.env.MULTIRAIL_PREBUILD_APT === '0') return lacks();
+  if (!mayInstall()) return lacks();
   const name = `${target.arch}-${target.libc}`;
-  if (!present(target.compiler) || !target.unpacked) {
-    console.log(`${name}: installing the Debian packages ${target.packages.join(', ')}`);
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    spawnSync('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...target.packages], { env, stdio: 'inherit' });
-  }
+  if (!present(target.compiler) || !target.unpacked) install(name, target.packages);
   if (target.unpacked && !existsSync(target.musl)) {
-    console.log(
+    console.error(
       `${name}: unpacking (not installing) the Debian packages ${target.unpacked.packages.join(', ')} of ${target.unpacked.architecture}`,
     );
     unpack(target.unpacked);
@@ -132,7 +151,10 @@ function muslCompiler(target, folder) {
   const include = `-nostdinc -nostdinc++ -isystem ${target.musl} -isystem ${own} -isystem ${kernel} -isystem ${shim}`;
   return {
     compiler: script(join(folder, 'musl-g++'), `exec ${target.compiler} ${include} "$@"`),
-    link: script(join(folder, 'musl-link'), `exec ${target.compiler} -nostdlib "$@" -L${target.muslLibraries} -lc -lgcc`),
+    link: script(
+      join(folder, 'musl-link'),
+      `exec ${target.compiler} -nostdlib "$@" ${target.muslLibraries.map((path) => `-L${path}`).join(' ')} -lc -lgcc`,
+    ),
   };
 }
 
@@ -146,7 +168,7 @@ function check(target, path, works) {
   ]);
   const floor = versions.sort((a, b) => a[0] - b[0] || a[1] - b[1]).at(-1);
   const symbols = output('readelf', '--dyn-syms', '-W', path).stdout;
-  console.log(
+  console.error(
     `${target.arch}-${target.libc}: ${statSync(path).size} bytes, needs ${needed.join(', ') || 'no library'}` +
       (floor === undefined ? '' : `, glibc ${floor.join('.')} or newer`),
   );
@@ -174,6 +196,30 @@ function verbsHeadersAlone() {
   return folder;
 }
 
+const pathOf = (one, target) => join(one.folder, 'prebuilds', `linux-${target.arch}`, `${one.name}.${target.libc}.node`);
+const stampOf = (one, target) => join(SCRATCH, `${one.name}-${target.arch}-${target.libc}.json`);
+const digest = (...contents) => contents.reduce((hash, content) => hash.update(content), createHash('sha256')).digest('hex');
+
+/** Of everything that a binary is made from but the compiler: what was built from the same is kept. */
+function sourcesDigest(one) {
+  const scripts = ['prebuilds.mjs', 'headers.mjs'].map((name) => join(NATIVE, 'scripts', name));
+  const sources = readdirSync(join(one.folder, 'src'), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+  const files = [...sources.sort(), join(one.folder, 'binding.gyp'), ...scripts];
+  return digest(...files.flatMap((file) => [`${relative(NATIVE, file)}\n`, readFileSync(file)]));
+}
+
+/** True when the binary that is there is the one that was built from these very sources. */
+function isCurrent(one, target) {
+  try {
+    const { sources, binary } = JSON.parse(readFileSync(stampOf(one, target), 'utf8'));
+    return sources === sourcesDigest(one) && binary === digest(readFileSync(pathOf(one, target)));
+  } catch {
+    return false;
+  }
+}
+
 function build(one, target) {
   const folder = join(SCRATCH, `${one.name}-${target.arch}-${target.libc}`);
   rmSync(folder, { recursive: true, force: true });
@@ -186,49 +232,78 @@ function build(one, target) {
     CXX: tools.compiler,
     LINK: tools.link,
     PREBUILD_LIBC: target.libc,
-    ...(one.needsVerbs ? { RDMA_INCLUDE: verbsAlone } : {}),
+    MAKEFLAGS: `-j${availableParallelism()}`,
+    ...(one.needsVerbs ? { RDMA_INCLUDE: verbsHeadersAlone() } : {}),
     npm_config_nodedir: headers.folder,
     npm_config_loglevel: 'warn',
   };
   const bin = createRequire(import.meta.url).resolve('prebuildify/bin.js');
   const args = [bin, '--napi', '--strip', '--tag-libc', '--platform', 'linux', '--arch', target.arch, '--strip-bin', target.strip];
-  const made = spawnSync(process.execPath, [...args, '--cwd', folder, '--out', one.folder], {
-    env,
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  const path = join(one.folder, 'prebuilds', `linux-${target.arch}`, `${one.name}.${target.libc}.node`);
+  // What the compiler says goes to standard error: `npm pack --json` has the other for itself.
+  const made = spawnSync(process.execPath, [...args, '--cwd', folder, '--out', one.folder], { env, stdio: ['ignore', 2, 2] });
+  const path = pathOf(one, target);
   if (made.status !== 0 || !existsSync(path)) return 'the build failed';
   const wrong = check(target, path, one.works);
-  if (wrong !== undefined) rmSync(path);
-  else rmSync(folder, { recursive: true, force: true });
-  return wrong;
+  if (wrong !== undefined) {
+    rmSync(path);
+    return wrong;
+  }
+  writeFileSync(stampOf(one, target), JSON.stringify({ sources: sourcesDigest(one), binary: digest(readFileSync(path)) }));
+  rmSync(folder, { recursive: true, force: true });
+  return undefined;
 }
 
-if (process.platform !== 'linux') {
-  console.error(`prebuilds: the native part is for Linux, this is ${process.platform}`);
-  process.exit(1);
+const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'));
+const forPackage = process.argv.includes('--for-package');
+const fewerWillDo = process.env.MULTIRAIL_PREBUILDS === 'some';
+let headers;
+let verbsReady;
+
+/** Why this binary is not there afterwards; undefined when it is. */
+function make(one, target, outcome) {
+  if (isCurrent(one, target)) {
+    outcome.text = 'unchanged';
+    return;
+  }
+  // What was built from other sources, or by nobody knows whom, does not travel.
+  rmSync(pathOf(one, target), { force: true });
+  headers ??=
+    process.platform === 'linux' ? headersFolder(join(dirname(NATIVE), '.cache')) : { missing: `this is ${process.platform}, not Linux` };
+  if (one.needsVerbs) verbsReady ??= { missing: provideVerbs() };
+  const lacking = headers.missing === undefined ? provide(target).map((what) => `no ${what}`) : [headers.missing];
+  if (lacking.length === 0 && one.needsVerbs && verbsReady.missing !== undefined) lacking.push(verbsReady.missing);
+  if (lacking.length > 0) {
+    outcome.text = `not built: ${lacking.join(', ')}`;
+    outcome.isMissing = true;
+    return;
+  }
+  const wrong = build(one, target);
+  outcome.text = wrong === undefined ? 'built' : `refused: ${wrong}`;
+  outcome.isWrong = wrong !== undefined;
 }
-const headers = headersFolder(join(dirname(NATIVE), '.cache'));
-if (headers.missing !== undefined) {
-  console.error(`prebuilds: ${headers.missing}`);
-  process.exit(1);
-}
-const withoutVerbs = verbsHeadersMissing();
-const verbsAlone = withoutVerbs === undefined ? verbsHeadersAlone() : undefined;
-const wanted = process.argv.slice(2);
+
 const outcomes = [];
 for (const target of TARGETS) {
   const name = `${target.arch}-${target.libc}`;
   if (wanted.length > 0 && !wanted.includes(name)) continue;
-  const lacking = provide(target);
   for (const one of PACKAGES) {
-    const why = lacking.length > 0 ? `no ${lacking.join(', no ')}` : one.needsVerbs ? withoutVerbs : undefined;
-    const wrong = why === undefined ? build(one, target) : undefined;
-    outcomes.push(
-      `${one.name} linux-${name}: ${why !== undefined ? `not built: ${why}` : wrong === undefined ? 'built' : `refused: ${wrong}`}`,
-    );
-    const isNeeded = target.arch === process.arch && target.libc === 'glibc' && !one.needsVerbs;
-    if (wrong !== undefined || (why !== undefined && isNeeded)) process.exitCode = 1;
+    const outcome = {
+      name: `${one.name} linux-${name}`,
+      isNeeded: target.arch === process.arch && target.libc === 'glibc' && !one.needsVerbs,
+    };
+    make(one, target, outcome);
+    outcomes.push(outcome);
   }
 }
-console.log(['prebuilds:', ...outcomes.map((line) => `  ${line}`)].join('\n'));
+console.error(['prebuilds:', ...outcomes.map(({ name, text }) => `  ${name}: ${text}`)].join('\n'));
+const missing = outcomes.filter(({ isMissing }) => isMissing);
+const isFatal = forPackage ? !fewerWillDo : missing.some(({ isNeeded }) => isNeeded);
+if (missing.length > 0 && forPackage) {
+  console.error(
+    `prebuilds: the package would have no binary for ${missing.map(({ name }) => name).join(', ')}. ` +
+      (fewerWillDo
+        ? 'MULTIRAIL_PREBUILDS=some: it is made all the same.'
+        : 'On Debian, as root, what is missing is installed; else install what is named above, or say MULTIRAIL_PREBUILDS=some for a package that runs without the native part there.'),
+  );
+}
+if (outcomes.some(({ isWrong }) => isWrong) || (missing.length > 0 && isFatal)) process.exitCode = 1;

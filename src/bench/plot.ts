@@ -47,8 +47,8 @@ function marksOf(events: readonly StreamEvent[], rank: number): Mark[] {
 
 /** The SVG as text. */
 export async function failoverPlot(report: StreamReport, texts: PlotTexts): Promise<string> {
-  const [Plot, { parseHTML }] = await Promise.all([import('@observablehq/plot'), import('linkedom')]);
-  const { document } = parseHTML('<!doctype html><html><body></body></html>');
+  const Plot = await import('./plot-library.ts');
+  const { document } = Plot.parseHTML('<!doctype html><html><body></body></html>');
   const bins = railRates(report.samples);
   // Steps: what was measured is a mean over an interval, not a value at a moment. Stacked here, since two values at one moment, the
   // end of one step and the beginning of the next, must not be added up.

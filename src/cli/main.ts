@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // The `multirail` command. Each subcommand lives in its own file and exports register(program); it is added to COMMANDS here.
 import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../errors.ts';

@@ -62,8 +62,8 @@ function panelsOf(rows: readonly SweepRow[]): Panel[] {
 
 /** The SVG as text. */
 export async function sweepPlot(report: SweepReport): Promise<string> {
-  const [Plot, { parseHTML }] = await Promise.all([import('@observablehq/plot'), import('linkedom')]);
-  const { document } = parseHTML('<!doctype html><html><body></body></html>');
+  const Plot = await import('../bench/plot-library.ts');
+  const { document } = Plot.parseHTML('<!doctype html><html><body></body></html>');
   const panels = panelsOf(report.rows);
   const drawn = panels.map((panel, i) => {
     const values = [...panel.points, ...panel.model].map(({ value }) => value);

@@ -29,7 +29,7 @@ function isNativeFolder(folder: string): boolean {
 }
 
 /** The folder `native` of the package: beside `src` or `dist` of this file, or of the installed package when this file was bundled. */
-function nativeFolder(from: string): string | undefined {
+function nativeFolderFrom(from: string): string | undefined {
   for (let folder = dirname(from); ; folder = dirname(folder)) {
     const candidate = join(folder, 'native');
     if (isNativeFolder(candidate)) return candidate;
@@ -42,6 +42,9 @@ function nativeFolder(from: string): string | undefined {
     return undefined;
   }
 }
+
+/** The same for the package that this code is part of. */
+export const nativeFolder = (): string | undefined => nativeFolderFrom(thisFile());
 
 /** As the folders of prebuilds are named, with the C library where it is not glibc. */
 function platformName(): string {
@@ -72,7 +75,7 @@ function tryToLoad(): NativeAvailability {
   if (process.platform !== 'linux') {
     return { binding: undefined, reason: `no prebuilt binary for ${platformName()}; the native part is for Linux` };
   }
-  const folder = nativeFolder(thisFile());
+  const folder = nativeFolder();
   if (folder === undefined) return { binding: undefined, reason: `no folder 'native' of the package above ${dirname(thisFile())}` };
   const require = createRequire(join(folder, 'package.json'));
   let path: string;

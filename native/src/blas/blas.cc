@@ -17,6 +17,7 @@
 OLD_VERSION(dlopen);
 OLD_VERSION(dlsym);
 OLD_VERSION(dlerror);
+OLD_VERSION(dlclose);
 #endif
 
 namespace multirail {

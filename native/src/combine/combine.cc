@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include <type_traits>
-
 #if defined(__clang__)
 #define EACH_BY_ITSELF _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -17,16 +15,33 @@
 namespace multirail {
 namespace {
 
+// Not <type_traits>: it belongs to the C++ library, which musl's compilers of Debian do not have.
+template <bool isEight>
+struct UnsignedOf {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<true> {
+  using type = uint64_t;
+};
+template <typename T>
+using Unsigned = typename UnsignedOf<(sizeof(T) > 4)>::type;
+
 /// What sums and products are computed in: they wrap around, as the arrays do, so no signed kind, and none that is promoted to one.
 template <typename T>
-struct WideOf : std::conditional<sizeof(T) <= 4, uint32_t, uint64_t> {};
+struct WideOf {
+  using type = Unsigned<T>;
+  static constexpr bool isFloating = false;
+};
 template <>
 struct WideOf<float> {
   using type = float;
+  static constexpr bool isFloating = true;
 };
 template <>
 struct WideOf<double> {
   using type = double;
+  static constexpr bool isFloating = true;
 };
 template <typename T>
 using Wide = typename WideOf<T>::type;
@@ -66,8 +81,8 @@ To bitsOf(From value) {
 /// Of equal numbers only zeros differ in their bits: in the sign, which one of the two ways of putting them together keeps.
 template <typename T, bool wantsMost>
 T extreme(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) {
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  if constexpr (WideOf<T>::isFloating) {
+    using Bits = Unsigned<T>;
     const Bits left = bitsOf<Bits>(a), right = bitsOf<Bits>(b);
     const bool isLeft = wantsMost ? a > b : a < b;
     // Where b is no number it is taken here, since no comparison holds; where a is none, below.

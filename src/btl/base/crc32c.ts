@@ -1,7 +1,5 @@
-// CRC32C (Castagnoli) of headers and, by option, payloads. Long inputs go to the native part, or without it to @node-rs/crc32: both use
-// the processor's instruction. Short ones, and every input where neither has a binary, go to slicing-by-8 of our own.
-import { createRequire } from 'node:module';
-import { isAbsolute } from 'node:path';
+// CRC32C (Castagnoli) of headers and, by option, payloads. Long inputs go to the native part, which uses the processor's instruction. Short
+// ones, and every input where there is no native part, go to slicing-by-8.
 import { loadNative } from '../../native/load.ts';
 
 /** Reflected polynomial of CRC32C. */
@@ -48,31 +46,12 @@ export function crc32cJs(bytes: Uint8Array, crc = 0): number {
   return ~c >>> 0;
 }
 
-type Crc32c = (bytes: Uint8Array, crc?: number) => number;
-
-/** The native function, or why there is none. It is taken only if it agrees with ours on a known value. */
-function loadFunction(): { crc32c: Crc32c; name: string } | { reason: string } {
-  const { binding } = loadNative();
-  if (binding !== undefined) return { crc32c: (bytes, crc = 0) => binding.crc32c(bytes, 0, bytes.length, crc), name: 'the native part' };
-  try {
-    // The package is CommonJS and throws when it has no binary for this machine, so it cannot be a static import. The CommonJS build of
-    // multirail has no import.meta.url, the ES module build no __filename but what `node -e` puts there.
-    const here = typeof __filename === 'string' && isAbsolute(__filename) ? __filename : import.meta.url;
-    const native = createRequire(here)('@node-rs/crc32') as { crc32c: Crc32c };
-    if (native.crc32c(Buffer.from('123456789')) !== 0xe3069283) return { reason: '@node-rs/crc32 computes another value' };
-    return { crc32c: native.crc32c, name: '@node-rs/crc32' };
-  } catch (error) {
-    return { reason: error instanceof Error ? error.message.split('\n')[0] : String(error) };
-  }
-}
-
-const loaded = loadFunction();
-const native: Crc32c | undefined = 'crc32c' in loaded ? loaded.crc32c : undefined;
+const { binding, reason } = loadNative();
 
 /** For `multirail info`: which implementation long inputs use. */
-export const crc32cBackend: string = 'name' in loaded ? loaded.name : `JavaScript (${loaded.reason})`;
+export const crc32cBackend: string = binding === undefined ? `JavaScript (${reason})` : 'the native part';
 
 /** CRC32C of `bytes`; `crc` continues the value of the bytes before. */
 export function crc32c(bytes: Uint8Array, crc = 0): number {
-  return native === undefined || bytes.length < NATIVE_BYTES_MIN ? crc32cJs(bytes, crc) : native(bytes, crc);
+  return binding === undefined || bytes.length < NATIVE_BYTES_MIN ? crc32cJs(bytes, crc) : binding.crc32c(bytes, 0, bytes.length, crc);
 }

@@ -1,7 +1,11 @@
-// The package node-rdma, where it is installed. An optional dependency: without it, or without libibverbs, there are no verbs rails.
+// node-rdma, a package of its own that lies in this one's folder `native`. It is taken from there and not by its name, so that it can only be
+// ours: whatever a registry has under that name, no package manager is told to fetch it. Without it, or without libibverbs, there are no
+// verbs rails.
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import type * as Rdma from 'node-rdma';
-import { thisFile } from '../../native/load.ts';
+import { nativeFolder } from '../../native/load.ts';
 
 export type { Rdma };
 
@@ -20,13 +24,15 @@ export function loadRdma(): RdmaState {
 }
 
 function load(): RdmaState {
+  const folder = nativeFolder();
+  const program = folder === undefined ? undefined : join(folder, 'rdma', 'index.js');
+  if (program === undefined || !existsSync(program)) return { reason: 'node-rdma is not in the folder of multirail' };
   let rdma: typeof Rdma;
   try {
     // Not by import: whether there are verbs rails is asked before anything can be awaited.
-    rdma = createRequire(thisFile())('node-rdma') as typeof Rdma;
+    rdma = createRequire(program)(program) as typeof Rdma;
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    return { reason: code === 'MODULE_NOT_FOUND' ? 'the package node-rdma is not installed' : message.split('\n')[0] };
+    return { reason: (error as Error).message.split('\n')[0] };
   }
   const reason = rdma.unavailable();
   return reason === undefined ? { rdma } : { reason };

@@ -1,0 +1,2 @@
+export const LOCK: string;
+export function missingEntries(lock: { packages: Record<string, object> }): Record<string, object>;

@@ -14,6 +14,7 @@ const ROWS = {
   'CV-1': { section: '1', says: 'A frame or packet of another version ends the connection.' },
   'CV-2': { section: '1', says: 'Fields called zero are written as 0 and not looked at.' },
   'CV-3': { section: '1', says: 'a larger one breaks the protocol' },
+  'CV-4': { section: '1', says: 'Serial numbers are u32 and compared by the signed 32-bit difference' },
   // --- addresses and rails
   'AD-1': { section: '2', says: 'every rank publishes one JSON entry and reads all others' },
   'AD-2': { section: '2', says: 'Per pair `min(links of both)` rails. The key of a rail is `NAME:LOWER_INTERFACE-UPPER_INTERFACE#LINK`.' },
@@ -140,6 +141,10 @@ const ROWS = {
   // --- other transports
   'WS-1': { section: '5', says: 'Binary messages carry pieces of the same byte stream; their borders mean nothing.' },
   'WS-2': { section: '5', says: 'A text message ends the epoch.' },
+  'WS-3': { section: '5', says: '(another one is answered by `426` with `Sec-WebSocket-Version: 13`' },
+  'WS-4': { section: '5', says: 'The upgrade is `GET /multirail`, exactly this path' },
+  'WS-5': { section: '5', says: 'A message has at most 262 144 bytes.' },
+  'WS-6': { section: '5', says: 'none is named in the answer' },
   'SM-1': {
     section: '5',
     says: '`sm` rails join processes of one kernel and one network, process and user namespace.',
@@ -290,6 +295,7 @@ const ROWS = {
   },
   'RD-4': { section: '11', says: 'After the peer timeout (in own alive time) requests end with ERR_PROC_UNREACHABLE.' },
   'RD-5': { section: '11', says: 'Either is for ever: the peer is fenced on all rails and refused with PEER_FAILED.' },
+  'RD-6': { section: '11', says: 'An epoch more than 1000 above the highest that was seen is taken for that one plus 1000' },
   // --- credit
   'CR-1': {
     section: '10',
@@ -328,16 +334,17 @@ const ROWS = {
   'BY-6': { section: '12', says: 'then it refuses that peer with FINALIZED' },
   'BY-7': { section: '12', says: 'waits, per peer, until nothing of its own is undelivered and nothing is owed' },
   // --- liveness, dialling again, limits
-  'LN-1': {
-    section: '13',
-    says: 'not judged; probed about every second',
-    untestable: 'rails that can ask their kernel need no probes, and which do so does not show',
-  },
+  'LN-1': { section: '13', says: 'Nothing outstanding, no frame and no probe: not judged' },
+  'LN-3': { section: '13', says: 'each turn of its loop adds the time since the last one, **at most 50 ms**' },
   'LN-2': {
     section: '13',
     says: 'the rail is lost (`silent`)',
     untestable: 'needs a network that swallows packets; the tests of the network lab and of the simulator do it',
   },
+  'LN-4': { section: '13', says: "No progress for T, and the peer's alive time stands: it is busy, gone, or all rails are dead." },
+  'LN-5': { section: '13', says: "The launcher's word, or the peer timeout, ends a peer; a rail's silence never does." },
+  'RE-2': { section: '14', says: 'Pause before an attempt' },
+  'RE-3': { section: '14', says: 'n starts again after each loss and after each rail that came up' },
   'RE-1': {
     section: '14',
     says: '`redialMin · 2^n` up to `redialMax`',

@@ -148,6 +148,12 @@ export class Rail {
     if (!this.closed) this.stream.write(bytes);
   }
 
+  /** In one message of the transport, however long: of a WebSocket rail. */
+  writeWhole(bytes: Uint8Array): void {
+    this.sentBytes += bytes.length;
+    if (!this.closed) this.stream.writeWhole?.(bytes);
+  }
+
   /** The beginning of a frame: until the rest follows, no other frame may be written. */
   begin(bytes: Uint8Array): void {
     this.isMidFrame = true;

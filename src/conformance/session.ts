@@ -301,6 +301,11 @@ export class Session implements RailOwner {
     return this.start.transport === 'ws' ? dialWebSocket(this.host, port) : dialTcp(this.host, port);
   }
 
+  /** Where the endpoint listens for that rail. */
+  target(rail = 0): { host: string; port: number } {
+    return { host: this.host, port: this.ports[rail] ?? this.ports[0] };
+  }
+
   async connection(rail = 0): Promise<HandshakeConnection> {
     const connection = new HandshakeConnection(await this.dial(rail));
     this.t.defer(() => connection.close());

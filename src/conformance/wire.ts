@@ -19,6 +19,8 @@ export interface WireStream {
   write(bytes: Uint8Array): void;
   /** A WebSocket text message; only where there are such. */
   writeText?(text: string): void;
+  /** One binary WebSocket message; write() cuts long ones. */
+  writeWhole?(bytes: Uint8Array): void;
   /** Gone at once, as a rail that is pulled. */
   destroy(): void;
   /** Writes out what is queued, then closes. */
@@ -71,9 +73,10 @@ export function dialWebSocket(host: string, port: number): Promise<WireStream> {
       onBytes: () => undefined,
       onClosed: () => undefined,
       write: (bytes) => {
-        for (let at = 0; at < bytes.length; at += WS_PIECE_BYTES)
-          ws.send(bytes.subarray(at, at + WS_PIECE_BYTES), { binary: true }, () => undefined);
+        for (let at = 0; at < bytes.length; at += WS_MESSAGE_BYTES_MAX)
+          ws.send(bytes.subarray(at, at + WS_MESSAGE_BYTES_MAX), { binary: true }, () => undefined);
       },
+      writeWhole: (bytes) => ws.send(bytes, { binary: true }, () => undefined),
       writeText: (text) => ws.send(text, { binary: false }, () => undefined),
       destroy: () => ws.terminate(),
       end: () => ws.close(),
@@ -94,7 +97,45 @@ export function dialWebSocket(host: string, port: number): Promise<WireStream> {
   });
 }
 
-const WS_PIECE_BYTES = 262_144;
+/** The longest message that a rail may send. */
+export const WS_MESSAGE_BYTES_MAX = 262_144;
+
+/** Asks for an upgrade by hand, and answers the head of the reply; empty when there was none. The connection is closed then. */
+export function askUpgrade(
+  host: string,
+  port: number,
+  { path, version, protocols }: { path: string; version: string; protocols?: string },
+  limitMs: number,
+): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    let reply = '';
+    const finish = (): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      const end = reply.indexOf('\r\n\r\n');
+      resolve(end < 0 ? '' : reply.slice(0, end + 2));
+    };
+    const timer = setTimeout(finish, limitMs);
+    socket.on('data', (chunk: Buffer) => {
+      reply += chunk.toString('latin1');
+      if (reply.includes('\r\n\r\n')) finish();
+    });
+    socket.on('end', finish);
+    socket.on('error', finish);
+    const head = [
+      `GET ${path} HTTP/1.1`,
+      `Host: ${host}:${port}`,
+      'Upgrade: websocket',
+      'Connection: Upgrade',
+      // Any sixteen bytes.
+      `Sec-WebSocket-Key: ${Buffer.alloc(16, 7).toString('base64')}`,
+      `Sec-WebSocket-Version: ${version}`,
+      ...(protocols === undefined ? [] : [`Sec-WebSocket-Protocol: ${protocols}`]),
+    ];
+    socket.write(`${head.join('\r\n')}\r\n\r\n`);
+  });
+}
 
 /** Listens as the higher rank of a pair does. */
 export function listenTcp(host: string, onStream: (stream: WireStream) => void): Promise<{ port: number; server: Server }> {

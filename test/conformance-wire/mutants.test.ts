@@ -1,11 +1,12 @@
 // Every broken endpoint must be caught, and by a clause that speaks of what it does wrong; the sound one behind the same relay must not.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { localControl } from '../../src/conformance/control.ts';
+import { type Control, localControl } from '../../src/conformance/control.ts';
 import { EndpointDriver } from '../../src/conformance/endpoint/driver.ts';
-import { runSuite, type SuiteReport } from '../../src/conformance/run.ts';
-import { buildFolder, loadWith } from '../sim/mutants/plant.ts';
+import { runSuite, type SuiteOptions, type SuiteReport } from '../../src/conformance/run.ts';
+import { buildFolder, loadWith, type Mistake } from '../sim/mutants/plant.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
 import { BrokenControl } from './interposer.ts';
+import { chaptersWithFew, documentedMutants, documentMutants, mutantsByChapter } from './mutant-table.ts';
 import {
   ENGINE_MUTANTS,
   FRAMING_MUTANTS,
@@ -16,6 +17,7 @@ import {
   SOUND_HANDSHAKES,
   UNSEEN_MUTANTS,
 } from './mutants.ts';
+import { PLANTED_INSIDE } from './planted.ts';
 
 let builds: ReturnType<typeof buildFolder>;
 beforeAll(() => {
@@ -28,11 +30,20 @@ const BROKEN_LIMIT_MS = 700;
 const SOUND_LIMIT_MS = 5000;
 
 async function play({ case: only, broken, mutant }: Planted, limitMs: number): Promise<SuiteReport> {
-  const Driver = mutant === undefined ? EndpointDriver : (await loadWith('endpoint', [mutant], builds.folder)).EndpointDriver;
-  const driver = new Driver({ version: 'test' });
-  const control = broken === undefined ? localControl(driver) : new BrokenControl(localControl(driver), broken);
+  if (mutant !== undefined) return await playWith(mutant, { only, limitMs });
+  const local = localControl(new EndpointDriver({ version: 'test' }));
+  return await played(broken === undefined ? local : new BrokenControl(local, broken), { only, limitMs });
+}
+
+/** Against an endpoint that is built with that mistake. */
+async function playWith(mistake: Mistake, options: SuiteOptions): Promise<SuiteReport> {
+  const { EndpointDriver: Driver } = await loadWith('endpoint', [mistake], builds.folder);
+  return await played(localControl(new Driver({ version: 'test' })), options);
+}
+
+async function played(control: Control, options: SuiteOptions): Promise<SuiteReport> {
   try {
-    return await runSuite(control, { only, limitMs });
+    return await runSuite(control, options);
   } finally {
     await control.close();
   }
@@ -86,6 +97,27 @@ test.each([...SOUND, ...SOUND_HANDSHAKES])('nothing is wrong behind a relay that
   expect(
     clauses.filter(({ verdict }) => verdict === 'failed').flatMap(({ id, failures }) => failures.map(({ text }) => `${id}: ${text}`)),
   ).toEqual([]);
+});
+
+describe('inside the endpoint', () => {
+  test.each(PLANTED_INSIDE)('$name is caught by $caughtBy', async (planted) => {
+    const { case: only, caughtBy, transport = 'tcp', limitMs = BROKEN_LIMIT_MS } = planted;
+    const { result, crashes } = await mayCrash(() => playWith(planted, { only, limitMs, transport }));
+    const { clauses, results } = result;
+    expect(results.filter(({ skipped }) => skipped === undefined).length, `no case is called "${only}"`).toBeGreaterThan(0);
+    const failed = clauses.filter(({ verdict }) => verdict === 'failed').map(({ id }) => id);
+    caught.push(`  ${planted.name}: ${failed.join(' ')}${crashes.length === 0 ? '' : ` (and an assertion: ${crashes[0]})`}`);
+    expect(failed).toContain(caughtBy);
+  });
+});
+
+test('every chapter with clauses that can be tested has at least six broken endpoints', () => {
+  expect(chaptersWithFew(6)).toEqual([]);
+});
+
+test('the document lists them, and who catches each', () => {
+  if (process.env.UPDATE_MUTANTS === '1') documentMutants();
+  expect(documentedMutants(), 'the list is older than the table; UPDATE_MUTANTS=1 writes it again').toBe(mutantsByChapter());
 });
 
 test('every planted mistake of the engine is looked for, or cannot be seen from outside', () => {

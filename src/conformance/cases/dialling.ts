@@ -8,6 +8,7 @@ import type { Feature } from '../convention.ts';
 import { challengeFrame, type HandshakeConnection, makeChallenge } from '../handshake.ts';
 import { pattern } from '../pattern.ts';
 import { ANY, Session, type SessionOptions } from '../session.ts';
+import { standingBytes } from './handshake.ts';
 
 const needs: readonly Feature[] = ['dial'];
 /** How far above its own a dialer believes an epoch to be, and how many attempts it may begin beside those that are looked at. */
@@ -15,6 +16,11 @@ const EPOCHS_AHEAD_MAX = 2 ** 20;
 const EPOCHS_BETWEEN = 20;
 
 const begin = (t: CaseContext, options: SessionOptions = {}): Promise<Session> => Session.begin(t, { role: 'dial', ...options });
+
+/** So often a rail is dialled in vain, each time after a pause that lies between these two whatever the parameters of an implementation. */
+const ATTEMPTS = 12;
+const PAUSE_MS_MIN = 15;
+const PAUSE_MS_MAX = 5000;
 
 /** The dialer must go without having said anything more. */
 async function leaves(t: CaseContext, connection: HandshakeConnection, what: string): Promise<void> {
@@ -45,8 +51,17 @@ export const DIALLING_CASES: readonly Case[] = [
       const digest = createHash('sha256').update(`multirail job ${start.jobId}`).digest();
       t.check('DL-1', digest.equals(hello.jobDigest), 'the digest of the job');
       first.connection.close();
+      const drawn = [Uint8Array.from(hello.nonce)];
+      for (let i = 0; i < 6; i++) {
+        const { connection, hello: more } = await session.accepted('DL-1');
+        drawn.push(Uint8Array.from(more.nonce));
+        connection.close();
+      }
       const second = await session.accepted('DL-1');
+      drawn.push(Uint8Array.from(second.hello.nonce));
       t.check('HS-17', !Buffer.from(hello.nonce).equals(second.hello.nonce), 'a fresh nonce in every attempt');
+      const standing = standingBytes(drawn);
+      t.check('HS-17', standing.length === 0, `bytes of the nonce that are the same in 8 HELLOs: ${standing.join(', ') || 'no'}`);
       await session.proved(second.connection, second.helloBody);
       second.connection.close();
       const rail = await session.accept();
@@ -185,6 +200,41 @@ export const DIALLING_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'a rail that does not come up is dialled again and again, with pauses',
+    group: 'dialling',
+    transport: 'tcp',
+    needs,
+    clauses: ['RE-2', 'DL-7'],
+    run: async (t) => {
+      const session = await begin(t);
+      const beganMs = performance.now();
+      for (let i = 0; i < ATTEMPTS; i++) {
+        const { connection } = await session.accepted('RE-2', Math.max(t.config.limitMs, PAUSE_MS_MAX));
+        connection.close();
+      }
+      const tookMs = performance.now() - beganMs;
+      t.check('RE-2', tookMs > ATTEMPTS * PAUSE_MS_MIN, `${ATTEMPTS} attempts took ${Math.round(tookMs)} ms: there are pauses`);
+      const rail = await session.accept('DL-7');
+      await session.stays('DL-7', rail, 'the attempt that is answered at last');
+    },
+  },
+  {
+    name: 'one rail is lost while another lives',
+    group: 'dialling',
+    transport: 'tcp',
+    needs,
+    clauses: ['RE-3', 'DL-7'],
+    run: async (t) => {
+      const session = await begin(t, { links: 2 });
+      const rails = [await session.accept(), await session.accept()];
+      await session.settle();
+      rails[0].drop();
+      const again = await session.accept('RE-3');
+      t.check('RE-3', again.index === rails[0].index, `the lost rail is dialled (rail ${again.index})`);
+      await session.stays('DL-7', rails[1], 'the other one');
+    },
+  },
+  {
     name: 'PEER_FAILED after the proof',
     group: 'dialling',
     transport: 'tcp',
@@ -206,7 +256,7 @@ export const DIALLING_CASES: readonly Case[] = [
     group: 'dialling',
     transport: 'tcp',
     needs: [...needs, 'receive', 'send'],
-    clauses: ['DL-7', 'DL-6', 'HS-13', 'SD-6'],
+    clauses: ['DL-7', 'DL-6', 'HS-13', 'SD-6', 'RE-3'],
     run: async (t) => {
       const session = await begin(t);
       let rail = await session.accept();
@@ -219,7 +269,8 @@ export const DIALLING_CASES: readonly Case[] = [
         await session.expect('RV-1', PACKET.MATCH, `a message in round ${round}`);
         const { epoch } = rail;
         rail.drop();
-        rail = await session.accept('DL-7');
+        rail = await session.accept('RE-3');
+        t.check('RE-3', true, 'a lost rail is dialled again');
         t.check('DL-6', rail.epoch > epoch, `the new epoch is above the last one (${epoch}, ${rail.epoch})`);
         const again = await session.expect('SD-6', PACKET.MATCH, 'what was in doubt comes over the new epoch');
         t.check('HS-13', again.rail === rail, 'after the probe');

@@ -7,6 +7,7 @@ import type { Feature } from '../convention.ts';
 import { pattern } from '../pattern.ts';
 import type { Rail } from '../rail.ts';
 import { ANY, Session, sleep } from '../session.ts';
+import { askUpgrade, WS_MESSAGE_BYTES_MAX } from '../wire.ts';
 
 const needs: readonly Feature[] = ['accept', 'receive', 'leave'];
 
@@ -109,6 +110,26 @@ export const END_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'fragments in doubt when the peer has left',
+    group: 'end',
+    needs: [...needs, 'send'],
+    clauses: ['BY-3'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const rail = await session.connect(0, 1);
+      const request = await session.sendFrom(30_000);
+      const rndv = await session.expect('SD-2', PACKET.RNDV, 'a rendezvous');
+      rail.autoCount = false;
+      rail.send(session.ack(rndv, 30_000));
+      await session.expect('SD-3', PACKET.FRAG, 'its fragments');
+      rail.bye();
+      await session.settle();
+      rail.drop();
+      const state = await session.done('BY-3', request, 'the send');
+      t.check('BY-3', state.error === undefined, `a peer that said BYE wants no restart (${state.error})`);
+    },
+  },
+  {
     name: 'a rank leaves when nothing is owed',
     group: 'end',
     needs: [...needs, 'send'],
@@ -204,7 +225,7 @@ export const END_CASES: readonly Case[] = [
     group: 'websocket',
     transport: 'ws',
     needs: ['accept', 'receive'],
-    clauses: ['WS-1', 'WS-2'],
+    clauses: ['WS-1', 'WS-2', 'WS-5'],
     run: async (t) => {
       const session = await Session.begin(t);
       const rail = await session.connect(0, 1);
@@ -228,6 +249,41 @@ export const END_CASES: readonly Case[] = [
       await session.closes('WS-2', rail, 'a text message');
       const next = await session.connect(0, 2);
       await session.stays('WS-2', next, 'a new epoch');
+      // Sound frames, all of them: only the length of the message is wrong.
+      const { length } = next.probeFrame().bytes;
+      const most = Math.floor(WS_MESSAGE_BYTES_MAX / length);
+      const probes = (count: number) => Buffer.concat(Array.from({ length: count }, () => next.probeFrame().bytes));
+      next.writeWhole(probes(most));
+      await session.stays('WS-5', next, `a message of ${most * length} bytes`);
+      next.writeWhole(probes(most + 1));
+      await session.closes('WS-5', next, `a message of ${(most + 1) * length} bytes`);
+    },
+  },
+  {
+    name: 'upgrades that are refused',
+    group: 'websocket',
+    transport: 'ws',
+    needs: ['accept'],
+    clauses: ['WS-3', 'WS-4', 'WS-6'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const { host, port } = session.target();
+      const ask = (change: { path?: string; version?: string; protocols?: string }) =>
+        askUpgrade(host, port, { path: '/multirail', version: '13', ...change }, t.config.limitMs);
+      for (const version of ['8', '12', '14']) {
+        const head = await ask({ version });
+        t.check('WS-3', /^HTTP\/1\.1 426 /.test(head), `version ${version} is answered by 426: ${head.split('\r\n')[0] || 'no answer'}`);
+        t.check('WS-3', /^sec-websocket-version: *13\r?$/im.test(head), `version ${version}: the answer names version 13`);
+      }
+      for (const path of ['/', '/multirail/', '/multirail2', '/multirail?x=1']) {
+        const head = await ask({ path });
+        t.check('WS-4', !/^HTTP\/1\.1 101 /.test(head), `GET ${path} is not upgraded: ${head.split('\r\n')[0] || 'closed'}`);
+      }
+      const offered = await ask({ protocols: 'multirail, chat' });
+      t.check('WS-4', /^HTTP\/1\.1 101 /.test(offered), `the right path and version are upgraded: ${offered.split('\r\n')[0] || 'closed'}`);
+      t.check('WS-6', !/^sec-websocket-protocol:/im.test(offered), 'no subprotocol is named in the answer');
+      const rail = await session.connect(0, 1);
+      await session.stays('WS-3', rail, 'a good connection afterwards');
     },
   },
 ];

@@ -106,6 +106,12 @@ const setHeader =
       },
     });
 
+/** So long alive times are compared with the clock, and so much may be rounding, and the turn in which the first answer was written. */
+const ALIVE_WATCHED_MS = 300;
+const ALIVE_SLACK_MS = 60;
+/** Two and a half times as long as a rail may be silent by default. */
+const SILENCE_MS = 1000;
+
 export const FRAMING_CASES: readonly Case[] = [
   {
     name: 'two messages and a probe at every split of their bytes',
@@ -214,25 +220,30 @@ export const FRAMING_CASES: readonly Case[] = [
       'a wrong magic, and nothing behind the header',
       setHeader((view) => view.setUint16(6, 0, true)),
     );
-    await d.endsAtOnce(
-      'LM-1',
-      'a header that announces a packet header of 4097 bytes',
-      setHeader((view) => view.setUint16(4, 4097, true)),
-    );
-    await d.endsAtOnce('LM-2', 'a header that announces one byte of payload too many', (rail) =>
+    // Of a DATA frame: on another kind any packet header or payload is wrong.
+    const announces = (change: (view: DataView) => void) => (rail: Rail) =>
       rail.frame({
         kind: FRAME_DATA,
         frameNumber: 1,
         spoil: (bytes, seal) => {
-          new DataView(bytes.buffer).setUint32(8, FRAME_PAYLOAD_BYTES_MAX + 1, true);
+          change(new DataView(bytes.buffer));
           seal();
         },
-      }),
+      });
+    await d.endsAtOnce(
+      'LM-1',
+      'a header that announces a packet header of 4097 bytes',
+      announces((view) => view.setUint16(4, 4097, true)),
+    );
+    await d.endsAtOnce(
+      'LM-2',
+      'a header that announces one byte of payload too many',
+      announces((view) => view.setUint32(8, FRAME_PAYLOAD_BYTES_MAX + 1, true)),
     );
     await d.endsAtOnce(
       'LM-2',
       'a header that announces 4 GiB of payload',
-      setHeader((view) => view.setUint32(8, 0xffff_ffff, true)),
+      announces((view) => view.setUint32(8, 0xffff_ffff, true)),
     );
   }),
   damage('checks of the header', ['FR-3', 'FR-4', 'FR-8'], async (d) => {
@@ -461,6 +472,9 @@ export const FRAMING_CASES: readonly Case[] = [
     run: async (t) => {
       const session = await Session.begin(t);
       const rail = await session.connect(0, 1);
+      const flagged = await session.recv(ANY, 3, 16);
+      rail.send(session.match({ tag: 3, flags: 0xff00 }), pattern(3, 0, 16));
+      await session.received('PK-2', flagged, { data: pattern(3, 0, 16) }, 'a MATCH with unknown flags, and nothing else unusual');
       const request = await session.recv(ANY, 1, 5000);
       const small = await session.recv(ANY, 2, 16);
       const rndv = session.rndv(5000, { tag: 1 });
@@ -534,6 +548,83 @@ export const FRAMING_CASES: readonly Case[] = [
     },
   },
   {
+    name: 'alive time goes no faster than the clock',
+    group: 'framing',
+    needs: ['accept'],
+    clauses: ['LN-3', 'FR-7'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const rail = await session.connect(0, 1);
+      // The endpoint wrote its answer between the question and our reading of it: what is between two readings bounds what may be between
+      // two answers from both sides, but for the rounding and what a turn may leave out.
+      const told = async (): Promise<{ aliveMs: number; askedMs: number; heardMs: number }> => {
+        const { id, bytes } = rail.probeFrame();
+        const askedMs = performance.now();
+        rail.write(bytes);
+        await session.until(() => rail.hasAnswered(id) || rail.closed);
+        const answer = rail.own.find(({ kind, frameNumber }) => kind === FRAME_PROBE_ANSWER && frameNumber === id);
+        t.must('PB-1', answer !== undefined, 'a probe is answered');
+        return { aliveMs: answer?.aliveMs ?? 0, askedMs, heardMs: performance.now() };
+      };
+      const first = await told();
+      const from = first.askedMs;
+      // Asked all the time, so that the endpoint takes turns all the time.
+      let last = first;
+      while (last.heardMs - from < ALIVE_WATCHED_MS && !rail.closed) {
+        await sleep(5);
+        last = await told();
+        const grewMs = (last.aliveMs - first.aliveMs) | 0;
+        const tookMs = last.heardMs - from;
+        t.must('LN-3', grewMs <= tookMs + ALIVE_SLACK_MS, `alive time grew by ${grewMs} ms in at most ${Math.round(tookMs)} ms`);
+      }
+      const grewMs = (last.aliveMs - first.aliveMs) | 0;
+      t.check('LN-3', grewMs > 0, `alive time grew by ${grewMs} ms while the endpoint answered for ${ALIVE_WATCHED_MS} ms`);
+      t.check('FR-7', true, 'and went back at no time');
+    },
+  },
+  {
+    name: 'a rail that says nothing is not judged',
+    group: 'framing',
+    needs: ['accept'],
+    clauses: ['LN-1'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const rail = await session.connect(0, 1);
+      await session.settle();
+      // Longer than implementations wait for a rail; questions of the endpoint are answered.
+      await sleep(SILENCE_MS);
+      t.check('LN-1', !rail.closed, `a rail without traffic lives after ${SILENCE_MS} ms`);
+      const { id, bytes } = rail.probeFrame();
+      rail.write(bytes);
+      t.check('LN-1', await session.until(() => rail.hasAnswered(id) || rail.closed), 'and answers');
+      t.check('LN-1', !rail.closed, 'in the same epoch');
+    },
+  },
+  {
+    name: 'a peer that is busy is not a peer that is gone',
+    group: 'framing',
+    needs: ['accept', 'send'],
+    clauses: ['LN-4', 'LN-5'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const rail = await session.connect(0, 1);
+      await session.settle();
+      rail.autoProbe = false;
+      rail.autoCount = false;
+      const request = await session.sendFrom(9000);
+      await session.expect('SD-2', PACKET.RNDV, 'a rendezvous, which is not counted');
+      // The process behind this rail computes: it reads nothing, says nothing, and its alive time stands.
+      await sleep(SILENCE_MS);
+      t.check('LN-4', !rail.closed, `a rail whose peer says nothing at all lives after ${SILENCE_MS} ms`);
+      const state = await session.test(request);
+      t.check('LN-5', !state.done, `the send waits (${state.error ?? 'no error'})`);
+      rail.drop();
+      await sleep(t.config.quietMs);
+      const answer = await session.tryConnect(0, 2);
+      t.check('LN-5', answer === 'welcome', `a rail's end does not end the peer: a new epoch is answered by ${answer}`);
+    },
+  },
+  {
     name: 'refused payloads',
     group: 'framing',
     needs,
@@ -577,13 +668,20 @@ export const FRAMING_CASES: readonly Case[] = [
     run: async (t) => {
       const session = await Session.begin(t);
       const rail = await session.connect(0, 1);
-      const frames = Array.from({ length: 40 }, () =>
-        rail.packetFrame(session.match({ tag: 1, seq: 0 }), pattern(0, 0, 4), { flags: FLAG_PAYLOAD_CRC, payloadCrc: 1 }),
-      );
-      rail.write(join(...frames));
+      const damaged = (on: Rail, count: number): Uint8Array => {
+        const packet = session.match({ tag: 1, seq: 0 });
+        const one = () => on.packetFrame(packet, pattern(0, 0, 4), { flags: FLAG_PAYLOAD_CRC, payloadCrc: 1 });
+        return join(...Array.from({ length: count }, one));
+      };
+      rail.write(damaged(rail, 40));
       await session.closes('NK-4', rail, '40 damaged payloads in one piece');
       const next = await session.connect(0, 2);
-      await session.stays('NK-4', next, 'a new epoch');
+      next.write(damaged(next, 16));
+      await session.stays('NK-4', next, '16 damaged payloads in one piece, in a new epoch');
+      next.drop();
+      const last = await session.connect(0, 3);
+      last.write(damaged(last, 17));
+      await session.closes('NK-4', last, '17 damaged payloads in one piece');
     },
   },
   {

@@ -1,5 +1,5 @@
 // Cases of §2 and §4: who is let in, who is told what, and what becomes of older epochs. The tester dials.
-import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_LIVENESS, FRAME_PROOF, FRAME_WELCOME } from '../../btl/base/frame-hdr.ts';
+import { FRAME_CHALLENGE, FRAME_HEADER_BYTES, FRAME_HELLO, FRAME_LIVENESS, FRAME_PROOF, FRAME_WELCOME } from '../../btl/base/frame-hdr.ts';
 import { type HandshakeIdentity, handshakeFrame, livenessFrame } from '../../btl/base/handshake.ts';
 import { PACKET } from '../../pml/hdr.ts';
 import type { Case, CaseContext } from '../case.ts';
@@ -7,7 +7,7 @@ import type { ClauseId } from '../clauses.ts';
 import type { Feature } from '../convention.ts';
 import { type Answer, Dialer, type HandshakeConnection, reflectedProof, viewChallenge, viewRefuse } from '../handshake.ts';
 import { pattern } from '../pattern.ts';
-import type { Rail } from '../rail.ts';
+import { type Rail, sealHeader } from '../rail.ts';
 import { ANY, Session, sleep } from '../session.ts';
 
 /** A handshake of the acceptor may last this long at most; a tester waits a little longer. */
@@ -43,6 +43,19 @@ async function prove(session: Session, dialer: Dialer, rail = 0): Promise<Handsh
   const challenge = await session.challenged(dialer, connection);
   connection.write(dialer.proof(challenge));
   return connection;
+}
+
+/** The same handshake frame with one bit of its body flipped, and sealed again. */
+function flipped(frame: Uint8Array, at: number): Uint8Array {
+  const bytes = frame.slice();
+  bytes[FRAME_HEADER_BYTES + at] ^= 1;
+  sealHeader(bytes, bytes.length - FRAME_HEADER_BYTES);
+  return bytes;
+}
+
+/** Bytes of a nonce that are the same in all of these: drawn at random, one is in a run of eight only once in 10^15. */
+export function standingBytes(nonces: readonly Uint8Array[]): number[] {
+  return [...nonces[0].keys()].filter((at) => nonces.every((nonce) => nonce[at] === nonces[0][at]));
 }
 
 /** The endpoint still takes a rail and a message: nothing that was tried before has harmed it. */
@@ -119,6 +132,14 @@ export const HANDSHAKE_CASES: readonly Case[] = [
       t.must('HS-2', isChallenge, `a stranger gets a CHALLENGE like anybody (${nameOf(answer)})`);
       if (answer.kind === 'frame') connection.write(stranger.proof(answer.frame.packetHeader));
       await closedSilently(t, 'HS-2', connection, 'a PROOF made with another secret');
+      // Every byte counts, the last as well as the first.
+      for (const at of [0, 7, 8, 15, 16, 24, 31]) {
+        const dialer = new Dialer(session.identity, session.hello(0, 1));
+        const near = await session.connection();
+        const proof = dialer.proof(await session.challenged(dialer, near));
+        near.write(flipped(proof, at));
+        await closedSilently(t, 'HS-2', near, `a PROOF of which byte ${at} is wrong`);
+      }
       await stillWorks(session, 1);
     },
   },
@@ -154,6 +175,15 @@ export const HANDSHAKE_CASES: readonly Case[] = [
       t.check('HS-17', nonces[0] !== nonces[1], 'two CHALLENGEs to the same HELLO have different nonces');
       second.write(proof);
       await closedSilently(t, 'HS-2', second, 'HELLO and PROOF of an earlier connection');
+      const drawn: Uint8Array[] = [];
+      for (let i = 0; i < 8; i++) {
+        const connection = await session.connection();
+        const body = await session.challenged(dialer, connection);
+        drawn.push(Uint8Array.from(viewChallenge(body)?.nonce ?? []));
+        connection.close();
+      }
+      const standing = standingBytes(drawn);
+      t.check('HS-17', standing.length === 0, `bytes of the nonce that are the same in 8 CHALLENGEs: ${standing.join(', ') || 'no'}`);
     },
   },
   {
@@ -529,6 +559,11 @@ export const HANDSHAKE_CASES: readonly Case[] = [
       const wrongKey = Uint8Array.from(rail.epochKey);
       wrongKey[0] ^= 1;
       await closedSilently(t, 'LV-2', await ask(1, {}, wrongKey), 'LIVENESS with a wrong MAC');
+      for (const at of [24, 31, 32, 40, 55]) {
+        const near = await session.connection();
+        near.write(flipped(livenessFrame({ rank: session.rank, rail: 0, epoch: 4, number: 1 }, rail.epochKey), at));
+        await closedSilently(t, 'LV-2', near, `LIVENESS of whose MAC byte ${at - 24} is wrong`);
+      }
       await closedSilently(t, 'LV-2', await ask(1, { epoch: 3 }), 'LIVENESS of an epoch that is not live');
       await closedSilently(t, 'LV-2', await ask(1, { rail: 7 }), 'LIVENESS of an unknown rail');
       const welcomed = async (connection: HandshakeConnection, what: string) => {

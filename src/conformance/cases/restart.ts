@@ -158,16 +158,22 @@ export const RESTART_CASES: readonly Case[] = [
     group: 'restart',
     transport: 'tcp',
     needs,
-    clauses: ['RR-5', 'RR-9'],
+    clauses: ['CV-4', 'RR-5'],
     run: async (t) => {
       const b = await begun(t);
       const { session, rails, rndv, ack } = b;
+      let answer = ack;
       for (const epoch of [0x7fff_ffff, 0xffff_fff0, 3]) {
         rails[1].send(session.notify(rndv, ack, epoch));
-        await restartAck(session, 'RR-9', epoch, `[8192,${BYTES})`, `NOTIFY of epoch ${epoch}`);
+        answer = await restartAck(session, 'CV-4', epoch, `[8192,${BYTES})`, `NOTIFY of epoch ${epoch}`);
       }
       rails[1].send(session.notify(rndv, ack, 0xffff_ffff));
       await session.never('RR-5', PACKET.RNDVRESTARTACK, 'epoch 2^32 - 1 after epoch 3 is an older one');
+      // Of the epoch before the wrap: behind, although the greater number.
+      session.sendFrag(rails[1], answer, 8192, BYTES, 66, { epoch: 0xffff_fff0 });
+      await session.counted('CV-4', rails[1], 'a FRAG of epoch 2^32 - 16 after epoch 3');
+      await session.notDone('CV-4', b.request, 'a FRAG of an older epoch');
+      await finished(b, rails[1], answer, 8192, 'CV-4', 'the rest in epoch 3');
     },
   },
   {
@@ -211,6 +217,48 @@ export const RESTART_CASES: readonly Case[] = [
       await session.never('RR-4', PACKET.RNDVRESTARTACK, 'no answer more than is due');
       t.check('RR-1', answer.packet.epoch === 1, 'the first answer was of epoch 1');
       await finished(b, stale, again, 8192, 'RR-7', 'the rest over the newer epoch');
+    },
+  },
+  {
+    name: 'NOTIFY fences all the rails that it names',
+    group: 'restart',
+    transport: 'tcp',
+    needs,
+    clauses: ['RR-7'],
+    run: async (t) => {
+      const session = await Session.begin(t, { links: 3 });
+      const rails = [await session.connect(0, 1), await session.connect(1, 1), await session.connect(2, 1)];
+      const request = await session.recv(ANY, 1, BYTES);
+      const { rndv, ack } = await session.rendezvous(rails[0], 1, BYTES);
+      session.sendFrag(rails[0], ack, 0, 8192);
+      await session.counted('RV-3', rails[0], 'the first fragment');
+      const deadRails = [
+        { rail: 0, epoch: 1 },
+        { rail: 1, epoch: 1 },
+      ];
+      rails[2].send(session.notify(rndv, ack, 1, { deadRails }));
+      for (const rail of [0, 1]) await session.closes('RR-7', rails[rail], `rail ${rail}, which NOTIFY names`);
+      const answer = await restartAck(session, 'RR-7', 1, `[8192,${BYTES})`, 'NOTIFY');
+      session.sendFrag(rails[2], answer, 8192, BYTES);
+      await session.received('RR-7', request, { data: pattern(1, 0, BYTES) }, 'the rest over the rail that is left');
+    },
+  },
+  {
+    name: 'NOTIFY with as many rails as it may name, and one more',
+    group: 'restart',
+    transport: 'tcp',
+    needs,
+    clauses: ['LM-6'],
+    run: async (t) => {
+      const b = await begun(t);
+      const { session, rails, rndv, ack } = b;
+      // Rails that are none of this pair's: nothing is fenced, and only their number is looked at.
+      const dead = (count: number) => ({ deadRails: Array.from({ length: count }, (_, i) => ({ rail: 100 + i, epoch: 1 })) });
+      rails[1].send(session.notify(rndv, ack, 1, dead(128)));
+      const answer = await restartAck(session, 'LM-6', 1, `[8192,${BYTES})`, 'NOTIFY with 128 rails');
+      rails[1].send(session.notify(rndv, ack, 2, dead(129)));
+      await session.closes('LM-6', rails[1], 'NOTIFY with 129 rails, of a message that exists');
+      await finished(b, rails[0], answer, 8192, 'LM-6', 'the rest in the epoch of the good one');
     },
   },
   {
@@ -351,7 +399,7 @@ export const RESTART_CASES: readonly Case[] = [
     group: 'restart',
     transport: 'tcp',
     needs,
-    clauses: ['RD-1', 'HS-8'],
+    clauses: ['RD-1', 'RD-6', 'HS-8'],
     run: async (t) => {
       const { session, rails } = await twoRails(t);
       rails[0].send(session.other(PACKET.RAILDOWN, { rail: 1, epoch: 1 }));
@@ -367,6 +415,16 @@ export const RESTART_CASES: readonly Case[] = [
       // The rail itself may carry it.
       after.send(session.other(PACKET.RAILDOWN, { rail: 1, epoch: 5 }));
       await session.closes('RD-1', after, 'RAILDOWN of the very epoch that carries it');
+      // Taken for at most 1000 above the highest that was seen, which is 5.
+      rails[0].send(session.other(PACKET.RAILDOWN, { rail: 1, epoch: 0xffff_fff0 }));
+      await session.stays('RD-6', rails[0], 'RAILDOWN of an epoch far ahead');
+      for (const [epoch, expected] of [
+        [1005, 'STALE_EPOCH'],
+        [1006, 'welcome'],
+      ] as const) {
+        const answer = await session.tryConnect(1, epoch);
+        t.check('RD-6', answer === expected, `epoch ${epoch}, ${epoch - 5} above the highest that was seen: ${answer}`);
+      }
     },
   },
   {
@@ -395,6 +453,10 @@ export const RESTART_CASES: readonly Case[] = [
       await sleep(t.config.quietMs);
       await session.connect(1, 3);
       await session.expect('RD-3', PACKET.RAILDOWN, 'when a rail comes up, the dead epoch of the other one is told', of(0, 2));
+      // It was told and counted; the rail is still dead when another one comes up, and is told of again.
+      const two = await session.connect(1, 4);
+      await session.expect('RD-3', PACKET.RAILDOWN, 'a dead epoch that was told before is told on every rail that comes up', of(0, 2));
+      await session.stays('RD-3', two, 'all this');
     },
   },
   {

@@ -1,6 +1,6 @@
 // Cases of §8 to §11, the sender's side: eager and rendezvous, credit, and the restart when fragments are in doubt. The tester receives.
 import { FRAME_NACK } from '../../btl/base/frame-hdr.ts';
-import { FLAG, PACKET, type PacketType } from '../../pml/hdr.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type PacketType } from '../../pml/hdr.ts';
 import type { Case, CaseContext } from '../case.ts';
 import type { ClauseId } from '../clauses.ts';
 import type { Feature } from '../convention.ts';
@@ -395,6 +395,12 @@ export const SENDING_CASES: readonly Case[] = [
       const next = await session.reconnect(rail);
       const again = await session.expect('SD-6', PACKET.MATCH, 'in doubt it comes again without credit');
       t.check('CR-6', again.payload.length === 3900 && again.rail === next, 'whole');
+      // Room for exactly one more of that length, if the first was charged once.
+      next.send(session.other(PACKET.CREDIT, { creditLimit: 2 * (3900 + ENVELOPE_CHARGE_BYTES) }));
+      await session.settle();
+      await session.sendFrom(3900);
+      const second = await session.expect('CR-6', PACKET.MATCH, 'the next one finds the credit that a second charge would have used');
+      t.check('CR-6', second.payload.length === 3900, 'whole');
     },
   },
   {
@@ -593,6 +599,34 @@ export const SENDING_RESTART_CASES: readonly Case[] = [
       await delivered(session, 'SR-5', request, 'a late RESTARTNACK of epoch 1: complete is complete');
       one.send(session.restartAnswer(PACKET.RNDVRESTARTACK, second, { from: 0, takeBytes: BYTES }));
       await session.stays('SR-4', one, 'an answer after the end');
+    },
+  },
+  {
+    name: 'RESTARTACK with as many ranges as it may have, and one more',
+    group: 'sending',
+    needs,
+    clauses: ['LM-7'],
+    run: async (t) => {
+      const { session, rail } = await oneRail(t);
+      await session.sendFrom(30_000);
+      const rndv = await session.expect('SD-2', PACKET.RNDV, 'a rendezvous');
+      // Of a message that exists and waits for no such answer: dropped, unless it cannot be read.
+      const answer = (count: number) =>
+        session.other(PACKET.RNDVRESTARTACK, {
+          senderSlot: rndv.packet.senderSlot,
+          senderGeneration: rndv.packet.senderGeneration,
+          receiverSlot: 1,
+          receiverGeneration: 1,
+          source: session.rank,
+          epoch: 1,
+          missing: Array.from({ length: count }, (_, i): [number, number] => [2 * i, 2 * i + 1]),
+          from: 1000,
+          takeBytes: 1000,
+        });
+      rail.send(answer(128));
+      await session.stays('LM-7', rail, 'a RESTARTACK with 128 ranges');
+      rail.send(answer(129));
+      await session.closes('LM-7', rail, 'a RESTARTACK with 129 ranges');
     },
   },
   {

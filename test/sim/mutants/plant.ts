@@ -39,10 +39,17 @@ export function applied(text: string, edits: readonly Edit[], name: string): str
   return result;
 }
 
-function planting(names: readonly string[]): Plugin {
+/** What is planted: a mistake of the table, by its name, or one of another table. */
+export type Mistake = string | { readonly name: string; readonly edits: readonly Edit[] };
+
+const nameOf = (mistake: Mistake): string => (typeof mistake === 'string' ? mistake : mistake.name);
+
+function planting(mistakes: readonly Mistake[]): Plugin {
   const byFile = new Map<string, { edits: Edit[]; names: Set<string> }>();
-  for (const name of names) {
-    for (const edit of planted(name).edits) {
+  const names = mistakes.map(nameOf);
+  for (const mistake of mistakes) {
+    const { name, edits } = typeof mistake === 'string' ? planted(mistake) : mistake;
+    for (const edit of edits) {
       const path = join(ROOT, edit.file);
       const entry = byFile.get(path) ?? { edits: [], names: new Set() };
       entry.edits.push(edit);
@@ -76,7 +83,7 @@ interface Exports {
 }
 
 /** Bundles a subject with these mistakes (none: as it is) into that file. */
-export async function buildWith(subject: keyof Exports, names: readonly string[], outfile: string): Promise<void> {
+export async function buildWith(subject: keyof Exports, mistakes: readonly Mistake[], outfile: string): Promise<void> {
   await build({
     entryPoints: [join(ROOT, SUBJECTS[subject].file)],
     outfile,
@@ -88,7 +95,7 @@ export async function buildWith(subject: keyof Exports, names: readonly string[]
     logLevel: 'error',
     // The code asks for its own place, which a CommonJS build has in another variable.
     logOverride: { 'empty-import-meta': 'silent' },
-    plugins: [planting(names)],
+    plugins: [planting(mistakes)],
   });
 }
 
@@ -100,8 +107,9 @@ export function buildFolder(): { folder: string; dispose: () => void } {
 }
 
 /** Builds it and loads it into this process. */
-export async function loadWith<S extends keyof Exports>(subject: S, names: readonly string[], folder: string): Promise<Exports[S]> {
+export async function loadWith<S extends keyof Exports>(subject: S, mistakes: readonly Mistake[], folder: string): Promise<Exports[S]> {
+  const names = mistakes.map(nameOf);
   const outfile = join(folder, `${subject}-${names.length === 0 ? 'sound' : names.join('+')}.cjs`);
-  await buildWith(subject, names, outfile);
+  await buildWith(subject, mistakes, outfile);
   return createRequire(outfile)(outfile) as Exports[S];
 }

@@ -160,6 +160,21 @@ describe('what is cited is defined', () => {
     expect(wrong(files, new RegExp(`\\b(?:${families})-\\d+\\b`, 'g'), ([id], _, line) => known.has(id) || /MPI/.test(line))).toEqual([]);
   });
 
+  test('the segment of sm rails is laid out as the head of segment.ts says', () => {
+    const lines = read('src/btl/sm/segment.ts')
+      .split('\nexport ')[0]
+      .split('\n')
+      .filter((line) => line.startsWith('//   '))
+      .map((line) => line.slice(5));
+    expect(lines.length).toBeGreaterThan(10);
+    const block = blocksOf('docs/PROTOCOL.md').find(({ text }) => text.startsWith(lines[0]));
+    expect(block?.text.split('\n').filter((line) => line !== '')).toEqual(lines);
+    const [magic, version] = [/SEGMENT_MAGIC = (\w+);/, /SEGMENT_VERSION = (\d+);/].map(
+      (line) => line.exec(read('src/btl/sm/segment.ts'))?.[1],
+    );
+    expect(PROTOCOL).toContain(`Magic is \`${magic}\`, version ${version}:`);
+  });
+
   test('documents that code cites are there', () => {
     const bad = wrong(everything, /\bdocs\/[\w/-]+\.(?:md|json|sh|pml|svg)\b/g, ([path]) => exists(path) || path === 'docs/API.md');
     expect(bad).toEqual([]);

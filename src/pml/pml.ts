@@ -31,6 +31,8 @@ import {
 import { isSendOp, Sender } from './sender.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
+/** Packets of each kind that one pump() gives to the rails of a peer: more leave with the next one, after the rails had their turn. */
+const PUMP_MAX = 1024;
 
 export class Pml {
   readonly core: PmlCore;
@@ -38,6 +40,10 @@ export class Pml {
   readonly receiver: Receiver;
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
+  /** Peers to which there was more to send than one pump() gives. */
+  private readonly unfinished: PmlPeer[] = [];
+  /** The last pump() stopped before it was through: the next one is due at once. */
+  isUnfinished = false;
 
   constructor(options: PmlOptions, bml: Bml) {
     this.core = new PmlCore(options, bml);
@@ -318,6 +324,8 @@ export class Pml {
       peer.dirty = false;
       if (peer.failure === undefined && !peer.leaving && this.pumpPeer(peer)) sent = true;
     }
+    this.isUnfinished = this.unfinished.length > 0;
+    if (this.isUnfinished) for (const peer of this.unfinished.splice(0)) this.core.markDirty(peer);
     return sent;
   }
 
@@ -327,7 +335,8 @@ export class Pml {
     if (sent === 'busy') return true;
     let any = sent;
     // Control before envelopes before data: a restart or an ACK is worth more than another fragment.
-    while (peer.control.size > 0) {
+    for (let left = PUMP_MAX; peer.control.size > 0; left--) {
+      if (left === 0) return this.pumpLater(peer);
       const message = peer.control.peek() as SendMessage | RecvMessage;
       const result = message instanceof SendMessage ? this.sender.sendControl(message) : this.receiver.sendControl(message);
       if (result === 'busy') return any;
@@ -337,20 +346,28 @@ export class Pml {
       } else any = true;
     }
     // What is sent again goes first, in its old order: later messages wait for it on the other side.
-    if (this.pumpEnvelopes(peer.resends)) any = true;
-    if (this.pumpEnvelopes(peer.envelopes)) any = true;
-    return this.pumpStreams(peer) || any;
+    let count = this.pumpEnvelopes(peer.resends);
+    if (count < PUMP_MAX) count += this.pumpEnvelopes(peer.envelopes);
+    // Data of what was begun before is not kept waiting by very many new messages.
+    if (count >= PUMP_MAX) this.pumpLater(peer);
+    return this.pumpStreams(peer) || any || count > 0;
   }
 
-  private pumpEnvelopes(queue: Deque<OutMessage>): boolean {
-    let any = false;
-    for (let message = queue.peek(); message !== undefined; message = queue.peek()) {
+  /** There is more for that peer than one pump() gives. */
+  private pumpLater(peer: PmlPeer): true {
+    if (!this.unfinished.includes(peer)) this.unfinished.push(peer);
+    return true;
+  }
+
+  private pumpEnvelopes(queue: Deque<OutMessage>): number {
+    let count = 0;
+    for (let message = queue.peek(); message !== undefined && count < PUMP_MAX; message = queue.peek()) {
       if (!this.sender.sendEnvelope(message)) break;
       queue.shift();
       message.envelopeQueued = false;
-      any = true;
+      count++;
     }
-    return any;
+    return count;
   }
 
   /** RAILDOWN, RESTARTNACK and CREDIT: owed to the peer, not to a message. */
@@ -399,7 +416,8 @@ export class Pml {
   /** Late binding: each rail with room takes the next range, one at a time, so that a faster rail takes more. */
   private pumpStreams(peer: PmlPeer): boolean {
     let any = false;
-    for (;;) {
+    for (let left = PUMP_MAX; ; left--) {
+      if (left === 0) return this.pumpLater(peer);
       const head = peer.streams.peek();
       if (head === undefined) return any;
       if (!this.wantsStream(head)) {

@@ -107,6 +107,10 @@ export interface OwedFin {
   telling: boolean;
 }
 
+// Shared by the many messages that have none: there may be a million that wait.
+const NO_FINS: readonly OwedFin[] = [];
+const NO_READABLE: readonly ReadableWindow[] = [];
+
 /** A message of ours until nothing of it is owed: every one has its place in the order of its flow. */
 export type OutMessage = EagerMessage | SendMessage;
 
@@ -198,9 +202,9 @@ export class SendMessage implements Linked<OutMessage> {
   notifyOnRail = false;
   notifyDelivered = false;
   readonly putTargets = new PutTargets();
-  finsOwed: OwedFin[] = [];
+  finsOwed: readonly OwedFin[] = NO_FINS;
   /** RGET: this side's own registered memory. */
-  readable: ReadableWindow[] = [];
+  readable: readonly ReadableWindow[] = NO_READABLE;
   /** Standing in the peer's control, stream queue. */
   controlQueued = false;
   streamQueued = false;

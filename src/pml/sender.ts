@@ -328,7 +328,7 @@ export class Sender {
     if (message.state === 'STREAMING' && op.epoch === message.epoch) {
       if (status === DELIVERED) {
         message.inFlightBytes -= op.bytes;
-        message.finsOwed.push({ number: op.window.number, from: op.from, to: op.to, telling: false });
+        message.finsOwed = [...message.finsOwed, { number: op.window.number, from: op.from, to: op.to, telling: false }];
         core.queueControl(message);
         this.checkSent(message);
       } else if (status === REFUSED) {

@@ -144,13 +144,17 @@ class PutTarget {
   }
 }
 
+const NO_TARGETS: readonly PutTarget[] = [];
+
 /** The sender's side: where it may put, in this epoch of a message. */
 export class PutTargets {
-  private readonly numbers = new Set<number>();
-  private targets: PutTarget[] = [];
+  /** Undefined until the first one: most messages never have any. */
+  private numbers: Set<number> | undefined;
+  private targets: readonly PutTarget[] = NO_TARGETS;
 
   /** False when a PUT of that number was here before. */
   offer(window: RemoteWindow): boolean {
+    this.numbers ??= new Set();
     if (this.numbers.has(window.number)) return false;
     this.numbers.add(window.number);
     this.announce(window.rail, window.railEpoch).add(window);
@@ -162,7 +166,7 @@ export class PutTargets {
     const known = this.on(rail, epoch);
     if (known !== undefined) return known;
     const target = new PutTarget(rail, epoch);
-    this.targets.push(target);
+    this.targets = [...this.targets, target];
     return target;
   }
 
@@ -172,7 +176,7 @@ export class PutTargets {
   }
 
   clear(): void {
-    this.targets = [];
-    this.numbers.clear();
+    this.targets = NO_TARGETS;
+    this.numbers = undefined;
   }
 }

@@ -88,8 +88,9 @@ const LOOKS_PER_CLOCK = 8;
 const LOOKS_PER_KERNEL = 64;
 const MEMORY_LOOKS_PER_CLOCK = 64;
 const MEMORY_LOOKS_PER_KERNEL = 2048;
-/** Passes of one progress() before the event loop gets its turn. */
+/** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
+const PROGRESS_MAX_MS = 10;
 /**
  * A peer's BYE was received, but ours is not known to be delivered: a rail that broke meanwhile is dialled again and BYE is said
  * again, for as long as this. After it the peer is taken to have left (its launcher, if any, has told it about us).
@@ -107,6 +108,8 @@ export class Engine implements Upcalls {
   private readonly peers = new Map<number, EnginePeer>();
   private running = false;
   private again = false;
+  /** The last progress() did not come to its end; the next one comes after event sources had their turn. */
+  private isYielding = false;
   private closed = false;
   private lastTurnMs: number;
   private nowMs: number;
@@ -170,16 +173,20 @@ export class Engine implements Upcalls {
     // A driver that looks again by itself takes the place of further passes: the application may run in between.
     const passesMax = this.driver.looksAgain === true ? 1 : PASSES_MAX;
     this.running = true;
+    this.isYielding = false;
     try {
       let passes = 0;
+      let beganMs = 0;
       do {
         this.again = false;
         if (this.pass() > 0) this.again = true;
-      } while (this.again && ++passes < passesMax);
+        if (passes === 0) beganMs = this.nowMs;
+      } while (this.again && ++passes < passesMax && this.nowMs - beganMs < PROGRESS_MAX_MS);
     } finally {
       this.running = false;
     }
-    if (this.driver.looksAgain !== true && (this.again || !this.park())) this.driver.yield();
+    this.isYielding = this.driver.looksAgain !== true && (this.again || !this.park());
+    if (this.isYielding) this.driver.yield();
     this.driver.arm(this.nextDeadline());
   }
 
@@ -326,6 +333,7 @@ export class Engine implements Upcalls {
     let deadline = this.bml.nextDeadline();
     for (const module of this.modules) deadline = Math.min(deadline, module.nextDeadline());
     if (this.finalizing) deadline = Math.min(deadline, this.nowMs + 20);
+    if (this.pml.isUnfinished) deadline = Math.min(deadline, this.nowMs);
     return deadline;
   }
 
@@ -340,7 +348,8 @@ export class Engine implements Upcalls {
   wake(): void {
     // A down-call is under way in the middle of a command: what asks from inside it must not be entered again.
     if (this.pml.core.sending) this.schedule();
-    else this.progress();
+    // Whoever asks from a microtask would keep the event loop from its turn: the next progress() comes after that.
+    else if (!this.isYielding) this.progress();
   }
 
   admit(module: BtlModule, hello: Hello): Admission {

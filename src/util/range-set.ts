@@ -4,13 +4,15 @@
 /** `[from, to)`, in bytes from the start of the message. */
 export type Range = readonly [from: number, to: number];
 
+const NO_EDGES: number[] = [];
+
 /**
  * A set of byte ranges. All operations keep the list sorted, disjoint and merged; `bytes` is its total length.
  * Lists are short in practice (one entry per hole), so a sorted array beats a tree.
  */
 export class RangeSet {
-  /** from0, to0, from1, to1, … ascending. */
-  private edges: number[] = [];
+  /** from0, to0, from1, to1, … ascending. Most sets are empty for long, and share one list that stays so. */
+  private edges: number[] = NO_EDGES;
   private total = 0;
 
   static of(...ranges: Range[]): RangeSet {
@@ -29,7 +31,7 @@ export class RangeSet {
   }
 
   clear(): void {
-    this.edges = [];
+    this.edges = NO_EDGES;
     this.total = 0;
   }
 
@@ -39,7 +41,12 @@ export class RangeSet {
     const edges = this.edges;
     const n = edges.length;
     // The common case, in order: the range continues or follows the last one.
-    if (n === 0 || from > edges[n - 1]) {
+    if (n === 0) {
+      this.edges = [from, to];
+      this.total = to - from;
+      return to - from;
+    }
+    if (from > edges[n - 1]) {
       edges.push(from, to);
       this.total += to - from;
       return to - from;

@@ -4,6 +4,7 @@ import { ALIVE_PER_TURN_MAX_MS } from '../../../src/btl/btl.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { Engine } from '../../../src/progress/engine.ts';
 import { engineOptions } from '../../../src/progress/options.ts';
+import { Iov } from '../../../src/util/iov.ts';
 import { MemPair, OPTIONS, pattern } from './mem-pair.ts';
 
 test('rail events tell what happened, and how many rails are left', () => {
@@ -34,6 +35,60 @@ test('a long turn adds little to the alive time', () => {
     engine.progress();
     expect(engine.aliveMs - before).toBe(addedMs);
   }
+});
+
+test('one progress() lasts no longer than 10 ms while there is more; nobody enters another one before the event loop had its turn', () => {
+  let nowMs = 0;
+  let yields = 0;
+  let looks = 0;
+  const engine = new Engine({ ...OPTIONS, rank: 0 }, { now: () => nowMs, defer: () => {}, yield: () => void yields++, arm: () => {} });
+  engine.addModule({
+    name: 'busy',
+    address: () => ({}),
+    plan: () => [],
+    endpoint: () => {
+      throw new Error('not used');
+    },
+    remoteAddressChanged: () => {},
+    open: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    nextDeadline: () => Number.POSITIVE_INFINITY,
+    progress: () => {
+      looks++;
+      nowMs += 3;
+      return 1;
+    },
+  });
+  engine.progress();
+  expect([looks, yields]).toEqual([5, 1]);
+  engine.wake();
+  expect([looks, yields]).toEqual([5, 1]);
+  engine.progress();
+  expect([looks, yields]).toEqual([10, 2]);
+});
+
+test('very many messages leave piece by piece, in their order', () => {
+  const pair = new MemPair();
+  const { pml } = pair.engines[0];
+  pair.busy.add(0);
+  const sends = Array.from({ length: 5000 }, (_, i) => pml.isend(1, 0, 1, new Iov([new Uint8Array(new Uint32Array([i]).buffer)])));
+  expect(sends.every(({ done }) => done)).toBe(false);
+  pair.run();
+  pair.busy.clear();
+  pair.sent = [];
+  pair.engines[0].onWritable(pair.endpoints[0][0]);
+  expect(pml.pump()).toBe(true);
+  expect([pair.sent.length, pml.isUnfinished]).toEqual([1024, true]);
+  expect(pair.engines[0].nextDeadline()).toBeLessThanOrEqual(pair.nowMs);
+  pair.run();
+  expect(pml.isUnfinished).toBe(false);
+  const words = new Uint32Array(1);
+  for (let i = 0; i < sends.length; i++) {
+    pair.recv(1, new Uint8Array(words.buffer), 1);
+    expect(words[0]).toBe(i);
+  }
+  expect(sends.every(({ done }) => done)).toBe(true);
+  expect(pair.leftovers()).toEqual([]);
 });
 
 test('a flood of warnings is counted, not passed on', () => {

@@ -96,6 +96,11 @@ export class Host {
     engine.pml.receiver.onUnexpected = () => this.lookSoon();
   }
 
+  /** A collective, a probe that waits, or the end of a communicator is under way. */
+  get isBusy(): boolean {
+    return this.operations.size > 0 || this.waiters.size > 0 || this.drains.size > 0;
+  }
+
   /** Throws ERR_FINALIZED once finalize() was called. */
   mustBeActive(): void {
     if (this.endError !== undefined) throw this.endError;

@@ -31,6 +31,7 @@ import { WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
 import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
+import { Stay } from './stay.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
 import { WaitsWatch } from './waits.ts';
 
@@ -56,6 +57,8 @@ export type RuntimeJob = Omit<Job, 'oob'> & { oob: RuntimeOob | undefined };
 /** A driver that is told its engine. */
 export interface RuntimeDriver extends Driver {
   attach(engine: Engine): void;
+  /** Told of the application's calls, where the driver can. */
+  onCall?: (() => void) | undefined;
   /** Readiness of descriptors for the transports, where the driver has it. */
   readonly poller?: Poller;
   /** After the engine is closed. */
@@ -167,6 +170,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly entries = new Map<number, ModexEntry>();
   private finalizing: Promise<void> | undefined;
   private readonly watch: WaitsWatch;
+  private stay: Stay | undefined;
   private telemetry: TelemetryReporter | undefined;
 
   /** For createRuntime(). */
@@ -227,8 +231,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   async start(): Promise<this> {
     const { job } = this;
     this.listenToJob();
+    // A world of one has nobody who might need it: it ends when its program does. Whoever brings a driver looks after the process.
+    if (job.size > 1 && this.options.driver === undefined)
+      this.stay = new Stay({ isAwaited: () => this.isAwaited(), onForgotten: () => this.tellForgotten() });
     try {
       const excluded = await this.openModules();
+      this.driver.poller?.keepAlive(false);
       const btl: Record<string, unknown> = {};
       for (const module of this.modules) btl[module.name] = module.address();
       this.entry = {
@@ -254,10 +262,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       await this.engine.close();
       await Promise.all(this.modules.map((module) => module.close()));
       this.driver.close?.();
+      this.stay?.end();
       throw error;
     }
     for (const module of this.modules) this.engine.addModule(module);
     this.moveTo('ACTIVE');
+    if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;
     this.startTelemetry();
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
@@ -352,6 +362,19 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       }
     }
     this.engine.schedule();
+  }
+
+  /** A call of the program, or what it began, is under way. While it starts or ends, the runtime itself is. */
+  private isAwaited(): boolean {
+    return this.state !== 'ACTIVE' || this.engine.wantsSpin() || this.host.isBusy;
+  }
+
+  private tellForgotten(): void {
+    this.options.log?.(
+      'warn',
+      `the program has nothing left to do, and has not called finalize(): this process (pid ${process.pid}) stays, since other ranks may need it. ` +
+        'End the program with `await mpi.finalize()`',
+    );
   }
 
   // ---------------------------------------------------------------- events
@@ -497,6 +520,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.driver.close?.();
     await job.oob?.close();
     await job.leave?.();
+    this.stay?.end();
     this.options.onClosed?.();
     if (failed) {
       throw new MultirailError('ERR_FINALIZE_TIMEOUT', `after ${timeoutMs} ms rank ${this.rank} has not finished: ${notLeft.join('; ')}`, {

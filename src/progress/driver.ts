@@ -12,6 +12,8 @@ export class EventLoopDriver implements Driver {
   private yielded = false;
   private timer: NodeJS.Timeout | undefined;
   private armedAtMs = Number.POSITIVE_INFINITY;
+  /** The application has called: told before each turn that a call asks for. */
+  onCall: (() => void) | undefined;
 
   constructor(clock: Clock = systemClock) {
     this.clock = clock;
@@ -29,6 +31,7 @@ export class EventLoopDriver implements Driver {
   defer(): void {
     if (this.deferred) return;
     this.deferred = true;
+    this.onCall?.();
     queueMicrotask(() => {
       this.deferred = false;
       if (this.engine !== undefined) this.serve(this.engine);
@@ -63,5 +66,7 @@ export class EventLoopDriver implements Driver {
       this.armedAtMs = Number.POSITIVE_INFINITY;
       this.engine?.progress();
     }, delayMs);
+    // The runtime keeps the process, not what it is about to do.
+    this.timer.unref();
   }
 }

@@ -102,6 +102,26 @@ group('jobs of real processes', () => {
     expect((await job.ended).stdout).toContain('in a worker: ERR_INIT: init() was called in a worker thread');
   });
 
+  test.each(['', ' --mca btl self,ws', ' --mca btl_tcp_native false --mca btl self,tcp'])(
+    'a forgotten finalize() is told, once by each rank%s',
+    async (options) => {
+      const job = run(`-n 2${options}`, 'forgotten');
+      await job.until(/(rank \d: the program has nothing left to do, and has not called finalize\(\)[\s\S]*){2}/);
+      await new Promise((resolve) => setTimeout(resolve, 2500));
+      expect(job.output().stderr.match(/nothing left to do/g)).toHaveLength(2);
+      expect(job.child.exitCode).toBeNull();
+    },
+  );
+
+  test.each(['', ' --mca btl self,ws'])(
+    'a program that is quiet for a while, or goes on when Node finds it empty, is told nothing%s',
+    async (options) => {
+      const ran = await run(`-n 2${options}`, 'slow').ended;
+      expect(ran).toMatchObject({ code: 0, stderr: '' });
+      expect(lines(ran.stdout)).toEqual(['[0] left', '[1] left']);
+    },
+  );
+
   test('an unknown parameter is refused by name', async () => {
     const job = startNode([code.fixture('mpi-rank'), 'nosuch'], { input: '' });
     running.push(job);

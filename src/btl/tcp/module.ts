@@ -84,6 +84,7 @@ export class TcpModule extends IpModule {
 
 function listenNet(address: string, port: number, onStream: (stream: ByteStream) => void): Promise<Listener> {
   const server = createServer({ noDelay: true }, (socket: Socket) => onStream(new NetStream(socket)));
+  server.unref();
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ host: address, port, exclusive: true, ipv6Only: true }, () => {

@@ -11,6 +11,8 @@ export class NetStream extends QueuedStream {
     this.socket = socket;
     if (this.status === 'open') this.takeAddresses();
     socket.setNoDelay(true);
+    // The runtime keeps the process, not its rails.
+    socket.unref();
     socket.on('connect', () => {
       if (this.status === 'connecting') this.takeAddresses();
       this.opened();

@@ -98,7 +98,10 @@ export class WsModule extends IpModule {
       clearTimeout(waiting.get(name)?.timer);
       waiting.delete(name);
     };
+    http.unref();
     http.on('connection', (socket: Socket) => {
+      // The runtime keeps the process, not its rails.
+      socket.unref();
       const name = nameOf(socket);
       if (waiting.size >= this.options.handshakesMax) {
         this.note(`refused a connection from ${name}: ${waiting.size} wait for their upgrade (btl_base_handshakes_max)`);
@@ -167,10 +170,10 @@ export class WsModule extends IpModule {
 
   private connectTo(target: DialTarget): Socket {
     const { tls } = this;
-    if (tls === undefined) return connect({ ...target, noDelay: true });
+    if (tls === undefined) return connect({ ...target, noDelay: true }).unref();
     // Certificates are the job's own and name no addresses: who signed them is what counts, and the handshake of the
     // rail proves the rank.
     const socket = connectTls({ ...target, ...tls, rejectUnauthorized: true, checkServerIdentity: () => undefined });
-    return socket.setNoDelay(true);
+    return socket.setNoDelay(true).unref();
   }
 }

@@ -313,6 +313,7 @@ const LONG_FILES: Readonly<Record<string, string>> = {
   'src/pml/receiver.ts': 'one half of the protocol; it reads as one',
   'src/sim/sim-endpoint.ts': 'one endpoint, as strict as the contract allows',
   'test/conformance/btl-suite.ts': 'one suite as a function: a list of cases',
+  'test/conformance-wire/planted.ts': 'a table',
 };
 
 describe('files', () => {

@@ -6,6 +6,7 @@ import { DIALLING_CASES } from './cases/dialling.ts';
 import { END_CASES } from './cases/end.ts';
 import { FRAMING_CASES } from './cases/framing.ts';
 import { HANDSHAKE_CASES } from './cases/handshake.ts';
+import { LIVENESS_CASES } from './cases/liveness.ts';
 import { MATCHING_CASES } from './cases/matching.ts';
 import { RENDEZVOUS_CASES } from './cases/rendezvous.ts';
 import { CREDIT_CASES, RESTART_CASES } from './cases/restart.ts';
@@ -16,6 +17,7 @@ import { type Description, DRIVER_VERSION } from './convention.ts';
 export const CASES: readonly Case[] = [
   ...HANDSHAKE_CASES,
   ...FRAMING_CASES,
+  ...LIVENESS_CASES,
   ...MATCHING_CASES,
   ...RENDEZVOUS_CASES,
   ...RESTART_CASES,

@@ -160,6 +160,21 @@ describe('what is cited is defined', () => {
     expect(wrong(files, new RegExp(`\\b(?:${families})-\\d+\\b`, 'g'), ([id], _, line) => known.has(id) || /MPI/.test(line))).toEqual([]);
   });
 
+  test('holes and rows that scenarios stand for are those of docs/model/HOLES.md', () => {
+    const text = read('docs/model/HOLES.md');
+    const rows = (pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([, number]) => number);
+    const holes = rows(/^\| (\d+) \|/gm);
+    const bfo = rows(/^\| 9\.(\d+) \|/gm);
+    expect([holes.length, bfo.length]).toEqual([22, 15]);
+    const scenarios = filesBelow('test/sim/scenarios', (name) => name.endsWith('.ts'))
+      .map(read)
+      .join('\n');
+    const named = (pattern: RegExp): string[] => [...new Set([...scenarios.matchAll(pattern)].map(([, number]) => number))];
+    const inOrder = (list: string[]): string[] => list.sort((a, b) => Number(a) - Number(b));
+    expect(inOrder(named(/['"`]hole (\d+) /g))).toEqual(holes);
+    expect(inOrder(named(/['"`]bfo 9\.(\d+) /g))).toEqual(bfo);
+  });
+
   test('the segment of sm rails is laid out as the head of segment.ts says', () => {
     const lines = read('src/btl/sm/segment.ts')
       .split('\nexport ')[0]

@@ -113,6 +113,10 @@ const parts = {
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
   docs: () => single('docs', process.execPath, ['docs/make-api.mjs', '--check']),
   build: () => single('build', 'npx', ['tsup', '--silent']),
+  package: () => {
+    const startedMs = Date.now();
+    counted('package', startedMs, run(process.execPath, ['test/package/run.mjs'], { timeout: 600_000 }));
+  },
   unit: () => {
     // Without it the kernels of OpenBLAS are left out, and say so.
     const triplet = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu';
@@ -143,7 +147,8 @@ const parts = {
     // Each is left out by itself, and says so, where it cannot be installed. Slurm is unpacked into an overlay that goes away.
     for (const wanted of [
       { command: 'mpiexec.mpich', name: 'mpich' },
-      { command: 'mpirun', name: 'openmpi-bin' },
+      // MPICH brings a mpirun too.
+      { command: 'mpirun.openmpi', name: 'openmpi-bin' },
     ]) {
       needDebian([wanted]);
     }
@@ -207,6 +212,11 @@ const parts = {
   },
 };
 
+const unknown = only.filter((name) => !(name in parts));
+if (unknown.length > 0) {
+  console.log(`there is no part ${unknown.join(', ')}; the parts are ${Object.keys(parts).join(' ')}`);
+  process.exit(2);
+}
 console.log(`multirail tests on Node ${process.version}, ${isRoot ? 'root' : 'not root'}`);
 for (const [name, part] of Object.entries(parts)) if (only.length === 0 || only.includes(name)) part();
 console.log('');

@@ -18,6 +18,7 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { bundle } from '../system/bundle.mjs';
+import { mpiCommand } from './mpi-commands.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const CANNOT = 77;
@@ -31,12 +32,12 @@ const isRoot = process.getuid?.() === 0;
 const ENGINES = {
   run: { starts: (n, options, cli) => [process.execPath, cli, 'run', '--no-prefix', '-n', n, ...options] },
   mpiexec: {
-    needs: ['mpiexec.mpich', 'mpiexec.hydra'],
+    mpi: 'MPICH',
     starts: (n, options, _, command) => [command, '-n', n, ...options],
   },
   mpirun: {
-    needs: ['mpirun'],
-    starts: (n, options) => ['mpirun', ...(isRoot ? ['--allow-run-as-root'] : []), '--oversubscribe', '-n', n, ...options],
+    mpi: 'Open MPI',
+    starts: (n, options, _, command) => [command, ...(isRoot ? ['--allow-run-as-root'] : []), '--oversubscribe', '-n', n, ...options],
   },
   srun: { needs: ['srun'], starts: (n, options) => ['srun', '--mpi=pmi2', '--overcommit', '-n', n, ...options] },
   env: { each: (rank, n, port) => ({ RANK: rank, WORLD_SIZE: n, MASTER_ADDR: 'localhost', MASTER_PORT: port }) },
@@ -82,9 +83,9 @@ const engine = ENGINES[name];
 if (engine === undefined) misused(`engine ${String(name)} is not known`);
 if (!/^[1-9]\d*$/.test(values.n)) misused(`-n is ${values.n}; expected a number of ranks`);
 if (!/^(all|\d+(,\d+)*)$/.test(values.jobs)) misused(`--jobs is ${values.jobs}; expected "all", or numbers of jobs`);
-const command = engine.needs?.find(has);
-if (engine.needs !== undefined && command === undefined) {
-  console.error(`skipped: conformance under ${name}: ${engine.needs.join(' or ')} is not installed`);
+const command = engine.mpi === undefined ? engine.needs?.find(has) : mpiCommand(engine.mpi);
+if ((engine.mpi ?? engine.needs) !== undefined && command === undefined) {
+  console.error(`skipped: conformance under ${name}: ${engine.mpi ?? engine.needs.join(' or ')} is not installed`);
   process.exit(CANNOT);
 }
 

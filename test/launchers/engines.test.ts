@@ -1,9 +1,9 @@
 // The same program unchanged under the engines that can be started by one command here: multirail run, mpiexec of MPICH, mpirun of Open
 // MPI, and plain shells with the variables of torchrun. Slurm has a file of its own.
-import { spawnSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
 import { run } from './command.ts';
+import { mpiCommand } from './mpi-commands.mjs';
 
 let code: BuiltCode;
 beforeAll(async () => {
@@ -11,14 +11,16 @@ beforeAll(async () => {
 });
 afterAll(() => code?.dispose());
 
-const has = (command: string) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 const program = (...args: string[]) => [process.execPath, code.fixture('joining-rank'), ...args];
 // As root, and with more ranks than processors.
-const MPIRUN = ['mpirun', '--allow-run-as-root', '--oversubscribe'];
+const OPEN_MPI = mpiCommand('Open MPI');
+const MPICH = mpiCommand('MPICH');
+const MPIRUN = [OPEN_MPI ?? 'mpirun', '--allow-run-as-root', '--oversubscribe'];
 
 interface EngineCase {
   name: string;
-  needs: string;
+  /** Why it cannot be tried here. */
+  missing?: string;
   command: (size: number) => string[];
   /** What it takes for survivors to live on; undefined = it kills them whatever one says. */
   survivors?: (size: number) => string[];
@@ -27,14 +29,17 @@ interface EngineCase {
 const ENGINES: EngineCase[] = [
   {
     name: 'multirail run',
-    needs: 'node',
     command: (size) => [process.execPath, code.cli, 'run', '-n', String(size)],
     survivors: (size) => [process.execPath, code.cli, 'run', '-n', String(size), '--no-abort-on-failure'],
   },
-  { name: 'mpiexec.mpich', needs: 'mpiexec.mpich', command: (size) => ['mpiexec.mpich', '-n', String(size)] },
   {
-    name: 'mpirun',
-    needs: 'mpirun',
+    name: 'mpiexec of MPICH',
+    ...(MPICH === undefined ? { missing: 'MPICH is not installed' } : {}),
+    command: (size) => [MPICH ?? 'mpiexec.mpich', '-n', String(size)],
+  },
+  {
+    name: 'mpirun of Open MPI',
+    ...(OPEN_MPI === undefined ? { missing: 'Open MPI is not installed' } : {}),
     command: (size) => [...MPIRUN, '-n', String(size)],
     survivors: (size) => [...MPIRUN, '--enable-recovery', '-n', String(size)],
   },
@@ -44,7 +49,7 @@ const ranksIn = (stdout: string) => [...stdout.matchAll(/rank (\d+): of (\d+)/g)
 
 for (const engine of ENGINES) {
   describe(engine.name, () => {
-    const why = has(engine.needs) ? undefined : `${engine.needs} is not installed`;
+    const why = engine.missing;
     if (why !== undefined) console.log(`skipped: jobs of ${engine.name}: ${why}`);
 
     test.skipIf(why !== undefined)('four ranks find each other', async () => {

@@ -14,6 +14,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
 packages="slurm-wlm slurm-client slurmd slurmctld slurm-wlm-basic-plugins munge"
 
+# Slurm's daemons and commands are there: this machine has them, or they have been unpacked.
+have_slurm() {
+  for command in slurmctld slurmd srun scancel sinfo munged; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "$command" >/dev/null || return 1
+  done
+}
+
 cannot() {
   echo "slurm.sh: skipped: $*" >&2
   exit 77
@@ -25,8 +32,9 @@ outside() {
   command -v apt-get >/dev/null || cannot "needs Debian's apt-get"
   grep -qw overlay /proc/filesystems || cannot "the kernel has no overlayfs"
   debs=${MULTIRAIL_SLURM_DEBS:-$top/.cache/debs-slurm}
-  if ! [ -f "$debs/complete" ]; then
-    mkdir -p "$debs/partial"
+  mkdir -p "$debs/partial"
+  # apt downloads only what is not installed: on a machine that has Slurm that is nothing, and nothing is needed.
+  if ! have_slurm && ! [ -f "$debs/complete" ]; then
     download() {
       apt-get install -y --no-install-recommends --download-only -o "Dir::Cache::archives=$debs/" $packages >"$debs/apt.log" 2>&1
     }
@@ -73,7 +81,11 @@ cluster() {
   mkdir -p "$log" /etc/munge /etc/slurm /var/lib/munge /var/log/munge /run/munge /var/spool/slurmctld
   printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
   chmod +x /usr/sbin/policy-rc.d
-  DEBIAN_FRONTEND=noninteractive dpkg -i /run/debs/*.deb >"$log/dpkg.log" 2>&1 || cannot "cannot unpack Slurm: $(tail -n 1 "$log/dpkg.log")"
+  if ! have_slurm; then
+    DEBIAN_FRONTEND=noninteractive dpkg -i /run/debs/*.deb >"$log/dpkg.log" 2>&1 || true
+    # What was kept does not do where packages have been removed since: the next time it is downloaded again.
+    have_slurm || { rm -f /run/debs/complete; cannot "cannot unpack Slurm: $(tail -n 1 "$log/dpkg.log")"; }
+  fi
 
   dd if=/dev/urandom of=/etc/munge/munge.key bs=1024 count=1 status=none
   chown -R munge: /etc/munge /var/lib/munge /var/log/munge /run/munge

@@ -1,0 +1,321 @@
+// The package as others get it: made by `npm pack`, installed into an empty project outside of the checkout, with no compiler on the PATH,
+// and used there. Used by run.mjs (one package manager) and matrix.mjs (all of them).
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, normalize, relative } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const PACKAGES_MAX = 12;
+const BYTES_MAX = 8_000_000;
+const GLIBC_MINOR_MAX = 28;
+
+/** Of the checks of one run. A check throws what is wrong, or calls skip(). */
+export class Tally {
+  constructor(name) {
+    this.name = name;
+    this.passed = 0;
+    this.failed = 0;
+    this.skipped = 0;
+  }
+
+  check(title, body) {
+    try {
+      const note = body();
+      if (note?.skipped !== undefined) {
+        this.skipped++;
+        console.log(`  skipped: ${title}: ${note.skipped}`);
+        return undefined;
+      }
+      this.passed++;
+      console.log(`  ok       ${title}${typeof note === 'string' ? ` (${note})` : ''}`);
+      return true;
+    } catch (error) {
+      this.failed++;
+      console.log(`  FAILED   ${title}\n${String(error.message).replace(/^/gm, '           ')}`);
+      return false;
+    }
+  }
+
+  end() {
+    console.log(`${this.name}: ${this.passed} passed, ${this.failed} failed, ${this.skipped} skipped`);
+    process.exitCode = this.failed > 0 ? 1 : 0;
+  }
+}
+
+/** Runs a command and throws with all that it said when it fails. */
+export function run(command, args, options = {}) {
+  const done = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', timeout: 300_000, maxBuffer: 64 * 1024 * 1024, ...options });
+  if (done.status !== 0) {
+    const said = `${done.stdout ?? ''}${done.stderr ?? ''}`.trim().slice(-6000);
+    throw new Error(`${[command, ...args].join(' ')}: exit code ${done.status}${done.error ? `, ${done.error.message}` : ''}\n${said}`);
+  }
+  return done.stdout;
+}
+
+const demand = (isSo, text) => {
+  if (!isSo) throw new Error(text);
+};
+
+/** A scratch folder outside of the checkout, which goes away with the process. */
+export function scratch() {
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-package-'));
+  process.on('exit', () => {
+    if (process.env.MULTIRAIL_PACKAGE_KEEP === '1') console.log(`kept: ${folder}`);
+    else rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
+/** A folder with what a package manager and a job need of the system, and no compiler, make or Python. */
+export function barePath(folder, node) {
+  mkdirSync(folder, { recursive: true });
+  symlinkSync(node, join(folder, 'node'));
+  for (const name of ['sh', 'env', 'uname', 'sed', 'dirname', 'basename', 'readlink']) {
+    const path = spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim();
+    if (path !== '') symlinkSync(path, join(folder, name));
+  }
+  return folder;
+}
+
+/** The environment of somebody who has never heard of this checkout. */
+export function strangersEnv(path, home) {
+  const env = { PATH: path, HOME: home, LANG: 'C.UTF-8', npm_config_userconfig: '/dev/null', NO_COLOR: '1' };
+  // The way to the registry is this machine's own.
+  for (const [name, value] of Object.entries(process.env)) {
+    if (/^(https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|npm_config_registry)$/i.test(name)) env[name] = value;
+  }
+  return env;
+}
+
+/** The npm that belongs to this Node. */
+export function ownNpm() {
+  const besides = join(dirname(process.execPath), '../lib/node_modules/npm/bin/npm-cli.js');
+  if (existsSync(besides)) return [process.execPath, besides];
+  const named = process.env.npm_execpath;
+  return named !== undefined && /npm-cli\.js$/.test(named) ? [process.execPath, named] : ['npm'];
+}
+
+/** Makes the tarball, as `npm pack` in the checkout does. Only root gets cross compilers installed: else fewer binaries have to do. */
+export function pack(folder, npm = ownNpm()) {
+  const mayInstall = process.getuid?.() === 0 && process.env.MULTIRAIL_TEST_APT !== '0';
+  const env = { ...process.env, ...(mayInstall ? {} : { MULTIRAIL_PREBUILD_APT: '0', MULTIRAIL_PREBUILDS: 'some' }) };
+  run(npm[0], [...npm.slice(1), 'pack', '--pack-destination', folder], { env, timeout: 600_000 });
+  const [name] = readdirSync(folder).filter((entry) => entry.endsWith('.tgz'));
+  demand(name !== undefined, 'npm pack made no tarball');
+  return { tarball: join(folder, name), isWhole: mayInstall };
+}
+
+const filesUnder = (folder) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .sort();
+
+/** What is in the tarball. */
+export function checkTarball(tally, { tarball, isWhole }, folder) {
+  run('tar', ['xzf', tarball, '-C', folder]);
+  const top = join(folder, 'package');
+  const files = filesUnder(top);
+  const has = (pattern) => files.filter((file) => pattern.test(file));
+  tally.check('the tarball has a binary of both parts for x64 and arm64, glibc and musl', () => {
+    const wanted = ['x64', 'arm64'].flatMap((arch) =>
+      ['glibc', 'musl'].flatMap((libc) => [
+        `native/prebuilds/linux-${arch}/multirail-native.${libc}.node`,
+        `native/rdma/prebuilds/linux-${arch}/node-rdma.${libc}.node`,
+      ]),
+    );
+    const there = has(/\.node$/);
+    if (!isWhole) return { skipped: `cross compilers may not be installed here; ${there.length} of ${wanted.length} are there` };
+    demand(JSON.stringify(there) === JSON.stringify(wanted.sort()), `wanted ${wanted.join(', ')}; there are ${there.join(', ')}`);
+  });
+  tally.check('no binary asks for a glibc newer than 2.28, and those for musl ask for none', () => {
+    for (const file of has(/\.node$/)) {
+      const text = readFileSync(join(top, file), 'latin1');
+      const minors = [...text.matchAll(/GLIBC_2\.(\d+)/g)].map((match) => Number(match[1]));
+      if (file.endsWith('.musl.node')) demand(minors.length === 0, `${file} asks for glibc`);
+      else demand(minors.length > 0 && Math.max(...minors) <= GLIBC_MINOR_MAX, `${file} asks for glibc 2.${Math.max(...minors)}`);
+    }
+  });
+  tally.check('no source maps, tests, caches, or packages of others in the tarball', () => {
+    const strays = has(/\.map$|(^|\/)(node_modules|test|\.cache|build|__pycache__)\/|\.tgz$/);
+    demand(strays.length === 0, strays.join(', '));
+  });
+  tally.check('every relative link in its documents leads to a file in it', () => {
+    const dead = [];
+    for (const file of has(/\.md$/)) {
+      const text = readFileSync(join(top, file), 'utf8').replace(/```[\s\S]*?```|`[^`\n]*`/g, '');
+      for (const [, link] of text.matchAll(/\]\(([^)\s#]+)[^)]*\)/g)) {
+        if (/^[a-z]+:/.test(link)) continue;
+        if (!existsSync(join(top, normalize(join(dirname(file), link))))) dead.push(`${file}: ${link}`);
+      }
+    }
+    demand(dead.length === 0, dead.join('\n'));
+  });
+  tally.check('what its package.json names is in it', () => {
+    const { main, module, types, bin, exports } = JSON.parse(readFileSync(join(top, 'package.json'), 'utf8'));
+    const named = [main, module, types, ...Object.values(bin), ...JSON.stringify(exports).match(/\.\/[^"*]+\.\w+/g)];
+    demand(named.length > 8, `only ${named.length} files are named`);
+    for (const path of named) demand(existsSync(join(top, path)), `${path} is not there`);
+  });
+  const modules = join(ROOT, 'node_modules');
+  tally.check('publint has no complaint', () => {
+    const cli = join(modules, 'publint/src/cli.js');
+    const said = run(process.execPath, [cli, 'run', tarball, '--strict'], { env: { ...process.env, NO_COLOR: '1' } });
+    demand(!/Errors|Warnings|Suggestions/.test(said), said);
+  });
+  tally.check('attw has no complaint', () => {
+    const cli = join(modules, '@arethetypeswrong/cli/dist/index.js');
+    run(process.execPath, [cli, tarball, '--no-emoji', '--no-color'], { timeout: 120_000 });
+  });
+}
+
+/** How much lies in node_modules, and how many packages. */
+export function measure(project) {
+  const folder = join(project, 'node_modules');
+  const files = filesUnder(folder).filter((file) => !/(^|\/)\.(package-lock\.json|yarn-|modules\.yaml|pnpm\/lock)/.test(file));
+  const bytes = files.reduce((sum, file) => sum + statSync(join(folder, file)).size, 0);
+  const packages = files.filter((file) => /(^|\/)node_modules\/(@[^/]+\/)?[^/]+\/package\.json$/.test(`node_modules/${file}`));
+  return { bytes, packages: packages.length };
+}
+
+export function checkSize(tally, project) {
+  tally.check('what an application installs is small', () => {
+    const { bytes, packages } = measure(project);
+    demand(packages > 0 && packages <= PACKAGES_MAX, `${packages} packages`);
+    demand(bytes <= BYTES_MAX, `${bytes} bytes`);
+    return `${packages} packages, ${(bytes / 1e6).toFixed(1)} MB`;
+  });
+}
+
+/** Code blocks of README.md, word for word, that are whole programs. */
+export function readmeBlocks() {
+  const text = readFileSync(join(ROOT, 'README.md'), 'utf8');
+  return [...text.matchAll(/^```(?:js|ts)\n([\s\S]*?)^```$/gm)]
+    .map((match) => match[1])
+    .filter((code) => code.includes("from 'multirail'"));
+}
+
+const COMMONJS = `const { init, ANY_SOURCE, Communicator, MultirailError } = require('multirail');
+init().then(async (mpi) => {
+  const { rank, size } = mpi.world;
+  if (!(mpi.world instanceof Communicator)) throw new Error('the world is no Communicator');
+  const byte = new Uint8Array(1);
+  await Promise.all([mpi.world.send(Uint8Array.of(rank), (rank + 1) % size, 1), mpi.world.recv(byte, ANY_SOURCE, 1)]);
+  try {
+    await mpi.world.send(byte, size, 1);
+  } catch (error) {
+    if (!(error instanceof MultirailError)) throw error;
+    console.log('from ' + byte[0] + ', ' + error.code);
+  }
+  await mpi.finalize();
+});
+`;
+
+const TYPESCRIPT = `import { ANY_SOURCE, Communicator, init, Message, MultirailError, Op, PersistentRequest, Request, Runtime, Status } from 'multirail';
+import type { CallOptions, ErrorCode, InitOptions, MessageBuffer, RailInfo } from 'multirail';
+
+const options: InitOptions = {};
+const mpi: Runtime = await init(options);
+const world: Communicator = mpi.world;
+const classes = [Communicator, Message, PersistentRequest, Request, Runtime, Status];
+const buffer: MessageBuffer = new Float64Array(8);
+const call: CallOptions = { timeoutMs: 1000 };
+const request: Request = world.irecv(buffer, ANY_SOURCE, 3, call);
+await world.send(new Float64Array(8), world.rank, 3);
+const status: Status = await request;
+const rails: readonly RailInfo[] = mpi.rails();
+await world.allreduce(new Int32Array(2), new Int32Array(2), Op.SUM);
+let code: ErrorCode | undefined;
+try {
+  await world.send(buffer, -7, 3);
+} catch (error) {
+  if (error instanceof MultirailError) code = error.code;
+}
+console.log(classes.length, status instanceof Status, status.count(Float64Array), rails.length >= 0, code);
+await mpi.finalize();
+`;
+
+/** What the declarations say is there at run time. Run by TypeScript's own reading of them. */
+function exportedValues(project) {
+  const ts = createRequire(join(ROOT, 'package.json'))('typescript');
+  const file = join(project, 'node_modules/multirail/dist/index.d.ts');
+  const program = ts.createProgram([file], {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    types: [],
+  });
+  const checker = program.getTypeChecker();
+  return checker
+    .getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(file)))
+    .map((symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol))
+    .filter((symbol) => symbol.flags & ts.SymbolFlags.Value)
+    .map((symbol) => symbol.name)
+    .sort();
+}
+
+/**
+ * Uses the installed package. `multirail` is the command that starts multirail there, which differs where the package manager has no
+ * node_modules. Answers how such a command is started.
+ */
+export function checkInstalled(tally, { project, multirail, env, hasBinary = true }) {
+  const at = { cwd: project, env };
+  const start = (command, args) => run(command[0], [...command.slice(1), ...args], at);
+  tally.check('multirail info says that the native part is loaded, and finds node-rdma', () => {
+    const said = start(multirail, ['info']);
+    if (!hasBinary) return { skipped: 'the tarball has no binary for this machine' };
+    demand(/^Native part +loaded from .*prebuilds/m.test(said), said);
+    demand(!/node-rdma (is not|has no)/.test(said), said);
+  });
+  for (const [i, block] of readmeBlocks().entries()) {
+    tally.check(`block ${i + 1} of README.md runs on four ranks`, () => {
+      if (!hasBinary && /Sync\(/.test(block)) return { skipped: 'blocking calls need the native part' };
+      writeFileSync(join(project, `readme-${i + 1}.mjs`), block);
+      const said = start(multirail, ['run', '-n', '4', `readme-${i + 1}.mjs`]);
+      if (block.includes('hello from rank')) {
+        for (const rank of [1, 2, 3]) demand(said.includes(`hello from rank ${rank} (17 bytes, tag 7)`), said);
+      }
+    });
+  }
+  tally.check('a CommonJS program', () => {
+    writeFileSync(join(project, 'ring.cjs'), COMMONJS);
+    const said = start(multirail, ['run', '-n', '2', 'ring.cjs']);
+    demand(said.includes('from 1, ERR_RANK') && said.includes('from 0, ERR_RANK'), said);
+  });
+  return start;
+}
+
+/** The types, for a consumer that checks everything. Needs a project with node_modules. */
+export function checkTypes(tally, { project, start, node }) {
+  const types = join(project, 'node_modules/@types');
+  if (!existsSync(types)) symlinkSync(join(ROOT, 'node_modules/@types'), types);
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  writeFileSync(join(project, 'consumer.mts'), TYPESCRIPT);
+  for (const [i, block] of readmeBlocks().entries()) writeFileSync(join(project, `readme-${i + 1}.mts`), block);
+  const sources = ['consumer.mts', ...readmeBlocks().map((_, i) => `readme-${i + 1}.mts`)];
+  const common = ['--strict', '--exactOptionalPropertyTypes', '--target', 'es2022', '--lib', 'es2023,esnext.disposable', '--types', 'node'];
+  const compile = (...args) => run(process.execPath, [tsc, ...common, ...args, ...sources], { cwd: project });
+  tally.check('strict TypeScript, module resolution of a bundler, and the blocks of README.md', () => {
+    compile('--noEmit', '--module', 'esnext', '--moduleResolution', 'bundler');
+  });
+  tally.check('strict TypeScript, module resolution of Node (NodeNext), and what it makes runs', () => {
+    compile('--outDir', 'out', '--module', 'nodenext', '--moduleResolution', 'nodenext');
+    const said = start(node, ['out/consumer.mjs']);
+    demand(said.includes('6 true 8 true ERR_RANK'), said);
+  });
+  tally.check('every value that the declarations export is there, imported and required', () => {
+    const wanted = exportedValues(project);
+    demand(wanted.includes('init') && wanted.length > 20, `only ${wanted.join(', ')}`);
+    const print = 'console.log(JSON.stringify(Object.keys(all)))';
+    const imported = JSON.parse(start(node, ['--input-type=module', '-e', `import * as all from 'multirail'; ${print}`]));
+    const required = JSON.parse(start(node, ['-e', `const all = require('multirail'); ${print}`]));
+    for (const name of wanted) {
+      demand(imported.includes(name), `import has no ${name}`);
+      demand(required.includes(name), `require has no ${name}`);
+    }
+    return `${wanted.length} values`;
+  });
+}

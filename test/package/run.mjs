@@ -1,0 +1,60 @@
+// The package as others get it, with one package manager: the npm of this Node. The part `package` of `npm test`. matrix.mjs does it with
+// all of them.
+//   MULTIRAIL_PACKAGE_KEEP=1   leaves the project that it makes, and says where
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import process from 'node:process';
+import {
+  barePath,
+  checkInstalled,
+  checkSize,
+  checkTarball,
+  checkTypes,
+  ownNpm,
+  pack,
+  run,
+  scratch,
+  strangersEnv,
+  Tally,
+} from './checks.mjs';
+
+const tally = new Tally('package');
+const folder = scratch();
+const inside = (name) => {
+  mkdirSync(join(folder, name));
+  return join(folder, name);
+};
+
+let packed;
+tally.check('npm pack', () => {
+  packed = pack(inside('tarball'));
+});
+if (packed !== undefined) {
+  const unpacked = inside('unpacked');
+  checkTarball(tally, packed, unpacked);
+  const project = inside('project');
+  writeFileSync(join(project, 'package.json'), '{ "name": "application", "version": "1.0.0", "private": true }\n');
+  const env = strangersEnv(barePath(join(folder, 'bin'), process.execPath), inside('home'));
+  const node = [process.execPath];
+  const npm = ownNpm();
+  const isInstalled = tally.check('npm install of the tarball, with no compiler', () => {
+    // Where npm is a command of its own, it is found by its place, since it is not among the commands of the bare PATH.
+    const path = npm.length === 1 ? { ...env, PATH: `${env.PATH}:${dirname(run('sh', ['-c', 'command -v npm']).trim())}` } : env;
+    run(npm[0], [...npm.slice(1), 'install', '--no-audit', '--no-fund', packed.tarball], { cwd: project, env: path });
+  });
+  if (isInstalled) {
+    checkSize(tally, project);
+    const libc = process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
+    const binaries = join(unpacked, 'package/native/prebuilds');
+    let hasBinary = false;
+    try {
+      hasBinary = readdirSync(join(binaries, `linux-${process.arch}`)).includes(`multirail-native.${libc}.node`);
+    } catch {
+      // There is no folder for this processor.
+    }
+    const multirail = [...node, join(project, 'node_modules/multirail/dist/cli.js')];
+    const start = checkInstalled(tally, { project, multirail, env, hasBinary });
+    checkTypes(tally, { project, start, node });
+  }
+}
+tally.end();

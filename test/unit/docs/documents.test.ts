@@ -121,6 +121,14 @@ describe('what is cited is defined', () => {
     expect(wrong(everything, /\bB\d\b/g, ([name]) => defined.has(name))).toEqual([]);
   });
 
+  test('invariants (I1, …) are listed by number, the first nine with the rules that were modelled, all of them with the simulator', () => {
+    const listed = (document: string): string[] => [...read(document).matchAll(/^\| (I\d+) \|/gm)].map(([, name]) => name);
+    const first = listed('docs/model/DESIGN.md');
+    expect(first).toEqual(Array.from({ length: 9 }, (_, i) => `I${i + 1}`));
+    const defined = new Set([...first, ...listed('docs/SIMULATION.md')]);
+    expect(wrong(everything, /\bI\d+\b/g, ([name]) => defined.has(name))).toEqual([]);
+  });
+
   test('weaknesses of the first text (W1, …) are those of docs/model/README.md, and DESIGN is cited by the models alone', () => {
     const text = read('docs/model/README.md');
     const defined = new Set([...text.matchAll(/^\*\*(W\d+)\. /gm)].map(([, name]) => name));

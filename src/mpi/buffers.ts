@@ -80,7 +80,8 @@ function checkMemory(memory: ArrayBufferLike, bytes: number, name: string): void
 function bytesOf(part: BufferPart, name: string): Uint8Array {
   if (part instanceof Uint8Array) {
     checkMemory(part.buffer, part.byteLength, name);
-    return part;
+    // A view of growable memory may grow with it: the message is what it is now.
+    return (part.buffer as { growable?: boolean }).growable === true ? new Uint8Array(part.buffer, part.byteOffset, part.byteLength) : part;
   }
   if (ArrayBuffer.isView(part)) {
     checkMemory(part.buffer, part.byteLength, name);

@@ -69,6 +69,20 @@ group('message buffers', () => {
     expect(sendIov([memory, memory]).bytes).toBe(20);
   });
 
+  test('of memory that grows, the message is what was there at the call', () => {
+    const shared = Reflect.construct(SharedArrayBuffer, [4, { maxByteLength: 64 }]) as SharedArrayBuffer & { grow?(bytes: number): void };
+    if (shared.grow === undefined) return;
+    const tracking = new Uint8Array(shared);
+    const iovs = [tracking, shared, [tracking, new Uint8Array(1)], vector(tracking, 2, 2, 2), new DataView(shared)].map((buffer) =>
+      recvIov(buffer),
+    );
+    const before = iovs.map((iov) => iov.views.map(({ length }) => length));
+    shared.grow(64);
+    expect(tracking.length).toBe(64);
+    expect(iovs.map((iov) => iov.views.map(({ length }) => length))).toEqual(before);
+    expect(iovs.map(({ bytes }) => bytes)).toEqual([4, 4, 5, 4, 4]);
+  });
+
   test('detached and resizable memory is refused', () => {
     const detached = new ArrayBuffer(4);
     const view = new Uint8Array(detached);

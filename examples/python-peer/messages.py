@@ -295,9 +295,8 @@ class Messages:
             return
         if packet.epoch != message.epoch or packet.end > message.take:
             raise ProtocolError("a FIN that does not fit")
-        message.answer_proved = True
-        message.received.add(packet.start, packet.end)
-        self.check_complete(message)
+        # This side offers no windows on any rail.
+        raise ProtocolError("a FIN for a window that was never offered")
 
     def check_complete(self, message):
         if message.received.missing(message.take):

@@ -216,6 +216,7 @@ const ROWS = {
   'RV-10': { section: '8', says: 'When none lives, or the receive is not contiguous, it answers ACK and all goes on as for RNDV.' },
   'RV-11': { section: '8', says: 'Windows are offered only on rails whose kind can be put to; on tcp and ws there are none.' },
   'RV-12': { section: '9', says: 'older epoch or not RECEIVING | dropped. Newer epoch or beyond takeBytes: breaks the protocol' },
+  'RV-17': { section: '8', says: 'A FIN for any other window breaks the protocol.' },
   'RV-13': {
     section: '8',
     says: "The receiver reads the ranges from the sender's windows whose rail epochs live, and ends the message by FIN with TO_SENDER.",

@@ -405,6 +405,7 @@ export class Receiver {
       packet.windows = [{ rail: window.rail, railEpoch: window.railEpoch, key: window.registration?.key ?? NO_KEY }];
       if (core.send(peer, rails, { kind: 'put', message, epoch: message.epoch, window }, NOTHING, 0, false, true) !== OK) return 'busy';
       window.telling = true;
+      window.offered = true;
       return 'sent';
     }
   }
@@ -689,7 +690,16 @@ export class Receiver {
     if (serialDiff(packet.epoch, message.epoch) > 0 || packet.to > message.takeBytes) {
       throw new MultirailError('ERR_PROTOCOL', `a FIN that does not fit receive ${message.traceId}`);
     }
+    // Whoever says that it wrote where nobody may write has written nothing: the user would be given bytes that never came.
+    const verdict = message.offers.judgeFin(packet.number, packet.from, packet.to);
+    if (verdict === 'wrong') {
+      throw new MultirailError('ERR_PROTOCOL', `a FIN for window ${packet.number} of receive ${message.traceId}, which has no such window`);
+    }
     this.answered(message);
+    if (verdict === 'late') {
+      core.counters.controlStale++;
+      return;
+    }
     message.received.add(packet.from, packet.to);
     this.moveWindows(message);
     this.checkComplete(message);

@@ -27,6 +27,8 @@ export interface LocalWindow {
   /** PUT that offers it: delivered, or under way. */
   told: boolean;
   telling: boolean;
+  /** Its PUT was on a rail at least once: the other side may write there. */
+  offered: boolean;
 }
 
 interface OfferedRail {
@@ -45,6 +47,16 @@ export class WindowOffers {
   /** Length of the last piece that was offered; the first and the last piece may be shorter. */
   pieceBytes = 0;
   private nextNumber = 1;
+  /** Windows below were offered in older epochs. */
+  private firstNumber = 1;
+
+  /** What a FIN for that range of that window is worth: all of a closed window is counted already, and of others nothing may be said. */
+  judgeFin(number: number, from: number, to: number): 'counts' | 'late' | 'wrong' {
+    const window = this.windows.find((one) => one.number === number);
+    if (window === undefined) return number >= this.firstNumber && number < this.nextNumber ? 'late' : 'wrong';
+    const isWritable = window.registration !== undefined && window.offered;
+    return isWritable && window.from <= from && to <= window.to ? 'counts' : 'wrong';
+  }
 
   /** Where the next piece begins: at the first byte that is neither received nor offered; -1 when there is none. */
   nextFrom(received: RangeSet, takeBytes: number): number {
@@ -70,7 +82,17 @@ export class WindowOffers {
       if (known === undefined || known.ended) return;
       known.ended = true;
     } else if (known === undefined) this.rails.push({ rail, epoch, ended: false });
-    this.windows.push({ number: this.nextNumber++, rail, railEpoch: epoch, registration, from, to, told: false, telling: false });
+    this.windows.push({
+      number: this.nextNumber++,
+      rail,
+      railEpoch: epoch,
+      registration,
+      from,
+      to,
+      told: false,
+      telling: false,
+      offered: false,
+    });
   }
 
   /** The rail refused memory before: it is not asked again in this epoch. */
@@ -97,6 +119,7 @@ export class WindowOffers {
     this.windows = [];
     this.rails = [];
     this.to = 0;
+    this.firstNumber = this.nextNumber;
     return all;
   }
 }

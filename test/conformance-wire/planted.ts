@@ -437,7 +437,15 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
         'if (serialDiff(packet.epoch, message.epoch) > 0 || packet.to > message.takeBytes) {',
         'if (serialDiff(packet.epoch, message.epoch) > 0) {',
       ),
+      edit(RECEIVER, "if (verdict === 'wrong') {", 'if (false) {'),
     ],
+  },
+  {
+    name: 'fin-unoffered',
+    about: 'counts a FIN for a window that it never offered',
+    case: 'FINs to the receiver that do not fit',
+    caughtBy: 'RV-17',
+    edits: [edit(RECEIVER, "if (verdict === 'wrong') {", 'if (false) {')],
   },
   // --- §10
   {

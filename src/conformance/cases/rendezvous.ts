@@ -268,7 +268,7 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
     name: 'FINs to the receiver that do not fit',
     group: 'rendezvous',
     needs,
-    clauses: ['RV-12'],
+    clauses: ['RV-12', 'RV-17'],
     run: async (t) => {
       const session = await Session.begin(t);
       let rail = await session.connect(0, 1);
@@ -282,7 +282,12 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
       rail = await session.connect(0, 2);
       rail.send(fin(1, 0, 6000));
       await session.closes('RV-12', rail, 'a FIN of a newer epoch');
+      // On these rails no window is ever offered.
       rail = await session.connect(0, 3);
+      rail.send(fin(0, 0, 6000));
+      await session.closes('RV-17', rail, 'a FIN for a window that was never offered');
+      await session.notDone('RV-17', request, 'a FIN for a window that was never offered');
+      rail = await session.connect(0, 4);
       rail.send(session.notify(rndv, ack, 1));
       const answer = await session.expect('RR-1', PACKET.RNDVRESTARTACK, 'NOTIFY is answered');
       rail.send(fin(0, 0, 6000));

@@ -1,7 +1,7 @@
 // Message buffers as users give them, turned into views of bytes (Iov): nothing is copied.
 import { MultirailError } from '../errors.ts';
 import { EMPTY_IOV, Iov } from '../util/iov.ts';
-import type { ArrayName, TypedArray } from './coll/kernels.ts';
+import type { ArrayName } from './coll/kernels.ts';
 import { checkCount } from './constants.ts';
 
 /** One piece of memory. */
@@ -50,10 +50,17 @@ export function vector(buffer: BufferPart, count: number, blockLength: number, s
   return new Vector(views, bytes, arrayNameOf(buffer));
 }
 
+/** The class itself, from Node 24 on; undefined before. */
+export const FLOAT16_ARRAY = (globalThis as { Float16Array?: unknown }).Float16Array;
+
+/** What the engine itself calls the class: that of a subclass is the one that it extends, whatever it says of itself. */
+const CLASS_NAME = (Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag) as { get(): string })
+  .get;
+
 /** Class of a typed array (a Buffer is a Uint8Array); undefined for everything else. */
 export function arrayNameOf(buffer: unknown): ArrayName | undefined {
   if (!ArrayBuffer.isView(buffer) || buffer instanceof DataView) return undefined;
-  return (buffer as TypedArray)[Symbol.toStringTag] as ArrayName;
+  return CLASS_NAME.call(buffer) as ArrayName;
 }
 
 function elementBytes(buffer: BufferPart): number {

@@ -7,6 +7,7 @@
 // v8.serialize: what else its ArrayBuffer holds stays here. Two views of the same bytes are views of the same memory over there.
 import { DefaultDeserializer, DefaultSerializer } from 'node:v8';
 import { MultirailError } from '../errors.ts';
+import { FLOAT16_ARRAY } from './buffers.ts';
 import type { Status } from './status.ts';
 
 /** Buffers from this size on travel beside the header. */
@@ -18,7 +19,8 @@ export const PLACE_TAGS = 2 ** 30;
 const MAGIC = 0x314f524d; // "MRO1"
 const HEADER_FIXED_BYTES = 16;
 
-const VIEW_CLASSES = [
+/** By number on the wire. */
+const VIEW_CLASSES: readonly (new (memory: ArrayBuffer, offset: number, length: number) => NodeJS.ArrayBufferView)[] = [
   Int8Array,
   Uint8Array,
   Uint8ClampedArray,
@@ -31,8 +33,10 @@ const VIEW_CLASSES = [
   DataView,
   BigInt64Array,
   BigUint64Array,
-  Buffer,
-] as const;
+  Buffer as unknown as Uint8ArrayConstructor,
+  ...(FLOAT16_ARRAY === undefined ? [] : [FLOAT16_ARRAY as Float32ArrayConstructor]),
+];
+const FLOAT16_CLASS = 13;
 
 interface Region {
   memory: ArrayBufferLike;
@@ -87,11 +91,14 @@ class ObjectDeserializer extends DefaultDeserializer {
 
   /** Called by v8 for every view. */
   _readHostObject(): NodeJS.ArrayBufferView {
-    const type = VIEW_CLASSES[this.readUint32()];
+    const kind = this.readUint32();
+    const type = VIEW_CLASSES[kind];
     const outOfBand = this.readUint32() === 1;
     const number = this.readUint32();
     // Short ones are copied, so that the whole header is not kept alive by one of them.
     const bytes = outOfBand ? this.memory[number] : Uint8Array.from(this.readRawBytes(number));
+    if (type === undefined && kind === FLOAT16_CLASS)
+      throw new MultirailError('ERR_SUPPORT', 'the value holds a Float16Array, which this Node does not have: it takes Node 24');
     if (type === undefined || bytes === undefined) throw new Error('damaged data');
     if (type === Buffer) return Buffer.from(bytes.buffer, 0, bytes.byteLength);
     const unit = (type as { BYTES_PER_ELEMENT?: number }).BYTES_PER_ELEMENT ?? 1;
@@ -183,6 +190,7 @@ export function decodeObject(header: ObjectHeader, memory: readonly Uint8Array<A
     for (const [i, bytes] of memory.entries()) deserializer.transferArrayBuffer(i, bytes.buffer);
     return deserializer.readValue();
   } catch (cause) {
+    if (cause instanceof MultirailError) throw cause;
     throw notAnObject(header.status, cause);
   }
 }

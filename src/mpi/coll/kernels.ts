@@ -11,6 +11,8 @@ export interface Arrays {
   Uint16Array: Uint16Array;
   Int32Array: Int32Array;
   Uint32Array: Uint32Array;
+  /** Only where the engine has it; TypeScript has no type for it among those of older ones. */
+  Float16Array: Float32Array;
   Float32Array: Float32Array;
   Float64Array: Float64Array;
   BigInt64Array: BigInt64Array;
@@ -38,11 +40,12 @@ interface ByClass {
   shorts?: Kernel<Shorts>;
   words?: Kernel<Words>;
   bigs?: Kernel<Bigs>;
+  float16?: Kernel<Float32Array>;
   float32?: Kernel<Float32Array>;
   float64?: Kernel<Float64Array>;
 }
 
-function kernels({ bytes, shorts, words, bigs, float32, float64 }: ByClass): Kernels {
+function kernels({ bytes, shorts, words, bigs, float16, float32, float64 }: ByClass): Kernels {
   const all: { [N in ArrayName]: Kernel<Arrays[N]> | undefined } = {
     Int8Array: bytes,
     Uint8Array: bytes,
@@ -53,6 +56,7 @@ function kernels({ bytes, shorts, words, bigs, float32, float64 }: ByClass): Ker
     Uint32Array: words,
     BigInt64Array: bigs,
     BigUint64Array: bigs,
+    Float16Array: float16,
     Float32Array: float32,
     Float64Array: float64,
   };
@@ -70,6 +74,9 @@ export const SUM = kernels({
     for (let n = 0; n < count; n++) out[k + n] = left[i + n] + right[j + n];
   },
   bigs: (left, i, right, j, out, k, count) => {
+    for (let n = 0; n < count; n++) out[k + n] = left[i + n] + right[j + n];
+  },
+  float16: (left, i, right, j, out, k, count) => {
     for (let n = 0; n < count; n++) out[k + n] = left[i + n] + right[j + n];
   },
   float32: (left, i, right, j, out, k, count) => {
@@ -92,6 +99,9 @@ export const PROD = kernels({
     for (let n = 0; n < count; n++) out[k + n] = Math.imul(left[i + n], right[j + n]);
   },
   bigs: (left, i, right, j, out, k, count) => {
+    for (let n = 0; n < count; n++) out[k + n] = left[i + n] * right[j + n];
+  },
+  float16: (left, i, right, j, out, k, count) => {
     for (let n = 0; n < count; n++) out[k + n] = left[i + n] * right[j + n];
   },
   float32: (left, i, right, j, out, k, count) => {
@@ -117,6 +127,9 @@ export const MAX = kernels({
     // biome-ignore lint/complexity/useMathMinMax: Math.max takes no bigints
     for (let n = 0; n < count; n++) out[k + n] = left[i + n] > right[j + n] ? left[i + n] : right[j + n];
   },
+  float16: (left, i, right, j, out, k, count) => {
+    for (let n = 0; n < count; n++) out[k + n] = Math.max(left[i + n], right[j + n]);
+  },
   float32: (left, i, right, j, out, k, count) => {
     for (let n = 0; n < count; n++) out[k + n] = Math.max(left[i + n], right[j + n]);
   },
@@ -138,6 +151,9 @@ export const MIN = kernels({
   bigs: (left, i, right, j, out, k, count) => {
     // biome-ignore lint/complexity/useMathMinMax: Math.min takes no bigints
     for (let n = 0; n < count; n++) out[k + n] = left[i + n] < right[j + n] ? left[i + n] : right[j + n];
+  },
+  float16: (left, i, right, j, out, k, count) => {
+    for (let n = 0; n < count; n++) out[k + n] = Math.min(left[i + n], right[j + n]);
   },
   float32: (left, i, right, j, out, k, count) => {
     for (let n = 0; n < count; n++) out[k + n] = Math.min(left[i + n], right[j + n]);
@@ -197,7 +213,7 @@ const pairs = (isBetter: (a: number | bigint, b: number | bigint) => boolean): K
     }
   };
   const loop = any as unknown as Kernel<Integers> & Kernel<Bigs> & Kernel<Float32Array> & Kernel<Float64Array>;
-  return kernels({ bytes: loop, shorts: loop, words: loop, bigs: loop, float32: loop, float64: loop });
+  return kernels({ bytes: loop, shorts: loop, words: loop, bigs: loop, float16: loop, float32: loop, float64: loop });
 };
 
 export const MAXLOC = pairs((a, b) => a > b);

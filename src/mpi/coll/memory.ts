@@ -2,7 +2,7 @@
 // gathered buffers are packed into scratch memory at the start and unpacked at the end.
 import { MultirailError } from '../../errors.ts';
 import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
-import { arrayNameOf, type MessageBuffer, recvIov, sendIov, Vector } from '../buffers.ts';
+import { arrayNameOf, FLOAT16_ARRAY, type MessageBuffer, recvIov, sendIov, Vector } from '../buffers.ts';
 import { checkCount } from '../constants.ts';
 import type { ArrayName, TypedArray } from './kernels.ts';
 import type { Operation } from './operation.ts';
@@ -19,6 +19,8 @@ const ARRAYS = {
   Uint16Array,
   Int32Array,
   Uint32Array,
+  // Without it no buffer is of that class.
+  Float16Array: FLOAT16_ARRAY as Float32ArrayConstructor,
   Float32Array,
   Float64Array,
   BigInt64Array,
@@ -61,7 +63,9 @@ export class ScratchElements implements Elements {
 }
 
 export function elementBytes(arrayName: ArrayName): number {
-  return ARRAYS[arrayName].BYTES_PER_ELEMENT;
+  const type = ARRAYS[arrayName];
+  if (type !== undefined) return type.BYTES_PER_ELEMENT;
+  throw new MultirailError('ERR_BUFFER', `collectives know no ${arrayName}: pass a view of its bytes, or another class of array`);
 }
 
 /** One buffer of a call. */
@@ -88,7 +92,7 @@ export class Region implements Elements {
       this.arrayName = arrayNameOf(buffer);
       if (this.arrayName !== undefined) this.typed = buffer as TypedArray;
     }
-    this.unitBytes = this.arrayName === undefined ? 1 : ARRAYS[this.arrayName].BYTES_PER_ELEMENT;
+    this.unitBytes = this.arrayName === undefined ? 1 : elementBytes(this.arrayName);
   }
 
   get length(): number {

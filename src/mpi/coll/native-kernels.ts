@@ -24,7 +24,8 @@ export class NativeKernels {
   /** In place of `kernel`, which combines arrays of that class by the operation of that name and serves the short ones on. */
   kernelFor(operation: string, array: ArrayName, kernel: Kernel<TypedArray>): Kernel<TypedArray> {
     const code = CODES[operation];
-    if (code === undefined) return kernel;
+    // The C compilers of older machines have no type for it.
+    if (code === undefined || array === 'Float16Array') return kernel;
     this.made[operation] ??= {};
     const ofOperation = this.made[operation];
     ofOperation[array] ??= this.wrap(code, kernel);

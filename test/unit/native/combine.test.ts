@@ -54,7 +54,8 @@ describeNative('native loops of reductions', () => {
     const random = randomOf(2026);
     const length = EXTREMES.length ** 2 + 40;
     let compared = 0;
-    for (const name of ARRAY_NAMES) {
+    // Of Float16Array the loops in JavaScript are used.
+    for (const name of ARRAY_NAMES.filter((one) => one !== 'Float16Array')) {
       for (const [op, code] of OPS) {
         if (!isDefined(op, name)) continue;
         const kernel = (Op[op] as Op).kernelFor(name) as (...args: unknown[]) => void;

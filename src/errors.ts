@@ -13,6 +13,7 @@ export const ERROR_CODES = {
   ERR_TAG: 'The tag is not an integer between 0 and TAG_UB (or ANY_TAG where that is allowed).',
   ERR_COMM: 'The communicator is freed or not valid here.',
   ERR_GROUP: 'The group is not valid for this call.',
+  ERR_COLLECTIVE_MISMATCH: 'Ranks of a communicator have made collective calls that do not belong together; the message names both.',
   ERR_ROOT: 'The root is not a rank of the communicator.',
   ERR_OP: 'The operation does not fit the elements of the buffer, or it threw.',
   ERR_REQUEST: 'The request is not valid for this call.',

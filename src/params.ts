@@ -325,6 +325,10 @@ export const PARAMS = {
     'Inbound connections in the handshake at the same time; further ones are refused.',
   ),
   // --- collectives
+  coll_check_signatures: bool(
+    true,
+    'Every message of a collective says which call it is of, so that calls that do not belong together end with ERR_COLLECTIVE_MISMATCH.',
+  ),
   coll_bcast_algorithm: algorithm('bcast', ['binomial', 'scatter_allgather', 'chain']),
   coll_bcast_long_bytes: int(
     64 * KIB,

@@ -15,7 +15,7 @@ TYPES = {"MATCH": wire.MATCH, "RNDV": wire.RNDV, "RGET": wire.RGET, "ACK": wire.
          "RNDVRESTARTNOTIFY": wire.NOTIFY, "RNDVRESTARTACK": wire.RESTARTACK, "RNDVRESTARTNACK": wire.RESTARTNACK,
          "RECVERRNOTIFY": wire.RECVERRNOTIFY, "RAILDOWN": wire.RAILDOWN, "CREDIT": wire.CREDIT}
 SAME_NAMES = {"flags": "flags", "ctx": "ctx", "source": "source", "tag": "tag", "seq": "seq", "epoch": "epoch", "creditLimit": "credit_limit",
-              "messageBytes": "message_bytes", "rail": "rail"}
+              "messageBytes": "message_bytes", "rail": "rail", "signature": "signature"}
 FRAME_FIELDS = {"flags": "flags", "frameNumber": "number", "deliveredCount": "count", "aliveMs": "alive_ms", "receivedBytes": "received",
                 "payloadCrc": "payload_crc"}
 
@@ -45,6 +45,14 @@ def packets():
         for side in ("sender", "receiver"):
             if side + "Slot" in fields and hasattr(packet, side):
                 check((fields[side + "Slot"], fields[side + "Generation"]), getattr(packet, side), "%s: %s" % (vector["name"], side))
+    return len(golden)
+
+
+def signatures():
+    golden = load("signatures.json")["signatures"]
+    for vector in golden:
+        fields = {{"arrayName": "array_name", "bytes": "length"}.get(name, name): value for name, value in vector["fields"].items()}
+        check(vector["code"], wire.signature(vector["call"], **fields), "signature of " + vector["call"])
     return len(golden)
 
 
@@ -98,4 +106,4 @@ def out_of_band():
 
 
 check(0xE3069283, wire.crc32c(b"123456789"), "CRC32C")
-print("%d golden vectors hold" % (packets() + frames() + handshake() + out_of_band() + 1))
+print("%d golden vectors hold" % (packets() + signatures() + frames() + handshake() + out_of_band() + 1))

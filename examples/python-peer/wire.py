@@ -186,6 +186,7 @@ def decode(data):
     end = FIXED[p.type]
     if p.type in (MATCH, RNDV, RGET):
         p.ctx, p.source, p.tag, p.seq = struct.unpack_from("<IIiI", data, 16)
+        (p.signature,) = struct.unpack_from("<I", data, 4)
         if p.tag < 0:
             raise ProtocolError("a negative tag")
         if p.type != MATCH:
@@ -291,3 +292,31 @@ def rail_down(credit_limit, rail, epoch):
 
 def credit(credit_limit):
     return _head(CREDIT, credit_limit)
+
+
+# ------------------------------------------------------------------ signatures of collective calls
+
+CALLS = ["", "barrier", "bcast", "reduce", "allreduce", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall",
+         "alltoallv", "alltoallw", "reduceScatter", "reduceScatterBlock", "scan", "exscan", "bcastObject", "gatherObject",
+         "allgatherObject", "scatterObject", "alltoallObject", "reduceObject", "allreduceObject", "dup", "split", "create",
+         "createGroup", "free"]
+CLASSES = ["", "Int8Array", "Uint8Array", "Uint8ClampedArray", "Int16Array", "Uint16Array", "Int32Array", "Uint32Array", "Float16Array",
+           "Float32Array", "Float64Array", "BigInt64Array", "BigUint64Array"]
+OPS = ["", "SUM", "PROD", "MAX", "MIN", "LAND", "LOR", "LXOR", "BAND", "BOR", "BXOR", "MAXLOC", "MINLOC", "user"]
+WORD = 0xffffffff
+
+
+def _mix(h, value):
+    low = (h ^ (value & WORD)) * 0x9e3779b1 & WORD
+    return (low ^ low >> 15 ^ value >> 32) * 0x85ebca6b & WORD
+
+
+def signature(call, root=None, array_name="", length=0, op="", unit=1, commute=False, lengths=()):
+    """What all ranks must say alike of a collective call; lengths are bytes."""
+    if array_name == "Uint8Array" and op == "":
+        array_name = ""
+    extra = 2 * unit + (1 if commute else 0) if op == "user" else 0
+    for each in lengths:
+        extra = _mix(extra, each)
+    h = _mix(_mix(_mix(0, 0 if root is None else root + 1), length), extra)
+    return CALLS.index(call) << 27 | CLASSES.index(array_name) << 23 | OPS.index(op) << 19 | h >> 13

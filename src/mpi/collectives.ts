@@ -5,6 +5,7 @@ import type { Call } from './coll/calls.ts';
 import * as calls from './coll/calls.ts';
 import { KnownRegions } from './coll/memory.ts';
 import { Operation, type Scope } from './coll/operation.ts';
+import { KnownSignatures, Ledger } from './coll/signature.ts';
 import { TAG_UB } from './constants.ts';
 import { COLLECTIVE, ctxOf } from './contexts.ts';
 import type { Group } from './group.ts';
@@ -28,7 +29,9 @@ import { PersistentRequest, type Request } from './request.ts';
  *   Request.waitAll() and the like. `…Init` gives a request that start() starts as often as wanted (MPI-4.1, section 6.13).
  */
 export class Collectives extends PointToPoint {
-  private readonly scope: Scope;
+  protected readonly signatures = new KnownSignatures();
+  /** @internal */
+  readonly scope: Scope;
   /** Number of the next collective: all ranks count alike. */
   private nextCollective = 0;
   /** Numbers of persistent collectives: they are theirs for good. */
@@ -60,6 +63,8 @@ export class Collectives extends PointToPoint {
       ctx,
       tuning: this.host.tuning,
       known: new KnownRegions(),
+      signatures: this.signatures,
+      ledger: new Ledger(),
     };
   }
 
@@ -76,7 +81,7 @@ export class Collectives extends PointToPoint {
   /** Starts a collective on this communicator, or on those ranks. */
   protected begin<T>(call: Call<T>, scope = this.scope, tag?: number): Operation<T> {
     const record = (this.host.idle.pop() as Operation<T> | undefined) ?? new Operation<T>();
-    const operation = record.begin(scope, call.name, tag ?? this.takeTag());
+    const operation = record.begin(scope, call.signature, tag ?? this.takeTag());
     return operation.start(call.steps(operation));
   }
 

@@ -27,7 +27,7 @@ export class Communicator extends ObjectCollectives {
   private dupCall(): Creation {
     const { members, allocate } = this;
     return {
-      name: 'dup',
+      signature: this.signatures.of('dup'),
       *steps(o) {
         const id = yield* agreeOnId(o as unknown as Operation<number>, allocate);
         return { id, worldRanks: members };
@@ -52,7 +52,7 @@ export class Communicator extends ObjectCollectives {
       throw new MultirailError('ERR_ARG', `color is ${String(color)}; expected a whole number, 0 or more, or UNDEFINED`);
     }
     if (!Number.isSafeInteger(key)) throw new MultirailError('ERR_ARG', `key is ${String(key)}; expected a whole number`);
-    return { name: 'split', steps: (o) => agreeOnSplit(o, color, key, this.allocate) };
+    return { signature: this.signatures.of('split'), steps: (o) => agreeOnSplit(o, color, key, this.allocate) };
   }
 
   /** As split(), by what the ranks share: 'shared' = those on the same host, which can share memory. Collective. */
@@ -86,7 +86,7 @@ export class Communicator extends ObjectCollectives {
 
   private createCall(group: Group): Creation {
     this.checkSubgroup(group);
-    return { name: 'create', steps: (o) => agreeOnGroup(o, group, this.allocate) };
+    return { signature: this.signatures.of('create'), steps: (o) => agreeOnGroup(o, group, this.allocate) };
   }
 
   private checkSubgroup(group: Group): void {
@@ -113,7 +113,7 @@ export class Communicator extends ObjectCollectives {
     if (group.rank === UNDEFINED) throw new MultirailError('ERR_GROUP', 'group does not hold the rank that calls createGroup()');
     const { allocate } = this;
     return {
-      name: 'createGroup',
+      signature: this.signatures.of('createGroup'),
       *steps(o) {
         const id = yield* agreeOnId(o as unknown as Operation<number>, allocate);
         return { id, worldRanks: group.worldRanks };
@@ -232,7 +232,7 @@ export class Communicator extends ObjectCollectives {
     };
     const close = (): void => {
       const scope = this.scopeOf(ctxOf(SERVICE_ID, USER), this.group);
-      const operation = this.begin({ name: 'free', steps: dissemination }, scope, contextId);
+      const operation = this.begin({ signature: this.signatures.of('free'), steps: dissemination }, scope, contextId);
       const end = (): void => {
         if (operation.error !== undefined) return abandon();
         host.endCommunicator(contextId, true, freed);

@@ -9,7 +9,8 @@ import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { ScratchElements } from './coll/memory.ts';
 import type { NativeKernels } from './coll/native-kernels.ts';
-import type { Operation } from './coll/operation.ts';
+import type { Operation, Scope } from './coll/operation.ts';
+import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf } from './contexts.ts';
 
@@ -32,6 +33,8 @@ export interface ProbePattern {
 /** What the host asks of a communicator. */
 interface KnownCommunicator {
   readonly name: string;
+  /** Of its collectives. */
+  readonly scope: Scope;
   hasBegun(tag: number): boolean;
   /** Its other members are all gone, at least one of them dead: why nothing of them can come any more. */
   readonly deserted: MultirailError | undefined;
@@ -48,6 +51,8 @@ export interface CollectiveCounters {
   rounds: number;
 }
 
+/** How often collectives that stand still are looked at. */
+const CALLS_LOOK_MS = 500;
 /** Scratch memory of collectives that is kept for the next one, and its longest piece. */
 const SCRATCH_KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const SCRATCH_PIECE_BYTES_MAX = 32 * 1024 * 1024;
@@ -73,6 +78,10 @@ export class Host {
   readonly hostIds: string[] = [];
   /** Communicators that are being freed: each looks whether nothing is under way any more, true when it need not look again. */
   private readonly drains = new Set<() => boolean>();
+  /** Messages of collectives that do not belong to the call that was made here. */
+  private readonly strangers: Pick<Envelope, 'ctx' | 'tag' | 'source' | 'signature'>[] = [];
+  private callsTimer: NodeJS.Timeout | undefined;
+  private callsLookedMs = Number.NEGATIVE_INFINITY;
   private readonly waiters = new Set<Waiter>();
   private lookScheduled = false;
   private endError: MultirailError | undefined;
@@ -93,7 +102,10 @@ export class Host {
     this.tuning = tuning;
     this.nativeKernels = nativeKernels;
     this.contexts = new ContextTable(engine.pml, rank, size);
-    engine.pml.receiver.onUnexpected = () => this.lookSoon();
+    engine.pml.receiver.onUnexpected = (envelope) => {
+      if (envelope.signature !== 0) this.meetUnexpected(envelope);
+      this.lookSoon();
+    };
   }
 
   /** A collective, a probe that waits, or the end of a communicator is under way. */
@@ -109,6 +121,7 @@ export class Host {
   /** From now on every call ends with this error; what waits for a message ends now. */
   end(error: MultirailError): void {
     this.endError = error;
+    clearInterval(this.callsTimer);
     for (const waiter of [...this.waiters]) waiter.fail(error);
     this.waiters.clear();
     this.engine.pml.endPosted(error);
@@ -127,11 +140,72 @@ export class Host {
     return this.communicators.get(idOf(ctx))?.hasBegun(tag) ?? false;
   }
 
+  /** From the first collective on: calls that stand still are looked at, each of them at once. */
+  watchCalls(): void {
+    if (this.callsTimer !== undefined || !this.tuning.checkSignatures) return;
+    this.callsTimer = setInterval(() => this.lookAtCalls(), CALLS_LOOK_MS);
+    this.callsTimer.unref();
+  }
+
+  /** Also from blocking calls that last, during which no timer runs. */
+  lookAtBlockedCalls(nowMs: number): void {
+    if (nowMs - this.callsLookedMs < CALLS_LOOK_MS) return;
+    this.callsLookedMs = nowMs;
+    this.lookAtCalls();
+  }
+
+  private lookAtCalls(): void {
+    for (const operation of this.operations) operation.askAround();
+  }
+
+  /** The ranks that make collective calls on that context; undefined when it is of no communicator. */
+  scopeOf(ctx: number): Scope | undefined {
+    const scope = this.communicators.get(idOf(ctx))?.scope;
+    return scope?.ctx === ctx ? scope : undefined;
+  }
+
+  /** The first that runs of the collectives that were begun after that many others. */
+  runningAfter(ctx: number, order: number): Operation | undefined {
+    for (const operation of this.operations) {
+      if (operation.scope.ctx === ctx && operation.isRunning && operation.order > order) return operation;
+    }
+    return undefined;
+  }
+
+  findOperation(ctx: number, tag: number): Operation | undefined {
+    for (const operation of this.operations) if (operation.scope.ctx === ctx && operation.tag === tag) return operation;
+    return undefined;
+  }
+
+  /** A message of a collective that nobody waits for: it is early, or whoever has sent it makes another call. */
+  private meetUnexpected({ ctx, tag, source, signature }: Envelope): void {
+    const scope = this.scopeOf(ctx);
+    if (scope === undefined || !scope.tuning.checkSignatures) return;
+    const entry = scope.ledger.find(tag);
+    if (entry === undefined) {
+      if (!this.hasBegun(ctx, tag)) scope.ledger.noteEarly(tag, source, signature);
+    } else if (!entry.failed && !agree(entry.signature.code, signature)) {
+      this.strangers.push({ ctx, tag, source, signature });
+      this.lookAfterWork();
+    }
+  }
+
+  /** Outside of the turn in which their messages came. */
+  private meetStrangers(): void {
+    for (const { ctx, tag, source, signature } of this.strangers.splice(0)) {
+      const scope = this.scopeOf(ctx);
+      const entry = scope?.ledger.find(tag);
+      if (scope === undefined || entry === undefined || entry.failed) continue;
+      const running = this.findOperation(ctx, tag);
+      if (running !== undefined) running.meet(source, signature);
+      else this.failures.ask(source, scope, tag, entry.signature, true);
+    }
+  }
+
   /** For people: which communicator a context is of, and which collective, if any, talks there with that tag. */
   describe(ctx: number, tag: number): { comm: string; call: string | undefined } {
     const comm = this.communicators.get(idOf(ctx))?.name ?? `context ${ctx}`;
-    for (const { scope, tag: ownTag, name } of this.operations) if (scope.ctx === ctx && ownTag === tag) return { comm, call: name };
-    return { comm, call: undefined };
+    return { comm, call: this.findOperation(ctx, tag)?.name };
   }
 
   /** The communicator with that id is gone; `isClean`: all that was sent on it has arrived. Posted receives end with the error. */
@@ -166,12 +240,19 @@ export class Host {
   whenDrained(look: () => boolean): void {
     if (look()) return;
     this.drains.add(look);
-    this.engine.afterWork = () => this.lookAtDrains();
+    this.lookAfterWork();
+  }
+
+  private lookAfterWork(): void {
+    this.engine.afterWork = () => {
+      if (this.strangers.length > 0) this.meetStrangers();
+      this.lookAtDrains();
+    };
   }
 
   private lookAtDrains(): void {
     for (const look of this.drains) if (look()) this.drains.delete(look);
-    if (this.drains.size === 0) this.engine.afterWork = undefined;
+    if (this.drains.size === 0 && this.strangers.length === 0) this.engine.afterWork = undefined;
   }
 
   cancel(request: RecvRequest): boolean {

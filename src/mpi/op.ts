@@ -68,6 +68,11 @@ export class Op {
     return new Op(name ?? (fn.name === '' ? 'user operation' : fn.name), commute, unit, undefined, fn as unknown as OpFunction);
   }
 
+  /** Made by create(). */
+  get isOfUser(): boolean {
+    return this.user !== undefined;
+  }
+
   /**
    * For the collectives: what combines arrays of that class, with the native part's loops where they are given and have the operation.
    * ERR_OP when the operation is not defined for them.

@@ -202,7 +202,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
     });
-    blocking.onSleep = (nowMs, beganMs) => this.watch.lookBlocked(nowMs, beganMs);
+    blocking.onSleep = (nowMs, beganMs) => {
+      this.watch.lookBlocked(nowMs, beganMs);
+      this.host.lookAtBlockedCalls(nowMs);
+    };
     const everybody = new Group(
       Array.from({ length: job.size }, (_, rank) => rank),
       job.rank,

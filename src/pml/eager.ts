@@ -16,7 +16,7 @@ export class EagerSender {
   }
 
   /** Copies the payload and gives the frame to a rail at once, where nothing waits before it. */
-  start(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov): void {
+  start(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, signature: number): void {
     const { core } = this;
     const { bytes } = buffer;
     const message = core.eagerMessage(peer, ctx, tag, seq, bytes);
@@ -27,6 +27,7 @@ export class EagerSender {
     out.source = core.options.rank;
     out.tag = tag;
     out.seq = seq;
+    out.signature = signature;
     message.frame = core.eagerFrame(message, buffer);
     core.retainedBytes += bytes;
     core.counters.messagesEager++;

@@ -66,6 +66,8 @@ export interface Packet {
   source: number;
   tag: number;
   seq: number;
+  /** MATCH, RNDV, RGET: the collective call that it is a message of; 0 for none. */
+  signature: number;
   /** RNDV, RGET: length of the whole message. */
   messageBytes: number;
   senderSlot: number;
@@ -102,6 +104,7 @@ export function newPacket(): Packet {
     source: 0,
     tag: 0,
     seq: 0,
+    signature: 0,
     messageBytes: 0,
     senderSlot: 0,
     senderGeneration: 0,
@@ -125,7 +128,7 @@ export const OFFSET = {
   version: 0,
   type: 1,
   flags: 2,
-  reserved: 4,
+  signature: 4,
   creditLimit: 8,
   // MATCH 32, RNDV and RGET go on
   ctx: 16,
@@ -283,7 +286,7 @@ export function encodePacket(packet: Packet, view: DataView): number {
   view.setUint8(OFFSET.version, PACKET_VERSION);
   view.setUint8(OFFSET.type, packet.type);
   view.setUint16(OFFSET.flags, packet.flags, true);
-  view.setUint32(OFFSET.reserved, 0, true);
+  view.setUint32(OFFSET.signature, packet.type <= PACKET.RGET ? packet.signature : 0, true);
   putU53(view, OFFSET.creditLimit, packet.creditLimit);
   switch (packet.type) {
     case PACKET.MATCH:
@@ -411,6 +414,7 @@ export function decodePacket(header: Uint8Array, packet: Packet): void {
       packet.source = view.getUint32(OFFSET.source, true);
       packet.tag = view.getInt32(OFFSET.tag, true);
       packet.seq = view.getUint32(OFFSET.seq, true);
+      packet.signature = view.getUint32(OFFSET.signature, true);
       if (packet.windows.length > 0) packet.windows = [];
       if (packet.tag < 0) throw new MultirailError('ERR_PROTOCOL', `negative tag ${packet.tag}`);
       if (type === PACKET.MATCH) break;

@@ -69,10 +69,11 @@ export class Pml {
   /**
    * Starts a send to a world rank. The buffer belongs to the PML until the request is done; an eager request is done on
    * return, since its bytes were copied. `sync`: done only when the receive has matched. Like every request it is handed on
-   * through `onDone` only when that is set before it is done: look at `done` first.
+   * through `onDone` only when that is set before it is done: look at `done` first. `signature`: of the collective call that it is a
+   * message of; it is only carried.
    */
-  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false): SendRequest {
-    return this.sender.start(this.peer(rank), ctx, tag, buffer, sync);
+  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0): SendRequest {
+    return this.sender.start(this.peer(rank), ctx, tag, buffer, sync, signature);
   }
 
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */

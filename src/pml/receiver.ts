@@ -38,7 +38,7 @@ export class Receiver {
   /** Sees every match (the simulator's oracle). */
   matchTap: ((ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest) => void) | undefined;
   /** Called when a message becomes visible to probes, so that blocked probes look again. */
-  onUnexpected: (() => void) | undefined;
+  onUnexpected: ((envelope: Envelope) => void) | undefined;
 
   constructor(core: PmlCore) {
     this.core = core;
@@ -168,6 +168,7 @@ export class Receiver {
       source: packet.source,
       tag: packet.tag,
       seq: packet.seq,
+      signature: packet.signature,
       messageBytes: packet.type === PACKET.MATCH ? payload.length : packet.messageBytes,
       flags: packet.flags,
       payload,
@@ -202,6 +203,7 @@ export class Receiver {
     request.matched = true;
     request.matchedSource = packet.source;
     request.matchedTag = packet.tag;
+    request.matchedSignature = packet.signature;
     const written = request.buffer.copyIn(0, payload);
     peer.releasedBytes += charge;
     core.markDirty(peer);
@@ -229,7 +231,7 @@ export class Receiver {
     }
     if (!owned) envelope.payload = new Uint8Array(envelope.payload);
     this.core.counters.matchesUnexpected++;
-    this.onUnexpected?.();
+    this.onUnexpected?.(envelope);
   }
 
   private release(envelope: Envelope): void {
@@ -246,6 +248,7 @@ export class Receiver {
     request.matched = true;
     request.matchedSource = envelope.source;
     request.matchedTag = envelope.tag;
+    request.matchedSignature = envelope.signature;
     if (envelope.type === PACKET.MATCH) {
       const written = request.buffer.copyIn(0, envelope.payload);
       this.release(envelope);

@@ -46,6 +46,8 @@ export class RecvRequest extends Request {
   /** World rank; the communicator translates it. */
   matchedSource = -1;
   matchedTag = -1;
+  /** Of the collective call that the message is of; 0 for none. */
+  matchedSignature = 0;
   /** Bytes written into the buffer. */
   receivedBytes = 0;
   cancelled = false;
@@ -81,6 +83,7 @@ export interface Envelope {
   readonly source: number;
   readonly tag: number;
   readonly seq: number;
+  readonly signature: number;
   readonly messageBytes: number;
   readonly flags: number;
   payload: Uint8Array;
@@ -173,6 +176,8 @@ export class SendMessage implements Linked<OutMessage> {
   readonly buffer: Iov;
   readonly protocol: 'RNDV' | 'RGET';
   readonly sync: boolean;
+  /** Of the collective call that it is a message of; 0 for none. */
+  signature = 0;
   request: SendRequest | undefined;
   slot = 0;
   generation = 0;

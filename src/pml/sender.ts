@@ -46,7 +46,7 @@ export class Sender {
   // ---------------------------------------------------------------- start
 
   /** Takes a sequence number and queues the envelope. An eager request is done on return. */
-  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean): SendRequest {
+  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number): SendRequest {
     const { core } = this;
     const { options, counters } = core;
     const request = new SendRequest(peer.rank, tag, buffer.bytes);
@@ -66,7 +66,7 @@ export class Sender {
     counters.messagesSent++;
     counters.bytesSent += bytes;
     if (small && !sync && bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax) {
-      this.eager.start(peer, ctx, tag, seq, buffer);
+      this.eager.start(peer, ctx, tag, seq, buffer, signature);
       request.done = true;
       return request;
     }
@@ -74,6 +74,7 @@ export class Sender {
     const inPlace = !small && buffer.isContiguous;
     const reads = inPlace && peer.bml.isReadWorth(bytes);
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
+    message.signature = signature;
     message.request = request;
     core.open(request);
     const uncopied = reads || (inPlace && peer.bml.putsAll);
@@ -118,6 +119,7 @@ export class Sender {
     packet.source = core.options.rank;
     packet.tag = message.tag;
     packet.seq = message.seq;
+    packet.signature = message.signature;
     packet.messageBytes = message.buffer.bytes;
     packet.senderSlot = message.slot;
     packet.senderGeneration = message.generation;

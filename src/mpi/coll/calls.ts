@@ -7,6 +7,7 @@ import { alltoallBruck, alltoallIovs, alltoallLinear, alltoallPairwise } from '.
 import { bcastBinomial, bcastChain, bcastScatterAllgather, dissemination } from './barrier-bcast.ts';
 import { chooseAlgorithm } from './choice.ts';
 import { gatherBinomial, gatherLinear, type PartOf, scatterBinomial, scatterLinear } from './gather.ts';
+import type { ArrayName } from './kernels.ts';
 import {
   type Blocks,
   checkApart,
@@ -37,9 +38,10 @@ import {
   scanLinear,
   scanRecursiveDoubling,
 } from './reduce-scatter.ts';
+import { Signature } from './signature.ts';
 
 export interface Call<T = void> {
-  readonly name: string;
+  readonly signature: Signature;
   steps(operation: Operation<T>): Steps<T>;
 }
 
@@ -76,11 +78,11 @@ export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
 // ---------------------------------------------------------------- what the calls share
 
 /** Packs buffers that are not contiguous for the time of the run. */
-function call(name: string, inputs: readonly Region[], outputs: readonly Region[], steps: (o: Operation) => Steps): Call {
-  if (allContiguous(inputs) && allContiguous(outputs)) return { name, steps };
+function call(signature: Signature, inputs: readonly Region[], outputs: readonly Region[], steps: (o: Operation) => Steps): Call {
+  if (allContiguous(inputs) && allContiguous(outputs)) return { signature, steps };
   const scattered = [...new Set([...inputs, ...outputs])].filter((region) => !region.isContiguous);
   return {
-    name,
+    signature,
     *steps(o) {
       // What is not written of an output must be as it was.
       for (const region of scattered) region.load(o);
@@ -117,6 +119,11 @@ function checkLength(region: Region, bytes: number, name: string, why: string): 
   throw new MultirailError(code, `${name} has ${region.byteLength} bytes; expected ${bytes}: ${why}`);
 }
 
+/** The class of two buffers of a call between which elements are moved: bytes, where they differ. */
+function classOf(a: Region | undefined, b: Region | undefined): ArrayName | undefined {
+  return a === undefined || b === undefined || a.arrayName === b.arrayName ? (a ?? b)?.arrayName : undefined;
+}
+
 const memoryOf = (region: Region, blocks: Blocks): PartOf => {
   return (rank) => region.part(blocks.at[rank], blocks.counts[rank]);
 };
@@ -140,8 +147,8 @@ function bothOf({ known }: Scope, send: SendArgument, recv: MessageBuffer): { fr
 
 // ---------------------------------------------------------------- barrier, bcast
 
-export function barrier(_scope: Scope): Call {
-  return { name: 'barrier', steps: dissemination };
+export function barrier({ signatures }: Scope): Call {
+  return { signature: signatures.of('barrier'), steps: dissemination };
 }
 
 export function bcast(scope: Scope, ...[buffer, root = 0]: BcastArgs): Call {
@@ -149,7 +156,8 @@ export function bcast(scope: Scope, ...[buffer, root = 0]: BcastArgs): Call {
   const region = scope.rank === root ? sendRegion(buffer, 'buffer') : recvRegion(buffer, 'buffer');
   const algorithm = chooseAlgorithm('bcast', { size: scope.size, bytes: region.byteLength }, scope.tuning);
   const steps = { binomial: bcastBinomial, scatter_allgather: bcastScatterAllgather, chain: bcastChain }[algorithm];
-  return call('bcast', [region], scope.rank === root ? [] : [region], (o) => steps(o, region.bytes, root));
+  const signature = scope.signatures.of('bcast', root, region.arrayName, region.byteLength);
+  return call(signature, [region], scope.rank === root ? [] : [region], (o) => steps(o, region.bytes, root));
 }
 
 // ---------------------------------------------------------------- reductions
@@ -191,7 +199,8 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
   const r = reductionOf(scope, from, into, op);
   const algorithm = chooseAlgorithm('reduce', shapeOf(scope, r), scope.tuning);
   const steps = { binomial: reduceBinomial, rabenseifner: reduceRabenseifner }[algorithm];
-  return call('reduce', [from], into === undefined ? [] : [into], (o) => steps(o, r, root));
+  const signature = scope.signatures.of('reduce', root, from.arrayName, from.byteLength, op);
+  return call(signature, [from], into === undefined ? [] : [into], (o) => steps(o, r, root));
 }
 
 export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
@@ -200,7 +209,8 @@ export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceA
   const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('allreduce', shapeOf(scope, r), scope.tuning);
   const steps = { recursive_doubling: allreduceRecursiveDoubling, rabenseifner: allreduceRabenseifner, ring: allreduceRing }[algorithm];
-  return call('allreduce', [from], [into], (o) => steps(o, r));
+  const signature = scope.signatures.of('allreduce', undefined, from.arrayName, from.byteLength, op);
+  return call(signature, [from], [into], (o) => steps(o, r));
 }
 
 export function reduceScatterBlock(scope: Scope, ...[send, recv, op = Op.SUM]: ReduceScatterBlockArgs): Call {
@@ -210,17 +220,20 @@ export function reduceScatterBlock(scope: Scope, ...[send, recv, op = Op.SUM]: R
     throw new MultirailError('ERR_COUNT', `recv has ${into.length} elements; expected as many for each of the ${size} ranks`);
   }
   const count = from === into ? into.length / size : into.length;
-  return scatteredCall(scope, 'reduceScatterBlock', from, into, equalBlocks(size, count), op);
+  const signature = scope.signatures.of('reduceScatterBlock', undefined, from.arrayName, count * from.unitBytes, op);
+  return scatteredCall(scope, signature, from, into, equalBlocks(size, count), op);
 }
 
 export function reduceScatter(scope: Scope, ...[send, recv, counts, op = Op.SUM]: ReduceScatterArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
   const names = { buffer: from === into ? 'recv' : 'send', counts: 'counts', displs: 'displs', written: false };
   const blocks = checkBlocks(from, scope.size, counts, undefined, names);
-  return scatteredCall(scope, 'reduceScatter', from, into, blocks, op);
+  const lengths = blocks.counts.map((count) => count * from.unitBytes);
+  const signature = new Signature('reduceScatter', { arrayName: from.arrayName, lengths, op: checkOp(op) });
+  return scatteredCall(scope, signature, from, into, blocks, op);
 }
 
-function scatteredCall(scope: Scope, name: string, from: Region, into: Region, blocks: Blocks, op: Op): Call {
+function scatteredCall(scope: Scope, signature: Signature, from: Region, into: Region, blocks: Blocks, op: Op): Call {
   const total = sum(blocks.counts);
   checkLength(from, total * from.unitBytes, from === into ? 'recv' : 'send', 'as many elements as all counts together');
   const r: ScatteredReduction = { ...(reductionOf(scope, from, into, op, total) as OwnReduction), blocks };
@@ -234,16 +247,17 @@ function scatteredCall(scope: Scope, name: string, from: Region, into: Region, b
     recursive_halving: reduceScatterHalving,
     pairwise: reduceScatterPairwise,
   }[algorithm];
-  return call(name, [from], [into], (o) => steps(o, r));
+  return call(signature, [from], [into], (o) => steps(o, r));
 }
 
-function scanCall(scope: Scope, name: string, exclusive: boolean, [send, recv, op = Op.SUM]: ScanArgs): Call {
+function scanCall(scope: Scope, name: 'scan' | 'exscan', exclusive: boolean, [send, recv, op = Op.SUM]: ScanArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('scan', shapeOf(scope, r), scope.tuning);
   const steps = { recursive_doubling: scanRecursiveDoubling, linear: scanLinear }[algorithm];
-  return call(name, [from], [into], (o) => steps(o, r, exclusive));
+  const signature = scope.signatures.of(name, undefined, from.arrayName, from.byteLength, op);
+  return call(signature, [from], [into], (o) => steps(o, r, exclusive));
 }
 
 export const scan = (scope: Scope, ...args: ScanArgs): Call => scanCall(scope, 'scan', false, args);
@@ -265,10 +279,11 @@ export function gather(scope: Scope, ...[send, recv, root = 0]: GatherArgs): Cal
   const own = (): Uint8Array => from?.bytes ?? slicesOf(into as Region, bytes)(rank);
   const outputs = into === undefined ? [] : [into];
   const inputs = from === undefined ? [] : [from];
+  const signature = scope.signatures.of('gather', root, classOf(from, into), bytes);
   if (chooseAlgorithm('gather', { size, bytes }, scope.tuning) === 'linear') {
-    return call('gather', inputs, outputs, (o) => gatherLinear(o, own(), slicesOf(into as Region, bytes), root));
+    return call(signature, inputs, outputs, (o) => gatherLinear(o, own(), slicesOf(into as Region, bytes), root));
   }
-  return call('gather', inputs, outputs, (o) => gatherBinomial(o, own(), into?.bytes, root));
+  return call(signature, inputs, outputs, (o) => gatherBinomial(o, own(), into?.bytes, root));
 }
 
 /** Bytes of each rank in a buffer that is shared out evenly. */
@@ -281,16 +296,18 @@ export function gatherv(scope: Scope, ...[send, recv, counts, displs, root = 0]:
   checkRoot(root, scope);
   if (scope.rank !== root) {
     const from = sendRegion(notInPlace(send, 'send'));
-    return call('gatherv', [from], [], (o) => gatherLinear(o, from.bytes, () => from.bytes, root));
+    const signature = scope.signatures.of('gatherv', root, from.arrayName);
+    return call(signature, [from], [], (o) => gatherLinear(o, from.bytes, () => from.bytes, root));
   }
   const into = recvRegion(atRoot(recv, 'recv'));
   const blocks = checkBlocks(into, scope.size, counts, displs, { buffer: 'recv', counts: 'counts', displs: 'displs', written: true });
   const parts = memoryOf(into, blocks);
-  if (send === IN_PLACE) return call('gatherv', [], [into], (o) => gatherLinear(o, parts(root), parts, root));
+  const signature = scope.signatures.of('gatherv', root, into.arrayName);
+  if (send === IN_PLACE) return call(signature, [], [into], (o) => gatherLinear(o, parts(root), parts, root));
   const from = sendRegion(send);
   checkApart(from, into, 'send and recv');
   checkLength(from, blocks.counts[root] * into.unitBytes, 'send', 'as many elements as the count of this rank');
-  return call('gatherv', [from], [into], (o) => gatherLinear(o, from.bytes, parts, root));
+  return call(signature, [from], [into], (o) => gatherLinear(o, from.bytes, parts, root));
 }
 
 export function scatter(scope: Scope, ...[send, recv, root = 0]: ScatterArgs): Call {
@@ -307,26 +324,29 @@ export function scatter(scope: Scope, ...[send, recv, root = 0]: ScatterArgs): C
   const own = (): Uint8Array => into?.bytes ?? slicesOf(from as Region, bytes)(rank);
   const inputs = from === undefined ? [] : [from];
   const outputs = into === undefined ? [] : [into];
+  const signature = scope.signatures.of('scatter', root, classOf(from, into), bytes);
   if (chooseAlgorithm('scatter', { size, bytes }, scope.tuning) === 'linear') {
-    return call('scatter', inputs, outputs, (o) => scatterLinear(o, slicesOf(from as Region, bytes), own(), root));
+    return call(signature, inputs, outputs, (o) => scatterLinear(o, slicesOf(from as Region, bytes), own(), root));
   }
-  return call('scatter', inputs, outputs, (o) => scatterBinomial(o, from?.bytes, own(), root));
+  return call(signature, inputs, outputs, (o) => scatterBinomial(o, from?.bytes, own(), root));
 }
 
 export function scatterv(scope: Scope, ...[send, counts, displs, recv, root = 0]: ScattervArgs): Call {
   checkRoot(root, scope);
   if (scope.rank !== root) {
     const into = recvRegion(notInPlace(recv, 'recv'));
-    return call('scatterv', [], [into], (o) => scatterLinear(o, () => into.bytes, into.bytes, root));
+    const signature = scope.signatures.of('scatterv', root, into.arrayName);
+    return call(signature, [], [into], (o) => scatterLinear(o, () => into.bytes, into.bytes, root));
   }
   const from = sendRegion(atRoot(send, 'send'));
   const blocks = checkBlocks(from, scope.size, counts, displs, { buffer: 'send', counts: 'counts', displs: 'displs', written: false });
   const parts = memoryOf(from, blocks);
-  if (recv === IN_PLACE) return call('scatterv', [from], [], (o) => scatterLinear(o, parts, parts(root), root));
+  const signature = scope.signatures.of('scatterv', root, from.arrayName);
+  if (recv === IN_PLACE) return call(signature, [from], [], (o) => scatterLinear(o, parts, parts(root), root));
   const into = recvRegion(recv);
   checkApart(from, into, 'send and recv');
   checkLength(into, blocks.counts[root] * from.unitBytes, 'recv', 'as many elements as the count of this rank');
-  return call('scatterv', [from], [into], (o) => scatterLinear(o, parts, into.bytes, root));
+  return call(signature, [from], [into], (o) => scatterLinear(o, parts, into.bytes, root));
 }
 
 // ---------------------------------------------------------------- allgather
@@ -339,7 +359,8 @@ export function allgather(scope: Scope, ...[send, recv]: AllgatherArgs): Call {
   const { at, counts } = equalBlocks(size, bytes);
   const algorithm = chooseAlgorithm('allgather', { size, bytes: size * bytes }, scope.tuning);
   const steps = { bruck: allgatherBruck, recursive_doubling: allgatherRecursiveDoubling, ring: allgatherRing }[algorithm];
-  return call('allgather', [from], [into], (o) => {
+  const signature = scope.signatures.of('allgather', undefined, classOf(from, into), bytes);
+  return call(signature, [from], [into], (o) => {
     const own = from === into ? slicesOf(into, bytes)(rank) : from.bytes;
     return steps(o, own, { bytes: into.bytes, at, counts });
   });
@@ -356,7 +377,8 @@ export function allgatherv(scope: Scope, ...[send, recv, counts, displs]: Allgat
   // Recursive doubling is for parts of the same length: not a power of two for the rule.
   const chosen = chooseAlgorithm('allgather', { size, bytes: sum(lengths) }, scope.tuning);
   const steps = chosen === 'ring' ? allgatherRing : allgatherBruck;
-  return call('allgatherv', [from], [into], (o) => {
+  const signature = new Signature('allgatherv', { arrayName: classOf(from, into), lengths });
+  return call(signature, [from], [into], (o) => {
     const all: Parts = { bytes: into.bytes, at, counts: lengths };
     return steps(o, from === into ? into.part(blocks.at[rank], blocks.counts[rank]) : from.bytes, all);
   });
@@ -370,7 +392,8 @@ export function alltoall(scope: Scope, ...[send, recv]: AlltoallArgs): Call {
   const bytes = sharedLength(from, size, from === into ? 'recv' : 'send');
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const algorithm = chooseAlgorithm('alltoall', { size, bytes }, scope.tuning);
-  return call('alltoall', [from], [into], (o) => {
+  const signature = scope.signatures.of('alltoall', undefined, classOf(from, into), bytes);
+  return call(signature, [from], [into], (o) => {
     let all = from.bytes;
     if (from === into) {
       all = o.scratch(from.byteLength);
@@ -402,7 +425,8 @@ export function alltoallv(scope: Scope, ...[send, sendCounts, sendDispls, recv, 
   if (out.counts[rank] * from.unitBytes !== taken.counts[rank] * into.unitBytes) {
     throw new MultirailError('ERR_COUNT', `sendCounts[${rank}] and recvCounts[${rank}], of this rank to itself, are not the same length`);
   }
-  return call('alltoallv', [from], [into], (o) => alltoallLinear(o, memoryOf(from, out), memoryOf(into, taken)));
+  // Lengths and classes are matters of each pair.
+  return call(scope.signatures.of('alltoallv'), [from], [into], (o) => alltoallLinear(o, memoryOf(from, out), memoryOf(into, taken)));
 }
 
 export function alltoallw(scope: Scope, ...[sends, recvs]: AlltoallwArgs): Call {
@@ -424,5 +448,5 @@ export function alltoallw(scope: Scope, ...[sends, recvs]: AlltoallwArgs): Call 
   checkLength(taken[rank], out[rank].byteLength, `recvs[${rank}]`, `as many as sends[${rank}], which this rank sends to itself`);
   const from = out.map((region) => region.iov);
   const into = taken.map((region) => region.iov);
-  return { name: 'alltoallw', steps: (o) => alltoallIovs(o, from, into) };
+  return { signature: scope.signatures.of('alltoallw'), steps: (o) => alltoallIovs(o, from, into) };
 }

@@ -38,6 +38,8 @@ export interface Shape {
 
 /** The parameters of the choice. */
 export interface Tuning {
+  /** Messages say which call they are of. */
+  readonly checkSignatures: boolean;
   readonly forced: Readonly<Record<CollectiveName, string>>;
   readonly bcastLongBytes: number;
   readonly bcastSegmentBytes: number;
@@ -53,6 +55,7 @@ export interface Tuning {
 
 export function tuningOf(params: Params): Tuning {
   return {
+    checkSignatures: params.bool('coll_check_signatures'),
     forced: {
       barrier: 'auto',
       bcast: params.string('coll_bcast_algorithm'),

@@ -6,23 +6,46 @@ import { EMPTY_IOV, Iov } from '../../util/iov.ts';
 import { ANY_SOURCE } from '../constants.ts';
 import { COLLECTIVE, ctxOf, SERVICE_ID } from '../contexts.ts';
 import type { Host } from '../host.ts';
+import { mismatchError, type Scope } from './operation.ts';
+import { agree, describeCode, type Signature } from './signature.ts';
 
 const CTX = ctxOf(SERVICE_ID, COLLECTIVE);
 const TAG = 0;
 const NOTICE_BYTES_MAX = 2048;
 /** Of the text as it stands in the JSON: what else a notice holds is short. */
 const TEXT_BYTES_MAX = 1600;
+/** Of the description of a call. */
+const CALL_BYTES_MAX = 700;
 /** Collectives of one context of which the rest is taken away; that of older ones stays where it is. */
 const DRAINS_MAX = 256;
 /** Notices for collectives that have not begun here; older ones go first. */
 const EARLY_MAX = 1024;
 
+/** Says that a collective has failed. */
 interface Notice {
   ctx: number;
   tag: number;
   code: ErrorCode;
   text: string;
   peer?: number | undefined;
+  /** The error is that of the earlier collective with this tag: it is told herewith. */
+  late?: number | undefined;
+}
+
+/** Asks whether a rank makes the same call, which it says only if it does not. */
+interface Question {
+  ctx: number;
+  tag: number;
+  /** The call of the asker. */
+  signature: number;
+  call: string;
+  /** A message of another call has come from there: the asker waits for the answer. */
+  met: boolean;
+}
+
+/** A question for a collective that has not begun here, and the world rank that asks. */
+interface Asked extends Question {
+  from: number;
 }
 
 export class FailureNotices {
@@ -30,6 +53,7 @@ export class FailureNotices {
   private readonly buffer = new Uint8Array(NOTICE_BYTES_MAX);
   private isListening = false;
   private readonly early = new Map<string, MultirailError>();
+  private readonly questions = new Map<string, Asked>();
   /** Receives into nothing, by context and tag. */
   private readonly drains = new Map<number, Map<number, RecvRequest>>();
 
@@ -38,15 +62,26 @@ export class FailureNotices {
   }
 
   /** Tells that process that the collective with this context and tag has failed here. */
-  tell(world: number, ctx: number, tag: number, error: MultirailError): void {
+  tell(world: number, ctx: number, tag: number, error: MultirailError, late = -1): void {
     const notice: Notice = {
       ctx,
       tag,
       code: error.code,
-      text: fitText(error.message.slice(error.code.length + 2)),
+      text: fitText(error.message.slice(error.code.length + 2), TEXT_BYTES_MAX),
       peer: error.peer,
+      ...(late === -1 ? {} : { late }),
     };
+    this.send(world, notice);
+  }
+
+  private send(world: number, notice: Notice | Question): void {
     this.host.engine.pml.isend(world, CTX, TAG, new Iov([new TextEncoder().encode(JSON.stringify(notice))]));
+    this.host.engine.schedule();
+  }
+
+  /** Asks that process whether it makes the same call; `met`: it does not. It answers, to everybody, only if it does not. */
+  ask(world: number, { ctx }: Scope, tag: number, signature: Signature, met: boolean): void {
+    this.send(world, { ctx, tag, signature: signature.code, call: fitText(String(signature), CALL_BYTES_MAX), met });
   }
 
   /** The error that was told of a collective that begins only now. */
@@ -59,10 +94,20 @@ export class FailureNotices {
     return error;
   }
 
+  /** The question that was asked about a collective that begins only now. */
+  takeQuestion(ctx: number, tag: number): Asked | undefined {
+    if (this.questions.size === 0) return undefined;
+    const key = `${ctx}/${tag}`;
+    const asked = this.questions.get(key);
+    this.questions.delete(key);
+    return asked;
+  }
+
   /** From the first collective on: programs without any have nothing posted. */
   private listen(): void {
     if (this.isListening) return;
     this.isListening = true;
+    this.host.watchCalls();
     const { pml } = this.host.engine;
     // A notice is nothing that anybody waits for.
     pml.core.backgroundRequests++;
@@ -88,20 +133,57 @@ export class FailureNotices {
   private read(request: RecvRequest): void {
     const notice = decode(this.buffer.subarray(0, request.receivedBytes));
     if (notice === undefined) return;
+    if ('signature' in notice) return this.answer({ ...notice, from: request.matchedSource });
     const { ctx, tag, code, text, peer } = notice;
     const error = new MultirailError(code, `${text} (rank ${request.matchedSource} of the world has told)`, {
       rank: this.host.rank,
       ...(peer === undefined ? {} : { peer }),
     });
-    for (const operation of this.host.operations) {
-      if (operation.scope.ctx === ctx && operation.tag === tag) return operation.fail(error, false);
+    const { late } = notice;
+    if (late !== undefined) this.host.scopeOf(ctx)?.ledger.failed(late);
+    const running = this.host.findOperation(ctx, tag);
+    if (running !== undefined) return running.fail(error, false);
+    if (this.host.hasBegun(ctx, tag)) {
+      if (code === 'ERR_COLLECTIVE_MISMATCH' && late === undefined) this.endedWell(ctx, tag, error);
+      // It has ended here: what others have sent for it by then is of no use.
+      return this.drain(ctx, tag);
     }
-    // It has ended here: what others have sent for it by then is of no use.
-    if (this.host.hasBegun(ctx, tag)) return this.drain(ctx, tag);
     const key = `${ctx}/${tag}`;
     if (this.early.has(key)) return;
     this.early.set(key, error);
     if (this.early.size > EARLY_MAX) for (const [oldest] of this.early) return void this.early.delete(oldest);
+  }
+
+  /** That collective has ended here, and it turns out that others made another call: the first after it that runs, or the next, ends with it. */
+  private endedWell(ctx: number, tag: number, error: MultirailError): void {
+    const scope = this.host.scopeOf(ctx);
+    const entry = scope?.ledger.find(tag);
+    if (scope === undefined || entry === undefined || entry.failed) return;
+    entry.failed = true;
+    const running = this.host.runningAfter(ctx, entry.order);
+    if (running === undefined) scope.ledger.late = { error, tag };
+    else running.failLate(error, tag);
+  }
+
+  private answer(asked: Asked): void {
+    const { host } = this;
+    const { ctx, tag, from } = asked;
+    const scope = host.scopeOf(ctx);
+    const running = host.findOperation(ctx, tag);
+    const own = running?.signature ?? scope?.ledger.find(tag)?.signature;
+    if (own === undefined && !host.hasBegun(ctx, tag)) {
+      const key = `${ctx}/${tag}`;
+      if (!this.questions.has(key)) this.questions.set(key, asked);
+      if (this.questions.size > EARLY_MAX) for (const [oldest] of this.questions) return void this.questions.delete(oldest);
+      return;
+    }
+    const where = running?.scope ?? scope;
+    if (where === undefined || (!asked.met && (own === undefined || agree(own.code, asked.signature)))) return;
+    const ownCall = own === undefined || agree(own.code, asked.signature) ? 'another one' : String(own);
+    const error = mismatchError(where, [where.members.indexOf(from), asked.call], [where.rank, ownCall]);
+    if (running !== undefined) return running.fail(error, true);
+    for (const world of where.members) if (world !== host.rank) this.tell(world, ctx, tag, error);
+    this.endedWell(ctx, tag, error);
   }
 
   // ---------------------------------------------------------------- what is left
@@ -149,34 +231,40 @@ export class FailureNotices {
 }
 
 /** As much of the text as fits into a notice, cut between code points: its escapes and its bytes beyond ASCII count as they travel. */
-function fitText(text: string): string {
+function fitText(text: string, bytesMax: number): string {
   let bytes = 0;
   let at = 0;
   for (const point of text) {
     bytes += Buffer.byteLength(JSON.stringify(point)) - 2;
-    if (bytes > TEXT_BYTES_MAX) return `${text.slice(0, at)}…`;
+    if (bytes > bytesMax) return `${text.slice(0, at)}…`;
     at += point.length;
   }
   return text;
 }
 
 /** Whatever came: a notice that says which collective has failed counts, even if the rest of it cannot be read. */
-function decode(bytes: Uint8Array): Notice | undefined {
+function decode(bytes: Uint8Array): Notice | Question | undefined {
   const json = new TextDecoder().decode(bytes);
-  let given: Partial<Notice> | null;
+  let given: Partial<Notice & Question> | null;
   try {
-    given = JSON.parse(json) as Partial<Notice> | null;
+    given = JSON.parse(json) as Partial<Notice & Question> | null;
   } catch {
     const head = /^\{"ctx":(\d+),"tag":(\d+),"code":"(\w+)"/.exec(json);
     given = head === null ? null : { ctx: Number(head[1]), tag: Number(head[2]), code: head[3] as ErrorCode };
   }
-  if (typeof given !== 'object' || given === null || !Number.isInteger(given.ctx) || !Number.isInteger(given.tag)) return undefined;
-  const { ctx, tag, code, text, peer } = given as Notice;
+  if (typeof given !== 'object' || given === null) return undefined;
+  const { ctx, tag, code, text, peer, late, signature, call, met } = given;
+  if (!isWhole(ctx) || !isWhole(tag)) return undefined;
+  if (isWhole(signature))
+    return { ctx, tag, signature, call: typeof call === 'string' ? call : describeCode(signature), met: met === true };
   return {
     ctx,
     tag,
-    code: Object.hasOwn(ERROR_CODES, code) ? code : 'ERR_INTERNAL',
+    code: code !== undefined && Object.hasOwn(ERROR_CODES, code) ? code : 'ERR_INTERNAL',
     text: typeof text === 'string' ? text : 'the collective has failed there, and the text of its error could not be read',
-    peer: Number.isInteger(peer) ? peer : undefined,
+    peer: isWhole(peer) ? peer : undefined,
+    late: isWhole(late) ? late : undefined,
   };
 }
+
+const isWhole = (value: unknown): value is number => Number.isSafeInteger(value);

@@ -156,7 +156,7 @@ export function bcastObject<T>(scope: Scope, value: T, root: number): Call<T> {
   // What cannot be cloned is told before anything is sent.
   const own = scope.rank === root ? pack(value) : undefined;
   return {
-    name: 'bcastObject',
+    signature: scope.signatures.of('bcastObject', root),
     *steps(o) {
       const packed = yield* spread(plain(o), own, root);
       return own !== undefined || packed === undefined ? value : (packed.open(root) as T);
@@ -169,7 +169,7 @@ export function gatherObject<T>(scope: Scope, value: T, root: number): Call<T[] 
   const { rank, size } = scope;
   const own = rank === root ? undefined : pack(value);
   return {
-    name: 'gatherObject',
+    signature: scope.signatures.of('gatherObject', root),
     *steps(o) {
       if (own !== undefined) {
         yield* exchange(plain(o), [[root, own]], []);
@@ -184,10 +184,10 @@ export function gatherObject<T>(scope: Scope, value: T, root: number): Call<T[] 
   };
 }
 
-export function allgatherObject<T>({ rank, size }: Scope, value: T): Call<T[]> {
+export function allgatherObject<T>({ rank, size, signatures }: Scope, value: T): Call<T[]> {
   const own = pack(value);
   return {
-    name: 'allgatherObject',
+    signature: signatures.of('allgatherObject'),
     *steps(o) {
       const all = new Array<Packed>(size).fill(own);
       // Values go round.
@@ -207,7 +207,7 @@ export function scatterObject<T>(scope: Scope, values: readonly T[] | null | und
   const list = rank === root ? (checkList(values, size, 'values') as readonly T[]) : undefined;
   const packed = list?.map((value, i) => (i === root ? NOTHING : pack(value)));
   return {
-    name: 'scatterObject',
+    signature: scope.signatures.of('scatterObject', root),
     *steps(o) {
       if (list === undefined || packed === undefined) return (yield* receive(plain(o), root))?.open(root) as T;
       const others = packed.flatMap((value, i) => (i === root ? [] : [[i, value] as const]));
@@ -217,11 +217,11 @@ export function scatterObject<T>(scope: Scope, values: readonly T[] | null | und
   };
 }
 
-export function alltoallObject<T>({ rank, size }: Scope, values: readonly T[]): Call<T[]> {
+export function alltoallObject<T>({ rank, size, signatures }: Scope, values: readonly T[]): Call<T[]> {
   checkList(values, size, 'values');
   const packed = values.map((value, i) => (i === rank ? NOTHING : pack(value)));
   return {
-    name: 'alltoallObject',
+    signature: signatures.of('alltoallObject'),
     *steps(o) {
       const others = Array.from({ length: size - 1 }, (_, i) => (rank + i + 1) % size);
       const received = yield* exchange(
@@ -240,7 +240,7 @@ export function reduceObject<T>(scope: Scope, value: T, combine: Combine<T>, roo
   checkRootRank(root, scope);
   checkCombine(combine);
   return {
-    name: 'reduceObject',
+    signature: scope.signatures.of('reduceObject', root),
     *steps(o) {
       const result = yield* combineAll(plain(o), value, combine);
       if (root === 0) return scope.rank === 0 ? result : null;
@@ -253,7 +253,7 @@ export function reduceObject<T>(scope: Scope, value: T, combine: Combine<T>, roo
 export function allreduceObject<T>(scope: Scope, value: T, combine: Combine<T>): Call<T> {
   checkCombine(combine);
   return {
-    name: 'allreduceObject',
+    signature: scope.signatures.of('allreduceObject'),
     *steps(o) {
       const result = yield* combineAll(plain(o), value, combine);
       const own = scope.rank === 0 && !o.isFailing ? pack(result) : undefined;

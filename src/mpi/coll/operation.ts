@@ -19,6 +19,7 @@ import type { Host } from '../host.ts';
 import type { Tuning } from './choice.ts';
 import type { ArrayName } from './kernels.ts';
 import { elementBytes, type KnownRegions, ScratchElements } from './memory.ts';
+import { agree, describeCode, type KnownSignatures, type Ledger, type Signature } from './signature.ts';
 
 /** Steps of an algorithm: yields at the end of each round, returns the result of the call. */
 export type Steps<T = void> = Generator<void, T, void>;
@@ -36,6 +37,9 @@ export interface Scope {
   readonly tuning: Tuning;
   /** Buffers that were looked at. */
   readonly known: KnownRegions;
+  readonly signatures: KnownSignatures;
+  /** What was begun on the context. */
+  readonly ledger: Ledger;
 }
 
 type OperationState = 'RUNNING' | 'FAILING' | 'ENDED';
@@ -48,8 +52,10 @@ const SPARE_BYTES_MAX = 64 * 1024;
 
 export class Operation<T = unknown> implements Awaited {
   readonly kind = 'collective';
-  /** Name of the call. */
-  name!: string;
+  /** Which call it is. */
+  signature!: Signature;
+  /** Its bits as they travel; 0 when calls are not to be checked. */
+  code = 0;
   scope!: Scope;
   tag!: number;
   rank!: number;
@@ -78,20 +84,34 @@ export class Operation<T = unknown> implements Awaited {
   private postError: MultirailError | undefined;
   /** Receives of the round that may bring less than asked for. */
   private short: Set<RecvRequest> | undefined;
+  /** Calls that had begun before it on its context. */
+  order = 0;
+  /** World rank that makes another call here: it was asked which, and its answer ends this one. */
+  private stranger = -1;
+  private strangersCode = 0;
+  /** Rounds at the last look for calls that stand still; and whether those that are waited for were asked in this one. */
+  private lookedRounds = -1;
+  private asked = false;
+  /** Its error is that of the earlier call with this tag; -1: it is its own. */
+  private lateTag = -1;
   /** Everybody knows that this rank has failed. */
   private toldAll = false;
   private readonly memory: Uint8Array[] = [];
   private readonly elements: ScratchElements[] = [];
   private readonly onInner = (): void => {
     if (--this.pending > 0) return;
-    if (this.state === 'RUNNING') this.advance();
-    else if (this.state === 'FAILING') this.finish();
+    if (this.state === 'RUNNING') {
+      if (this.stranger === -1) this.advance();
+    } else if (this.state === 'FAILING') this.finish();
   };
 
   /** A new run, in a record that may have served another one. */
-  begin(scope: Scope, name: string, tag: number): this {
+  begin(scope: Scope, signature: Signature, tag: number): this {
     this.scope = scope;
-    this.name = name;
+    this.signature = signature;
+    this.code = scope.size > 1 && scope.tuning.checkSignatures ? signature.code : 0;
+    this.stranger = -1;
+    this.lookedRounds = -1;
     this.tag = tag;
     this.rank = scope.rank;
     this.size = scope.size;
@@ -101,6 +121,7 @@ export class Operation<T = unknown> implements Awaited {
     this.messages = 0;
     this.bytes = 0;
     this.rounds = 0;
+    this.lateTag = -1;
     this.state = 'RUNNING';
     return this;
   }
@@ -113,12 +134,33 @@ export class Operation<T = unknown> implements Awaited {
 
   /** Takes the first steps. */
   start(steps: Steps<T>): this {
-    const { host, ctx } = this.scope;
+    const { host, ctx, ledger } = this.scope;
+    const { tag, code } = this;
     this.steps = steps;
     host.operations.add(this as Operation);
-    const told = this.size > 1 ? host.failures.take(ctx, this.tag) : undefined;
-    if (told === undefined) this.advance();
-    else this.fail(told, false);
+    let told: MultirailError | undefined;
+    let late: Ledger['late'];
+    let isOwn = false;
+    let stranger = -1;
+    if (code !== 0) {
+      this.order = ledger.begin(tag, this.signature);
+      stranger = ledger.earlyStranger(tag, code);
+      late = ledger.late;
+      ledger.late = undefined;
+    }
+    if (this.size > 1) {
+      told = host.failures.take(ctx, tag);
+      const asked = code === 0 ? undefined : host.failures.takeQuestion(ctx, tag);
+      if (told === undefined && asked !== undefined && !agree(asked.signature, code)) {
+        const asker = this.scope.members.indexOf(asked.from);
+        told = mismatchError(this.scope, [asker, asked.call], [this.scope.rank, String(this.signature)]);
+        isOwn = true;
+      }
+    }
+    if (late !== undefined) this.failLate(late.error, late.tag);
+    else if (told !== undefined) this.fail(told, isOwn);
+    else if (stranger !== -1) this.meet(stranger, ledger.earlyCode(tag));
+    else this.advance();
     host.engine.schedule();
     return this;
   }
@@ -144,7 +186,7 @@ export class Operation<T = unknown> implements Awaited {
     this.messages++;
     this.bytes += iov.bytes;
     this.posted = true;
-    const request = scope.host.engine.pml.isend(scope.members[rank], scope.ctx, this.tag, iov);
+    const request = scope.host.engine.pml.isend(scope.members[rank], scope.ctx, this.tag, iov, false, this.code);
     if (request.done) this.postError ??= request.error;
     else {
       this.pending++;
@@ -222,9 +264,15 @@ export class Operation<T = unknown> implements Awaited {
     try {
       for (;;) {
         const error = this.endRound();
+        if (this.stranger !== -1) return;
         if (error !== undefined) return this.fail(error, true);
         const step = steps.next();
-        if (this.postError !== undefined) return this.fail(this.postError, true);
+        if (this.postError !== undefined) {
+          // What ended as it was posted may have come from a rank that makes another call.
+          this.endRound();
+          if (this.stranger === -1) this.fail(this.postError, true);
+          return;
+        }
         if (step.done === true) {
           assert(!this.posted, `${this.name}: sends or receives after the last round`);
           this.result = step.value;
@@ -247,11 +295,13 @@ export class Operation<T = unknown> implements Awaited {
 
   /** Looks at what has ended of the round; the error of the first that failed. */
   private endRound(): MultirailError | undefined {
-    const { receives, sends } = this;
+    const { receives, sends, code } = this;
     let error: MultirailError | undefined;
     for (let i = 0; i < receives.length; i++) {
       const request = receives[i];
       if (!request.done) continue;
+      if (request.matchedSignature !== code && code !== 0 && !agree(request.matchedSignature, code))
+        this.meet(request.matchedSource, request.matchedSignature);
       if (request.error !== undefined) error ??= this.explain(request.error, request);
       else if (request.receivedBytes !== request.buffer.bytes && !this.short?.has(request)) error ??= this.tooShort(request);
     }
@@ -290,7 +340,51 @@ export class Operation<T = unknown> implements Awaited {
   check(): void {
     if (this.state !== 'RUNNING') return;
     const error = this.endRound();
-    if (error !== undefined) this.fail(error, true);
+    if (this.stranger !== -1) {
+      if (this.scope.host.engine.pml.peer(this.stranger).ended !== undefined) this.fail(this.strangerGone(), true);
+    } else if (error !== undefined) this.fail(error, true);
+  }
+
+  // ---------------------------------------------------------------- other calls
+
+  get name(): string {
+    return this.signature.name;
+  }
+
+  /** A message of that world rank is of another call: it is asked which, and ends this one with its answer, at every rank. */
+  meet(world: number, code: number): void {
+    if (this.stranger !== -1 || this.state !== 'RUNNING') return;
+    this.stranger = world;
+    this.strangersCode = code;
+    this.scope.host.failures.ask(world, this.scope, this.tag, this.signature, true);
+  }
+
+  get isRunning(): boolean {
+    return this.state === 'RUNNING';
+  }
+
+  /** Ends it, everywhere, with the error of an earlier call that had ended well here. */
+  failLate(error: MultirailError, tag: number): void {
+    this.lateTag = tag;
+    this.fail(error, true);
+  }
+
+  private strangerGone(): MultirailError {
+    const { scope, stranger } = this;
+    return mismatchError(scope, [scope.rank, String(this.signature)], [scope.members.indexOf(stranger), describeCode(this.strangersCode)]);
+  }
+
+  /** Once in a while: if nothing has moved since the last time, those that are waited for are asked which call they make. */
+  askAround(): void {
+    if (this.state !== 'RUNNING' || this.code === 0 || this.stranger !== -1) return;
+    const isNew = this.lookedRounds !== this.rounds;
+    this.lookedRounds = this.rounds;
+    const wasAsked = this.asked && !isNew;
+    this.asked = !isNew;
+    if (isNew || wasAsked) return;
+    for (const request of this.receives) {
+      if (!request.done && !request.matched) this.scope.host.failures.ask(request.source, this.scope, this.tag, this.signature, false);
+    }
   }
 
   /** `isOwn`: found out here, so that everybody must be told; else who waits for this rank must. */
@@ -298,10 +392,11 @@ export class Operation<T = unknown> implements Awaited {
     if (this.state !== 'RUNNING') return;
     this.state = 'FAILING';
     this.error = error;
+    if (this.code !== 0) this.scope.ledger.failed(this.tag);
     this.onFailed?.(error);
     const { host, members, ctx } = this.scope;
     this.toldAll = isOwn;
-    if (isOwn) for (const world of members) if (world !== host.rank) host.failures.tell(world, ctx, this.tag, error);
+    if (isOwn) for (const world of members) if (world !== host.rank) host.failures.tell(world, ctx, this.tag, error, this.lateTag);
     // Buffers that are only read are left to the sends: those cannot be taken back.
     for (const request of this.sends) {
       if (request.done) continue;
@@ -349,4 +444,17 @@ export class Operation<T = unknown> implements Awaited {
       spare.push(piece);
     }
   }
+}
+
+type Party = readonly [rank: number, call: string];
+
+/** Two ranks of a communicator have made calls that do not belong together: the lower rank is named first, by whoever finds it. */
+export function mismatchError({ host, name, members }: Pick<Scope, 'host' | 'name' | 'members'>, a: Party, b: Party): MultirailError {
+  const [first, second] = a[0] <= b[0] ? [a, b] : [b, a];
+  const peer = members[members[a[0]] === host.rank ? b[0] : a[0]];
+  return new MultirailError(
+    'ERR_COLLECTIVE_MISMATCH',
+    `on ${name} rank ${first[0]} has called ${first[1]} where rank ${second[0]} has called ${second[1]}: all ranks must make the same call`,
+    { rank: host.rank, ...(peer === undefined ? {} : { peer }) },
+  );
 }

@@ -16,10 +16,12 @@ import {
   goldenFrames,
   goldenHandshake,
   goldenPackets,
+  goldenSignatures,
   hexOf,
   PROTOCOL_MD,
   packetOf,
   renderGolden,
+  signatureOf,
 } from './golden.ts';
 
 const BEGIN = '<!-- golden: begin (written by test/unit/pml/golden.test.ts) -->';
@@ -30,6 +32,9 @@ if (process.env.UPDATE_GOLDEN === '1') {
   const packets = goldenPackets();
   for (const golden of packets.packets) golden.hex = hexOf(encodePacketBytes(packetOf(golden.fields)));
   write('packets.json', packets);
+  const signatures = goldenSignatures();
+  for (const golden of signatures.signatures) golden.code = signatureOf(golden).code;
+  write('signatures.json', signatures);
   const frames = goldenFrames();
   for (const golden of frames.frames) golden.hex = hexOf(encodeFrame(golden));
   write('frames.json', frames);
@@ -58,6 +63,12 @@ describe('packets', () => {
     const shown = new Set(goldenPackets().packets.map(({ fields }) => fields.type));
     expect(Object.keys(PACKET).filter((name) => !shown.has(name))).toEqual(['NACK']);
   });
+});
+
+describe('signatures', () => {
+  for (const golden of goldenSignatures().signatures) {
+    test(`${signatureOf(golden)} has its code`, () => expect(signatureOf(golden).code).toBe(golden.code));
+  }
 });
 
 describe('rail frames', () => {

@@ -20,6 +20,9 @@ import {
   refuseFrame,
   welcomeFrame,
 } from '../../../src/btl/base/handshake.ts';
+import type { ArrayName } from '../../../src/mpi/coll/kernels.ts';
+import { type CallName, Signature } from '../../../src/mpi/coll/signature.ts';
+import { Op } from '../../../src/mpi/op.ts';
 import { encodePacket, newPacket, PACKET, PACKET_NAMES, type Packet, packetBytes } from '../../../src/pml/hdr.ts';
 
 export const GOLDEN_DIR = new URL('../../../docs/golden/', import.meta.url);
@@ -54,6 +57,19 @@ const read = (name: string) => JSON.parse(readFileSync(new URL(name, GOLDEN_DIR)
 export const goldenPackets = (): { about: string; packets: GoldenPacket[] } => read('packets.json');
 export const goldenFrames = (): { about: string; frames: GoldenFrame[] } => read('frames.json');
 export const goldenHandshake = (): GoldenHandshake => read('handshake.json');
+
+export interface GoldenSignature {
+  call: CallName;
+  fields: { root?: number; arrayName?: ArrayName; bytes?: number; lengths?: number[]; op?: string; unit?: number; commute?: boolean };
+  code: number;
+}
+export const goldenSignatures = (): { about: string; signatures: GoldenSignature[] } => read('signatures.json');
+
+export function signatureOf({ call, fields: { op, unit = 1, commute = false, ...fields } }: GoldenSignature): Signature {
+  if (op === undefined) return new Signature(call, fields);
+  const made = op === 'user' ? Op.create(() => undefined, { unit, commute }) : (Op as unknown as Record<string, Op>)[op];
+  return new Signature(call, { ...fields, op: made });
+}
 
 export const bytesOf = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'));
 export const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');

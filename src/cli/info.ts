@@ -61,6 +61,8 @@ export interface Info {
   /** Why no transport can be used; undefined when at least one can. */
   transportError: string | undefined;
   interfaces: InterfaceInfo[];
+  /** Why the interfaces cannot be listed; undefined when they can. */
+  interfacesError: string | undefined;
   /** Ports of RDMA devices, and what cannot be told of them. */
   rdmaPorts: RdmaPortInfo[];
   rdmaReasons: string[];
@@ -137,8 +139,14 @@ function congestionOf(native: NativeBinding, params: ParamTable, near: boolean):
   }
 }
 
-function interfacesOf(params: ParamTable, transports: readonly TransportInfo[]): InterfaceInfo[] {
-  const all = readInterfaces();
+/** The interfaces, or why they cannot be listed. */
+function interfacesOf(params: ParamTable, transports: readonly TransportInfo[]): InterfaceInfo[] | string {
+  let all: LocalInterface[];
+  try {
+    all = readInterfaces();
+  } catch (error) {
+    return messageOf(error);
+  }
   const family = params.string('btl_tcp_disable_family');
   const filters = {
     tcp: {
@@ -223,6 +231,7 @@ function paramsOf(params: ParamTable): ParamInfo[] {
 export function collectInfo(version: string, mca: Readonly<Record<string, string>>, env: Env): Info {
   const params = new ParamTable(mca, env);
   const { transports, error } = transportsOf(params);
+  const interfaces = interfacesOf(params, transports);
   const rdma = describeDevices(params);
   return {
     version,
@@ -233,7 +242,8 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
     linearAlgebra: linearAlgebraOf(),
     transports,
     transportError: error,
-    interfaces: interfacesOf(params, transports),
+    interfaces: typeof interfaces === 'string' ? [] : interfaces,
+    interfacesError: typeof interfaces === 'string' ? interfaces : undefined,
     rdmaPorts: rdma.ports,
     rdmaReasons: rdma.reasons,
     launcher: launcherOf(env),
@@ -271,7 +281,7 @@ export function infoLines(info: Info, all: boolean): string[] {
   }
   if (info.transportError !== undefined) lines.push(`  none can be used: ${info.transportError}`);
   lines.push('', 'Interfaces');
-  if (info.interfaces.length === 0) lines.push('  none is up');
+  if (info.interfaces.length === 0) lines.push(`  ${info.interfacesError ?? 'none is up'}`);
   for (const { name, addresses, use } of info.interfaces) lines.push(`  ${name.padEnd(12)} ${use}`, `      ${addresses.join('  ')}`);
   if (info.rdmaPorts.length > 0 || info.transports.some(({ name, isOn }) => name === 'verbs' && isOn)) {
     lines.push('', 'RDMA ports');

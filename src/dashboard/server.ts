@@ -5,6 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../errors.ts';
+import { loopbackAddress } from '../launch/addresses.ts';
 import { Strangers } from '../launch/strangers.ts';
 import { bearerToken, isLoopbackHost, isOwnOrigin, tokenEquals } from './access.ts';
 import type { RailControl } from './control.ts';
@@ -15,7 +16,6 @@ import { formatFor, metricsText, OPENMETRICS_TYPE, PROMETHEUS_TYPE } from './met
 import type { JobModel } from './model.ts';
 import { type PageFile, readPageFiles } from './page-files.ts';
 
-const LISTEN_HOST = '127.0.0.1';
 /** Connections of whoever has shown the token, and of others. */
 const CONNECTIONS_MAX = 128;
 const STRANGERS_MAX = 64;
@@ -49,6 +49,8 @@ export class DashboardServer {
   private readonly options: DashboardServerOptions;
   private readonly files: Map<string, PageFile>;
   private readonly http: Server;
+  /** Loopback, as this host has it. */
+  private readonly host = loopbackAddress();
   private readonly wss = new WebSocketServer({ noServer: true, maxPayload: BODY_BYTES_MAX, perMessageDeflate: false });
   private readonly streams = new Set<ServerResponse>();
   private readonly strangers = new Strangers<Socket>(STRANGERS_MAX, SILENT_MS_MAX);
@@ -79,7 +81,7 @@ export class DashboardServer {
         const why = error.code === 'EADDRINUSE' ? 'something listens there already; leave the port out to get a free one' : error.message;
         reject(new MultirailError('ERR_LAUNCH', `no dashboard on port ${this.options.port}: ${why}`, { cause: error }));
       });
-      this.http.listen(this.options.port, LISTEN_HOST, resolve);
+      this.http.listen(this.options.port, this.host, resolve);
     });
     this.feed.start();
   }
@@ -90,7 +92,8 @@ export class DashboardServer {
 
   /** Of the page, with the token. */
   get url(): string {
-    return `http://${LISTEN_HOST}:${this.port}/?token=${this.options.token}`;
+    const host = this.host.includes(':') ? `[${this.host}]` : this.host;
+    return `http://${host}:${this.port}/?token=${this.options.token}`;
   }
 
   /** Everybody gets the last words; then every connection ends. */

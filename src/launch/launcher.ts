@@ -5,7 +5,7 @@ import { constants, hostname } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../errors.ts';
 import { PARAM_ENV_PREFIX, ParamTable } from '../params.ts';
-import { ownAddresses, urlOf } from './addresses.ts';
+import { loopbackAddress, ownAddresses, urlOf } from './addresses.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
 import { type HostSlots, placeRanks, type RankPlace } from './hostfile.ts';
@@ -195,7 +195,7 @@ class LocalJob implements RunningJob {
       this.resolveResult = resolve;
     });
     this.places = placeRanks(options.hosts ?? [{ host: 'localhost', slots: size }], size);
-    this.server = this.makeServer(options.oobListen ?? (this.places.every(isHere) ? ['127.0.0.1'] : ['::']));
+    this.server = this.makeServer(options.oobListen ?? (this.places.every(isHere) ? [loopbackAddress()] : ['::']));
   }
 
   get oobUrls(): readonly string[] {
@@ -379,7 +379,7 @@ class LocalJob implements RunningJob {
     const [first] = this.server.urls;
     if (!/^ws:..(\[::\]|0\.0\.0\.0):/.test(first)) return [...this.server.urls];
     const port = Number(new URL(first).port);
-    const loopback = urlOf('127.0.0.1', port);
+    const loopback = urlOf(loopbackAddress(), port);
     return this.hosts.has(host) ? ownAddresses().map((address) => urlOf(address, port)) : [loopback];
   }
 

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../errors.ts';
 import { noSubprotocol, refusalOfVersion } from '../util/websocket.ts';
+import { checkLoopback, isLoopback } from './addresses.ts';
 import { checkSize, OobCollectives } from './oob-collectives.ts';
 import { LIFELINE_IDLE_MS } from './oob-dial.ts';
 import {
@@ -220,6 +221,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         });
       });
       this.http.push(server);
+      if (isLoopback(host)) await checkLoopback(host, (server.address() as AddressInfo).port);
       const bound = (server.address() as AddressInfo).port;
       this.urls.push(`ws://${isIPv6(host) ? `[${host}]` : host}:${bound}${OOB_PATH}`);
     }

@@ -7,9 +7,10 @@
 //   host         a file in a private folder of this host likewise
 //   address      nowhere: everybody knows host and port  MULTIRAIL_SECRET_FILE; on loopback also random, as `host`
 import { randomBytes } from 'node:crypto';
+import { isIPv6 } from 'node:net';
 import { MultirailError } from '../errors.ts';
 import type { ParamTable } from '../params.ts';
-import { addressesOf, isLoopback, ownAddresses, urlOf } from './addresses.ts';
+import { addressesOf, isLoopback, loopbackAddress, ownAddresses, urlOf } from './addresses.ts';
 import type { Meeting, Place } from './engines/engine.ts';
 import type { Env } from './env.ts';
 import { hostId } from './identity.ts';
@@ -36,7 +37,7 @@ const PMI_KEY = 'multirail-meeting';
 
 /** Everything that listens: both families, or IPv4 alone where the kernel has no IPv6. */
 const EVERYWHERE = (port: number): string[][] => [[`[::]:${port}`], [`0.0.0.0:${port}`]];
-const LOOPBACK = (port: number): string[][] => [[`127.0.0.1:${port}`]];
+const LOOPBACK = (port: number): string[][] => [[isIPv6(loopbackAddress()) ? `[::1]:${port}` : `127.0.0.1:${port}`]];
 
 export const SECRET_HINT =
   'this job has no secret, and goes beyond loopback: put the same 32 random bytes into a file on every host (head -c 32 /dev/urandom), readable by ' +
@@ -222,8 +223,8 @@ class Meeter {
       );
     }
     const port = Number(new URL(urls[0]).port);
-    const isEverywhere = !urls[0].includes('127.0.0.1');
-    const all = [urlOf('127.0.0.1', port), ...(isEverywhere ? ownAddresses().map((address) => urlOf(address, port)) : [])];
+    const isEverywhere = !isLoopback(new URL(urls[0]).hostname.replace(/^\[|\]$/g, ''));
+    const all = [urlOf(loopbackAddress(), port), ...(isEverywhere ? ownAddresses().map((address) => urlOf(address, port)) : [])];
     return { version: RECORD_VERSION, jobId, urls: all, hostId: this.hostId, secret: Buffer.from(secret).toString('base64') };
   }
 

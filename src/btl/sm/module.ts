@@ -80,6 +80,17 @@ export class SmModule extends StreamModule implements SmHost {
     const bytesMin = params.int('btl_sm_single_copy_min_bytes');
     this.singleCopy = mode !== 'never' && mayReadOthers(native);
     this.choice = new SingleCopyChoice(native, mode, bytesMin, new Uint8Array(randomBytes(PROOF_BYTES)), this.stopwatch);
+    // A rail needs a segment: where none can be made, it is better to know now than from each attempt to connect.
+    try {
+      native.close(native.memoryCreate('multirail-sm', segmentBytes(this.ringBytes)));
+    } catch (cause) {
+      throw new MultirailError(
+        'ERR_INIT',
+        `sm: no memory can be shared here: ${(cause as Error).message}. The seccomp profile of a container may forbid memfd_create: allow it, or take ` +
+          'another transport into btl (tcp)',
+        { cause },
+      );
+    }
     try {
       this.listener = native.unixListen(`\0${this.socketName}`, BACKLOG);
     } catch (cause) {

@@ -70,8 +70,22 @@ export function compareNames(a: string, b: string): number {
   return left.length - right.length || (a < b ? -1 : a > b ? 1 : 0);
 }
 
+/** What the system says. Throws ERR_INIT, with what to do, where it must not be asked. */
+export function systemTable(read: () => InterfaceTable = networkInterfaces): InterfaceTable {
+  try {
+    return read();
+  } catch (error) {
+    throw new MultirailError(
+      'ERR_INIT',
+      `the interfaces of this host cannot be listed (${(error as Error).message}). The kernel tells them by a netlink socket, which the seccomp profile of ` +
+        'a container or RestrictAddressFamilies of systemd may forbid: allow AF_NETLINK, or take transports that need none (btl self,sm on one host)',
+      { cause: error },
+    );
+  }
+}
+
 /** The interfaces that are up, with their addresses, in the order of their names. The kernel lists none without carrier. */
-export function readInterfaces(table: InterfaceTable = networkInterfaces()): LocalInterface[] {
+export function readInterfaces(table: InterfaceTable = systemTable()): LocalInterface[] {
   const byName = new Map<string, LocalInterface>();
   for (const [label, entries] of Object.entries(table)) {
     // A second IPv4 address may be listed under a label such as eth0:1; the device is eth0.

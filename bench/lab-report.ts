@@ -1,11 +1,18 @@
 // What a measurement leaves behind: progress on the terminal, one JSON line per figure, and tables in Markdown with the targets met
 // or missed. Imports src/bench/machine.ts and node: modules.
+import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { describeMachine, machineInfo } from '../src/bench/machine.ts';
 
 const FOLDER = join('out', 'lab');
+
+/** The commit that is checked out, as bench/RESULTS.md wants to have it said of every figure. */
+function measuredAt(): string {
+  const { status, stdout } = spawnSync('git', ['describe', '--always', '--exclude', '*', '--dirty'], { encoding: 'utf8' });
+  return status === 0 ? `measured at ${stdout.trim()}` : 'measured outside of a checkout';
+}
 
 /** The time that a measurement may take, and what it takes to go on. */
 export class Budget {
@@ -45,7 +52,7 @@ export class Report {
     mkdirSync(FOLDER, { recursive: true });
     writeFileSync(this.file('jsonl'), '');
     this.figure({ machine: this.machine, command });
-    this.text(`\`${command}\`: ${describeMachine(this.machine)}`, '');
+    this.text(`\`${command}\`: ${describeMachine(this.machine)}, ${measuredAt()}`, '');
     process.stdout.write(`# ${command}\n# ${describeMachine(this.machine)}\n`);
   }
 

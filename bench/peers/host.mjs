@@ -143,6 +143,6 @@ export function describeMachine() {
       ws: packageVersion('ws'),
       'zeromq.js': packageVersion('zeromq'),
     },
-    commit: firstLine('git', 'describe', '--always', '--dirty'),
+    commit: firstLine('git', 'describe', '--always', '--exclude', '*', '--dirty'),
   };
 }

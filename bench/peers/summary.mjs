@@ -163,7 +163,7 @@ function sectionHead(all, runs, others) {
   });
   return [
     ...machineLines,
-    `- Date: ${dates[0]}${dates.at(-1) === dates[0] ? '' : ` to ${dates.at(-1)}`}; multirail ${[...new Set(all.map(({ machine }) => machine.commit))].join(', ')}, build ${all[0].build}`,
+    `- Date: ${dates[0]}${dates.at(-1) === dates[0] ? '' : ` to ${dates.at(-1)}`}; multirail measured at ${[...new Set(all.map(({ machine }) => machine.commit))].join(', ')}, build ${all[0].build}`,
     `- Rounds by class of the CPUs (a round can have runs in several): ${rounds.join(', ') || 'none'}`,
     ...(others === 0 ? [] : [`- ${others} runs of other builds are not looked at`]),
   ].join('\n');

@@ -219,13 +219,13 @@ test('no more open files: the launcher says so, and what to do, and leaves nothi
       `
     const { spawnSync } = require('node:child_process');
     const [node, ...args] = process.argv.slice(1);
-    const done = spawnSync('bash', ['-c', 'ulimit -n 64; exec "$@"', 'bash', node, ...args], { stdio: 'inherit' });
+    const done = spawnSync('bash', ['-c', 'ulimit -n 150; exec "$@"', 'bash', node, ...args], { stdio: 'inherit' });
     process.exitCode = done.status ?? 99;`,
       process.execPath,
       code.cli,
       'run',
       '-n',
-      '40',
+      '100',
       '--',
       'sleep',
       '61',

@@ -6,7 +6,8 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize, relative } from 'node:path';
 import process from 'node:process';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { bundleInto } from '../system/bundle.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGES_MAX = 12;
@@ -171,6 +172,39 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
     const cli = join(modules, '@arethetypeswrong/cli/dist/index.js');
     run(process.execPath, [cli, tarball, '--no-emoji', '--no-color'], { timeout: 120_000 });
   });
+}
+
+/**
+ * Mistakes are planted in builds of the tests, each with a marker beside it. Every one is built here, so that the markers are those that
+ * such a build has, and no file of the tarball has any.
+ */
+export async function checkPlanted(tally, unpacked, folder) {
+  const loaded = join(folder, 'plant.mjs');
+  // Inside the checkout, where its packages are found.
+  const builds = mkdtempSync(join(ROOT, '.cache', 'package-planted-'));
+  try {
+    await bundleInto(builds, [join(ROOT, 'test/sim/mutants/plant.ts'), join(ROOT, 'test/sim/mutants/table.ts')], { sourcemap: false });
+    const { buildWith, marker, mutantMarkers } = await import(pathToFileURL(join(builds, 'plant.mjs')).href);
+    const { PLANTED } = await import(pathToFileURL(join(builds, 'table.mjs')).href);
+    const unmarked = [];
+    for (const { name } of PLANTED) {
+      await buildWith('simulator', [name], loaded);
+      if (!readFileSync(loaded, 'utf8').includes(marker(name))) unmarked.push(name);
+    }
+    tally.check('each planted mistake has its marker in a build, and no file of the tarball has one', () => {
+      demand(PLANTED.length >= 10, `there are only ${PLANTED.length} mistakes`);
+      demand(unmarked.length === 0, `no marker of ${unmarked.join(', ')} in its build`);
+      for (const file of filesUnder(unpacked)) {
+        const text = readFileSync(join(unpacked, file), 'latin1');
+        for (const mark of mutantMarkers()) demand(!text.includes(mark), `${file} has ${mark}`);
+      }
+      return `${PLANTED.length} mistakes`;
+    });
+  } catch (error) {
+    tally.check('the planted mistakes are built', () => demand(false, error.stack));
+  } finally {
+    rmSync(builds, { recursive: true, force: true });
+  }
 }
 
 /** How much lies in node_modules, and how many packages. */

@@ -7,17 +7,21 @@ import process from 'node:process';
 import {
   barePath,
   checkInstalled,
+  checkPlanted,
   checkSize,
   checkTarball,
   checkTypes,
   ownNpm,
   pack,
+  ROOT,
   run,
   scratch,
   strangersEnv,
   Tally,
 } from './checks.mjs';
 
+// What plants mistakes takes the working directory for the checkout.
+process.chdir(ROOT);
 const tally = new Tally('package');
 const folder = scratch();
 const inside = (name) => {
@@ -32,6 +36,7 @@ tally.check('npm pack', () => {
 if (packed !== undefined) {
   const unpacked = inside('unpacked');
   checkTarball(tally, packed, unpacked);
+  await checkPlanted(tally, unpacked, folder);
   const project = inside('project');
   writeFileSync(join(project, 'package.json'), '{ "name": "application", "version": "1.0.0", "private": true }\n');
   const env = strangersEnv(barePath(join(folder, 'bin'), process.execPath), inside('home'));

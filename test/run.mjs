@@ -146,6 +146,9 @@ const parts = {
   launchers: () => {
     // Each is left out by itself, and says so, where it cannot be installed. Slurm is unpacked into an overlay that goes away.
     for (const wanted of [
+      { command: 'ip', name: 'iproute2' },
+      { command: 'mount', name: 'mount' },
+      { command: 'ssh', name: 'openssh-client' },
       { command: 'mpiexec.mpich', name: 'mpich' },
       // MPICH brings a mpirun too.
       { command: 'mpirun.openmpi', name: 'openmpi-bin' },
@@ -212,12 +215,27 @@ const parts = {
   },
 };
 
+/** A machine without a compiler has no native part after `npm install`: where root may install one, the tests are of the whole product. */
+function nativePart() {
+  const built = ['native/build/Release/multirail.node', `native/prebuilds/linux-${process.arch}`];
+  if (process.platform !== 'linux' || process.env.MULTIRAIL_NATIVE === '0' || built.some((path) => existsSync(join(root, path)))) return;
+  const why = needDebian([
+    { command: 'g++', name: 'g++' },
+    { command: 'make', name: 'make' },
+    { command: 'python3', name: 'python3' },
+  ]);
+  const done = why === undefined ? run(process.execPath, ['native/scripts/build.mjs', 'native']) : undefined;
+  if (done?.status !== 0) console.log(`skipped: the native part: ${why ?? String(done.stderr).trim().split('\n').pop()}`);
+}
+
 const unknown = only.filter((name) => !(name in parts));
 if (unknown.length > 0) {
   console.log(`there is no part ${unknown.join(', ')}; the parts are ${Object.keys(parts).join(' ')}`);
   process.exit(2);
 }
 console.log(`multirail tests on Node ${process.version}, ${isRoot ? 'root' : 'not root'}`);
+const withoutNative = ['types', 'lint', 'docs', 'build', 'package', 'model'];
+if (only.length === 0 || only.some((name) => !withoutNative.includes(name))) nativePart();
 for (const [name, part] of Object.entries(parts)) if (only.length === 0 || only.includes(name)) part();
 console.log('');
 console.table(rows);

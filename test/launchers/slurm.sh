@@ -30,6 +30,7 @@ outside() {
   [ "$(id -u)" = 0 ] || cannot "needs root"
   [ "$#" -gt 0 ] || { sed -n '2,10p' "$0"; exit 2; }
   command -v apt-get >/dev/null || cannot "needs Debian's apt-get"
+  for needed in mount ip; do command -v $needed >/dev/null || cannot "needs $needed"; done
   grep -qw overlay /proc/filesystems || cannot "the kernel has no overlayfs"
   debs=${MULTIRAIL_SLURM_DEBS:-$top/.cache/debs-slurm}
   mkdir -p "$debs/partial"

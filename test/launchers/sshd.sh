@@ -15,6 +15,7 @@ if [ "${1:-}" != --inside ]; then
   folder=$1
   [ "$(id -u)" = 0 ] || cannot "needs root"
   command -v apt-get >/dev/null || cannot "needs Debian's apt-get"
+  for needed in mount ssh ssh-keygen; do command -v $needed >/dev/null || cannot "needs $needed"; done
   debs=${MULTIRAIL_SSHD_DEBS:-$here/../../.cache/debs-sshd}
   if ! [ -f "$debs/complete" ]; then
     mkdir -p "$debs/partial"

@@ -30,7 +30,7 @@ function run(command, args, options = {}) {
 
 const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status === 0;
 
-/** The tarball of a Debian with apt and nothing else. Made once. */
+/** The tarball of a Debian with apt and what is required, and nothing else. Made once. */
 function makeBase() {
   if (existsSync(BASE)) return;
   mkdirSync(CACHE, { recursive: true });
@@ -43,7 +43,7 @@ function makeBase() {
   const suites = ['bookworm', 'bookworm-updates'].map((suite) => `deb ${MIRROR} ${suite} main`);
   const sources = [...suites, 'deb http://deb.debian.org/debian-security bookworm-security main'];
   if (has('mmdebstrap')) {
-    const args = ['--variant=apt', '--mode=root', '--include=ca-certificates', 'bookworm', made, ...sources];
+    const args = ['--variant=minbase', '--mode=root', '--include=ca-certificates', 'bookworm', made, ...sources];
     if (run('mmdebstrap', args) !== 0) fail('mmdebstrap could not make the file system');
   } else {
     const folder = join(CACHE, 'bootstrap');

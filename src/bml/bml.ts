@@ -5,7 +5,7 @@
 // process was polling its rails: a long computation or a SIGSTOP here does not count in it, so silence during it is not
 // taken for silence of the other side. Peers report theirs (onReport), so that a peer that computes is not taken
 // for a dead rail either: a rail is silent only over time in which BOTH sides polled it (B7 of btl/btl.ts).
-import { ALIVE_PER_TURN_MAX_MS, type BtlEndpoint, type RailReason } from '../btl/btl.ts';
+import { ADDED_FRAME_BYTES_MIN, ALIVE_PER_TURN_MAX_MS, type BtlEndpoint, type RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import { moveRail, Rail, type RailListener } from './rail.ts';
 
@@ -46,7 +46,10 @@ function passedOver(rails: readonly Rail[]): number {
 /** The rails of one peer and the sets made of them; the sets are made anew on every change. */
 export class BmlPeer {
   readonly rank: number;
+  /** In the order in which they were made. */
   readonly rails: Rail[] = [];
+  /** By their number. A side that is dialled may hear of a later rail first: there may be gaps. */
+  readonly byNumber: (Rail | undefined)[] = [];
   /** For envelopes and control: lowest latency first, the others behind it. */
   eager: Rail[] = [];
   /** The stripe set: every rail that carries fragments. */
@@ -115,13 +118,9 @@ export class Bml {
     const peer = new BmlPeer(rank, aliveMs);
     for (const endpoint of endpoints) {
       assert(endpoint.rail === peer.rails.length, 'rails are numbered in the order of the plan');
-      const rail = new Rail(rank, endpoint.rail, endpoint);
-      rail.nextDialMs = nowMs;
-      endpoint.windowBytes = this.windowMinBytes(rail);
-      peer.rails.push(rail);
-      this.rails.push(rail);
+      this.take(peer, new Rail(rank, endpoint.rail, endpoint), nowMs);
     }
-    peer.inlineBytesMax = Math.min(...peer.rails.map((rail) => rail.attributes.frameBytesMax));
+    peer.inlineBytesMax = Math.min(ADDED_FRAME_BYTES_MIN, ...peer.rails.map((rail) => rail.attributes.frameBytesMax));
     peer.eagerBytesMax = peer.inlineBytesMax;
     this.peers.set(rank, peer);
     this.byRank[rank] = peer;
@@ -129,8 +128,25 @@ export class Bml {
     return peer;
   }
 
+  /** A rail of interfaces that came after the start. */
+  addRail(peer: BmlPeer, endpoint: BtlEndpoint, nowMs: number): void {
+    const { attributes, key } = endpoint.plan;
+    assert(peer.byNumber[endpoint.rail] === undefined, `rail ${endpoint.rail} to ${peer.rank} is there already`);
+    assert(attributes.frameBytesMax >= peer.inlineBytesMax, `frames of rail ${key} are shorter than what may have to go over it`);
+    this.take(peer, new Rail(peer.rank, endpoint.rail, endpoint, true), nowMs);
+    this.wakeAt(nowMs);
+  }
+
+  private take(peer: BmlPeer, rail: Rail, nowMs: number): void {
+    rail.nextDialMs = nowMs;
+    rail.endpoint.windowBytes = this.windowMinBytes(rail);
+    peer.rails.push(rail);
+    peer.byNumber[rail.index] = rail;
+    this.rails.push(rail);
+  }
+
   private rail(endpoint: BtlEndpoint): Rail {
-    const rail = this.byRank[endpoint.peer]?.rails[endpoint.rail];
+    const rail = this.byRank[endpoint.peer]?.byNumber[endpoint.rail];
     if (rail === undefined || rail.endpoint !== endpoint) assert(false, `unknown rail ${endpoint.plan.key} to ${endpoint.peer}`);
     return rail as Rail;
   }
@@ -162,7 +178,7 @@ export class Bml {
   }
 
   isLive(peer: BmlPeer, rail: number, epoch: number): boolean {
-    const found = peer.rails[rail];
+    const found = peer.byNumber[rail];
     return found?.isCarrying === true && found.epoch === epoch;
   }
 
@@ -177,7 +193,7 @@ export class Bml {
 
   /** Ends every epoch of that rail up to `upToEpoch`; a newer one is untouched (rule: fence by rail AND epoch). */
   fence(peer: BmlPeer, railIndex: number, upToEpoch: number, reason: RailReason): void {
-    const rail = peer.rails[railIndex];
+    const rail = peer.byNumber[railIndex];
     if (rail === undefined) return;
     // A peer that names an epoch far ahead must not use up the numbers of the rail.
     const epoch = Math.min(upToEpoch, rail.highestSeen + EPOCHS_AHEAD_MAX);

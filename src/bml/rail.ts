@@ -50,6 +50,8 @@ export class Rail {
   highestDead = 0;
   highestSeen = 0;
   lastReason: RailReason | undefined;
+  /** Made after the start, of interfaces that came later. */
+  readonly isAdded: boolean;
   readonly counters: RailCounters = { ups: 0, downs: 0, framesInDoubt: 0, framesRefused: 0, suspicions: 0, connectAttempts: 0 };
   /** A connection attempt under way, also beside a live epoch. */
   attempt: { epoch: number; deadlineAliveMs: number } | undefined;
@@ -83,7 +85,8 @@ export class Rail {
   /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails. */
   fragScale = 1;
 
-  constructor(peer: number, index: number, endpoint: BtlEndpoint) {
+  constructor(peer: number, index: number, endpoint: BtlEndpoint, isAdded = false) {
+    this.isAdded = isAdded;
     this.peer = peer;
     this.index = index;
     this.endpoint = endpoint;

@@ -242,6 +242,11 @@ export interface Upcalls {
    * the back-off says. Ignored while an epoch is live or an attempt is under way.
    */
   onReachable(endpoint: BtlEndpoint): void;
+  /**
+   * Lower rank only: interfaces that were not there at the start make another rail. It gets the next number of the pair's table, and the
+   * engine asks for its endpoint.
+   */
+  onRailPlanned(module: BtlModule, peer: number, plan: RailPlan, remote: unknown): void;
   /** A module's own address list changed (an interface got another address): publish module.address() again. */
   onAddressChanged(module: BtlModule): void;
   /** For people: refused strangers and the like. Rate-limited by the engine. */
@@ -317,6 +322,11 @@ export interface BtlEndpoint {
   put?(op: OneSidedOp): SendResult;
   get?(op: OneSidedOp): SendResult;
 }
+
+/** A pair of ranks has no more rails than this, whenever they were made. */
+export const RAILS_MAX = 256;
+/** Rails that are made after the start carry frames of at least this many bytes: a message that was cut for others fits. */
+export const ADDED_FRAME_BYTES_MIN = 16 * 1024 * 1024 + 64 * 1024;
 
 export const CONTROL_RESERVE_BYTES = 256 * 1024;
 
@@ -394,6 +404,13 @@ export interface BtlModule {
    * this transport.
    */
   remoteAddressChanged(peer: number, remote: unknown): void;
+  /**
+   * Higher rank only: a HELLO of that rank names a rail with this key, which is not in the pair's table. The rail, when it can be one:
+   * the lower rank plans what is added after the start, since both would not see the interfaces come in one order.
+   */
+  planAdded?(peer: number, key: string): { plan: RailPlan; remote: unknown } | undefined;
+  /** Where plan() found no rail: what it waits for, when there may be one later. Undefined when there never will. */
+  mayComeLater?(peer: number, local: unknown, remote: unknown, peerHostId: string): string | undefined;
   /** Binds listeners. Rejects with ERR_INIT when the transport cannot work here. */
   open(): Promise<void>;
   /**

@@ -12,6 +12,8 @@ export const EVENT_TYPES = {
   'rail-state': 'A rail went from one state to another, as that rank sees it. rank, peer, rail, transport, key, from, to, reason.',
   'rail-lost': 'A rail carries no more; what was in doubt goes over the others. rank, peer, rail, transport, key, epoch, reason, up, of.',
   'rail-restored': 'A lost rail carries again. rank, peer, rail, transport, key, epoch, up, of.',
+  'rail-added':
+    'A rail of interfaces that came after the start carries for the first time. rank, peer, rail, transport, key, epoch, up, of.',
   'rail-suspect': 'Nothing has come through a rail for a while. rank, peer, rail, transport, key, epoch, reason, up, of.',
   'rail-degraded': 'After a loss: fewer rails than there could be. rank, peer, up, of.',
   'rail-last': 'After a loss: one rail is left. rank, peer, up, of.',

@@ -64,6 +64,7 @@ interface RailNews {
 const RAIL_EVENTS: Readonly<Record<string, { type: EventType; text: (news: RailNews) => string }>> = {
   lost: { type: 'rail-lost', text: ({ rank, rail, up, of, why }) => `rank ${rank}: ${rail} is lost, ${up} of ${of} carry${why}` },
   restored: { type: 'rail-restored', text: ({ rank, rail, up, of }) => `rank ${rank}: ${rail} carries again, ${up} of ${of} carry` },
+  added: { type: 'rail-added', text: ({ rank, rail, up, of }) => `rank ${rank}: ${rail} was added, ${up} of ${of} carry` },
   suspect: { type: 'rail-suspect', text: ({ rank, rail, why }) => `rank ${rank}: ${rail} is suspect${why}` },
   degraded: { type: 'rail-degraded', text: ({ rank, peer, up, of }) => `rank ${rank}: ${up} of ${of} rails to rank ${peer} are left` },
   last: { type: 'rail-last', text: ({ rank, peer, of }) => `rank ${rank}: one of ${of} rails to rank ${peer} is left` },

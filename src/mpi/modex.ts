@@ -70,8 +70,18 @@ export function inFixedOrder(modules: readonly BtlModule[]): BtlModule[] {
 /** A transport that reaches the own rank, and no other. */
 export const SELF = 'self';
 
-/** Endpoints of all rails to `peer`, numbered in the order of the plan. ERR_INIT when there is none. */
-export function makeRails(rank: number, peer: number, modules: readonly BtlModule[], own: ModexEntry, remote: ModexEntry): BtlEndpoint[] {
+/**
+ * Endpoints of all rails to `peer`, numbered in the order of the plan. ERR_INIT when there is none, unless a transport says that there may
+ * be one later, and what it waits for: `waiting` is told.
+ */
+export function makeRails(
+  rank: number,
+  peer: number,
+  modules: readonly BtlModule[],
+  own: ModexEntry,
+  remote: ModexEntry,
+  waiting?: (text: string) => void,
+): BtlEndpoint[] {
   const endpoints: BtlEndpoint[] = [];
   for (const module of inFixedOrder(modules)) {
     if ((module.name === SELF) !== (peer === rank) || !Object.hasOwn(remote.btl, module.name)) continue;
@@ -84,7 +94,15 @@ export function makeRails(rank: number, peer: number, modules: readonly BtlModul
     }
     for (const plan of plans) endpoints.push(module.endpoint(peer, endpoints.length, plan, theirs));
   }
-  if (endpoints.length === 0) throw noRail(rank, peer, own, remote);
+  if (endpoints.length > 0) return endpoints;
+  const reasons: string[] = [];
+  for (const module of peer === rank || waiting === undefined ? [] : inFixedOrder(modules)) {
+    if (!Object.hasOwn(remote.btl, module.name)) continue;
+    const reason = module.mayComeLater?.(peer, own.btl[module.name], remote.btl[module.name], remote.hostId);
+    if (reason !== undefined) reasons.push(`${module.name}: ${reason}`);
+  }
+  if (reasons.length === 0) throw noRail(rank, peer, own, remote);
+  waiting?.(reasons.join('; '));
   return endpoints;
 }
 

@@ -168,6 +168,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private entry: ModexEntry | undefined;
   /** What every rank published at the start. */
   private readonly entries = new Map<number, ModexEntry>();
+  /** What came before this rank was done with its own start. */
+  private readonly earlyUpdates = new Map<number, unknown>();
   private finalizing: Promise<void> | undefined;
   private readonly watch: WaitsWatch;
   private stay: Stay | undefined;
@@ -257,7 +259,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         const entry = peer === job.rank ? own : checkEntry(peer, entries[peer]);
         this.host.hostIds[peer] = entry.hostId;
         this.entries.set(peer, entry);
-        const rails = makeRails(job.rank, peer, this.modules, own, entry);
+        const waiting = (text: string): void => this.tellWaiting(peer, text);
+        const rails = makeRails(job.rank, peer, this.modules, own, entry, waiting);
         this.engine.addPeer(peer, entry.incarnation, rails, entry.unexpectedBytesMax);
       }
     } catch (error) {
@@ -271,6 +274,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     for (const module of this.modules) this.engine.addModule(module);
     this.moveTo('ACTIVE');
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;
+    for (const [rank, json] of this.earlyUpdates) this.takeAddresses(rank, json);
+    this.earlyUpdates.clear();
     this.startTelemetry();
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
@@ -325,8 +330,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.engine.schedule();
     });
     oob?.on('modexUpdate', (rank, json) => {
-      if (this.state !== 'ACTIVE' || rank === this.rank) return;
-      this.takeAddresses(rank, json);
+      if (rank === this.rank) return;
+      // In the same packet as the last of the first addresses, maybe.
+      if (this.state === 'STARTING') this.earlyUpdates.set(rank, json);
+      else if (this.state === 'ACTIVE' || this.state === 'FINALIZING') this.takeAddresses(rank, json);
     });
     oob?.on('exit', (rank, info) => {
       if (rank === this.rank || this.state === 'FINALIZED') return;
@@ -342,6 +349,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         if (rank !== this.rank) this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
       }
     });
+  }
+
+  /** There is no way to that rank yet, as if its last rail were lost: its messages wait, and so does whoever waits for them. */
+  private tellWaiting(peer: number, text: string): void {
+    const timeoutMs = this.params.int('pml_peer_timeout_ms');
+    this.options.log?.(
+      'warn',
+      `rank ${this.rank} has no rail to rank ${peer} yet and waits for one for up to ${timeoutMs} ms (pml_peer_timeout_ms): ${text}`,
+    );
   }
 
   /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */
@@ -386,7 +402,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const event: RailEvent = { ...engineEvent, rank: this.rank };
     if (event.type === 'restored') {
       // The first time that a rail comes up is no news.
-      const rail = this.engine.bml.peers.get(event.peer)?.rails[event.rail];
+      const rail = this.engine.bml.peers.get(event.peer)?.byNumber[event.rail];
       if (rail !== undefined && rail.counters.ups <= 1) return;
     }
     this.job.oob?.railEvent(event);
@@ -408,7 +424,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   private onAddressChanged(module: BtlModule): void {
-    if (this.entry === undefined || this.state !== 'ACTIVE') return;
+    if (this.entry === undefined || this.state === 'FINALIZED') return;
     this.entry = { ...this.entry, btl: { ...this.entry.btl, [module.name]: module.address() } };
     try {
       this.job.oob?.updateModex(this.entry);

@@ -264,7 +264,7 @@ export class Pml {
     const owed = peer.railDowns.get(railIndex);
     if (owed !== undefined && owed.epoch < epoch) peer.railDowns.delete(railIndex);
     for (const dead of this.core.bml.deadEpochs(peer.bml)) {
-      const live = peer.bml.rails[dead.rail].epoch;
+      const live = peer.bml.byNumber[dead.rail]?.epoch ?? 0;
       if (live > dead.epoch || peer.railDowns.has(dead.rail)) continue;
       peer.railDowns.set(dead.rail, { epoch: dead.epoch, onRail: false });
     }

@@ -329,7 +329,7 @@ export class Receiver {
     const { offers, peer } = message;
     const { bml } = this.core;
     offers.rails = offers.rails.filter(({ rail, epoch }) => bml.isLive(peer.bml, rail, epoch));
-    const rails = offers.rails.filter(({ ended }) => !ended).map(({ rail }) => peer.bml.rails[rail]);
+    const rails = offers.rails.filter(({ ended }) => !ended).flatMap(({ rail }) => peer.bml.byNumber[rail] ?? []);
     for (const rail of peer.bml.put) {
       if (rails.length < WINDOWS_MAX && !rails.includes(rail) && !offers.hasEnded(rail.index, rail.epoch)) rails.push(rail);
     }
@@ -676,7 +676,7 @@ export class Receiver {
   /** One function revokes: synchronously at the rail, after which not one byte is written. */
   private revokeSinks(message: RecvMessage): void {
     for (const sink of message.openSinks) {
-      message.peer.bml.rails[sink.rail]?.endpoint.revokeSink(sink);
+      message.peer.bml.byNumber[sink.rail]?.endpoint.revokeSink(sink);
       sink.revoked = true;
     }
     message.openSinks.clear();

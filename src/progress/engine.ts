@@ -10,11 +10,12 @@ import type {
   Frame,
   Hello,
   OneSidedOp,
+  RailPlan,
   RailReason,
   Sink,
   Upcalls,
 } from '../btl/btl.ts';
-import { ALIVE_PER_TURN_MAX_MS, DELIVERED, IN_DOUBT, REFUSED } from '../btl/btl.ts';
+import { ALIVE_PER_TURN_MAX_MS, DELIVERED, IN_DOUBT, RAILS_MAX, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
 import type { PmlOptions } from '../pml/core.ts';
@@ -37,9 +38,9 @@ export interface Driver {
   arm(atMs: number): void;
 }
 
-/** What happened to a rail, for users. */
+/** What happened to a rail, for users. `added`: one that was not there at the start came up for the first time. */
 export interface RailEvent {
-  type: 'restored' | 'lost' | 'suspect' | 'degraded' | 'last' | 'unreachable';
+  type: 'added' | 'restored' | 'lost' | 'suspect' | 'degraded' | 'last' | 'unreachable';
   peer: number;
   rail: number;
   key: string;
@@ -368,7 +369,7 @@ export class Engine implements Upcalls {
       this.failPeer(hello.rank, 'ERR_PROC_FAILED', 'a newer process of this rank appeared');
       return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was replaced by a newer process` };
     }
-    const rail = peer.bml.rails[hello.rail];
+    const rail = peer.bml.byNumber[hello.rail] ?? this.railAdded(module, peer, hello);
     if (rail === undefined || rail.key !== hello.key || rail.endpoint.module !== module) {
       return {
         ok: false,
@@ -386,6 +387,27 @@ export class Engine implements Upcalls {
       return { ok: false, reason: 'STALE_EPOCH', text, highestEpoch };
     }
     return { ok: true, endpoint: rail.endpoint };
+  }
+
+  /** The lower rank has made a rail of interfaces that came after the start. */
+  private railAdded(module: BtlModule, peer: EnginePeer, { rail, key }: Hello): Rail | undefined {
+    // A key stands for one rail, and a number that cannot be is no reason to make room for it.
+    if (rail >= RAILS_MAX || peer.bml.closed || peer.bml.rails.some((known) => known.key === key)) return undefined;
+    const added = module.planAdded?.(peer.rank, key);
+    if (added === undefined) return undefined;
+    this.addRail(module, peer, rail, added.plan, added.remote);
+    return peer.bml.byNumber[rail];
+  }
+
+  onRailPlanned(module: BtlModule, rank: number, plan: RailPlan, remote: unknown): void {
+    const peer = this.peers.get(rank);
+    if (peer === undefined || peer.bml.closed || peer.bml.byNumber.length >= RAILS_MAX) return;
+    this.addRail(module, peer, peer.bml.byNumber.length, plan, remote);
+  }
+
+  private addRail(module: BtlModule, peer: EnginePeer, rail: number, plan: RailPlan, remote: unknown): void {
+    this.bml.addRail(peer.bml, module.endpoint(peer.rank, rail, plan, remote), this.nowMs);
+    this.log('info', `rail ${plan.key} to rank ${peer.rank} is there since an interface came up`);
   }
 
   onConnected(endpoint: BtlEndpoint, epoch: number): void {
@@ -409,7 +431,8 @@ export class Engine implements Upcalls {
     this.usefulWork++;
     if (status === DELIVERED) this.bml.handleDelivered(endpoint, frame.header.length + frame.payloadBytes, this.nowMs);
     else {
-      const { counters } = this.peer(endpoint.peer).bml.rails[endpoint.rail];
+      const counters = this.peer(endpoint.peer).bml.byNumber[endpoint.rail]?.counters;
+      assert(counters !== undefined, `unknown rail ${endpoint.plan.key} to ${endpoint.peer}`);
       if (status === REFUSED) counters.framesRefused++;
       else if (status === IN_DOUBT) counters.framesInDoubt++;
     }
@@ -483,7 +506,7 @@ export class Engine implements Upcalls {
       this.pml.handleRailUp(rail.peer, rail.index, rail.epoch);
       const peer = this.peer(rail.peer);
       if (peer.leave === 'bye-sent') this.sayBye(peer, rail);
-      this.railEvent('restored', rail, '');
+      this.railEvent(rail.isAdded && rail.counters.ups === 1 ? 'added' : 'restored', rail, '');
     } else if (to === 'DOWN' && wasCarrying) {
       const reason = rail.lastReason === undefined ? '' : `${rail.lastReason.kind}: ${rail.lastReason.text}`;
       this.railEvent('lost', rail, reason);
@@ -533,8 +556,14 @@ export class Engine implements Upcalls {
         this.aliveMs - since < this.options.peerTimeoutMs
       )
         continue;
-      const rails = peer.bml.rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
-      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', `no rail came back within ${this.options.peerTimeoutMs} ms (${rails})`);
+      const { rails } = peer.bml;
+      const { peerTimeoutMs } = this.options;
+      const ways = rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
+      const text =
+        rails.length > 0
+          ? `no rail came back within ${peerTimeoutMs} ms (${ways})`
+          : `no interface came up on either side that makes a rail, within ${peerTimeoutMs} ms (pml_peer_timeout_ms)`;
+      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
     }
   }
 
@@ -585,7 +614,7 @@ export class Engine implements Upcalls {
     for (const peer of this.peers.values()) {
       if (this.pml.peer(peer.rank).failure !== undefined) peer.leave = 'done';
       if (peer.leave === 'draining' && this.pml.isQuiet(peer.rank)) {
-        if (peer.rank === this.options.rank || peer.bml.rails.length === 0) {
+        if (peer.rank === this.options.rank) {
           peer.leave = 'done';
           continue;
         }

@@ -119,6 +119,7 @@ export class SimBtl implements BtlModule, Nic {
         upcalls.onOneSidedCompleted(endpoint, epoch, op, status);
       },
       onReachable: (endpoint) => upcalls.onReachable(endpoint),
+      onRailPlanned: (module, peer, plan, remote) => upcalls.onRailPlanned(module, peer, plan, remote),
       onAddressChanged: (module) => upcalls.onAddressChanged(module),
     };
   }

@@ -321,6 +321,7 @@ export class Recorder implements Upcalls {
   }
 
   onReachable(): void {}
+  onRailPlanned(): void {}
   onAddressChanged(): void {}
 
   log(level: string, text: string): void {

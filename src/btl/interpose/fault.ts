@@ -131,6 +131,14 @@ class FaultBtl implements FaultModule, FaultHost {
     return outer;
   }
 
+  planAdded(peer: number, key: string): { plan: RailPlan; remote: unknown } | undefined {
+    return this.inner.planAdded?.(peer, key);
+  }
+
+  mayComeLater(peer: number, local: unknown, remote: unknown, peerHostId: string): string | undefined {
+    return this.inner.mayComeLater?.(peer, local, remote, peerHostId);
+  }
+
   remoteAddressChanged(peer: number, remote: unknown): void {
     this.inner.remoteAddressChanged(peer, remote);
   }
@@ -199,6 +207,7 @@ class FaultBtl implements FaultModule, FaultHost {
       wake: () => this.wake(),
       log: (level, text) => upcalls.log(level, text),
       onReachable: (inner) => upcalls.onReachable(of(inner)),
+      onRailPlanned: (_module, peer, plan, remote) => upcalls.onRailPlanned(this, peer, plan, remote),
       onAddressChanged: () => upcalls.onAddressChanged(this),
       admit: (_module, hello) => {
         const pulled = [...this.outer.values()].some(({ peer, rail, isPulled }) => peer === hello.rank && rail === hello.rail && isPulled);

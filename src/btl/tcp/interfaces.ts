@@ -1,4 +1,5 @@
-// Local interfaces and IP arithmetic: which interfaces carry rails, with which addresses. Pure but for readInterfaces().
+// Local interfaces and IP arithmetic: which interfaces carry rails, with which addresses. Pure but for readInterfaces() and readNames().
+import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { MultirailError } from '../../errors.ts';
@@ -104,6 +105,33 @@ export function readInterfaces(table: InterfaceTable = systemTable()): LocalInte
     }
   }
   return [...byName.values()].sort((a, b) => compareNames(a.name, b.name));
+}
+
+/** All interfaces of this network namespace, those without carrier or address too, in the order of their names; [] where nobody can tell. */
+export function readNames(): string[] {
+  let text: string;
+  try {
+    text = readFileSync('/proc/net/dev', 'utf8');
+  } catch {
+    return [];
+  }
+  // Two lines of headings, then `name: counters`.
+  const names = text
+    .split('\n')
+    .slice(2)
+    .flatMap((line) => /^\s*(\S+):/.exec(line)?.[1] ?? []);
+  return names.sort(compareNames);
+}
+
+/** Those of `names` that may come to carry rails and are not among `present`: by name alone, since they may have no address yet. */
+export function selectIdle(names: readonly string[], present: readonly LocalInterface[], { include, exclude }: InterfaceFilter): string[] {
+  const isNamed = (entries: readonly string[], name: string): boolean =>
+    entries.some((entry) => !isSubnetEntry(entry) && matchesEntry(entry, name, []));
+  return names.filter((name) => {
+    if (name === 'lo' || present.some((found) => found.name === name)) return false;
+    if (include.length > 0) return include.some(isSubnetEntry) || isNamed(include, name);
+    return !isNamed(exclude, name);
+  });
 }
 
 /** True when the interface, or one of its addresses, is named by an entry: a name with *, an address or a subnet. */

@@ -7,21 +7,31 @@ import type { Dialing } from '../base/dial-attempt.ts';
 import { isLoopbackAddress, type LivenessClaim } from '../base/handshake.ts';
 import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { type InboundCheck, noSecretReason, StreamModule } from '../base/stream-module.ts';
-import type { BtlContext, RailAttributes, RailPlan, RailReason } from '../btl.ts';
-import { type LocalAddress, type LocalInterface, matchesEntry, readInterfaces, selectInterfaces } from './interfaces.ts';
+import { ADDED_FRAME_BYTES_MIN, type BtlContext, type RailAttributes, type RailPlan, type RailReason } from '../btl.ts';
+import {
+  type LocalAddress,
+  type LocalInterface,
+  matchesEntry,
+  readInterfaces,
+  readNames,
+  selectIdle,
+  selectInterfaces,
+} from './interfaces.ts';
 import { type LinkChange, LinkMonitor } from './link-monitor.ts';
 import { LivenessWatch } from './liveness-watch.ts';
 import {
   type AddressPair,
   checkAddresses,
+  type InterfacePair,
   type PublishedAddresses,
   type PublishedInterface,
   pairInterfaces,
+  pairLater,
   rankAddresses,
 } from './pairing.ts';
 import { type Egress, RouteProbe, readRouteTables } from './route.ts';
 
-const FRAME_PAYLOAD_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
+const FRAME_PAYLOAD_BYTES_MAX = ADDED_FRAME_BYTES_MIN;
 const EXCLUSIVITY = 100;
 /** Between ranks of one host only the processors limit a rail: it need not begin as if it were a cable. */
 const SAME_HOST_MBPS = 4000;
@@ -30,6 +40,10 @@ const LOOK_AGAIN_MS = 1000;
 /** The same while no rail carries anything and the kernel tells of changes by itself: then it is only a cross-check. */
 const LOOK_AGAIN_IDLE_MS = 5000;
 const LOOK_AFTER_CHANGE_MS = 100;
+/** Interfaces that share no subnet make a rail only when nothing has come for so long: their partners may be about to come. */
+const SETTLED_MS = 3000;
+/** More rails per pair of interfaces than any parameter can ask for. */
+const LINKS_MAX = 16;
 /** Policy rules are not in the route tables: `ip` is asked again this often even when nothing is seen to change. */
 const ASK_ROUTES_AGAIN_MS = 60_000;
 
@@ -70,6 +84,12 @@ export interface DialTarget {
   device: string;
 }
 
+/** Another rank as its addresses are now. */
+interface IpPeer {
+  remote: PublishedAddresses;
+  hostId: string;
+}
+
 interface ListenFailure {
   text: string;
   /** It will be over by itself. */
@@ -79,6 +99,7 @@ interface ListenFailure {
 export abstract class IpModule extends StreamModule {
   protected readonly config: IpModuleConfig;
   private readonly readTable: () => LocalInterface[];
+  private readonly readNames: () => string[];
   private readonly routes: RouteProbe;
   /** By `interface address`. */
   private readonly listeners = new Map<string, Listener>();
@@ -94,13 +115,19 @@ export abstract class IpModule extends StreamModule {
   private monitor: LinkMonitor | undefined;
   private liveness: LivenessWatch | undefined;
   private addressChanged = false;
+  private readonly peers = new Map<number, IpPeer>();
+  /** Addresses have changed: they may make more rails. The second time is that of pairs that share no subnet. */
+  private pairNow = false;
+  private pairSettledAt = Number.POSITIVE_INFINITY;
   /** Rails that a check condemned outside progress(), with the stream that was looked at. */
   private condemned: { endpoint: StreamEndpoint; stream: ByteStream; reason: RailReason }[] = [];
 
-  constructor(context: BtlContext, config: IpModuleConfig, readTable: () => LocalInterface[] = readInterfaces) {
+  constructor(context: BtlContext, config: IpModuleConfig, readTable?: () => LocalInterface[], names?: () => string[]) {
     super(context);
     this.config = config;
-    this.readTable = readTable;
+    this.readTable = readTable ?? readInterfaces;
+    // A table of a test's own says all that there is.
+    this.readNames = names ?? (readTable === undefined ? readNames : () => []);
     this.routes = new RouteProbe(context.poller?.native);
     this.published = { interfaces: [], links: config.links, incarnation: context.incarnation };
   }
@@ -129,7 +156,8 @@ export abstract class IpModule extends StreamModule {
       const opened = await this.listenOn(found, failures);
       if (opened.addresses.length > 0) interfaces.push(opened);
     }
-    if (interfaces.length === 0) {
+    const idle = selectIdle(this.readNames(), this.interfaces, this.config);
+    if (interfaces.length === 0 && idle.length === 0) {
       const why =
         failures.length > 0
           ? failures.map(({ text }) => text).join('; ')
@@ -138,7 +166,7 @@ export abstract class IpModule extends StreamModule {
     }
     // An address that is still being checked for duplicates is tried again at the next look: that is nothing to warn of.
     for (const { text, isPassing } of failures) this.note(text, isPassing ? 'debug' : 'warn');
-    this.published = { ...this.published, interfaces };
+    this.published = { ...this.published, interfaces, ...(idle.length === 0 ? {} : { idle }) };
   }
 
   /** The kernel tells of links where there is the native part, and of connections where rails have sockets of their own. */
@@ -185,33 +213,102 @@ export abstract class IpModule extends StreamModule {
     const ours = local as PublishedAddresses;
     const theirs = checkAddresses(remote, this.name);
     const sameHost = peerHostId === this.context.hostId;
+    this.peers.set(peer, { remote: theirs, hostId: peerHostId });
+    const pairs = this.context.rank < peer ? pairInterfaces(ours, theirs, sameHost) : pairInterfaces(theirs, ours, sameHost);
+    return this.plansOf(peer, pairs, linksOf(ours, theirs));
+  }
+
+  private plansOf(peer: number, pairs: readonly InterfacePair[], links: number): RailPlan[] {
+    return pairs.flatMap((pair) => Array.from({ length: links }, (_, link) => this.planOf(peer, pair, link)));
+  }
+
+  private planOf(peer: number, pair: InterfacePair, link: number): RailPlan {
+    const { lower, upper, sameHost, linkLocal } = pair;
     const weAreLower = this.context.rank < peer;
-    const pairs = weAreLower ? pairInterfaces(ours, theirs, sameHost) : pairInterfaces(theirs, ours, sameHost);
-    const links = Math.max(1, Math.min(ours.links, theirs.links));
-    const plans: RailPlan[] = [];
-    for (const pair of pairs) {
-      for (let link = 0; link < links; link++) {
-        const detail: IpRailDetail = {
-          localInterface: (weAreLower ? pair.lower : pair.upper).name,
-          remoteInterface: (weAreLower ? pair.upper : pair.lower).name,
-          sameHost: pair.sameHost,
-          linkLocal: pair.linkLocal,
-        };
-        const attributes: RailAttributes = {
-          bandwidthMBps: this.config.bandwidthMBps,
-          latencyUs: this.config.latencyUs,
-          exclusivity: EXCLUSIVITY,
-          role: pair.lower.standby || pair.upper.standby ? 'standby' : 'active',
-          canPut: false,
-          canGet: false,
-          liveness: this.railPoller === undefined ? 'siblings' : 'self',
-          frameBytesMax: FRAME_PAYLOAD_BYTES_MAX,
-          ...(pair.sameHost ? { startRateMBps: SAME_HOST_MBPS } : {}),
-        };
-        plans.push({ key: `${this.name}:${pair.lower.name}-${pair.upper.name}#${link}`, attributes, detail });
+    const detail: IpRailDetail = {
+      localInterface: (weAreLower ? lower : upper).name,
+      remoteInterface: (weAreLower ? upper : lower).name,
+      sameHost,
+      linkLocal,
+    };
+    const attributes: RailAttributes = {
+      bandwidthMBps: this.config.bandwidthMBps,
+      latencyUs: this.config.latencyUs,
+      exclusivity: EXCLUSIVITY,
+      role: lower.standby || upper.standby ? 'standby' : 'active',
+      canPut: false,
+      canGet: false,
+      liveness: this.railPoller === undefined ? 'siblings' : 'self',
+      frameBytesMax: FRAME_PAYLOAD_BYTES_MAX,
+      ...(sameHost ? { startRateMBps: SAME_HOST_MBPS } : {}),
+    };
+    return { key: `${this.name}:${lower.name}-${upper.name}#${link}`, attributes, detail };
+  }
+
+  mayComeLater(_peer: number, local: unknown, remote: unknown, peerHostId: string): string | undefined {
+    const sameHost = peerHostId === this.context.hostId;
+    const sides = [
+      ['here', local as PublishedAddresses],
+      ['there', checkAddresses(remote, this.name)],
+    ] as const;
+    const waits = sides.flatMap(([where, { interfaces, idle = [] }]) => {
+      const hasOne = interfaces.some(({ loopback, addresses }) => (sameHost || !loopback) && addresses.length > 0);
+      return hasOne || idle.length === 0 ? [] : [`${idle.join(', ')} ${where} has no carrier or no address`];
+    });
+    return waits.length === 0 ? undefined : waits.join(', and ');
+  }
+
+  override remoteAddressChanged(peer: number, remote: unknown): void {
+    super.remoteAddressChanged(peer, remote);
+    const known = this.peers.get(peer);
+    if (known === undefined) return;
+    known.remote = remote as PublishedAddresses;
+    this.addressesCame();
+  }
+
+  private addressesCame(): void {
+    this.pairNow = true;
+    this.pairSettledAt = this.now + SETTLED_MS;
+    this.due();
+  }
+
+  /** Rails of interfaces that came after the start. The lower rank plans them, and the other one hears of them by the handshake. */
+  private pairAddresses(isSettled: boolean): number {
+    let made = 0;
+    for (const [peer, { remote, hostId }] of this.peers) {
+      if (this.context.rank >= peer) continue;
+      const details = this.endpoints.filter((endpoint) => endpoint.peer === peer).map(({ plan }) => plan.detail as IpRailDetail);
+      const pairs = pairLater(this.published, remote, hostId === this.context.hostId, {
+        takenLower: new Set(details.map(({ localInterface }) => localInterface)),
+        takenUpper: new Set(details.map(({ remoteInterface }) => remoteInterface)),
+        isSettled,
+      });
+      for (const plan of this.plansOf(peer, pairs, linksOf(this.published, remote))) {
+        this.upcalls.onRailPlanned(this, peer, plan, remote);
+        made++;
       }
     }
-    return plans;
+    return made;
+  }
+
+  /** The handshake has told which peer it is; whether the connection came in by the interface of this rail is looked at after this. */
+  planAdded(peer: number, key: string): { plan: RailPlan; remote: unknown } | undefined {
+    const known = this.peers.get(peer);
+    const [, names, linkText] = /^[a-z]+:(.*)#(\d{1,2})$/.exec(key) ?? [];
+    const link = Number(linkText);
+    if (known === undefined || names === undefined || link >= LINKS_MAX) return undefined;
+    const { remote, hostId } = known;
+    const sameHost = hostId === this.context.hostId;
+    if (sameHost && this.endpoints.some((endpoint) => endpoint.peer === peer)) return undefined;
+    for (const upper of this.published.interfaces) {
+      const name = names.endsWith(`-${upper.name}`) ? names.slice(0, -upper.name.length - 1) : '';
+      if (name === '' || (upper.loopback && !sameHost)) continue;
+      // What the other side published may come after its handshake: the acceptor does not need it.
+      const lower = remote.interfaces.find((found) => found.name === name) ?? { name, loopback: false, standby: false, addresses: [] };
+      const plan = this.planOf(peer, { lower, upper, sameHost, linkLocal: false }, link);
+      if (plan.key === key) return { plan, remote };
+    }
+    return undefined;
   }
 
   dial(endpoint: StreamEndpoint): Dialing {
@@ -316,7 +413,14 @@ export abstract class IpModule extends StreamModule {
     if (this.addressChanged) {
       this.addressChanged = false;
       this.upcalls.onAddressChanged(this);
+      this.addressesCame();
       made++;
+    }
+    if (this.pairNow || now >= this.pairSettledAt) {
+      const isSettled = now >= this.pairSettledAt;
+      this.pairNow = false;
+      if (isSettled) this.pairSettledAt = Number.POSITIVE_INFINITY;
+      made += this.pairAddresses(isSettled);
     }
     while (this.condemned.length > 0) {
       const { endpoint, stream, reason } = this.condemned.shift() as (typeof this.condemned)[0];
@@ -342,8 +446,9 @@ export abstract class IpModule extends StreamModule {
   }
 
   protected moduleDeadline(): number {
-    if (this.addressChanged || this.condemned.length > 0) return 0;
-    return this.liveness === undefined ? this.lookAgainAt : Math.min(this.lookAgainAt, this.liveness.nextDeadline(this.now));
+    if (this.addressChanged || this.pairNow || this.condemned.length > 0) return 0;
+    const at = Math.min(this.lookAgainAt, this.pairSettledAt);
+    return this.liveness === undefined ? at : Math.min(at, this.liveness.nextDeadline(this.now));
   }
 
   /**
@@ -407,7 +512,7 @@ export abstract class IpModule extends StreamModule {
     return made;
   }
 
-  /** Listens on addresses that our interfaces got since, and publishes them. Interfaces that are down keep their old ones. */
+  /** Listens on addresses that came since, of interfaces that are new too, and publishes them. Interfaces that are down keep their old ones. */
   private async listenOnNew(): Promise<void> {
     const selected = selectInterfaces(this.interfaces, this.config);
     let changed = false;
@@ -437,6 +542,13 @@ export abstract class IpModule extends StreamModule {
         void this.listeners.get(key)?.close();
         this.listeners.delete(key);
       }
+    }
+    for (const found of selected) {
+      if (this.published.interfaces.some(({ name }) => name === found.name)) continue;
+      const opened = await this.listenOn(found, []);
+      if (opened.addresses.length === 0) continue;
+      interfaces.push(opened);
+      changed = true;
     }
     if (!changed || this.closed) return;
     this.published = { ...this.published, interfaces };
@@ -522,6 +634,10 @@ export abstract class IpModule extends StreamModule {
     const plain = address.split('%')[0];
     return this.interfaces.find((found) => found.addresses.some((entry) => entry.address === plain))?.name;
   }
+}
+
+function linksOf(ours: PublishedAddresses, theirs: PublishedAddresses): number {
+  return Math.max(1, Math.min(LINKS_MAX, ours.links, theirs.links));
 }
 
 /** For a standby list of names and subnets. */

@@ -16,6 +16,8 @@ export class LinkMonitor implements PollTarget {
   private readonly onChange: () => void;
   private fd: number;
   private ready = false;
+  /** What is seen first is no change. */
+  private hasLooked = false;
   private readonly names = new Map<number, string>();
   /** By name: up, with carrier. */
   private readonly up = new Map<string, boolean>();
@@ -27,6 +29,7 @@ export class LinkMonitor implements PollTarget {
     // First subscribe, then look, so that nothing is missed in between.
     this.fd = poller.native.netlinkOpen();
     this.compare();
+    this.hasLooked = true;
     poller.add(this.fd, this);
   }
 
@@ -94,6 +97,6 @@ export class LinkMonitor implements PollTarget {
     if (index >= 0) this.names.set(index, name);
     const before = this.up.get(name);
     this.up.set(name, up);
-    return before === undefined || before === up ? [] : [{ kind: 'link', name, up }];
+    return (this.hasLooked ? (before ?? false) : (before ?? up)) === up ? [] : [{ kind: 'link', name, up }];
   }
 }

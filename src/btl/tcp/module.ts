@@ -36,7 +36,7 @@ export class TcpModule extends IpModule {
     return this.poller === undefined;
   }
 
-  constructor(context: BtlContext, readTable?: () => LocalInterface[]) {
+  constructor(context: BtlContext, readTable?: () => LocalInterface[], names?: () => string[]) {
     const { params } = context;
     const family = params.string('btl_tcp_disable_family');
     super(
@@ -54,6 +54,7 @@ export class TcpModule extends IpModule {
         standby: standbyByList(params.list('btl_tcp_standby')),
       },
       readTable,
+      names,
     );
     this.poller = params.bool('btl_tcp_native') ? context.poller : undefined;
   }

@@ -27,6 +27,8 @@ export interface PublishedAddresses {
   links: number;
   /** Of the process that listens there: whoever else answers is not the one that is meant. */
   incarnation?: number;
+  /** Interfaces that may carry rails and had no carrier or no address at the start. */
+  idle?: string[];
 }
 
 /** What one entry may hold at most: a host with more than that has something else in mind. */
@@ -56,13 +58,14 @@ function isInterface(json: unknown): boolean {
 
 /** What a peer published, looked at before it is believed; ERR_PROTOCOL when that is no address of tcp or ws. */
 export function checkAddresses(json: unknown, transport: string): PublishedAddresses {
-  const { interfaces, links, incarnation } = isObject(json) ? json : ({} as Record<string, unknown>);
+  const { interfaces, links, incarnation, idle } = isObject(json) ? json : ({} as Record<string, unknown>);
   const sound =
     Array.isArray(interfaces) &&
     interfaces.length <= INTERFACES_MAX &&
     interfaces.every(isInterface) &&
     isWhole(links, 1, Number.MAX_SAFE_INTEGER) &&
-    (incarnation === undefined || isWhole(incarnation, 0, Number.MAX_SAFE_INTEGER));
+    (incarnation === undefined || isWhole(incarnation, 0, Number.MAX_SAFE_INTEGER)) &&
+    (idle === undefined || (Array.isArray(idle) && idle.length <= INTERFACES_MAX && idle.every(isName)));
   if (!sound) {
     throw new MultirailError('ERR_PROTOCOL', `not an address of the ${transport} transport: ${JSON.stringify(json)?.slice(0, 500)}`);
   }
@@ -117,6 +120,31 @@ function matchInterfaces<T>(lower: readonly T[], upper: readonly T[], fits: (a: 
     if (j !== -1) pairs.push([lower[i], upper[j]]);
   }
   return pairs;
+}
+
+/** What a pair that is made after the start has to keep to. */
+export interface LaterPairs {
+  /** Interfaces of the lower and of the upper rank that are in rails to each other already. */
+  takenLower: ReadonlySet<string>;
+  takenUpper: ReadonlySet<string>;
+  /** Nothing has come for a while: what shares no subnet is paired too, since no better partner seems to come. */
+  isSettled: boolean;
+}
+
+/** The pairs of what has come since the rails were planned; the pairs that are there stay as they are. */
+export function pairLater(lower: PublishedAddresses, upper: PublishedAddresses, sameHost: boolean, later: LaterPairs): InterfacePair[] {
+  const { takenLower, takenUpper, isSettled } = later;
+  const isFirst = takenLower.size === 0;
+  if (sameHost) return isFirst ? pairOnHost(lower, upper) : [];
+  const left = (side: PublishedAddresses, taken: ReadonlySet<string>): PublishedAddresses => ({
+    ...side,
+    interfaces: side.interfaces.filter(({ name }) => !taken.has(name)),
+  });
+  const pairs = pairInterfaces(left(lower, takenLower), left(upper, takenUpper), false);
+  return pairs.filter((pair) => {
+    if (pair.linkLocal) return isFirst && isSettled;
+    return isSettled || shareSubnet(pair.lower, pair.upper);
+  });
 }
 
 /** The pairs of interfaces between the lower and the upper rank of a pair. */

@@ -55,7 +55,7 @@ export class WsModule extends IpModule {
   readonly needsEventLoop = true;
   private readonly tls: TlsFiles | undefined;
 
-  constructor(context: BtlContext, readTable?: () => LocalInterface[]) {
+  constructor(context: BtlContext, readTable?: () => LocalInterface[], names?: () => string[]) {
     const { params } = context;
     const standby = params.bool('btl_ws_standby');
     super(
@@ -73,6 +73,7 @@ export class WsModule extends IpModule {
         standby: () => standby,
       },
       readTable,
+      names,
     );
     this.tls = readTls(params);
   }

@@ -95,6 +95,7 @@ export class Recorder implements Upcalls {
     this.note('oneSided');
   }
   onReachable(): void {}
+  onRailPlanned(): void {}
   onAddressChanged(): void {
     this.note('addressChanged');
   }

@@ -94,8 +94,8 @@ describe('job model', () => {
   test("a rank's rail events, by their names here; what is none is left out", () => {
     const model = makeRunningModel(new TestClock());
     const event = { peer: 1, rail: 1, key: 'tcp:lo-lo#1', epoch: 3, reason: 'why', up: 1, of: 2, atMs: 5 };
-    for (const type of ['lost', 'last', 'degraded', 'unreachable', 'suspect', 'restored']) model.railEvent(0, { ...event, type });
-    const seen = model.log.since(0).slice(-6);
+    for (const type of ['lost', 'last', 'degraded', 'unreachable', 'suspect', 'restored', 'added']) model.railEvent(0, { ...event, type });
+    const seen = model.log.since(0).slice(-7);
     expect(seen.map(({ type }) => type)).toEqual([
       'rail-lost',
       'rail-last',
@@ -103,6 +103,7 @@ describe('job model', () => {
       'peer-unreachable',
       'rail-suspect',
       'rail-restored',
+      'rail-added',
     ]);
     expect(seen[0]).toMatchObject({ rank: 0, peer: 1, rail: 1, transport: 'tcp', epoch: 3, up: 1, of: 2 });
     expect(seen[0].text).toBe('rank 0: rail 1 (tcp) to rank 1 is lost, 1 of 2 carry: why');

@@ -145,6 +145,11 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
     const strays = has(/\.map$|(^|\/)(node_modules|test|\.cache|build|__pycache__)\/|\.tgz$/);
     demand(strays.length === 0, strays.join(', '));
   });
+  tally.check('what git is told to ignore does not travel, but for what was built', () => {
+    const ignored = spawnSync('git', ['check-ignore', '--stdin'], { cwd: ROOT, encoding: 'utf8', input: files.join('\n') }).stdout;
+    const strays = ignored.split('\n').filter((file) => file !== '' && !/^dist\/|^native\/(rdma\/)?prebuilds\//.test(file));
+    demand(strays.length === 0, strays.join(', '));
+  });
   tally.check('every relative link in its documents leads to a file in it', () => {
     const dead = [];
     for (const file of has(/\.md$/)) {

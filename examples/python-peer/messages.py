@@ -1,6 +1,6 @@
 """The message layer of a receiver: matching (section 7), rendezvous (8, 9), credit (10), restart (11), the end (12)."""
 
-from wire import (ACK, CHARGED, CREDIT, FIN, FRAG, MATCH, NOTIFY, PUT, RAILDOWN, RANGES_MAX, RECVERRNOTIFY, RESTARTACK, RESTARTNACK, RGET,
+from wire import (ACK, CHARGED, CREDIT, FIN, FRAG, MATCH, NOTIFY, PUT, RAILDOWN, RANGES_MAX, RECVERRNOTIFY, RESTARTACK, RESTARTNACK, RGET, VOID,
                   RNDV, ProtocolError, ahead)
 
 ANY = -1
@@ -59,7 +59,7 @@ class Request:
 
     def finish(self, received, message_bytes):
         self.received, self.done = received, True
-        if message_bytes > len(self.buffer):
+        if message_bytes > len(self.buffer) and not self.error:
             self.error = "ERR_TRUNCATE"
 
     def fail(self, error):
@@ -83,7 +83,8 @@ class Message:
         self.sender, self.ctx, self.seq = packet.sender, packet.ctx, packet.seq
         self.request = request
         self.message_bytes = envelope.message_bytes
-        self.take = min(envelope.message_bytes, len(request.buffer))
+        # A message that its sender lost takes nothing.
+        self.take = 0 if request.error else min(envelope.message_bytes, len(request.buffer))
         self.received = Ranges()
         self.epoch, self.restarted = 0, False
         self.state = "RECEIVING"
@@ -95,8 +96,8 @@ class Message:
 class Sink:
     """Where the payload of one FRAG goes; without a message: nowhere."""
 
-    def __init__(self, message=None, start=0, end=0):
-        self.message, self.start, self.end = message, start, end
+    def __init__(self, message=None, start=0, end=0, void=False):
+        self.message, self.start, self.end, self.void = message, start, end, void
         self.revoked = False
 
 
@@ -225,6 +226,8 @@ class Messages:
         if self.failure or self.said_bye:
             request.fail(self.failure or "ERR_PROC_FAILED")
             return
+        if packet.flags & VOID:
+            request.error = "ERR_BUFFER"
         message = Message(envelope, request)
         self.issue_id(message)
         first = min(len(payload), message.take)
@@ -272,7 +275,7 @@ class Messages:
         if message.received.touches(start, end) or any(s.start < end and start < s.end for s in message.sinks):
             return Sink()
         message.answer_proved = True
-        sink = Sink(message, start, end)
+        sink = Sink(message, start, end, bool(packet.flags & VOID))
         message.sinks.add(sink)
         return sink
 
@@ -281,6 +284,11 @@ class Messages:
         if message is None or sink.revoked:
             return
         message.sinks.discard(sink)
+        if sink.void:
+            message.request.error = "ERR_BUFFER"
+            message.received.add(0, message.take)
+            self.check_complete(message)
+            return
         message.request.buffer[sink.start:sink.end] = payload
         message.received.add(sink.start, sink.end)
         self.check_complete(message)

@@ -216,6 +216,11 @@ const ROWS = {
   'RV-10': { section: '8', says: 'When none lives, or the receive is not contiguous, it answers ACK and all goes on as for RNDV.' },
   'RV-11': { section: '8', says: 'Windows are offered only on rails whose kind can be put to; on tcp and ws there are none.' },
   'RV-12': { section: '9', says: 'older epoch or not RECEIVING | dropped. Newer epoch or beyond takeBytes: breaks the protocol' },
+  'RV-18': {
+    section: '8',
+    says: 'Who gets a FRAG with VOID in state RECEIVING and of the current epoch takes the whole message for received, and ends the receive with ERR_BUFFER.',
+  },
+  'RV-19': { section: '8', says: 'whatever receive it matches takes nothing and ends with ERR_BUFFER' },
   'RV-17': { section: '8', says: 'A FIN for any other window breaks the protocol.' },
   'RV-13': {
     section: '8',

@@ -583,8 +583,9 @@ export class Session implements RailOwner {
     inline = 0,
     seed = 1,
     clause: ClauseId = 'RV-2',
+    fields: Fields = {},
   ): Promise<{ rndv: Packet; ack: Arrival }> {
-    const rndv = this.rndv(messageBytes, { tag });
+    const rndv = this.rndv(messageBytes, { tag, ...fields });
     rail.send(rndv, pattern(seed, 0, inline));
     const ack = await this.expect(
       clause,

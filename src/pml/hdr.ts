@@ -37,6 +37,8 @@ export const FLAG = {
   CONTIG: 4,
   /** FIN: addressed to the sender of the message (end of an RGET), not to its receiver. */
   TO_SENDER: 8,
+  /** RNDV, RGET, FRAG: the sender's buffer was taken away from under it; the receive ends with ERR_BUFFER. */
+  VOID: 16,
 } as const;
 
 /** Bytes charged per envelope besides its payload, so that a flood of empty messages is bounded too. */

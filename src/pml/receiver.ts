@@ -262,7 +262,12 @@ export class Receiver {
       core.complete(request);
       return;
     }
-    const windows = request.buffer.isContiguous ? envelope.windows.filter((window) => this.isReadable(envelope.peer, window)) : [];
+    if ((envelope.flags & FLAG.VOID) !== 0) request.error = this.senderLostBuffer(envelope.source, envelope.tag);
+    else if (request.buffer.isGone) request.error = this.bufferGone(request);
+    const windows =
+      request.buffer.isContiguous && request.error === undefined
+        ? envelope.windows.filter((window) => this.isReadable(envelope.peer, window))
+        : [];
     const reads = envelope.type === PACKET.RGET && windows.length > 0 && Math.min(envelope.messageBytes, request.buffer.bytes) > 0;
     const message = new RecvMessage(envelope, request, reads);
     message.order = core.nextOrder();
@@ -290,10 +295,12 @@ export class Receiver {
 
   private completeRequest(request: RecvRequest, bytes: number, messageBytes: number): void {
     const { core } = this;
-    request.receivedBytes = bytes;
+    if (bytes < 0 || request.buffer.isGone) request.error ??= this.bufferGone(request);
+    const isLost = request.error !== undefined;
+    request.receivedBytes = isLost ? 0 : bytes;
     core.counters.messagesReceived++;
-    core.counters.bytesReceived += bytes;
-    if (messageBytes > request.buffer.bytes) {
+    core.counters.bytesReceived += request.receivedBytes;
+    if (messageBytes > request.buffer.bytes && !isLost) {
       core.counters.truncations++;
       request.error = new MultirailError(
         'ERR_TRUNCATE',
@@ -302,6 +309,23 @@ export class Receiver {
       );
     }
     core.complete(request);
+  }
+
+  /** Seen when it is used next, and at the end: nobody says when memory is taken away. */
+  private bufferGone(request: RecvRequest): MultirailError {
+    return new MultirailError(
+      'ERR_BUFFER',
+      `the buffer of a receive of a message from rank ${request.matchedSource} with tag ${request.matchedTag} was detached while it was in use: its memory was transferred elsewhere, or a WebAssembly memory grew`,
+      { rank: this.core.options.rank, peer: request.matchedSource, tag: request.matchedTag },
+    );
+  }
+
+  private senderLostBuffer(source: number, tag: number): MultirailError {
+    return new MultirailError(
+      'ERR_BUFFER',
+      `rank ${source} could not send its message with tag ${tag}: its buffer was detached while it was in use`,
+      { rank: this.core.options.rank, peer: source, tag },
+    );
   }
 
   // ---------------------------------------------------------------- what must be sent
@@ -319,7 +343,10 @@ export class Receiver {
     offers.pieceBytes = Math.min(...rails.map(({ attributes }) => attributes.pipelineBytes ?? takeBytes));
     // Pieces end on multiples of their length, and so on the grid of what is put at once.
     const to = Math.min((Math.floor(from / offers.pieceBytes) + 1) * offers.pieceBytes, takeBytes);
-    for (const rail of rails) offers.add(rail.index, rail.epoch, rail.endpoint.register?.(message.buffer.slice(from, to)), from, to);
+    for (const rail of rails) {
+      const registration = message.buffer.isGone ? undefined : rail.endpoint.register?.(message.buffer.slice(from, to));
+      offers.add(rail.index, rail.epoch, registration, from, to);
+    }
     offers.to = to;
   }
 
@@ -444,6 +471,13 @@ export class Receiver {
   sendStream(message: RecvMessage, rail: Rail): boolean {
     const { core } = this;
     if (!this.wantsStream(message) || !rail.hasRoom) return false;
+    if (message.buffer.isGone) {
+      // Nothing more is read: the sender is told the end, and the request when no get is under way.
+      message.toRead.clear();
+      message.received.add(0, message.takeBytes);
+      this.checkComplete(message);
+      return false;
+    }
     const window = message.remoteWindows.find((offer) => offer.rail === rail.index && offer.railEpoch === rail.epoch);
     if (window === undefined) return false;
     const bytes = rail.oneSidedBytes(core.options.fragBytes);
@@ -628,6 +662,7 @@ export class Receiver {
       to: packet.from + payloadBytes,
       epoch: packet.epoch,
       rail: railIndex,
+      isVoid: (packet.flags & FLAG.VOID) !== 0,
     };
     const message = this.find(peer, packet);
     if (message?.state !== 'RECEIVING') {
@@ -650,7 +685,8 @@ export class Receiver {
     }
     // A fragment of this epoch proves that the sender has our answer.
     this.answered(message);
-    sink.views = message.buffer.slice(sink.from, sink.to);
+    // What comes for a buffer that is gone is counted, so that the sender comes to its end.
+    if (!message.buffer.isGone) sink.views = message.buffer.slice(sink.from, sink.to);
     sink.message = message;
     message.openSinks.add(sink);
     return sink;
@@ -664,7 +700,12 @@ export class Receiver {
     const { message } = sink;
     if (message === undefined || sink.revoked) return;
     message.openSinks.delete(sink);
-    message.received.add(sink.from, sink.to);
+    if (sink.isVoid) {
+      const { request } = message;
+      if (request !== undefined) request.error ??= this.senderLostBuffer(request.matchedSource, request.matchedTag);
+      // Nothing is missing any more: what else is on its way goes into nothing.
+      message.received.add(0, message.takeBytes);
+    } else message.received.add(sink.from, sink.to);
     this.moveWindows(message);
     this.checkComplete(message);
   }

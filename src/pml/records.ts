@@ -214,6 +214,8 @@ export class SendMessage implements Linked<OutMessage> {
   controlQueued = false;
   streamQueued = false;
   logicallyComplete = false;
+  /** The peer was told that the buffer is gone. */
+  isVoid = false;
 
   constructor(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, protocol: 'RNDV' | 'RGET', sync: boolean) {
     this.peer = peer;
@@ -237,6 +239,8 @@ export interface FragSink extends Sink {
   to: number;
   epoch: number;
   rail: number;
+  /** The sender says that nothing more will come. */
+  isVoid: boolean;
 }
 
 /** Receiver's side of one rendezvous message, from its match on. */
@@ -289,7 +293,8 @@ export class RecvMessage implements Linked<RecvMessage> {
     this.tag = envelope.tag;
     this.seq = envelope.seq;
     this.messageBytes = envelope.messageBytes;
-    this.takeBytes = Math.min(envelope.messageBytes, request.buffer.bytes);
+    // A receive that has failed already takes nothing, and the sender is free.
+    this.takeBytes = request.error === undefined ? Math.min(envelope.messageBytes, request.buffer.bytes) : 0;
     this.senderSlot = envelope.senderSlot;
     this.senderGeneration = envelope.senderGeneration;
     this.contiguousSender = (envelope.flags & FLAG.CONTIG) !== 0;

@@ -113,8 +113,13 @@ export class Sender {
     const { peer } = message;
     const packet = core.out;
     packet.type = PACKET[message.protocol];
+    const isGone = message.buffer.isGone;
+    if (isGone) message.isVoid = true;
     packet.flags =
-      (message.charge > 0 ? FLAG.CHARGED : 0) | (message.sync ? FLAG.SYNC : 0) | (message.buffer.isContiguous ? FLAG.CONTIG : 0);
+      (isGone ? FLAG.VOID : 0) |
+      (message.charge > 0 ? FLAG.CHARGED : 0) |
+      (message.sync ? FLAG.SYNC : 0) |
+      (message.buffer.isContiguous ? FLAG.CONTIG : 0);
     packet.ctx = message.ctx;
     packet.source = core.options.rank;
     packet.tag = message.tag;
@@ -124,14 +129,16 @@ export class Sender {
     packet.senderSlot = message.slot;
     packet.senderGeneration = message.generation;
     if (message.protocol === 'RGET') {
-      this.openWindows(message);
+      if (!isGone) this.openWindows(message);
       packet.windows = message.readable.map((window) => ({
         rail: window.rail,
         railEpoch: window.railEpoch,
         key: window.registration.key,
       }));
     }
-    const payload = message.inlineBytes > 0 ? message.buffer.slice(0, message.inlineBytes) : NOTHING;
+    // Credit was charged for so many bytes.
+    const payload =
+      message.inlineBytes === 0 ? NOTHING : isGone ? [new Uint8Array(message.inlineBytes)] : message.buffer.slice(0, message.inlineBytes);
     const result = core.send(peer, peer.bml.eager, { kind: 'envelope', message }, payload, message.inlineBytes, false, false);
     if (result !== OK) return false;
     message.envelopeOnRail = true;
@@ -219,6 +226,7 @@ export class Sender {
   sendStream(message: SendMessage, rail: Rail): boolean {
     const { core } = this;
     if (!this.wantsStream(message)) return false;
+    if (message.buffer.isGone) return this.sendVoid(message, rail);
     const { fragBytes } = core.options;
     if (rail.attributes.canPut) {
       const target = message.putTargets.on(rail.index, rail.epoch);
@@ -243,6 +251,26 @@ export class Sender {
       message.toSend.add(from, to);
       return false;
     }
+    this.countSent(message, from, to);
+    return true;
+  }
+
+  /** In place of all that is to be sent: the bytes are no longer there. Lost or refused, it is said again. */
+  private sendVoid(message: SendMessage, rail: Rail): boolean {
+    const { core } = this;
+    const from = message.toSend.first;
+    const to = message.takeBytes;
+    const packet = core.out;
+    packet.type = PACKET.FRAG;
+    packet.flags = FLAG.VOID;
+    packet.receiverSlot = message.receiverSlot;
+    packet.receiverGeneration = message.receiverGeneration;
+    packet.epoch = message.epoch;
+    packet.from = from;
+    if (core.send(message.peer, [rail], { kind: 'frag', message, epoch: message.epoch, from, to }, NOTHING, 0, true, true) !== OK)
+      return false;
+    message.isVoid = true;
+    message.toSend.clear();
     this.countSent(message, from, to);
     return true;
   }
@@ -521,6 +549,14 @@ export class Sender {
     if (!message.logicallyComplete || message.itemsOnRail > 0 || message.request === undefined) return;
     const { request } = message;
     message.request = undefined;
+    // What the peer read by itself may have been other bytes by then.
+    if (request.error === undefined && (message.isVoid || (message.protocol === 'RGET' && message.buffer.isGone))) {
+      request.error = new MultirailError(
+        'ERR_BUFFER',
+        `the buffer of a send of ${message.buffer.bytes} bytes to rank ${message.peer.rank} with tag ${message.tag} was detached while it was in use: its memory was transferred elsewhere, or a WebAssembly memory grew`,
+        { rank: this.core.options.rank, peer: message.peer.rank, tag: message.tag },
+      );
+    }
     this.core.complete(request);
   }
 

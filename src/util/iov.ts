@@ -20,7 +20,16 @@ export class Iov {
     return this.views.length <= 1;
   }
 
-  /** Views of the bytes [from, to). */
+  /** Its memory was taken away: transferred elsewhere, or a WebAssembly memory grew, which detaches every view of it. */
+  get isGone(): boolean {
+    const { views } = this;
+    if (views.length === 1) return views[0].length !== this.bytes;
+    let bytes = 0;
+    for (let i = 0; i < views.length; i++) bytes += views[i].length;
+    return bytes !== this.bytes;
+  }
+
+  /** Views of the bytes [from, to). Whoever asks has seen that the memory is not gone. */
   slice(from: number, to: number): Uint8Array[] {
     if (to <= from) return [];
     if (this.views.length === 1) {
@@ -50,7 +59,7 @@ export class Iov {
     }
   }
 
-  /** Writes `data` at `offset`; what does not fit is left out. Returns the bytes written. */
+  /** Writes `data` at `offset`; what does not fit is left out. Returns the bytes written, -1 when the memory is gone. */
   copyIn(offset: number, data: Uint8Array): number {
     if (offset === 0 && this.views.length === 1) {
       const only = this.views[0];
@@ -61,6 +70,7 @@ export class Iov {
         return bytes;
       }
     }
+    if (this.isGone) return -1;
     const room = Math.max(0, Math.min(data.length, this.bytes - offset));
     let at = 0;
     for (const view of this.slice(offset, offset + room)) {

@@ -206,6 +206,11 @@ export class RailLink implements Link, FramerHandler {
       if (this.staged.length === 0) return;
       const chunks = this.staged;
       this.staged = [];
+      // A frame whose payload is no longer there cannot be written whole. Sent again, its message says what became of it.
+      if (chunks.some((chunk) => chunk.length === 0)) {
+        this.over({ clean: false, reason: { kind: 'error', text: 'the buffer of a message was detached before it was written' } });
+        return;
+      }
       stream.write(chunks);
     }
     this.stagedBytes = 0;

@@ -98,6 +98,8 @@ export class StreamFramer implements StreamReader {
   private sink: Sink | null = null;
   private sinkView = 0;
   private sinkViewAt = 0;
+  /** The memory of the sink was taken away: the rest of the payload goes into nothing. */
+  private sinkGone = false;
   /** View of the chunk that push() is at, and how far the headers in it are known to be sound. */
   private view: DataView = NO_VIEW;
   private chunk: Uint8Array = NO_BYTES;
@@ -163,7 +165,7 @@ export class StreamFramer implements StreamReader {
     if (this.state === 'WHOLE')
       return this.payloadBytes === 0 ? undefined : this.assembly.subarray(this.payloadBytes, this.header.payloadBytes);
     const sink = this.sink;
-    if (sink === null || sink.revoked || sink.views.length === 0) return undefined;
+    if (sink === null || sink.revoked || sink.views.length === 0 || this.isSinkGone(sink)) return undefined;
     return sink.views[this.sinkView].subarray(this.sinkViewAt);
   }
 
@@ -275,6 +277,7 @@ export class StreamFramer implements StreamReader {
     assert(room === header.payloadBytes || sink.views.length === 0, 'a sink must have exactly the length of its payload');
     this.sinkView = 0;
     this.sinkViewAt = 0;
+    this.sinkGone = false;
     this.skipFullViews();
     this.state = 'PLACED';
     if (header.payloadBytes === 0) this.finishPlaced();
@@ -336,7 +339,7 @@ export class StreamFramer implements StreamReader {
     const bytes = chunk.subarray(at, at + here);
     this.takenBytes += here;
     if ((this.header.flags & FLAG_PAYLOAD_CRC) !== 0) this.crc = crc32c(bytes, this.crc);
-    if (!sink.revoked && sink.views.length > 0) {
+    if (!sink.revoked && sink.views.length > 0 && !this.isSinkGone(sink)) {
       let from = 0;
       while (from < here) {
         const view = sink.views[this.sinkView];
@@ -349,6 +352,15 @@ export class StreamFramer implements StreamReader {
     this.payloadBytes += here;
     if (this.payloadBytes === this.header.payloadBytes) this.finishPlaced();
     return at + here;
+  }
+
+  /** Views that are detached have no length: what is left of them is no longer what is left of the payload. */
+  private isSinkGone({ views }: Sink): boolean {
+    if (this.sinkGone) return true;
+    let room = -this.sinkViewAt;
+    for (let i = this.sinkView; i < views.length; i++) room += views[i].length;
+    this.sinkGone = room !== this.header.payloadBytes - this.payloadBytes;
+    return this.sinkGone;
   }
 
   private advanceSink(bytes: number): void {

@@ -21,7 +21,7 @@ const IOV_MAX = 1024;
 const QUEUE_KEPT = 1024;
 /** Reads of a stream that nobody reads any more, in one turn. */
 const DISCARDS_MAX = 4;
-const { EAGAIN, ECONNRESET, EPIPE, ETIMEDOUT } = constants.errno;
+const { EAGAIN, ECONNRESET, EFAULT, EPIPE, ETIMEDOUT } = constants.errno;
 
 interface Arena {
   bytes: Uint8Array;
@@ -190,7 +190,7 @@ export class NativeStream implements ByteStream, PollTarget {
     for (const chunk of chunks) bytes += chunk.length;
     if (bytes === 0) return;
     if (this.queuedBytes > 0) {
-      for (const chunk of chunks) this.queue.push(chunk);
+      for (const chunk of chunks) if (chunk.length > 0) this.queue.push(chunk);
       this.queuedBytes += bytes;
       return;
     }
@@ -201,7 +201,7 @@ export class NativeStream implements ByteStream, PollTarget {
       this.writeFailed(sent);
       return;
     }
-    this.queue = chunks.slice();
+    this.queue = chunks.filter((chunk) => chunk.length > 0);
     this.queueHead = 0;
     this.headSkip = 0;
     this.queuedBytes = bytes;
@@ -232,6 +232,10 @@ export class NativeStream implements ByteStream, PollTarget {
 
   private writeQueued(): void {
     while (this.queuedBytes > 0) {
+      if (this.isQueueBroken()) {
+        this.writeFailed(-EFAULT);
+        return;
+      }
       const offered = this.queue.length - this.queueHead <= IOV_MAX ? this.queuedBytes : Number.POSITIVE_INFINITY;
       const sent = this.native.sendv(this.fd, this.queue, this.queueHead, this.headSkip);
       if (sent === -EAGAIN) break;
@@ -247,6 +251,13 @@ export class NativeStream implements ByteStream, PollTarget {
       if (this.ended) this.native.shutdownWrite(this.fd);
     }
     this.watch();
+  }
+
+  /** Memory that waits to be written was taken away (a detached buffer): frames behind it would be read as its bytes. */
+  private isQueueBroken(): boolean {
+    const end = Math.min(this.queue.length, this.queueHead + IOV_MAX);
+    for (let i = this.queueHead; i < end; i++) if (this.queue[i].length === 0) return true;
+    return false;
   }
 
   private advance(bytes: number): void {

@@ -477,7 +477,7 @@ export const FRAMING_CASES: readonly Case[] = [
         for (const at of fields) new DataView(bytes.buffer).setUint32(at, 0xdead_beef, true);
         return bytes;
       };
-      rail.write(rail.frame({}, withZeros({ ...rndv, flags: 0xfff8 & ~FLAG.TO_SENDER }, [4])));
+      rail.write(rail.frame({}, withZeros({ ...rndv, flags: 0xfff8 & ~(FLAG.TO_SENDER | FLAG.VOID) }, [4])));
       const ack = await session.expect('CV-2', PACKET.ACK, 'a RNDV whose zero field is not zero, with unknown flags');
       t.check('PK-2', true, 'unknown flags of a RNDV');
       rail.write(rail.frame({ flags: FLAG_PLACED }, withZeros(session.frag(ack, 0), [4, 28]), pattern(1, 0, 5000)));

@@ -1,5 +1,5 @@
 // Cases of §8 and §9, the receiver's side: ACK, FRAGs in any order and over any rail, duplicates, truncation, RGET and FIN.
-import { PACKET, type Packet } from '../../pml/hdr.ts';
+import { FLAG, PACKET, type Packet } from '../../pml/hdr.ts';
 import type { Case } from '../case.ts';
 import type { Feature } from '../convention.ts';
 import { pattern } from '../pattern.ts';
@@ -297,6 +297,32 @@ export const RENDEZVOUS_CASES: readonly Case[] = [
       await session.received('RV-12', request, { data: pattern(1, 0, 6000) }, 'the message');
       rail.send(fin(1, 0, 6000));
       await session.stays('RV-12', rail, 'a FIN for a retired id');
+    },
+  },
+  {
+    name: 'a sender that has lost its buffer',
+    group: 'rendezvous',
+    needs,
+    clauses: ['RV-18', 'RV-19'],
+    run: async (t) => {
+      const session = await Session.begin(t);
+      const rail = await session.connect(0, 1);
+      const request = await session.recv(ANY, 1, 6000);
+      const { ack } = await session.rendezvous(rail, 1, 6000);
+      session.sendFrag(rail, ack, 0, 1000);
+      await session.notDone('RV-18', request, 'a part of the message');
+      rail.send(session.frag(ack, 1000, { flags: FLAG.VOID }), new Uint8Array(0));
+      const lost = await session.done('RV-18', request, 'the receive');
+      t.check('RV-18', lost.error === 'ERR_BUFFER', `it ends with ERR_BUFFER (${lost.error})`);
+      session.sendFrag(rail, ack, 1000, 6000);
+      await session.stays('RV-18', rail, 'a FRAG that was on its way');
+
+      const second = await session.recv(ANY, 1, 6000);
+      const { ack: answer } = await session.rendezvous(rail, 1, 6000, 0, 1, 'RV-19', { flags: FLAG.VOID });
+      t.check('RV-19', answer.packet.takeBytes === 0, `the ACK takes nothing (${answer.packet.takeBytes})`);
+      const never = await session.done('RV-19', second, 'the receive');
+      t.check('RV-19', never.error === 'ERR_BUFFER', `it ends with ERR_BUFFER (${never.error})`);
+      await session.stays('RV-19', rail, 'a message that was lost before it left');
     },
   },
   {

@@ -162,3 +162,26 @@ test('a revoked sink gets no more bytes, by neither way', () => {
   expect(memory.filter((byte) => byte === 7).length).toBe(452);
   expect(frames).toEqual([true]);
 });
+
+test('memory that is taken away while a payload comes in: the rest goes into nothing, and what is behind it is read as ever', () => {
+  for (const pieces of [false, true]) {
+    const memory = new Uint8Array(1000);
+    const seen: string[] = [];
+    const framer = new StreamFramer(
+      {
+        placePayload: () => ({ views: [memory.subarray(0, 400), memory.subarray(400)], revoked: false }),
+        frame: ({ frameNumber }) => void seen.push(`frame ${frameNumber}`),
+        damage: (text) => void seen.push(text),
+      },
+      liveLimits(1 << 20),
+    );
+    const stream = Buffer.concat([frame(FRAME_DATA, FLAG_PLACED, 30, pattern(1000, 1), 1), frame(FRAME_COUNT, 0, 0, new Uint8Array(0), 2)]);
+    framer.push(stream.subarray(0, FRAME_HEADER_BYTES + 30 + 200));
+    structuredClone(memory.buffer, { transfer: [memory.buffer] });
+    expect(framer.target()).toBeUndefined();
+    const rest = stream.subarray(FRAME_HEADER_BYTES + 30 + 200);
+    if (pieces) for (const byte of rest) framer.push(Uint8Array.of(byte));
+    else framer.push(rest);
+    expect(seen).toEqual(['frame 1', 'frame 2']);
+  }
+});

@@ -4,7 +4,7 @@ import { dissemination } from './coll/barrier-bcast.ts';
 import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
 import type { Operation, Scope } from './coll/operation.ts';
-import { checkSendTag, UNDEFINED } from './constants.ts';
+import { type CallOptions, checkOptions, checkSendTag, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
 import { ObjectCollectives } from './object-collectives.ts';
@@ -16,12 +16,12 @@ export class Communicator extends ObjectCollectives {
   // ---------------------------------------------------------------- creation (MPI-4.1, section 7.4)
 
   /** A communicator of the same ranks, whose messages never meet those of this one. Collective. */
-  dup(): Promise<Communicator> {
-    return this.make(() => this.dupCall(), `${this.name}.dup`) as Promise<Communicator>;
+  dup(options?: CallOptions): Promise<Communicator> {
+    return this.make(() => this.dupCall(), `${this.name}.dup`, options) as Promise<Communicator>;
   }
 
-  dupSync(): Communicator {
-    return this.makeSync(this.dupCall(), `${this.name}.dup`) as Communicator;
+  dupSync(options?: CallOptions): Communicator {
+    return this.makeSync(this.dupCall(), `${this.name}.dup`, options) as Communicator;
   }
 
   private dupCall(): Creation {
@@ -39,12 +39,12 @@ export class Communicator extends ObjectCollectives {
    * A communicator for each colour: of the ranks that give the same one, in the order of their keys, of equal keys in that of their ranks
    * here. `color`: 0 or more, or UNDEFINED, which gives null: this rank gets none. Collective.
    */
-  split(color: number, key = 0): Promise<Communicator | null> {
-    return this.make(() => this.splitCall(color, key), `${this.name}.split(${color})`);
+  split(color: number, key = 0, options?: CallOptions): Promise<Communicator | null> {
+    return this.make(() => this.splitCall(color, key), `${this.name}.split(${color})`, options);
   }
 
-  splitSync(color: number, key = 0): Communicator | null {
-    return this.makeSync(this.splitCall(color, key), `${this.name}.split(${color})`);
+  splitSync(color: number, key = 0, options?: CallOptions): Communicator | null {
+    return this.makeSync(this.splitCall(color, key), `${this.name}.split(${color})`, options);
   }
 
   private splitCall(color: number, key: number): Creation {
@@ -56,12 +56,12 @@ export class Communicator extends ObjectCollectives {
   }
 
   /** As split(), by what the ranks share: 'shared' = those on the same host, which can share memory. Collective. */
-  splitType(type: 'shared', key = 0): Promise<Communicator | null> {
-    return this.make(() => this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`);
+  splitType(type: 'shared', key = 0, options?: CallOptions): Promise<Communicator | null> {
+    return this.make(() => this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`, options);
   }
 
-  splitTypeSync(type: 'shared', key = 0): Communicator | null {
-    return this.makeSync(this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`);
+  splitTypeSync(type: 'shared', key = 0, options?: CallOptions): Communicator | null {
+    return this.makeSync(this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`, options);
   }
 
   /** The lowest world rank on the host of this rank. Hosts are told apart as for shared memory: by the id that their ranks publish. */
@@ -76,12 +76,12 @@ export class Communicator extends ObjectCollectives {
    * A communicator of the ranks of the group, in its order; null for ranks that are not in it. Every rank of this communicator calls it;
    * groups of different ranks are the same, or have no member in common (ERR_GROUP).
    */
-  create(group: Group): Promise<Communicator | null> {
-    return this.make(() => this.createCall(group), `${this.name}.create`);
+  create(group: Group, options?: CallOptions): Promise<Communicator | null> {
+    return this.make(() => this.createCall(group), `${this.name}.create`, options);
   }
 
-  createSync(group: Group): Communicator | null {
-    return this.makeSync(this.createCall(group), `${this.name}.create`);
+  createSync(group: Group, options?: CallOptions): Communicator | null {
+    return this.makeSync(this.createCall(group), `${this.name}.create`, options);
   }
 
   private createCall(group: Group): Creation {
@@ -99,12 +99,12 @@ export class Communicator extends ObjectCollectives {
    * As create(), but only the ranks of the group call it. `tag` tells creations apart that run at the same time with members in common;
    * it meets no other tag.
    */
-  createGroup(group: Group, tag = 0): Promise<Communicator> {
-    return this.make(() => this.createGroupCall(group, tag), `${this.name}.createGroup`, group, tag) as Promise<Communicator>;
+  createGroup(group: Group, tag = 0, options?: CallOptions): Promise<Communicator> {
+    return this.make(() => this.createGroupCall(group, tag), `${this.name}.createGroup`, options, group, tag) as Promise<Communicator>;
   }
 
-  createGroupSync(group: Group, tag = 0): Communicator {
-    return this.makeSync(this.createGroupCall(group, tag), `${this.name}.createGroup`, group, tag) as Communicator;
+  createGroupSync(group: Group, tag = 0, options?: CallOptions): Communicator {
+    return this.makeSync(this.createGroupCall(group, tag), `${this.name}.createGroup`, options, group, tag) as Communicator;
   }
 
   private createGroupCall(group: Group, tag: number): Creation {
@@ -142,10 +142,18 @@ export class Communicator extends ObjectCollectives {
     return { operation, end };
   }
 
-  private make(prepare: () => Creation, name: string, group?: Group, tag?: number): Promise<Communicator | null> {
+  private make(
+    prepare: () => Creation,
+    name: string,
+    options: CallOptions | undefined,
+    group?: Group,
+    tag?: number,
+  ): Promise<Communicator | null> {
     return new Promise((resolve, reject) => {
       this.mustBeUsable();
+      checkOptions(options);
       const { operation, end } = this.beginCreation(prepare(), name, resolve, group, tag);
+      if (options !== undefined) this.limit(operation, options);
       const settle = (): void => {
         if (operation.error !== undefined) reject(operation.error);
       };
@@ -157,8 +165,9 @@ export class Communicator extends ObjectCollectives {
     });
   }
 
-  private makeSync(call: Creation, name: string, group?: Group, tag?: number): Communicator | null {
+  private makeSync(call: Creation, name: string, options: CallOptions | undefined, group?: Group, tag?: number): Communicator | null {
     this.mustBeUsable();
+    checkOptions(options);
     this.mustReachByPolling();
     let made: Communicator | null = null;
     const { operation, end } = this.beginCreation(
@@ -171,7 +180,7 @@ export class Communicator extends ObjectCollectives {
       tag,
     );
     if (!operation.done) operation.onDone = end;
-    this.endedSync(operation);
+    this.endedSync(operation, options?.timeoutMs);
     return made;
   }
 

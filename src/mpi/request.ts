@@ -18,6 +18,7 @@ export interface CollectiveInner {
   readonly done: boolean;
   readonly error: MultirailError | undefined;
   onDone: (() => void) | undefined;
+  fail(error: MultirailError, isOwn: boolean): void;
 }
 
 /** What a request stands for. */
@@ -198,7 +199,9 @@ export class Request implements PromiseLike<Status> {
     if (this.limitError === undefined || this.owner.now() < this.limitMs) return;
     // Matched or not, there is nothing more to keep: what has matched ends by itself.
     this.limitMs = Number.POSITIVE_INFINITY;
-    if (this.state === 'ACTIVE') this.end(this.limitError);
+    if (this.state !== 'ACTIVE') return;
+    if (this.inner?.kind === 'collective') this.inner.fail(this.limitError, true);
+    else this.end(this.limitError);
   }
 
   /** A persistent request begins anew. */

@@ -270,6 +270,42 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
     }),
   ),
   {
+    name: '56 timeoutMs and signal end a collective at every rank, when its buffers are free, and later calls are right',
+    ranks: 4,
+    run: async (world) => {
+      const limits: Readonly<
+        Record<string, (comm: Communicator, options: { timeoutMs?: number; signal?: AbortSignal }) => Promise<unknown>>
+      > = {
+        barrier: (comm, options) => comm.barrier(options),
+        allreduce: (comm, options) => comm.allreduce(f(4), f(4), Op.SUM, options),
+        'allreduce, long': (comm, options) => comm.allreduce(f(50_000), f(50_000), Op.SUM, options),
+        'alltoall, a request': async (comm, options) => void (await comm.ialltoall(f(40_000), f(40_000), options)),
+        'scan, persistent': async (comm, options) => void (await comm.scanInit(f(4), f(4), Op.SUM, options).start()),
+        allgatherObject: (comm, options) => comm.allgatherObject({ some: 'value' }, options),
+        dup: (comm, options) => comm.dup(options),
+      };
+      let seed = 1;
+      for (const [what, call] of Object.entries(limits)) {
+        for (const code of ['ERR_TIMEOUT', 'ERR_ABORTED']) {
+          const aborter = new AbortController();
+          // Rank 3 comes only when the others have ended; rank 1 has set no limit, and is told.
+          const own = (comm: Communicator) =>
+            comm.rank === 1 ? {} : code === 'ERR_TIMEOUT' ? { timeoutMs: 30 } : { signal: aborter.signal };
+          const early = world.comms.filter((comm) => comm.rank !== 3).map((comm) => call(comm, own(comm)));
+          setTimeout(() => aborter.abort(), 30);
+          const settled = await Promise.allSettled(early);
+          const late = await Promise.allSettled(world.comms.filter((comm) => comm.rank === 3).map((comm) => call(comm, {})));
+          const codeOf = (one: PromiseSettledResult<unknown>) =>
+            one.status === 'fulfilled' ? 'well' : (one.reason as MultirailError).code;
+          for (const one of settled) assert.equal(codeOf(one), code, what);
+          // It may have had all that it needed before it was told.
+          for (const one of late) assert(['well', code].includes(codeOf(one)), `${what}: ${codeOf(one)}`);
+          await goesOn(world.comms, seed++);
+        }
+      }
+    },
+  },
+  {
     name: '70 a member dies: every call ends at every survivor that needs it',
     ranks: 4,
     oneProcess: 'its rank is not killed, its death is told; ranks that are killed have tests of their own',

@@ -1,6 +1,7 @@
 // The calls: arguments are checked, before anything is sent, and an algorithm is chosen for them. A call can be run as often as wanted.
 import { MultirailError } from '../../errors.ts';
 import type { MessageBuffer } from '../buffers.ts';
+import type { CallOptions } from '../constants.ts';
 import { checkOp, Op } from '../op.ts';
 import { allgatherBruck, allgatherRecursiveDoubling, allgatherRing, type Parts } from './allgather.ts';
 import { alltoallBruck, alltoallIovs, alltoallLinear, alltoallPairwise } from './alltoall.ts';
@@ -52,16 +53,31 @@ export type RootBuffer = MessageBuffer | null | undefined;
 /** One number for each rank. */
 export type Counts = readonly number[];
 
-export type BcastArgs = [buffer: MessageBuffer, root?: number];
-export type ReduceArgs = [send: SendArgument, recv: RootBuffer, op?: Op, root?: number];
-export type AllreduceArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
-export type GatherArgs = [send: SendArgument, recv: RootBuffer, root?: number];
-export type GathervArgs = [send: SendArgument, recv: RootBuffer, counts: Counts | null, displs?: Counts | null, root?: number];
-export type ScatterArgs = [send: RootBuffer, recv: SendArgument, root?: number];
-export type ScattervArgs = [send: RootBuffer, counts: Counts | null, displs: Counts | null, recv: SendArgument, root?: number];
-export type AllgatherArgs = [send: SendArgument, recv: MessageBuffer];
-export type AllgathervArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, displs?: Counts | null];
-export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer];
+export type BarrierArgs = [options?: CallOptions];
+export type BcastArgs = [buffer: MessageBuffer, root?: number, options?: CallOptions];
+export type ReduceArgs = [send: SendArgument, recv: RootBuffer, op?: Op, root?: number, options?: CallOptions];
+export type AllreduceArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
+export type GatherArgs = [send: SendArgument, recv: RootBuffer, root?: number, options?: CallOptions];
+export type GathervArgs = [
+  send: SendArgument,
+  recv: RootBuffer,
+  counts: Counts | null,
+  displs?: Counts | null,
+  root?: number,
+  options?: CallOptions,
+];
+export type ScatterArgs = [send: RootBuffer, recv: SendArgument, root?: number, options?: CallOptions];
+export type ScattervArgs = [
+  send: RootBuffer,
+  counts: Counts | null,
+  displs: Counts | null,
+  recv: SendArgument,
+  root?: number,
+  options?: CallOptions,
+];
+export type AllgatherArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions];
+export type AllgathervArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, displs?: Counts | null, options?: CallOptions];
+export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions];
 export type AlltoallvArgs = [
   send: MessageBuffer,
   sendCounts: Counts,
@@ -69,11 +85,12 @@ export type AlltoallvArgs = [
   recv: MessageBuffer,
   recvCounts: Counts,
   recvDispls?: Counts | null,
+  options?: CallOptions,
 ];
 export type AlltoallwArgs = [sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[]];
-export type ReduceScatterArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, op?: Op];
-export type ReduceScatterBlockArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
-export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op];
+export type ReduceScatterArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, op?: Op, options?: CallOptions];
+export type ReduceScatterBlockArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
+export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
 
 // ---------------------------------------------------------------- what the calls share
 
@@ -147,7 +164,7 @@ function bothOf({ known }: Scope, send: SendArgument, recv: MessageBuffer): { fr
 
 // ---------------------------------------------------------------- barrier, bcast
 
-export function barrier({ signatures }: Scope): Call {
+export function barrier({ signatures }: Scope, ..._args: BarrierArgs): Call {
   return { signature: signatures.of('barrier'), steps: dissemination };
 }
 

@@ -151,6 +151,8 @@ export class FailureNotices {
     const key = `${ctx}/${tag}`;
     if (this.early.has(key)) return;
     this.early.set(key, error);
+    // Whoever has sent for it already waits for that to be taken.
+    if (this.host.scopeOf(ctx) !== undefined) this.drain(ctx, tag);
     if (this.early.size > EARLY_MAX) for (const [oldest] of this.early) return void this.early.delete(oldest);
   }
 

@@ -8,6 +8,7 @@ import { MultirailError } from '../../errors.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import { Iov } from '../../util/iov.ts';
 import { allocate } from '../buffers.ts';
+import type { CallOptions } from '../constants.ts';
 import { decodeHeader, decodeObject, type EncodedObject, encodeObject, PLACE_TAG_FIRST } from '../objects.ts';
 import { Status } from '../status.ts';
 import { lowestBit } from './barrier-bcast.ts';
@@ -151,7 +152,7 @@ function checkRootRank(root: unknown, { size }: Scope): void {
   throw new MultirailError('ERR_ROOT', `root is ${String(root)}; expected a rank from 0 to ${size - 1}`);
 }
 
-export function bcastObject<T>(scope: Scope, value: T, root: number): Call<T> {
+export function bcastObject<T>(scope: Scope, value: T, root: number, _options?: CallOptions): Call<T> {
   checkRootRank(root, scope);
   // What cannot be cloned is told before anything is sent.
   const own = scope.rank === root ? pack(value) : undefined;
@@ -164,7 +165,7 @@ export function bcastObject<T>(scope: Scope, value: T, root: number): Call<T> {
   };
 }
 
-export function gatherObject<T>(scope: Scope, value: T, root: number): Call<T[] | null> {
+export function gatherObject<T>(scope: Scope, value: T, root: number, _options?: CallOptions): Call<T[] | null> {
   checkRootRank(root, scope);
   const { rank, size } = scope;
   const own = rank === root ? undefined : pack(value);
@@ -184,7 +185,7 @@ export function gatherObject<T>(scope: Scope, value: T, root: number): Call<T[] 
   };
 }
 
-export function allgatherObject<T>({ rank, size, signatures }: Scope, value: T): Call<T[]> {
+export function allgatherObject<T>({ rank, size, signatures }: Scope, value: T, _options?: CallOptions): Call<T[]> {
   const own = pack(value);
   return {
     signature: signatures.of('allgatherObject'),
@@ -201,7 +202,7 @@ export function allgatherObject<T>({ rank, size, signatures }: Scope, value: T):
   };
 }
 
-export function scatterObject<T>(scope: Scope, values: readonly T[] | null | undefined, root: number): Call<T> {
+export function scatterObject<T>(scope: Scope, values: readonly T[] | null | undefined, root: number, _options?: CallOptions): Call<T> {
   checkRootRank(root, scope);
   const { rank, size } = scope;
   const list = rank === root ? (checkList(values, size, 'values') as readonly T[]) : undefined;
@@ -217,7 +218,7 @@ export function scatterObject<T>(scope: Scope, values: readonly T[] | null | und
   };
 }
 
-export function alltoallObject<T>({ rank, size, signatures }: Scope, values: readonly T[]): Call<T[]> {
+export function alltoallObject<T>({ rank, size, signatures }: Scope, values: readonly T[], _options?: CallOptions): Call<T[]> {
   checkList(values, size, 'values');
   const packed = values.map((value, i) => (i === rank ? NOTHING : pack(value)));
   return {
@@ -236,7 +237,7 @@ export function alltoallObject<T>({ rank, size, signatures }: Scope, values: rea
   };
 }
 
-export function reduceObject<T>(scope: Scope, value: T, combine: Combine<T>, root: number): Call<T | null> {
+export function reduceObject<T>(scope: Scope, value: T, combine: Combine<T>, root: number, _options?: CallOptions): Call<T | null> {
   checkRootRank(root, scope);
   checkCombine(combine);
   return {
@@ -250,7 +251,7 @@ export function reduceObject<T>(scope: Scope, value: T, combine: Combine<T>, roo
   };
 }
 
-export function allreduceObject<T>(scope: Scope, value: T, combine: Combine<T>): Call<T> {
+export function allreduceObject<T>(scope: Scope, value: T, combine: Combine<T>, _options?: CallOptions): Call<T> {
   checkCombine(combine);
   return {
     signature: scope.signatures.of('allreduceObject'),

@@ -66,6 +66,8 @@ export class Operation<T = unknown> implements Awaited {
   result: T | undefined;
   /** Called once, from within a turn of the engine or of start(). */
   onDone: (() => void) | undefined;
+  /** Called once, at the end: lets a timer and a signal go. */
+  release: (() => void) | undefined;
   /** Called once, when it fails. */
   onFailed: ((error: MultirailError) => void) | undefined;
   // What this rank sent, and how often it had to wait.
@@ -397,9 +399,11 @@ export class Operation<T = unknown> implements Awaited {
     const { host, members, ctx } = this.scope;
     this.toldAll = isOwn;
     if (isOwn) for (const world of members) if (world !== host.rank) host.failures.tell(world, ctx, this.tag, error, this.lateTag);
-    // Buffers that are only read are left to the sends: those cannot be taken back.
+    // Buffers that are only read are left to the sends: those cannot be taken back. Who has set a limit wants to use them again: then
+    // they are waited for, which is not long, since everybody takes them into nothing once it is told.
+    const isLimit = error.code === 'ERR_TIMEOUT' || error.code === 'ERR_ABORTED';
     for (const request of this.sends) {
-      if (request.done) continue;
+      if (request.done || isLimit) continue;
       request.onDone = undefined;
       this.pending--;
     }
@@ -423,6 +427,8 @@ export class Operation<T = unknown> implements Awaited {
     if (this.state === 'ENDED') return;
     this.state = 'ENDED';
     this.done = true;
+    this.release?.();
+    this.release = undefined;
     this.steps = undefined;
     const { host } = this.scope;
     host.operations.delete(this as Operation);

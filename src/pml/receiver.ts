@@ -859,6 +859,11 @@ export class Receiver {
       }
       this.finish(message);
     }
+    // What overtook a message that was lost with the peer never gets its turn.
+    for (const { early } of peer.flowsIn.values()) {
+      for (const envelope of early.values()) this.release(envelope);
+      early.clear();
+    }
     this.endPosted(peer.rank, error);
     peer.restartNacks.clear();
   }

@@ -60,7 +60,7 @@ export class BmlPeer {
   /** Freshest alive time that the peer reported over any rail. */
   aliveMs = 0;
   wasHeard = false;
-  /** Since when, in alive time, no rail has come up and nothing has got through either way; -1 while a rail carries traffic. */
+  /** Since when, in alive time, no rail has come up and nothing has got through either way; -1 while a rail is UP. */
   unreachableSinceAliveMs: number;
   /** What had got through by then, to tell whether more has. */
   passedBefore = 0;
@@ -250,6 +250,8 @@ export class Bml {
       if (highestEpoch < epoch && isCurrent) rail.highestSeen = Math.max(highestEpoch, rail.highestDead, rail.epoch);
       else rail.highestSeen = Math.max(rail.highestSeen, Math.min(highestEpoch, rail.highestSeen + HANDSHAKE_EPOCHS_AHEAD_MAX));
     }
+    // Dialled beside a silent epoch, and its kernel answers: the peer computes.
+    if (reason.kind === 'busy' && rail.isCarrying) this.peer(rail).unreachableSinceAliveMs = -1;
     if (!isCurrent) return;
     this.endAttempt(rail, reason, nowMs);
   }
@@ -460,7 +462,8 @@ export class Bml {
       let carrying = false;
       for (const rail of peer.rails) {
         if (!peer.closed) this.watchRail(peer, rail, nowMs, aliveMs);
-        if (rail.isCarrying) carrying = true;
+        // Nothing comes through a suspect one: by itself it keeps no peer within reach.
+        if (rail.state === 'UP') carrying = true;
       }
       if (carrying) peer.unreachableSinceAliveMs = -1;
       else if (!peer.closed) {

@@ -552,7 +552,7 @@ export class Engine implements Upcalls {
       if (
         since < 0 ||
         peer.bml.closed ||
-        peer.bml.rails.some((rail) => rail.isCarrying) ||
+        peer.bml.rails.some((rail) => rail.state === 'UP') ||
         this.aliveMs - since < this.options.peerTimeoutMs
       )
         continue;

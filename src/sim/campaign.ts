@@ -2,11 +2,16 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { Coverage } from './coverage.ts';
+import { runDeath } from './death.ts';
+import { runStorm } from './storm.ts';
 import { runStress } from './stress.ts';
 import { runSeed, type SwarmOptions, type SwarmReport } from './swarm.ts';
 
-/** How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames. */
-export const PROFILES = { swarm: runSeed, stress: runStress } as const satisfies Record<
+/**
+ * How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames; death = ranks die; storm = many
+ * rails, and all of it at once.
+ */
+export const PROFILES = { swarm: runSeed, stress: runStress, death: runDeath, storm: runStorm } as const satisfies Record<
   string,
   (seed: number, options: SwarmOptions) => SwarmReport
 >;
@@ -181,6 +186,8 @@ export async function runCampaign(options: CampaignOptions, script?: string): Pr
   if (script === undefined || options.workers <= 1) {
     for (let task = take(); task !== undefined; task = take()) {
       gather(playSeeds(task));
+      // What a world has promised itself keeps it in memory until the event loop has had a turn.
+      await new Promise((resolve) => setImmediate(resolve));
       if (performance.now() - writtenAt >= CHECKPOINT_EVERY_MS) save();
     }
     save();

@@ -58,6 +58,9 @@ export const RAIL_DEFAULTS: RailSpec = {
   busyUsMax: 2000,
 };
 
+/** Rails between two ranks at most. */
+export const LINKS_MAX = 64;
+
 export interface FabricOptions {
   seed: number | string;
   ranks: number;
@@ -163,11 +166,16 @@ export class Fabric {
   readonly tracing: boolean;
   private readonly heap: Event[] = [];
   private eventNumber = 0;
-  private readonly linkTable = new Map<string, SimLink>();
-  private readonly nics = new Map<string, Nic>();
+  /** By place(low, high, linkNo), in the order in which they are listed. */
+  private readonly linkTable = new Map<number, SimLink>();
+  private readonly nics = new Map<number, Nic>();
   private readonly pausedRanks = new Set<number>();
   private readonly killedRanks = new Set<number>();
   private readonly silentRanks = new Set<number>();
+  /** What no sound peer does, in the order in which it was done. */
+  readonly breaches: string[] = [];
+  /** Memory of requests that are done: it is the user's, and no rail reads or writes it any more. */
+  readonly givenBack = new Set<ArrayBufferLike>();
 
   constructor(options: FabricOptions) {
     this.options = options;
@@ -178,10 +186,18 @@ export class Fabric {
         options.rails.forEach((rail, linkNo) => {
           const spec = { ...RAIL_DEFAULTS, ...rail };
           const link = new SimLink(this, low, high, linkNo, spec, this.prng.split(`link ${low}-${high}/${linkNo}`));
-          this.linkTable.set(link.name, link);
+          this.linkTable.set(this.place(low, high, linkNo), link);
         });
       }
     }
+  }
+
+  private place(a: number, b: number, linkNo: number): number {
+    return (a * this.options.ranks + b) * LINKS_MAX + linkNo;
+  }
+
+  private nicAt(rank: number, linkNo: number): Nic | undefined {
+    return this.nics.get(this.place(rank, 0, linkNo));
   }
 
   // --- scheduler: called by the world that owns the time
@@ -241,6 +257,17 @@ export class Fabric {
     return first;
   }
 
+  breach(text: string): void {
+    this.breaches.push(text);
+    this.note(`breach: ${text}`);
+  }
+
+  /** A rail is about to read or write these. */
+  touches(memory: readonly Uint8Array[], what: string): void {
+    if (this.givenBack.size === 0) return;
+    for (const part of memory) if (this.givenBack.has(part.buffer)) this.breach(`${what} in memory that was given back to its user`);
+  }
+
   note(text: string): void {
     this.options.trace?.(`${this.nowUs} ${text}`);
   }
@@ -279,11 +306,11 @@ export class Fabric {
   attach(rank: number, linkNos: readonly number[], nic: Nic): void {
     this.killedRanks.delete(rank);
     this.silentRanks.delete(rank);
-    for (const linkNo of linkNos) this.nics.set(`${rank}/${linkNo}`, nic);
+    for (const linkNo of linkNos) this.nics.set(this.place(rank, 0, linkNo), nic);
   }
 
   nic(rank: number, linkNo: number): Nic | undefined {
-    return this.killedRanks.has(rank) ? undefined : this.nics.get(`${rank}/${linkNo}`);
+    return this.killedRanks.has(rank) ? undefined : this.nicAt(rank, linkNo);
   }
 
   /** The host answers nothing at all: its links are as if cut behind it. */
@@ -316,7 +343,7 @@ export class Fabric {
     this.note(`kill ${rank} host ${host}`);
     for (const nic of this.nicsOf(rank)) nic.killed();
     for (const link of this.links({ rank })) {
-      const conn = this.nics.get(`${rank}/${link.linkNo}`)?.conn(link.linkNo, link.low === rank ? link.high : link.low);
+      const conn = this.nicAt(rank, link.linkNo)?.conn(link.linkNo, link.low === rank ? link.high : link.low);
       const pipe = link.from(rank);
       pipe.dropQueue();
       if (conn) {
@@ -333,14 +360,17 @@ export class Fabric {
 
   private nicsOf(rank: number): Set<Nic> {
     const found = new Set<Nic>();
-    for (const [name, nic] of this.nics) if (name.startsWith(`${rank}/`)) found.add(nic);
+    for (let linkNo = 0; linkNo < LINKS_MAX; linkNo++) {
+      const nic = this.nicAt(rank, linkNo);
+      if (nic !== undefined) found.add(nic);
+    }
     return found;
   }
 
   // --- links and their faults
 
   link(a: number, b: number, linkNo: number): SimLink {
-    const link = this.linkTable.get(`${Math.min(a, b)}-${Math.max(a, b)}/${linkNo}`);
+    const link = this.linkTable.get(this.place(Math.min(a, b), Math.max(a, b), linkNo));
     assert(link !== undefined, `no link ${linkNo} between ranks ${a} and ${b}`);
     return link;
   }
@@ -363,7 +393,7 @@ export class Fabric {
     this.note(`cut ${link.name} ${fate}`);
     for (const pipe of link.pipes) {
       pipe.sever(fate);
-      const conn = this.nics.get(`${pipe.from}/${link.linkNo}`)?.conn(link.linkNo, pipe.to);
+      const conn = this.nicAt(pipe.from, link.linkNo)?.conn(link.linkNo, pipe.to);
       if (conn) conn.gap = true;
     }
     this.armDetection(link, 'carrier', 'the cable was cut');

@@ -21,6 +21,8 @@ export interface SentMessage {
   readonly bytes: number;
   readonly sync: boolean;
   readonly buffer: Uint8Array;
+  /** Nobody will receive it: it ends when its receiver leaves the job. */
+  readonly abandoned: boolean;
   request: SendRequest | undefined;
   matchedBy: PostedReceive | undefined;
   done: boolean;
@@ -36,8 +38,6 @@ export interface PostedReceive {
   matched: SentMessage | undefined;
   done: boolean;
   cancelled: boolean;
-  /** Hash of the buffer when it was completed: no byte may change afterwards (I3). */
-  hash: number;
 }
 
 /** The byte at `offset` of message `index`: every message has its own pattern, and every offset its own byte. */
@@ -45,18 +45,42 @@ export function patternByte(index: number, offset: number): number {
   return (index * 131 + offset * 7 + (offset >>> 8) * 13 + 1) & 0xff;
 }
 
-export function fillPattern(index: number, buffer: Uint8Array): void {
-  for (let i = 0; i < buffer.length; i++) buffer[i] = patternByte(index, i);
+/** Patterns that were needed, at least so long: there are no more than 256, since bytes differ by the index times a constant. */
+const patterns: Uint8Array[] = [];
+const PATTERN_BYTES_MIN = 16 * 1024;
+
+function patternOf(index: number, bytes: number): Uint8Array {
+  const known = patterns[index & 0xff];
+  if (known !== undefined && known.length >= bytes) return known;
+  const made = new Uint8Array(Math.max(bytes, PATTERN_BYTES_MIN));
+  for (let i = 0; i < made.length; i++) made[i] = patternByte(index, i);
+  patterns[index & 0xff] = made;
+  return made;
 }
 
-function hashBytes(bytes: Uint8Array): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
-  return hash >>> 0;
+export function fillPattern(index: number, buffer: Uint8Array): void {
+  buffer.set(patternOf(index, buffer.length).subarray(0, buffer.length));
+}
+
+/** The first of `bytes` bytes that is not as in the pattern; -1 when all are. */
+function firstWrong(index: number, buffer: Uint8Array, bytes: number): number {
+  const pattern = patternOf(index, bytes).subarray(0, bytes);
+  if (Buffer.compare(buffer.subarray(0, bytes), pattern) === 0) return -1;
+  return pattern.findIndex((byte, i) => buffer[i] !== byte);
 }
 
 const UNTOUCHED = 0xa5;
 const REUSED = 0x77;
+
+/** Every byte from `from` on has that value. */
+function isAll(value: typeof UNTOUCHED | typeof REUSED, buffer: Uint8Array, from: number): boolean {
+  const bytes = buffer.length - from;
+  const blank = blanks.get(value);
+  if (blank !== undefined && blank.length >= bytes) return Buffer.compare(buffer.subarray(from), blank.subarray(0, bytes)) === 0;
+  blanks.set(value, new Uint8Array(Math.max(bytes, PATTERN_BYTES_MIN)).fill(value));
+  return isAll(value, buffer, from);
+}
+const blanks = new Map<number, Uint8Array>();
 
 /** A receive buffer before anything is written into it. */
 export function freshBuffer(bytes: number): Uint8Array {
@@ -72,6 +96,12 @@ export class Oracle {
   private readonly waiting = new Map<string, PostedReceive[]>();
   private readonly byRecvRequest = new Map<RecvRequest, PostedReceive>();
   matches = 0;
+  /** Ranks whose process is dead: nothing of theirs is waited for. */
+  readonly dead = new Set<number>();
+  /** Whether what this rank has under way with that one may end with an error: dead, out of reach, or gone. ANY: with everybody. */
+  mayFail: (rank: number, peer: number) => boolean = () => false;
+  /** Told of memory that is its user's again. */
+  onGivenBack: ((memory: Uint8Array) => void) | undefined;
 
   send(message: SentMessage): void {
     this.sent.push(message);
@@ -143,12 +173,22 @@ export class Oracle {
     waiting.splice(waiting.indexOf(receive), 1);
   }
 
-  sendDone(message: SentMessage): void {
+  sendDone(message: SentMessage, atOnce: boolean): void {
     if (message.done) throw new OracleError(`I7: send ${message.index} completed twice`);
     message.done = true;
-    if (message.request?.error !== undefined) return;
-    if (message.sync && message.matchedBy === undefined)
-      throw new OracleError(`synchronous send ${message.index} completed before its match`);
+    this.onGivenBack?.(message.buffer);
+    const error = message.request?.error;
+    if (error !== undefined) {
+      this.checkError(error, message.source, message.dest, `send ${message.index}`);
+      return;
+    }
+    const { matchedBy } = message;
+    if (message.sync && matchedBy === undefined) throw new OracleError(`synchronous send ${message.index} completed before its match`);
+    // An eager send is done on return; whatever ends later ends because all of it has arrived.
+    if (!atOnce) {
+      if (matchedBy === undefined) throw new OracleError(`I5: send ${message.index} ended well and was never matched`);
+      if (!matchedBy.done) this.checkArrived(matchedBy, message);
+    }
     // The buffer is the user's again: the user changes it at once, so that anything still read from it shows.
     message.buffer.fill(0xee);
   }
@@ -162,6 +202,7 @@ export class Oracle {
       if (!receive.cancelled) throw new OracleError('a receive that was not cancelled completed as cancelled');
     } else if (request.error !== undefined && request.error.code !== 'ERR_TRUNCATE') {
       // Ended by the death of its peer: the bytes are undefined, but final.
+      this.checkError(request.error, receive.rank, matched?.source ?? receive.source, `a receive of rank ${receive.rank}`);
     } else {
       if (matched === undefined) throw new OracleError('a receive completed without a match');
       const expected = Math.min(matched.bytes, receive.buffer.length);
@@ -173,40 +214,78 @@ export class Oracle {
         throw new OracleError(`truncation of message ${matched.index} is wrong`);
       this.checkBytes(receive, matched, expected);
     }
+    this.onGivenBack?.(receive.buffer);
     // The buffer is the user's again, who writes something else into it: even a late write of the same bytes shows.
     receive.buffer.fill(REUSED);
-    receive.hash = hashBytes(receive.buffer);
+  }
+
+  /** An error is a right one when it says that the peer is gone, and the peer is. */
+  private checkError(error: MultirailError, rank: number, peer: number, what: string): void {
+    if (error.code !== 'ERR_PROC_FAILED' && error.code !== 'ERR_PROC_UNREACHABLE')
+      throw new OracleError(`${what} ended with ${error.code}: ${error.message}`);
+    if (!this.mayFail(rank, peer)) throw new OracleError(`I5: ${what} ended with ${error.code} though nothing parts it from rank ${peer}`);
+  }
+
+  /** Every byte that the receive takes lies in its buffer, whether its own side knows or not. */
+  private checkArrived(receive: PostedReceive, message: SentMessage): void {
+    const bytes = Math.min(message.bytes, receive.buffer.length);
+    const wrong = firstWrong(message.index, receive.buffer, bytes);
+    if (wrong >= 0) throw new OracleError(`I3: send ${message.index} ended well, and byte ${wrong} of ${bytes} has not arrived`);
   }
 
   private checkBytes(receive: PostedReceive, message: SentMessage, expected: number): void {
-    for (let i = 0; i < expected; i++) {
-      if (receive.buffer[i] !== patternByte(message.index, i)) {
-        throw new OracleError(`I3: message ${message.index} of ${message.source} to ${message.dest}: byte ${i} of ${expected} is wrong`);
-      }
-    }
-    for (let i = expected; i < receive.buffer.length; i++) {
-      if (receive.buffer[i] !== UNTOUCHED) throw new OracleError(`I3: message ${message.index}: a byte beyond its end was written`);
-    }
+    const wrong = firstWrong(message.index, receive.buffer, expected);
+    if (wrong >= 0)
+      throw new OracleError(`I3: message ${message.index} of ${message.source} to ${message.dest}: byte ${wrong} of ${expected} is wrong`);
+    if (!isAll(UNTOUCHED, receive.buffer, expected))
+      throw new OracleError(`I3: message ${message.index}: a byte beyond its end was written`);
   }
 
   /** At any time: no completed receive's bytes have changed. */
   checkUnchanged(): void {
     for (const receive of this.posted) {
-      if (receive.done && hashBytes(receive.buffer) !== receive.hash) {
+      if (receive.done && !isAll(REUSED, receive.buffer, 0)) {
         throw new OracleError(`I3: a byte changed after message ${receive.matched?.index} to rank ${receive.rank} was complete`);
       }
     }
+  }
+
+  /** Some message has no receiver. */
+  get abandons(): boolean {
+    return this.sent.some((message) => message.abandoned);
+  }
+
+  /** When all have left: a send that nobody received has ended too. */
+  checkAbandoned(): void {
+    for (const { abandoned, done, index, source } of this.sent)
+      if (abandoned && !done && !this.dead.has(source)) throw new OracleError(`I5: send ${index} that nobody received did not end`);
+  }
+
+  /** As unfinished().length === 0, but asked at every step. */
+  get isFinished(): boolean {
+    // From the end: what began last ends last.
+    for (let i = this.sent.length - 1; i >= 0; i--) if (this.isSendOpen(this.sent[i])) return false;
+    for (let i = this.posted.length - 1; i >= 0; i--) if (this.isReceiveOpen(this.posted[i])) return false;
+    return true;
+  }
+
+  private isSendOpen(message: SentMessage): boolean {
+    return !message.done && !message.abandoned && !this.dead.has(message.source);
+  }
+
+  private isReceiveOpen(receive: PostedReceive): boolean {
+    return !receive.done && !this.dead.has(receive.rank);
   }
 
   /** What has not ended. Empty when all is well. */
   unfinished(): string[] {
     const lines: string[] = [];
     for (const message of this.sent) {
-      if (!message.done)
+      if (this.isSendOpen(message))
         lines.push(`send ${message.index} ${message.source}->${message.dest} ctx ${message.ctx} tag ${message.tag} ${message.bytes} bytes`);
     }
     for (const receive of this.posted) {
-      if (!receive.done)
+      if (this.isReceiveOpen(receive))
         lines.push(
           `receive at ${receive.rank} ctx ${receive.ctx} from ${receive.source} tag ${receive.tag}${receive.matched === undefined ? '' : ` (message ${receive.matched.index})`}`,
         );

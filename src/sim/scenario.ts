@@ -28,6 +28,9 @@ export interface ScenarioOptions {
   rails?: readonly Partial<RailSpec>[];
   params?: Readonly<Record<string, string>>;
   seed?: number;
+  /** As in WorldOptions. */
+  breaches?: 'allowed';
+  fragBytes?: number;
 }
 
 /** Small limits, so that a message of a few kilobytes takes every path. */
@@ -71,6 +74,8 @@ export class Scenario {
       ranks: options.ranks ?? 2,
       rails: options.rails ?? scenarioRails(2),
       params: { ...SCENARIO_PARAMS, ...options.params },
+      ...(options.breaches === undefined ? {} : { breaches: options.breaches }),
+      ...(options.fragBytes === undefined ? {} : { fragBytes: options.fragBytes }),
       ...(lab.coverage === undefined ? {} : { coverage: lab.coverage }),
       ...(lab.trace === undefined ? {} : { trace: lab.trace }),
     });

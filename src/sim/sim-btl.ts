@@ -3,7 +3,7 @@
 import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, RailReason, Upcalls } from '../btl/btl.ts';
 import type { ErrorCode } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import type { Fabric } from './fabric.ts';
+import { type Fabric, LINKS_MAX } from './fabric.ts';
 import { SimEndpoint } from './sim-endpoint.ts';
 import type { HelloItem, Nic, SimAddress, SimConn, WireItem } from './wire.ts';
 
@@ -27,7 +27,7 @@ export class SimBtl implements BtlModule, Nic {
   aliveMs = 0;
   private readonly context: BtlContext;
   private readonly linkNos: readonly number[];
-  private readonly endpoints = new Map<string, SimEndpoint>();
+  private readonly endpoints = new Map<number, SimEndpoint>();
   private inbox: { linkNo: number; peer: number; item: WireItem }[] = [];
   private isOpen = false;
   private isDead = false;
@@ -170,7 +170,7 @@ export class SimBtl implements BtlModule, Nic {
 
   endpoint(peer: number, rail: number, plan: RailPlan, _remote: unknown): SimEndpoint {
     const { linkNo } = plan.detail as { linkNo: number };
-    const name = `${linkNo}/${peer}`;
+    const name = peer * LINKS_MAX + linkNo;
     assert(!this.endpoints.has(name), `rail sim${linkNo} to rank ${peer} has an endpoint already`);
     const endpoint = new SimEndpoint(this, peer, rail, plan, this.fabric.link(this.rank, peer, linkNo));
     this.endpoints.set(name, endpoint);
@@ -198,7 +198,7 @@ export class SimBtl implements BtlModule, Nic {
       this.inbox = [];
       for (const { linkNo, peer, item } of inbox) {
         if (item.kind === 'hello') this.takeHello(linkNo, peer, item);
-        else this.endpoints.get(`${linkNo}/${peer}`)?.handle(item);
+        else this.endpoints.get(peer * LINKS_MAX + linkNo)?.handle(item);
       }
       for (const endpoint of this.endpoints.values()) endpoint.finishes();
     } finally {
@@ -269,18 +269,18 @@ export class SimBtl implements BtlModule, Nic {
 
   arrive(linkNo: number, peer: number, item: WireItem): void {
     if (!this.isOpen || this.isDead) return;
-    if (this.endpoints.get(`${linkNo}/${peer}`)?.oneSided.arrive(item)) return;
+    if (this.endpoints.get(peer * LINKS_MAX + linkNo)?.oneSided.arrive(item)) return;
     this.inbox.push({ linkNo, peer, item });
     this.wake();
   }
 
   lost(linkNo: number, peer: number, reason: RailReason): void {
-    this.endpoints.get(`${linkNo}/${peer}`)?.lost(reason);
+    this.endpoints.get(peer * LINKS_MAX + linkNo)?.lost(reason);
     this.wake();
   }
 
   conn(linkNo: number, peer: number): SimConn | null {
-    return this.endpoints.get(`${linkNo}/${peer}`)?.conn ?? null;
+    return this.endpoints.get(peer * LINKS_MAX + linkNo)?.conn ?? null;
   }
 
   resumed(): void {

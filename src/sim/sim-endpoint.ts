@@ -179,7 +179,10 @@ export class SimEndpoint implements BtlEndpoint {
   }
 
   send(frame: Frame): SendResult {
-    if (this.conn === null || this.byeSent) return DOWN;
+    if (this.conn === null || this.byeSent) {
+      if (!this.byeSent) this.module.fabric.breach(`rank ${this.module.rank} gave a frame to rail ${this.link.name}, whose epoch is over`);
+      return DOWN;
+    }
     assert(frame.header.length <= HEADER_BYTES_MAX, `header of ${frame.header.length} bytes`);
     assert(frame.payloadBytes <= this.plan.attributes.frameBytesMax, `payload of ${frame.payloadBytes} bytes`);
     assert(frame.payloadBytes === frame.payload.reduce((sum, part) => sum + part.length, 0), 'payloadBytes is not the sum of the parts');
@@ -291,21 +294,24 @@ export class SimEndpoint implements BtlEndpoint {
       this.queue({
         conn,
         bytes: to - from + (first ? frame.header.length + ITEM_BYTES : 0),
-        capture: (): CellItem => ({
-          kind: 'cell',
-          epoch: conn.epoch,
-          number,
-          first,
-          last,
-          header: first ? frame.header.slice() : null,
-          payloadBytes: total,
-          placed: frame.placed,
-          prompt: frame.prompt,
-          chunk: gather(frame.payload, from, to - from),
-          headerDamaged: false,
-          payloadDamaged: false,
-          report: this.takeReport(),
-        }),
+        capture: (): CellItem => {
+          this.module.fabric.touches(frame.payload, `rail ${this.link.name} reads a frame`);
+          return {
+            kind: 'cell',
+            epoch: conn.epoch,
+            number,
+            first,
+            last,
+            header: first ? frame.header.slice() : null,
+            payloadBytes: total,
+            placed: frame.placed,
+            prompt: frame.prompt,
+            chunk: gather(frame.payload, from, to - from),
+            headerDamaged: false,
+            payloadDamaged: false,
+            report: this.takeReport(),
+          };
+        },
       });
     }
   }
@@ -558,7 +564,10 @@ export class SimEndpoint implements BtlEndpoint {
     assert(incoming !== null && incoming.number === cell.number, `rail ${this.link.name}: a piece of frame ${cell.number} out of order`);
     if (cell.payloadDamaged) incoming.damaged = true;
     if (incoming.sink === null) this.scratch.set(cell.chunk, incoming.received);
-    else if (!incoming.sink.revoked) scatter(incoming.sink.views, incoming.received, cell.chunk);
+    else if (!incoming.sink.revoked) {
+      this.module.fabric.touches(incoming.sink.views, `rail ${this.link.name} writes a fragment`);
+      scatter(incoming.sink.views, incoming.received, cell.chunk);
+    }
     incoming.received += cell.chunk.length;
     // A long frame on a slow rail: the bytes heard are reported before it is whole (B7: silent means no bytes).
     this.reportDueUs = Math.min(this.reportDueUs, this.module.fabric.nowUs + PARTIAL_REPORT_US);
@@ -650,6 +659,7 @@ export class SimEndpoint implements BtlEndpoint {
       return call();
     } catch (error) {
       if (!(error instanceof MultirailError) || error.code !== 'ERR_PROTOCOL') throw error;
+      this.module.fabric.breach(`rank ${this.peer} breaks the protocol towards rank ${this.module.rank}: ${error.message}`);
       this.endEpoch({ kind: 'damaged', text: `rail ${this.link.name}: ${error.message}`, code: error.code }, true);
       return undefined;
     }

@@ -3,7 +3,7 @@
 // the memory. The bytes of a get never land after its own completion.
 import { BUSY, countOneSided, DELIVERED, DOWN, OK, type OneSidedOp, type Registration, type SendResult } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
-import type { SimLink } from './fabric.ts';
+import type { Fabric, SimLink } from './fabric.ts';
 import { gather, scatter } from './gather.ts';
 import type { Pipe } from './pipe.ts';
 import type { SimEndpoint } from './sim-endpoint.ts';
@@ -54,7 +54,12 @@ export class OneSided {
 
   start(op: OneSidedOp): SendResult {
     const { conn } = this.endpoint;
-    if (conn === null) return DOWN;
+    if (conn === null) {
+      this.endpoint.module.fabric.breach(
+        `rank ${this.endpoint.module.rank} gave a ${op.kind} to rail ${this.link.name}, whose epoch is over`,
+      );
+      return DOWN;
+    }
     assert(op.remoteKey.length === KEY_BYTES, `remote key of ${op.remoteKey.length} bytes`);
     assert(op.bytes === op.local.reduce((sum, part) => sum + part.length, 0), 'bytes is not the sum of the local parts');
     if (!this.endpoint.admits(op.bytes, true)) return BUSY;
@@ -67,6 +72,10 @@ export class OneSided {
     return OK;
   }
 
+  private get fabric(): Fabric {
+    return this.endpoint.module.fabric;
+  }
+
   private keyOf(op: OneSidedOp): number {
     return new DataView(op.remoteKey.buffer, op.remoteKey.byteOffset, op.remoteKey.byteLength).getUint32(0, true);
   }
@@ -77,15 +86,18 @@ export class OneSided {
       this.endpoint.queue({
         conn,
         bytes: ITEM_BYTES + to - from,
-        capture: () => ({
-          kind: 'put',
-          epoch: conn.epoch,
-          number,
-          key,
-          offset: op.remoteOffset + from,
-          chunk: gather(op.local, from, to - from),
-          last: to === op.bytes,
-        }),
+        capture: () => {
+          this.fabric.touches(op.local, `rail ${this.link.name} reads a put`);
+          return {
+            kind: 'put',
+            epoch: conn.epoch,
+            number,
+            key,
+            offset: op.remoteOffset + from,
+            chunk: gather(op.local, from, to - from),
+            last: to === op.bytes,
+          };
+        },
       });
     }
   }
@@ -129,6 +141,7 @@ export class OneSided {
       case 'getData': {
         const pending = this.endpoint.conn?.epoch === item.epoch ? this.pending.find(({ number }) => number === item.number) : undefined;
         if (pending === undefined) return true;
+        this.fabric.touches(pending.op.local, `rail ${this.link.name} writes what was read`);
         scatter(pending.op.local, item.at, item.chunk);
         return !item.last;
       }
@@ -153,10 +166,12 @@ export class OneSided {
     const live = conn !== null && conn.epoch === item.epoch ? conn : null;
     const memory = this.memoryFor(item.key, item.offset, item.chunk.length);
     if (memory === undefined) {
+      if (live) this.fabric.breach(`rank ${this.endpoint.peer} put over rail ${this.link.name} into memory that is not registered`);
       if (live)
         this.answer(live, { kind: 'remoteError', epoch: item.epoch, number: item.number, text: 'remote access to memory not registered' });
       return note('put unregistered');
     }
+    this.fabric.touches(memory, `rail ${this.link.name} writes a put`);
     scatter(memory, item.offset, item.chunk);
     note('put landed');
     if (item.last && live) this.answer(live, { kind: 'putAck', epoch: item.epoch, number: item.number });
@@ -172,6 +187,7 @@ export class OneSided {
       text: 'remote access to memory not registered',
     };
     if (this.memoryFor(item.key, item.offset, item.bytes) === undefined) {
+      this.fabric.breach(`rank ${this.endpoint.peer} reads over rail ${this.link.name} from memory that is not registered`);
       this.answer(conn, refused);
       return;
     }
@@ -181,7 +197,11 @@ export class OneSided {
         bytes: ITEM_BYTES + to - from,
         capture: () => {
           const memory = this.memoryFor(item.key, item.offset, item.bytes);
-          if (memory === undefined) return refused;
+          if (memory === undefined) {
+            this.fabric.breach(`memory that rank ${this.endpoint.peer} reads over rail ${this.link.name} was closed meanwhile`);
+            return refused;
+          }
+          this.fabric.touches(memory, `rail ${this.link.name} is read from`);
           const chunk = gather(memory, item.offset + from, to - from);
           return { kind: 'getData', epoch: item.epoch, number: item.number, at: from, chunk, last: to === item.bytes };
         },

@@ -7,7 +7,7 @@ import { Prng } from '../util/prng.ts';
 import type { Fabric, PacketFilter, RailSpec, SimLink } from './fabric.ts';
 import type { CutFate } from './pipe.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
-import type { SwarmOptions, SwarmReport } from './swarm.ts';
+import { type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
 import { World } from './world.ts';
 
 /** What may strike at a frame, each with a sentence. */
@@ -24,7 +24,7 @@ export const STRIKES = {
 } as const;
 export type Strike = keyof typeof STRIKES;
 
-const TARGETS: readonly PacketFilter[] = [
+export const TARGETS: readonly PacketFilter[] = [
   { type: PACKET.MATCH },
   { type: PACKET.RNDV },
   { type: PACKET.RGET },
@@ -40,7 +40,7 @@ const TARGETS: readonly PacketFilter[] = [
   { type: PACKET.CREDIT },
   { kind: 'bye' },
 ];
-const RECOVERY: readonly PacketFilter[] = [
+export const RECOVERY: readonly PacketFilter[] = [
   { type: PACKET.RNDVRESTARTNOTIFY },
   { type: PACKET.RNDVRESTARTACK },
   { type: PACKET.RNDVRESTARTNACK },
@@ -147,9 +147,6 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
   world.mustFinish(120_000);
   world.mustFinalize(60_000);
 
-  const counters: Record<string, number> = {};
-  for (const { engine } of world.processes)
-    for (const [name, value] of Object.entries(engine.pml.core.counters)) counters[name] = (counters[name] ?? 0) + value;
   return {
     seed,
     ranks: 2,
@@ -158,13 +155,13 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
     faults: faults as SwarmReport['faults'],
     events: world.events,
     virtualMs: world.nowMs,
-    counters,
+    counters: sumCounters(world),
     traceHash: world.hash.hex,
     description: `rails ${count} ${transfer}${siblings ? ' siblings' : ''}, ${messages} messages, strikes: ${text.join('; ')}`,
   };
 }
 
-function struck(
+export function struck(
   fabric: Fabric,
   draw: Prng,
   strike: Strike,

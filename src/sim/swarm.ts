@@ -42,7 +42,7 @@ export interface SwarmReport {
   ranks: number;
   rails: number;
   messages: number;
-  faults: Partial<Record<FaultKind, number>>;
+  faults: Partial<Record<FaultKind | 'death', number>>;
   events: number;
   virtualMs: number;
   counters: Record<string, number>;
@@ -163,14 +163,20 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
 
   report.events = world.events;
   report.virtualMs = world.nowMs;
-  for (const { engine } of world.processes) {
-    for (const [name, value] of Object.entries(engine.pml.core.counters)) report.counters[name] = (report.counters[name] ?? 0) + value;
-  }
+  report.counters = sumCounters(world);
   report.traceHash = world.hash.hex;
   return report;
 }
 
-function drawBytes(prng: Prng): number {
+/** The counters of the PML, over all ranks. */
+export function sumCounters(world: World): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const { engine } of world.processes)
+    for (const [name, value] of Object.entries(engine.pml.core.counters)) sums[name] = (sums[name] ?? 0) + value;
+  return sums;
+}
+
+export function drawBytes(prng: Prng): number {
   switch (prng.below(8)) {
     case 0:
       return 0;
@@ -197,7 +203,7 @@ function drain(world: World, posted: PostedReceive[]): void {
   for (const message of unmatched) world.irecv(message.dest, ANY, message.ctx, ANY, 12_000);
 }
 
-function injectFault(world: World, prng: Prng, kind: FaultKind, report: SwarmReport): void {
+export function injectFault(world: World, prng: Prng, kind: FaultKind, report: SwarmReport): void {
   const { fabric } = world;
   const link: SimLink = prng.pick(fabric.links());
   const rank = prng.chance(1, 2) ? link.low : link.high;

@@ -13,6 +13,7 @@ import { TraceHash } from '../util/prng.ts';
 import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
 import { type SimBtl, simComponent } from './sim-btl.ts';
+import { watch } from './watch.ts';
 
 export interface WorldOptions {
   seed: number | string;
@@ -25,6 +26,10 @@ export interface WorldOptions {
   /** Keep a hash of the trace (costs time). */
   hashTrace?: boolean;
   coverage?: TransitionListener & CoverageListener;
+  /** What no sound peer does (I12) may be done here: a scenario replays packets, or begins with a mistake. */
+  breaches?: 'allowed';
+  /** Grid of fragments, below the least that the parameter allows: messages of hundreds of fragments stay short. */
+  fragBytes?: number;
 }
 
 export interface CoverageListener {
@@ -72,6 +77,8 @@ export class World {
   readonly hash = new TraceHash();
   readonly params: Params;
   events = 0;
+  /** Ranks that had a turn in this settle(). */
+  private readonly ran = new Set<number>();
 
   constructor(options: WorldOptions) {
     this.options = options;
@@ -87,6 +94,8 @@ export class World {
       rails: options.rails,
       ...(trace || hashTrace ? { trace: tap } : {}),
     });
+    this.oracle.mayFail = (rank, peer) => this.mayFail(rank, peer);
+    this.oracle.onGivenBack = ({ buffer }) => this.fabric.givenBack.add(buffer);
     for (let rank = 0; rank < options.ranks; rank++) this.processes.push(this.makeProcess(rank));
     for (const process of this.processes) this.connect(process);
   }
@@ -98,7 +107,10 @@ export class World {
     const railEvents: RailEvent[] = [];
     const peerFailures: SimProcess['peerFailures'] = [];
     const hooks: EngineHooks = {
-      onRailState: (_rail, from, to) => this.options.coverage?.onRail?.(from, to),
+      onRailState: (rail, from, to) => {
+        if (from === 'UP') this.carriedMs.set(`${rank}/${rail.peer}`, this.nowMs);
+        this.options.coverage?.onRail?.(from, to);
+      },
       onRailEvent: (event) => {
         railEvents.push(event);
         if (this.fabric.tracing)
@@ -106,12 +118,20 @@ export class World {
       },
       onPeerFailed: (peer, error, lost) => {
         peerFailures.push({ rank: peer, error, lost });
+        this.parts(rank, peer, error);
       },
       log: (level, text) => {
         if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${level} ${text}`);
       },
     };
-    const engine = new Engine(engineOptions(rank, this.params), driver, hooks);
+    const settings = engineOptions(rank, this.params);
+    const { fragBytes } = this.options;
+    if (fragBytes !== undefined) {
+      settings.pml.fragBytes = fragBytes;
+      settings.bml.fragBytes = fragBytes;
+      settings.bml.fragBytesMax = fragBytes;
+    }
+    const engine = new Engine(settings, driver, hooks);
     engine.pml.core.transitionTap = {
       onTransition: (side, message, from, to) => {
         if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${side} ${message.traceId}: ${from} -> ${to}`);
@@ -176,8 +196,10 @@ export class World {
 
   /** Lets everything that is ready run, without moving time. */
   settle(): void {
+    const { ran } = this;
+    ran.clear();
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      let ran = false;
+      let again = false;
       for (const process of this.processes) {
         const { driver } = process;
         if (this.isOff(process)) continue;
@@ -186,12 +208,10 @@ export class World {
         if (driver.armedAtMs <= this.fabric.nowMs) driver.armedAtMs = Number.POSITIVE_INFINITY;
         process.engine.progress();
         this.events++;
-        ran = true;
+        ran.add(process.rank);
+        again = true;
       }
-      if (!ran) {
-        this.checkBounds();
-        return;
-      }
+      if (!again) return this.look(ran);
     }
     throw new OracleError('livelock: processes are always ready and time does not move');
   }
@@ -227,27 +247,84 @@ export class World {
     return true;
   }
 
+  // ---------------------------------------------------------------- death
+
+  /** When a rail of the one to the other carried last, by "rank/peer". */
+  private readonly carriedMs = new Map<string, number>();
+  /** "rank/peer": the one was told that the other is dead, has found it to be, or was. */
+  private readonly told = new Set<string>();
+  private readonly parted = new Set<string>();
+
+  /** The process is dead from this moment on. */
+  kill(rank: number, host: 'up' | 'down' = 'up'): void {
+    this.fabric.kill(rank, host);
+    this.oracle.dead.add(rank);
+  }
+
+  isDead(rank: number): boolean {
+    return this.oracle.dead.has(rank);
+  }
+
+  /** The rank has a good reason to take that one for dead. */
+  expectDeath(rank: number, dead: number): void {
+    this.told.add(`${rank}/${dead}`);
+  }
+
+  /** What a launcher does: it says that a process is dead. */
+  tellFailed(rank: number, dead: number): void {
+    if (this.isDead(rank)) return;
+    this.expectDeath(rank, dead);
+    const { engine, driver } = this.processes[rank];
+    engine.failPeer(dead, 'ERR_PROC_FAILED', 'its process ended');
+    driver.ready = true;
+  }
+
+  /** A rank gives another up: it must have a reason. */
+  private parts(rank: number, peer: number, error: MultirailError): void {
+    this.parted.add(`${rank}/${peer}`);
+    if (error.code !== 'ERR_PROC_UNREACHABLE') {
+      // Dead, said to be, or it has given up this rank and refuses it.
+      if (this.isDead(peer) || this.told.has(`${rank}/${peer}`) || this.parted.has(`${peer}/${rank}`)) return;
+      throw new OracleError(`rank ${rank} takes rank ${peer} for dead (${error.code}), which it is not`);
+    }
+    const timeoutMs = this.params.int('pml_peer_timeout_ms');
+    const sinceMs = this.carriedMs.get(`${rank}/${peer}`) ?? 0;
+    if (this.processes[rank].engine.bml.peers.get(peer)?.rails.some((rail) => rail.state === 'UP'))
+      throw new OracleError(`I5: rank ${rank} gives up rank ${peer}, to which a rail carries`);
+    if (this.nowMs - sinceMs < timeoutMs)
+      throw new OracleError(
+        `I5: rank ${rank} gives up rank ${peer} ${this.nowMs - sinceMs} ms after a rail carried, before ${timeoutMs} ms`,
+      );
+  }
+
+  private mayFail(rank: number, peer: number): boolean {
+    if (peer < 0) return this.processes.every((other) => other.rank === rank || this.mayFail(rank, other.rank));
+    return this.parted.has(`${rank}/${peer}`) || this.leaving.has(peer);
+  }
+
+  /** Ranks that have begun to finalize. */
+  private readonly leaving = new Set<number>();
+
+  finalize(rank: number): void {
+    this.leaving.add(rank);
+    this.processes[rank].engine.beginFinalize();
+  }
+
   /** Memory of that rank that others may reach just now. */
   registeredBytes(rank: number): number {
     const [, sim] = this.modules.get(rank) as [BtlModule, SimBtl];
     return sim.registeredBytes;
   }
 
-  /** I6 at every step. */
-  private checkBounds(): void {
-    for (const { rank, engine } of this.processes) {
-      const { core } = engine.pml;
-      if (core.retainedBytes > core.options.retainedBytesMax) throw new OracleError(`I6: rank ${rank} retains ${core.retainedBytes} bytes`);
-      for (const peer of core.peers.values()) {
-        if (peer.heldBytes > core.options.unexpectedBytesMax)
-          throw new OracleError(`I6: rank ${rank} holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
-      }
-    }
+  /** What spans several processes, at every step (watch.ts). */
+  private look(ran: ReadonlySet<number>): void {
+    if (this.options.breaches !== 'allowed' && this.fabric.breaches.length > 0) throw new OracleError(`I12: ${this.fabric.breaches[0]}`);
+    watch(this.processes, ran);
   }
 
   // ---------------------------------------------------------------- commands of the simulated application
 
-  isend(source: number, dest: number, ctx: number, tag: number, bytes: number, sync = false): SentMessage {
+  isend(source: number, dest: number, ctx: number, tag: number, bytes: number, sync = false, abandoned = false): SentMessage {
     const message: SentMessage = {
       index: this.oracle.sent.length,
       source,
@@ -257,6 +334,7 @@ export class World {
       bytes,
       sync,
       buffer: new Uint8Array(bytes),
+      abandoned,
       request: undefined,
       matchedBy: undefined,
       done: false,
@@ -268,8 +346,8 @@ export class World {
     const { engine } = this.processes[source];
     const request = engine.pml.isend(dest, ctx, tag, new Iov([message.buffer]), sync);
     message.request = request;
-    if (request.done) this.oracle.sendDone(message);
-    else request.onDone = () => this.oracle.sendDone(message);
+    if (request.done) this.oracle.sendDone(message, true);
+    else request.onDone = () => this.oracle.sendDone(message, false);
     engine.schedule();
     return message;
   }
@@ -285,7 +363,6 @@ export class World {
       matched: undefined,
       done: false,
       cancelled: false,
-      hash: 0,
     };
     if (this.fabric.tracing) this.fabric.note(`rank ${rank} irecv from ${source} ctx ${ctx} tag ${tag} bytes ${bytes}`);
     this.oracle.post(receive);
@@ -317,7 +394,6 @@ export class World {
       matched: undefined,
       done: false,
       cancelled: false,
-      hash: 0,
     };
     this.oracle.post(receive);
     const request = engine.pml.imrecv(envelope, new Iov([receive.buffer]));
@@ -367,7 +443,7 @@ export class World {
 
   /** The liveness phase: with all healed, every request must end within that virtual time. */
   mustFinish(ms: number): void {
-    this.runUntil(() => this.oracle.unfinished().length === 0, ms);
+    this.runUntil(() => this.oracle.isFinished, ms);
     const unfinished = this.oracle.unfinished();
     if (unfinished.length > 0) {
       const states = this.processes.flatMap(({ engine, rank }) =>
@@ -382,7 +458,7 @@ export class World {
 
   /** All ranks finalize: nothing may be retained, held or owed (I6, I9). */
   mustFinalize(ms: number): void {
-    for (const process of this.processes) if (!this.isOff(process)) process.engine.beginFinalize();
+    for (const process of this.processes) if (!this.isOff(process)) this.finalize(process.rank);
     const alive = this.processes.filter((process) => !this.isOff(process));
     if (!this.runUntil(() => alive.every((process) => process.engine.isLeft()), ms)) {
       throw new OracleError(
@@ -397,11 +473,14 @@ export class World {
       for (const peer of core.peers.values())
         if (peer.sends.size !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.sends.size} sends to rank ${peer.rank}`);
       for (const peer of core.peers.values()) {
-        if (peer.heldBytes !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
+        // What nobody receives is held to the end; I10 has counted it.
+        if (peer.heldBytes !== 0 && !this.oracle.abandons)
+          throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
       }
       const registeredBytes = this.registeredBytes(rank);
       if (registeredBytes !== 0) throw new OracleError(`I6: rank ${rank} still has ${registeredBytes} bytes registered`);
     }
     this.oracle.checkUnchanged();
+    this.oracle.checkAbandoned();
   }
 }

@@ -619,7 +619,31 @@ export const ENGINE_MUTANTS: readonly Planted[] = (
   ] as const
 ).map(([mutant, name, caughtBy]) => ({ name: mutant, about: '', case: name, caughtBy, mutant }));
 
-/** Mistakes of test/sim/mutants that no tester on a plain TCP rail can see, with the reason. */
+/** Mistakes of test/sim/mutants that no case on a plain TCP rail shows, with the reason. */
 export const UNSEEN_MUTANTS: Readonly<Record<string, string>> = {
   'fin-once': 'FIN is sent for puts and reads only, which plain TCP rails have not; the simulator finds it',
+  'eager-credit-kept':
+    'the suite sends less than one credit without receives that are posted late; the simulator counts both sides at every step',
+  'tail-stays-counted': 'needs more than 128 ranges missing at once; a scenario of the simulator has them',
+  'old-restart-ack': 'needs a second restart while the answer to the first is still under way; the simulator finds it',
+  'old-frag-answers': 'needs a fragment that overtakes the loss of the answer before it; the simulator finds it',
+  'raildown-once':
+    'the endpoint owes it in two ways, and one of them is enough on a rail that comes back; the simulator compares both sides',
+  'unmatched-at-bye-succeeds':
+    'how a send ends inside the endpoint when its receiver leaves is no matter of the wire; the simulator finds it',
+  'fence-below': 'the transport refuses the frame in the same moment; the simulator sees that it was offered',
+  'gets-not-awaited': 'needs reads of memory, which plain TCP rails have not; the simulator finds it',
+  'returned-on-rail': 'what its user writes into a buffer afterwards is not seen by a tester; the simulator watches memory',
+  'doubt-is-told': 'shows only when the next limit is a whole quarter later; the simulator compares both sides',
+  'older-raildown-stays': 'needs an epoch that ends before its probe is answered while an older loss is still owed; the simulator finds it',
+  'duplicate-returns-credit': 'a limit that grows too far is no mistake that a tester can prove; the simulator counts both sides',
+  'puts-not-awaited': 'needs puts, which plain TCP rails have not; the simulator finds it',
+  'stale-frag-counts': 'needs a fragment of an older epoch that comes over a rail that lives on; the simulator finds it',
+  'windows-stay-registered': 'needs puts, which plain TCP rails have not; the simulator finds it',
+  'send-windows-stay-open': 'needs reads of memory, which plain TCP rails have not; the simulator finds it',
+  'suspect-never-used': 'rails of the suite are judged by themselves and never suspect; a scenario of the simulator finds it',
+  'no-table-at-rail-up': 'equivalent, see its guard in test/sim/mutants/table.ts',
+  'sinks-kept-at-death': 'equivalent, see its guard in test/sim/mutants/table.ts',
+  'leaves-owing-nack': 'equivalent, see its guard in test/sim/mutants/table.ts',
+  'dead-epoch-admitted': 'equivalent, see its guard in test/sim/mutants/table.ts',
 };

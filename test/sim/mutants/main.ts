@@ -1,11 +1,13 @@
 // `npm run sim:mutants`: plants each mistake, looks for it from seed 0 of the profile that is said to find it (or by the scenario), prints
-// what came of it, and writes the table in docs/SIMULATION.md. `--only NAME`: that one alone, and the document stays as it is.
+// what came of it, and writes the table in docs/SIMULATION.md. `--only NAME,NAME`: those alone, `--profile NAME`: by that profile instead;
+// the document then stays as it is.
 // Exit codes: 0 each was found, 1 one was not, 2 the command line makes no sense.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import type { Profile } from '../../../src/sim/campaign.ts';
 import { document, type Row } from './document.ts';
-import { buildFolder, loadWith, planted } from './plant.ts';
+import { buildFolder, loadWith, planted, UNGUARDED } from './plant.ts';
 import { type FoundBy, PLANTED } from './table.ts';
 
 const SEEDS_MAX = 20_000;
@@ -23,7 +25,7 @@ interface Outcome {
 async function look(name: string, by: FoundBy): Promise<Outcome> {
   const { folder, dispose } = buildFolder();
   try {
-    const { PROFILES, SCENARIOS } = await loadWith('simulator', [name], folder);
+    const { PROFILES, SCENARIOS } = await loadWith('simulator', [planted(name).guard === undefined ? name : name + UNGUARDED], folder);
     // Time of the processor: the machine may be busy with other things.
     const spentMs = (): number => {
       const { user, system } = process.cpuUsage();
@@ -48,6 +50,8 @@ async function look(name: string, by: FoundBy): Promise<Outcome> {
       return outcome(false, 0, '');
     }
     for (let seed = 0; seed < SEEDS_MAX; seed++) {
+      // What a world has promised itself keeps it in memory until the event loop has had a turn.
+      if (seed % 50 === 49) await new Promise((resolve) => setImmediate(resolve));
       if (spentMs() > LIMIT_MS) return outcome(false, seed, '');
       try {
         PROFILES[by.profile](seed, {});
@@ -62,9 +66,9 @@ async function look(name: string, by: FoundBy): Promise<Outcome> {
 }
 
 /** In a process of its own, which is ended when it does not end. */
-function lookApart(name: string, at: number): Promise<Outcome> {
+function lookApart(name: string, profile: string | undefined): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = fork(fileURLToPath(import.meta.url), ['--look', name, '--at', String(at)]);
+    const child = fork(fileURLToPath(import.meta.url), ['--look', name, ...(profile === undefined ? [] : ['--profile', profile])]);
     const timer = setTimeout(() => {
       child.kill('SIGKILL');
       resolve({ found: true, seeds: Number.NaN, seconds: STOP_MS / 1000, how: 'a run that does not end' });
@@ -82,38 +86,40 @@ function lookApart(name: string, at: number): Promise<Outcome> {
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    options: { only: { type: 'string' }, look: { type: 'string' }, at: { type: 'string' }, workers: { type: 'string', default: '1' } },
+    options: { only: { type: 'string' }, look: { type: 'string' }, workers: { type: 'string', default: '1' }, profile: { type: 'string' } },
   });
   if (values.look !== undefined) {
-    process.send?.(await look(values.look, planted(values.look).found[Number(values.at)]));
+    const by = values.profile === undefined ? planted(values.look).found[0] : { profile: values.profile as Profile, within: SEEDS_MAX };
+    process.send?.(await look(values.look, by));
     process.disconnect?.();
     return 0;
   }
-  const all = values.only === undefined ? PLANTED : [planted(values.only)];
+  const all = values.only === undefined ? PLANTED : values.only.split(',').map(planted);
+  const isWhole = values.only === undefined && values.profile === undefined;
   const rows = new Map<string, Row>();
   let missed = 0;
   const waiting = [...all];
   const work = async (): Promise<void> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const { name, sentence, found } = next;
-      const [by] = found;
-      const outcome = await lookApart(name, 0);
+      const { name, sentence, found, guard } = next;
+      const by: FoundBy = values.profile === undefined ? found[0] : { profile: values.profile as Profile, within: SEEDS_MAX };
+      const outcome = await lookApart(name, values.profile);
       const seeds = 'profile' in by ? (outcome.found ? String(outcome.seeds) : `not in ${outcome.seeds}`) : '';
       const row: Row = {
         name,
-        sentence,
+        sentence: guard === undefined ? sentence : `${sentence} Guarded: ${guard.because}`,
         seeds,
-        by: 'profile' in by ? by.profile : `scenario "${by.scenario}"`,
+        by: `${'profile' in by ? by.profile : `scenario "${by.scenario}"`}${guard === undefined ? '' : ', without the guard'}`,
         seconds: outcome.seconds.toFixed(1),
       };
       rows.set(name, row);
       if (!outcome.found) missed++;
-      console.log(`${outcome.found ? 'found ' : 'MISSED'} ${name} · ${sentence} · ${seeds} · ${row.by} · ${row.seconds} s`);
-      if (values.only !== undefined) console.log(`       ${outcome.how}`);
+      console.log(`${outcome.found ? 'found ' : 'MISSED'} ${name} · ${row.sentence} · ${seeds} · ${row.by} · ${row.seconds} s`);
+      if (!isWhole) console.log(`       ${outcome.how}`);
     }
   };
   await Promise.all(Array.from({ length: Number(values.workers) }, work));
-  if (values.only === undefined && missed === 0) document(all.map(({ name }) => rows.get(name) as Row));
+  if (isWhole && missed === 0) document(all.map(({ name }) => rows.get(name) as Row));
   console.log(`${all.length - missed} of ${all.length} planted mistakes were found`);
   return missed === 0 ? 0 : 1;
 }

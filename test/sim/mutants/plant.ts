@@ -15,6 +15,9 @@ export function marker(name: string): string {
   return `${MARKER_PREFIX}${name}`;
 }
 
+/** Behind the name of a guarded mistake: built with its guard taken away, too. */
+export const UNGUARDED = ' without its guard';
+
 /** What must occur in no file that is shipped: the marker of each mistake, and what all of them begin with. */
 export function mutantMarkers(): string[] {
   return [MARKER_PREFIX, ...PLANTED.map(({ name }) => marker(name))];
@@ -44,11 +47,18 @@ export type Mistake = string | { readonly name: string; readonly edits: readonly
 
 const nameOf = (mistake: Mistake): string => (typeof mistake === 'string' ? mistake : mistake.name);
 
+/** A name of the table may say that the guard is gone, too. */
+function resolved(mistake: Mistake): { name: string; edits: readonly Edit[] } {
+  if (typeof mistake !== 'string') return mistake;
+  const { name, edits, guard } = planted(mistake.replace(UNGUARDED, ''));
+  return { name, edits: mistake.endsWith(UNGUARDED) ? [...edits, ...(guard?.edits ?? [])] : edits };
+}
+
 function planting(mistakes: readonly Mistake[]): Plugin {
   const byFile = new Map<string, { edits: Edit[]; names: Set<string> }>();
   const names = mistakes.map(nameOf);
   for (const mistake of mistakes) {
-    const { name, edits } = typeof mistake === 'string' ? planted(mistake) : mistake;
+    const { name, edits } = resolved(mistake);
     for (const edit of edits) {
       const path = join(ROOT, edit.file);
       const entry = byFile.get(path) ?? { edits: [], names: new Set() };
@@ -64,7 +74,9 @@ function planting(mistakes: readonly Mistake[]): Plugin {
         const entry = byFile.get(path);
         if (entry === undefined) return undefined;
         const text = applied(readFileSync(path, 'utf8'), entry.edits, names.join(' and '));
-        const marks = [...entry.names].map((name) => `(globalThis as Record<string, unknown>)[${JSON.stringify(marker(name))}] = true;`);
+        const marks = [...entry.names]
+          .map((name) => name.replace(UNGUARDED, ''))
+          .map((name) => `(globalThis as Record<string, unknown>)[${JSON.stringify(marker(name))}] = true;`);
         return { contents: `${text}\n${marks.join('\n')}\n`, loader: 'ts' };
       });
     },
@@ -109,7 +121,7 @@ export function buildFolder(): { folder: string; dispose: () => void } {
 /** Builds it and loads it into this process. */
 export async function loadWith<S extends keyof Exports>(subject: S, mistakes: readonly Mistake[], folder: string): Promise<Exports[S]> {
   const names = mistakes.map(nameOf);
-  const outfile = join(folder, `${subject}-${names.length === 0 ? 'sound' : names.join('+')}.cjs`);
+  const outfile = join(folder, `${subject}-${names.length === 0 ? 'sound' : names.join('+').replaceAll(' ', '-')}.cjs`);
   await buildWith(subject, mistakes, outfile);
   return createRequire(outfile)(outfile) as Exports[S];
 }

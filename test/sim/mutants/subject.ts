@@ -2,10 +2,11 @@
 import type { ScenarioCase } from '../../../src/sim/scenario.ts';
 import { bfoRows } from '../scenarios/bfo-rows.ts';
 import { bfoRowsMore } from '../scenarios/bfo-rows-more.ts';
+import { guards } from '../scenarios/guards.ts';
 import { holes } from '../scenarios/holes.ts';
 import { holesMore } from '../scenarios/holes-more.ts';
 import { pipeline } from '../scenarios/pipeline.ts';
 
 export { PROFILES } from '../../../src/sim/campaign.ts';
 
-export const SCENARIOS: readonly ScenarioCase[] = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...pipeline()];
+export const SCENARIOS: readonly ScenarioCase[] = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...pipeline(), ...guards];

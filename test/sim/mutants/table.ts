@@ -24,10 +24,21 @@ export interface Planted {
   /** What is wrong with it. */
   readonly sentence: string;
   readonly edits: readonly Edit[];
+  /** Of a guarded one: what finds it as soon as its guard is gone, too, and passes while the guard stands alone. */
   readonly found: readonly FoundBy[];
+  /** Another guard of the code makes up for it: it is equivalent, and cannot be found. */
+  readonly guard?: {
+    /** Why. */
+    readonly because: string;
+    /** Takes that guard away. */
+    readonly edits: readonly Edit[];
+  };
 }
 
+const BML = 'src/bml/bml.ts';
 const CORE = 'src/pml/core.ts';
+const ENGINE = 'src/progress/engine.ts';
+const SIM_ENDPOINT = 'src/sim/sim-endpoint.ts';
 const EAGER = 'src/pml/eager.ts';
 const MATCH = 'src/pml/match.ts';
 const PML = 'src/pml/pml.ts';
@@ -202,5 +213,251 @@ export const PLANTED: readonly Planted[] = [
     sentence: 'The copy of a delivered eager message is not released.',
     edits: [edit(EAGER, 'core.retainedBytes -= message.bytes;', '')],
     found: [{ profile: 'swarm', within: 10 }],
+  },
+  {
+    name: 'eager-credit-kept',
+    sentence: 'An eager message whose receive is posted never gives its credit back.',
+    edits: [edit(RECEIVER, '    peer.releasedBytes += charge;\n', '')],
+    found: [{ profile: 'swarm', within: 10 }],
+  },
+  {
+    name: 'tail-stays-counted',
+    sentence: 'What lies above the 128th missing range stays counted, though the sender will send it again.',
+    edits: [edit(RECEIVER, 'if (tail !== undefined) message.received.remove(tail[0], message.takeBytes);', '')],
+    found: [{ scenario: 'hole 18 more missing ranges than a RESTARTACK holds: the rest above the last one is sent again (2 rails)' }],
+  },
+  {
+    name: 'old-restart-ack',
+    sentence: 'A RESTARTACK of an older epoch is obeyed while one is waited for.',
+    edits: [
+      edit(
+        SENDER,
+        "if (message.state !== 'NOTIFYING' || packet.epoch !== message.epoch) return this.stale();",
+        "if (message.state !== 'NOTIFYING') return this.stale();",
+      ),
+    ],
+    found: [{ profile: 'stress', from: 120, within: 130 }],
+  },
+  {
+    name: 'old-frag-answers',
+    sentence: 'A FRAG of an older epoch proves that the RESTARTACK came.',
+    edits: [
+      edit(
+        RECEIVER,
+        '    if (ahead < 0) {\n      core.counters.fragStale++;\n      return sink;',
+        '    if (ahead < 0) {\n      this.answered(message);\n      core.counters.fragStale++;\n      return sink;',
+      ),
+    ],
+    found: [{ profile: 'stress', from: 1070, within: 1085 }],
+  },
+  {
+    name: 'raildown-once',
+    sentence: 'A RAILDOWN in doubt is not sent again.',
+    edits: [
+      edit(PML, 'if (status === DELIVERED) peer.railDowns.delete(use.rail);', 'if (status >= DELIVERED) peer.railDowns.delete(use.rail);'),
+    ],
+    found: [{ profile: 'swarm', from: 285, within: 295 }],
+  },
+  {
+    name: 'unmatched-at-bye-succeeds',
+    sentence: 'A rendezvous send that was never matched ends well when its peer says BYE.',
+    edits: [edit(SENDER, "if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;", '')],
+    found: [{ profile: 'death', within: 20 }],
+  },
+  {
+    name: 'fence-below',
+    sentence: 'A fence up to an epoch leaves that epoch in the tables.',
+    edits: [edit(BML, 'rail.epoch <= epoch) this.takeOut(rail, reason);', 'rail.epoch < epoch) this.takeOut(rail, reason);')],
+    found: [{ profile: 'swarm', from: 695, within: 705 }],
+  },
+  {
+    name: 'gets-not-awaited',
+    sentence: 'Own reads under way are not waited for before a NOTIFY is answered.',
+    edits: [
+      edit(
+        RECEIVER,
+        "moveRecv(message, 'FENCING', core);\n    if (message.getsUnderWay === 0) this.fenced(message);",
+        "moveRecv(message, 'FENCING', core);\n    this.fenced(message);",
+      ),
+    ],
+    found: [{ profile: 'swarm', from: 320, within: 335 }],
+  },
+  {
+    name: 'returned-on-rail',
+    sentence: "The user's buffer is given back while a frame of it is on a rail.",
+    edits: [
+      edit(SENDER, 'if (!message.logicallyComplete || message.itemsOnRail > 0 || message', 'if (!message.logicallyComplete || message'),
+    ],
+    found: [{ profile: 'stress', from: 200, within: 215 }],
+  },
+  {
+    name: 'doubt-is-told',
+    sentence: 'A credit limit that was in doubt is taken for told.',
+    edits: [
+      edit(
+        PML,
+        'if (status === DELIVERED) {\n      if (peer.creditTold < frame.creditLimit)',
+        'if (status >= DELIVERED) {\n      if (peer.creditTold < frame.creditLimit)',
+      ),
+    ],
+    found: [{ profile: 'swarm', within: 20 }],
+  },
+  {
+    name: 'older-raildown-stays',
+    sentence: 'RAILDOWN of a newer epoch does not replace an older one that is owed.',
+    edits: [
+      edit(
+        PML,
+        'if (owed === undefined || owed.epoch < epoch) peer.railDowns.set(railIndex, { epoch, onRail: false });',
+        'if (owed === undefined) peer.railDowns.set(railIndex, { epoch, onRail: false });',
+      ),
+    ],
+    found: [{ profile: 'swarm', from: 3870, within: 3880 }],
+  },
+  {
+    name: 'duplicate-returns-credit',
+    sentence: 'A copy of a message that is dropped gives credit back.',
+    edits: [
+      edit(
+        RECEIVER,
+        'core.counters.envelopeDuplicates++;',
+        `core.counters.envelopeDuplicates++;
+      if ((packet.flags & FLAG.CHARGED) !== 0) peer.releasedBytes += payload.length + ENVELOPE_CHARGE_BYTES;`,
+      ),
+    ],
+    found: [{ profile: 'swarm', within: 10 }],
+  },
+  {
+    name: 'puts-not-awaited',
+    sentence: 'Own puts under way are not waited for before NOTIFY.',
+    edits: [
+      edit(
+        SENDER,
+        "moveSend(message, 'DRAINING', this.core);\n    if (message.putsUnderWay === 0) this.notify(message);",
+        "moveSend(message, 'DRAINING', this.core);\n    this.notify(message);",
+      ),
+    ],
+    found: [{ profile: 'stress', from: 360, within: 370 }],
+  },
+  {
+    name: 'stale-frag-counts',
+    sentence: 'A FRAG of an older epoch, whose bytes go into nothing, counts as received.',
+    edits: [
+      edit(
+        RECEIVER,
+        '    if (ahead < 0) {\n      core.counters.fragStale++;\n      return sink;',
+        '    if (ahead < 0) {\n      sink.message = message;\n      return sink;',
+      ),
+    ],
+    found: [{ profile: 'stress', from: 115, within: 125 }],
+  },
+  {
+    name: 'windows-stay-registered',
+    sentence: 'The windows for puts stay registered when a receive ends with its peer.',
+    edits: [
+      edit(
+        RECEIVER,
+        "    this.closeWindows(message.offers.takeAll());\n    moveRecv(message, 'DONE', core);",
+        "    moveRecv(message, 'DONE', core);",
+      ),
+    ],
+    found: [{ profile: 'death', within: 10 }],
+  },
+  {
+    name: 'send-windows-stay-open',
+    sentence: 'The memory of a send that is read by its receiver stays registered when the send is done.',
+    edits: [
+      edit(
+        SENDER,
+        '    message.envelopeDelivered = true;\n    this.closeWindows(message);\n    message.putTargets.clear();',
+        '    message.envelopeDelivered = true;\n    message.putTargets.clear();',
+      ),
+    ],
+    found: [{ profile: 'swarm', within: 10 }],
+  },
+  {
+    name: 'suspect-never-used',
+    sentence: 'A suspect rail is never used, although no other carries.',
+    edits: [edit(BML, 'if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);', '')],
+    found: [{ scenario: 'guard a suspect rail carries where no other does' }],
+  },
+  {
+    name: 'no-table-at-rail-up',
+    sentence: 'When a rail comes up, the table of dead epochs is not sent.',
+    edits: [
+      edit(
+        PML,
+        'for (const dead of this.core.bml.deadEpochs(peer.bml)) {',
+        'for (const dead of [] as { rail: number; epoch: number }[]) {',
+      ),
+    ],
+    found: [{ profile: 'swarm', from: 288, within: 289 }],
+    guard: {
+      because:
+        'Each loss is owed from its moment on, until the RAILDOWN that tells of it is delivered: the table repeats what is owed or known.',
+      edits: [
+        edit(
+          PML,
+          'if (status === DELIVERED) peer.railDowns.delete(use.rail);',
+          'if (status >= DELIVERED) peer.railDowns.delete(use.rail);',
+        ),
+      ],
+    },
+  },
+  {
+    name: 'sinks-kept-at-death',
+    sentence: 'Sinks are not revoked when the peer dies.',
+    edits: [
+      edit(
+        RECEIVER,
+        '      this.revokeSinks(message);\n      const { request } = message;\n      message.request = undefined;\n      if (request !== undefined) {\n        request.error',
+        '      const { request } = message;\n      message.request = undefined;\n      if (request !== undefined) {\n        request.error',
+      ),
+    ],
+    found: [{ scenario: 'guard a fragment is half written when its sender is declared dead' }],
+    guard: {
+      because: 'The engine has fenced every rail of the peer before, and a fenced rail writes not one byte more.',
+      edits: [edit(ENGINE, "this.bml.fence(peer.bml, rail.index, rail.highestSeen, { kind: 'peer-failed', text });", 'void rail;')],
+    },
+  },
+  {
+    name: 'leaves-owing-nack',
+    sentence: 'A rank leaves the job though it owes a RESTARTNACK.',
+    edits: [
+      edit(
+        PML,
+        'return peer.sends.size === 0 && peer.recvs.size === 0 && peer.restartNacks.size === 0;',
+        'return peer.sends.size === 0 && peer.recvs.size === 0;',
+      ),
+    ],
+    found: [{ scenario: 'guard a rank leaves while its RESTARTNACK is lost' }],
+    guard: {
+      because: 'BYE says the same to every message that waits for an answer: the peer owes nothing, so it has everything.',
+      edits: [
+        edit(
+          SENDER,
+          "if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;",
+          "if (message.state === 'NOTIFYING') continue;\n      if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;",
+        ),
+      ],
+    },
+  },
+  {
+    name: 'dead-epoch-admitted',
+    sentence: 'A handshake of an epoch that is over is admitted.',
+    edits: [edit(ENGINE, 'if (hello.epoch <= Math.max(rail.highestDead, rail.epoch)) {', 'if (false as boolean) {')],
+    found: [{ scenario: 'guard a handshake of an epoch that is over comes late' }],
+    guard: {
+      because:
+        'A rail accepts no epoch at or below the highest that it had or that was fenced, and the BML fences one that it knows to be over.',
+      edits: [
+        edit(SIM_ENDPOINT, 'if (epoch <= highest) return highest;', 'if (epoch <= highest && epoch < 0) return highest;'),
+        edit(
+          BML,
+          "rail.endpoint.fence(rail.highestDead, { kind: 'fenced', text: 'the epoch was over before it began' });\n      return;",
+          'void nowMs;',
+        ),
+      ],
+    },
   },
 ];

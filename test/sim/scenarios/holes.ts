@@ -219,6 +219,7 @@ function* hole6(): Iterable<ScenarioCase> {
       s.recv(LONG);
       s.send(LONG);
       s.run(1);
+      s.world.expectDeath(1, 0);
       const link = s.link(0);
       const hello = { rank: 0, incarnation: 2, rail: 0, key: 'sim0', epoch: 1 };
       link.from(0).push({ conn: null, bytes: 128, capture: () => ({ kind: 'hello', epoch: 1, hello, jobId: 'sim', secret: undefined }) });
@@ -262,11 +263,11 @@ function* hole6(): Iterable<ScenarioCase> {
           s.send(4 * LONG, 0, 0, 1);
           const posted = s.recv(100, 3, alive, dead);
           s.run(2);
-          s.fabric.kill(dead, host);
+          s.world.kill(dead, host);
           const eager = s.send(100, 9, alive, dead);
           s.run(300);
-          s.world.processes[alive].engine.failPeer(dead, 'ERR_PROC_FAILED', 'the launcher says that it exited');
-          s.world.processes[2].engine.failPeer(dead, 'ERR_PROC_FAILED', 'the launcher says that it exited');
+          s.world.tellFailed(alive, dead);
+          s.world.tellFailed(2, dead);
           s.run(50);
           s.require('the posted receive ended with an error', () => posted.request?.error?.code === 'ERR_PROC_FAILED');
           s.require('the eager message counts as lost', () => eager.done && s.world.processes[alive].peerFailures[0]?.lost === 1);
@@ -274,9 +275,6 @@ function* hole6(): Iterable<ScenarioCase> {
           s.recv(LONG, 0, 2, alive);
           s.send(LONG, 0, alive, 2);
           s.run(500);
-          for (const message of s.world.oracle.sent) if (message.source === dead) message.done = true;
-          for (const receive of s.world.oracle.posted) if (receive.rank === dead) receive.done = true;
-          for (const receive of s.world.oracle.posted) if (receive.rank === dead) receive.hash = hashOf(receive.buffer);
           s.finish();
         },
       };
@@ -314,15 +312,9 @@ function* death(): Iterable<ScenarioCase> {
           `a message is ${state}`,
           () => begun.hits >= 2 && [...core.sends.values(), ...core.recvs.values()].some((message) => message.state === state),
         );
-        s.fabric.kill(dead);
-        s.world.processes[alive].engine.failPeer(dead, 'ERR_PROC_FAILED', 'the launcher says that it exited');
+        s.world.kill(dead);
+        s.world.tellFailed(alive, dead);
         s.run(600);
-        for (const message of s.world.oracle.sent) if (message.source === dead) message.done = true;
-        for (const receive of s.world.oracle.posted) {
-          if (receive.rank !== dead) continue;
-          receive.done = true;
-          receive.hash = hashOf(receive.buffer);
-        }
         s.finish();
       },
     };
@@ -330,12 +322,6 @@ function* death(): Iterable<ScenarioCase> {
 }
 
 /** As the oracle's: what a dead process would have received does not matter. */
-function hashOf(bytes: Uint8Array): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
-  return hash >>> 0;
-}
-
 function* hole7(): Iterable<ScenarioCase> {
   for (const rails of [3, 5]) {
     for (const transfer of ['copy', 'put'] as const) {

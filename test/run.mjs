@@ -148,6 +148,7 @@ const parts = {
     for (const wanted of [
       { command: 'ip', name: 'iproute2' },
       { command: 'mount', name: 'mount' },
+      { command: 'pgrep', name: 'procps' },
       { command: 'ssh', name: 'openssh-client' },
       { command: 'mpiexec.mpich', name: 'mpich' },
       // MPICH brings a mpirun too.

@@ -44,7 +44,7 @@ export function startLabJob(
   const spec = {
     program: code.fixture(program),
     namespaces: [lab.namespace(0), lab.namespace(1)],
-    oobListen: [0, 1].map((rail) => lab.address(0, rail)),
+    oobListen: lab.rails.map((_, rail) => lab.address(0, rail)),
     mca,
     args: [JSON.stringify({ ...args, folder })],
   };

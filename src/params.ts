@@ -84,6 +84,13 @@ export const PARAMS = {
     2 ** 40,
     'Bound on copies of eager messages kept until delivered; beyond it messages go by rendezvous.',
   ),
+  pml_abandoned_bytes_max: int(
+    256 * MIB,
+    'bytes',
+    0,
+    2 ** 40,
+    'Bound on copies of what was left to send when sends were ended by timeoutMs or a signal; beyond it such a send keeps its buffer until there is room.',
+  ),
   pml_unexpected_bytes_max: int(
     16 * MIB,
     'bytes',

@@ -306,6 +306,12 @@ export interface BtlEndpoint {
   send(frame: Frame): SendResult;
   /** Everything accepted since the last flush may now leave in one go. */
   flush(): void;
+  /**
+   * The caller wants the payload memory of accepted frames back before they complete: what of it has not left is copied. True: none of it
+   * is read from here on. False: some of it is in hands that cannot be told (a socket of Node's), so ask again later. Does not concern
+   * puts. Absent: the memory is read until the frame completes.
+   */
+  letGo?(): boolean;
   /** B4. Ignored when the sink is not open on this endpoint. */
   revokeSink(sink: Sink): void;
   /** B6. Epochs at or below `epoch` are over for ever on this rail; a newer live epoch is untouched. */

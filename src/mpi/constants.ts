@@ -15,13 +15,23 @@ export const TAG_UB = 2 ** 31 - 1;
 export interface CallOptions {
   /**
    * Aborting un-posts a receive or ends a probe (ERR_ABORTED). A receive that has matched goes on to its end and the call resolves
-   * as if nothing had happened. A send takes its place in the order of messages at once and cannot be taken back: for a send only a
-   * signal that is aborted before the call counts.
+   * as if nothing had happened. A send takes its place in the order of messages at once and cannot be taken back: when it has not ended by
+   * then, what has not left is copied, the buffer is the caller's again, and the call ends with ERR_ABORTED; **the message may still
+   * arrive**. (Copies are bounded by pml_abandoned_bytes_max: beyond it, and while a transport still reads the buffer, the call goes on,
+   * and waits() says why.) Large messages of such sends are not read out of the caller's memory by their receiver.
    */
   signal?: AbortSignal | undefined;
-  /** As `signal`, after this many milliseconds, with ERR_TIMEOUT. No effect on sends. */
+  /** As `signal`, after this many milliseconds, with ERR_TIMEOUT. */
   timeoutMs?: number | undefined;
 }
+
+/** Options of calls that block: no signal can come while they do. */
+export interface SyncOptions {
+  timeoutMs?: number | undefined;
+}
+
+const CALL_KEYS: readonly string[] = ['signal', 'timeoutMs'];
+const SYNC_KEYS: readonly string[] = ['timeoutMs'];
 
 function describe(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'bigint') return String(value);
@@ -59,10 +69,24 @@ export function checkCount(count: unknown, name: string): void {
   throw new MultirailError('ERR_COUNT', `${name} is ${describe(count)}; expected a whole number that is not negative`);
 }
 
-export function checkOptions(options: CallOptions | undefined): void {
-  if (options === undefined) return;
+/** ERR_ARG for what is no object, and for an option that nobody knows: it is a slip of the pen, and would do nothing. */
+export function checkKeys(options: object, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null)
     throw new MultirailError('ERR_ARG', `options is ${describe(options)}; expected an object`);
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue;
+    const text = known.length === 0 ? 'there are none' : `expected ${known.join(', ')}`;
+    throw new MultirailError('ERR_ARG', `options.${key} is no option of this call; ${text}`);
+  }
+}
+
+export function checkSyncOptions(options: SyncOptions | undefined): void {
+  checkOptions(options, SYNC_KEYS);
+}
+
+export function checkOptions(options: CallOptions | undefined, known = CALL_KEYS): void {
+  if (options === undefined) return;
+  checkKeys(options, known);
   const { signal, timeoutMs } = options;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new MultirailError('ERR_ARG', `options.signal is ${describe(signal)}; expected an AbortSignal`);
@@ -77,8 +101,23 @@ export function abortedError(signal: AbortSignal): MultirailError {
   return new MultirailError('ERR_ABORTED', 'the signal that was passed to the call is aborted', { cause: signal.reason });
 }
 
-export function timeoutError(timeoutMs: number): MultirailError {
-  return new MultirailError('ERR_TIMEOUT', `nothing matched within ${timeoutMs} ms`);
+/** What did not happen in time. */
+export const NO_MATCH = 'nothing matched';
+export const NOT_SENT = 'the send did not end';
+export const NOT_EXCHANGED = 'the exchange did not end';
+
+export function timeoutError(timeoutMs: number, what: string = NO_MATCH): MultirailError {
+  const more = what !== NO_MATCH ? '; its message may still arrive' : '';
+  return new MultirailError('ERR_TIMEOUT', `${what} within ${timeoutMs} ms${more}`);
+}
+
+/** The call can end before its time. */
+export function canEnd(options: CallOptions | undefined): boolean {
+  return options !== undefined && (options.signal !== undefined || isTimed(options.timeoutMs));
+}
+
+function isTimed(timeoutMs: number | undefined): timeoutMs is number {
+  return timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY;
 }
 
 /** What an aborted signal calls. One listener for each signal: Node warns of a leak where one has more than ten. */
@@ -109,11 +148,14 @@ function tellAborted(this: AbortSignal): void {
 const TIMER_MAX_MS = 0x7fff_ffff;
 
 /** Calls `end` once, when the signal is aborted or the time is over. Returns what takes both back. */
-export function watchEnd(options: CallOptions | undefined, end: (error: MultirailError) => void): (() => void) | undefined {
+export function watchEnd(
+  options: CallOptions | undefined,
+  end: (error: MultirailError) => void,
+  what: string = NO_MATCH,
+): (() => void) | undefined {
   if (options === undefined) return undefined;
   const { signal, timeoutMs } = options;
-  const timed = timeoutMs !== undefined && timeoutMs !== Number.POSITIVE_INFINITY;
-  if (signal === undefined && !timed) return undefined;
+  if (!canEnd(options)) return undefined;
   let timer: NodeJS.Timeout | undefined;
   let unwatch: (() => void) | undefined;
   const release = () => {
@@ -126,11 +168,11 @@ export function watchEnd(options: CallOptions | undefined, end: (error: Multirai
       end(abortedError(signal));
     });
   }
-  if (timed) {
+  if (isTimed(timeoutMs)) {
     timer = setTimeout(
       () => {
         release();
-        end(timeoutError(timeoutMs));
+        end(timeoutError(timeoutMs, what));
       },
       Math.min(timeoutMs, TIMER_MAX_MS),
     );

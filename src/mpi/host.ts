@@ -1,7 +1,7 @@
 // What the communicators of one process share: the engine, the end of the runtime, the table of contexts, the collectives that run, and
 // the blocking probes that wait for a message.
 import type { MultirailError } from '../errors.ts';
-import type { Envelope, RecvRequest } from '../pml/records.ts';
+import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
@@ -259,6 +259,12 @@ export class Host {
     const cancelled = this.engine.pml.cancel(request);
     this.engine.schedule();
     return cancelled;
+  }
+
+  /** Ends a send before its time; its message may still arrive. */
+  giveUp(request: SendRequest, error: MultirailError): void {
+    this.engine.pml.giveUp(request, error);
+    this.engine.schedule();
   }
 
   /** Probes look again, after the rails had their turn. */

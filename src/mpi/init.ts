@@ -5,6 +5,7 @@ import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, joinJob, tellServerLost } from '../launch/job.ts';
 import { joinOnce } from '../launch/once.ts';
 import { ParamTable } from '../params.ts';
+import { checkKeys } from './constants.ts';
 import { SELF } from './modex.ts';
 import { createRuntime, type ModuleSource, type Runtime } from './runtime.ts';
 
@@ -20,6 +21,7 @@ export interface InitOptions {
   abortOnUncaught?: boolean;
 }
 
+const INIT_KEYS: readonly (keyof InitOptions)[] = ['params', 'env', 'abortOnUncaught'];
 /** Prints who waits for whom. */
 const WAITS_SIGNAL = 'SIGUSR2';
 
@@ -28,6 +30,7 @@ const WAITS_SIGNAL = 'SIGUSR2';
  * once, in its main thread; it rejects with ERR_INIT when it is called again, or in a worker thread.
  */
 export async function init(options: InitOptions = {}): Promise<Runtime> {
+  checkKeys(options, INIT_KEYS);
   const env = options.env ?? process.env;
   const overrides = Object.fromEntries(Object.entries(options.params ?? {}).map(([name, value]) => [name, String(value)]));
   const params = new ParamTable(overrides, env);

@@ -9,12 +9,19 @@ import {
   ANY_SOURCE,
   ANY_TAG,
   type CallOptions,
+  canEnd,
   checkDest,
+  checkKeys,
   checkOptions,
   checkRecvTag,
   checkSendTag,
   checkSource,
+  checkSyncOptions,
+  NO_MATCH,
+  NOT_EXCHANGED,
+  NOT_SENT,
   PROC_NULL,
+  type SyncOptions,
   timeoutError,
   watchEnd,
 } from './constants.ts';
@@ -131,44 +138,72 @@ export class PointToPoint implements RequestOwner {
   private blockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Promise<void> {
     try {
       checkOptions(options);
-      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
+      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync, canEnd(options));
       if (inner === undefined || (inner.done && inner.error === undefined)) return DONE;
-      return ended(inner);
+      return ended(inner, this.watchSends([inner], options));
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** A signal or timeout gives them up. Returns what takes both back. */
+  private watchSends(list: readonly SendRequest[], options: CallOptions | undefined): (() => void) | undefined {
+    return watchEnd(
+      options,
+      (error) => {
+        for (const inner of list) this.host.giveUp(inner, error);
+      },
+      NOT_SENT,
+    );
   }
 
   /**
    * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile. ERR_SUPPORT when the
    * rails to `dest` need it (ws, tcp without the native part).
    */
-  sendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
-    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
+  sendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
+    checkSyncOptions(options);
+    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false, canEnd(options)), options?.timeoutMs);
   }
 
   /** As ssend(), without a promise. */
-  ssendSync(buffer: MessageBuffer, dest: number, tag = 0): void {
-    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
+  ssendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
+    checkSyncOptions(options);
+    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true, canEnd(options)), options?.timeoutMs);
   }
 
   /** Sends what was started, now, and waits for its end. */
-  private finishSync(inner: SendRequest | undefined): void {
+  private finishSync(inner: SendRequest | undefined, timeoutMs?: number): void {
     if (inner === undefined) return;
     const { engine, blocking } = this.host;
     engine.flush();
-    if (!inner.done) blocking.wait(inner);
+    try {
+      if (!inner.done && !blocking.wait(inner, timeoutMs === undefined ? undefined : blocking.now() + timeoutMs)) {
+        this.host.giveUp(inner, timeoutError(timeoutMs as number, NOT_SENT));
+        blocking.wait(inner);
+      }
+    } catch (error) {
+      // It could not be waited for: its message goes on all the same, and must not read what is the caller's again.
+      this.host.giveUp(inner, error as MultirailError);
+      throw error;
+    }
     if (inner.error !== undefined) throw inner.error;
   }
 
   isend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
-    checkOptions(options);
-    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false));
+    return this.nonblockingSend(buffer, dest, tag, options, false);
   }
 
   issend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
+    return this.nonblockingSend(buffer, dest, tag, options, true);
+  }
+
+  private nonblockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Request {
     checkOptions(options);
-    return this.requestOf(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true));
+    const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync, canEnd(options));
+    const request = this.requestOf(inner);
+    if (inner !== undefined && !inner.done) this.endBy(request, inner, options, NOT_SENT);
+    return request;
   }
 
   /** A send that can be started again and again; `start()` sends what the buffer holds then. */
@@ -196,10 +231,11 @@ export class PointToPoint implements RequestOwner {
     return this.lastSent.find(buffer) ?? this.lastSent.keep(buffer, sendIov(buffer));
   }
 
-  private startSend(iov: Iov, dest: number, tag: number, sync: boolean): SendRequest | undefined {
+  /** `canGiveUp`: a timeout or signal may end it. */
+  private startSend(iov: Iov, dest: number, tag: number, sync: boolean, canGiveUp = false): SendRequest | undefined {
     if (dest === PROC_NULL) return undefined;
     const { engine } = this.host;
-    const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync);
+    const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
     engine.schedule();
     if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
     return inner;
@@ -236,8 +272,8 @@ export class PointToPoint implements RequestOwner {
    * As recv(), without a promise: returns when a message has been received. The event loop does not run meanwhile, so an AbortSignal
    * cannot come; `timeoutMs` can.
    */
-  recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
-    if (options !== undefined) checkOptions(options);
+  recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
+    checkSyncOptions(options);
     const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
     if (inner === undefined) return PROC_NULL_STATUS;
     if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
@@ -269,18 +305,22 @@ export class PointToPoint implements RequestOwner {
     recvBuffer: MessageBuffer,
     source = ANY_SOURCE,
     recvTag = ANY_TAG,
+    options?: SyncOptions,
   ): Status {
+    checkSyncOptions(options);
     const views = this.checkedSend(sendBuffer, dest, sendTag);
+    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.now() + options.timeoutMs;
+    const leftMs = () => (deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.now()));
     const received = this.startRecv(this.checkedRecv(recvBuffer, source, recvTag), source, recvTag);
     try {
-      this.finishSync(this.startSend(views, dest, sendTag, false));
+      this.finishSync(this.startSend(views, dest, sendTag, false, canEnd(options)), leftMs());
     } catch (error) {
-      // Nobody would ever look at it again.
-      if (received !== undefined && !received.done) this.host.cancel(received);
+      // Nobody would ever look at it again. One that has matched is written into until it has ended.
+      if (received !== undefined && !received.done && !this.host.cancel(received)) this.awaitReceive(received, undefined);
       throw error;
     }
     if (received === undefined) return PROC_NULL_STATUS;
-    if (!received.done) this.awaitReceive(received, undefined);
+    if (!received.done) this.awaitReceive(received, leftMs());
     if (received.error !== undefined) throw received.error;
     return this.received(received);
   }
@@ -294,12 +334,12 @@ export class PointToPoint implements RequestOwner {
     return request;
   }
 
-  /** A signal or timeout un-posts the receive; both are let go when it ends. */
-  private endBy(request: Request, inner: RecvRequest, options: CallOptions | undefined): void {
-    const release = watchEnd(options, (error) => request.end(error));
+  /** A signal or timeout un-posts a receive, or gives a send up; both are let go when it ends. */
+  private endBy(request: Request, inner: SendRequest | RecvRequest, options: CallOptions | undefined, what: string = NO_MATCH): void {
+    const release = watchEnd(options, (error) => request.end(error), what);
     if (release === undefined) return;
     const timeoutMs = options?.timeoutMs;
-    if (timeoutMs !== undefined) request.endAt(this.now() + timeoutMs, timeoutError(timeoutMs));
+    if (timeoutMs !== undefined) request.endAt(this.now() + timeoutMs, timeoutError(timeoutMs, what));
     const settle = inner.onDone;
     inner.onDone = () => {
       release();
@@ -332,7 +372,10 @@ export class PointToPoint implements RequestOwner {
     return inner;
   }
 
-  /** A send and a receive at the same time, which cannot block each other. */
+  /**
+   * A send and a receive at the same time, which cannot block each other. Settles when both have ended: then both buffers may be used
+   * again. When the send fails, a receive that has not matched is taken back; a timeout or signal ends both.
+   */
   async sendrecv(
     sendBuffer: MessageBuffer,
     dest: number,
@@ -344,11 +387,27 @@ export class PointToPoint implements RequestOwner {
   ): Promise<Status> {
     checkOptions(options);
     const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
-    const received = this.irecv(recvBuffer, source, recvTag, options);
-    const sent = this.requestOf(this.startSend(sendViews, dest, sendTag, false));
-    const status = await received.promise();
-    await sent.promise();
-    return status;
+    const received = this.irecv(recvBuffer, source, recvTag);
+    const sent = this.requestOf(this.startSend(sendViews, dest, sendTag, false, canEnd(options)));
+    const release = watchEnd(
+      options,
+      (error) => {
+        received.end(error);
+        sent.end(error);
+      },
+      NOT_EXCHANGED,
+    );
+    const [sending, receiving] = await Promise.allSettled([
+      sent.promise().catch((error) => {
+        received.end(error);
+        throw error;
+      }),
+      received.promise(),
+    ]);
+    release?.();
+    if (receiving.status === 'rejected') throw receiving.reason;
+    if (sending.status === 'rejected') throw sending.reason;
+    return receiving.value;
   }
 
   /** As sendrecv(), with one buffer: what it holds is sent, what comes replaces it. */
@@ -364,8 +423,15 @@ export class PointToPoint implements RequestOwner {
   }
 
   /** As sendrecvReplace(), without promises. */
-  sendrecvReplaceSync(buffer: MessageBuffer, dest: number, sendTag: number, source = ANY_SOURCE, recvTag = ANY_TAG): Status {
-    return this.sendrecvSync(copyOf(this.checkedSend(buffer, dest, sendTag)), dest, sendTag, buffer, source, recvTag);
+  sendrecvReplaceSync(
+    buffer: MessageBuffer,
+    dest: number,
+    sendTag: number,
+    source = ANY_SOURCE,
+    recvTag = ANY_TAG,
+    options?: SyncOptions,
+  ): Status {
+    return this.sendrecvSync(copyOf(this.checkedSend(buffer, dest, sendTag)), dest, sendTag, buffer, source, recvTag, options);
   }
 
   // ---------------------------------------------------------------- probes
@@ -378,8 +444,9 @@ export class PointToPoint implements RequestOwner {
   }
 
   /** As probe(), without a promise. */
-  probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Status {
-    this.checkProbe(source, tag, options);
+  probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
+    checkSyncOptions(options);
+    this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
     return this.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
   }
@@ -418,8 +485,9 @@ export class PointToPoint implements RequestOwner {
   }
 
   /** As mprobe(), without a promise. */
-  mprobeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): Message {
-    this.checkProbe(source, tag, options);
+  mprobeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Message {
+    checkSyncOptions(options);
+    this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return this.messageOf(undefined);
     return this.messageOf(this.findSync(source, tag, true, options?.timeoutMs));
   }
@@ -461,32 +529,47 @@ export class PointToPoint implements RequestOwner {
    */
   async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
     checkOptions(options);
-    for (const inner of this.startObject(value, dest, tag)) await ended(inner);
+    const started = this.startObject(value, dest, tag, canEnd(options));
+    const release = this.watchSends(started, options);
+    const ends = await Promise.allSettled(started.map((inner) => ended(inner)));
+    release?.();
+    for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
 
   /**
    * As sendObject(), without a promise: returns when the memory of the value may be used again. The event loop does not run meanwhile.
    * ERR_SUPPORT, before anything is sent, when a rail needs it (ws, tcp without the native part).
    */
-  sendObjectSync(value: unknown, dest: number, tag = 0): void {
+  sendObjectSync(value: unknown, dest: number, tag = 0, options?: SyncOptions): void {
+    checkSyncOptions(options);
     this.mustBeUsable();
     this.mustReachByPolling();
-    for (const inner of this.startObject(value, dest, tag)) this.finishSync(inner);
+    const started = this.startObject(value, dest, tag, canEnd(options));
+    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.now() + options.timeoutMs;
+    let failure: unknown;
+    for (const inner of started) {
+      try {
+        this.finishSync(inner, deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.now()));
+      } catch (error) {
+        failure ??= error;
+      }
+    }
+    if (failure !== undefined) throw failure;
   }
 
   /** Starts the message with the value, and the one with its large memory where it has some. */
-  private startObject(value: unknown, dest: number, tag: number): SendRequest[] {
+  private startObject(value: unknown, dest: number, tag: number, canGiveUp: boolean): SendRequest[] {
     this.mustBeUsable();
     checkDest(dest, this.size);
     checkSendTag(tag);
     const place = PLACE_TAG_FIRST + (this.nextPlace++ % PLACE_TAGS);
     const { header, bulk } = encodeObject(value, place);
-    const sent = this.startSend(sendIov(header), dest, tag, false);
+    const sent = this.startSend(sendIov(header), dest, tag, false, canGiveUp);
     if (sent === undefined) return [];
     if (bulk.length === 0) return [sent];
     const { engine } = this.host;
     // Its own place in the internal context, so that no other receive can come between the header and its memory.
-    const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, sendIov(bulk));
+    const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, sendIov(bulk), false, 0, canGiveUp);
     engine.schedule();
     return [moved, sent];
   }
@@ -506,7 +589,7 @@ export class PointToPoint implements RequestOwner {
    * As recvObject(), without a promise: the event loop does not run meanwhile. `timeoutMs` is for the message to come; once it is there, it
    * is received to its end. ERR_SUPPORT, before anything is taken, when a rail needs the event loop (ws, tcp without the native part).
    */
-  recvObjectSync<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: { timeoutMs?: number }): { data: T; status: Status } {
+  recvObjectSync<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): { data: T; status: Status } {
     this.mustBeUsable();
     this.mustReachByPolling();
     const message = this.mprobeSync(source, tag, options);
@@ -546,6 +629,7 @@ export class PointToPoint implements RequestOwner {
    * No more than one is taken ahead of its reader. Leaving the loop ends it and leaves further messages where they are.
    */
   messages(source = ANY_SOURCE, tag = ANY_TAG, options: { signal?: AbortSignal } = {}): AsyncIterableIterator<ReceivedMessage> {
+    checkKeys(options, ['signal']);
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) throw new MultirailError('ERR_RANK', 'source is PROC_NULL, from which no messages come');
     return new MessageStream((signal) => this.mprobe(source, tag, { signal }), options.signal);
@@ -568,6 +652,10 @@ export class PointToPoint implements RequestOwner {
 
   cancel(inner: RecvRequest): boolean {
     return this.host.cancel(inner);
+  }
+
+  giveUp(inner: SendRequest, error: MultirailError): void {
+    this.host.giveUp(inner, error);
   }
 
   statusOf(inner: Inner): Status {
@@ -610,10 +698,14 @@ function copyOf({ bytes, views }: Iov): Uint8Array {
   return copy;
 }
 
-/** Settles with the PML's request. */
-function ended(inner: SendRequest | RecvRequest): Promise<void> {
+/** Settles with the PML's request; `release` is called then. */
+function ended(inner: SendRequest | RecvRequest, release?: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const settle = () => (inner.error === undefined ? resolve() : reject(inner.error));
+    const settle = () => {
+      release?.();
+      if (inner.error === undefined) resolve();
+      else reject(inner.error);
+    };
     if (inner.done) settle();
     else inner.onDone = settle;
   });

@@ -35,6 +35,7 @@ export interface RequestOwner {
   /** Milliseconds. */
   now(): number;
   cancel(inner: RecvRequest): boolean;
+  giveUp(inner: SendRequest, error: MultirailError): void;
   statusOf(inner: Inner): Status;
   /** A receive has ended well. */
   onReceived(status: Status): void;
@@ -55,7 +56,7 @@ export class Request implements PromiseLike<Status> {
   private watchers: Set<() => void> | undefined;
   /** Nobody need be told of the end any more. */
   private isTold = true;
-  /** When a receive ends by itself, and how. A timer sees to it too, but none runs in a blocking call. */
+  /** When it ends by itself, and how. A timer sees to it too, but none runs in a blocking call. */
   private limitMs = Number.POSITIVE_INFINITY;
   private limitError: MultirailError | undefined;
 
@@ -178,18 +179,27 @@ export class Request implements PromiseLike<Status> {
    * and for every send, since a send has its place in the order of messages from the start.
    */
   cancel(): boolean {
+    if (this.inner?.kind !== 'recv') return false;
     return this.end(new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched'));
   }
 
-  /** As cancel(), ending with another error; for timeouts and signals. */
+  /**
+   * As cancel(), ending with another error; for timeouts and signals. A send gives its buffer back and ends, at once or soon; its message
+   * goes on.
+   */
   end(error: MultirailError): boolean {
-    const { inner } = this;
-    if (inner?.kind !== 'recv' || inner.done || !this.owner.cancel(inner)) return false;
+    const { inner, owner } = this;
+    if (inner === undefined || inner.done) return false;
+    if (inner.kind === 'send') {
+      owner.giveUp(inner, error);
+      return inner.done;
+    }
+    if (inner.kind !== 'recv' || !owner.cancel(inner)) return false;
     this.cancelError = error;
     return true;
   }
 
-  /** The receive ends with this error at that time of the owner's clock, unless it has matched by then. */
+  /** It ends with this error at that time of the owner's clock, unless it has ended, or is a receive that has matched, by then. */
   endAt(atMs: number, error: MultirailError): void {
     this.limitMs = atMs;
     this.limitError = error;

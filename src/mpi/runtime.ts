@@ -27,6 +27,7 @@ import { peerFailedChannel, railLostChannel, railRestoredChannel } from './chann
 import { tuningOf } from './coll/choice.ts';
 import { NativeKernels } from './coll/native-kernels.ts';
 import { Communicator } from './communicator.ts';
+import { checkSyncOptions } from './constants.ts';
 import { WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
@@ -509,6 +510,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
    * that takes longer than `timeoutMs` (parameter mpi_finalize_timeout_ms). Further calls answer with the same promise.
    */
   finalize(options: { timeoutMs?: number } = {}): Promise<void> {
+    try {
+      checkSyncOptions(options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
     this.finalizing ??= this.leave(options.timeoutMs ?? this.params.int('mpi_finalize_timeout_ms'));
     return this.finalizing;
   }

@@ -29,6 +29,7 @@ export interface PmlOptions {
   rndvInlineBytes: number;
   fragBytes: number;
   retainedBytesMax: number;
+  abandonedBytesMax: number;
   unexpectedBytesMax: number;
   traceEntries: number;
 }
@@ -85,6 +86,10 @@ export class PmlCore implements TransitionListener {
   /** Messages that were ever begun here. */
   private begun = 0;
   retainedBytes = 0;
+  /** Copies of what was left to send when sends were given up. */
+  abandonedBytes = 0;
+  /** Sends that were given up and whose buffers cannot be given back yet. */
+  readonly givenUp = new Set<SendMessage>();
   /** Observes every transition besides the ring (coverage in the simulator). */
   transitionTap: TransitionListener | undefined;
   /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */

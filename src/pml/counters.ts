@@ -27,6 +27,7 @@ export const PML_COUNTERS = {
   gets: 'One-sided reads done.',
   truncations: 'Receives that ended with ERR_TRUNCATE.',
   cancels: 'Receives cancelled.',
+  givenUp: 'Sends that a timeout or a signal ended, and whose message goes on.',
   creditStalls: 'Messages that went by rendezvous only for want of byte credit or room in the retained store.',
   lostWithPeer: 'Eager messages that were complete for the user and died with their peer.',
 } as const;

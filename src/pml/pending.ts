@@ -57,8 +57,8 @@ export function describeRequests(pml: Pml, requests: readonly OpenRequest[]): Pe
   return requests.map((open) => {
     const { message } = open;
     if (message instanceof SendMessage) {
-      const { peer, tag, ctx, buffer } = message;
-      return { kind: 'send', peer: peer.rank, tag, ctx, bytes: buffer.bytes, phase: markOf(open) };
+      const { peer, tag, ctx, bytes } = message;
+      return { kind: 'send', peer: peer.rank, tag, ctx, bytes, phase: markOf(open) };
     }
     if (message instanceof RecvMessage) {
       const { peer, tag, ctx, messageBytes } = message;
@@ -77,6 +77,12 @@ function postedPhase(source: number, others: number): string {
 }
 
 function sendPhase(message: SendMessage): string {
+  const { givenUp, givingBack } = message;
+  const phase = statePhase(message);
+  return givenUp === undefined ? phase : `${phase}; ended by ${givenUp.code}, but ${givingBack}`;
+}
+
+function statePhase(message: SendMessage): string {
   const { state, protocol } = message;
   switch (state) {
     case 'ENVELOPE':

@@ -70,10 +70,15 @@ export class Pml {
    * Starts a send to a world rank. The buffer belongs to the PML until the request is done; an eager request is done on
    * return, since its bytes were copied. `sync`: done only when the receive has matched. Like every request it is handed on
    * through `onDone` only when that is set before it is done: look at `done` first. `signature`: of the collective call that it is a
-   * message of; it is only carried.
+   * message of; it is only carried. `canGiveUp`: giveUp() may end it, so the peer is not offered the memory to read.
    */
-  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0): SendRequest {
-    return this.sender.start(this.peer(rank), ctx, tag, buffer, sync, signature);
+  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0, canGiveUp = false): SendRequest {
+    return this.sender.start(this.peer(rank), ctx, tag, buffer, sync, signature, canGiveUp);
+  }
+
+  /** Ends a send before its time: its buffer is the caller's again when it is done, and its message goes on from a copy. */
+  giveUp(request: SendRequest, error: MultirailError): void {
+    this.sender.giveUp(request, error);
   }
 
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
@@ -318,7 +323,8 @@ export class Pml {
 
   /** Gives everything that can leave to the rails. Returns true when anything was sent. */
   pump(): boolean {
-    const { dirtyPeers } = this.core;
+    const { dirtyPeers, givenUp } = this.core;
+    if (givenUp.size > 0) this.sender.retryGivenUp();
     if (dirtyPeers.length === 0) return false;
     let sent = false;
     for (let peer = dirtyPeers.shift(); peer !== undefined; peer = dirtyPeers.shift()) {

@@ -26,6 +26,8 @@ export class SendRequest extends Request {
   readonly peer: number;
   readonly tag: number;
   readonly bytes: number;
+  /** Of a rendezvous, while it is under way. */
+  message: SendMessage | undefined = undefined;
   constructor(peer: number, tag: number, bytes: number) {
     super();
     this.peer = peer;
@@ -172,8 +174,12 @@ export class SendMessage implements Linked<OutMessage> {
   readonly ctx: number;
   readonly tag: number;
   readonly seq: number;
-  /** The user's buffer, zero-copy. */
-  readonly buffer: Iov;
+  /** The user's buffer, zero-copy; or, once the send was given up, a copy of what has not left. */
+  buffer: Iov;
+  /** Where `buffer` begins in the message. */
+  private bufferFrom = 0;
+  readonly bytes: number;
+  readonly isContiguous: boolean;
   readonly protocol: 'RNDV' | 'RGET';
   readonly sync: boolean;
   /** Of the collective call that it is a message of; 0 for none. */
@@ -216,15 +222,46 @@ export class SendMessage implements Linked<OutMessage> {
   logicallyComplete = false;
   /** The peer was told that the buffer is gone. */
   isVoid = false;
+  /** The user wants the buffer back: what the request ends with once nothing reads it any more. */
+  givenUp: MultirailError | undefined = undefined;
+  /** Why it has not ended yet, in words. */
+  givingBack = '';
+  /** Bytes of the copy. */
+  copiedBytes = 0;
+  /** What the peer is known to have, for sends that can be given up. */
+  readonly delivered: RangeSet | undefined;
 
-  constructor(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, protocol: 'RNDV' | 'RGET', sync: boolean) {
+  constructor(
+    peer: PmlPeer,
+    ctx: number,
+    tag: number,
+    seq: number,
+    buffer: Iov,
+    protocol: 'RNDV' | 'RGET',
+    sync: boolean,
+    canGiveUp = false,
+  ) {
     this.peer = peer;
     this.ctx = ctx;
     this.tag = tag;
     this.seq = seq;
     this.buffer = buffer;
+    this.bytes = buffer.bytes;
+    this.isContiguous = buffer.isContiguous;
     this.protocol = protocol;
     this.sync = sync;
+    this.delivered = canGiveUp ? new RangeSet() : undefined;
+  }
+
+  /** Views of the bytes [from, to) of the message. */
+  slice(from: number, to: number): Uint8Array[] {
+    return this.buffer.slice(from - this.bufferFrom, to - this.bufferFrom);
+  }
+
+  /** From here on the bytes from `from` on are read there; those before it are with the peer. */
+  readFrom(memory: Iov, from: number): void {
+    this.buffer = memory;
+    this.bufferFrom = from;
   }
 
   get traceId(): string {

@@ -5,7 +5,7 @@ import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import type { Iov } from '../util/iov.ts';
+import { EMPTY_IOV, Iov } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { EagerSender } from './eager.ts';
@@ -46,7 +46,15 @@ export class Sender {
   // ---------------------------------------------------------------- start
 
   /** Takes a sequence number and queues the envelope. An eager request is done on return. */
-  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number): SendRequest {
+  start(
+    peer: PmlPeer,
+    ctx: number,
+    tag: number,
+    buffer: Iov,
+    sync: boolean,
+    signature: number,
+    canGiveUp: boolean,
+  ): SendRequest {
     const { core } = this;
     const { options, counters } = core;
     const request = new SendRequest(peer.rank, tag, buffer.bytes);
@@ -72,10 +80,12 @@ export class Sender {
     }
     if (small && !sync) counters.creditStalls++;
     const inPlace = !small && buffer.isContiguous;
-    const reads = inPlace && peer.bml.isReadWorth(bytes);
-    const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync);
+    // Memory that the peer reads by itself cannot be taken back from it.
+    const reads = inPlace && !canGiveUp && peer.bml.isReadWorth(bytes);
+    const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync, canGiveUp);
     message.signature = signature;
     message.request = request;
+    request.message = message;
     core.open(request);
     const uncopied = reads || (inPlace && peer.bml.putsAll);
     const wanted = uncopied ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, peer.bml.inlineBytesMax);
@@ -119,13 +129,13 @@ export class Sender {
       (isGone ? FLAG.VOID : 0) |
       (message.charge > 0 ? FLAG.CHARGED : 0) |
       (message.sync ? FLAG.SYNC : 0) |
-      (message.buffer.isContiguous ? FLAG.CONTIG : 0);
+      (message.isContiguous ? FLAG.CONTIG : 0);
     packet.ctx = message.ctx;
     packet.source = core.options.rank;
     packet.tag = message.tag;
     packet.seq = message.seq;
     packet.signature = message.signature;
-    packet.messageBytes = message.buffer.bytes;
+    packet.messageBytes = message.bytes;
     packet.senderSlot = message.slot;
     packet.senderGeneration = message.generation;
     if (message.protocol === 'RGET') {
@@ -138,7 +148,7 @@ export class Sender {
     }
     // Credit was charged for so many bytes.
     const payload =
-      message.inlineBytes === 0 ? NOTHING : isGone ? [new Uint8Array(message.inlineBytes)] : message.buffer.slice(0, message.inlineBytes);
+      message.inlineBytes === 0 ? NOTHING : isGone ? [new Uint8Array(message.inlineBytes)] : message.slice(0, message.inlineBytes);
     const result = core.send(peer, peer.bml.eager, { kind: 'envelope', message }, payload, message.inlineBytes, false, false);
     if (result !== OK) return false;
     message.envelopeOnRail = true;
@@ -247,7 +257,7 @@ export class Sender {
     packet.epoch = message.epoch;
     packet.from = from;
     const use: FrameUse = { kind: 'frag', message, epoch: message.epoch, from, to };
-    if (core.send(message.peer, [rail], use, message.buffer.slice(from, to), to - from, true, message.toSend.isEmpty) !== OK) {
+    if (core.send(message.peer, [rail], use, message.slice(from, to), to - from, true, message.toSend.isEmpty) !== OK) {
       message.toSend.add(from, to);
       return false;
     }
@@ -289,7 +299,7 @@ export class Sender {
     const [from, to] = range;
     const op: PmlOneSidedOp = {
       kind: 'put',
-      local: message.buffer.slice(from, to),
+      local: message.slice(from, to),
       bytes: to - from,
       remoteKey: window.key,
       remoteOffset: from - window.from,
@@ -343,7 +353,10 @@ export class Sender {
           core.counters.refused++;
           message.toSend.add(from, to);
           core.queueStream(message);
-        } else this.checkSent(message);
+        } else {
+          message.delivered?.add(from, to);
+          this.checkSent(message);
+        }
       }
     }
     this.settle(message);
@@ -388,6 +401,7 @@ export class Sender {
     fin.telling = false;
     if (status === DELIVERED) {
       message.finsOwed = message.finsOwed.filter((owed) => owed !== fin);
+      message.delivered?.add(fin.from, fin.to);
       if (message.state === 'OWING' && message.finsOwed.length === 0) this.finish(message);
     } else this.core.queueControl(message);
   }
@@ -437,7 +451,7 @@ export class Sender {
     const message = this.find(peer, packet);
     if (message === undefined) return;
     if (message.state !== 'ENVELOPE') return this.stale();
-    if (packet.takeBytes > message.buffer.bytes) {
+    if (packet.takeBytes > message.bytes) {
       throw new MultirailError('ERR_PROTOCOL', `an ACK that does not fit message ${message.traceId}`);
     }
     message.envelopeDelivered = true;
@@ -446,6 +460,7 @@ export class Sender {
     message.takeBytes = packet.takeBytes;
     message.toSend.add(Math.min(message.inlineBytes, packet.takeBytes), packet.takeBytes);
     message.everSent.add(0, message.inlineBytes);
+    message.delivered?.add(0, Math.min(message.inlineBytes, packet.takeBytes));
     for (const { rail, epoch } of packet.putRails) message.putTargets.announce(rail, epoch);
     this.closeWindows(message);
     moveSend(message, 'STREAMING', this.core);
@@ -459,7 +474,7 @@ export class Sender {
     if (message === undefined) return;
     const open = message.state === 'ENVELOPE' || message.state === 'STREAMING' || message.state === 'NOTIFYING';
     if (packet.epoch !== message.epoch || !open) return this.stale();
-    if (packet.to > message.buffer.bytes) throw new MultirailError('ERR_PROTOCOL', `a PUT beyond message ${message.traceId}`);
+    if (packet.to > message.bytes) throw new MultirailError('ERR_PROTOCOL', `a PUT beyond message ${message.traceId}`);
     const { rail, railEpoch, key } = packet.windows[0];
     const { number, from, to } = packet;
     if (!message.putTargets.offer({ number, rail, railEpoch, key, from, to })) return this.stale();
@@ -490,7 +505,7 @@ export class Sender {
     const message = this.find(peer, packet);
     if (message === undefined) return;
     if (message.state !== 'NOTIFYING' || packet.epoch !== message.epoch) return this.stale();
-    if (packet.takeBytes > message.buffer.bytes) throw new MultirailError('ERR_PROTOCOL', `a RESTARTACK beyond message ${message.traceId}`);
+    if (packet.takeBytes > message.bytes) throw new MultirailError('ERR_PROTOCOL', `a RESTARTACK beyond message ${message.traceId}`);
     this.core.counters.restartAcks++;
     // The receiver answers when none of its own reads is under way.
     this.closeWindows(message);
@@ -501,6 +516,10 @@ export class Sender {
     message.toSend.clear();
     for (const [from, to] of packet.missing) message.toSend.add(from, to);
     message.toSend.add(packet.from, packet.takeBytes);
+    if (message.delivered !== undefined) {
+      message.delivered.add(0, packet.takeBytes);
+      for (const [from, to] of message.toSend.ranges()) message.delivered.remove(from, to);
+    }
     message.inFlightBytes = 0;
     for (const { rail, epoch } of packet.putRails) message.putTargets.announce(rail, epoch);
     moveSend(message, 'STREAMING', this.core);
@@ -541,23 +560,96 @@ export class Sender {
     moveSend(message, 'DONE', core);
     core.sends.retire(message.slot, message.generation);
     message.peer.sends.delete(message);
+    core.abandonedBytes -= message.copiedBytes;
+    message.copiedBytes = 0;
     this.settle(message);
   }
 
   /** The user gets the buffer back when the message is complete AND nothing of it lies on a rail any more. */
   private settle(message: SendMessage): void {
     if (!message.logicallyComplete || message.itemsOnRail > 0 || message.request === undefined) return;
-    const { request } = message;
+    this.complete(message, message.request);
+  }
+
+  private complete(message: SendMessage, request: SendRequest): void {
     message.request = undefined;
+    request.message = undefined;
+    this.core.givenUp.delete(message);
     // What the peer read by itself may have been other bytes by then.
     if (request.error === undefined && (message.isVoid || (message.protocol === 'RGET' && message.buffer.isGone))) {
       request.error = new MultirailError(
         'ERR_BUFFER',
-        `the buffer of a send of ${message.buffer.bytes} bytes to rank ${message.peer.rank} with tag ${message.tag} was detached while it was in use: its memory was transferred elsewhere, or a WebAssembly memory grew`,
+        `the buffer of a send of ${message.bytes} bytes to rank ${message.peer.rank} with tag ${message.tag} was detached while it was in use: its memory was transferred elsewhere, or a WebAssembly memory grew`,
         { rank: this.core.options.rank, peer: message.peer.rank, tag: message.tag },
       );
     }
     this.core.complete(request);
+  }
+
+  // ---------------------------------------------------------------- given up by the user
+
+  /**
+   * The user wants the buffer back before the send has ended. What has not left is copied, the request ends with this error, and the
+   * message goes on: it has its number. Where the memory cannot be given back yet, the request ends later; retryGivenUp() looks again.
+   * Nothing happens to a request that is done.
+   */
+  giveUp(request: SendRequest, error: MultirailError): void {
+    const { message } = request;
+    if (message === undefined || request.done) return;
+    message.givenUp ??= error;
+    this.core.givenUp.add(message);
+    this.giveBack(message);
+  }
+
+  /** Rails and copies may have let go of something since. */
+  retryGivenUp(): void {
+    for (const message of this.core.givenUp) this.giveBack(message);
+  }
+
+  private giveBack(message: SendMessage): void {
+    const { core } = this;
+    const { request, givenUp } = message;
+    if (request === undefined || givenUp === undefined) return;
+    message.givingBack = this.reasonToKeep(message);
+    if (message.givingBack !== '') return;
+    if (!message.logicallyComplete) {
+      const [from, to] = this.leftToSend(message);
+      const copy = new Uint8Array(to - from);
+      new Iov(message.slice(from, to)).copyTo(copy, 0);
+      message.readFrom(copy.length === 0 ? EMPTY_IOV : new Iov([copy]), from);
+      message.copiedBytes = copy.length;
+      core.abandonedBytes += copy.length;
+      core.counters.givenUp++;
+      request.error = givenUp;
+    }
+    this.complete(message, request);
+  }
+
+  /** Why the user's memory is needed still; empty when it is not, but for a copy that can be made. */
+  private reasonToKeep(message: SendMessage): string {
+    const { abandonedBytesMax } = this.core.options;
+    if (message.readable.length > 0) return 'the peer may read the memory until it has received the message';
+    if (!message.logicallyComplete) {
+      const [from, to] = this.leftToSend(message);
+      if (this.core.abandonedBytes + to - from > abandonedBytesMax)
+        return `there is no room for a copy of the ${to - from} bytes that are left (pml_abandoned_bytes_max)`;
+    }
+    if (message.putsUnderWay > 0) return `${message.putsUnderWay} puts read the memory`;
+    if (message.itemsOnRail === 0) return '';
+    let waits = '';
+    // Each is asked: those behind one that has not let go may have let go by the next time.
+    for (const { endpoint, key } of message.peer.bml.rails) if (endpoint.letGo?.() !== true) waits = `rail ${key} reads the memory`;
+    return waits;
+  }
+
+  /**
+   * The range in which all lies that may be asked for again. What the peer has from the first byte on it keeps; above a hole it may
+   * forget what it has (a RESTARTACK names so many ranges and no more).
+   */
+  private leftToSend(message: SendMessage): [from: number, to: number] {
+    if (message.state === 'ENVELOPE' || message.delivered === undefined) return [0, message.bytes];
+    const first = message.delivered.firstMissing(0, message.takeBytes);
+    return [first === -1 ? message.takeBytes : first, message.takeBytes];
   }
 
   /** The peer is gone for ever: everything to it ends. */

@@ -26,6 +26,8 @@ export interface RailSpec extends PipeSpec {
   /** Memory registered for the other side at once; and how often (in 10 000) registering is refused. */
   pipelineBytes: number;
   registerRefusedPer10k: number;
+  /** Payloads that wait can be copied, so that their memory is given back before they leave. */
+  letsGo: boolean;
   role: 'active' | 'standby';
   exclusivity: number;
   frameBytesMax: number;
@@ -51,6 +53,7 @@ export const RAIL_DEFAULTS: RailSpec = {
   oneSidedBytes: 0,
   pipelineBytes: Number.POSITIVE_INFINITY,
   registerRefusedPer10k: 0,
+  letsGo: true,
   role: 'active',
   exclusivity: 100,
   frameBytesMax: 16 * 1024 * 1024,

@@ -36,6 +36,8 @@ import { type CellItem, ITEM_BYTES, type Parcel, type Report, type SimConn, type
 /** An accepted frame or BYE (frame null), in order of its number. */
 interface Sent {
   frame: Frame | null;
+  /** Where its payload is read when it leaves. */
+  payload: readonly Uint8Array[];
   number: number;
   bytes: number;
   refused: boolean;
@@ -188,14 +190,15 @@ export class SimEndpoint implements BtlEndpoint {
     assert(frame.payloadBytes === frame.payload.reduce((sum, part) => sum + part.length, 0), 'payloadBytes is not the sum of the parts');
     const bytes = frame.header.length + frame.payloadBytes;
     if (!this.admits(bytes, frame.payloadBytes > 0)) return BUSY;
-    const entry: Sent = { frame, number: this.nextNumber++, bytes, refused: false, stamp: this.nextStamp++ };
+    const { payload } = frame;
+    const entry: Sent = { frame, payload, number: this.nextNumber++, bytes, refused: false, stamp: this.nextStamp++ };
     frame.railFrameNumber = entry.number;
     this.sent.push(entry);
     this.outstandingBytes += bytes;
     this.counters.framesSent += 1;
     this.counters.bytesSent += bytes;
     this.counters.payloadBytesSent += frame.payloadBytes;
-    this.queueCells(frame, entry.number, this.conn);
+    this.queueCells(frame, entry, this.conn);
     return OK;
   }
 
@@ -237,6 +240,14 @@ export class SimEndpoint implements BtlEndpoint {
     for (const parcel of parcels) this.out.push(parcel);
   }
 
+  /** Payloads are read when they leave: those that wait are copied, or, on a link that cannot tell, waited for. */
+  letGo(): boolean {
+    const waiting = this.sent.slice(this.sentHead).filter(({ payload }) => payload.length > 0);
+    if (!this.link.spec.letsGo) return waiting.length === 0;
+    for (const entry of waiting) entry.payload = [gather(entry.payload, 0, (entry.frame as Frame).payloadBytes)];
+    return true;
+  }
+
   /** To leave at the next flush(), or in the next progress(). */
   queue(parcel: Parcel): void {
     if (this.unflushed.length === 0) this.module.wake();
@@ -269,7 +280,7 @@ export class SimEndpoint implements BtlEndpoint {
     const { conn } = this;
     if (conn === null || this.byeSent) return;
     this.byeSent = true;
-    const entry: Sent = { frame: null, number: this.nextNumber++, bytes: 0, refused: false, stamp: this.nextStamp++ };
+    const entry: Sent = { frame: null, payload: [], number: this.nextNumber++, bytes: 0, refused: false, stamp: this.nextStamp++ };
     this.sent.push(entry);
     this.queue({
       conn,
@@ -280,7 +291,8 @@ export class SimEndpoint implements BtlEndpoint {
 
   // --- what leaves
 
-  private queueCells(frame: Frame, number: number, conn: SimConn): void {
+  private queueCells(frame: Frame, entry: Sent, conn: SimConn): void {
+    const { number } = entry;
     const { spec } = this.link;
     const total = frame.payloadBytes;
     const byChance = total === 0 ? 1 : this.prng.between(1, Math.min(spec.cellsMax, total));
@@ -295,7 +307,7 @@ export class SimEndpoint implements BtlEndpoint {
         conn,
         bytes: to - from + (first ? frame.header.length + ITEM_BYTES : 0),
         capture: (): CellItem => {
-          this.module.fabric.touches(frame.payload, `rail ${this.link.name} reads a frame`);
+          this.module.fabric.touches(entry.payload, `rail ${this.link.name} reads a frame`);
           return {
             kind: 'cell',
             epoch: conn.epoch,
@@ -306,7 +318,7 @@ export class SimEndpoint implements BtlEndpoint {
             payloadBytes: total,
             placed: frame.placed,
             prompt: frame.prompt,
-            chunk: gather(frame.payload, from, to - from),
+            chunk: gather(entry.payload, from, to - from),
             headerDamaged: false,
             payloadDamaged: false,
             report: this.takeReport(),

@@ -53,6 +53,8 @@ export interface ByteStream {
   write(chunks: readonly Uint8Array[]): void;
   /** As write() of bytes[from, to), for streams that spare a view. */
   writePiece?(bytes: Uint8Array, from: number, to: number): void;
+  /** Copies what was given to write() and waits for the kernel: that memory is not read any more. Absent where it cannot be told. */
+  letGo?(): void;
   /** Writes out what is queued, then closes in good order. */
   end(): void;
   /** Synchronous: no byte of a buffer given to it is read or written any more, and no onEvent follows. */

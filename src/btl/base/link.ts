@@ -36,6 +36,8 @@ export interface Link {
   readonly end: LinkEnd | undefined;
   send(frame: Frame, windowBytes: number): SendResult;
   flush(): void;
+  /** As of the endpoint: true when no payload memory of an accepted frame is read any more. */
+  letGo(): boolean;
   probe(probeId: number): void;
   bye(): void;
   /** B4; false when the sink is not open here. */

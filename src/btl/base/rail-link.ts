@@ -180,6 +180,13 @@ export class RailLink implements Link, FramerHandler {
     return OK;
   }
 
+  letGo(): boolean {
+    if (this.ended !== undefined) return true;
+    this.flush();
+    this.stream.letGo?.();
+    return this.stream.letGo !== undefined || this.stream.queuedBytes === 0;
+  }
+
   probe(probeId: number): void {
     // A peer that does not read for long is asked often: questions that find no room are not kept.
     if (this.ended === undefined && this.stream.queuedBytes < STREAM_QUEUE_BYTES_MAX) this.stageOwn(FRAME_PROBE, probeId >>> 0);

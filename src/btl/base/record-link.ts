@@ -115,6 +115,11 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
     this.writeOwn();
   }
 
+  /** What send() accepted was copied there and then. */
+  letGo(): boolean {
+    return true;
+  }
+
   revokeSink(sink: Sink): boolean {
     if (this.openSink !== sink) return false;
     sink.revoked = true;

@@ -164,6 +164,11 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     this.link?.flush();
   }
 
+  letGo(): boolean {
+    // A link that was cut reads nothing any more.
+    return this.link?.letGo() ?? true;
+  }
+
   revokeSink(sink: Sink): void {
     if (this.link?.revokeSink(sink)) return;
     for (const link of this.cutLinks) if (link.revokeSink(sink)) return;

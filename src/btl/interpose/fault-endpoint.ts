@@ -263,6 +263,11 @@ export class FaultEndpoint implements BtlEndpoint {
     if (!this.isHolding) this.inner.flush();
   }
 
+  letGo(): boolean {
+    // Frames that are held back here have not been given to anybody who could copy them.
+    return this.heldCount === 0 && (this.inner.letGo?.() ?? false);
+  }
+
   revokeSink(sink: Sink): void {
     if (this.openSink?.outer !== sink) return;
     sink.revoked = true;

@@ -133,6 +133,11 @@ export class SelfEndpoint implements BtlEndpoint {
 
   flush(): void {}
 
+  /** What is queued is handed up in the next progress(). */
+  letGo(): boolean {
+    return !this.queue.some((item) => item.kind === 'frame' && item.frame.payloadBytes > 0);
+  }
+
   /** Payloads are placed within one call: no sink is ever open between two. */
   revokeSink(_sink: Sink): void {}
 

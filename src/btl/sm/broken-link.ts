@@ -23,6 +23,9 @@ export class BrokenLink implements Link {
     return DOWN;
   }
   flush(): void {}
+  letGo(): boolean {
+    return true;
+  }
   probe(): void {}
   bye(): void {}
   revokeSink(): boolean {

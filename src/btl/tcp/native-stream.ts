@@ -82,6 +82,8 @@ export class NativeStream implements ByteStream, PollTarget {
   private sinkBefore = false;
   private queue: Uint8Array[] = [];
   private queueHead = 0;
+  /** Nothing in the queue is memory of somebody else. */
+  private isOwnQueue = false;
   /** Bytes of the head chunk that are written. */
   private headSkip = 0;
   /** Set when a write failed: what came in before is still read, then the stream is closed for this reason. */
@@ -189,6 +191,7 @@ export class NativeStream implements ByteStream, PollTarget {
     let bytes = 0;
     for (const chunk of chunks) bytes += chunk.length;
     if (bytes === 0) return;
+    this.isOwnQueue = false;
     if (this.queuedBytes > 0) {
       for (const chunk of chunks) if (chunk.length > 0) this.queue.push(chunk);
       this.queuedBytes += bytes;
@@ -228,6 +231,14 @@ export class NativeStream implements ByteStream, PollTarget {
     }
     this.queue.push(bytes.subarray(from, to));
     this.queuedBytes += to - from;
+  }
+
+  letGo(): void {
+    if (this.isOwnQueue || this.queuedBytes === 0) return;
+    const { queue } = this;
+    // (A slice() of a Buffer would be the same memory.)
+    for (let i = this.queueHead; i < queue.length; i++) queue[i] = new Uint8Array(queue[i]);
+    this.isOwnQueue = true;
   }
 
   private writeQueued(): void {

@@ -120,6 +120,10 @@ class MemEndpoint implements BtlEndpoint {
   cancelConnect(): void {}
   flush(): void {}
 
+  letGo(): boolean {
+    return this.pair.letsGo;
+  }
+
   send(frame: Frame): SendResult {
     if (this.epoch === 0 || this.byeSaid) return DOWN;
     if (this.pair.busy.has(this.rail) || (frame.payloadBytes > 0 && this.outstandingBytes >= this.windowBytes)) {
@@ -257,6 +261,7 @@ export const OPTIONS: Omit<EngineOptions, 'rank'> = {
     rndvInlineBytes: 256,
     fragBytes: 1024,
     retainedBytesMax: 64 * 1024,
+    abandonedBytesMax: 64 * 1024,
     unexpectedBytesMax: 64 * 1024,
     traceEntries: 64,
   },
@@ -289,6 +294,8 @@ export class MemPair {
   /** Rails that answer BUSY, and rails that cannot be connected. */
   readonly busy = new Set<number>();
   readonly unreachable = new Set<number>();
+  /** Rails have copied what they were given. */
+  letsGo = true;
   verdictOf: (item: Item) => Verdict = () => 'pass';
   /** Since when the two ends of a rail are not of the same epoch, by rail. */
   private readonly differSince: number[] = [];

@@ -26,6 +26,8 @@ export interface SentMessage {
   request: SendRequest | undefined;
   matchedBy: PostedReceive | undefined;
   done: boolean;
+  /** Its user gave it up: it may end so. */
+  givenUp?: boolean;
 }
 
 export interface PostedReceive {
@@ -179,7 +181,9 @@ export class Oracle {
     this.onGivenBack?.(message.buffer);
     const error = message.request?.error;
     if (error !== undefined) {
-      this.checkError(error, message.source, message.dest, `send ${message.index}`);
+      // Given up, its message may still arrive, whole: and the buffer is the user's again.
+      if (error.code === 'ERR_TIMEOUT' && message.givenUp === true) message.buffer.fill(REUSED);
+      else this.checkError(error, message.source, message.dest, `send ${message.index}`);
       return;
     }
     const { matchedBy } = message;

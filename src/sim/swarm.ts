@@ -95,6 +95,13 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
   prng.chance(1, 4);
   if (credit.chance(1, 3)) params.pml_unexpected_bytes_max = credit.pick(['4096', '8192']);
   if (credit.chance(1, 6)) params.pml_retained_bytes_max = '4096';
+  // Sends that their users give up. (Also a stream of its own.)
+  const endings = prng.split('given up');
+  const givesUp = endings.chance(1, 4);
+  if (givesUp) {
+    params.pml_abandoned_bytes_max = endings.pick(['0', '4096', '20000', '1000000', '1000000']);
+    for (const rail of rails) rail.letsGo = endings.chance(3, 4);
+  }
   if (prng.chance(1, 4)) params.pml_eager_limit_bytes = prng.pick(['0', '64', '4096']);
   if (prng.chance(1, 4)) params.bml_rail_timeout_ms = prng.pick(['50', '100', '1000']);
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 3));
@@ -132,7 +139,8 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
     if (what < 9) {
       const source = prng.below(ranks);
       const dest = prng.chance(1, 12) ? source : (source + 1 + prng.below(ranks - 1)) % ranks;
-      world.isend(source, dest, prng.below(contexts), prng.below(tags), drawBytes(prng), prng.chance(1, 8));
+      const giveUpUs = givesUp && endings.chance(2, 3) ? endings.pick([0, 50, 500, 5000, 50_000, 300_000]) : undefined;
+      world.isend(source, dest, prng.below(contexts), prng.below(tags), drawBytes(prng), prng.chance(1, 8), false, giveUpUs);
       report.messages++;
     } else if (what < 15) {
       const rank = prng.below(ranks);

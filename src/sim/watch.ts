@@ -69,8 +69,10 @@ function checkRails(here: Watched, there: Watched): void {
 /** I6. Bounds on what is kept. */
 function checkBounds({ rank, engine }: Watched): void {
   const { core } = engine.pml;
-  const { retainedBytesMax, unexpectedBytesMax } = core.options;
+  const { retainedBytesMax, unexpectedBytesMax, abandonedBytesMax } = core.options;
   if (core.retainedBytes > retainedBytesMax) throw new OracleError(`I6: rank ${rank} retains ${core.retainedBytes} bytes`);
+  if (core.abandonedBytes > abandonedBytesMax)
+    throw new OracleError(`I6: rank ${rank} keeps ${core.abandonedBytes} bytes of sends that were given up`);
   for (const peer of core.peers.values()) {
     if (peer.heldBytes > unexpectedBytesMax) throw new OracleError(`I6: rank ${rank} holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
   }

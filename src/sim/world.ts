@@ -2,7 +2,7 @@
 import type { RailState } from '../bml/rail.ts';
 import type { BtlModule, Params } from '../btl/btl.ts';
 import { selfComponent } from '../btl/self/component.ts';
-import type { MultirailError } from '../errors.ts';
+import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
 import type { RecvRequest } from '../pml/records.ts';
 import type { TransitionListener } from '../pml/states.ts';
@@ -324,7 +324,17 @@ export class World {
 
   // ---------------------------------------------------------------- commands of the simulated application
 
-  isend(source: number, dest: number, ctx: number, tag: number, bytes: number, sync = false, abandoned = false): SentMessage {
+  /** `giveUpUs`: the user gives the send up so much later, unless it has ended by then. */
+  isend(
+    source: number,
+    dest: number,
+    ctx: number,
+    tag: number,
+    bytes: number,
+    sync = false,
+    abandoned = false,
+    giveUpUs?: number,
+  ): SentMessage {
     const message: SentMessage = {
       index: this.oracle.sent.length,
       source,
@@ -344,12 +354,25 @@ export class World {
       this.fabric.note(`rank ${source} isend #${message.index} to ${dest} ctx ${ctx} tag ${tag} bytes ${bytes}${sync ? ' sync' : ''}`);
     this.oracle.send(message);
     const { engine } = this.processes[source];
-    const request = engine.pml.isend(dest, ctx, tag, new Iov([message.buffer]), sync);
+    const request = engine.pml.isend(dest, ctx, tag, new Iov([message.buffer]), sync, 0, giveUpUs !== undefined);
     message.request = request;
     if (request.done) this.oracle.sendDone(message, true);
-    else request.onDone = () => this.oracle.sendDone(message, false);
+    else {
+      request.onDone = () => this.oracle.sendDone(message, false);
+      if (giveUpUs !== undefined) this.fabric.at(this.fabric.nowUs + giveUpUs, () => this.giveUp(message));
+    }
     engine.schedule();
     return message;
+  }
+
+  giveUp(message: SentMessage): void {
+    const { request, source, index } = message;
+    if (request === undefined || request.done || this.fabric.isKilled(source)) return;
+    if (this.fabric.tracing) this.fabric.note(`rank ${source} gives up send #${index}`);
+    const { engine } = this.processes[source];
+    message.givenUp = true;
+    engine.pml.giveUp(request, new MultirailError('ERR_TIMEOUT', `send #${index} was given up`));
+    engine.schedule();
   }
 
   irecv(rank: number, source: number, ctx: number, tag: number, bytes: number): PostedReceive {
@@ -468,6 +491,8 @@ export class World {
     for (const { rank, engine } of alive) {
       const { core } = engine.pml;
       if (core.retainedBytes !== 0) throw new OracleError(`I6: rank ${rank} still retains ${core.retainedBytes} bytes`);
+      if (core.abandonedBytes !== 0 || core.givenUp.size !== 0)
+        throw new OracleError(`I6: rank ${rank} still keeps ${core.abandonedBytes} bytes of sends that were given up`);
       if (core.sends.size !== 0 || core.recvs.size !== 0)
         throw new OracleError(`I6: rank ${rank} still holds ${core.sends.size} sends and ${core.recvs.size} receives`);
       for (const peer of core.peers.values())

@@ -10,7 +10,7 @@ import { type CallOptions, checkOptions, TAG_UB, watchEnd } from './constants.ts
 import { COLLECTIVE, ctxOf } from './contexts.ts';
 import type { Group } from './group.ts';
 import type { Host } from './host.ts';
-import { PointToPoint } from './point-to-point.ts';
+import { ObjectMessages } from './object-messages.ts';
 import { PersistentRequest, type Request } from './request.ts';
 
 /**
@@ -29,7 +29,7 @@ import { PersistentRequest, type Request } from './request.ts';
  * - `…Sync` returns when the call has ended, without the event loop; ERR_SUPPORT where rails need it. `i…` gives a Request, for
  *   Request.waitAll() and the like. `…Init` gives a request that start() starts as often as wanted (MPI-4.1, section 6.13).
  */
-export class Collectives extends PointToPoint {
+export class Collectives extends ObjectMessages {
   protected readonly signatures = new KnownSignatures();
   /** @internal */
   readonly scope: Scope;

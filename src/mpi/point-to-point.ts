@@ -2,7 +2,7 @@
 import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';
-import { EMPTY_IOV, type Iov } from '../util/iov.ts';
+import type { Iov } from '../util/iov.ts';
 import { allocate, KnownBuffer, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
 import { recvChannel, sendChannel } from './channels.ts';
 import {
@@ -11,7 +11,6 @@ import {
   type CallOptions,
   canEnd,
   checkDest,
-  checkKeys,
   checkOptions,
   checkRecvTag,
   checkSendTag,
@@ -25,12 +24,10 @@ import {
   timeoutError,
   watchEnd,
 } from './constants.ts';
-import { ctxOf, OBJECT, USER } from './contexts.ts';
+import { ctxOf, USER } from './contexts.ts';
 import type { Group } from './group.ts';
 import type { Host } from './host.ts';
 import { Message } from './message.ts';
-import { MessageStream, type ReceivedMessage } from './message-stream.ts';
-import { decodeHeader, decodeObject, encodeObject, type ObjectHeader, PLACE_TAG_FIRST, PLACE_TAGS } from './objects.ts';
 import { type Inner, PersistentRequest, Request, type RequestOwner } from './request.ts';
 import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
 
@@ -53,10 +50,8 @@ export class PointToPoint implements RequestOwner {
   protected freed: MultirailError | undefined;
   private ownName: string;
   private readonly userCtx: number;
-  private readonly objectCtx: number;
   /** Rank here of each world rank is the same. */
   private readonly isWorldOrder: boolean;
-  private nextPlace = 0;
   private desertion: MultirailError | undefined;
   private membersGoneSeen = 0;
   private readonly lastSent = new KnownBuffer();
@@ -71,7 +66,6 @@ export class PointToPoint implements RequestOwner {
     this.size = group.size;
     this.rank = group.rank;
     this.userCtx = ctxOf(contextId, USER);
-    this.objectCtx = ctxOf(contextId, OBJECT);
     this.isWorldOrder = this.members.every((world, rank) => world === rank);
   }
 
@@ -147,7 +141,7 @@ export class PointToPoint implements RequestOwner {
   }
 
   /** A signal or timeout gives them up. Returns what takes both back. */
-  private watchSends(list: readonly SendRequest[], options: CallOptions | undefined): (() => void) | undefined {
+  protected watchSends(list: readonly SendRequest[], options: CallOptions | undefined): (() => void) | undefined {
     return watchEnd(
       options,
       (error) => {
@@ -173,7 +167,7 @@ export class PointToPoint implements RequestOwner {
   }
 
   /** Sends what was started, now, and waits for its end. */
-  private finishSync(inner: SendRequest | undefined, timeoutMs?: number): void {
+  protected finishSync(inner: SendRequest | undefined, timeoutMs?: number): void {
     if (inner === undefined) return;
     const { engine, blocking } = this.host;
     engine.flush();
@@ -232,7 +226,7 @@ export class PointToPoint implements RequestOwner {
   }
 
   /** `canGiveUp`: a timeout or signal may end it. */
-  private startSend(iov: Iov, dest: number, tag: number, sync: boolean, canGiveUp = false): SendRequest | undefined {
+  protected startSend(iov: Iov, dest: number, tag: number, sync: boolean, canGiveUp = false): SendRequest | undefined {
     if (dest === PROC_NULL) return undefined;
     const { engine } = this.host;
     const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
@@ -500,7 +494,7 @@ export class PointToPoint implements RequestOwner {
     return found === undefined ? undefined : this.messageOf(found);
   }
 
-  private checkProbe(source: number, tag: number, options: ProbeOptions | undefined): void {
+  protected checkProbe(source: number, tag: number, options: ProbeOptions | undefined): void {
     this.mustBeUsable();
     checkOptions(options);
     checkSource(source, this.size);
@@ -513,126 +507,12 @@ export class PointToPoint implements RequestOwner {
   }
 
   /** Also while the communicator is being freed: a message that was matched before is under way on it (MPI-4.1, section 7.4.3). */
-  private startMatched(envelope: Envelope, iov: Iov): RecvRequest {
+  protected startMatched(envelope: Envelope, iov: Iov): RecvRequest {
     this.host.mustBeActive();
     if (this.freed !== undefined && !this.host.isOpen(this.userCtx)) throw this.freed;
     const inner = this.host.engine.pml.imrecv(envelope, iov);
     this.host.engine.schedule();
     return inner;
-  }
-
-  // ---------------------------------------------------------------- objects and streams
-
-  /**
-   * Sends a value by structured clone. Memory of ArrayBuffers and views from 64 KiB on is sent from where it is, uncopied: like any
-   * buffer it belongs to the library until the promise settles. Receive with recvObject(). In order with all other messages.
-   */
-  async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
-    checkOptions(options);
-    const started = this.startObject(value, dest, tag, canEnd(options));
-    const release = this.watchSends(started, options);
-    const ends = await Promise.allSettled(started.map((inner) => ended(inner)));
-    release?.();
-    for (const end of ends) if (end.status === 'rejected') throw end.reason;
-  }
-
-  /**
-   * As sendObject(), without a promise: returns when the memory of the value may be used again. The event loop does not run meanwhile.
-   * ERR_SUPPORT, before anything is sent, when a rail needs it (ws, tcp without the native part).
-   */
-  sendObjectSync(value: unknown, dest: number, tag = 0, options?: SyncOptions): void {
-    checkSyncOptions(options);
-    this.mustBeUsable();
-    this.mustReachByPolling();
-    const started = this.startObject(value, dest, tag, canEnd(options));
-    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.now() + options.timeoutMs;
-    let failure: unknown;
-    for (const inner of started) {
-      try {
-        this.finishSync(inner, deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.now()));
-      } catch (error) {
-        failure ??= error;
-      }
-    }
-    if (failure !== undefined) throw failure;
-  }
-
-  /** Starts the message with the value, and the one with its large memory where it has some. */
-  private startObject(value: unknown, dest: number, tag: number, canGiveUp: boolean): SendRequest[] {
-    this.mustBeUsable();
-    checkDest(dest, this.size);
-    checkSendTag(tag);
-    const place = PLACE_TAG_FIRST + (this.nextPlace++ % PLACE_TAGS);
-    const { header, bulk } = encodeObject(value, place);
-    const sent = this.startSend(sendIov(header), dest, tag, false, canGiveUp);
-    if (sent === undefined) return [];
-    if (bulk.length === 0) return [sent];
-    const { engine } = this.host;
-    // Its own place in the internal context, so that no other receive can come between the header and its memory.
-    const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, sendIov(bulk), false, 0, canGiveUp);
-    engine.schedule();
-    return [moved, sent];
-  }
-
-  /** Receives what sendObject() sent. ERR_ARG when the message that matches is not of sendObject(): it is then used up. */
-  async recvObject<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<{ data: T; status: Status }> {
-    const message = await this.mprobe(source, tag, options);
-    if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
-    const bytes = await message.recvBytes();
-    const header = decodeHeader(bytes, message.status);
-    const bulk = this.startBulk(header, message.status.source);
-    if (bulk.inner !== undefined) await ended(bulk.inner).catch(() => undefined);
-    return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
-  }
-
-  /**
-   * As recvObject(), without a promise: the event loop does not run meanwhile. `timeoutMs` is for the message to come; once it is there, it
-   * is received to its end. ERR_SUPPORT, before anything is taken, when a rail needs the event loop (ws, tcp without the native part).
-   */
-  recvObjectSync<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): { data: T; status: Status } {
-    this.mustBeUsable();
-    this.mustReachByPolling();
-    const message = this.mprobeSync(source, tag, options);
-    if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
-    const header = decodeHeader(message.recvBytesSync(), message.status);
-    const bulk = this.startBulk(header, message.status.source);
-    if (bulk.inner !== undefined) this.wait(bulk.inner);
-    return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
-  }
-
-  /** Starts the receive of the memory beside a header. When it has ended, `taken` gives that memory, or throws what went wrong. */
-  private startBulk(header: ObjectHeader, source: number): { inner: RecvRequest | undefined; taken: () => Uint8Array<ArrayBuffer>[] } {
-    if (header.regionBytes.length === 0) return { inner: undefined, taken: () => [] };
-    let memory: Uint8Array<ArrayBuffer>[] | undefined;
-    let failure: unknown;
-    try {
-      memory = header.regionBytes.map(allocate);
-    } catch (error) {
-      // The sender waits for its memory to be taken: it is received into nothing, and truncated.
-      failure = error;
-    }
-    const { engine } = this.host;
-    const iov = memory === undefined ? EMPTY_IOV : sendIov(memory);
-    const inner = engine.pml.irecv(this.members[source], this.objectCtx, header.place, iov);
-    engine.schedule();
-    const taken = () => {
-      const { error } = inner;
-      if (error !== undefined && (memory !== undefined || error.code !== 'ERR_TRUNCATE')) throw error;
-      if (memory === undefined) throw failure;
-      return memory;
-    };
-    return { inner, taken };
-  }
-
-  /**
-   * The messages that match, one after the other, each in memory of its own: `for await (const { data, status } of comm.messages())`.
-   * No more than one is taken ahead of its reader. Leaving the loop ends it and leaves further messages where they are.
-   */
-  messages(source = ANY_SOURCE, tag = ANY_TAG, options: { signal?: AbortSignal } = {}): AsyncIterableIterator<ReceivedMessage> {
-    checkKeys(options, ['signal']);
-    this.checkProbe(source, tag, options);
-    if (source === PROC_NULL) throw new MultirailError('ERR_RANK', 'source is PROC_NULL, from which no messages come');
-    return new MessageStream((signal) => this.mprobe(source, tag, { signal }), options.signal);
   }
 
   // ---------------------------------------------------------------- RequestOwner
@@ -699,7 +579,7 @@ function copyOf({ bytes, views }: Iov): Uint8Array {
 }
 
 /** Settles with the PML's request; `release` is called then. */
-function ended(inner: SendRequest | RecvRequest, release?: () => void): Promise<void> {
+export function ended(inner: SendRequest | RecvRequest, release?: () => void): Promise<void> {
   return new Promise((resolve, reject) => {
     const settle = () => {
       release?.();

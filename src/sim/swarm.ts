@@ -35,6 +35,8 @@ export interface SwarmOptions {
   trace?: (line: string) => void;
   hashTrace?: boolean;
   coverage?: TransitionListener & CoverageListener;
+  /** Users give sends up, in the middle of them (profile giveup). */
+  givesUp?: boolean;
 }
 
 export interface SwarmReport {
@@ -95,9 +97,9 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
   prng.chance(1, 4);
   if (credit.chance(1, 3)) params.pml_unexpected_bytes_max = credit.pick(['4096', '8192']);
   if (credit.chance(1, 6)) params.pml_retained_bytes_max = '4096';
-  // Sends that their users give up. (Also a stream of its own.)
+  const { givesUp = false } = options;
+  // (Also a stream of its own.)
   const endings = prng.split('given up');
-  const givesUp = endings.chance(1, 4);
   if (givesUp) {
     params.pml_abandoned_bytes_max = endings.pick(['0', '4096', '20000', '1000000', '1000000']);
     for (const rail of rails) rail.letsGo = endings.chance(3, 4);

@@ -2,6 +2,7 @@
 import type { ScenarioCase } from '../../../src/sim/scenario.ts';
 import { bfoRows } from '../scenarios/bfo-rows.ts';
 import { bfoRowsMore } from '../scenarios/bfo-rows-more.ts';
+import { givenUp } from '../scenarios/given-up.ts';
 import { guards } from '../scenarios/guards.ts';
 import { holes } from '../scenarios/holes.ts';
 import { holesMore } from '../scenarios/holes-more.ts';
@@ -9,4 +10,4 @@ import { pipeline } from '../scenarios/pipeline.ts';
 
 export { PROFILES } from '../../../src/sim/campaign.ts';
 
-export const SCENARIOS: readonly ScenarioCase[] = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...pipeline(), ...guards];
+export const SCENARIOS: readonly ScenarioCase[] = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...pipeline(), ...givenUp(), ...guards];

@@ -34,6 +34,11 @@ export function idOf(ctx: number): number {
   return Math.floor(ctx / KINDS);
 }
 
+/** Messages of the user's, on whatever communicator. */
+export function isUserContext(ctx: number): boolean {
+  return ctx % KINDS === USER && idOf(ctx) !== SERVICE_ID;
+}
+
 export class ContextTable {
   private readonly pml: Pml;
   private readonly ownWorldRank: number;

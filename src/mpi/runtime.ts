@@ -18,6 +18,7 @@ import { loadNative } from '../native/load.ts';
 import type { Poller } from '../native/poller.ts';
 import { ParamTable } from '../params.ts';
 import type { PmlCounters } from '../pml/counters.ts';
+import type { Unreceived } from '../pml/records.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
 import { EventLoopDriver } from '../progress/driver.ts';
 import { type Driver, Engine, type RailEvent as EngineRailEvent } from '../progress/engine.ts';
@@ -28,7 +29,7 @@ import { tuningOf } from './coll/choice.ts';
 import { NativeKernels } from './coll/native-kernels.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
-import { WORLD_ID } from './contexts.ts';
+import { isUserContext, WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
 import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
@@ -147,6 +148,11 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
 /** How often finalize() looks whether everybody has left, at first and at most. */
 const LEFT_POLL_MIN_MS = 1;
 const LEFT_POLL_MAX_MS = 10;
+
+/** Messages that an error or a warning names one by one. */
+const MESSAGES_NAMED_MAX = 8;
+
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 function nativeOf({ native, driver }: RuntimeOptions): NativeBinding | undefined {
   if (native !== undefined) return native === false ? undefined : native;
@@ -506,8 +512,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /**
    * Collective: resolves when everything that this rank sent is delivered and every other rank has come to the same point or is
-   * dead; then nothing of the runtime keeps the process alive. Rejects with ERR_FINALIZE_TIMEOUT, after closing all the same, when
-   * that takes longer than `timeoutMs` (parameter mpi_finalize_timeout_ms). Further calls answer with the same promise.
+   * dead; then nothing of the runtime keeps the process alive. Rejects, after closing all the same, with ERR_UNDELIVERED when ranks left
+   * without having received what was sent to them, and with ERR_FINALIZE_TIMEOUT when it takes longer than `timeoutMs` (parameter
+   * mpi_finalize_timeout_ms); both name the messages by rank and tag. A short message that arrived and that nobody received is known to
+   * its receiver only: that rank names it in a warning. What was lost with a dead rank is told by the event of its death. Further calls
+   * answer with the same promise.
    */
   finalize(options: { timeoutMs?: number } = {}): Promise<void> {
     try {
@@ -539,6 +548,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       // The launcher is told, but its loss does not undo what was delivered.
       await job.oob.finalized().catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));
     }
+    this.warnUnreceived();
     this.moveTo('FINALIZED');
     this.watch.stop();
     await engine.close();
@@ -552,6 +562,28 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         rank: this.rank,
       });
     }
+    const { undelivered } = engine.pml.core;
+    if (undelivered.length > 0) {
+      const text = `${count(undelivered.length, 'message')} of rank ${this.rank} ${undelivered.length === 1 ? 'was' : 'were'} never received`;
+      throw new MultirailError('ERR_UNDELIVERED', `${text}: ${this.describeMessages('to', undelivered)}`, { rank: this.rank });
+    }
+  }
+
+  /** Messages that came here and that nobody asked for: their senders cannot know. */
+  private warnUnreceived(): void {
+    const messages = this.engine.pml.unreceived().filter(({ ctx }) => isUserContext(ctx));
+    if (messages.length === 0) return;
+    this.options.log?.('warn', `${count(messages.length, 'message')} never received: ${this.describeMessages('from', messages)}`);
+  }
+
+  private describeMessages(direction: 'to' | 'from', messages: readonly Unreceived[]): string {
+    const lines = messages.slice(0, MESSAGES_NAMED_MAX).map(({ peer, ctx, tag, bytes }) => {
+      const { comm, call } = this.host.describe(ctx, tag);
+      const what = isUserContext(ctx) ? `tag ${tag}` : (call ?? 'memory of an object');
+      return `${bytes} bytes ${direction} rank ${peer} with ${what}${comm === 'world' ? '' : ` on ${comm}`}`;
+    });
+    const more = messages.length - lines.length;
+    return `${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -20,6 +20,7 @@ import {
   type RecvRequest,
   type SendMessage,
   type SendRequest,
+  type Unreceived,
 } from './records.ts';
 import type { Traced, TransitionListener } from './states.ts';
 
@@ -90,6 +91,8 @@ export class PmlCore implements TransitionListener {
   abandonedBytes = 0;
   /** Sends that were given up and whose buffers cannot be given back yet. */
   readonly givenUp = new Set<SendMessage>();
+  /** Messages of ours that their receivers had not received when they left. */
+  readonly undelivered: Unreceived[] = [];
   /** Observes every transition besides the ring (coverage in the simulator). */
   transitionTap: TransitionListener | undefined;
   /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */

@@ -19,6 +19,7 @@ import { ANY } from './match.ts';
 import { PmlPeer } from './peer.ts';
 import { isFragSink, Receiver } from './receiver.ts';
 import {
+  EagerMessage,
   type Envelope,
   type OutMessage,
   PmlFrame,
@@ -27,6 +28,7 @@ import {
   RecvRequest,
   SendMessage,
   type SendRequest,
+  type Unreceived,
 } from './records.ts';
 import { isSendOp, Sender } from './sender.ts';
 
@@ -457,6 +459,19 @@ export class Pml {
   isQuiet(rank: number): boolean {
     const peer = this.peer(rank);
     return peer.sends.size === 0 && peer.recvs.size === 0 && peer.restartNacks.size === 0;
+  }
+
+  /** All that is owed to that peer are sends that nothing has matched. */
+  hasOnlyUnmatched(rank: number): boolean {
+    const { sends, recvs, restartNacks } = this.peer(rank);
+    if (sends.size === 0 || recvs.size > 0 || restartNacks.size > 0) return false;
+    for (const message of sends) if (message instanceof EagerMessage || message.state !== 'ENVELOPE') return false;
+    return true;
+  }
+
+  /** Messages that came and that nothing has received. */
+  unreceived(): Unreceived[] {
+    return this.receiver.unreceived();
   }
 
   /** What is not delivered to that peer, for people. */

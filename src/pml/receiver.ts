@@ -8,7 +8,15 @@ import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import type { FlowIn, OwedRestartNack, PmlPeer } from './peer.ts';
-import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, RecvMessage, type RecvRequest } from './records.ts';
+import {
+  type Envelope,
+  type FragSink,
+  type FrameUse,
+  type PmlOneSidedOp,
+  RecvMessage,
+  type RecvRequest,
+  type Unreceived,
+} from './records.ts';
 import { moveRecv } from './states.ts';
 import type { LocalWindow, RemoteWindow } from './windows.ts';
 
@@ -881,6 +889,16 @@ export class Receiver {
       bySource.set(ANY, (bySource.get(ANY) ?? 0) + 1);
     }
     return bySource;
+  }
+
+  unreceived(): Unreceived[] {
+    const list: Unreceived[] = [];
+    for (const context of this.contexts.values()) {
+      if (context.unexpectedCount === 0) continue;
+      for (const { ctx, source, tag, messageBytes } of context.unexpectedEnvelopes())
+        list.push({ peer: source, ctx, tag, bytes: messageBytes });
+    }
+    return list;
   }
 
   /** Posted receives of that source that can never match end with this error; ANY: all of them. */

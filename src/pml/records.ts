@@ -11,6 +11,15 @@ import type { PmlPeer } from './peer.ts';
 import type { RecvState, SendState } from './states.ts';
 import { type LocalWindow, PutTargets, type RemoteWindow, WindowOffers } from './windows.ts';
 
+/** A message that its receiver never received, though it ended well. */
+export interface Unreceived {
+  /** World rank of the other side. */
+  readonly peer: number;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly bytes: number;
+}
+
 /** What the user's side of a send or receive looks like to the layers above. */
 abstract class Request {
   done = false;

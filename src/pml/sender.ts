@@ -673,7 +673,11 @@ export class Sender {
         this.eager.finish(message);
         continue;
       }
-      if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;
+      if (message.state === 'ENVELOPE' && message.request !== undefined) {
+        message.request.error = peer.left;
+        const { ctx, tag, bytes } = message;
+        this.core.undelivered.push({ peer: peer.rank, ctx, tag, bytes });
+      }
       this.finish(message);
     }
   }

@@ -613,6 +613,10 @@ export class Engine implements Upcalls {
   private leavePeers(): void {
     for (const peer of this.peers.values()) {
       if (this.pml.peer(peer.rank).failure !== undefined) peer.leave = 'done';
+      // Nobody posts a receive here any more: what this rank sent itself, and did not receive, is over.
+      if (peer.leave === 'draining' && peer.rank === this.options.rank && this.pml.hasOnlyUnmatched(peer.rank)) {
+        this.pml.handlePeerBye(peer.rank);
+      }
       if (peer.leave === 'draining' && this.pml.isQuiet(peer.rank)) {
         if (peer.rank === this.options.rank) {
           peer.leave = 'done';

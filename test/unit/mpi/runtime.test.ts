@@ -172,6 +172,54 @@ group('the end', () => {
     hub.exited(0, { code: 1 });
   });
 
+  test('messages that nobody received: finalize() rejects and names them by rank and tag, and is over all the same', async () => {
+    const { runtimes, a, b } = await pair();
+    const other = await Promise.all([a.dup(), b.dup()]);
+    other[0].setName('the other one');
+    a.isend(new Uint8Array(100_000), 1, 77);
+    other[0].issend(new Uint8Array(10), 1, 78);
+    a.isend(new Uint8Array(100_000), 1, 79);
+    await b.recv(new Uint8Array(100_000), 0, 79);
+    const [first, second] = await Promise.allSettled(runtimes.map((runtime) => runtime.finalize()));
+    expect(second.status).toBe('fulfilled');
+    const { reason } = first as PromiseRejectedResult;
+    expect(reason).toMatchObject({ code: 'ERR_UNDELIVERED', rank: 0 });
+    expect(reason.message).toMatch(/2 messages of rank 0 were never received: /);
+    expect(reason.message).toMatch(/100000 bytes to rank 1 with tag 77(;|$)/);
+    expect(reason.message).toMatch(/10 bytes to rank 1 with tag 78 on the other one/);
+    expect(reason.message).not.toMatch(/79/);
+  });
+
+  test('a send that was given up and never received is no reason for finalize() to fail: its user was told', async () => {
+    const { runtimes, a } = await pair();
+    expect(await codeOf(a.send(new Uint8Array(100_000), 1, 77, { timeoutMs: 5 }))).toBe('ERR_TIMEOUT');
+    await Promise.all(runtimes.map((runtime) => runtime.finalize()));
+  });
+
+  test('a message to oneself that was never received, too', async () => {
+    const { runtimes, a } = await pair();
+    a.issend(new Uint8Array(10), 0, 5);
+    const [first] = await Promise.allSettled(runtimes.map((runtime) => runtime.finalize()));
+    expect((first as PromiseRejectedResult).reason.message).toMatch(
+      /ERR_UNDELIVERED: 1 message of rank 0 was never received: 10 bytes to rank 0 with tag 5$/,
+    );
+  });
+
+  test('a short message that nobody received is named by its receiver, in one line', async () => {
+    const lines: string[] = [];
+    const hub = new MemoryOobHub(2);
+    const params = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS });
+    const log = (level: string, text: string) => level === 'warn' && lines.push(text);
+    const runtimes = await Promise.all(
+      [0, 1].map((rank) => createRuntime(job(rank, 2, hub.client(rank)), { params, modules: [selfComponent, tcpComponent], log })),
+    );
+    for (let i = 0; i < 10; i++) await runtimes[0].world.send(new Uint8Array(3), 1, i);
+    await runtimes[1].world.recv(new Uint8Array(3), 0, 4);
+    await Promise.all(runtimes.map((runtime) => runtime.finalize()));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatch(/^9 messages never received: 3 bytes from rank 0 with tag 0; .* tag 8; and 1 more$/);
+  });
+
   test('a peer that left is told from one that is dead, and its receives end', async () => {
     const { runtimes, b } = await pair();
     const posted = b.irecv(new Uint8Array(1), 0);

@@ -18,7 +18,7 @@ const only =
 /** A send that can be given up, from a buffer that is overwritten as soon as it is done. */
 function begin(pair: MemPair, views?: (bytes: Uint8Array) => Uint8Array[]): { request: SendRequest; bytes: Uint8Array } {
   const bytes = pattern(BYTES);
-  const request = pair.engines[0].pml.isend(1, 0, 7, new Iov(views?.(bytes) ?? [bytes]), false, true);
+  const request = pair.engines[0].pml.isend(1, 0, 7, new Iov(views?.(bytes) ?? [bytes]), false, 0, true);
   request.onDone = () => bytes.fill(0xee);
   pair.run();
   return { request, bytes };

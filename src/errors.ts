@@ -26,7 +26,8 @@ export const ERROR_CODES = {
   ERR_PROC_UNREACHABLE: 'No rail to the peer came back within pml_peer_timeout_ms.',
   ERR_FINALIZED: 'The runtime is finalized, or is being finalized.',
   ERR_FINALIZE_TIMEOUT: 'finalize() gave up waiting; the message names what was not delivered.',
-  ERR_UNDELIVERED: 'Everybody has left by finalize(), and messages of this rank were never received; the message names them by rank and tag.',
+  ERR_UNDELIVERED:
+    'Everybody has left by finalize(), and messages of this rank were never received; the message names them by rank and tag.',
   ERR_INIT: 'The runtime could not be started.',
   ERR_CONFIG: 'A parameter has an unknown name or a value out of range.',
   ERR_HANDSHAKE: 'A connection was refused in the handshake.',

@@ -46,15 +46,7 @@ export class Sender {
   // ---------------------------------------------------------------- start
 
   /** Takes a sequence number and queues the envelope. An eager request is done on return. */
-  start(
-    peer: PmlPeer,
-    ctx: number,
-    tag: number,
-    buffer: Iov,
-    sync: boolean,
-    signature: number,
-    canGiveUp: boolean,
-  ): SendRequest {
+  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number, canGiveUp: boolean): SendRequest {
     const { core } = this;
     const { options, counters } = core;
     const request = new SendRequest(peer.rank, tag, buffer.bytes);

@@ -604,16 +604,21 @@ export class Sender {
     if (request === undefined || givenUp === undefined) return;
     message.givingBack = this.reasonToKeep(message);
     if (message.givingBack !== '') return;
-    if (!message.logicallyComplete) {
+    if (message.logicallyComplete) {
+      this.complete(message, request);
+      return;
+    }
+    // A buffer that was detached is read by nobody: the peer is told that its message has no data.
+    if (!message.buffer.isGone) {
       const [from, to] = this.leftToSend(message);
       const copy = new Uint8Array(to - from);
       new Iov(message.slice(from, to)).copyTo(copy, 0);
       message.readFrom(copy.length === 0 ? EMPTY_IOV : new Iov([copy]), from);
       message.copiedBytes = copy.length;
       core.abandonedBytes += copy.length;
-      core.counters.givenUp++;
-      request.error = givenUp;
     }
+    core.counters.givenUp++;
+    request.error = givenUp;
     this.complete(message, request);
   }
 

@@ -236,8 +236,8 @@ export class NativeStream implements ByteStream, PollTarget {
   letGo(): void {
     if (this.isOwnQueue || this.queuedBytes === 0) return;
     const { queue } = this;
-    // (A slice() of a Buffer would be the same memory.)
-    for (let i = this.queueHead; i < queue.length; i++) queue[i] = new Uint8Array(queue[i]);
+    // (A slice() of a Buffer would be the same memory, and one that was detached cannot be copied.)
+    for (let i = this.queueHead; i < queue.length; i++) if (queue[i].length > 0) queue[i] = new Uint8Array(queue[i]);
     this.isOwnQueue = true;
   }
 

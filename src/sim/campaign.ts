@@ -7,17 +7,19 @@ import { runStorm } from './storm.ts';
 import { runStress } from './stress.ts';
 import { runSeed, type SwarmOptions, type SwarmReport } from './swarm.ts';
 
-/**
- * How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames; death = ranks die; storm = many
- * rails, and all of it at once.
- */
-/** As swarm, and users give sends up. */
 const runGiveup = (seed: number, options: SwarmOptions): SwarmReport => runSeed(seed, { ...options, givesUp: true });
 
-export const PROFILES = { swarm: runSeed, stress: runStress, death: runDeath, storm: runStorm, giveup: runGiveup } as const satisfies Record<
-  string,
-  (seed: number, options: SwarmOptions) => SwarmReport
->;
+/**
+ * How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames; death = ranks die; storm = many
+ * rails, and all of it at once; giveup = as swarm, and users give sends up.
+ */
+export const PROFILES = {
+  swarm: runSeed,
+  stress: runStress,
+  death: runDeath,
+  storm: runStorm,
+  giveup: runGiveup,
+} as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;
 
 export interface CampaignOptions {

@@ -10,4 +10,12 @@ import { pipeline } from '../scenarios/pipeline.ts';
 
 export { PROFILES } from '../../../src/sim/campaign.ts';
 
-export const SCENARIOS: readonly ScenarioCase[] = [...bfoRows, ...bfoRowsMore, ...holes, ...holesMore, ...pipeline(), ...givenUp(), ...guards];
+export const SCENARIOS: readonly ScenarioCase[] = [
+  ...bfoRows,
+  ...bfoRowsMore,
+  ...holes,
+  ...holesMore,
+  ...pipeline(),
+  ...givenUp(),
+  ...guards,
+];

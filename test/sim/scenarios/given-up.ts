@@ -19,7 +19,7 @@ export function* givenUp(): Iterable<ScenarioCase> {
           run(lab) {
             const s = new Scenario(lab, { rails: scenarioRails(2, rail) });
             s.recv(LONG);
-            const sent = s.world.isend(0, 1, 0, 0, LONG, false, afterUs);
+            const sent = s.world.isend(0, 1, 0, 0, LONG, false, false, afterUs);
             if (fate !== 'no cut') {
               s.fabric.at(s.fabric.nowUs + afterUs + 200, () => s.fabric.cut(s.link(1), { inFlight: fate }));
             }
@@ -36,7 +36,7 @@ export function* givenUp(): Iterable<ScenarioCase> {
     name: 'given up with no room for a copy: the send ends when its message has arrived',
     run(lab) {
       const s = new Scenario(lab, { params: { pml_abandoned_bytes_max: '1000' } });
-      const sent = s.world.isend(0, 1, 0, 0, LONG, false, 100);
+      const sent = s.world.isend(0, 1, 0, 0, LONG, false, false, 100);
       s.run(100);
       s.require('it ended well', () => sent.done && sent.request?.error === undefined);
       if (sent.done) throw new Error('scenario: it ended although nothing has received it');

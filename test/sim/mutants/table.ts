@@ -78,11 +78,13 @@ export const PLANTED: readonly Planted[] = [
       edit(RECEIVER, 'if (covered) {', 'if (false as boolean) {'),
       edit(
         RECEIVER,
-        '    message.received.add(sink.from, sink.to);\n',
+        'else message.received.add(sink.from, sink.to);\n',
         // As bfo did: bytes that were there before stand for as many that are not.
-        `    let again = sink.to - sink.from - message.received.add(sink.from, sink.to);
-    for (const [from, to] of message.received.missing(0, message.takeBytes)) {
-      again -= message.received.add(from, Math.min(to, from + again));
+        `else {
+      let again = sink.to - sink.from - message.received.add(sink.from, sink.to);
+      for (const [from, to] of message.received.missing(0, message.takeBytes)) {
+        again -= message.received.add(from, Math.min(to, from + again));
+      }
     }
 `,
       ),
@@ -261,7 +263,7 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'unmatched-at-bye-succeeds',
     sentence: 'A rendezvous send that was never matched ends well when its peer says BYE.',
-    edits: [edit(SENDER, "if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;", '')],
+    edits: [edit(SENDER, 'message.request.error = peer.left;', '')],
     found: [{ profile: 'death', within: 20 }],
   },
   {
@@ -436,8 +438,8 @@ export const PLANTED: readonly Planted[] = [
       edits: [
         edit(
           SENDER,
-          "if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;",
-          "if (message.state === 'NOTIFYING') continue;\n      if (message.state === 'ENVELOPE' && message.request !== undefined) message.request.error = peer.left;",
+          "if (message.state === 'ENVELOPE' && message.request !== undefined) {",
+          "if (message.state === 'NOTIFYING') continue;\n      if (message.state === 'ENVELOPE' && message.request !== undefined) {",
         ),
       ],
     },

@@ -102,7 +102,10 @@ export interface PeerEvent {
   rank: number;
   peer: number;
   error: MultirailError;
-  /** Messages that were complete for the sender and can never be delivered now. */
+  /**
+   * Messages that were complete for the sender and that the peer was not known to have received when it died. Whoever receives says so by
+   * the credit that its next packet carries, so of messages that nothing answered some may have been received all the same.
+   */
   lostMessages: number;
 }
 

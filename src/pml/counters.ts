@@ -29,7 +29,7 @@ export const PML_COUNTERS = {
   cancels: 'Receives cancelled.',
   givenUp: 'Sends that a timeout or a signal ended, and whose message goes on.',
   creditStalls: 'Messages that went by rendezvous only for want of byte credit or room in the retained store.',
-  lostWithPeer: 'Eager messages that were complete for the user and died with their peer.',
+  lostWithPeer: 'Eager messages that were complete for the user and that their peer was not known to have received when it died.',
 } as const;
 
 export type PmlCounterName = keyof typeof PML_COUNTERS;

@@ -31,7 +31,7 @@ export class EagerSender {
     message.frame = core.eagerFrame(message, buffer);
     core.retainedBytes += bytes;
     core.counters.messagesEager++;
-    peer.creditUsed += bytes + ENVELOPE_CHARGE_BYTES;
+    peer.charge(bytes + ENVELOPE_CHARGE_BYTES, true);
     peer.sends.add(message);
     // What is sent in one turn still leaves in one go, with the flush.
     const first = peer.envelopes.size === 0 && peer.resends.size === 0 && !peer.leaving;

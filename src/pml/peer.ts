@@ -42,6 +42,14 @@ export class PmlPeer {
   /** What the peer allows us to first-send, and what we have reserved of it. */
   creditLimit: number;
   creditUsed = 0;
+  /**
+   * Charges of messages that the peer is not known to have received, oldest first; those of rendezvous messages are negative. Credit comes
+   * back for what was received, in about that order.
+   */
+  private readonly charges = new Deque<number>();
+  private readonly initialCredit: number;
+  /** Charges of those that were. */
+  private receivedCharges = 0;
   /** Charges of the peer's messages that we disposed of, and those we hold. */
   releasedBytes = 0;
   heldBytes = 0;
@@ -78,8 +86,34 @@ export class PmlPeer {
     this.rank = rank;
     this.bml = bml;
     this.creditLimit = initialCreditToUs;
+    this.initialCredit = initialCreditToUs;
     this.creditTold = initialCreditToPeer;
     this.creditTelling = initialCreditToPeer;
+  }
+
+  /** A message was sent that takes so much of the credit. */
+  charge(bytes: number, isEager: boolean): void {
+    this.creditUsed += bytes;
+    if (bytes > 0) this.charges.push(isEager ? bytes : -bytes);
+  }
+
+  /** The peer allows more: it has received messages. */
+  raiseCredit(limit: number): void {
+    this.creditLimit = limit;
+    const released = limit - this.initialCredit;
+    for (let next = this.charges.peek(); next !== undefined; next = this.charges.peek()) {
+      const received = this.receivedCharges + Math.abs(next);
+      if (received > released) return;
+      this.receivedCharges = received;
+      this.charges.shift();
+    }
+  }
+
+  /** Eager messages that the peer is not known to have received. */
+  unreceivedEager(): number {
+    let count = 0;
+    for (const charge of this.charges) if (charge > 0) count++;
+    return count;
   }
 
   /** Nothing more comes from this peer, and nothing goes there: it failed, or it left. */
@@ -99,6 +133,7 @@ export class PmlPeer {
     this.resends.clear();
     this.railDowns.clear();
     this.restartNacks.clear();
+    this.charges.clear();
   }
 
   flowOut(ctx: number): FlowOut {

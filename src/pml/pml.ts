@@ -165,7 +165,7 @@ export class Pml {
     if (peer.failure !== undefined) return;
     decodePacket(header, packet);
     if (packet.creditLimit > peer.creditLimit) {
-      peer.creditLimit = packet.creditLimit;
+      peer.raiseCredit(packet.creditLimit);
       this.core.markDirty(peer);
     }
     const placed = packet.type === PACKET.FRAG;

@@ -86,7 +86,7 @@ export class Sender {
       message.charge = wanted + ENVELOPE_CHARGE_BYTES;
     }
     counters.messagesRndv++;
-    peer.creditUsed += message.charge;
+    peer.charge(message.charge, false);
     message.order = core.nextOrder();
     message.slot = core.sends.add(message);
     message.generation = core.sends.generationOf(message.slot);
@@ -651,9 +651,9 @@ export class Sender {
 
   /** The peer is gone for ever: everything to it ends. */
   fail(peer: PmlPeer, error: MultirailError): void {
+    this.core.counters.lostWithPeer += peer.unreceivedEager();
     for (const message of [...peer.sends]) {
       if (message instanceof EagerMessage) {
-        this.core.counters.lostWithPeer++;
         this.eager.finish(message);
         continue;
       }

@@ -414,6 +414,20 @@ describe('ends', () => {
     expect(pair.recv(1, new Uint8Array(1), 3).error?.code).toBe('ERR_PROC_FAILED');
   });
 
+  test('messages that a dead peer had not received are counted: undelivered ones, and those that sat there', () => {
+    const pair = new MemPair();
+    for (const tag of [1, 2, 3, 4, 5]) pair.send(0, pattern(100, tag), tag);
+    for (const tag of [1, 2]) pair.recv(1, new Uint8Array(100), tag);
+    // A packet from there carries what was received.
+    pair.send(1, pattern(5), 9);
+    pair.recv(0, new Uint8Array(5), 9);
+    pair.verdictOf = only('MATCH', 'hold');
+    pair.send(0, pattern(100, 6), 6);
+    pair.engines[0].failPeer(1, 'ERR_PROC_FAILED', 'the test says so');
+    pair.run();
+    expect(pair.engines[0].pml.core.counters.lostWithPeer).toBe(4);
+  });
+
   test('a peer to which no rail comes back is unreachable in the end', () => {
     const pair = new MemPair(2);
     pair.cut(0);

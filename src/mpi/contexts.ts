@@ -35,6 +35,11 @@ export function idOf(ctx: number): number {
 }
 
 /** Messages of the user's, on whatever communicator. */
+/** Of messages that carry the memory of objects beside the objects. */
+export function isObjectContext(ctx: number): boolean {
+  return ctx % KINDS === OBJECT;
+}
+
 export function isUserContext(ctx: number): boolean {
   return ctx % KINDS === USER && idOf(ctx) !== SERVICE_ID;
 }

@@ -29,7 +29,7 @@ import { tuningOf } from './coll/choice.ts';
 import { NativeKernels } from './coll/native-kernels.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
-import { isUserContext, WORLD_ID } from './contexts.ts';
+import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { type CollectiveCounters, Host } from './host.ts';
 import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
@@ -582,7 +582,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private describeMessages(direction: 'to' | 'from', messages: readonly Unreceived[]): string {
     const lines = messages.slice(0, MESSAGES_NAMED_MAX).map(({ peer, ctx, tag, bytes }) => {
       const { comm, call } = this.host.describe(ctx, tag);
-      const what = isUserContext(ctx) ? `tag ${tag}` : (call ?? 'memory of an object');
+      const hidden = isObjectContext(ctx) ? 'memory of an object' : (call ?? 'a part of a collective');
+      const what = isUserContext(ctx) ? `tag ${tag}` : hidden;
       return `${bytes} bytes ${direction} rank ${peer} with ${what}${comm === 'world' ? '' : ` on ${comm}`}`;
     });
     const more = messages.length - lines.length;

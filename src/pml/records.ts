@@ -37,6 +37,8 @@ export class SendRequest extends Request {
   readonly bytes: number;
   /** Of a rendezvous, while it is under way. */
   message: SendMessage | undefined = undefined;
+  /** What it belonged to has ended with an error, which was told: whether it is ever received is no news. */
+  isForsaken = false;
   constructor(peer: number, tag: number, bytes: number) {
     super();
     this.peer = peer;

@@ -186,6 +186,8 @@ export class FailureNotices {
     if (running !== undefined) return running.fail(error, true);
     for (const world of where.members) if (world !== host.rank) this.tell(world, ctx, tag, error);
     this.endedWell(ctx, tag, error);
+    // What ranks of the other call have sent for this one is taken by nobody else, and they wait for that when they leave.
+    this.drain(ctx, tag);
   }
 
   // ---------------------------------------------------------------- what is left

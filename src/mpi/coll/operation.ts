@@ -403,6 +403,7 @@ export class Operation<T = unknown> implements Awaited {
     // they are waited for, which is not long, since everybody takes them into nothing once it is told.
     const isLimit = error.code === 'ERR_TIMEOUT' || error.code === 'ERR_ABORTED';
     for (const request of this.sends) {
+      request.isForsaken = true;
       if (request.done || isLimit) continue;
       request.onDone = undefined;
       this.pending--;

@@ -7,14 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
-import { runStress } from '../../src/sim/stress.ts';
-import { runSeed } from '../../src/sim/swarm.ts';
+import { PROFILES } from '../../src/sim/campaign.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const SEEDS = [1, 2, 3, 5, 8, 13, 21, 34];
 
 it('the same seed twice gives the same trace', () => {
-  for (const play of [runSeed, runStress]) {
+  for (const play of Object.values(PROFILES)) {
     const hashes = SEEDS.map((seed) => play(seed, { hashTrace: true }).traceHash);
     expect(SEEDS.map((seed) => play(seed, { hashTrace: true }).traceHash)).toEqual(hashes);
     expect(new Set(hashes).size).toBe(SEEDS.length);
@@ -39,8 +38,8 @@ it('Node 20 and Node 24 give the same trace', async ({ skip }) => {
     const script = join(folder, 'hashes.mjs');
     await build({
       stdin: {
-        contents: `import { runSeed } from './src/sim/swarm.ts'; import { runStress } from './src/sim/stress.ts';
-          for (const play of [runSeed, runStress]) for (const seed of ${JSON.stringify(SEEDS)}) console.log(play(seed, { hashTrace: true }).traceHash);`,
+        contents: `import { PROFILES } from './src/sim/campaign.ts';
+          for (const play of Object.values(PROFILES)) for (const seed of ${JSON.stringify(SEEDS)}) console.log(play(seed, { hashTrace: true }).traceHash);`,
         resolveDir: root,
         loader: 'ts',
       },
@@ -51,7 +50,7 @@ it('Node 20 and Node 24 give the same trace', async ({ skip }) => {
       logLevel: 'error',
     });
     const outputs = await Promise.all([process.execPath, other].map(async (node) => (await run(node, [script])).stdout));
-    expect(outputs[0].trim().split('\n')).toHaveLength(2 * SEEDS.length);
+    expect(outputs[0].trim().split('\n')).toHaveLength(Object.keys(PROFILES).length * SEEDS.length);
     expect(outputs[1]).toBe(outputs[0]);
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -79,6 +79,7 @@ function lookApart(name: string, profile: string | undefined): Promise<Outcome> 
     });
     child.on('error', reject);
     child.on('exit', (code) => {
+      clearTimeout(timer);
       if (code !== 0) reject(new Error(`${name}: the process that looked for it ended with code ${code}`));
     });
   });

@@ -499,4 +499,30 @@ export const PLANTED: readonly Planted[] = [
     edits: [edit(SENDER, 'if (this.core.abandonedBytes + to - from > abandonedBytesMax)', 'if (abandonedBytesMax < 0)')],
     found: [{ profile: 'giveup', within: 20 }],
   },
+  {
+    name: 'old-fin-counts',
+    sentence: 'A FIN of an older epoch counts.',
+    edits: [
+      edit(RECEIVER, "message.state !== 'RECEIVING' || serialDiff(packet.epoch, message.epoch) < 0) {", "message.state !== 'RECEIVING') {"),
+    ],
+    found: [{ scenario: 'guard a FIN of an older epoch comes while the answer to the restart is lost' }],
+  },
+  {
+    name: 'older-nack-wins',
+    sentence: 'Of two RESTARTNACKs that are owed to a message the older stays.',
+    edits: [
+      edit(RECEIVER, 'if (owed !== undefined && serialDiff(packet.epoch, owed.epoch) < 0) return;', 'if (owed !== undefined) return;'),
+    ],
+    found: [{ scenario: 'guard a NOTIFY of an older epoch comes late, and is answered while that of the next is on its way' }],
+    guard: {
+      because: 'A RESTARTNACK ends its message whatever epoch it names: the message is complete for good.',
+      edits: [
+        edit(
+          SENDER,
+          "if (message.state !== 'NOTIFYING') return this.stale();\n    this.core.counters.restartNacks++;",
+          "if (message.state !== 'NOTIFYING' || packet.epoch !== message.epoch) return this.stale();\n    this.core.counters.restartNacks++;",
+        ),
+      ],
+    },
+  },
 ];

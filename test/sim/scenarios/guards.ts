@@ -2,7 +2,7 @@
 // (test/sim/mutants), which it finds, or whose second guard it plays alone.
 import { BUSY } from '../../../src/btl/btl.ts';
 import { PACKET } from '../../../src/pml/hdr.ts';
-import { Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
+import { capture, replay, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
 
 const LONG = 6000;
 
@@ -98,6 +98,53 @@ export const guards: readonly ScenarioCase[] = [
       s.world.tellFailed(1, 0);
       s.run(100);
       s.finish();
+    },
+  },
+  {
+    name: 'guard a FIN of an older epoch comes while the answer to the restart is lost',
+    run(lab) {
+      const s = new Scenario(lab, { rails: scenarioRails(3, { canPut: true }) });
+      const fin = capture(s, { type: PACKET.FIN, from: 0 });
+      s.on({ stage: 'arrive', type: PACKET.FIN, from: 0 }, ({ link }) => {
+        // Puts behind it are in doubt.
+        s.fabric.cut(link);
+        return 'pass';
+      });
+      let lost = false;
+      s.on({ stage: 'leave', type: PACKET.RNDVRESTARTACK }, ({ link }) => {
+        s.fabric.cut(link);
+        lost = true;
+        return 'lose';
+      });
+      s.recv(LONG);
+      s.send(LONG);
+      s.until('the answer is lost', () => lost);
+      replay(s, fin);
+      s.requireCount('controlStale');
+      s.requireCount('restartAcks');
+      s.finishHealed();
+    },
+  },
+  {
+    name: 'guard a NOTIFY of an older epoch comes late, and is answered while that of the next is on its way',
+    run(lab) {
+      const s = new Scenario(lab, { rails: scenarioRails(3) });
+      s.on({ stage: 'arrive', type: PACKET.FRAG }, ({ link }) => {
+        s.fabric.cut(link);
+        return 'lose';
+      });
+      const notify = capture(s, { type: PACKET.RNDVRESTARTNOTIFY });
+      const receive = s.recv(LONG);
+      s.send(LONG);
+      s.until('all has come in the second epoch', () => receive.done);
+      const [message] = [...s.pml(0).core.sends.values()];
+      for (const rail of s.world.processes[0].engine.bml.peers.get(1)?.rails ?? [])
+        if (rail.isCarrying && rail.index < 2) s.fabric.cut(s.link(rail.index));
+      s.until('the sender asks once more', () => message.state === 'NOTIFYING' && message.epoch === 2);
+      replay(s, notify);
+      s.requireCount('restartNacks');
+      s.run(1000);
+      s.finishHealed();
     },
   },
   ...['up', 'down'].map(

@@ -34,12 +34,12 @@ export function idOf(ctx: number): number {
   return Math.floor(ctx / KINDS);
 }
 
-/** Messages of the user's, on whatever communicator. */
-/** Of messages that carry the memory of objects beside the objects. */
+/** Its messages carry the memory of objects beside the objects themselves. */
 export function isObjectContext(ctx: number): boolean {
   return ctx % KINDS === OBJECT;
 }
 
+/** Messages of the user's, on whatever communicator. */
 export function isUserContext(ctx: number): boolean {
   return ctx % KINDS === USER && idOf(ctx) !== SERVICE_ID;
 }

@@ -291,7 +291,8 @@ export class World {
     const sinceMs = this.carriedMs.get(`${rank}/${peer}`) ?? 0;
     if (this.processes[rank].engine.bml.peers.get(peer)?.rails.some((rail) => rail.state === 'UP'))
       throw new OracleError(`I5: rank ${rank} gives up rank ${peer}, to which a rail carries`);
-    if (this.nowMs - sinceMs < timeoutMs)
+    // A microsecond is rounding: the rank adds up its turns, and here two moments are subtracted.
+    if (this.nowMs - sinceMs < timeoutMs - 0.001)
       throw new OracleError(
         `I5: rank ${rank} gives up rank ${peer} ${this.nowMs - sinceMs} ms after a rail carried, before ${timeoutMs} ms`,
       );

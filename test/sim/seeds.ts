@@ -14,4 +14,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 6134,
     story: 'A rail that closed because a newer epoch took over was taken for a good end after BYE; the BYE itself had been lost.',
   },
+  {
+    profile: 'death',
+    seed: 6625,
+    story: 'The oracle took a peer timeout of 300 ms for one that came too soon, by 6e-14 ms: two ways to add up the same turns.',
+  },
 ];

@@ -101,14 +101,14 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'makes one rail of a pair, however many both sides want',
     case: 'several rails are dialled, each with its key',
     caughtBy: 'AD-2',
-    edits: [edit(IP_MODULE, 'Math.max(1, Math.min(ours.links, theirs.links));', 'Math.max(1, Math.min(ours.links, theirs.links, 1));')],
+    edits: [edit(IP_MODULE, 'Math.min(LINKS_MAX, ours.links, theirs.links)', 'Math.min(1, ours.links, theirs.links)')],
   },
   {
     name: 'key-without-transport',
     about: 'leaves the name of the transport out of the key of a rail',
     case: 'several rails are dialled, each with its key',
     caughtBy: 'AD-2',
-    edits: [edit(IP_MODULE, 'key: `${this.name}:${pair.lower.name}', 'key: `${pair.lower.name}')],
+    edits: [edit(IP_MODULE, 'key: `${this.name}:${lower.name}', 'key: `${lower.name}')],
   },
   {
     name: 'links-from-one',

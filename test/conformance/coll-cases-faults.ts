@@ -37,12 +37,26 @@ async function goesOn(comms: readonly Communicator[], seed: number): Promise<voi
   );
 }
 
-/** Those whose call had ended well before it could be known hear of it at their next one, which ends with it at every rank. */
-async function hearLate(world: P2pWorld, results: readonly string[]): Promise<void> {
+/**
+ * Those whose call had ended well before it could be known hear of it at their next one, which ends with it at every rank: so all ranks make
+ * it. `onError`: with the error of that call, at each rank of this process.
+ */
+async function hearLate(
+  world: P2pWorld,
+  results: readonly string[],
+  onError: (comm: Communicator, error: unknown) => void = () => undefined,
+): Promise<void> {
   const untold = new Set([...results.keys()].filter((rank) => results[rank] === 'well'));
   for (let calls = 0; untold.size > 0; calls++) {
     assert(calls < 4, `ranks ${[...untold]} never hear of it`);
-    const next = await ends(world, world.comms, (comm) => comm.barrier());
+    const next = await ends(world, world.comms, async (comm) => {
+      try {
+        await comm.barrier();
+      } catch (error) {
+        onError(comm, error);
+        throw error;
+      }
+    });
     for (const [rank, result] of next.entries()) if (result === 'ERR_COLLECTIVE_MISMATCH') untold.delete(rank);
   }
 }
@@ -82,13 +96,6 @@ const EVERY_CALL: Readonly<Record<string, Attempt>> = {
   dup: (comm) => comm.dup(),
   split: (comm) => comm.split(comm.rank % 2),
 };
-
-async function caught(promise: Promise<unknown>): Promise<unknown> {
-  return promise.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-}
 
 /** Rank 2 makes another call than the others. */
 const other = (comm: Communicator): boolean => comm.rank === 2;
@@ -257,11 +264,21 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
       ranks: 4,
       run: async (world) => {
         await goesOn(world.comms, 1);
-        const settled = await Promise.allSettled(world.comms.map((comm) => calls(comm)));
-        for (const [i, one] of settled.entries()) {
-          const comm = world.comms[i];
-          // Who only sends may have ended before it could know: its next call says it.
-          const error = one.status === 'rejected' ? one.reason : late === true ? await caught(comm.barrier()) : undefined;
+        // The first error that each rank of this process meets.
+        const errors = new Map<number, unknown>();
+        const onError = (comm: Communicator, error: unknown): void => void (errors.has(comm.rank) || errors.set(comm.rank, error));
+        const results = await ends(world, world.comms, async (comm) => {
+          try {
+            await calls(comm);
+          } catch (error) {
+            onError(comm, error);
+            throw error;
+          }
+        });
+        // Who only sends may have ended before it could know: its next call says it.
+        if (late === true) await hearLate(world, results, onError);
+        for (const comm of world.comms) {
+          const error = errors.get(comm.rank);
           assert(error instanceof MultirailError, `rank ${comm.rank}: ${String(error)}`);
           assert.equal(error.code, 'ERR_COLLECTIVE_MISMATCH', `rank ${comm.rank}: ${error.message}`);
           for (const name of names) assert(error.message.includes(name), `${name} is not in: ${error.message}`);
@@ -291,15 +308,12 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
           // Rank 3 comes only when the others have ended; rank 1 has set no limit, and is told.
           const own = (comm: Communicator) =>
             comm.rank === 1 ? {} : code === 'ERR_TIMEOUT' ? { timeoutMs: 30 } : { signal: aborter.signal };
-          const early = world.comms.filter((comm) => comm.rank !== 3).map((comm) => call(comm, own(comm)));
           setTimeout(() => aborter.abort(), 30);
-          const settled = await Promise.allSettled(early);
-          const late = await Promise.allSettled(world.comms.filter((comm) => comm.rank === 3).map((comm) => call(comm, {})));
-          const codeOf = (one: PromiseSettledResult<unknown>) =>
-            one.status === 'fulfilled' ? 'well' : (one.reason as MultirailError).code;
-          for (const one of settled) assert.equal(codeOf(one), code, what);
+          const early = await ends(world, world.comms, async (comm) => (comm.rank === 3 ? undefined : call(comm, own(comm))));
+          assert.deepEqual(early.slice(0, 3), [code, code, code], what);
+          const late = await ends(world, world.comms, async (comm) => (comm.rank === 3 ? call(comm, {}) : undefined));
           // It may have had all that it needed before it was told.
-          for (const one of late) assert(['well', code].includes(codeOf(one)), `${what}: ${codeOf(one)}`);
+          assert(['well', code].includes(late[3]), `${what}: ${late[3]}`);
           await goesOn(world.comms, seed++);
         }
       }

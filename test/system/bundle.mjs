@@ -17,6 +17,8 @@ export async function bundleInto(folder, entryPoints, options = {}) {
     bundle: true,
     platform: 'node',
     format: 'esm',
+    // As in the package: what is imported when it is needed is not loaded before.
+    splitting: true,
     target: 'node20',
     packages: 'external',
     sourcemap: 'inline',

@@ -52,6 +52,9 @@ export const RECOVERY: readonly PacketFilter[] = [
   { kind: 'helloOk' },
 ];
 
+/** How long a fault that nothing else ends lasts at most while the job ends. */
+const CLOSING_US_MAX = 400_000;
+
 export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport {
   const prng = new Prng(seed).split('stress');
   const transfer = prng.pick(['copy', 'copy', 'put', 'get', 'mixed'] as const);
@@ -89,6 +92,13 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
   const faults: Record<string, number> = {};
   const text: string[] = [];
   let healed = false;
+  let closing = false;
+  const heal = (link: SimLink) => {
+    for (const rank of [link.low, link.high]) fabric.onlyOtherSideNotices(link, rank, false);
+    fabric.mend(link);
+    // A side that was blind until now finds out what it missed, as in World.healAll (B7: no rail is blind for ever).
+    fabric.armDetection(link, 'silent', 'the other side has ended this epoch');
+  };
   const arm = (filter: PacketFilter) => {
     const strike = prng.pick(Object.keys(STRIKES) as Strike[]);
     const nth = prng.pick([1, 1, 2, 3, 6]);
@@ -105,6 +115,8 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
     fabric.onPacket(full, ({ stage, link, to, item }, hit) => {
       if (healed || hit < nth || hit >= nth + times) return 'pass';
       faults[strike] = (faults[strike] ?? 0) + 1;
+      // While the job ends, the strikes go on, and one may make a side blind after its link was healed: that, too, has an end.
+      if (closing && strike === 'cutBlind') fabric.at(fabric.nowUs + CLOSING_US_MAX, () => heal(link));
       return struck(fabric, draw, strike, stage, link, to, item);
     });
   };
@@ -135,14 +147,8 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
   }
   if (finalizeBroken) {
     // The end of the job, too, goes over rails that fail and come back one by one.
-    for (const link of fabric.links()) {
-      fabric.at(fabric.nowUs + prng.between(1, 400_000), () => {
-        for (const rank of [link.low, link.high]) fabric.onlyOtherSideNotices(link, rank, false);
-        fabric.mend(link);
-        // A side that was blind until now finds out what it missed, as in World.healAll (B7: no rail is blind for ever).
-        fabric.armDetection(link, 'silent', 'the other side has ended this epoch');
-      });
-    }
+    closing = true;
+    for (const link of fabric.links()) fabric.at(fabric.nowUs + prng.between(1, CLOSING_US_MAX), () => heal(link));
   }
   world.mustFinish(120_000);
   world.mustFinalize(60_000);

@@ -482,8 +482,9 @@ export class World {
 
   /** All ranks finalize: nothing may be retained, held or owed (I6, I9). */
   mustFinalize(ms: number): void {
-    for (const process of this.processes) if (!this.isOff(process)) this.finalize(process.rank);
-    const alive = this.processes.filter((process) => !this.isOff(process));
+    // One that is paused just now finalizes, too: it takes its turns when it gets them again.
+    const alive = this.processes.filter((process) => !this.fabric.isKilled(process.rank));
+    for (const { rank } of alive) this.finalize(rank);
     if (!this.runUntil(() => alive.every((process) => process.engine.isLeft()), ms)) {
       throw new OracleError(
         `I9: finalize did not end: ${alive.flatMap((p) => p.engine.notLeft().map((line) => `rank ${p.rank}: ${line}`)).join(' | ')}`,

@@ -19,4 +19,14 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 6625,
     story: 'The oracle took a peer timeout of 300 ms for one that came too soon, by 6e-14 ms: two ways to add up the same turns.',
   },
+  {
+    profile: 'stress',
+    seed: 24391,
+    story: 'A process that was paused when the job ended was never told to finalize, and the other one waited for its BYE.',
+  },
+  {
+    profile: 'stress',
+    seed: 45855,
+    story: 'A strike made one side of each rail blind after that rail was healed for the end of the job, and nothing ended it.',
+  },
 ];

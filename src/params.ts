@@ -333,7 +333,7 @@ export const PARAMS = {
   ),
   // --- collectives
   coll_check_signatures: bool(
-    true,
+    false,
     'Every message of a collective says which call it is of, so that calls that do not belong together end with ERR_COLLECTIVE_MISMATCH.',
   ),
   coll_bcast_algorithm: algorithm('bcast', ['binomial', 'scatter_allgather', 'chain']),

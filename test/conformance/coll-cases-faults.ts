@@ -164,6 +164,9 @@ const STRANGE_CALLS: Readonly<Record<string, { calls: Attempt; names: string[]; 
   },
 };
 
+/** Every message says which call it is of. */
+const SIGNED = { coll_check_signatures: 'true' };
+
 /** Nobody is killed in a world of one process: the dead rank is told what the launcher would tell a survivor, and leaves. */
 function kill(world: P2pWorld, dead: number): void {
   world.hub.exited(dead, { signal: 'SIGKILL' });
@@ -173,29 +176,33 @@ function bury(world: P2pWorld, dead: number): void {
 }
 
 export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
-  {
-    name: '55 lengths that differ between ranks: an error, no hang, and later calls are right',
-    ranks: 4,
-    run: async (world) => {
-      let seed = 1;
-      for (const [what, attempt] of Object.entries(MISMATCHES)) {
-        for (const odd of [0, 1, 3]) {
-          // At the root it does not fit into its own other buffer, which ends the call there before it has begun: as if it were not made.
-          if (odd === 0 && /^(reduce,|gather|scatter)/.test(what)) continue;
-          const before = world.comms.map((comm) => comm.ibarrier());
-          const results = await ends(world, world.comms, (comm) => attempt(comm.rank === odd)(comm));
-          for (const result of results) assert(['well', 'ERR_COLLECTIVE_MISMATCH'].includes(result), `${what}: ${results}`);
-          assert(
-            results.some((result) => result !== 'well'),
-            `${what}, rank ${odd}: nobody has seen it`,
-          );
-          for (const barrier of before) await barrier;
-          if (results.includes('well')) await hearLate(world, results);
-          await goesOn(world.comms, seed++);
+  ...[true, false].map((isSigned): P2pCase => {
+    const code = isSigned ? 'ERR_COLLECTIVE_MISMATCH' : 'ERR_TRUNCATE';
+    return {
+      name: `55 lengths that differ between ranks, signed: ${isSigned}: an error, no hang, and later calls are right`,
+      ranks: 4,
+      params: { coll_check_signatures: String(isSigned) },
+      run: async (world) => {
+        let seed = 1;
+        for (const [what, attempt] of Object.entries(MISMATCHES)) {
+          for (const odd of [0, 1, 3]) {
+            // At the root it does not fit into its own other buffer, which ends the call there before it has begun: as if it were not made.
+            if (odd === 0 && /^(reduce,|gather|scatter)/.test(what)) continue;
+            const before = world.comms.map((comm) => comm.ibarrier());
+            const results = await ends(world, world.comms, (comm) => attempt(comm.rank === odd)(comm));
+            for (const result of results) assert(['well', code].includes(result), `${what}: ${results}`);
+            assert(
+              results.some((result) => result !== 'well'),
+              `${what}, rank ${odd}: nobody has seen it`,
+            );
+            for (const barrier of before) await barrier;
+            if (isSigned && results.includes('well')) await hearLate(world, results);
+            await goesOn(world.comms, seed++);
+          }
         }
-      }
-    },
-  },
+      },
+    };
+  }),
   {
     name: '60 a communicator on which collectives have failed can be freed',
     ranks: 4,
@@ -262,6 +269,7 @@ export const COLLECTIVE_FAULT_CASES: readonly P2pCase[] = [
     ([what, { calls, names, late }]): P2pCase => ({
       name: `55 calls that do not belong together: ${what}`,
       ranks: 4,
+      params: SIGNED,
       run: async (world) => {
         await goesOn(world.comms, 1);
         // The first error that each rank of this process meets.

@@ -12,8 +12,10 @@ import type { LabView } from '../lab/view.ts';
 
 /** A button has no field for it: as long that a rail is used again before it goes. */
 const FLAP_PERIOD_MS = 4000;
-/** Nor one for the node whose frames vanish. */
+/** Nor one for the node whose frames vanish, */
 const MUTE_NODE = 0;
+/** or for how many of them. A dirty connector. */
+const LOSS_PERCENT = 5;
 
 export interface ControlledLab {
   view: LabView;
@@ -27,8 +29,11 @@ const STATES: readonly { state: TargetState; fits: (fault: LabFault) => boolean 
   { state: 'black-holed', fits: ({ kind }) => kind === 'blackhole' },
   { state: 'flapping', fits: ({ kind }) => kind === 'flap' },
   { state: 'one-way', fits: ({ kind }) => kind === 'oneway' },
+  { state: 'impaired', fits: ({ kind }) => kind === 'loss' },
   { state: 'throttled', fits: ({ kind }) => kind === 'throttle' },
 ];
+
+const ACTIONS: readonly ControlAction[] = ['pull', 'blackhole', 'oneway', 'loss', 'flap', 'restore'];
 
 /** Their states say it all. */
 const isPlain = (fault: LabFault): boolean => fault.kind === 'blackhole' || (fault.kind === 'pull' && fault.node === undefined);
@@ -61,7 +66,7 @@ export class LabControl implements RailControl {
         label: `lab rail ${name} (${showRate(mbit)}, ${nodeInterface(rail)})`,
         state: this.changing.has(rail) ? 'changing' : state,
         ...(isTold ? {} : { detail: faults.map((fault) => describeAction(fault, view.rails)).join('; ') }),
-        actions: view.namespaces.length > 1 ? ['pull', 'blackhole', 'oneway', 'flap', 'restore'] : ['pull', 'blackhole', 'flap', 'restore'],
+        actions: ACTIONS.filter((action) => action !== 'oneway' || view.namespaces.length > 1),
         rails: this.railsOver(rail),
       };
     });
@@ -103,6 +108,8 @@ function toLab(action: ControlAction, rail: number): LabAction {
   switch (action) {
     case 'oneway':
       return { kind: 'oneway', rail, node: MUTE_NODE };
+    case 'loss':
+      return { kind: 'loss', rail, percent: LOSS_PERCENT };
     case 'flap':
       return { kind: 'flap', rail, periodMs: FLAP_PERIOD_MS, silent: false };
     default:

@@ -157,6 +157,7 @@ const ACTION_TEXTS: Readonly<Record<LabAction['kind'], string>> = {
   pull: 'pull the cables of a rail: of all nodes, or of one; carriers go',
   blackhole: 'let all frames of a rail vanish; carriers stay',
   oneway: 'let what one node sends on a rail vanish',
+  loss: 'let a rail lose frames by chance: those of all nodes, or what one sends; 0 ends it',
   flap: 'let a rail go and come, half of that time each, until it is restored; silent: carriers stay',
   throttle: 'give a rail another rate',
   restore: 'bring a rail, or all of them, back to how they were at the start',
@@ -196,8 +197,8 @@ export function register(program: Command): void {
     'after',
     `
 Parameters come before the program: --mca NAME VALUE. Transports are self,tcp unless --mca btl says otherwise.
-With --dashboard the buttons of the page do to the lab what multirail lab pull, blackhole, oneway, flap and restore do, and the page shows
-what other shells and the timeline have done.
+With --dashboard the buttons of the page do to the lab what multirail lab pull, blackhole, oneway, loss, flap and restore do, and the
+page shows what other shells and the timeline have done.
 
 Examples:
   multirail lab run -n 4 app.js
@@ -247,6 +248,7 @@ Examples:
   multirail lab run -n 4 app.js &           four ranks, one on each node
   multirail lab pull 0                      the cables of rail 0; carriers go
   multirail lab flap 1 500ms silent         rail 1 vanishes and is back, carriers stay
+  multirail lab loss 0 5                    rail 0 loses 5 % of its frames
   multirail lab restore
   multirail lab down
   multirail lab run --dashboard app.js      a page with the rails, and buttons to pull them

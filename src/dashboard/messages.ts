@@ -118,8 +118,8 @@ export interface ControlTarget {
   /** The rails that run over it; shown beside them. */
   rails: readonly { rank: number; peer: number; rail: number }[];
 }
-export type TargetState = 'up' | 'throttled' | 'one-way' | 'flapping' | 'pulled' | 'black-holed' | 'changing';
-export const CONTROL_ACTIONS = ['pull', 'blackhole', 'oneway', 'flap', 'restore'] as const;
+export type TargetState = 'up' | 'throttled' | 'impaired' | 'one-way' | 'flapping' | 'pulled' | 'black-holed' | 'changing';
+export const CONTROL_ACTIONS = ['pull', 'blackhole', 'oneway', 'loss', 'flap', 'restore'] as const;
 export type ControlAction = (typeof CONTROL_ACTIONS)[number];
 
 /** One thing that a rank waits for. */

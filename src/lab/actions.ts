@@ -2,6 +2,7 @@
 //   pull RAIL [NODE]        the cables are pulled: of all nodes, or of one
 //   blackhole RAIL          frames vanish, carriers stay
 //   oneway RAIL NODE        what that node sends vanishes
+//   loss RAIL PERCENT [NODE]   frames vanish by chance: all nodes', or what one sends
 //   flap RAIL EVERY [silent]   goes and comes, half of that time each
 //   throttle RAIL RATE      slower or faster
 //   restore [RAIL]          everything as at the start
@@ -14,6 +15,7 @@ export type LabAction =
   | { kind: 'pull'; rail: number; node?: number }
   | { kind: 'blackhole'; rail: number }
   | { kind: 'oneway'; rail: number; node: number }
+  | { kind: 'loss'; rail: number; percent: number; node?: number }
   | { kind: 'flap'; rail: number; periodMs: number; silent: boolean }
   | { kind: 'throttle'; rail: number; mbit: number }
   | { kind: 'restore'; rail?: number };
@@ -22,6 +24,7 @@ export const ACTION_USAGE: Readonly<Record<LabAction['kind'], string>> = {
   pull: 'pull RAIL [NODE]',
   blackhole: 'blackhole RAIL',
   oneway: 'oneway RAIL NODE',
+  loss: 'loss RAIL PERCENT [NODE]',
   flap: 'flap RAIL EVERY [silent]',
   throttle: 'throttle RAIL RATE',
   restore: 'restore [RAIL]',
@@ -34,6 +37,16 @@ export function parseTime(text: string): number {
   return Number(match[1]) * { ms: 1, s: 1000, m: 60_000 }[match[2] as 'ms' | 's' | 'm'];
 }
 
+/** Of `5`, `5%` or `0.1`, 0 to 100; ERR_ARG for anything else. */
+function parsePercent(text: string): number {
+  const percent = /^\d+(\.\d+)?%?$/.test(text) ? Number(text.replace('%', '')) : Number.NaN;
+  if (!(percent <= 100)) throw new MultirailError('ERR_ARG', `"${text}" is no percentage: expected such as 5, 0.1 or 20%, up to 100`);
+  return percent;
+}
+
+/** The kernel keeps up with this; a timer of Node does not with less. */
+const FLAP_PERIOD_MIN_MS = 10;
+
 /** ERR_ARG, with the usage, for words that make no sense in this lab. */
 export function parseAction(words: readonly string[], rails: readonly NamedRail[], nodes: number): LabAction {
   const [kind, ...args] = words;
@@ -45,9 +58,9 @@ export function parseAction(words: readonly string[], rails: readonly NamedRail[
   const allowed = usage.split(' ').length - 1;
   if (args.length < required || args.length > allowed) throw new MultirailError('ERR_ARG', `expected ${usage}, not "${words.join(' ')}"`);
   const rail = () => railIndex(rails, args[0]);
-  const node = () => {
-    const value = /^\d{1,3}$/.test(args[1]) ? Number(args[1]) : -1;
-    if (value < 0 || value >= nodes) throw new MultirailError('ERR_ARG', `there is no node "${args[1]}": nodes go from 0 to ${nodes - 1}`);
+  const node = (text = args[1]) => {
+    const value = /^\d{1,3}$/.test(text) ? Number(text) : -1;
+    if (value < 0 || value >= nodes) throw new MultirailError('ERR_ARG', `there is no node "${text}": nodes go from 0 to ${nodes - 1}`);
     return value;
   };
   switch (kind as LabAction['kind']) {
@@ -57,10 +70,15 @@ export function parseAction(words: readonly string[], rails: readonly NamedRail[
       return { kind: 'blackhole', rail: rail() };
     case 'oneway':
       return { kind: 'oneway', rail: rail(), node: node() };
+    case 'loss':
+      return { kind: 'loss', rail: rail(), percent: parsePercent(args[1]), ...(args.length > 2 ? { node: node(args[2]) } : {}) };
     case 'flap': {
       const periodMs = parseTime(args[1]);
-      if (periodMs < 20)
-        throw new MultirailError('ERR_ARG', `a rail that flaps every ${args[1]} would be slower than the kernel: 20ms at least`);
+      if (periodMs < FLAP_PERIOD_MIN_MS)
+        throw new MultirailError(
+          'ERR_ARG',
+          `a rail that flaps every ${args[1]} would be slower than the kernel: ${FLAP_PERIOD_MIN_MS}ms at least`,
+        );
       if (args.length > 2 && args[2] !== 'silent') throw new MultirailError('ERR_ARG', `expected ${usage}, not "${words.join(' ')}"`);
       return { kind: 'flap', rail: rail(), periodMs, silent: args[2] === 'silent' };
     }
@@ -81,6 +99,8 @@ export function describeAction(action: LabAction, rails: readonly NamedRail[]): 
       return `${name} is a black hole`;
     case 'oneway':
       return `what node ${action.node} sends on ${name} vanishes`;
+    case 'loss':
+      return `${name} loses ${action.percent} % of ${action.node === undefined ? 'its frames' : `what node ${action.node} sends`}`;
     case 'flap':
       return `${name} flaps every ${action.periodMs} ms${action.silent ? ', in silence' : ''}`;
     case 'throttle':
@@ -99,6 +119,8 @@ export async function applyAction(lab: Lab, action: LabAction): Promise<void> {
       return await lab.blackhole(action.rail);
     case 'oneway':
       return await lab.oneWay(action.rail, action.node);
+    case 'loss':
+      return await lab.loss(action.rail, action.percent, action.node);
     case 'flap':
       lab.flap(action.rail, action.periodMs, { silent: action.silent });
       return;

@@ -13,6 +13,8 @@ echo 'tc tbf'; tc -n $namespace qdisc replace dev b root handle 1: tbf rate 1000
 echo 'tc blackhole'; tc -n $namespace qdisc replace dev b root handle 2: blackhole
 echo 'tc ingress'; tc -n $namespace qdisc add dev b ingress
 echo 'tc bpf filter'; tc -n $namespace filter add dev b ingress bpf direct-action bytecode '1,6 0 0 2'
+echo 'random numbers in a tc bpf filter'; tc -n $namespace filter add dev b ingress bpf direct-action bytecode '2,32 0 0 4294963256,6 0 0 0'
+echo 'ip link set gso_max_segs'; ip -n $namespace link set dev a gso_max_segs 1
 echo 'running a process in a namespace (ip netns exec)'; ip netns exec $namespace test -d /proc/sys/net/ipv4
 `;
 

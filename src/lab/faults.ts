@@ -5,8 +5,12 @@ import type { Lab } from './lab.ts';
 
 export type LabFault = Exclude<LabAction, { kind: 'restore' }>;
 
-/** Two orders for the same thing are one fault. */
-const sameFault = (a: LabFault, b: LabFault): boolean => JSON.stringify(a) === JSON.stringify(b);
+/** Whether what is done now takes the place of what was done before: the same thing, another rate, another loss of the same frames. */
+function replaces(now: LabFault, before: LabFault): boolean {
+  if (now.kind === 'throttle') return before.kind === 'throttle';
+  if (now.kind === 'loss') return before.kind === 'loss' && (now.node === undefined || now.node === before.node);
+  return JSON.stringify(now) === JSON.stringify(before);
+}
 
 export class FaultList {
   private readonly lists: LabFault[][];
@@ -28,9 +32,10 @@ export class FaultList {
       return;
     }
     const list = this.lists[action.rail];
-    // A rail has one rate.
-    const kept = list.filter((fault) => !sameFault(fault, action) && !(fault.kind === 'throttle' && action.kind === 'throttle'));
-    list.splice(0, list.length, ...kept, action);
+    const kept = list.filter((fault) => !replaces(action, fault));
+    // Of one node nothing is lost, of the others it still may be: that is worth a word.
+    const isNone = action.kind === 'loss' && action.percent === 0 && !kept.some(({ kind }) => kind === 'loss');
+    list.splice(0, list.length, ...kept, ...(isNone ? [] : [action]));
   }
 }
 

@@ -7,12 +7,14 @@ export class Flapping {
   private readonly stopping = new AbortController();
   private readonly ended: Promise<unknown>;
 
-  /** Starts at once with `takeDown`. */
-  constructor(halfPeriodMs: number, takeDown: () => Promise<void>, bringBack: () => Promise<void>) {
-    this.ended = this.run(halfPeriodMs, takeDown, bringBack).then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+  /** Starts at once with `takeDown`. `end` is called once, after the last of both. */
+  constructor(halfPeriodMs: number, takeDown: () => Promise<void>, bringBack: () => Promise<void>, end: () => Promise<void>) {
+    this.ended = this.run(halfPeriodMs, takeDown, bringBack)
+      .finally(end)
+      .then(
+        () => undefined,
+        (error: unknown) => error,
+      );
   }
 
   /** Ends it, down or up as it happens to be, and returns what went wrong in a cycle, if anything did. */
@@ -23,13 +25,20 @@ export class Flapping {
 
   private async run(halfPeriodMs: number, takeDown: () => Promise<void>, bringBack: () => Promise<void>): Promise<void> {
     const { signal } = this.stopping;
+    // Halves are counted from the start, so that what the changes take and by how much timers are late does not add up; a half that
+    // was missed altogether is not made up for.
+    let nextMs = performance.now();
+    const untilNext = () => {
+      nextMs = Math.max(nextMs + halfPeriodMs, performance.now());
+      return sleepUntilAborted(nextMs - performance.now(), signal);
+    };
     while (!signal.aborted) {
       await takeDown();
       this.cycles++;
-      await sleepUntilAborted(halfPeriodMs, signal);
+      await untilNext();
       if (signal.aborted) return;
       await bringBack();
-      await sleepUntilAborted(halfPeriodMs, signal);
+      await untilNext();
     }
   }
 }

@@ -10,25 +10,26 @@ import {
   blackholeLine,
   cableLines,
   forgetNeighboursLine,
+  ingressLossLines,
   MAX_NODES,
   MAX_RAILS,
-  muteLines,
   NODE_SETTINGS,
   nodeInterface,
   nodeUpLines,
+  noIngressLossLine,
   type RailPlan,
   type RailSpec,
   returnRouteLine,
+  segmentationLine,
   shapeLine,
   stealRouteLines,
   switchLines,
-  unmuteLine,
   WIRE_SETTINGS,
   wirePort,
   wireUpLines,
 } from './plan.ts';
 import { nextLabName, Reaper, sweepStaleLabs } from './reaper.ts';
-import { type ExecResult, LabError, run, runBatch, runOk, sleep, waitUntil } from './run.ts';
+import { type ExecResult, LabError, run, runBatch, runOk, sleep, ToolSession, waitUntil } from './run.ts';
 
 export { labUnavailable } from './available.ts';
 export type { RailSpec } from './plan.ts';
@@ -96,14 +97,17 @@ export class Lab {
   private readonly reaper: Reaper;
   private readonly processes = new Set<ChildProcess>();
   private readonly flaps = new Map<number, Flapping>();
-  /** Switch ports whose ingress drops everything. */
-  private readonly mutedPorts = new Set<string>();
+  /** Switch ports that do not take all of what their node sends: whether that is muted, and else the percentage that is lost by chance. */
+  private readonly lossyPorts = new Map<string, { isMute: boolean; percent: number }>();
+  /** What each rail is shaped to now, in Mbit/s. */
+  private readonly rates: number[];
   private destroying: Promise<void> | undefined;
 
   private constructor(name: string, nodeCount: number, rails: readonly RailPlan[]) {
     this.name = name;
     this.nodeCount = nodeCount;
     this.rails = rails;
+    this.rates = rails.map(({ mbit }) => mbit);
     this.reaper = new Reaper(this.namespaces());
   }
 
@@ -286,7 +290,7 @@ export class Lab {
           labelled(`${namespace} address`, runOk(['ip', '-n', namespace, '-o', 'address', 'show'])),
           labelled(`${namespace} route4`, runOk(['ip', '-n', namespace, '-4', 'route', 'show', 'table', 'all'])),
           labelled(`${namespace} route6`, runOk(['ip', '-n', namespace, '-6', 'route', 'show', 'table', 'all'])),
-          labelled(`${namespace} link`, runOk(['ip', '-n', namespace, '-o', 'link', 'show'])),
+          labelled(`${namespace} link`, runOk(['ip', '-n', namespace, '-o', '-d', 'link', 'show'])),
         ];
       }),
       labelled('wire link', runOk(['ip', '-n', wire, '-o', 'link', 'show', 'type', 'veth'])),
@@ -362,17 +366,43 @@ export class Lab {
   async oneWay(rail: number, fromNode: number): Promise<void> {
     this.checkNode(fromNode);
     this.checkRail(rail);
-    const port = wirePort(fromNode, rail);
-    if (this.mutedPorts.has(port)) return;
-    this.mutedPorts.add(port);
-    await runBatch('tc', this.wireNamespace, muteLines(fromNode, rail));
+    const { percent } = this.lossOf(fromNode, rail);
+    await this.setLoss(fromNode, rail, { isMute: true, percent });
+  }
+
+  /**
+   * So many percent of the frames vanish, each by chance, as they enter the wire: of what `fromNode` sends, or without it of what every
+   * node sends. 0 ends it. Every node keeps its carrier. The kernel's random numbers decide: there is no seed.
+   */
+  async loss(rail: number, percent: number, fromNode?: number): Promise<void> {
+    this.checkRail(rail);
+    if (fromNode !== undefined) this.checkNode(fromNode);
+    if (!(percent >= 0 && percent <= 100)) throw new LabError(`a loss is 0 to 100 percent, not ${percent}`);
+    const nodes = fromNode === undefined ? range(this.nodeCount) : [fromNode];
+    await Promise.all(nodes.map((node) => this.setLoss(node, rail, { isMute: this.lossOf(node, rail).isMute, percent })));
+  }
+
+  private lossOf(node: number, rail: number): { isMute: boolean; percent: number } {
+    return this.lossyPorts.get(wirePort(node, rail)) ?? { isMute: false, percent: 0 };
+  }
+
+  private async setLoss(node: number, rail: number, loss: { isMute: boolean; percent: number }): Promise<void> {
+    const port = wirePort(node, rail);
+    const isKnown = this.lossyPorts.has(port);
+    const percent = loss.isMute ? 100 : loss.percent;
+    if (percent === 0 && !isKnown) return;
+    if (percent > 0) this.lossyPorts.set(port, loss);
+    else this.lossyPorts.delete(port);
+    // A packet of segmentation offload would be lost as one: forty frames in a row.
+    await runBatch('ip', this.namespace(node), [segmentationLine(rail, loss.percent === 0)]);
+    await runBatch('tc', this.wireNamespace, percent > 0 ? ingressLossLines(node, rail, percent) : [noIngressLossLine(node, rail)]);
   }
 
   /** The rail becomes slow (or quick): its ports take this rate from now on. */
   async throttle(rail: number, mbit: number): Promise<void> {
     this.checkRail(rail);
-    checkRate(mbit);
-    await runBatch('tc', this.wireNamespace, this.shapeLines(rail, mbit));
+    this.rates[rail] = checkRate(mbit);
+    await runBatch('tc', this.wireNamespace, this.shapeLines(rail));
   }
 
   /**
@@ -391,8 +421,17 @@ export class Lab {
     this.checkRail(rail);
     checkPositive('periodMs', periodMs);
     if (this.flaps.has(rail)) throw new LabError(`rail ${rail} of ${this.name} is flapping already`);
-    const takeDown = () => (silent ? this.blackhole(rail) : this.wireCut(rail));
-    const flap = new Flapping(periodMs / 2, takeDown, () => this.restoreWire(rail));
+    const ports = range(this.nodeCount);
+    // One process for all cycles: starting one takes longer than the half of a short period.
+    const session = new ToolSession(silent ? 'tc' : 'ip', this.wireNamespace);
+    const down = () => ports.map((node) => (silent ? blackholeLine(node, rail) : `link set ${wirePort(node, rail)} down`));
+    const up = () => (silent ? this.shapeLines(rail) : wireUpLines(this.nodeCount, rail));
+    const flap = new Flapping(
+      periodMs / 2,
+      () => session.run(down()),
+      () => session.run(up()),
+      () => session.end(),
+    );
     this.flaps.set(rail, flap);
     return {
       get cycles() {
@@ -436,16 +475,16 @@ export class Lab {
   }
 
   private async restoreWire(rail: number): Promise<void> {
-    const muted = range(this.nodeCount).filter((node) => this.mutedPorts.has(wirePort(node, rail)));
-    for (const node of muted) this.mutedPorts.delete(wirePort(node, rail));
+    this.rates[rail] = this.rails[rail].mbit;
     await Promise.all([
       runBatch('ip', this.wireNamespace, wireUpLines(this.nodeCount, rail)),
-      runBatch('tc', this.wireNamespace, [...muted.map((node) => unmuteLine(node, rail)), ...this.shapeLines(rail)]),
+      runBatch('tc', this.wireNamespace, this.shapeLines(rail)),
+      ...range(this.nodeCount).map((node) => this.setLoss(node, rail, { isMute: false, percent: 0 })),
     ]);
   }
 
-  private shapeLines(rail: number, mbit = this.rails[rail].mbit): string[] {
-    return range(this.nodeCount).map((node) => shapeLine(node, rail, { ...this.rails[rail], mbit }));
+  private shapeLines(rail: number): string[] {
+    return range(this.nodeCount).map((node) => shapeLine(node, rail, { ...this.rails[rail], mbit: this.rates[rail] }));
   }
 
   // ---- the end

@@ -29,8 +29,13 @@ const WIRE_INDEX_STRIDE = 100;
 /** Queue of a port without a rate. */
 const UNSHAPED_PACKETS = 10_000;
 
-/** cBPF programs of one instruction, `ret #n`, as an ingress filter's verdict: 2 is TC_ACT_SHOT. */
-const DROP_EVERYTHING = "bpf direct-action bytecode '1,6 0 0 2'";
+// cBPF programs as an ingress filter. Their verdicts (`ret #n`): 0 is TC_ACT_OK, 2 is TC_ACT_SHOT.
+const DROP_EVERYTHING = '1,6 0 0 2';
+/** `ld #random`, of the kernel's get_prandom_u32: SKF_AD_OFF + SKF_AD_RANDOM. */
+const LOAD_RANDOM = `32 0 0 ${2 ** 32 - 0x1000 + 56}`;
+
+/** What an interface may hand on as one packet of segmentation offload; the kernel's own value at its birth is the larger. */
+const SEGMENTS_OF_OFFLOAD = 65_535;
 
 /** The interface of every node on this rail. */
 export function nodeInterface(rail: number): string {
@@ -130,14 +135,31 @@ export function blackholeLine(node: number, rail: number): string {
   return `qdisc replace dev ${wirePort(node, rail)} root handle 2: blackhole`;
 }
 
-/** Lines for `tc` in the wire namespace: nothing that this node sends enters the switch. What is already queued arrives. */
-export function muteLines(node: number, rail: number): string[] {
+/**
+ * Lines for `tc` in the wire namespace: of what this node sends, so many percent (above 0, up to 100) do not enter the switch, each frame
+ * by chance. What is already queued arrives. Replaces what such lines have set before.
+ */
+export function ingressLossLines(node: number, rail: number, percent: number): string[] {
   const port = wirePort(node, rail);
-  return [`qdisc add dev ${port} ingress`, `filter add dev ${port} ingress ${DROP_EVERYTHING}`];
+  // Dropped below the threshold; `jge` skips the drop.
+  const threshold = Math.max(1, Math.round((percent / 100) * 2 ** 32));
+  const program = percent >= 100 ? DROP_EVERYTHING : `4,${LOAD_RANDOM},53 1 0 ${Math.min(threshold, 2 ** 32 - 1)},6 0 0 2,6 0 0 0`;
+  return [
+    `qdisc replace dev ${port} ingress`,
+    `filter replace dev ${port} ingress protocol all pref 1 handle 1 bpf direct-action bytecode '${program}'`,
+  ];
 }
 
-export function unmuteLine(node: number, rail: number): string {
+export function noIngressLossLine(node: number, rail: number): string {
   return `qdisc del dev ${wirePort(node, rail)} ingress`;
+}
+
+/**
+ * Line for `ip` in a node: whether what leaves by this rail may be a packet of segmentation offload, or is cut into frames before. A
+ * chance is one per packet, and it is frames that a wire loses.
+ */
+export function segmentationLine(rail: number, isOffloaded: boolean): string {
+  return `link set ${nodeInterface(rail)} gso_max_segs ${isOffloaded ? SEGMENTS_OF_OFFLOAD : 1}`;
 }
 
 /** Lines for `ip` in a node: its port on this rail with its addresses, as at the start. Changes nothing that is right. */

@@ -1,6 +1,7 @@
-// Running ip and tc for the lab: whole batches in one process, and errors that name the line that failed.
+// Running ip and tc for the lab: whole batches in one process, or one process for many batches, and errors that name the line that failed.
 // Imports node: modules only, so that the lab can be used without the library.
-import { type ExecFileException, execFile } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, type ExecFileException, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 
 /** Longest time that one ip or tc process may take. They need milliseconds; a minute means a wedged kernel. */
 const TOOL_TIMEOUT_MS = 60_000;
@@ -76,6 +77,84 @@ export async function runBatch(
     `exit ${code ?? signal}: ${reason}`,
     `${argv.join(' ')}: ${failedLine ? lines[Number(failedLine[1]) - 1] : lines.join('; ')}`,
   );
+}
+
+/** No command of any of the tools: each refuses it, and says so with the number of the line, when it is done with the lines before. */
+const FENCE = 'fence';
+
+/**
+ * One `ip` or `tc` that is given lines as they come: a change takes a fraction of a millisecond, where starting the tool takes several. It
+ * is started with the first of them.
+ *   IDLE   not started      RUNNING   takes lines      ENDED   it has ended, or has been told to
+ */
+export class ToolSession {
+  private readonly argv: readonly string[];
+  private child: ChildProcessWithoutNullStreams | undefined;
+  private lineCount = 0;
+  private said = '';
+  private why: string | undefined;
+  private waiting: (() => void) | undefined;
+
+  constructor(tool: 'ip' | 'tc', namespace: string) {
+    // Without -force it would end with the first fence.
+    this.argv = [tool, '-n', namespace, '-force', '-batch', '-'];
+  }
+
+  /** Resolves when the kernel has done all the lines. Throws, naming the first line that was refused; the others are done. One call at a time. */
+  async run(lines: readonly string[]): Promise<void> {
+    if (this.why !== undefined) throw this.error(this.why);
+    const child = this.start();
+    const first = this.lineCount + 1;
+    this.lineCount += lines.length + 1;
+    this.said = '';
+    const fenced = new RegExp(`Command failed -:${this.lineCount}\\n`);
+    const timer = setTimeout(() => this.end(`did not answer within ${TOOL_TIMEOUT_MS} ms`), TOOL_TIMEOUT_MS);
+    child.stdin.write(`${[...lines, FENCE].join('\n')}\n`);
+    while (this.why === undefined && !fenced.test(this.said)) {
+      await new Promise<void>((resolve) => {
+        this.waiting = resolve;
+      });
+    }
+    clearTimeout(timer);
+    if (this.why !== undefined) throw this.error(this.why);
+    const [, reason, number] = /([\s\S]*?)Command failed -:(\d+)\n/.exec(this.said) as RegExpExecArray;
+    if (Number(number) < this.lineCount) throw this.error(reason.trim(), lines[Number(number) - first]);
+  }
+
+  /** Ends the tool and returns when it has ended. May be called again. */
+  async end(why = 'has been ended'): Promise<void> {
+    this.why ??= why;
+    const { child } = this;
+    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+      const closed = once(child, 'close');
+      child.kill('SIGKILL');
+      await closed;
+    }
+    this.waiting?.();
+  }
+
+  private start(): ChildProcessWithoutNullStreams {
+    if (this.child !== undefined) return this.child;
+    const child = spawn(this.argv[0], this.argv.slice(1), { stdio: 'pipe' });
+    this.child = child;
+    const ended = (why: string) => {
+      this.why ??= why;
+      this.waiting?.();
+    };
+    child.on('error', (error) => ended(`cannot run: ${error.message}`));
+    child.on('close', (code, signal) => ended(`ended with ${signal ?? code}`));
+    child.stdin.on('error', () => undefined);
+    child.stdout.resume();
+    child.stderr.setEncoding('utf8').on('data', (part: string) => {
+      this.said += part;
+      this.waiting?.();
+    });
+    return child;
+  }
+
+  private error(why: string, line?: string): LabError {
+    return new LabError(why, `${this.argv.join(' ')}${line === undefined ? '' : `: ${line}`}`);
+  }
 }
 
 export function sleep(ms: number): Promise<void> {

@@ -7,6 +7,7 @@ const WORDS: Readonly<Record<ControlAction, string>> = {
   pull: 'Pull',
   blackhole: 'Black-hole',
   oneway: 'One-way',
+  loss: 'Lose some',
   flap: 'Flap',
   restore: 'Restore',
 };
@@ -14,7 +15,7 @@ const WORDS: Readonly<Record<ControlAction, string>> = {
 /** What makes sense now: what carries can be broken, what is not as at the start can be mended. */
 function isSensible({ state }: ControlTarget, action: ControlAction): boolean {
   if (state === 'changing') return false;
-  return action === 'restore' ? state !== 'up' : state === 'up' || state === 'throttled';
+  return action === 'restore' ? state !== 'up' : state === 'up' || state === 'throttled' || state === 'impaired';
 }
 
 export class Controls {

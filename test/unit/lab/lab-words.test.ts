@@ -4,7 +4,7 @@ import { ACTION_USAGE, describeAction, type LabAction, parseAction, parseTime } 
 import { FaultList } from '../../../src/lab/faults.ts';
 import { labJobSpec } from '../../../src/lab/job.ts';
 import { socketPath } from '../../../src/lab/keeper.ts';
-import { shapeLine } from '../../../src/lab/plan.ts';
+import { ingressLossLines, shapeLine } from '../../../src/lab/plan.ts';
 import { labJson, parseLabJson, parseRails, parseRate, railIndex, showRate } from '../../../src/lab/rails.ts';
 import { parseTimeline, playTimeline, type TimelineStep } from '../../../src/lab/timeline.ts';
 
@@ -56,6 +56,8 @@ const ACTIONS: [string, LabAction, string][] = [
   ['pull slow 3', { kind: 'pull', rail: 1, node: 3 }, 'rail slow pulled at node 3'],
   ['blackhole 2', { kind: 'blackhole', rail: 2 }, 'rail 2 is a black hole'],
   ['oneway fast 0', { kind: 'oneway', rail: 0, node: 0 }, 'what node 0 sends on rail fast vanishes'],
+  ['loss slow 5', { kind: 'loss', rail: 1, percent: 5 }, 'rail slow loses 5 % of its frames'],
+  ['loss slow 0.5% 1', { kind: 'loss', rail: 1, percent: 0.5, node: 1 }, 'rail slow loses 0.5 % of what node 1 sends'],
   ['flap fast 300ms', { kind: 'flap', rail: 0, periodMs: 300, silent: false }, 'rail fast flaps every 300 ms'],
   ['flap fast 1s silent', { kind: 'flap', rail: 0, periodMs: 1000, silent: true }, 'rail fast flaps every 1000 ms, in silence'],
   ['throttle slow 10mbit', { kind: 'throttle', rail: 1, mbit: 10 }, 'rail slow at 10 Mbit/s'],
@@ -80,8 +82,12 @@ test.each([
   ['pull nix', 'there is no rail "nix"'],
   ['pull fast 4', 'there is no node "4": nodes go from 0 to 3'],
   ['oneway fast', 'expected oneway RAIL NODE'],
+  ['loss fast', 'expected loss RAIL PERCENT [NODE]'],
+  ['loss fast 101', '"101" is no percentage: expected such as 5, 0.1 or 20%, up to 100'],
+  ['loss fast -1', '"-1" is no percentage'],
+  ['loss fast 5 4', 'there is no node "4"'],
   ['flap fast soon', '"soon" is no time'],
-  ['flap fast 5ms', 'a rail that flaps every 5ms would be slower than the kernel'],
+  ['flap fast 5ms', 'a rail that flaps every 5ms would be slower than the kernel: 10ms at least'],
   ['flap fast 1s loud', 'expected flap RAIL EVERY [silent]'],
   ['throttle fast quick', '"quick" is no rate'],
 ])('"%s" is refused', (text, why) => {
@@ -161,4 +167,25 @@ test('what was done to rails is kept until they are restored, each thing once, a
   expect(kinds()).toEqual([['pull', 'throttle', 'pull'], [], ['blackhole']]);
   note('restore');
   expect(kinds()).toEqual([[], [], []]);
+});
+
+test('a loss takes the place of one of the same frames, and none is no fault', () => {
+  const list = new FaultList([[], []]);
+  const note = (...words: string[]) => {
+    list.note(parseAction(words, RAILS, 2));
+    return list.all()[0].map((fault) => describeAction(fault, RAILS).replace('rail fast loses ', ''));
+  };
+  note('loss', 'fast', '5', '1');
+  expect(note('loss', 'fast', '10', '0')).toEqual(['5 % of what node 1 sends', '10 % of what node 0 sends']);
+  expect(note('loss', 'fast', '20', '1')).toEqual(['10 % of what node 0 sends', '20 % of what node 1 sends']);
+  expect(note('loss', 'fast', '1')).toEqual(['1 % of its frames']);
+  expect(note('loss', 'fast', '0', '1')).toEqual(['1 % of its frames', '0 % of what node 1 sends']);
+  expect(note('loss', 'fast', '0')).toEqual([]);
+});
+
+test('what is lost by chance is a share of the random numbers, and never none of them', () => {
+  const threshold = (percent: number) => /53 1 0 (\d+)/.exec(ingressLossLines(1, 0, percent)[1])?.[1];
+  expect([50, 25, 1e-10].map(threshold)).toEqual(['2147483648', '1073741824', '1']);
+  expect(threshold(99.999999999999)).toBe(String(2 ** 32 - 1));
+  expect(ingressLossLines(1, 0, 100)[1]).toMatch(/dev r0n1 ingress .* bytecode '1,6 0 0 2'$/);
 });

@@ -19,6 +19,10 @@ const NO_WAY: ReadonlySet<string> = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'EAC
 
 const RTF_UP = 0x1;
 const RTF_REJECT = 0x200;
+const RTF_LOCAL = 0x80000000;
+
+/** What is sent to an address of this network namespace does not leave by the interface that has the address, but by this one. */
+const LOOPBACK_DEVICE = 'lo';
 
 /** Reads the answer of `ip -j route get`, or of an `ip` that knows no JSON. */
 export function parseRouteGet(output: string): Egress {
@@ -50,6 +54,8 @@ export interface TableRoute {
   prefix: number;
   metric: number;
   reject: boolean;
+  /** Of the local table: addresses of this network namespace itself. */
+  local: boolean;
 }
 
 /** /proc/net/route: addresses are the bytes of the network order, read as a number of this (little-endian) machine. */
@@ -62,7 +68,33 @@ export function parseIpv4Routes(text: string): TableRoute[] {
     const flags = Number.parseInt(flagsText, 16);
     if ((flags & RTF_UP) === 0) continue;
     const prefix = swap(mask).toString(2).replace(/0+$/, '').length;
-    routes.push({ device, network: swap(destination), prefix, metric: Number(metric), reject: (flags & RTF_REJECT) !== 0 });
+    routes.push({ device, network: swap(destination), prefix, metric: Number(metric), reject: (flags & RTF_REJECT) !== 0, local: false });
+  }
+  return routes;
+}
+
+/**
+ * The IPv4 addresses that are of this machine, out of /proc/net/fib_trie. /proc/net/route shows the main table only, and they stand in the
+ * local one, which the kernel asks first: without it the default route would answer for 127.0.0.1, and the subnet of an interface for the
+ * interface's own address. The other tables of the file ("Main:", "Id 100:") may have entries of this type too, but which packets ask
+ * those is up to the policy rules.
+ */
+export function parseIpv4Local(text: string): TableRoute[] {
+  const routes: TableRoute[] = [];
+  let isLocalTable = false;
+  let network = 0n;
+  for (const line of text.split('\n')) {
+    if (/^\S/.test(line)) {
+      isLocalTable = line.startsWith('Local:');
+      continue;
+    }
+    if (!isLocalTable) continue;
+    // A leaf of the trie is `|-- ADDRESS`; below it stands a line for each prefix: `/32 host LOCAL`. The inner nodes (`+--`) say nothing.
+    const leaf = /^\s*\|-- (\S+)/.exec(line);
+    if (leaf !== null) network = addressBits(leaf[1])?.bits ?? 0n;
+    const prefix = /^\s*\/(\d+) \S+ LOCAL\b/.exec(line);
+    if (prefix !== null)
+      routes.push({ device: LOOPBACK_DEVICE, network, prefix: Number(prefix[1]), metric: 0, reject: false, local: true });
   }
   return routes;
 }
@@ -75,18 +107,27 @@ export function parseIpv6Routes(text: string): TableRoute[] {
     if (device === undefined) continue;
     const flags = Number.parseInt(flagsText, 16);
     if ((flags & RTF_UP) === 0 && (flags & RTF_REJECT) === 0) continue;
+    const local = (flags & RTF_LOCAL) !== 0;
     routes.push({
-      device,
+      // An entry of the local table names the interface that has the address.
+      device: local ? LOOPBACK_DEVICE : device,
       network: BigInt(`0x${destination}`),
       prefix: Number.parseInt(prefix, 16),
       metric: Number.parseInt(metric, 16),
       reject: (flags & RTF_REJECT) !== 0,
+      local,
     });
   }
   return routes;
 }
 
-/** Longest prefix, then lowest metric. */
+/** The local table before the main one, as the kernel does; in a table the longest prefix, then the lowest metric. */
+function isBetter(a: TableRoute, b: TableRoute): boolean {
+  if (a.local !== b.local) return a.local;
+  return a.prefix > b.prefix || (a.prefix === b.prefix && a.metric < b.metric);
+}
+
+/** By which interface packets to this address leave, by tables of its family. */
 export function lookUpRoute(routes: readonly TableRoute[], address: string): Egress {
   const parsed = addressBits(address);
   if (parsed === undefined) return { kind: 'unknown' };
@@ -95,7 +136,7 @@ export function lookUpRoute(routes: readonly TableRoute[], address: string): Egr
   for (const route of routes) {
     const shift = BigInt(width - route.prefix);
     if (parsed.bits >> shift !== route.network >> shift) continue;
-    if (best === undefined || route.prefix > best.prefix || (route.prefix === best.prefix && route.metric < best.metric)) best = route;
+    if (best === undefined || isBetter(route, best)) best = route;
   }
   if (best === undefined || best.reject) return { kind: 'none', text: 'no entry in the route table' };
   return { kind: 'device', device: best.device };
@@ -123,9 +164,12 @@ export class RouteProbe {
   private readonly queue: (() => void)[] = [];
   private ipMissing = false;
   private readonly native: NativeBinding | undefined;
+  private readonly ipProgram: string;
 
-  constructor(native?: NativeBinding) {
+  /** `ipProgram`: what stands for `ip`, for a test of what happens where there is none. */
+  constructor(native?: NativeBinding, ipProgram = 'ip') {
     this.native = native;
+    this.ipProgram = ipProgram;
   }
 
   /**
@@ -172,10 +216,11 @@ export class RouteProbe {
       if (answer !== undefined) return answer;
       this.ipMissing = true;
     }
-    const v6 = remote.includes(':');
+    const read = (path: string): Promise<string> => readFile(path, 'utf8');
     try {
-      const text = await readFile(v6 ? '/proc/net/ipv6_route' : '/proc/net/route', 'utf8');
-      return lookUpRoute(v6 ? parseIpv6Routes(text) : parseIpv4Routes(text), remote);
+      if (remote.includes(':')) return lookUpRoute(parseIpv6Routes(await read('/proc/net/ipv6_route')), remote);
+      const [main, local] = await Promise.all([read('/proc/net/route'), read('/proc/net/fib_trie')]);
+      return lookUpRoute([...parseIpv4Local(local), ...parseIpv4Routes(main)], remote);
     } catch {
       return { kind: 'unknown' };
     }
@@ -185,7 +230,7 @@ export class RouteProbe {
   private askIp(remote: string, local: string): Promise<Egress | undefined> {
     const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`, LC_ALL: 'C' };
     return new Promise((resolve) => {
-      execFile('ip', ['-j', 'route', 'get', remote, 'from', local], { env, timeout: IP_TIMEOUT_MS }, (error, stdout, stderr) => {
+      execFile(this.ipProgram, ['-j', 'route', 'get', remote, 'from', local], { env, timeout: IP_TIMEOUT_MS }, (error, stdout, stderr) => {
         if (error === null) resolve(parseRouteGet(stdout));
         else resolve(error.code === 'ENOENT' ? undefined : parseRouteError(stderr));
       });

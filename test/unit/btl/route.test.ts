@@ -1,6 +1,17 @@
 // Method: recorded answers of `ip route get` and recorded route tables.
+import { existsSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { lookUpRoute, parseIpv4Routes, parseIpv6Routes, parseRouteError, parseRouteGet, RouteProbe } from '../../../src/btl/tcp/route.ts';
+import { isLinkLocal } from '../../../src/btl/tcp/interfaces.ts';
+import {
+  lookUpRoute,
+  parseIpv4Local,
+  parseIpv4Routes,
+  parseIpv6Routes,
+  parseRouteError,
+  parseRouteGet,
+  RouteProbe,
+} from '../../../src/btl/tcp/route.ts';
 
 describe('ip route get', () => {
   test('JSON and plain text', () => {
@@ -52,6 +63,64 @@ test('IPv4 table', () => {
   );
 });
 
+test('IPv4: the local table is asked before the main one, and of no other table', () => {
+  // Recorded on Linux 6.18 in a network namespace with a policy rule, which keeps the tables apart.
+  const trie = `Id 100:
+  |-- 10.77.0.0
+     /16 host LOCAL
+Main:
+  +-- 0.0.0.0/4 2 0 2
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     |-- 10.9.0.0
+        /24 link UNICAST
+Local:
+  +-- 0.0.0.0/1 2 0 2
+     +-- 10.0.0.0/9 2 0 2
+        +-- 10.9.0.0/24 2 0 2
+           |-- 10.9.0.1
+              /32 host LOCAL
+           |-- 10.9.0.255
+              /32 link BROADCAST
+        |-- 10.66.0.0
+           /16 host LOCAL
+     +-- 127.0.0.0/8 2 0 2
+        +-- 127.0.0.0/31 1 0 0
+           |-- 127.0.0.0
+              /8 host LOCAL
+           |-- 127.0.0.1
+              /32 host LOCAL
+        |-- 127.255.255.255
+           /32 link BROADCAST
+`;
+  const main = parseIpv4Routes(
+    [
+      'Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT',
+      'd0\t00000000\tFE00090A\t0003\t0\t0\t0\t00000000\t0\t0\t0',
+      'd0\t0000090A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0',
+      // Added to what was recorded: a longer prefix of the main table does not win against the local table.
+      'd1\t0001420A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0',
+    ].join('\n'),
+  );
+  const local = parseIpv4Local(trie);
+  expect(local).toHaveLength(4);
+  for (const routes of [
+    [...local, ...main],
+    [...main, ...local],
+  ]) {
+    const device = (address: string): unknown => lookUpRoute(routes, address);
+    for (const own of ['127.0.0.1', '127.8.0.1', '10.9.0.1', '10.66.3.4', '10.66.1.1']) {
+      expect([own, device(own)]).toEqual([own, { kind: 'device', device: 'lo' }]);
+    }
+    for (const other of ['10.9.0.2', '10.9.0.255', '10.77.0.1', '8.8.8.8']) {
+      expect([other, device(other)]).toEqual([other, { kind: 'device', device: 'd0' }]);
+    }
+  }
+  expect(lookUpRoute(main, '127.0.0.1')).toEqual({ kind: 'device', device: 'd0' });
+  expect(parseIpv4Local('')).toEqual([]);
+  expect(parseIpv4Local('Main:\n  |-- 10.9.0.1\n     /32 host LOCAL\n')).toEqual([]);
+});
+
 test('IPv6 table', () => {
   const zero = '0'.repeat(32);
   const row = (destination: string, prefix: string, metric: string, flags: string, device: string): string =>
@@ -61,10 +130,13 @@ test('IPv6 table', () => {
       row(`fd000001${'0'.repeat(24)}`, '40', '00000100', '00000001', 'eth1'),
       row(`fd${'0'.repeat(30)}`, '08', '00000100', '00000001', 'eth2'),
       row(zero, '00', 'ffffffff', '00200200', 'lo'),
+      // The entry of an address of eth1 itself, which is reached through lo.
+      row(`fd000001${'0'.repeat(23)}9`, '80', '00000000', '80200001', 'eth1'),
       '',
     ].join('\n'),
   );
   expect(lookUpRoute(routes, 'fd00:1::5')).toEqual({ kind: 'device', device: 'eth1' });
+  expect(lookUpRoute(routes, 'fd00:1::9')).toEqual({ kind: 'device', device: 'lo' });
   expect(lookUpRoute(routes, 'fd00:2::5')).toEqual({ kind: 'device', device: 'eth2' });
   expect(lookUpRoute(routes, '2001:db8::1')).toMatchObject({ kind: 'none' });
 });
@@ -77,4 +149,17 @@ test('the kernel of this machine is asked, and asked once a second', async () =>
   const egress = await answer;
   if (egress.kind !== 'device') console.log(`skipped: the route to loopback could not be found out here (${egress.kind})`);
   else expect(egress.device).toBe('lo');
+});
+
+test('where there is no ip program, the tables in /proc answer as the kernel does, for the addresses of this machine too', async () => {
+  const own = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ address }) => !isLinkLocal(address));
+  if (!existsSync('/proc/net/fib_trie') || own.length === 0) {
+    console.log('skipped: this machine has no /proc/net/fib_trie, or no address');
+    return;
+  }
+  const probe = new RouteProbe(undefined, 'no-such-program-as-this');
+  for (const { address } of own)
+    expect([address, await probe.egress(address, address, 0)]).toEqual([address, { kind: 'device', device: 'lo' }]);
 });

@@ -14,6 +14,25 @@ const PACKAGES_MAX = 12;
 const BYTES_MAX = 8_000_000;
 const GLIBC_MINOR_MAX = 28;
 
+/** Is a file ignored by this .gitignore? Understands what ours uses, and says so where it does not. */
+function ignoredBy(text) {
+  const patterns = text.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('#'));
+  const tests = patterns.map((pattern) => {
+    if (/[[\]!?\\]|\*\*|\s/.test(pattern)) throw new Error(`a pattern of .gitignore that this check does not understand: ${pattern}`);
+    const isFolder = pattern.endsWith('/');
+    const path = isFolder ? pattern.slice(0, -1) : pattern;
+    // A pattern with a slash before its end holds from the top, any other at every depth.
+    const start = path.includes('/') ? '^' : '(?:^|/)';
+    const body = path
+      .replace(/^\//, '')
+      .replace(/[.+^${}()|]/g, '\\$&')
+      .replaceAll('*', '[^/]*');
+    // What lies in an ignored folder is ignored.
+    return new RegExp(`${start}${body}${isFolder ? '/' : '(?:/|$)'}`);
+  });
+  return (file) => tests.some((test) => test.test(file));
+}
+
 /** Of the checks of one run. A check throws what is wrong, or calls skip(). */
 export class Tally {
   constructor(name) {
@@ -146,8 +165,22 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('what git is told to ignore does not travel, but for what was built', () => {
-    const ignored = spawnSync('git', ['check-ignore', '--stdin'], { cwd: ROOT, encoding: 'utf8', input: files.join('\n') }).stdout;
-    const strays = ignored.split('\n').filter((file) => file !== '' && !/^dist\/|^native\/(rdma\/)?prebuilds\//.test(file));
+    const isIgnored = ignoredBy(readFileSync(join(ROOT, '.gitignore'), 'utf8'));
+    const ignored = files.filter(isIgnored);
+    demand(ignored.includes('dist/cli.js'), 'dist/cli.js does not count as ignored: .gitignore is not read as it should be');
+    // There may be no git on this machine. Where there is, it has the last word about what .gitignore means.
+    const probes = [...files, 'a/node_modules/b', 'x.log', 'a/b.log/c', 'out', 'out/a', 'a/outer', 'native/build/a', 'a/native/build/b'];
+    const asked = spawnSync('git', ['-c', 'core.excludesFile=/dev/null', 'check-ignore', '--no-index', '--stdin'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      input: probes.join('\n'),
+    });
+    if (asked.status === 0) {
+      const differing = new Set(asked.stdout.split('\n').filter(Boolean));
+      for (const file of probes.filter(isIgnored)) if (!differing.delete(file)) differing.add(file);
+      demand(differing.size === 0, `git has another opinion of ${[...differing].join(', ')}`);
+    }
+    const strays = ignored.filter((file) => !/^dist\/|^native\/(rdma\/)?prebuilds\//.test(file));
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('every relative link in its documents leads to a file in it', () => {

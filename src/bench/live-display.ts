@@ -80,7 +80,7 @@ export class LiveDisplay implements StreamListener {
 
   private plainLine(view: StreamView): string {
     const rails = view.rails.map(
-      (rail, i) => `rail ${rail.rail} ${megabytes(this.rates.rails[i] ?? 0).padStart(12)}${rail.isPulled ? ' (pulled)' : ''}`,
+      (rail, i) => `rail ${rail.rail} ${megabytes(this.rates.rails[i] ?? 0).padStart(12)}${rail.isPulled ? ` (${rail.pulledWord})` : ''}`,
     );
     return `${seconds(view.elapsedMs).padStart(9)}  ${rails.join('  ')}  delivered ${megabytes(this.rates.total).padStart(12)}`;
   }
@@ -95,7 +95,12 @@ export class LiveDisplay implements StreamListener {
       `  ${name.slice(0, nameColumns).padEnd(nameColumns)} ${this.paint(color, bar(rate, this.rateMax, barColumns))} ${megabytes(rate).padStart(12)} ${note}`;
     const lines = latest.rails.map((rail, i) => {
       const color = String(RAIL_COLORS[i % RAIL_COLORS.length]);
-      return line(rail.name, this.rates.rails[i] ?? 0, color, rail.isPulled ? this.paint('31', `${rail.state}, pulled`) : rail.state);
+      return line(
+        rail.name,
+        this.rates.rails[i] ?? 0,
+        color,
+        rail.isPulled ? this.paint('31', `${rail.state}, ${rail.pulledWord}`) : rail.state,
+      );
     });
     const time = `${(latest.elapsedMs / 1000).toFixed(1)} of ${(options.durationMs / 1000).toFixed(1)} s`;
     lines.push(line('delivered', this.rates.total, '0', time));

@@ -1,4 +1,5 @@
 // Draws a failover run as SVG: what each rail carried over time, stacked, with the moments at which rails were pulled and put back.
+import { pulledWord } from './rail-actions.ts';
 import { seconds } from './report.ts';
 import type { StreamEvent, StreamReport } from './stream.ts';
 import { railRates } from './timeline.ts';
@@ -32,12 +33,12 @@ interface Mark {
 }
 
 /** What is worth a line in the plot: what was done by hand, and when the receiver lost a rail and used it again. */
-function marksOf(events: readonly StreamEvent[], rank: number): Mark[] {
+function marksOf(events: readonly StreamEvent[], rank: number, pulled: string): Mark[] {
   return events
     .filter((event) => event.rank === rank)
     .flatMap((event): Mark[] => {
       const name = event.rail === undefined ? 'all rails' : `rail ${event.rail}`;
-      if (event.type === 'pulled') return [{ atMs: event.atMs, text: `${name} pulled`, isByHand: true }];
+      if (event.type === 'pulled') return [{ atMs: event.atMs, text: `${name} ${pulled}`, isByHand: true }];
       if (event.type === 'put-back') return [{ atMs: event.atMs, text: `${name} put back`, isByHand: true }];
       if (event.type === 'lost') return [{ atMs: event.atMs, text: 'loss seen', isByHand: false }];
       if (event.type === 'restored') return [{ atMs: event.atMs, text: 'used again', isByHand: false }];
@@ -62,7 +63,7 @@ export async function failoverPlot(report: StreamReport, texts: PlotTexts): Prom
       ];
     }),
   );
-  const marks = marksOf(report.events, 0);
+  const marks = marksOf(report.events, 0, pulledWord(report.spec.mode));
   const endS = Math.max(report.spec.durationMs, ...bins.map(({ toMs }) => toMs)) / 1000;
   const rateMax = Math.max(1, ...bins.map(({ rates }) => rates.reduce((sum, rate) => sum + rate, 0)));
   const pulled = report.phases.filter((phase) => phase.pulled.length > 0);
@@ -155,7 +156,7 @@ function frame(report: StreamReport, texts: PlotTexts, inner: string): string {
     return item;
   });
   legend.push(
-    `<rect x="${x}" y="66" width="14" height="14" fill="#d0342c" fill-opacity="0.12"/><text x="${x + 20}" y="78" font-size="13">pulled</text>`,
+    `<rect x="${x}" y="66" width="14" height="14" fill="#d0342c" fill-opacity="0.12"/><text x="${x + 20}" y="78" font-size="13">${pulledWord(spec.mode)}</text>`,
   );
   const foot = texts.foot.map(
     (line, i) => `<text x="${MARGIN.left}" y="${height - 28 + i * 15}" font-size="11" fill="#5b626c">${escapeXml(line)}</text>`,

@@ -2,11 +2,33 @@
 // The hand is the fault interposer around every transport but the one to the own rank; both ranks of a run have one each, and act
 // at moments after a common start.
 import { type FaultControl, parseRailSelector, wrapFault } from '../btl/interpose/fault.ts';
+import { LOSS_EXPECTED, parseLoss, parseRate, RATE_EXPECTED, type RailSelector } from '../btl/interpose/fault-plan.ts';
 import { knownComponents, registerComponent } from '../btl/registry.ts';
 import { MultirailError } from '../errors.ts';
 
-export const PULL_MODES = ['silent', 'error'] as const;
-export type PullMode = (typeof PULL_MODES)[number];
+/** How a rail goes: dead in silence, dead with an error, or bad: `lossy:PERCENT`, `slow:BYTES_PER_SECOND`. */
+export type PullMode = 'silent' | 'error' | `lossy:${string}` | `slow:${string}`;
+export const PULL_MODES_EXPECTED = `silent, error, lossy:${LOSS_EXPECTED}, or slow:RATE, ${RATE_EXPECTED}`;
+
+/** Undefined when it is none. */
+export function parsePullMode(text: string): PullMode | undefined {
+  const [name, detail] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
+  const isMode =
+    text === 'silent' ||
+    text === 'error' ||
+    (name === 'lossy' && parseLoss(detail) !== undefined) ||
+    (name === 'slow' && parseRate(detail) !== undefined);
+  return isMode ? (text as PullMode) : undefined;
+}
+
+/** The rail goes on carrying, badly. */
+export const isBadMode = (mode: PullMode): boolean => mode !== 'silent' && mode !== 'error';
+
+/** What a rail is by that mode, in one word. */
+export const pulledWord = (mode: PullMode): string => (isBadMode(mode) ? mode.slice(0, mode.indexOf(':')) : 'pulled');
+
+/** What is done to a rail by that mode. */
+export const pulledText = (mode: PullMode): string => (isBadMode(mode) ? `made ${mode.replace(':', ' ')}` : `pulled (${mode})`);
 
 export interface RailAction {
   kind: 'pull' | 'restore';
@@ -88,6 +110,15 @@ export const SENDER_LAG_MS = 30;
 const SILENT_END = { receiver: 'silent-out', sender: 'silent' } as const;
 export type RailEnd = keyof typeof SILENT_END;
 
+function goBad(control: FaultControl, which: RailSelector, mode: PullMode): void {
+  const detail = mode.slice(mode.indexOf(':') + 1);
+  const loss = mode.startsWith('lossy:') ? parseLoss(detail) : undefined;
+  const rate = mode.startsWith('slow:') ? parseRate(detail) : undefined;
+  if (loss !== undefined) control.lossy(which, loss.lossPer10k, loss.seed);
+  else if (rate !== undefined) control.slow(which, rate);
+  else throw new MultirailError('ERR_ARG', `a rail goes by one of ${PULL_MODES_EXPECTED}, not by "${mode}"`);
+}
+
 export interface RailHand {
   apply(action: RailAction, peer: number, mode: PullMode, end: RailEnd): void;
   /** Transports that are opened from now on are left alone. */
@@ -116,8 +147,10 @@ export function takeRailsInHand(): RailHand {
       const which = rail === undefined ? { peer } : { rail, peer };
       // Rails are numbered over all transports: the control that does not have this one does nothing.
       for (const control of controls) {
-        if (kind === 'pull') control.pull(which, mode === 'silent' ? SILENT_END[end] : mode);
-        else control.restore(which);
+        if (kind === 'restore') control.restore(which);
+        else if (mode === 'silent') control.pull(which, SILENT_END[end]);
+        else if (mode === 'error') control.pull(which, mode);
+        else goBad(control, which, mode);
       }
     },
     release: () => {

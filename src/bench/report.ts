@@ -1,5 +1,6 @@
 // The report of a failover run in words. Pure.
 import { megabytesPerSecond } from './osu.ts';
+import { pulledWord } from './rail-actions.ts';
 import type { StreamReport } from './stream.ts';
 import type { Phase } from './timeline.ts';
 
@@ -11,9 +12,9 @@ const shortHash = (hash: string | undefined): string => (hash === undefined ? 'n
 export const phaseRate = (phase: Phase): number =>
   phase.toMs > phase.fromMs ? megabytesPerSecond(phase.bytes, phase.toMs - phase.fromMs) : 0;
 
-export function phaseName(phases: readonly Phase[], index: number): string {
+export function phaseName(phases: readonly Phase[], index: number, word = 'pulled'): string {
   const { pulled } = phases[index];
-  if (pulled.length > 0) return `rail ${pulled.join(', ')} pulled`;
+  if (pulled.length > 0) return `rail ${pulled.join(', ')} ${word}`;
   // Where nothing is pulled by plan, the rails may be broken all the same (btl_fault, real links).
   if (phases.length === 1) return 'whole run';
   return index === 0 ? 'healthy' : 'restored';
@@ -32,7 +33,7 @@ export function reportLines(report: StreamReport): string[] {
   const { sent, received } = findings;
   const lines = ['', 'Phases                        from        to          rate   worst gap'];
   report.phases.forEach((phase, i) => {
-    const name = phaseName(report.phases, i).padEnd(24);
+    const name = phaseName(report.phases, i, pulledWord(report.spec.mode)).padEnd(24);
     const gap = `${phase.worstGapMs.toFixed(1)} ms`;
     lines.push(
       `  ${name}${seconds(phase.fromMs).padStart(8)}  ${seconds(phase.toMs).padStart(8)}  ${megabytes(phaseRate(phase)).padStart(12)}  ${gap.padStart(10)}`,

@@ -8,7 +8,7 @@ import type { Runtime } from '../mpi/runtime.ts';
 import { eventLine, LiveDisplay } from './live-display.ts';
 import { describeMachine, machineInfo } from './machine.ts';
 import { failoverPlot } from './plot.ts';
-import { type RailHand, railName } from './rail-actions.ts';
+import { pulledText, type RailHand, railName } from './rail-actions.ts';
 import { reportLines, verdictLine } from './report.ts';
 import { receiveStream, type StreamReport, type StreamSpec, sendStream } from './stream.ts';
 
@@ -25,7 +25,7 @@ const PLOT_NAME = 'failover.svg';
 
 export function describeSpec(spec: StreamSpec, railCount: number): string {
   const actions = spec.actions.map(
-    ({ kind, rail, atMs }) => `${railName(rail)} ${kind === 'pull' ? `pulled (${spec.mode})` : 'put back'} at ${atMs / 1000} s`,
+    ({ kind, rail, atMs }) => `${railName(rail)} ${kind === 'pull' ? pulledText(spec.mode) : 'put back'} at ${atMs / 1000} s`,
   );
   const what = `${spec.sizeBytes.toLocaleString('en-US')}-byte messages for ${spec.durationMs / 1000} s over ${railCount} ${railCount === 1 ? 'rail' : 'rails'}`;
   return [what, `window ${spec.window}`, spec.verify ? 'verified' : 'contents not verified', ...actions].join(', ');

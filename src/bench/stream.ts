@@ -7,7 +7,18 @@ import type { Request } from '../mpi/request.ts';
 import type { RailEvent, RailInfo, Runtime, RuntimeCounters } from '../mpi/runtime.ts';
 import { type AuditFindings, StreamAudit, StreamHash, type StreamTotals } from './audit.ts';
 import { encodeHeader, HEADER_BYTES, MessagePattern } from './message.ts';
-import { checkActions, type PullMode, pulledAt, type RailAction, type RailHand, railName, SENDER_LAG_MS } from './rail-actions.ts';
+import {
+  checkActions,
+  isBadMode,
+  type PullMode,
+  pulledAt,
+  pulledText,
+  pulledWord,
+  type RailAction,
+  type RailHand,
+  railName,
+  SENDER_LAG_MS,
+} from './rail-actions.ts';
 import { BENCH_TAGS } from './tags.ts';
 import { type Phase, type RailSample, Timeline } from './timeline.ts';
 
@@ -41,6 +52,8 @@ export interface RailView {
   name: string;
   state: string;
   isPulled: boolean;
+  /** What it is then: pulled, lossy, slow. */
+  pulledWord: string;
   /** Payload that has arrived on it since the start. */
   bytes: number;
 }
@@ -146,7 +159,7 @@ class RailWatch {
       const lagMs = action.kind === 'pull' && spec.mode === 'silent' && end === 'sender' ? SENDER_LAG_MS : 0;
       const act = () => {
         const isPull = action.kind === 'pull';
-        const text = `${railName(action.rail)} ${isPull ? `pulled (${spec.mode})` : 'put back'}`;
+        const text = `${railName(action.rail)} ${isPull ? pulledText(spec.mode) : 'put back'}`;
         this.note({ rail: action.rail, type: isPull ? 'pulled' : 'put-back', text });
         hand.apply(action, peer, spec.mode, end);
       };
@@ -252,6 +265,7 @@ export async function receiveStream(
         name: railLabel(rail),
         state: rail.state,
         isPulled: pulled[i],
+        pulledWord: pulledWord(spec.mode),
         bytes: railBytes[i],
       })),
       ...totals,
@@ -328,7 +342,7 @@ async function senderReport(comm: Communicator): Promise<SenderReport | undefine
   }
 }
 
-/** A rail that goes on carrying data while it is pulled would make the whole run worthless. */
+/** A rail that goes on carrying data while it is pulled out would make the whole run worthless. */
 class PullCheck {
   private readonly mpi: Runtime;
   private readonly problems: string[];
@@ -338,6 +352,8 @@ class PullCheck {
   constructor(mpi: Runtime, spec: StreamSpec, problems: string[]) {
     this.mpi = mpi;
     this.problems = problems;
+    // A bad rail goes on carrying.
+    if (isBadMode(spec.mode)) return;
     const count = this.received().length;
     const edges = [0, ...spec.actions.map(({ atMs }) => atMs), spec.durationMs];
     for (let i = 1; i + 1 < edges.length; i++) {
@@ -386,7 +402,7 @@ function remarksOn(spec: StreamSpec, count: number, here: readonly StreamEvent[]
     const pulls = spec.actions.filter((action) => action.kind === 'pull' && concerns(action));
     if (pulls.length === 0) continue;
     const noticed = [...here, ...there].filter((event) => event.type === 'lost' && concerns(event)).length;
-    if (noticed === 0) remarks.push(`rail ${rail} was pulled, and neither rank noticed: it was back too soon`);
+    if (noticed === 0 && !isBadMode(spec.mode)) remarks.push(`rail ${rail} was pulled, and neither rank noticed: it was back too soon`);
     const lastPutBack = here.filter((event) => event.type === 'put-back' && concerns(event)).at(-1);
     const usedAgain = here.filter((event) => event.type === 'restored' && event.rail === rail).at(-1);
     if (noticed === 0 || isPulledAtEnd[rail] || lastPutBack === undefined) continue;

@@ -7,7 +7,14 @@ import { collAsRank } from '../bench/coll-rank.ts';
 import { HEADER_BYTES } from '../bench/message.ts';
 import { type OsuTest, parseBytes, parseSizes } from '../bench/osu.ts';
 import { pt2ptAsRank } from '../bench/pt2pt-rank.ts';
-import { PULL_MODES, type PullMode, parseRailActions, type RailHand, takeRailsInHand } from '../bench/rail-actions.ts';
+import {
+  PULL_MODES_EXPECTED,
+  type PullMode,
+  parsePullMode,
+  parseRailActions,
+  type RailHand,
+  takeRailsInHand,
+} from '../bench/rail-actions.ts';
 import type { StreamSpec } from '../bench/stream.ts';
 import { streamAsRank } from '../bench/stream-rank.ts';
 import { MultirailError } from '../errors.ts';
@@ -225,6 +232,12 @@ export async function runBenchJob(words: readonly string[], mca: Record<string, 
   await startRanks(2, ['bench', 'bw', ...words], mca);
 }
 
+function pullMode(text: string): PullMode {
+  const mode = parsePullMode(text);
+  if (mode === undefined) throw new InvalidArgumentError(`expected ${PULL_MODES_EXPECTED}.`);
+  return mode;
+}
+
 const railTimes = (flags: string, text: string) => new Option(flags, text).argParser(collect).default([], 'none');
 
 export function register(program: Command): void {
@@ -269,8 +282,11 @@ export function register(program: Command): void {
   bw.addOption(railTimes('--pull <rail@time>', 'pull a rail out at this moment: 1@2s, *@1500ms; may be repeated'))
     .addOption(railTimes('--restore <rail@time>', 'put it back; may be repeated'))
     .addOption(
-      new Option('--mode <mode>', 'how a rail dies: in silence, or with an error that both sides see')
-        .choices(PULL_MODES)
+      new Option(
+        '--mode <mode>',
+        'what a pull does: the rail dies in silence, or with an error that both sides see, or goes bad: lossy:PERCENT, slow:BYTES_PER_SECOND',
+      )
+        .argParser(pullMode)
         .default('silent'),
     )
     .option('--verify', 'check the content of every message too', false)
@@ -289,6 +305,10 @@ Examples:
                                                        rail 1 dies in silence after 2 s and is back after 4 s
   multirail bench bw --pull 1@2s --mode error --mca btl self,tcp,ws
                                                        a TCP and a WebSocket rail; the second breaks and stays away
+  multirail bench bw --pull 1@2s --restore 1@4s --mode lossy:20
+                                                       rail 1 loses one packet in five for 2 s
+  multirail bench bw --pull 1@2s --restore 1@4s --mode slow:8000
+                                                       rail 1 falls to 64 kbit/s for 2 s
 
 The exit code of a run is 0 when nothing was lost, doubled, reordered or damaged, and 1 otherwise.`,
     )

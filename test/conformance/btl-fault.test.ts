@@ -182,6 +182,76 @@ function faultClauses(name: string, fixture: Fixture): void {
       await pair.drive(() => b.recorder.count('railDown') === 1, 'down');
       expect(b.recorder.find('railDown')?.text).toBe('damaged');
     });
+
+    clause('slow: frames arrive late, in order and at the rate, and the rail is no silent one', async (pair) => {
+      const { a, b } = pair;
+      // Ten frames of 2 ms each at that rate, behind nothing.
+      controlOf(a).slow({ rail: 0 }, 1_000_000);
+      const sent = Array.from({ length: 10 }, (_, i) => a.send(2000, { placed: i % 2 === 0 }));
+      a.endpoints[0].flush();
+      a.endpoints[0].probe(77);
+      const fromMs = pair.now();
+      await pair.drive(() => a.open < 10, 'the first is delivered');
+      expect(pair.now() - fromMs).toBeGreaterThanOrEqual(2);
+      expect(a.recorder.probes).toEqual([]);
+      await pair.drive(() => a.open === 0, 'all are delivered');
+      expect(pair.now() - fromMs).toBeGreaterThanOrEqual(20);
+      for (const { frame } of sent) expect(statusOf(a, frame)).toBe(DELIVERED);
+      // The probe waited behind them; the answers that the rail asks for itself are nobody's.
+      await pair.drive(() => a.recorder.probes.length > 0, 'the probe is answered');
+      expect(a.recorder.probes.every((probeId) => probeId === 77)).toBe(true);
+      // Nothing passes for longer than the rail timeout, and yet the other side is heard of.
+      const reports = a.recorder.reports.length;
+      const long = a.send(150_000);
+      await pair.settle(100);
+      expect(statusOf(a, long.frame)).toBeUndefined();
+      expect(a.recorder.reports.length).toBeGreaterThan(reports);
+      expect(a.recorder.count('railDown') + b.recorder.count('railDown')).toBe(0);
+      controlOf(a).restore({ rail: 0 });
+      await pair.drive(() => statusOf(a, long.frame) === DELIVERED, 'restored, what was queued goes at once');
+    });
+
+    clause('slow with frames under way: what follows waits behind them', async (pair) => {
+      const { a } = pair;
+      const ahead = a.send(20_000);
+      controlOf(a).slow({}, 1_000_000);
+      a.endpoints[0].flush();
+      const fromMs = pair.now();
+      const behind = a.send(10);
+      await pair.drive(() => a.open === 0, 'both are delivered');
+      expect(pair.now() - fromMs).toBeGreaterThanOrEqual(20);
+      for (const { frame } of [ahead, behind]) expect(statusOf(a, frame)).toBe(DELIVERED);
+      controlOf(a).restore({});
+    });
+
+    clause('lossy: the rail stops for a retransmission time-out and goes on, and all is delivered in order', async (pair) => {
+      const { a, b } = pair;
+      const isSelf = a.endpoints[0].plan.attributes.liveness === 'self';
+      // Of a frame of one packet that nothing follows 99 of 100 are missed by their time-out only.
+      controlOf(a).lossy({ rail: 0 }, 9900, 'a seed');
+      const late = a.send(100);
+      a.endpoints[0].flush();
+      await pair.settle(20);
+      expect(b.recorder.framesSeen).toBe(0);
+      if (isSelf) {
+        // The timeout of the rail is shorter than TCP's least time-out: a rail that checks itself takes it for silence.
+        await pair.drive(() => a.recorder.count('railDown') === 1, 'silence noticed');
+        expect(a.recorder.find('railDown')?.text).toBe('silent');
+        expect(statusOf(a, late.frame)).toBe(IN_DOUBT);
+        await pair.drive(() => b.recorder.count('railDown') === 1, 'and at the other side');
+        controlOf(a).restore({});
+        return reconnect(pair, 2);
+      }
+      await pair.settle(150);
+      expect(statusOf(a, late.frame)).toBeUndefined();
+      expect(a.recorder.count('railDown')).toBe(0);
+      // At one percent most frames pass at once, in order behind the one that is late.
+      controlOf(a).lossy({ rail: 0 }, 100, 'another');
+      const sent = [late, ...Array.from({ length: 50 }, (_, i) => a.send(2000, { placed: i % 2 === 0 }))];
+      await pair.drive(() => a.open === 0, 'all are delivered');
+      for (const { frame } of sent) expect(statusOf(a, frame)).toBe(DELIVERED);
+      controlOf(a).restore({});
+    });
   });
 }
 
@@ -207,7 +277,7 @@ describe('faults by plan', () => {
 
   for (let seed = 1; seed <= 40; seed++) {
     it(`random faults keep the contract, seed ${seed}`, async () => {
-      const kinds = 'silent+silent-out+silent-in+error+inside+busy+stall+payload+header';
+      const kinds = 'silent+silent-out+silent-in+error+inside+busy+stall+payload+header+lossy+slow';
       const rail = { liveness: seed % 2 === 0 ? ('self' as const) : ('siblings' as const), latencyUs: 300, jitterUs: 200 };
       const fixture = faultedSim(`random ${seed}`, rail, `random:seed=${seed},every=20ms,heal=30ms,kinds=${kinds}`);
       const pair = await fixture.setup({ unconnected: true, params: { bml_rail_timeout_ms: '25', bml_connect_timeout_ms: '15' } });

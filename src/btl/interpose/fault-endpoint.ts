@@ -6,6 +6,7 @@
 // That ends the inner epoch; its end is hidden until the layers above fence the rail, its liveness check strikes, or the
 // rail is restored. Counts that arrive on a silent rail are hidden too: delivered, not reported.
 import { MultirailError } from '../../errors.ts';
+import type { Prng } from '../../util/prng.ts';
 import {
   type BtlEndpoint,
   type BtlModule,
@@ -26,6 +27,7 @@ import {
   type Sink,
   type Upcalls,
 } from '../btl.ts';
+import { BadPath, type BadPathKind } from './bad-path.ts';
 import type { PullMode } from './fault-plan.ts';
 
 type Work = { frame: Frame; op: null } | { frame: null; op: OneSidedOp };
@@ -36,6 +38,8 @@ interface Entry {
   bytes: number;
   /** Handed to the inner endpoint. */
   given: boolean;
+  /** On a bad path: when it leaves; 0 on a sound one. */
+  dueMs: number;
   /** What the inner endpoint said while nobody might hear it. */
   settled: CompletionStatus | undefined;
 }
@@ -62,6 +66,16 @@ export interface FaultHost {
 type State = 'normal' | PullMode;
 
 const NEVER = Number.POSITIVE_INFINITY;
+/**
+ * How often a slow rail that drains is asked for an answer of its own. Over a real one bytes of a long frame arrive all the time, and are
+ * reported; here a frame is held back whole, and the answer reports what arrived in its place: a slow rail is not a silent one.
+ */
+const TRICKLE_MS = 20;
+/** The engine counts its probes up from 1. */
+const TRICKLE_PROBE_ID = 0;
+/** About what a probe takes on the wire. */
+const PROBE_BYTES = 32;
+const PROBES_HELD_MAX = 64;
 
 export class FaultEndpoint implements BtlEndpoint {
   readonly module: BtlModule;
@@ -81,10 +95,17 @@ export class FaultEndpoint implements BtlEndpoint {
   private byeHeld = false;
   private byeSaid = false;
   private byeHidden = false;
-  private probesHeld: number[] = [];
+  /** With the moment at which each leaves, on a bad path; 0: behind all frames that are held back. */
+  private probesHeld: { probeId: number; dueMs: number }[] = [];
   private busyUntilMs = 0;
   private stalledUntilMs = 0;
   private detectAtMs = NEVER;
+  /** The rail is lossy or slow in what it sends. */
+  private bad: BadPath | null = null;
+  /** When the first frame that is held back on a bad path leaves. */
+  private headDueMs = 0;
+  private nextTrickleMs = 0;
+  private trickles = false;
   private corruptNext: 'header' | 'payload' | null = null;
   private attempt: { epoch: number; failAtMs: number; reason: RailReason } | null = null;
   private dialled = 0;
@@ -141,7 +162,8 @@ export class FaultEndpoint implements BtlEndpoint {
     return this.state === 'silent' || this.state === 'silent-in';
   }
   private get isHolding(): boolean {
-    return this.outSilent || this.hiddenEnd !== null || this.heldCount > 0 || this.host.now < this.stalledUntilMs;
+    if (this.outSilent || this.hiddenEnd !== null || this.heldCount > 0) return true;
+    return this.host.now < this.stalledUntilMs || (this.bad !== null && this.host.now < this.bad.standsUntilMs);
   }
 
   private injected(text: string, kind: RailReason['kind'] = 'injected'): RailReason {
@@ -172,7 +194,34 @@ export class FaultEndpoint implements BtlEndpoint {
     this.host.wake();
   }
 
+  /** From now on what is sent goes over such a path, until restore(). */
+  goBad(how: BadPathKind, prng: Prng): void {
+    const { now } = this.host;
+    this.bad = new BadPath(how, prng, now, this.inner.outstandingBytes);
+    // What is held back already goes over it, too.
+    for (const entry of this.entries.values()) if (!entry.given) entry.dueMs = this.takeDue(this.bad, entry.bytes);
+    this.headDueMs = 0;
+    this.host.wake();
+  }
+
+  private takeDue(bad: BadPath, bytes: number): number {
+    const { now, railTimeoutMs } = this.host;
+    const fromMs = Math.max(now, bad.standsUntilMs);
+    const dueMs = bad.take(now, bytes, this.entries.size > 0);
+    // A rail that checks itself takes a stream that stands still for a dead one; one that drains slowly is heard of.
+    const notices = bad.kind === 'lossy' && this.plan.attributes.liveness === 'self' && dueMs - fromMs > railTimeoutMs;
+    if (notices) this.detectAtMs = Math.min(this.detectAtMs, fromMs + railTimeoutMs);
+    return dueMs;
+  }
+
   restore(): void {
+    if (this.bad !== null) {
+      this.bad = null;
+      this.headDueMs = 0;
+      for (const held of [...this.entries.values(), ...this.probesHeld]) held.dueMs = 0;
+      if (this.state === 'normal') this.detectAtMs = NEVER;
+      this.host.wake();
+    }
     if (this.state === 'normal') return;
     this.state = 'normal';
     this.detectAtMs = NEVER;
@@ -225,20 +274,25 @@ export class FaultEndpoint implements BtlEndpoint {
     if (work.frame !== null && this.corruptNext === 'payload' && isData && !this.isHolding) {
       // Refused at the peer for its payload, as far as anyone can see: it never leaves, and is reported in the next progress().
       this.corruptNext = null;
-      this.add(work, bytes, { given: true, settled: REFUSED });
+      this.add(work, bytes, { given: true, dueMs: 0, settled: REFUSED });
       this.inner.counters.framesRefused += 1;
       this.host.wake();
       return OK;
     }
-    if (this.isHolding) {
+    const { bad, isHolding } = this;
+    if (isHolding || bad !== null) {
       const limit = this.inner.windowBytes + (isData ? 0 : CONTROL_RESERVE_BYTES);
       if (this.entryBytes > 0 && this.entryBytes + bytes > limit) return this.refuse();
-      this.add(work, bytes, { given: false, settled: undefined });
-      this.heldCount += 1;
-      return OK;
+      const dueMs = bad === null ? 0 : this.takeDue(bad, bytes);
+      if (isHolding || dueMs > this.host.now) {
+        if (this.heldCount === 0) this.headDueMs = dueMs;
+        this.add(work, bytes, { given: false, dueMs, settled: undefined });
+        this.heldCount += 1;
+        return OK;
+      }
     }
     const result = this.give(work);
-    if (result === OK) this.add(work, bytes, { given: true, settled: undefined });
+    if (result === OK) this.add(work, bytes, { given: true, dueMs: 0, settled: undefined });
     // The inner endpoint is down and has not said so yet: its onRailDown is on its way.
     return result;
   }
@@ -249,7 +303,7 @@ export class FaultEndpoint implements BtlEndpoint {
     return BUSY;
   }
 
-  private add(work: Work, bytes: number, state: { given: boolean; settled: CompletionStatus | undefined }): void {
+  private add(work: Work, bytes: number, state: Pick<Entry, 'given' | 'dueMs' | 'settled'>): void {
     this.entries.set(work.frame ?? work.op, { work, bytes, ...state });
     this.entryBytes += bytes;
   }
@@ -286,8 +340,10 @@ export class FaultEndpoint implements BtlEndpoint {
 
   probe(probeId: number): void {
     if (this.live === 0 || this.outSilent || this.hiddenEnd !== null) return;
-    if (this.isHolding) {
-      if (this.probesHeld.length < 64) this.probesHeld.push(probeId);
+    // A probe may be lost, and waits behind what is queued, as any frame.
+    const dueMs = this.bad === null ? 0 : this.takeDue(this.bad, PROBE_BYTES);
+    if (this.isHolding || dueMs > this.host.now) {
+      if (this.probesHeld.length < PROBES_HELD_MAX) this.probesHeld.push({ probeId, dueMs });
     } else this.inner.probe(probeId);
   }
 
@@ -318,6 +374,7 @@ export class FaultEndpoint implements BtlEndpoint {
       return;
     }
     this.dialled = 0;
+    this.bad?.begin(this.host.now);
     this.live = epoch;
     this.byeSaid = false;
     this.host.counted();
@@ -409,6 +466,7 @@ export class FaultEndpoint implements BtlEndpoint {
   }
 
   innerProbeAnswered(epoch: number, probeId: number): void {
+    if (this.trickles && probeId === TRICKLE_PROBE_ID) return;
     if (this.live !== epoch || this.inSilent) return;
     this.host.counted();
     this.host.upcalls.onProbeAnswered(this, epoch, probeId);
@@ -468,6 +526,7 @@ export class FaultEndpoint implements BtlEndpoint {
     }
     if (this.live !== epoch) return this.finish();
     if (!this.outSilent && this.hiddenEnd === null && host.now >= this.stalledUntilMs) this.giveHeld();
+    this.trickle();
     // After BYE both ways the inner rail may end without a word.
     if (this.hiddenEnd === null && this.inner.epoch !== epoch && !this.outSilent && !this.inSilent) {
       this.live = 0;
@@ -484,6 +543,8 @@ export class FaultEndpoint implements BtlEndpoint {
     if (this.heldCount > 0) {
       for (const entry of this.entries.values()) {
         if (entry.given) continue;
+        this.headDueMs = entry.dueMs;
+        if (entry.dueMs > this.host.now) break;
         const result = this.give(entry.work);
         if (result !== OK) break;
         entry.given = true;
@@ -491,13 +552,28 @@ export class FaultEndpoint implements BtlEndpoint {
       }
       this.inner.flush();
     }
-    if (this.heldCount > 0) return;
-    for (const probeId of this.probesHeld.splice(0)) this.inner.probe(probeId);
+    while (this.probesHeld.length > 0) {
+      const { probeId, dueMs } = this.probesHeld[0];
+      if (dueMs === 0 ? this.heldCount > 0 : dueMs > this.host.now) break;
+      this.probesHeld.shift();
+      this.inner.probe(probeId);
+    }
+    if (this.heldCount > 0 || (this.bad !== null && this.host.now < this.bad.standsUntilMs)) return;
     if (this.byeHeld) {
       this.byeHeld = false;
       this.inner.bye();
       this.inner.flush();
     }
+  }
+
+  /** Something drains over a slow path: it is to be heard of. */
+  private trickle(): void {
+    const { now } = this.host;
+    if (this.bad?.kind !== 'slow' || this.heldCount === 0 || this.outSilent || this.hiddenEnd !== null) return;
+    if (now < this.nextTrickleMs) return;
+    this.nextTrickleMs = now + TRICKLE_MS;
+    this.trickles = true;
+    this.inner.probe(TRICKLE_PROBE_ID);
   }
 
   /** onRailDown, then the sink, then every frame in doubt, in the order accepted. */
@@ -527,12 +603,23 @@ export class FaultEndpoint implements BtlEndpoint {
     }
   }
 
+  /** When something that is held back may leave; 0 when nothing is. */
+  private get opensAtMs(): number {
+    const { bad, heldCount, probesHeld } = this;
+    let opensMs = NEVER;
+    if (heldCount > 0) opensMs = bad?.kind === 'slow' ? Math.min(this.headDueMs, this.nextTrickleMs) : this.headDueMs;
+    if (probesHeld.length > 0 && probesHeld[0].dueMs > 0) opensMs = Math.min(opensMs, probesHeld[0].dueMs);
+    else if (heldCount === 0 && (probesHeld.length > 0 || this.byeHeld)) opensMs = Math.min(opensMs, bad?.standsUntilMs ?? 0);
+    return opensMs === NEVER ? 0 : Math.max(opensMs, this.stalledUntilMs);
+  }
+
   nextDeadlineMs(): number {
     if (this.ending !== null) return this.host.now;
     let due = Math.min(this.detectAtMs, this.attempt?.failAtMs ?? NEVER);
     if (this.blocked && this.host.now < this.busyUntilMs) due = Math.min(due, this.busyUntilMs);
     else if (this.blocked && this.live > 0 && this.entryBytes < Math.max(1, this.inner.windowBytes)) due = this.host.now;
-    if (this.heldCount > 0 && this.host.now < this.stalledUntilMs) due = Math.min(due, this.stalledUntilMs);
+    const opensAtMs = this.opensAtMs;
+    if (this.host.now < opensAtMs && !this.outSilent) due = Math.min(due, opensAtMs);
     else if (this.heldCount > 0 && !this.outSilent && this.hiddenEnd === null && this.inner.outstandingBytes === 0) due = this.host.now;
     for (const { settled } of this.entries.values()) {
       if (settled !== undefined && !this.inSilent && this.hiddenEnd === null) due = this.host.now;

@@ -1,10 +1,11 @@
-// The fault interposer: a BtlModule around any BtlModule, which pulls rails, stalls, refuses and corrupts them by plan, by seed
+// The fault interposer: a BtlModule around any BtlModule, which pulls rails, stalls, slows, refuses and corrupts them by plan, by seed
 // or by hand, and keeps the BTL contract towards the layers above at all times. Used by the parameter btl_fault, by
 // `multirail bench --pull RAIL@TIME --restore RAIL@TIME`, and by tests. The grammar of plans is in fault-plan.ts.
 //
 // Each rank wraps its own side. A pull cuts both directions here: what is sent is swallowed, what comes is refused, so that
-// the peer's frames are never counted. With the plan given to every rank, as the parameter is, both ends swallow and neither
+// the peer's frames are never counted. A lossy or slow rail is bad in what this side sends. With the plan given to every rank, as the parameter is, both ends swallow and neither
 // hears a thing: a pulled cable. Where only one rank pulls, the other sees silence too, until it sends: then its rail is closed.
+import { Prng } from '../../util/prng.ts';
 import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, Upcalls } from '../btl.ts';
 import { FaultEndpoint, type FaultHost } from './fault-endpoint.ts';
 import { type FaultAction, type FaultPlan, type PullMode, parseFaultPlan, type RailSelector, RandomSchedule } from './fault-plan.ts';
@@ -19,6 +20,10 @@ export interface FaultControl {
   stall(which: RailSelector, forMs: number): void;
   /** payload: the next frame with a payload that is sent is refused. header: the next frame that comes ends the rail. */
   corrupt(which: RailSelector, part: 'header' | 'payload'): void;
+  /** Of what is sent so many of 10,000 packets are lost: the rail stops for retransmission time-outs. Until it is restored. */
+  lossy(which: RailSelector, lossPer10k: number, seed?: string): void;
+  /** What is sent leaves at so many bytes per second, behind what is under way. Until it is restored. */
+  slow(which: RailSelector, bytesPerS: number): void;
 }
 
 export interface FaultModule extends BtlModule {
@@ -62,6 +67,8 @@ class FaultBtl implements FaultModule, FaultHost {
     busy: (which, forMs) => this.apply({ kind: 'busy', which, atMs: 0, forMs }),
     stall: (which, forMs) => this.apply({ kind: 'stall', which, atMs: 0, forMs }),
     corrupt: (which, part) => this.apply({ kind: 'corrupt', which, part, atMs: 0 }),
+    lossy: (which, lossPer10k, seed = '1') => this.apply({ kind: 'lossy', which, lossPer10k, seed, atMs: 0 }),
+    slow: (which, bytesPerS) => this.apply({ kind: 'slow', which, bytesPerS, atMs: 0 }),
   };
 
   private matching(which: RailSelector): FaultEndpoint[] {
@@ -71,6 +78,11 @@ class FaultBtl implements FaultModule, FaultHost {
         (which.peer === undefined || which.peer === peer) &&
         (which.key === undefined || which.key === plan.key),
     );
+  }
+
+  /** Names one end of a rail: each has chance of its own. */
+  private label({ peer, rail, plan }: Pick<BtlEndpoint, 'peer' | 'rail' | 'plan'>): string {
+    return `rank ${this.context.rank} peer ${peer} rail ${rail} ${plan.key}`;
   }
 
   private apply(action: FaultAction): void {
@@ -94,6 +106,12 @@ class FaultBtl implements FaultModule, FaultHost {
           break;
         case 'corrupt':
           endpoint.corrupt(action.part);
+          break;
+        case 'lossy':
+          endpoint.goBad(action, new Prng(action.seed).split(this.label(endpoint)));
+          break;
+        case 'slow':
+          endpoint.goBad(action, new Prng(0));
           break;
       }
     }
@@ -125,8 +143,7 @@ class FaultBtl implements FaultModule, FaultHost {
     this.outer.set(inner, outer);
     const { random } = this.faultPlan;
     if (random !== undefined) {
-      const label = `rank ${this.context.rank} peer ${peer} rail ${rail} ${plan.key}`;
-      this.schedules.push(new RandomSchedule(random, { rail, peer }, label));
+      this.schedules.push(new RandomSchedule(random, { rail, peer }, this.label(outer)));
     }
     return outer;
   }

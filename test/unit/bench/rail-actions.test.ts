@@ -1,6 +1,15 @@
 // Plans of pulls and restores: what is meant, and what is refused before anything runs.
 import { expect, describe as group, test } from 'vitest';
-import { checkActions, parseRailActions, pulledAt, takeRailsInHand } from '../../../src/bench/rail-actions.ts';
+import {
+  checkActions,
+  isBadMode,
+  parsePullMode,
+  parseRailActions,
+  pulledAt,
+  pulledText,
+  pulledWord,
+  takeRailsInHand,
+} from '../../../src/bench/rail-actions.ts';
 import { knownComponents } from '../../../src/btl/registry.ts';
 
 group('plans', () => {
@@ -62,4 +71,14 @@ test('the hand takes all transports but self, and gives them back', () => {
   expect(during.map((component, i) => component === before[i])).toEqual(before.map(({ name }) => name === 'self'));
   hand.release();
   expect(knownComponents()).toEqual(before);
+});
+
+test('what a pull does: the rail dies, or goes bad', () => {
+  const good = ['silent', 'error', 'lossy:5', 'lossy:0.01', 'lossy:99#a seed', 'slow:8000'] as const;
+  for (const mode of good) expect(parsePullMode(mode)).toBe(mode);
+  expect(good.map(isBadMode)).toEqual([false, false, true, true, true, true]);
+  expect(good.map(pulledWord)).toEqual(['pulled', 'pulled', 'lossy', 'lossy', 'lossy', 'slow']);
+  expect(pulledText('lossy:5')).toBe('made lossy 5');
+  for (const mode of ['', 'gone', 'lossy', 'lossy:0', 'lossy:100', 'lossy:x', 'slow', 'slow:999', 'slow:1k', 'silent:1'])
+    expect(parsePullMode(mode), mode).toBeUndefined();
 });

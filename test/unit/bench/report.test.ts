@@ -120,7 +120,14 @@ group('the report', () => {
 group('the live display', () => {
   const view = (elapsedMs: number, bytes: number[], isPulled = false): StreamView => ({
     elapsedMs,
-    rails: bytes.map((count, rail) => ({ rail, name: `rail ${rail} (x)`, state: 'UP', isPulled: isPulled && rail === 1, bytes: count })),
+    rails: bytes.map((count, rail) => ({
+      rail,
+      name: `rail ${rail} (x)`,
+      state: 'UP',
+      isPulled: isPulled && rail === 1,
+      pulledWord: 'pulled',
+      bytes: count,
+    })),
     messages: 1,
     bytes: bytes.reduce((sum, count) => sum + count, 0),
   });

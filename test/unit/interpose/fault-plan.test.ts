@@ -31,6 +31,18 @@ describe('parseFaultPlan', () => {
     ]);
   });
 
+  it('reads rails that go bad, with what ends it', () => {
+    const { actions } = parseFaultPlan('lossy:1:5@2s, lossy:*:0.5#a seed@10ms+3s, slow:key=x:1/2:8000@1s+1s, slow:0:125000@0');
+    expect(actions).toEqual([
+      { kind: 'lossy', which: { rail: 1 }, lossPer10k: 500, seed: '1', atMs: 2000 },
+      { kind: 'lossy', which: {}, lossPer10k: 50, seed: 'a seed', atMs: 10 },
+      { kind: 'restore', which: {}, atMs: 3010 },
+      { kind: 'slow', which: { key: 'x:1', peer: 2 }, bytesPerS: 8000, atMs: 1000 },
+      { kind: 'restore', which: { key: 'x:1', peer: 2 }, atMs: 2000 },
+      { kind: 'slow', which: { rail: 0 }, bytesPerS: 125_000, atMs: 0 },
+    ]);
+  });
+
   it('reads random faults, with their options behind commas', () => {
     const plan = parseFaultPlan('pull:0@1s,random:seed=7,rate=4,heal=100ms,kinds=silent+busy');
     expect(plan.actions.length).toBe(1);
@@ -48,6 +60,12 @@ describe('parseFaultPlan', () => {
     'busy:1@1s',
     'corrupt:1@1s',
     'restore:1:error@1s',
+    'lossy:1@1s',
+    'lossy:1:0@1s',
+    'lossy:1:100@1s',
+    'slow:1@1s',
+    'slow:1:999@1s',
+    'slow:1:fast@1s',
     'random:rate=0',
     'random:kinds=all',
     'random:what=1',
@@ -68,7 +86,7 @@ describe('parseFaultPlan', () => {
 
 describe('RandomSchedule', () => {
   it('is the same for the same seed, runs forward, and restores every pull before the next fault', () => {
-    const random = { seed: '5', everyMs: 100, healMs: 50, kinds: ['silent', 'error', 'busy', 'header'] };
+    const random = { seed: '5', everyMs: 100, healMs: 50, kinds: ['silent', 'error', 'busy', 'header', 'lossy', 'slow'] };
     const take = () => {
       const schedule = new RandomSchedule(random, { rail: 0 }, 'a rail');
       return Array.from({ length: 200 }, () => schedule.take());
@@ -77,7 +95,7 @@ describe('RandomSchedule', () => {
     expect(take()).toEqual(actions);
     for (let i = 1; i < actions.length; i++) {
       expect(actions[i].atMs).toBeGreaterThanOrEqual(actions[i - 1].atMs);
-      if (actions[i - 1].kind === 'pull') expect(actions[i].kind).toBe('restore');
+      if (['pull', 'lossy', 'slow'].includes(actions[i - 1].kind)) expect(actions[i].kind).toBe('restore');
     }
   });
 });

@@ -2,6 +2,8 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { labUnavailable } from '../src/lab/lab.ts';
 import { type NamedRail, parseRails } from '../src/lab/rails.ts';
+import { gray } from './gray.ts';
+import { TOPOLOGIES, type Topology, TRANSPORTS, type Transport } from './gray-record.ts';
 import { type AlarmsOptions, alarms } from './lab-alarms.ts';
 import { failover, KINDS, KINDS_ASKED_FOR } from './lab-failover.ts';
 import { idle } from './lab-idle.ts';
@@ -140,6 +142,26 @@ withCommon(program.command('traffic'), 120)
   .action(async (options) => {
     endsInOrder = true;
     process.exitCode = await soakTraffic({ ...options, plant: options.plant as Plant | undefined, command, stop: interrupted.signal });
+  });
+
+const words = (text: string): string[] => text.split(',').filter((word) => word !== '');
+
+withCommon(program.command('gray'), 240)
+  .description('links that are bad without being down: every fault x every traffic, gaps and shares judged by the bound')
+  .option('--cells <list>', 'FAULT/TRAFFIC, FAULT or /TRAFFIC, … with * for anything; default: all that the bound is asked of', words)
+  .option('--faults <n>', 'of each cell', count, 20)
+  .option('--sample <n>', 'draw that many of the cells by the seed', count)
+  .addOption(new Option('--topology <name>', 'of rails').choices(Object.keys(TOPOLOGIES)).default('2'))
+  .addOption(new Option('--transport <name>', 'of rails').choices(Object.keys(TRANSPORTS)).default('tcp'))
+  .option('--hold-ms <n>', 'a fault lasts so long, whichever it is', count)
+  .option('--events', 'print what the ranks say of their rails')
+  .option('--name <name>', 'of the record: out/lab/NAME.md and .jsonl (default: gray, with --cells gray-cells)')
+  .option('--resume', 'keep the record, and leave out the cells that are in it')
+  .option('--results', 'write the section "Bad links" of bench/RESULTS.md, too')
+  .action(async (options) => {
+    endsInOrder = true;
+    const { topology, transport } = options as { topology: Topology; transport: Transport };
+    process.exitCode = await gray({ ...options, topology, transport, command, stop: interrupted.signal });
   });
 
 // The lab's reaper removes the namespaces when this process ends in whichever way.

@@ -1,7 +1,7 @@
 // What a measurement leaves behind: progress on the terminal, one JSON line per figure, and tables in Markdown with the targets met
 // or missed. Imports src/bench/machine.ts and node: modules.
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { describeMachine, machineInfo } from '../src/bench/machine.ts';
@@ -47,10 +47,11 @@ export class Report {
   private missed = 0;
   private loadMax = 0;
 
-  constructor(name: string, command: string) {
+  /** `resume` keeps the figures that an earlier run of that name has left. */
+  constructor(name: string, command: string, { resume = false }: { resume?: boolean } = {}) {
     this.name = name;
     mkdirSync(FOLDER, { recursive: true });
-    writeFileSync(this.file('jsonl'), '');
+    if (!resume || !existsSync(this.file('jsonl'))) writeFileSync(this.file('jsonl'), '');
     this.figure({ machine: this.machine, command });
     this.text(`\`${command}\`: ${describeMachine(this.machine)}, ${measuredAt()}`, '');
     process.stdout.write(`# ${command}\n# ${describeMachine(this.machine)}\n`);
@@ -58,6 +59,18 @@ export class Report {
 
   private file(ending: string): string {
     return join(FOLDER, `${this.name}.${ending}`);
+  }
+
+  /** The figures that are written by now, those of earlier runs included. A line that a killed run left half is none. */
+  kept<Line>(): Line[] {
+    const lines = readFileSync(this.file('jsonl'), 'utf8').split('\n').slice(0, -1);
+    return lines.flatMap((line) => {
+      try {
+        return [JSON.parse(line, (_key, item: unknown) => (item === 'never' ? Number.POSITIVE_INFINITY : item)) as Line];
+      } catch {
+        return [];
+      }
+    });
   }
 
   /** One line of progress. */

@@ -8,7 +8,7 @@ import { bundleInto } from '../test/system/bundle.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const CACHE = join(ROOT, '.cache');
-const PROGRAMS = ['lab-main', 'lab-launch', 'lab-rank', 'lab-memory-job', 'lab-memory-root', 'lab-memory-peers', 'soak-rank'];
+const PROGRAMS = ['lab-main', 'lab-launch', 'lab-rank', 'lab-memory-job', 'lab-memory-root', 'lab-memory-peers', 'soak-rank', 'gray-rank'];
 
 if (process.platform !== 'linux' || process.geteuid?.() !== 0) {
   process.stderr.write('This needs root on Linux: it makes network namespaces. Run it by sudo.\n');

@@ -4,6 +4,9 @@
 # bench/RESULTS.md). Leaves no namespace and no process behind, however it ends.
 #   bench/lab.sh throughput [--rounds 9] [--cases 400+400,400+100,1000+400+100] [--seconds 4]
 #   bench/lab.sh failover   [--faults 100] [--traffic bulk,pingpong,stream8] [--kinds …] [--seed N]
+#   bench/lab.sh gray       [--cells LIST] [--faults 20] [--sample N --seed S] [--topology 2|3|slow] [--transport tcp|ws|tcp-node]
+#     links that are bad without being down, judged by the bound; one cell by name, printed fault by fault:
+#     bench/lab.sh gray --cells flap-silent-60/bulk --faults 5 --events;  --resume goes on with a campaign that was cut short
 #   … --minutes N           stop after N minutes with what there is;  bench/lab.sh help: all options
 # See bench/soak.sh for false alarms, and the cost of idling.
 set -eu

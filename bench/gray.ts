@@ -1,0 +1,393 @@
+// The campaign of bad links, `bench/lab.sh gray`: many faults of every kind under audited traffic over real links, judged by the bound.
+//
+// A cell is a fault x a traffic. In a cell a job runs over a lab; one fault after the other begins, lasts for a time (1 s; a flap its
+// five periods, if that is more), ends and is followed by a pause of 0.3 to 0.5 s, or of up to 1 s while a healed rail is not up. Which
+// rail is bad is drawn anew for each fault from those that carry something, if their siblings are up: a healthy rail is always left, and
+// one that was bad half a second ago may be it.
+// - A gap is the time between two deliveries at a receiver while something for it is outstanding: gray-protocol.ts says it exactly. To a
+//   fault belong all gaps of which a part lies between its beginning and the end of the pause behind it. The gap that is open at that
+//   end is waited for, and belongs to it whole.
+// - Bound: worst gap of all faults of a cell at most 150 ms, median of the worst per fault at most 110 ms, each + the time that the
+//   healthy rails need for one message.
+// - Share: payload delivered between beginning and end of the faults : what the same traffic carries in that time over the healthy rails
+//   alone. That is measured by a second job, which runs in turn with the first one, three times a cell, while the first pauses.
+// - Wasted: payload that was sent again : payload delivered, from the beginning of a fault to the end of its pause.
+// - Every message is audited by content and order. A job that dies, or delivers nothing for 10 s, is a failed cell: its log is kept.
+// Imports the lab, the generator, the files of the campaign and of the lab's measurements.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Lab, LabError } from '../src/lab/lab.ts';
+import { Prng } from '../src/util/prng.ts';
+import { GRAY_FAULTS, type Impairment, whyNotRun } from './gray-faults.ts';
+import { GrayJob, HANG_MS } from './gray-job.ts';
+import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
+import {
+  type AloneLine,
+  type CellFigures,
+  type CellKey,
+  cellName,
+  cellsOf,
+  type FaultLine,
+  type GrayLine,
+  missedBy,
+  TOPOLOGIES,
+  type Topology,
+  TRANSPORTS,
+  type Transport,
+} from './gray-record.ts';
+import { writeGrayTable } from './gray-table.ts';
+import { JobError } from './lab-job.ts';
+import { nowMs } from './lab-protocol.ts';
+import { Budget, Report } from './lab-report.ts';
+import { digits, shuffled } from './lab-stats.ts';
+
+export interface GrayOptions {
+  /** Patterns of names: FAULT/TRAFFIC, FAULT, /TRAFFIC, with * for anything. */
+  cells?: string[];
+  faults: number;
+  /** Draw that many of the cells. */
+  sample?: number;
+  seed: number;
+  topology: Topology;
+  transport: Transport;
+  minutes: number;
+  /** Of the record: out/lab/NAME.jsonl and .md. */
+  name?: string;
+  /** Keep the record and leave out the cells that are in it. */
+  resume?: boolean;
+  /** A fault lasts so long, whichever it is. */
+  holdMs?: number;
+  /** Print what the ranks say of their rails. */
+  events?: boolean;
+  results?: boolean;
+  mca: Record<string, string>;
+  command: string;
+  stop: AbortSignal;
+}
+
+const LOGS = join('out', 'lab', 'gray-logs');
+const WARM_MS = 1200;
+const PAUSE_MS = { low: 300, high: 500 };
+/** How long a pause waits for the healed rails to be up again. */
+const UP_WAIT_MS = 1000;
+/** A rail that brought nothing for so long carries nothing. */
+const USE_WINDOW_MS = 150;
+const ALONE_WARM_MS = 200;
+const ALONE_MS = 600;
+const ALONE_TURNS = 3;
+const CELL_START_MS = 5000;
+
+/** Cells in the order in which they are run: by traffic, so that the job of the healthy rails alone is kept. */
+export function chooseCells({ cells, sample, seed }: Pick<GrayOptions, 'cells' | 'sample' | 'seed'>): Pick<CellKey, 'fault' | 'traffic'>[] {
+  const traffics = Object.keys(GRAY_TRAFFICS) as GrayTraffic[];
+  const all = traffics.flatMap((traffic) => Object.keys(GRAY_FAULTS).map((fault) => ({ fault, traffic })));
+  const patterns = (cells ?? []).map((text) => {
+    const [fault, traffic = '*'] = text.split('/', 2);
+    const parts = [fault === '' ? '*' : fault, traffic].map((part) => part.replaceAll(/[^a-z0-9*-]/g, '').replaceAll('*', '.*'));
+    return { text, pattern: new RegExp(`^${parts.join('/')}$`) };
+  });
+  for (const { text, pattern } of patterns) {
+    if (!all.some((cell) => pattern.test(cellName(cell))))
+      throw new Error(
+        `--cells: no cell is called ${text}; faults: ${Object.keys(GRAY_FAULTS).join(', ')}; traffics: ${traffics.join(', ')}`,
+      );
+  }
+  const chosen = all.filter((cell) =>
+    cells === undefined ? GRAY_FAULTS[cell.fault].isAsked : patterns.some(({ pattern }) => pattern.test(cellName(cell))),
+  );
+  if (sample === undefined) return chosen;
+  const drawn = new Set(shuffled(chosen, new Prng(`${seed}/cells`)).slice(0, sample));
+  return chosen.filter((cell) => drawn.has(cell));
+}
+
+export async function gray(options: GrayOptions): Promise<number> {
+  const { topology, transport, seed, faults } = options;
+  const name = options.name ?? (options.cells === undefined ? 'gray' : 'gray-cells');
+  const report = new Report(name, options.command, { resume: options.resume === true });
+  const lines = report.kept<GrayLine>().filter(({ kind }) => kind !== undefined);
+  const budget = new Budget(options.minutes);
+  const all = chooseCells(options);
+  const known = cellsOf(lines);
+  const isDone = (cell: Pick<CellKey, 'fault' | 'traffic'>) => {
+    const figures = known.get(`${topology}/${transport}/${cellName(cell)}`);
+    return figures !== undefined && figures.faults >= faults;
+  };
+  const cells = all.filter((cell) => !isDone(cell));
+  report.say(
+    `seed ${seed}: ${cells.length} cells of ${faults} faults${cells.length < all.length ? `, ${all.length - cells.length} are done` : ''}`,
+  );
+  report.say(`${TOPOLOGIES[topology].text}; ${TRANSPORTS[transport].text}`);
+  const campaign = new Campaign(options, report, budget, lines);
+  await campaign.run(cells);
+  return writeGrayTable(report, options, lines, campaign.leftOut);
+}
+
+class Campaign {
+  /** Cells for which there was no time. */
+  leftOut = 0;
+  private readonly options: GrayOptions;
+  private readonly report: Report;
+  private readonly budget: Budget;
+  private readonly lines: GrayLine[];
+  private readonly runName = new Date().toISOString();
+  private alone: GrayJob | undefined;
+
+  constructor(options: GrayOptions, report: Report, budget: Budget, lines: GrayLine[]) {
+    this.options = options;
+    this.report = report;
+    this.budget = budget;
+    this.lines = lines;
+  }
+
+  private keep(line: GrayLine): void {
+    this.lines.push(line);
+    this.report.figure(line);
+  }
+
+  private get rails() {
+    return TOPOLOGIES[this.options.topology];
+  }
+
+  /** Estimated, of one cell. */
+  private cellMs(fault: string): number {
+    const { faults, holdMs = GRAY_FAULTS[fault].holdMs } = this.options;
+    return CELL_START_MS + ALONE_TURNS * (2 * ALONE_WARM_MS + ALONE_MS) + faults * (holdMs + (PAUSE_MS.low + PAUSE_MS.high) / 2 + 150);
+  }
+
+  async run(cells: readonly Pick<CellKey, 'fault' | 'traffic'>[]): Promise<void> {
+    const { stop } = this.options;
+    let lab: Lab | undefined;
+    try {
+      for (const [i, cell] of cells.entries()) {
+        if (stop.aborted || !this.budget.has(this.cellMs(cell.fault))) {
+          this.leftOut = cells.length - i;
+          break;
+        }
+        const nodes = GRAY_TRAFFICS[cell.traffic].ranks;
+        if (lab !== undefined && lab.nodeCount !== nodes) {
+          await this.endAlone();
+          await lab.destroy();
+          lab = undefined;
+        }
+        lab ??= await Lab.create({ nodes, rails: this.rails.mbits.map((mbit) => ({ mbit })) });
+        const { topology, transport, seed } = this.options;
+        const key: CellKey = { topology, transport, ...cell };
+        const reason = whyNotRun(lab, cell.fault);
+        if (reason === undefined) await new Cell(this, lab, key, seed).run();
+        else this.keep({ kind: 'not run', run: this.runName, ...key, reason });
+        this.tell(key, i + 1, cells.length);
+      }
+    } finally {
+      await this.endAlone();
+      await lab?.destroy();
+    }
+  }
+
+  private tell(key: CellKey, done: number, total: number): void {
+    const figures = cellsOf(this.lines).get(`${key.topology}/${key.transport}/${cellName(key)}`);
+    const text = figures === undefined ? 'interrupted' : sentenceOf(figures);
+    this.report.say(`${done}/${total} ${cellName(key).padEnd(26)} ${text}  ${this.budget.eta(done, total)}`);
+  }
+
+  // ---- the healthy rails alone
+
+  mca(fault: string, rails?: readonly number[]): Record<string, string> {
+    const { ifInclude, text, ...transport } = TRANSPORTS[this.options.transport];
+    const only: Record<string, string> = rails === undefined ? {} : { [ifInclude]: rails.map((rail) => `mr${rail}`).join(',') };
+    return { ...transport, ...GRAY_FAULTS[fault].mca, ...only, ...this.options.mca };
+  }
+
+  private async endAlone(): Promise<void> {
+    await this.alone?.kill();
+    this.alone = undefined;
+  }
+
+  /** Measures once; the other job must pause. */
+  async measureAlone(lab: Lab, key: CellKey): Promise<void> {
+    const { mbits, bad } = this.rails;
+    if (this.alone?.traffic !== key.traffic) await this.endAlone();
+    const rails = mbits.map((_, rail) => rail).slice(bad);
+    this.alone ??= await GrayJob.start({ lab, traffic: key.traffic, mca: this.mca('none', rails), rails: rails.length });
+    const job = this.alone;
+    try {
+      job.go();
+      await job.watch(ALONE_WARM_MS);
+      const from = nowMs();
+      await job.watch(ALONE_MS);
+      const to = nowMs();
+      await job.watch(50);
+      const rate = job.bytesIn(from, to, 'delivered') / (to - from);
+      const worstGapMs = Math.max(0, ...job.receivers.flatMap((rank) => rank.gapsIn(from, to).map((gap) => gap.toMs - gap.fromMs)));
+      await job.pause();
+      this.keep({ kind: 'alone', run: this.runName, ...key, rate, worstGapMs } satisfies AloneLine);
+    } catch (error) {
+      await this.endAlone();
+      throw error;
+    }
+  }
+
+  get settings() {
+    return { options: this.options, report: this.report, rails: this.rails, run: this.runName, keep: (line: GrayLine) => this.keep(line) };
+  }
+}
+
+function sentenceOf(figures: CellFigures): string {
+  if (figures.notRun !== undefined) return `not run: ${figures.notRun}`;
+  const missed = missedBy(figures, GRAY_TRAFFICS[figures.traffic].bytes);
+  const slow = figures.worstOfStreamMs.length > 0 ? ` (by stream ${figures.worstOfStreamMs.map((ms) => digits(ms, 0)).join(', ')})` : '';
+  return (
+    `gap median ${digits(figures.medianMs, 0)}, worst ${digits(figures.worstMs, 0)} ms${slow}, share ${digits(figures.share, 2)}, ` +
+    `wasted ${digits(100 * figures.wasted)} % (by rails ${digits(100 * figures.beyondOnce)} %): ${missed.length === 0 ? 'met' : `MISSED ${missed.join(', ')}`}` +
+    `${figures.wrong.map((text) => `\n    ${text.split('\n')[0]}`).join('')}`
+  );
+}
+
+/** One cell: its job, its faults. */
+class Cell {
+  private readonly campaign: Campaign;
+  private readonly lab: Lab;
+  private readonly key: CellKey;
+  private readonly chance: Prng;
+  private readonly seed: number;
+  /** The rails that were bad last. */
+  private last: number[] | undefined;
+
+  constructor(campaign: Campaign, lab: Lab, key: CellKey, seed: number) {
+    this.campaign = campaign;
+    this.lab = lab;
+    this.key = key;
+    this.seed = seed;
+    this.chance = new Prng(`${seed}/${key.topology}/${key.transport}/${cellName(key)}`);
+  }
+
+  async run(): Promise<void> {
+    const { options, run, keep, rails, report } = this.campaign.settings;
+    const { traffic, fault } = this.key;
+    let job: GrayJob | undefined;
+    try {
+      job = await GrayJob.start({ lab: this.lab, traffic, mca: this.campaign.mca(fault), rails: rails.mbits.length });
+      await this.campaign.measureAlone(this.lab, this.key);
+      job.go();
+      await job.watch(WARM_MS);
+      const turnEvery = Math.ceil(options.faults / (ALONE_TURNS - 1));
+      for (let number = 1; number <= options.faults && !options.stop.aborted; number++) {
+        const line = await this.strike(job, number);
+        keep(line);
+        this.tell(job, line);
+        if (number % turnEvery !== 0 && number !== options.faults) continue;
+        await job.pause();
+        await this.campaign.measureAlone(this.lab, this.key);
+        job.go();
+        await job.watch(ALONE_WARM_MS);
+      }
+      const messages = job.receivers.reduce((sum, rank) => sum + rank.messages, 0);
+      const wrong = await job.finish();
+      const counters = job.ranks.map(({ done }) => done!.counters);
+      const log = wrong.length > 0 ? { log: this.keepLog(job.output) } : {};
+      keep({ kind: 'cell', run, ...this.key, messages, wrong, counters, ...log });
+    } catch (error) {
+      if (!(error instanceof JobError || error instanceof LabError)) throw error;
+      const output = (await job?.autopsy()) ?? '';
+      await this.lab.healAll();
+      const log = this.keepLog(`${error.message}\n\n${output}`);
+      report.say(`${cellName(this.key)} FAILED: ${error.message.split('\n')[0]} (${log})`);
+      keep({ kind: 'cell', run, ...this.key, messages: 0, wrong: [error.message], log });
+    } finally {
+      await job?.kill();
+    }
+  }
+
+  private keepLog(text: string): string {
+    mkdirSync(LOGS, { recursive: true });
+    const file = join(LOGS, `${this.key.topology}-${this.key.transport}-${this.key.fault}-${this.key.traffic}.log`);
+    writeFileSync(file, `seed ${this.seed}\n${text}\n`);
+    return file;
+  }
+
+  /** The rails that are to be bad: at least one of them carries something, and the others are up. */
+  private pickRails(job: GrayJob): number[] {
+    const { mbits, bad } = this.campaign.settings.rails;
+    const all = mbits.map((_, rail) => rail);
+    // Of unlike rails the fast one is the bad one.
+    if (new Set(mbits).size > 1) return all.slice(0, bad);
+    const since = nowMs() - USE_WINDOW_MS;
+    const sets = all.map((first) => Array.from({ length: bad }, (_, i) => (first + i) % mbits.length).sort());
+    const leavesOne = sets.filter((set) => all.every((rail) => set.includes(rail) || job.isUp(rail)));
+    const hurts = leavesOne.filter((set) => set.some((rail) => job.carries(rail, since)));
+    const choice = hurts.length > 0 ? hurts : leavesOne;
+    return choice.length > 0 ? this.chance.pick(choice) : (this.last ?? sets[0]);
+  }
+
+  private async strike(job: GrayJob, number: number): Promise<FaultLine> {
+    const { options, run } = this.campaign.settings;
+    const { lab, chance } = this;
+    const fault = GRAY_FAULTS[this.key.fault];
+    const rails = this.pickRails(job);
+    this.last = rails;
+    const faultAt = nowMs();
+    const impairments: Impairment[] = [];
+    let beganAt: number;
+    let healAt: number;
+    try {
+      for (const rail of rails) impairments.push(await fault.begin(lab, rail, chance));
+      beganAt = nowMs();
+      await job.watch(options.holdMs ?? fault.holdMs);
+      healAt = nowMs();
+    } finally {
+      const ended = Promise.all(impairments.map((one) => one.end?.()));
+      await ended.finally(() => Promise.all(rails.map((rail) => lab.heal(rail))));
+    }
+    const cycles = impairments.map((one) => one.cycles?.()).filter((count) => count !== undefined);
+    const healedAt = nowMs();
+    const pauseMs = chance.between(PAUSE_MS.low, PAUSE_MS.high);
+    await job.watch(Math.max(0, healedAt + pauseMs - nowMs()));
+    await job.watchUntil(() => rails.every((rail) => job.isUp(rail)), UP_WAIT_MS - pauseMs);
+    const endAt = nowMs();
+    // The gap that is open now belongs to this fault, whole.
+    await job.watchUntil(() => job.receivers.every(({ lastAt }) => lastAt >= endAt), HANG_MS + 1000);
+    const gapsOf = (stream: number) =>
+      job.receivers
+        .flatMap((rank) => rank.gapsIn(faultAt, endAt, stream))
+        .map(({ fromMs, toMs }) => ({ ms: toMs - fromMs, second: Math.max(0, Math.floor((toMs - faultAt) / 1000)) }));
+    const worst = (stream: number) => Math.max(0, ...gapsOf(stream).map(({ ms }) => ms));
+    const bySecondMs: number[] = [];
+    for (const { ms, second } of gapsOf(0)) bySecondMs[second] = Math.max(bySecondMs[second] ?? 0, Math.round(ms));
+    return {
+      kind: 'fault',
+      run,
+      ...this.key,
+      seed: this.seed,
+      number,
+      rails,
+      holdMs: healAt - faultAt,
+      beginMs: beganAt - faultAt,
+      ...(cycles.length > 0 ? { cycles: Math.max(...cycles) } : {}),
+      worstGapMs: worst(0),
+      worstOfStreamMs: this.key.traffic === 'mixed' ? [worst(1), worst(2)] : [],
+      bySecondMs: Array.from(bySecondMs, (ms) => ms ?? 0),
+      inFault: { bytes: job.bytesIn(faultAt, healAt, 'delivered'), ms: healAt - faultAt },
+      delivered: job.bytesIn(faultAt, endAt, 'delivered'),
+      sentAgain: job.bytesIn(faultAt, endAt, 'sentAgain'),
+      beyondOnce: job.bytesIn(faultAt, endAt, 'beyondOnce'),
+      backMs: job.backAfterMs(rails, healAt),
+    };
+  }
+
+  private tell(job: GrayJob, line: FaultLine): void {
+    const { options, report } = this.campaign.settings;
+    const rate = line.inFault.bytes / 1000 / line.inFault.ms;
+    report.say(
+      `  ${cellName(line)} ${line.number}/${options.faults} rail ${line.rails.join('+')}: worst gap ${digits(line.worstGapMs, 0)} ms, ` +
+        `by second ${line.bySecondMs.join(' ') || '-'}; ${digits(rate)} MB/s, sent again ${digits((100 * line.sentAgain) / line.delivered)} %` +
+        `${line.backMs === undefined ? ', not used again' : `, used again after ${digits(line.backMs, 0)} ms`}`,
+    );
+    if (options.events !== true) return;
+    const from = nowMs() - line.holdMs - PAUSE_MS.high - UP_WAIT_MS;
+    for (const [rank, { events }] of job.ranks.entries()) {
+      for (const { at, event, key, peer, reason } of events) {
+        if (at >= from)
+          report.say(`      ${digits(at - from, 0).padStart(6)} ms rank ${rank}: ${key} to rank ${peer} ${event} (${reason})`);
+      }
+    }
+  }
+}

@@ -1,8 +1,7 @@
 // Jobs without a launcher of ours: processes with the variables of torchrun, with our own, or with those of an engine, meet, survive each
 // other, and end together. Real processes of this machine; the engines themselves are in test/launchers.
 
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -58,12 +57,21 @@ function torchrun(size: number, port: number, extra: Record<string, string> = {}
   });
 }
 
-/** The process that serves the channel for this rank 0: it says so in `ps`, and has to be gone soon after its job. */
+/** The command line of a process, as `ps` shows it: that program is not on every machine. Empty when it has ended meanwhile. */
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trimEnd();
+  } catch {
+    return '';
+  }
+}
+
+/** The process that serves the channel for this rank 0: its title says so, and it has to be gone soon after its job. */
 async function serverOf(rank0: Running): Promise<number> {
+  const title = `multirail rendezvous of pid ${rank0.child.pid}`;
   for (;;) {
-    const list = execFileSync('ps', ['-eo', 'pid=,args='], { encoding: 'utf8' });
-    const match = new RegExp(`^ *(\\d+) multirail rendezvous of pid ${rank0.child.pid}$`, 'm').exec(list);
-    if (match !== null) return Number(match[1]);
+    const found = readdirSync('/proc').find((name) => /^\d+$/.test(name) && commandOf(name) === title);
+    if (found !== undefined) return Number(found);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -108,6 +108,12 @@ function vitest(project, { node = process.execPath, label = project, files = [],
   count(label, startedMs, numPassedTests, failed, numPendingTests + numTodoTests);
 }
 
+/** What tests in network namespaces need. Where it is missing they are left out, each by itself, and say so. */
+const NAMESPACES = [
+  { command: 'ip', name: 'iproute2' },
+  { command: 'unshare', name: 'util-linux' },
+];
+
 const parts = {
   types: () => single('types', 'npm', ['run', '-s', 'typecheck']),
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
@@ -122,6 +128,7 @@ const parts = {
     const triplet = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu';
     const why = needDebian([{ file: `/usr/lib/${triplet}/libopenblas.so.0`, name: 'libopenblas0-pthread' }]);
     if (why !== undefined) console.log(`skipped: linear algebra by OpenBLAS: ${why}`);
+    needDebian(NAMESPACES);
     vitest('unit');
   },
   native: () => {
@@ -142,7 +149,10 @@ const parts = {
     vitest('conformance');
   },
   wire: () => vitest('wire'),
-  system: () => vitest('system'),
+  system: () => {
+    needDebian(NAMESPACES);
+    vitest('system');
+  },
   launchers: () => {
     // Each is left out by itself, and says so, where it cannot be installed. Slurm is unpacked into an overlay that goes away.
     for (const wanted of [

@@ -1,8 +1,7 @@
 // What is done to a rail in the campaign of bad links, by name. A fault that asks for an action which this build's lab does not have is
-// known, and says so; it is not run and never counted. Imports the lab, gray-flap, the generator.
+// known, and says so; it is not run and never counted. Imports the lab, the generator.
 import { type Lab, sleep } from '../src/lab/lab.ts';
 import type { Prng } from '../src/util/prng.ts';
-import { flapQuickly } from './gray-flap.ts';
 
 /** What must be ended before the rail is healed, and what it counted. */
 export interface Impairment {
@@ -66,8 +65,8 @@ function makeFaults(): Record<string, GrayFault> {
         holdMs: flapHoldMs(periodMs),
         isAsked: true,
         async begin(lab, rail) {
-          const flap = flapQuickly(lab, rail, periodMs, { silent });
-          return { end: () => flap.stop(), cycles: () => flap.cycles };
+          const flap = lab.flap(rail, periodMs, { silent });
+          return { cycles: () => flap.cycles };
         },
       };
     }

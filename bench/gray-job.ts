@@ -2,7 +2,7 @@
 // Imports the lab, lab-job, lab-protocol, gray-protocol.
 import type { Socket } from 'node:net';
 import { type Lab, sleep } from '../src/lab/lab.ts';
-import type { FromGrayRank, GrayBytes, GrayGap, GrayRail, GraySpec, ToGrayRank } from './gray-protocol.ts';
+import type { FromGrayRank, GrayBytes, GrayGap, GrayPlant, GrayRail, GraySpec, ToGrayRank } from './gray-protocol.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
 import { ControlledJob, JobError, spawnJob } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
@@ -103,6 +103,7 @@ export interface GrayJobOptions {
   mca: Record<string, string>;
   /** Rails of the lab that the job has. */
   rails: number;
+  plant?: GrayPlant | undefined;
 }
 
 export class GrayJob extends ControlledJob<GrayRank> {
@@ -116,9 +117,9 @@ export class GrayJob extends ControlledJob<GrayRank> {
   }
 
   /** Starts the ranks, each on a node of its own, and returns when all rails are up. Nothing is sent before go(). */
-  static async start({ lab, traffic, mca, rails }: GrayJobOptions): Promise<GrayJob> {
+  static async start({ lab, traffic, mca, rails, plant }: GrayJobOptions): Promise<GrayJob> {
     const size = GRAY_TRAFFICS[traffic].ranks;
-    const spec: Omit<GraySpec, 'control'> = { traffic, rails, gapMinMs: 1, reportEveryMs: size > 2 ? 20 : 10 };
+    const spec: Omit<GraySpec, 'control'> = { traffic, rails, gapMinMs: 1, reportEveryMs: size > 2 ? 20 : 10, plant };
     const args = (control: string) => [JSON.stringify({ ...spec, control } satisfies GraySpec)];
     const nodes = Array.from({ length: size }, (_, node) => node);
     const spawned = await spawnJob({ lab, nodes, program: 'gray-rank', args, mca, nodeArgs: ['--enable-source-maps'], detached: true });

@@ -20,6 +20,16 @@ export const GRAY_TRAFFICS = {
 } as const;
 export type GrayTraffic = keyof typeof GRAY_TRAFFICS;
 
+/** Planted mistakes of rank 0's first stream, to see that they are found. */
+export const GRAY_PLANTS = {
+  flip: 'a bit of a message is flipped',
+  twice: 'a message is sent twice',
+  swap: 'a message is sent under the number of the one after it',
+  lose: 'a message is not sent',
+  stall: 'nothing is sent for 15 s',
+} as const;
+export type GrayPlant = keyof typeof GRAY_PLANTS;
+
 /** Argument of gray-rank. */
 export interface GraySpec {
   control: string;
@@ -29,6 +39,7 @@ export interface GraySpec {
   /** Gaps are reported from this length on. */
   gapMinMs: number;
   reportEveryMs: number;
+  plant?: GrayPlant | undefined;
 }
 
 /** By number of the lab's rail: what the rank has of it, over all peers. */

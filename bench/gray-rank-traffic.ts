@@ -1,10 +1,13 @@
 // The traffic of the campaign of bad links, each message audited by content and order: a number tells what was lost, doubled or
 // reordered, all bytes are compared with what they must be. Imports the product's types, lab-protocol, gray-protocol.
 import { Op, type Request, type Runtime } from '../src/index.ts';
-import type { GrayGap, GrayTraffic } from './gray-protocol.ts';
+import type { GrayGap, GrayPlant, GrayTraffic } from './gray-protocol.ts';
 import { nowMs } from './lab-protocol.ts';
 
 const ERRORS_MAX = 20;
+/** Number of the message that a planted mistake strikes. */
+const PLANTED = 50;
+const STALL_MS = 15_000;
 const TAG = { first: 1, second: 2 } as const;
 
 /** Deliveries at this rank and the gaps between them: see gray-protocol.ts. */
@@ -84,6 +87,7 @@ export interface GrayContext {
   readonly deliveries: GrayDeliveries;
   readonly pace: Pace;
   readonly errors: string[];
+  readonly plant: GrayPlant | undefined;
   /** Nothing is under way any more. */
   onPaused(): void;
 }
@@ -198,11 +202,16 @@ async function streams(context: GrayContext, list: readonly Stream[]): Promise<G
     drained = (drained + 1) % list.length;
     if (drained === 0) context.onPaused();
   };
-  const sent = await Promise.all(list.map((stream) => sendStream(context, stream, onDrained)));
+  const sent = await Promise.all(list.map((stream, i) => sendStream(context, stream, i === 0 ? context.plant : undefined, onDrained)));
   return { sent, received: none };
 }
 
-async function sendStream({ mpi, pace }: GrayContext, stream: Stream, onDrained: () => void): Promise<number> {
+async function sendStream(
+  { mpi, pace }: GrayContext,
+  stream: Stream,
+  plant: GrayPlant | undefined,
+  onDrained: () => void,
+): Promise<number> {
   const { tag, bytes, window, perSecond } = stream;
   const messages = new Messages(bytes);
   const buffers = Array.from({ length: window }, () => Buffer.alloc(bytes));
@@ -223,8 +232,12 @@ async function sendStream({ mpi, pace }: GrayContext, stream: Stream, onDrained:
       }
       const slot = index % window;
       if (pending[slot] !== undefined) await pending[slot];
-      messages.write(buffers[slot], index);
-      pending[slot] = mpi.world.isend(buffers[slot], 1, tag);
+      const planted = index === PLANTED ? plant : undefined;
+      if (planted === 'stall') await timer(STALL_MS);
+      messages.write(buffers[slot], planted === 'swap' ? index + 1 : index);
+      if (planted === 'flip') buffers[slot][bytes - 1] ^= 1;
+      if (planted === 'twice') await mpi.world.send(buffers[slot], 1, tag);
+      if (planted !== 'lose') pending[slot] = mpi.world.isend(buffers[slot], 1, tag);
       index++;
       // Requests may all be done already: reports and the word to stop come by the event loop.
       if (index % Math.min(window, 64) === 0) await eventLoop();

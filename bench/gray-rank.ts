@@ -59,7 +59,8 @@ function report(): void {
   say({ type: 'report', at: nowMs(), lastAt, messages, bytes, gaps: deliveries.takeGaps(), rails: [...byRail.values()] });
 }
 
-const context: GrayContext = { mpi, deliveries, pace, errors: [], onPaused: () => say({ type: 'paused', at: nowMs() }) };
+const onPaused = () => say({ type: 'paused', at: nowMs() });
+const context: GrayContext = { mpi, deliveries, pace, errors: [], plant: spec.plant, onPaused };
 report();
 say({ type: 'ready', at: nowMs() });
 const reporting = setInterval(report, spec.reportEveryMs);

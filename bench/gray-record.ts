@@ -11,9 +11,9 @@ export const TOPOLOGIES = {
 export type Topology = keyof typeof TOPOLOGIES;
 
 export const TRANSPORTS = {
-  tcp: { btl: 'self,tcp', ifInclude: 'btl_tcp_if_include', text: 'tcp, native part' },
-  ws: { btl: 'self,ws', ifInclude: 'btl_ws_if_include', text: 'ws' },
-  'tcp-node': { btl: 'self,tcp', btl_tcp_native: 'false', ifInclude: 'btl_tcp_if_include', text: 'tcp, node:net' },
+  tcp: { mca: { btl: 'self,tcp' }, ifInclude: 'btl_tcp_if_include', text: 'tcp, native part' },
+  ws: { mca: { btl: 'self,ws' }, ifInclude: 'btl_ws_if_include', text: 'ws' },
+  'tcp-node': { mca: { btl: 'self,tcp', btl_tcp_native: 'false' }, ifInclude: 'btl_tcp_if_include', text: 'tcp, node:net' },
 } as const;
 export type Transport = keyof typeof TRANSPORTS;
 

@@ -192,9 +192,9 @@ class Campaign {
   // ---- the healthy rails alone
 
   mca(fault: string, rails?: readonly number[]): Record<string, string> {
-    const { ifInclude, text, ...transport } = TRANSPORTS[this.options.transport];
+    const { mca, ifInclude } = TRANSPORTS[this.options.transport];
     const only: Record<string, string> = rails === undefined ? {} : { [ifInclude]: rails.map((rail) => `mr${rail}`).join(',') };
-    return { ...transport, ...GRAY_FAULTS[fault].mca, ...only, ...this.options.mca };
+    return { ...mca, ...GRAY_FAULTS[fault].mca, ...only, ...this.options.mca };
   }
 
   private async endAlone(): Promise<void> {

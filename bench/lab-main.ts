@@ -3,6 +3,8 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { labUnavailable } from '../src/lab/lab.ts';
 import { type NamedRail, parseRails } from '../src/lab/rails.ts';
 import { gray } from './gray.ts';
+import { grayAudit } from './gray-audit.ts';
+import { GRAY_PLANTS, type GrayPlant } from './gray-protocol.ts';
 import { TOPOLOGIES, type Topology, TRANSPORTS, type Transport } from './gray-record.ts';
 import { type AlarmsOptions, alarms } from './lab-alarms.ts';
 import { failover, KINDS, KINDS_ASKED_FOR } from './lab-failover.ts';
@@ -158,8 +160,14 @@ withCommon(program.command('gray'), 240)
   .option('--name <name>', 'of the record: out/lab/NAME.md and .jsonl (default: gray, with --cells gray-cells)')
   .option('--resume', 'keep the record, and leave out the cells that are in it')
   .option('--results', 'write the section "Bad links" of bench/RESULTS.md, too')
-  .action(async (options) => {
+  .option('--audit', 'judge no figures: faults drawn by the seed over drawn rails, until the minutes are up; nothing may be lost')
+  .addOption(new Option('--plant <mistake>', 'that the audit must find').choices(Object.keys(GRAY_PLANTS)).hideHelp())
+  .action(async ({ audit, plant, ...options }) => {
     endsInOrder = true;
+    if (audit === true) {
+      process.exitCode = await grayAudit({ ...options, plant: plant as GrayPlant | undefined, command, stop: interrupted.signal });
+      return;
+    }
     const { topology, transport } = options as { topology: Topology; transport: Transport };
     process.exitCode = await gray({ ...options, topology, transport, command, stop: interrupted.signal });
   });

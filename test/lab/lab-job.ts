@@ -1,6 +1,6 @@
 // Runs the audited lab job (test/system/fixtures/lab-rank.mjs) on the nodes of a lab and reads what its ranks recorded.
 // Imports the lab, and the bundling helper of the system tests.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -30,6 +30,8 @@ export interface LabJob {
   readonly output: () => string;
   /** Both ranks have received something, so their rails are up; also resolves when the job ends without that. */
   readonly exchanging: Promise<void>;
+  /** Ends the traffic before its `seconds` are over: what a test does in between takes as long as the machine makes it. */
+  readonly stop: () => void;
   readonly ended: Promise<{ code: number; records: RankRecord[]; output: string }>;
 }
 
@@ -75,7 +77,11 @@ export function startLabJob(
       resolve({ code: exitCode ?? (signal === null ? -1 : 128), records, output });
     });
   });
-  return { output: () => output, exchanging, ended };
+  // The folder is gone when the job has ended by itself.
+  const stop = (): void => {
+    if (existsSync(folder)) writeFileSync(join(folder, 'stop'), '');
+  };
+  return { output: () => output, exchanging, stop, ended };
 }
 
 /** Nothing lost, doubled, reordered or damaged, in either direction. */

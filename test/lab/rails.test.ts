@@ -21,8 +21,13 @@ afterAll(() => code?.dispose());
 const WARM_UP_MS = 2500;
 const FAULT_MS = 2000;
 const RETURN_MS = 3000;
+/** The faults take 48 s, and on a busy machine what makes and heals them takes time too: the job is told when they are over. */
+const JOB_SECONDS_MAX = 150;
 /** Fault by fault: what is done to rail 0, and whether the other rail can carry meanwhile. */
 const FAULTS: { name: string; begin: (lab: Lab) => Promise<unknown> | FlapHandle; otherCarries: boolean; rails: number[] }[] = [
+  // The first one, as long as the rail is between the addresses that are tried first: one that has come back between link-local addresses,
+  // which name their interface, is not concerned by any route.
+  { name: "leaves by the other's interface", begin: (lab) => lab.stealRoute(0, 0), otherCarries: true, rails: [0] },
   { name: 'own port down', begin: (lab) => lab.ownPortDown(0, 0), otherCarries: true, rails: [0] },
   { name: "peer's port down", begin: (lab) => lab.peerPortDown(0, 0), otherCarries: true, rails: [0] },
   { name: 'wire cut', begin: (lab) => lab.wireCut(0), otherCarries: true, rails: [0] },
@@ -30,7 +35,6 @@ const FAULTS: { name: string; begin: (lab: Lab) => Promise<unknown> | FlapHandle
   { name: 'one direction, from node 0', begin: (lab) => lab.oneWay(0, 0), otherCarries: true, rails: [0] },
   { name: 'one direction, from node 1', begin: (lab) => lab.oneWay(0, 1), otherCarries: true, rails: [0] },
   { name: 'flapping every 200 ms', begin: (lab) => lab.flap(0, 200, { silent: true }), otherCarries: true, rails: [0] },
-  { name: "leaves by the other's interface", begin: (lab) => lab.stealRoute(0, 0), otherCarries: true, rails: [0] },
   {
     name: 'both rails, silently',
     begin: async (lab) => {
@@ -68,8 +72,9 @@ describe.skipIf(unavailable !== undefined).each(MIXES)('$name over two real link
 
   beforeAll(async () => {
     await using lab = await Lab.create({ nodes: 2, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
-    const seconds = (WARM_UP_MS + FAULTS.length * (FAULT_MS + RETURN_MS)) / 1000 + 3;
-    const job: LabJob = startLabJob(lab, code, mca, { seconds, bytes: 256 * 1024, window: 16 });
+    const job: LabJob = startLabJob(lab, code, mca, { seconds: JOB_SECONDS_MAX, bytes: 256 * 1024, window: 16 });
+    // Before that there is no rail that a fault could meet.
+    await job.exchanging;
     await sleep(WARM_UP_MS);
     for (const fault of FAULTS) {
       const faultAt = Date.now();
@@ -81,6 +86,7 @@ describe.skipIf(unavailable !== undefined).each(MIXES)('$name over two real link
       await sleep(RETURN_MS);
       windows.push({ name: fault.name, faultAt, healedAt, endAt: Date.now(), otherCarries: fault.otherCarries, rails: fault.rails });
     }
+    job.stop();
     const ended = await job.ended;
     records = ended.records;
     output = ended.output;
@@ -90,7 +96,7 @@ describe.skipIf(unavailable !== undefined).each(MIXES)('$name over two real link
       const back = window.rails.map((rail) => usedAgainAfterMs(records[0], keys[rail], window.healedAt));
       console.log(`${window.name}: worst gap ${gaps.join(' and ')} ms, rail in use again after ${back.join(' and ')} ms`);
     }
-  }, 120_000);
+  }, 240_000);
 
   test('nothing is lost, doubled, reordered or damaged', () => expectAudited(records));
 
@@ -100,7 +106,9 @@ describe.skipIf(unavailable !== undefined).each(MIXES)('$name over two real link
     const noticed = records.some((record) =>
       record.railEvents.some(({ at, type }) => at >= window.faultAt && at <= window.endAt && (type === 'lost' || type === 'suspect')),
     );
-    expect(noticed, 'the fault was noticed').toBe(true);
+    // All that the ranks saw of it, in milliseconds since the fault began, for the message of a test that fails.
+    const seen = records.map(({ railEvents }) => railEvents.map(({ at, type, rail, reason }) => [at - window.faultAt, type, rail, reason]));
+    expect(noticed, `the fault was noticed: ${JSON.stringify([window, ...seen])}`).toBe(true);
     for (const record of records) {
       const until = window.otherCarries ? window.endAt : window.faultAt;
       expect(worstGapMs(record, window.faultAt, until), `worst gap at rank ${record.rank}`).toBeLessThanOrEqual(1000);

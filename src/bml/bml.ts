@@ -7,6 +7,8 @@
 // for a dead rail either: a rail is silent only over time in which BOTH sides polled it (B7 of btl/btl.ts).
 import { ADDED_FRAME_BYTES_MIN, ALIVE_PER_TURN_MAX_MS, type BtlEndpoint, type RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
+import type { HealthLimits } from './health.ts';
+import { HealthWatch } from './health-watch.ts';
 import { moveRail, Rail, type RailListener } from './rail.ts';
 
 const ATTEMPT_TIMEOUT_FACTOR = 5;
@@ -18,7 +20,15 @@ const EPOCHS_AHEAD_MAX = 1000;
  */
 export const HANDSHAKE_EPOCHS_AHEAD_MAX = 2 ** 20;
 
-export interface BmlOptions {
+/** Beside others a rail holds no more than it carries in this time, and in two of its round trips. */
+const HELD_MS = 20;
+/** Before it was measured it holds no more than this beside others. */
+const UNMEASURED_WINDOW_BYTES = 128 * 1024;
+/** Beside others a slow rail takes shorter fragments: each within this time, down to this length. */
+const SLOW_FRAG_MS = 5;
+const SLOW_FRAG_BYTES_MIN = 8 * 1024;
+
+export interface BmlOptions extends HealthLimits {
   rank: number;
   railTimeoutMs: number;
   probeIdleMs: number;
@@ -60,6 +70,8 @@ export class BmlPeer {
   /** Freshest alive time that the peer reported over any rail. */
   aliveMs = 0;
   wasHeard = false;
+  /** Reports that have come from it. */
+  reports = 0;
   /** Since when, in alive time, no rail has come up and nothing has got through either way; -1 while a rail is UP. */
   unreachableSinceAliveMs: number;
   /** What had got through by then, to tell whether more has. */
@@ -97,10 +109,14 @@ export class Bml {
   readonly options: BmlOptions;
   readonly peers = new Map<number, BmlPeer>();
   private readonly listener: RailListener;
+  private readonly health: HealthWatch;
   private readonly byRank: (BmlPeer | undefined)[] = [];
   private rails: Rail[] = [];
   private nextDeadlineMs = 0;
   private nextProbeId = 1;
+  /** Time as it came in last. */
+  private nowMs = 0;
+  private aliveMs = 0;
 
   constructor(options: BmlOptions, listener: RailListener) {
     this.options = options;
@@ -109,9 +125,20 @@ export class Bml {
       assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
       // However short it is up: handleTime() may see it down before and after.
       if (to === 'UP') peer.unreachableSinceAliveMs = -1;
+      this.health.countTime(rail, from, this.nowMs);
       this.recompute(peer);
       listener(rail, from, to);
     };
+    this.health = new HealthWatch({
+      options,
+      peerOf: (rail) => this.peer(rail),
+      move: (rail, to) => moveRail(rail, to, this.listener),
+      leave: (peer, rail, reason) => this.fence(peer, rail.index, rail.epoch, reason),
+      askSiblings: (peer, aliveMs) => this.askSiblings(peer, aliveMs),
+      nextProbeId: () => this.nextProbeId++ >>> 0,
+      progressed: (rail, aliveMs) => this.progressed(rail, aliveMs),
+      tune: (rail) => this.tune(rail),
+    });
   }
 
   addPeer(rank: number, endpoints: readonly BtlEndpoint[], nowMs: number, aliveMs: number): BmlPeer {
@@ -122,6 +149,8 @@ export class Bml {
     }
     peer.inlineBytesMax = Math.min(ADDED_FRAME_BYTES_MIN, ...peer.rails.map((rail) => rail.attributes.frameBytesMax));
     peer.eagerBytesMax = peer.inlineBytesMax;
+    this.nowMs = nowMs;
+    this.aliveMs = aliveMs;
     this.peers.set(rank, peer);
     this.byRank[rank] = peer;
     this.nextDeadlineMs = nowMs;
@@ -159,18 +188,22 @@ export class Bml {
   // ---------------------------------------------------------------- sets
 
   /**
-   * Only rails that carry; UP before SUSPECT (a suspect rail is used when nothing else is left); active before standby;
+   * Only rails that carry; UP before SUSPECT before TRIAL (those are used when nothing else is left); active before standby;
    * the highest exclusivity class only.
    */
   private recompute(peer: BmlPeer): void {
     let usable = peer.rails.filter((rail) => rail.state === 'UP');
+    if (usable.length === 0) usable = peer.rails.filter((rail) => rail.state === 'SUSPECT');
     if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);
+    const wereBeside = peer.send.length > 1;
     const active = usable.filter((rail) => rail.attributes.role === 'active');
     if (active.length > 0) usable = active;
     const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
     usable = usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
     peer.eager = [...usable].sort((a, b) => a.attributes.latencyUs - b.attributes.latencyUs || a.index - b.index);
     peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
+    // What a rail may hold depends on whether others could carry it.
+    if (wereBeside !== peer.send.length > 1) for (const rail of peer.rails) this.tune(rail);
     peer.put = peer.send.filter((rail) => rail.attributes.canPut);
     peer.get = peer.send.filter((rail) => rail.attributes.canGet);
     // A message may be sent again over any rail that comes up later, so the frames of all of them bound it.
@@ -206,6 +239,7 @@ export class Bml {
 
   /** Takes a rail out of the tables before any of its frames returns. */
   private takeOut(rail: Rail, reason: RailReason): void {
+    this.health.lost(rail, reason, this.aliveMs);
     rail.highestDead = Math.max(rail.highestDead, rail.epoch);
     rail.epoch = 0;
     rail.lastReason = reason;
@@ -222,6 +256,8 @@ export class Bml {
 
   handleConnected(endpoint: BtlEndpoint, epoch: number, nowMs: number, aliveMs: number): void {
     const rail = this.rail(endpoint);
+    this.nowMs = nowMs;
+    this.aliveMs = aliveMs;
     if (epoch <= rail.highestDead) {
       rail.endpoint.fence(rail.highestDead, { kind: 'fenced', text: 'the epoch was over before it began' });
       return;
@@ -276,6 +312,7 @@ export class Bml {
 
   handleRailDown(endpoint: BtlEndpoint, epoch: number, reason: RailReason, nowMs: number): void {
     const rail = this.rail(endpoint);
+    this.nowMs = nowMs;
     rail.highestDead = Math.max(rail.highestDead, epoch);
     if (rail.epoch === epoch) this.takeOut(rail, reason);
     if (rail.state === 'DOWN') {
@@ -308,17 +345,22 @@ export class Bml {
     this.wakeAt(rail.nextDialMs);
   }
 
-  handleProbeAnswered(endpoint: BtlEndpoint, epoch: number, probeId: number, aliveMs: number): void {
+  handleProbeAnswered(endpoint: BtlEndpoint, epoch: number, probeId: number, nowMs: number, aliveMs: number): void {
     const rail = this.rail(endpoint);
-    if (rail.epoch !== epoch || rail.probeId !== probeId) return;
+    this.nowMs = nowMs;
+    this.aliveMs = aliveMs;
+    if (rail.epoch !== epoch) return;
+    if (rail.trialWaits && rail.trialProbeId === probeId) this.health.trialAnswered(rail, aliveMs);
+    if (rail.probeId !== probeId) return;
     rail.probeOutstanding = false;
+    rail.roundTripMs = Math.min(rail.roundTripMs, aliveMs - rail.lastProbeAliveMs);
     this.progressed(rail, aliveMs);
-    if (rail.state === 'PROBING') {
-      rail.backoffMs = 0;
-      rail.counters.ups++;
-      this.tune(rail);
-      moveRail(rail, 'UP', this.listener);
-    }
+    if (rail.state !== 'PROBING') return;
+    rail.backoffMs = 0;
+    rail.counters.ups++;
+    this.tune(rail);
+    this.health.answers(this.peer(rail), rail, aliveMs);
+    this.wakeAt(nowMs);
   }
 
   handleReport(endpoint: BtlEndpoint, epoch: number, receivedBytes: number, peerAliveMs: number, aliveMs: number): void {
@@ -329,6 +371,7 @@ export class Bml {
     const reportedMs = peer.aliveMs + aheadMs;
     if (aheadMs > 0) peer.aliveMs = reportedMs;
     peer.wasHeard = true;
+    peer.reports++;
     if (rail.epoch !== epoch) return;
     if (receivedBytes > rail.receivedByPeer) {
       rail.receivedByPeer = receivedBytes;
@@ -340,7 +383,7 @@ export class Bml {
   private progressed(rail: Rail, aliveMs: number): void {
     rail.progressAliveMs = aliveMs;
     rail.progressPeerAliveMs = this.peer(rail).aliveMs;
-    if (rail.state === 'SUSPECT') moveRail(rail, 'UP', this.listener);
+    if (rail.state === 'SUSPECT' && !rail.isLate) moveRail(rail, 'UP', this.listener);
   }
 
   handleBusy(rail: Rail): void {
@@ -352,9 +395,10 @@ export class Bml {
   }
 
   /** A frame of that many bytes is known to be delivered: the rail's throughput is measured while it is kept busy. */
-  handleDelivered(endpoint: BtlEndpoint, bytes: number, nowMs: number): void {
+  handleDelivered(endpoint: BtlEndpoint, bytes: number, nowMs: number, aliveMs: number): void {
     const rail = this.rail(endpoint);
     rail.deliveredBytes += bytes;
+    if (rail.markAliveMs >= 0 && rail.deliveredBytes >= rail.markBytes) this.health.drained(rail, aliveMs);
     if (rail.sampleStartMs >= 0 && nowMs === rail.sampledMs && endpoint.outstandingBytes > 0) {
       // One of many that came at the same moment: counted, and looked at with the last of them.
       rail.sampleBytes += bytes;
@@ -385,6 +429,20 @@ export class Bml {
     }
   }
 
+  /** A frame of that many bytes was refused: it is outstanding no more. */
+  handleRefused(endpoint: BtlEndpoint, bytes: number): void {
+    const rail = this.rail(endpoint);
+    rail.markBytes -= bytes;
+    rail.counters.framesRefused++;
+  }
+
+  /** Its epoch has ended before it was known to be delivered. */
+  handleInDoubt(endpoint: BtlEndpoint): void {
+    this.rail(endpoint).counters.framesInDoubt++;
+  }
+
+  // ---------------------------------------------------------------- windows and fragments
+
   /** What follows from the rate. */
   private tune(rail: Rail): void {
     rail.fragScale = this.fragScale(rail);
@@ -400,6 +458,9 @@ export class Bml {
     const bytesMax = Math.min(fragBytesMax, (rail.expectedRate * fragUs) / 1000);
     let scale = 1;
     while (fragBytes * scale * 2 <= bytesMax) scale *= 2;
+    if (scale > 1 || !rail.isMeasured || !this.isBeside(rail)) return scale;
+    // A slow rail beside others: what one fragment keeps waiting counts more than what it costs.
+    while (fragBytes * scale > Math.max(rail.rate * SLOW_FRAG_MS, SLOW_FRAG_BYTES_MIN)) scale /= 2;
     return scale;
   }
 
@@ -409,8 +470,19 @@ export class Bml {
     return Math.min(windowMaxBytes, Math.max(this.windowMinBytes(rail), rail.expectedRate * windowMs));
   }
 
+  /** Others carry beside it, so that nothing need wait for it. */
+  private isBeside(rail: Rail): boolean {
+    return this.options.stallTimeoutMs > 0 && (this.byRank[rail.peer]?.send.length ?? 0) > 1;
+  }
+
   private windowMinBytes(rail: Rail): number {
-    return Math.min(this.options.windowMaxBytes, Math.max(this.options.windowMinBytes, rail.attributes.windowMinBytes ?? 0));
+    const { windowMaxBytes, windowMinBytes } = this.options;
+    const leastBytes = Math.min(windowMaxBytes, Math.max(windowMinBytes, rail.attributes.windowMinBytes ?? 0));
+    if (!this.isBeside(rail)) return leastBytes;
+    // A slow rail holds little, so that nothing waits for it for long.
+    if (!rail.isMeasured) return Math.min(leastBytes, UNMEASURED_WINDOW_BYTES);
+    const roundTripMs = rail.roundTripMs === Number.POSITIVE_INFINITY ? 0 : rail.roundTripMs;
+    return Math.min(leastBytes, Math.max(SLOW_FRAG_BYTES_MIN, rail.rate * (HELD_MS + 2 * roundTripMs)));
   }
 
   private peer(rail: Rail): BmlPeer {
@@ -439,7 +511,9 @@ export class Bml {
    * must not be what keeps it so.
    */
   private get tickMs(): number {
-    return Math.max(Math.min(ALIVE_PER_TURN_MAX_MS, this.options.railTimeoutMs / 8), this.rails.length * 2);
+    const { railTimeoutMs, stallTimeoutMs } = this.options;
+    const leastMs = stallTimeoutMs === 0 ? railTimeoutMs / 8 : Math.min(railTimeoutMs / 8, stallTimeoutMs / 6);
+    return Math.max(Math.min(ALIVE_PER_TURN_MAX_MS, leastMs), this.rails.length * 2);
   }
 
   nextDeadline(): number {
@@ -458,6 +532,8 @@ export class Bml {
   handleTime(nowMs: number, aliveMs: number): boolean {
     if (nowMs < this.nextDeadlineMs) return false;
     this.nextDeadlineMs = Number.POSITIVE_INFINITY;
+    this.nowMs = nowMs;
+    this.aliveMs = aliveMs;
     for (const peer of this.peers.values()) {
       let carrying = false;
       for (const rail of peer.rails) {
@@ -501,7 +577,14 @@ export class Bml {
         return;
       case 'UP':
       case 'SUSPECT':
+        if (this.health.judge(peer, rail, aliveMs)) this.judge(peer, rail, nowMs, aliveMs);
+        return;
+      case 'TRIAL':
         this.judge(peer, rail, nowMs, aliveMs);
+        if (rail.state === 'TRIAL') {
+          const intervalMs = this.health.judgeTrial(peer, rail, aliveMs);
+          if (intervalMs > 0) this.wakeAt(nowMs + Math.min(this.tickMs, intervalMs));
+        }
         return;
     }
   }
@@ -563,8 +646,12 @@ export class Bml {
   private judge(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
     const { railTimeoutMs } = this.options;
     const tickMs = this.tickMs;
-    if (rail.attributes.liveness === 'self') return;
-    const outstanding = rail.probeOutstanding || rail.endpoint.outstandingBytes > 0;
+    if (rail.attributes.liveness === 'self') {
+      // The module watches for silence; what is late is seen here.
+      if (rail.markAliveMs >= 0) this.wakeAt(nowMs + tickMs);
+      return;
+    }
+    const outstanding = rail.probeOutstanding || rail.trialWaits || rail.endpoint.outstandingBytes > 0;
     if (!outstanding) {
       rail.progressAliveMs = aliveMs;
       rail.progressPeerAliveMs = peer.aliveMs;

@@ -2,13 +2,16 @@
 // that moves between them.
 import type { BtlEndpoint, RailAttributes, RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
+import type { UsualTime } from './health.ts';
 
 export const RAIL_STATES = {
   DOWN: 'No epoch is live. The dialling side tries again when its back-off is over; the other side waits to be dialled.',
   CONNECTING: 'A connection attempt of a new epoch is under way, and no epoch is live.',
   PROBING: 'An epoch is live and frames are taken from it; sending waits for the answer to a probe.',
   UP: 'The rail is in its peer’s tables and carries traffic.',
-  SUSPECT: 'Nothing has come through for a while: probed, and passed over while another rail is UP.',
+  SUSPECT: 'Nothing has come through for a while, or what it holds is late: probed, and passed over while another rail is UP.',
+  TRIAL:
+    'It was lost before and is back: asked by probes as long as a fragment until it has earned trust, and passed over while another rail is UP.',
 } as const;
 export type RailState = keyof typeof RAIL_STATES;
 
@@ -17,12 +20,17 @@ export const RAIL_EDGES: Readonly<Record<RailState, readonly RailState[]>> = {
   DOWN: ['CONNECTING', 'PROBING'],
   // → PROBING by the handshake; → DOWN when the attempt failed or was given up.
   CONNECTING: ['PROBING', 'DOWN'],
-  // → UP by the answer; → DOWN by loss, or when no answer came.
-  PROBING: ['UP', 'DOWN'],
+  // → UP or TRIAL by the answer; → DOWN by loss, or when no answer came.
+  PROBING: ['UP', 'TRIAL', 'DOWN'],
   UP: ['SUSPECT', 'DOWN'],
-  // → UP as soon as something gets through.
+  // → UP as soon as something gets through and nothing is late; → DOWN by loss, or left because it stalls (health.ts).
   SUSPECT: ['UP', 'DOWN'],
+  // → UP when trusted, or when no other rail is there.
+  TRIAL: ['UP', 'DOWN'],
 };
+
+/** States in which an epoch is live for both sides: frames go over it where nothing better is there. */
+export const CARRYING: ReadonlySet<RailState> = new Set(['UP', 'SUSPECT', 'TRIAL']);
 
 /** Counters of one rail, shown to users by rails() and `multirail info`. */
 export interface RailCounters {
@@ -34,6 +42,15 @@ export interface RailCounters {
   framesRefused: number;
   suspicions: number;
   connectAttempts: number;
+  /** Times it was left because what it held was late while a sibling moved, and probes that were late while it was on trial. */
+  stalls: number;
+  trialFaults: number;
+  /** Bytes of padding in the probes of its trials: all that they cost. */
+  paddingBytes: number;
+  /** Milliseconds that it did not carry since it first came up, by cause: DOWN (or being brought back), SUSPECT, TRIAL. */
+  downMs: number;
+  suspectMs: number;
+  trialMs: number;
 }
 
 /** A rail of one peer. */
@@ -52,7 +69,20 @@ export class Rail {
   lastReason: RailReason | undefined;
   /** Made after the start, of interfaces that came later. */
   readonly isAdded: boolean;
-  readonly counters: RailCounters = { ups: 0, downs: 0, framesInDoubt: 0, framesRefused: 0, suspicions: 0, connectAttempts: 0 };
+  readonly counters: RailCounters = {
+    ups: 0,
+    downs: 0,
+    framesInDoubt: 0,
+    framesRefused: 0,
+    suspicions: 0,
+    connectAttempts: 0,
+    stalls: 0,
+    trialFaults: 0,
+    paddingBytes: 0,
+    downMs: 0,
+    suspectMs: 0,
+    trialMs: 0,
+  };
   /** A connection attempt under way, also beside a live epoch. */
   attempt: { epoch: number; deadlineAliveMs: number } | undefined;
   nextDialMs = 0;
@@ -73,6 +103,35 @@ export class Rail {
   nextProbeMs = 0;
   probingDeadlineAliveMs = 0;
   besideAliveMs = 0;
+  // --- health (health.ts; in this process's alive time)
+  /** What was outstanding when it was looked at has been delivered once `deliveredBytes` reaches this. */
+  markBytes = 0;
+  /** When that was; -1 while nothing is outstanding or nobody has looked. */
+  markAliveMs = -1;
+  /** The peer's alive time by its first report after the mark; -1 until then. */
+  markPeerAliveMs = -1;
+  /** Reports of the peer at the mark. */
+  markReports = 0;
+  /** SUSPECT because what it holds is late. */
+  isLate = false;
+  readonly usual: UsualTime = { meanMs: 0, deviationMs: 0, samples: 0 };
+  /** Least time from a probe to its answer. */
+  roundTripMs = Number.POSITIVE_INFINITY;
+  /** When it was trusted last. */
+  upAliveMs = 0;
+  /** How long its trial lasts, or lasted; 0 before its first loss. */
+  trialMs = 0;
+  trialProbeId = 0;
+  /** A probe of the trial is waited for, and its lateness was counted. */
+  trialWaits = false;
+  trialIsLate = false;
+  trialAskedAliveMs = 0;
+  faultlessSinceAliveMs = 0;
+  trialAnswers = 0;
+  /** What had been delivered over all rails of the peer when the last probe of the trial was sent. */
+  trialPassedBytes = 0;
+  /** When its state changed last, in `now`. */
+  movedMs = 0;
   // --- measured
   deliveredBytes = 0;
   sampleStartMs = -1;
@@ -82,7 +141,7 @@ export class Rail {
   rate = 0;
   /** `rate` was measured while the rail was kept busy. */
   isMeasured = false;
-  /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails. */
+  /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails, less for slow ones beside others. */
   fragScale = 1;
 
   constructor(peer: number, index: number, endpoint: BtlEndpoint, isAdded = false) {
@@ -105,7 +164,7 @@ export class Rail {
   }
 
   get isCarrying(): boolean {
-    return this.state === 'UP' || this.state === 'SUSPECT';
+    return CARRYING.has(this.state);
   }
 
   /** There is room for another payload frame as far as this side knows. */

@@ -108,6 +108,7 @@ export interface RailReason {
     | 'closed' // the peer closed the connection, or it was reset
     | 'error' // the transport reported an error
     | 'silent' // nothing came through for the rail timeout
+    | 'stalled' // what it held was late while another rail moved
     | 'damaged' // a frame failed its check or broke the protocol
     | 'refusals' // too many frames were refused for damaged payloads
     | 'fenced' // ended here because the peer (or the PML) said so
@@ -318,9 +319,10 @@ export interface BtlEndpoint {
   fence(epoch: number, reason: RailReason): void;
   /**
    * Asks the peer's BTL for an answer over this rail (a frame of the BTL's own, not subject to the window). Of several
-   * questions under way only the last need be answered.
+   * questions under way only the last need be answered. It may be padded, up to 64 KiB, where the rail carries frames of any length: what
+   * only small ones get through is not whole.
    */
-  probe(probeId: number): void;
+  probe(probeId: number, paddingBytes?: number): void;
   /** Says that this side sends no more frames on this epoch. */
   bye(): void;
   /** Registers local memory for the peer; undefined when that is refused. One-sided rails only. */

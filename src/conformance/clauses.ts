@@ -38,7 +38,10 @@ const ROWS = {
   'FR-6': { section: '3', says: 'bytes of this epoch that the sender has taken from the stream after the handshake' },
   'FR-7': { section: '3', says: 'milliseconds during which the sender was polling its rails, modulo 2^32' },
   'FR-8': { section: '3', says: 'CRC32C over bytes 0–35 and the packet header' },
-  'FR-9': { section: '3', says: 'Only DATA has flags, a packet header or a payload on a live rail' },
+  'FR-9': {
+    section: '3',
+    says: 'Only DATA has flags or a packet header on a live rail; only DATA, and PROBE up to 65 536 bytes of padding, has a payload',
+  },
   // --- counting
   'CN-1': { section: '3', says: 'Each direction of an epoch numbers them 1, 2, 3, … modulo 2^32' },
   'CN-2': { section: '3', says: 'another number than the next one, or a counted frame after BYE, ends the epoch' },

@@ -1,7 +1,7 @@
 // The state of a job as metrics: the text format of Prometheus 0.0.4, or OpenMetrics 1.0.0, which differ in the names of counters' families
 // and in the last line. Labels are rank, peer, rail and transport everywhere, and type or state where one metric counts several things.
 // Pure.
-import { RAIL_STATES } from '../bml/rail.ts';
+import { CARRYING, RAIL_STATES, type RailState } from '../bml/rail.ts';
 import { RAIL_COUNTERS, type RailCounterName } from '../launch/telemetry.ts';
 import { PML_COUNTERS, type PmlCounterName } from '../pml/counters.ts';
 import type { RailView } from './messages.ts';
@@ -126,8 +126,10 @@ function railMetrics(text: MetricsText, rails: readonly RailView[]): void {
       help,
       rails.map((view) => [labels(view), value(view)] as const),
     );
-  gauge('multirail_rail_up', '1 while the rail carries traffic (UP or SUSPECT), as this rank sees it.', ({ state }) =>
-    state === 'UP' || state === 'SUSPECT' ? 1 : 0,
+  gauge(
+    'multirail_rail_up',
+    '1 while the rail carries traffic, or would if no better one did (UP, SUSPECT or TRIAL), as this rank sees it.',
+    ({ state }) => (CARRYING.has(state as RailState) ? 1 : 0),
   );
   text.family(
     'multirail_rail_state',

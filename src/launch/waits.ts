@@ -149,7 +149,10 @@ export function reportLines(report: WaitsReport): string[] {
       const further = more + Math.max(0, waits.length - LINES_PER_RANK_MAX);
       if (further > 0) lines.push(`    and ${further} more`);
       for (const { peer, key, state, reason } of rails) {
-        if (state !== 'UP') lines.push(`    rail ${key} to rank ${peer} is ${state}${reason === '' ? '' : `: ${reason}`}`);
+        if (state !== 'UP') {
+          const word = state === 'SUSPECT' || state === 'TRIAL' ? `bad (${state})` : state;
+          lines.push(`    rail ${key} to rank ${peer} is ${word}${reason === '' ? '' : `: ${reason}`}`);
+        }
       }
     }
   }

@@ -86,7 +86,8 @@ export class TelemetryReporter {
     }
     const { lastReason } = rail;
     // Only these two states have a reason: the other ones are on the way up.
-    const reason = lastReason === undefined || (to !== 'DOWN' && to !== 'SUSPECT') ? '' : `${lastReason.kind}: ${lastReason.text}`;
+    const reason =
+      lastReason === undefined || (to !== 'DOWN' && to !== 'SUSPECT' && to !== 'TRIAL') ? '' : `${lastReason.kind}: ${lastReason.text}`;
     this.moves.push({ peer: rail.peer, rail: rail.index, from, to, reason: cut(reason, REPORT_REASON_MAX), atUs: this.nowUs() });
   }
 

@@ -237,7 +237,7 @@ export class Sender {
       if (window !== undefined) return this.sendPut(message, rail, window, next);
       if (target?.isAwaited(next)) return false;
     }
-    const grid = fragBytes * rail.fragScale;
+    const grid = Math.max(1, Math.floor(fragBytes * rail.fragScale));
     const range = message.toSend.takeFirst(Math.min(grid, rail.attributes.frameBytesMax), grid);
     if (range === undefined) return false;
     const [from, to] = range;

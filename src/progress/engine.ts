@@ -1,7 +1,7 @@
 // The engine: the only loop. It polls the BTLs, feeds what they call up to BML and PML, gives the PML's work to the rails, and hands
 // completed requests on. It is the one implementation of `Upcalls`. Time comes from its driver (driver.ts, or the simulator).
 import { Bml, type BmlOptions, type BmlPeer, HANDSHAKE_EPOCHS_AHEAD_MAX } from '../bml/bml.ts';
-import type { Rail, RailState } from '../bml/rail.ts';
+import { CARRYING, type Rail, type RailState } from '../bml/rail.ts';
 import type {
   Admission,
   BtlEndpoint,
@@ -15,7 +15,7 @@ import type {
   Sink,
   Upcalls,
 } from '../btl/btl.ts';
-import { ALIVE_PER_TURN_MAX_MS, DELIVERED, IN_DOUBT, RAILS_MAX, REFUSED } from '../btl/btl.ts';
+import { ALIVE_PER_TURN_MAX_MS, DELIVERED, RAILS_MAX, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
 import type { PmlOptions } from '../pml/core.ts';
@@ -38,9 +38,12 @@ export interface Driver {
   arm(atMs: number): void;
 }
 
-/** What happened to a rail, for users. `added`: one that was not there at the start came up for the first time. */
+/**
+ * What happened to a rail, for users. `added`: one that was not there at the start came up for the first time. `suspect`: nothing comes
+ * through, or what it holds is late. `trial`: it is back and carries again once it is trusted, which `restored` says.
+ */
 export interface RailEvent {
-  type: 'added' | 'restored' | 'lost' | 'suspect' | 'degraded' | 'last' | 'unreachable';
+  type: 'added' | 'restored' | 'lost' | 'suspect' | 'trial' | 'degraded' | 'last' | 'unreachable';
   peer: number;
   rail: number;
   key: string;
@@ -429,13 +432,10 @@ export class Engine implements Upcalls {
 
   onCompleted(endpoint: BtlEndpoint, _epoch: number, frame: Frame, status: CompletionStatus): void {
     this.usefulWork++;
-    if (status === DELIVERED) this.bml.handleDelivered(endpoint, frame.header.length + frame.payloadBytes, this.nowMs);
-    else {
-      const counters = this.peer(endpoint.peer).bml.byNumber[endpoint.rail]?.counters;
-      assert(counters !== undefined, `unknown rail ${endpoint.plan.key} to ${endpoint.peer}`);
-      if (status === REFUSED) counters.framesRefused++;
-      else if (status === IN_DOUBT) counters.framesInDoubt++;
-    }
+    const bytes = frame.header.length + frame.payloadBytes;
+    if (status === DELIVERED) this.bml.handleDelivered(endpoint, bytes, this.nowMs, this.aliveMs);
+    else if (status === REFUSED) this.bml.handleRefused(endpoint, bytes);
+    else this.bml.handleInDoubt(endpoint);
     this.pml.handleCompleted(frame, status);
   }
 
@@ -459,7 +459,7 @@ export class Engine implements Upcalls {
   }
 
   onProbeAnswered(endpoint: BtlEndpoint, epoch: number, probeId: number): void {
-    this.bml.handleProbeAnswered(endpoint, epoch, probeId, this.aliveMs);
+    this.bml.handleProbeAnswered(endpoint, epoch, probeId, this.nowMs, this.aliveMs);
   }
 
   onBye(endpoint: BtlEndpoint, _epoch: number): void {
@@ -471,7 +471,7 @@ export class Engine implements Upcalls {
   }
 
   onOneSidedCompleted(endpoint: BtlEndpoint, _epoch: number, op: OneSidedOp, status: CompletionStatus): void {
-    if (status === DELIVERED) this.bml.handleDelivered(endpoint, op.bytes, this.nowMs);
+    if (status === DELIVERED) this.bml.handleDelivered(endpoint, op.bytes, this.nowMs, this.aliveMs);
     this.pml.handleOneSidedCompleted(op, status);
   }
 
@@ -500,21 +500,24 @@ export class Engine implements Upcalls {
     this.hooks.onRailState?.(rail, from, to);
     this.memoryModules = this.carriesInMemory() ? this.modules.filter((module) => module.inMemory === true) : undefined;
     if (this.poller !== undefined) this.poller.memoryFirst = this.memoryModules !== undefined;
-    const wasCarrying = from === 'UP' || from === 'SUSPECT';
-    if (wasCarrying || to === 'UP') this.pml.handleRailsChanged(rail.peer);
-    if (to === 'UP' && !wasCarrying) {
+    const wasCarrying = CARRYING.has(from);
+    if (wasCarrying || rail.isCarrying) this.pml.handleRailsChanged(rail.peer);
+    if (rail.isCarrying && !wasCarrying) {
       this.pml.handleRailUp(rail.peer, rail.index, rail.epoch);
       const peer = this.peer(rail.peer);
       if (peer.leave === 'bye-sent') this.sayBye(peer, rail);
-      this.railEvent(rail.isAdded && rail.counters.ups === 1 ? 'added' : 'restored', rail, '');
-    } else if (to === 'DOWN' && wasCarrying) {
+    }
+    if (to === 'TRIAL') this.railEvent('trial', rail, `back after a loss: trusted when it has no fault for ${rail.trialMs} ms`);
+    else if (to === 'UP' && from !== 'SUSPECT') this.railEvent(rail.isAdded && rail.counters.ups === 1 ? 'added' : 'restored', rail, '');
+    else if (to === 'DOWN' && wasCarrying) {
       const reason = rail.lastReason === undefined ? '' : `${rail.lastReason.kind}: ${rail.lastReason.text}`;
       this.railEvent('lost', rail, reason);
       const { up, of } = this.carrying(rail.peer);
       if (up === 0) this.railEvent('unreachable', rail, 'no rail is left; it is dialled again until the peer timeout');
       else if (up === 1 && of > 1) this.railEvent('last', rail, 'one rail is left');
       else if (up < of) this.railEvent('degraded', rail, `${up} of ${of} rails are left`);
-    } else if (to === 'SUSPECT') this.railEvent('suspect', rail, 'nothing came through for a while');
+    } else if (to === 'SUSPECT')
+      this.railEvent('suspect', rail, rail.isLate ? 'what it holds is late while another rail moves' : 'nothing came through for a while');
   }
 
   /** All traffic goes through memory: rails of the kernel's stand by, or are those of peers that are not there yet. */

@@ -20,6 +20,9 @@ export function engineOptions(rank: number, params: Params): EngineOptions {
     bml: {
       rank,
       railTimeoutMs: params.int('bml_rail_timeout_ms'),
+      stallTimeoutMs: params.int('bml_stall_timeout_ms'),
+      trialMinMs: params.int('bml_trial_min_ms'),
+      trialMaxMs: params.int('bml_trial_max_ms'),
       probeIdleMs: params.int('bml_probe_idle_ms'),
       redialMinMs: params.int('bml_redial_min_ms'),
       redialMaxMs: params.int('bml_redial_max_ms'),

@@ -270,10 +270,10 @@ export class SimEndpoint implements BtlEndpoint {
     this.module.note(`fence ${this.link.name} e${epoch}`);
   }
 
-  probe(probeId: number): void {
+  probe(probeId: number, paddingBytes = 0): void {
     const { conn } = this;
     if (conn === null) return;
-    this.out.push({ conn, bytes: ITEM_BYTES, capture: () => ({ kind: 'probe', epoch: conn.epoch, probeId }) });
+    this.out.push({ conn, bytes: ITEM_BYTES + paddingBytes, capture: () => ({ kind: 'probe', epoch: conn.epoch, probeId }) });
   }
 
   bye(): void {

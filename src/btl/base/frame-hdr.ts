@@ -27,6 +27,8 @@ export const FRAME_HEADER_BYTES = 40;
 export const FRAME_DATA = 1;
 export const FRAME_COUNT = 2;
 export const FRAME_PROBE = 3;
+/** A PROBE may carry so many bytes that mean nothing, which tell how the rail carries more than a few. */
+export const PROBE_PADDING_BYTES_MAX = 64 * 1024;
 export const FRAME_PROBE_ANSWER = 4;
 export const FRAME_NACK = 5;
 export const FRAME_BYE = 6;
@@ -203,6 +205,12 @@ function headerCrc(bytes: Uint8Array, at: number, packetHeaderBytes: number): nu
   return crc32c(bytes.subarray(from, from + packetHeaderBytes), crc);
 }
 
+/** What a frame of the rail itself may carry: nothing, or the padding of a PROBE. */
+function isBareOrPadded(kind: number, packetHeaderBytes: number, payloadBytes: number): boolean {
+  if (packetHeaderBytes > 0) return false;
+  return payloadBytes === 0 || (kind === FRAME_PROBE && payloadBytes <= PROBE_PADDING_BYTES_MAX);
+}
+
 /** Answer of checkFrameHeader: the bytes of header and packet header, or what is wrong. */
 export type HeaderCheck = { bytes: number } | { damage: string; otherVersion: boolean };
 
@@ -227,9 +235,9 @@ export function checkFrameHeader(bytes: Uint8Array, at: number, limits: FrameLim
     return damaged(`payload of ${payloadBytes} bytes, at most ${limits.payloadBytesMax} are allowed`);
   }
   const kind = bytes[at + OFFSET_KIND];
-  if (limits.onlyDataHasBytes && kind !== FRAME_DATA && packetHeaderBytes + payloadBytes > 0) {
+  if (limits.onlyDataHasBytes && kind !== FRAME_DATA && !isBareOrPadded(kind, packetHeaderBytes, payloadBytes)) {
     return damaged(
-      `a ${frameKindName(kind)} frame with a packet header of ${packetHeaderBytes} and a payload of ${payloadBytes} bytes: only DATA has them`,
+      `a ${frameKindName(kind)} frame with a packet header of ${packetHeaderBytes} and a payload of ${payloadBytes} bytes: only DATA has them, and a PROBE up to ${PROBE_PADDING_BYTES_MAX} bytes of padding`,
     );
   }
   return { bytes: FRAME_HEADER_BYTES + packetHeaderBytes };
@@ -244,7 +252,8 @@ export function frameHeaderBytes(view: DataView, at: number, limits: FrameLimits
     return 0;
   const payloadBytes = view.getUint32(at + OFFSET_PAYLOAD_BYTES, true);
   if (payloadBytes > limits.payloadBytesMax) return 0;
-  if (kindAndVersion >>> 8 !== FRAME_DATA && limits.onlyDataHasBytes && packetHeaderBytes + payloadBytes > 0) return 0;
+  const kind = kindAndVersion >>> 8;
+  if (kind !== FRAME_DATA && limits.onlyDataHasBytes && !isBareOrPadded(kind, packetHeaderBytes, payloadBytes)) return 0;
   return FRAME_HEADER_BYTES + packetHeaderBytes;
 }
 

@@ -38,7 +38,7 @@ export interface Link {
   flush(): void;
   /** As of the endpoint: true when no payload memory of an accepted frame is read any more. */
   letGo(): boolean;
-  probe(probeId: number): void;
+  probe(probeId: number, paddingBytes: number): void;
   bye(): void;
   /** B4; false when the sink is not open here. */
   revokeSink(sink: Sink): boolean;

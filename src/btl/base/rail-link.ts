@@ -33,6 +33,7 @@ import {
   type FrameHeader,
   frameKindName,
   liveLimits,
+  PROBE_PADDING_BYTES_MAX,
   sealFrames,
   writeFrameHeader,
 } from './frame-hdr.ts';
@@ -58,6 +59,8 @@ const PROBE_ANSWERS_MAX = 16;
 /** While a large frame comes in slowly, the sender hears this often that its bytes arrive. */
 const PARTIAL_REPORT_MS = 50;
 const NO_BYTES = new Uint8Array(0);
+/** What pads a PROBE: made when the first one needs it. */
+let padding = NO_BYTES;
 const NO_VIEW = new DataView(new ArrayBuffer(0));
 
 /** Memory in which frames stand one behind the other until they are written. */
@@ -67,6 +70,11 @@ interface Slab {
 }
 const NO_SLAB: Slab = { bytes: NO_BYTES, view: NO_VIEW };
 const NO_PAYLOAD: readonly Uint8Array[] = [];
+
+function paddingOf(bytes: number): Frame {
+  if (padding.length === 0) padding = new Uint8Array(PROBE_PADDING_BYTES_MAX);
+  return { header: NO_BYTES, payload: [padding.subarray(0, bytes)], payloadBytes: bytes, placed: false, prompt: false, railFrameNumber: 0 };
+}
 
 function newSlab(): Slab {
   const bytes = new Uint8Array(SLAB_BYTES);
@@ -187,9 +195,10 @@ export class RailLink implements Link, FramerHandler {
     return this.stream.letGo !== undefined || this.stream.queuedBytes === 0;
   }
 
-  probe(probeId: number): void {
+  probe(probeId: number, paddingBytes: number): void {
     // A peer that does not read for long is asked often: questions that find no room are not kept.
-    if (this.ended === undefined && this.stream.queuedBytes < STREAM_QUEUE_BYTES_MAX) this.stageOwn(FRAME_PROBE, probeId >>> 0);
+    if (this.ended !== undefined || this.stream.queuedBytes >= STREAM_QUEUE_BYTES_MAX) return;
+    this.stage(FRAME_PROBE, 0, probeId >>> 0, 0, paddingBytes === 0 ? null : paddingOf(paddingBytes));
   }
 
   bye(): void {

@@ -191,8 +191,8 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     this.module.due();
   }
 
-  probe(probeId: number): void {
-    this.link?.probe(probeId);
+  probe(probeId: number, paddingBytes = 0): void {
+    this.link?.probe(probeId, paddingBytes);
   }
 
   bye(): void {

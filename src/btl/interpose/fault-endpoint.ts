@@ -96,7 +96,7 @@ export class FaultEndpoint implements BtlEndpoint {
   private byeSaid = false;
   private byeHidden = false;
   /** With the moment at which each leaves, on a bad path; 0: behind all frames that are held back. */
-  private probesHeld: { probeId: number; dueMs: number }[] = [];
+  private probesHeld: { probeId: number; paddingBytes: number; dueMs: number }[] = [];
   private busyUntilMs = 0;
   private stalledUntilMs = 0;
   private detectAtMs = NEVER;
@@ -338,13 +338,13 @@ export class FaultEndpoint implements BtlEndpoint {
     this.host.wake();
   }
 
-  probe(probeId: number): void {
+  probe(probeId: number, paddingBytes = 0): void {
     if (this.live === 0 || this.outSilent || this.hiddenEnd !== null) return;
     // A probe may be lost, and waits behind what is queued, as any frame.
-    const dueMs = this.bad === null ? 0 : this.takeDue(this.bad, PROBE_BYTES);
+    const dueMs = this.bad === null ? 0 : this.takeDue(this.bad, PROBE_BYTES + paddingBytes);
     if (this.isHolding || dueMs > this.host.now) {
-      if (this.probesHeld.length < PROBES_HELD_MAX) this.probesHeld.push({ probeId, dueMs });
-    } else this.inner.probe(probeId);
+      if (this.probesHeld.length < PROBES_HELD_MAX) this.probesHeld.push({ probeId, paddingBytes, dueMs });
+    } else this.inner.probe(probeId, paddingBytes);
   }
 
   bye(): void {
@@ -553,10 +553,10 @@ export class FaultEndpoint implements BtlEndpoint {
       this.inner.flush();
     }
     while (this.probesHeld.length > 0) {
-      const { probeId, dueMs } = this.probesHeld[0];
+      const { probeId, paddingBytes, dueMs } = this.probesHeld[0];
       if (dueMs === 0 ? this.heldCount > 0 : dueMs > this.host.now) break;
       this.probesHeld.shift();
-      this.inner.probe(probeId);
+      this.inner.probe(probeId, paddingBytes);
     }
     if (this.heldCount > 0 || (this.bad !== null && this.host.now < this.bad.standsUntilMs)) return;
     if (this.byeHeld) {

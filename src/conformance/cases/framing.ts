@@ -274,7 +274,10 @@ export const FRAMING_CASES: readonly Case[] = [
     for (const [name, kind] of Object.entries(kinds)) {
       // A BYE that is right in all else, and a NACK that would be damage for another reason too.
       const frameNumber = kind === FRAME_BYE ? 1 : 0;
-      await d.ends('FR-9', `a ${name} with a payload of 8 bytes`, (rail) => rail.frame({ kind, frameNumber }, empty, pattern(1, 0, 8)));
+      const payloadBytes = kind === FRAME_PROBE ? 64 * 1024 + 1 : 8;
+      await d.ends('FR-9', `a ${name} with a payload of ${payloadBytes} bytes`, (rail) =>
+        rail.frame({ kind, frameNumber }, empty, pattern(1, 0, payloadBytes)),
+      );
       await d.ends('FR-9', `a ${name} with a packet header of 4 bytes`, (rail) => rail.frame({ kind, frameNumber }, new Uint8Array(4)));
       await d.endsAtOnce('FR-2', `a ${name} that announces a payload of 1 MiB, of which nothing has come`, (rail) =>
         rail.frame({
@@ -619,6 +622,12 @@ export const FRAMING_CASES: readonly Case[] = [
       rail.write(join(...ids.map((frameNumber) => rail.frame({ kind: FRAME_PROBE, frameNumber }))));
       await session.until(() => answers().length >= ids.length);
       t.check('PB-1', answers().join() === ids.join(), `five probes in one piece are answered in order: ${answers().join(', ')}`);
+      const paddings = [1, 2048, 2049, 64 * 1024];
+      const padded = paddings.map((bytes, i) => rail.frame({ kind: FRAME_PROBE, frameNumber: 50 + i }, empty, pattern(i, 0, bytes)));
+      rail.write(join(...padded));
+      const paddedAnswered = () => paddings.every((_, i) => answers().includes(50 + i));
+      await session.until(paddedAnswered);
+      t.check('PB-1', paddedAnswered(), `probes with ${paddings.join(', ')} bytes of padding are answered`);
       const flood = Array.from({ length: 100 }, (_, i) => 1000 + i);
       rail.write(join(...flood.map((frameNumber) => rail.frame({ kind: FRAME_PROBE, frameNumber }))));
       const last16 = () => answers().slice(-16).join() === flood.slice(-16).join();

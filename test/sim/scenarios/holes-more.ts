@@ -254,7 +254,8 @@ function* hole18(): Iterable<ScenarioCase> {
         const frags = 700;
         const s = new Scenario(lab, {
           rails: scenarioRails(rails, { bytesPerMs: 20_000 }),
-          params: { bml_window_min_bytes: '1048576', bml_window_max_bytes: '1048576' },
+          // Much is outstanding at once, and for long.
+          params: { bml_window_min_bytes: '1048576', bml_window_max_bytes: '1048576', bml_stall_timeout_ms: '0' },
         });
         // Rail 0 loses every fragment it was given, the others deliver theirs: every second or third range is missing.
         s.on({ stage: 'arrive', type: PACKET.ACK }, () => {

@@ -403,10 +403,10 @@ describe('silence', () => {
     f.turn();
     f.connected(0);
     const [probe] = f.endpoints[0].probes;
-    f.bml.handleProbeAnswered(f.endpoints[0], 99, probe, f.aliveMs);
-    f.bml.handleProbeAnswered(f.endpoints[0], 1, probe + 1, f.aliveMs);
+    f.bml.handleProbeAnswered(f.endpoints[0], 99, probe, f.nowMs, f.aliveMs);
+    f.bml.handleProbeAnswered(f.endpoints[0], 1, probe + 1, f.nowMs, f.aliveMs);
     expect(f.states()).toBe('PROBING');
-    f.bml.handleProbeAnswered(f.endpoints[0], 1, probe, f.aliveMs);
+    f.bml.handleProbeAnswered(f.endpoints[0], 1, probe, f.nowMs, f.aliveMs);
     expect(f.states()).toBe('UP');
   });
 });
@@ -417,7 +417,7 @@ describe('measuring', () => {
     for (let i = 0; i < turns; i++) {
       f.turn();
       f.endpoints[rail].outstandingBytes = keptBusy ? 1 : 0;
-      f.bml.handleDelivered(f.endpoints[rail], perTurn, f.nowMs);
+      f.bml.handleDelivered(f.endpoints[rail], perTurn, f.nowMs, f.aliveMs);
     }
   }
 

@@ -6,6 +6,9 @@ import { type BtlEndpoint, type BtlModule, newRailByteCounters, OK, type RailAtt
 export const BML_OPTIONS: BmlOptions = {
   rank: 0,
   railTimeoutMs: 400,
+  stallTimeoutMs: 0,
+  trialMinMs: 50,
+  trialMaxMs: 4000,
   probeIdleMs: 1000,
   redialMinMs: 50,
   redialMaxMs: 400,
@@ -87,7 +90,7 @@ export class FakeRails {
   peerPolls = true;
   /** The rails on which anything that was sent arrives and is counted. */
   private answered: number[];
-  private received: number[];
+  private readonly received: number[];
   private readonly fencedAt: number[];
 
   constructor(rails: Partial<RailAttributes>[], options: Partial<BmlOptions> = {}, peerRank = 1) {
@@ -131,6 +134,14 @@ export class FakeRails {
     this.bml.handleRailDown(endpoint, epoch, { kind, text: 'by the test' }, this.nowMs);
   }
 
+  /** So many bytes that were outstanding have arrived and are counted. */
+  delivered(rail: number, bytes: number): void {
+    const endpoint = this.endpoints[rail];
+    this.bml.handleDelivered(endpoint, bytes, this.nowMs, this.aliveMs);
+    this.received[rail] += bytes;
+    this.bml.handleReport(endpoint, endpoint.epoch, this.received[rail], this.peerAliveMs, this.aliveMs);
+  }
+
   answerProbes(rail: number): void {
     const endpoint = this.endpoints[rail];
     const fresh = endpoint.probes.slice(this.answered[rail]);
@@ -139,7 +150,7 @@ export class FakeRails {
     for (const id of fresh) {
       this.received[rail] += 40;
       this.bml.handleReport(endpoint, endpoint.epoch, this.received[rail], this.peerAliveMs, this.aliveMs);
-      this.bml.handleProbeAnswered(endpoint, endpoint.epoch, id, this.aliveMs);
+      this.bml.handleProbeAnswered(endpoint, endpoint.epoch, id, this.nowMs, this.aliveMs);
     }
   }
 

@@ -20,6 +20,7 @@ import {
   HANDSHAKE_LIMITS,
   liveLimits,
   newFrameHeader,
+  PROBE_PADDING_BYTES_MAX,
 } from '../../../src/btl/base/frame-hdr.ts';
 
 function encode(header: FrameHeader, packetHeader: Uint8Array): Uint8Array {
@@ -89,7 +90,7 @@ test('lengths beyond the limits, rubbish and other versions are told apart', () 
   });
 });
 
-test('on a live rail only DATA has a packet header or a payload: anything else is refused by its first 40 bytes', () => {
+test('on a live rail only DATA has a packet header or a payload, and a PROBE padding: anything else is refused by its first 40 bytes', () => {
   const sized = (kind: number, packetHeaderBytes: number, payloadBytes: number): Uint8Array => {
     const header = { ...newFrameHeader(kind), packetHeaderBytes, payloadBytes };
     return encode(header, new Uint8Array(packetHeaderBytes)).subarray(0, FRAME_HEADER_BYTES);
@@ -97,7 +98,8 @@ test('on a live rail only DATA has a packet header or a payload: anything else i
   const live = liveLimits(2 ** 24);
   const kinds = [FRAME_COUNT, FRAME_PROBE, FRAME_PROBE_ANSWER, FRAME_NACK, FRAME_BYE, 0, 7, 255];
   for (const kind of kinds) {
-    const announced = [sized(kind, 0, 1024 * 1024), sized(kind, 4, 0), sized(kind, 0, 1), sized(kind, 4096, 1024)];
+    const longBytes = kind === FRAME_PROBE ? PROBE_PADDING_BYTES_MAX + 1 : 1;
+    const announced = [sized(kind, 0, 1024 * 1024), sized(kind, 4, 0), sized(kind, 0, longBytes), sized(kind, 4096, 1024)];
     for (const bytes of announced) {
       expect(checkFrameHeader(bytes, 0, live)).toMatchObject({ otherVersion: false, damage: expect.stringMatching(/only DATA/) });
       expect(frameHeaderBytes(new DataView(bytes.buffer), 0, live)).toBe(0);
@@ -105,6 +107,9 @@ test('on a live rail only DATA has a packet header or a payload: anything else i
     expect(checkFrameHeader(sized(kind, 0, 0), 0, live)).toEqual({ bytes: FRAME_HEADER_BYTES });
   }
   expect(checkFrameHeader(sized(FRAME_DATA, 32, 1024), 0, live)).toEqual({ bytes: FRAME_HEADER_BYTES + 32 });
+  const padded = sized(FRAME_PROBE, 0, PROBE_PADDING_BYTES_MAX);
+  expect(checkFrameHeader(padded, 0, live)).toEqual({ bytes: FRAME_HEADER_BYTES });
+  expect(frameHeaderBytes(new DataView(padded.buffer), 0, live)).toBe(FRAME_HEADER_BYTES);
   // In the handshake every kind carries its body as a packet header.
   expect(checkFrameHeader(sized(FRAME_HELLO, 100, 0), 0, HANDSHAKE_LIMITS)).toEqual({ bytes: FRAME_HEADER_BYTES + 100 });
 });

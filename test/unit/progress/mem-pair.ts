@@ -268,6 +268,9 @@ export const OPTIONS: Omit<EngineOptions, 'rank'> = {
   bml: {
     rank: 0,
     railTimeoutMs: 400,
+    stallTimeoutMs: 60,
+    trialMinMs: 50,
+    trialMaxMs: 4000,
     probeIdleMs: 1000,
     redialMinMs: 50,
     redialMaxMs: 400,

@@ -226,17 +226,23 @@ const parts = {
   },
 };
 
-/** A machine without a compiler has no native part after `npm install`: where root may install one, the tests are of the whole product. */
+/** A machine without a compiler has no native part, and no forwarder of the lab, after `npm install`: where root may install one, the tests are of the whole product. */
 function nativePart() {
-  const built = ['native/build/Release/multirail.node', `native/prebuilds/linux-${process.arch}`];
-  if (process.platform !== 'linux' || process.env.MULTIRAIL_NATIVE === '0' || built.some((path) => existsSync(join(root, path)))) return;
+  const isBuilt = (folder, binary) =>
+    [`build/Release/${binary}`, `prebuilds/linux-${process.arch}`].some((path) => existsSync(join(root, folder, path)));
+  const missing = [
+    ...(process.env.MULTIRAIL_NATIVE === '0' || isBuilt('native', 'multirail.node') ? [] : ['native']),
+    ...(isBuilt('native/impair', 'impair.node') ? [] : ['impair']),
+  ];
+  if (process.platform !== 'linux' || missing.length === 0) return;
   const why = needDebian([
     { command: 'g++', name: 'g++' },
     { command: 'make', name: 'make' },
     { command: 'python3', name: 'python3' },
   ]);
-  const done = why === undefined ? run(process.execPath, ['native/scripts/build.mjs', 'native']) : undefined;
-  if (done?.status !== 0) console.log(`skipped: the native part: ${why ?? String(done.stderr).trim().split('\n').pop()}`);
+  const done = why === undefined ? run(process.execPath, ['native/scripts/build.mjs', ...missing]) : undefined;
+  if (done?.status !== 0)
+    console.log(`skipped: the native part (${missing.join(', ')}): ${why ?? String(done.stderr).trim().split('\n').pop()}`);
 }
 
 const unknown = only.filter((name) => !(name in parts));

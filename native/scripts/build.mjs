@@ -1,6 +1,6 @@
-// Builds the native part, and node-rdma beside it, from source, by node-gyp, for the Node that runs this.
-//   node native/scripts/build.mjs                 builds both afresh; ends with 1 when it cannot
-//   node native/scripts/build.mjs native|rdma     only that one
+// Builds the native part, and node-rdma and the lab's forwarder beside it, from source, by node-gyp, for the Node that runs this.
+//   node native/scripts/build.mjs                 builds all afresh; ends with 1 when it cannot
+//   node native/scripts/build.mjs native|rdma|impair   only that one
 //   node native/scripts/build.mjs --if-possible   as a step of `npm install` in the repository: builds what changed, or says why
 //                                                 not and ends with 0, since everything but the native path works without
 // node-rdma needs the headers of libibverbs (Debian: libibverbs-dev; RDMA_INCLUDE names another folder than /usr/include).
@@ -30,6 +30,7 @@ function nodeGyp() {
 const TARGETS = [
   { key: 'native', name: 'native part', folder: NATIVE, binary: 'multirail.node' },
   { key: 'rdma', name: 'node-rdma', folder: join(NATIVE, 'rdma'), binary: 'rdma.node', needsVerbs: true },
+  { key: 'impair', name: 'forwarder of the lab', folder: join(NATIVE, 'impair'), binary: 'impair.node' },
 ];
 
 /** Why that cannot be built here, or undefined. */

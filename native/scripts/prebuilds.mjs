@@ -1,5 +1,5 @@
-// Builds the binaries that the packages carry, multirail's into native/prebuilds and those of node-rdma into native/rdma/prebuilds: one per
-// processor and C library.
+// Builds the binaries that the packages carry, multirail's into native/prebuilds, those of node-rdma into native/rdma/prebuilds and those of the
+// lab's forwarder into native/impair/prebuilds: one per processor and C library.
 //   node native/scripts/prebuilds.mjs                all that can be built here
 //   node native/scripts/prebuilds.mjs x64-glibc      only these
 //   node native/scripts/prebuilds.mjs --for-package  as a step of `npm pack`: a missing one is an error, and all that is missing is named
@@ -24,6 +24,7 @@ const VERBS_HEADERS = ['infiniband', 'rdma'];
 const PACKAGES = [
   { folder: NATIVE, works: "addon.crc32c(Buffer.from('123456789'), 0, 9, 0) === 0xe3069283" },
   { folder: join(NATIVE, 'rdma'), works: 'addon.abi === 1', needsVerbs: true },
+  { folder: join(NATIVE, 'impair'), works: "addon.abi === 1 && typeof addon.forward === 'function'" },
 ].map((one) => ({ ...one, name: JSON.parse(readFileSync(join(one.folder, 'package.json'), 'utf8')).name }));
 /** What Node 20 itself asks for; a binary must not ask for more. */
 const GLIBC_MAX = [2, 28];

@@ -34,6 +34,7 @@ const CORE = [
 const GROUPS = [
   { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net', 'blas', 'combine'] },
   { folder: join(NATIVE, 'rdma'), units: ['objects', 'work'], programs: ['objects'], needsVerbs: true },
+  { folder: join(NATIVE, 'impair'), units: ['wire'], programs: ['wire'] },
 ];
 const SANITIZERS = [
   { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },

@@ -4,9 +4,9 @@ import type { RailControl } from '../dashboard/control.ts';
 import type { ControlAction, ControlTarget, TargetState } from '../dashboard/messages.ts';
 import type { JobModel } from '../dashboard/model.ts';
 import { MultirailError } from '../errors.ts';
-import { describeAction, type LabAction } from '../lab/actions.ts';
+import { describeAction, type LabAction, type LabEvent } from '../lab/actions.ts';
 import type { LabChanges, LabFault } from '../lab/faults.ts';
-import { nodeInterface } from '../lab/plan.ts';
+import { DEFAULT_HOLD_MS, nodeInterface } from '../lab/plan.ts';
 import { showRate } from '../lab/rails.ts';
 import type { LabView } from '../lab/view.ts';
 
@@ -14,8 +14,14 @@ import type { LabView } from '../lab/view.ts';
 const FLAP_PERIOD_MS = 4000;
 /** Nor one for the node whose frames vanish, */
 const MUTE_NODE = 0;
-/** or for how many of them. A dirty connector. */
+/** or for how many of them (a dirty connector), */
 const LOSS_PERCENT = 5;
+/** how late (a detour around the world), */
+const DELAY_MS = 300;
+/** how many out of order, */
+const REORDER_PERCENT = 5;
+/** or how many damaged. */
+const FLIP_PERCENT = 5;
 
 export interface ControlledLab {
   view: LabView;
@@ -29,11 +35,11 @@ const STATES: readonly { state: TargetState; fits: (fault: LabFault) => boolean 
   { state: 'black-holed', fits: ({ kind }) => kind === 'blackhole' },
   { state: 'flapping', fits: ({ kind }) => kind === 'flap' },
   { state: 'one-way', fits: ({ kind }) => kind === 'oneway' },
-  { state: 'impaired', fits: ({ kind }) => kind === 'loss' },
+  { state: 'impaired', fits: ({ kind }) => ['loss', 'delay', 'reorder', 'flip'].includes(kind) },
   { state: 'throttled', fits: ({ kind }) => kind === 'throttle' },
 ];
 
-const ACTIONS: readonly ControlAction[] = ['pull', 'blackhole', 'oneway', 'loss', 'flap', 'restore'];
+const ACTIONS: readonly ControlAction[] = ['pull', 'blackhole', 'oneway', 'loss', 'delay', 'reorder', 'flip', 'flap', 'restore'];
 
 /** Their states say it all. */
 const isPlain = (fault: LabFault): boolean => fault.kind === 'blackhole' || (fault.kind === 'pull' && fault.node === undefined);
@@ -85,7 +91,7 @@ export class LabControl implements RailControl {
     }
   }
 
-  private tell(action: LabAction): void {
+  private tell(action: LabEvent): void {
     const { rails } = this.lab.view;
     this.model.event('lab-action', `in the lab: ${describeAction(action, rails)}`, {
       action: action.kind,
@@ -110,6 +116,12 @@ function toLab(action: ControlAction, rail: number): LabAction {
       return { kind: 'oneway', rail, node: MUTE_NODE };
     case 'loss':
       return { kind: 'loss', rail, percent: LOSS_PERCENT };
+    case 'delay':
+      return { kind: 'delay', rail, delayMs: DELAY_MS, spreadMs: 0 };
+    case 'reorder':
+      return { kind: 'reorder', rail, percent: REORDER_PERCENT, holdMs: DEFAULT_HOLD_MS };
+    case 'flip':
+      return { kind: 'flip', rail, percent: FLIP_PERCENT };
     case 'flap':
       return { kind: 'flap', rail, periodMs: FLAP_PERIOD_MS, silent: false };
     default:

@@ -50,6 +50,7 @@ export interface RunInLabOptions extends WatchCommandOptions {
   np?: number;
   rails?: string;
   nodes?: number;
+  seed?: number;
   name: string;
   mca: Record<string, string>;
   nodeArg: string[];
@@ -69,14 +70,18 @@ interface Stage {
 async function stageOf(options: RunInLabOptions, isLookedAt: boolean): Promise<Stage> {
   const { name } = options;
   if (options.rails === undefined) {
-    if (options.nodes !== undefined) throw new MultirailError('ERR_ARG', "--nodes is for a lab of the job's own, which --rails makes");
+    if (options.nodes !== undefined || options.seed !== undefined)
+      throw new MultirailError('ERR_ARG', "--nodes and --seed are for a lab of the job's own, which --rails makes");
     const view = await askKeeper<LabView>(name, { op: 'view' });
     const changes = isLookedAt ? await KeeperWatch.open(name) : undefined;
     return { view, apply: (action) => askKeeper(name, { op: 'act', action }), changes, leave: async () => changes?.close() };
   }
   const rails = parseRails(options.rails);
-  const lab = await createLab(options.nodes ?? Math.min(options.np ?? DEFAULT_NODES, MAX_NODES), rails);
+  const lab = await createLab(options.nodes ?? Math.min(options.np ?? DEFAULT_NODES, MAX_NODES), rails, options.seed);
   const driver = new LabDriver(lab);
+  driver.listen((event) => {
+    if (event.kind === 'forwarder-lost') say(describeAction(event, rails));
+  });
   return { view: viewOf(lab, rails), apply: (action) => driver.apply(action), changes: driver, leave: () => lab.destroy() };
 }
 

@@ -16,6 +16,8 @@ import { mcaOption, messageOf, watchOptions } from './run.ts';
 const DEFAULT_NAME = 'default';
 const KEEPER_READY_MS = 90_000;
 const KB = 1024;
+const SEED_MAX = 2 ** 32 - 1;
+const SEED_TEXT = 'of what delay, reorder and flip, and loss beside them, draw (default: 1)';
 
 // ---------------------------------------------------------------- up, keep, down
 
@@ -23,6 +25,7 @@ interface UpOptions {
   rails: string;
   nodes: number;
   name: string;
+  seed?: number;
   foreground: boolean;
 }
 
@@ -53,7 +56,7 @@ async function up(options: UpOptions): Promise<void> {
 
 async function keepInForeground(options: UpOptions, rails: readonly NamedRail[]): Promise<void> {
   const { signal, release } = untilSignal();
-  const keeper = await Keeper.start(options.name, options.nodes, rails);
+  const keeper = await Keeper.start(options.name, options.nodes, rails, options.seed);
   process.stdout.write(`The lab ${options.name} is up until this command ends.\n${viewLines(keeper.view).join('\n')}\n`);
   await Promise.race([signal, keeper.ended]);
   await keeper.close();
@@ -63,8 +66,19 @@ async function keepInForeground(options: UpOptions, rails: readonly NamedRail[])
 type KeeperWord = { ready: LabView } | { failed: string; code: 'ERR_ARG' | 'ERR_SUPPORT' };
 
 /** Starts the process that keeps the lab, and waits until the lab is there. */
-function startKeeper({ rails, nodes, name }: UpOptions): Promise<LabView> {
-  const words = ['lab', 'up', '--kept', '--rails', rails, '-n', String(nodes), '--name', name];
+function startKeeper({ rails, nodes, name, seed }: UpOptions): Promise<LabView> {
+  const words = [
+    'lab',
+    'up',
+    '--kept',
+    '--rails',
+    rails,
+    '-n',
+    String(nodes),
+    '--name',
+    name,
+    ...(seed === undefined ? [] : ['--seed', String(seed)]),
+  ];
   // A session of its own, in no folder that somebody may want to unmount.
   const child = spawn(process.execPath, [ownFile(), ...words], { detached: true, cwd: '/', stdio: ['ignore', 'pipe', 'ignore'] });
   return new Promise((resolve, reject) => {
@@ -98,7 +112,7 @@ async function keep(options: UpOptions): Promise<void> {
   const word = (said: KeeperWord) => new Promise<void>((resolve) => process.stdout.write(`${labJson(said)}\n`, () => resolve()));
   let keeper: Keeper;
   try {
-    keeper = await Keeper.start(options.name, options.nodes, parseRails(options.rails));
+    keeper = await Keeper.start(options.name, options.nodes, parseRails(options.rails), options.seed);
   } catch (error) {
     const isUsage = error instanceof MultirailError && error.code === 'ERR_ARG';
     await word({ failed: messageOf(error), code: isUsage ? 'ERR_ARG' : 'ERR_SUPPORT' });
@@ -112,16 +126,18 @@ async function keep(options: UpOptions): Promise<void> {
 }
 
 async function status(name: string, json: boolean): Promise<void> {
-  const { view, keeperPid, faults, counters } = await askKeeper<LabStatus>(name, { op: 'status' });
+  const { view, keeperPid, faults, counters, forwarders } = await askKeeper<LabStatus>(name, { op: 'status' });
   if (json) {
-    process.stdout.write(`${JSON.stringify({ lab: name, keeperPid, ...view, faults, counters }, undefined, 1)}\n`);
+    process.stdout.write(`${JSON.stringify({ lab: name, keeperPid, ...view, faults, counters, forwarders }, undefined, 1)}\n`);
     return;
   }
   const sent = (rail: number) => counters.reduce((sum, port) => (port.rail === rail ? sum + port.deliveredBytes : sum), 0);
   const lines = [`The lab ${name}, kept by process ${keeperPid}:`, ...viewLines(view), ''];
   view.rails.forEach(({ name: rail }, i) => {
     const state = faults[i].length === 0 ? 'as at the start' : faults[i].join('; ');
-    lines.push(`  rail ${rail.padEnd(12)} ${(sent(i) / KB / KB).toFixed(1).padStart(10)} MiB delivered   ${state}`);
+    const overrun = (forwarders[i] ?? []).reduce((sum, { noRoom, missed }) => sum + noRoom + missed, 0);
+    const note = overrun === 0 ? '' : `; its forwarder could not keep up with ${overrun} frames, and dropped them`;
+    lines.push(`  rail ${rail.padEnd(12)} ${(sent(i) / KB / KB).toFixed(1).padStart(10)} MiB delivered   ${state}${note}`);
   });
   process.stdout.write(`${lines.join('\n')}\n`);
 }
@@ -158,8 +174,11 @@ const ACTION_TEXTS: Readonly<Record<LabAction['kind'], string>> = {
   blackhole: 'let all frames of a rail vanish; carriers stay',
   oneway: 'let what one node sends on a rail vanish',
   loss: 'let a rail lose frames by chance: those of all nodes, or what one sends; 0 ends it',
+  delay: 'let every frame of a rail take so many milliseconds longer, each way, with a spread by chance; 0 ends it',
+  reorder: 'hold frames of a rail back by chance, so that others overtake them, for 10ms or what is said; 0 ends it',
+  flip: 'flip a bit in frames of a rail by chance, which checksums tell: those of all nodes, or what one sends; 0 ends it',
   flap: 'let a rail go and come, half of that time each, until it is restored; silent: carriers stay',
-  throttle: 'give a rail another rate',
+  throttle: 'give a rail another rate, and a queue of so many bytes',
   restore: 'bring a rail, or all of them, back to how they were at the start',
 };
 
@@ -174,6 +193,7 @@ export function register(program: Command): void {
     .requiredOption('--rails <list>', 'rates, with or without names: 1gbit,1gbit,100mbit or fast=10gbit,slow=1gbit or fast=unshaped,slow')
     .option('-n, --nodes <N>', 'number of nodes', wholeNumber(1, MAX_NODES), DEFAULT_NODES)
     .addOption(nameOption())
+    .option('--seed <number>', SEED_TEXT, wholeNumber(0, SEED_MAX))
     .option('--foreground', 'keep it in this process, until it is interrupted', false)
     .addOption(new Option('--kept').default(false).hideHelp())
     .action((options: UpOptions & { kept: boolean }) => (options.kept ? keep(options) : up(options)));
@@ -185,6 +205,7 @@ export function register(program: Command): void {
     .option('-n, --np <N>', 'number of ranks (default: one per node)', wholeNumber(1, RANKS_MAX))
     .option('--rails <list>', 'make a lab for this job alone')
     .option('--nodes <N>', 'nodes of that lab (default: one per rank)', wholeNumber(1, MAX_NODES))
+    .option('--seed <number>', SEED_TEXT, wholeNumber(0, SEED_MAX))
     .addOption(nameOption())
     .addOption(mcaOption())
     .option('--node-arg <argument>', 'an argument for Node itself; may be repeated', (value: string, all: string[]) => [...all, value], [])
@@ -197,8 +218,8 @@ export function register(program: Command): void {
     'after',
     `
 Parameters come before the program: --mca NAME VALUE. Transports are self,tcp unless --mca btl says otherwise.
-With --dashboard the buttons of the page do to the lab what multirail lab pull, blackhole, oneway, loss, flap and restore do, and the
-page shows what other shells and the timeline have done.
+With --dashboard the buttons of the page do to the lab what multirail lab pull, blackhole, oneway, loss, delay, reorder, flip, flap and
+restore do, and the page shows what other shells and the timeline have done.
 
 Examples:
   multirail lab run -n 4 app.js
@@ -249,6 +270,7 @@ Examples:
   multirail lab pull 0                      the cables of rail 0; carriers go
   multirail lab flap 1 500ms silent         rail 1 vanishes and is back, carriers stay
   multirail lab loss 0 5                    rail 0 loses 5 % of its frames
+  multirail lab delay 0 300 50              its frames take 250 to 350 ms longer, each way
   multirail lab restore
   multirail lab down
   multirail lab run --dashboard app.js      a page with the rails, and buttons to pull them
@@ -257,6 +279,6 @@ Examples:
                                               1.5s pull fast
                                               3s   restore fast
 
-Needs root on Linux, and ip and tc (Debian package iproute2).`,
+Needs root on Linux, and ip and tc (Debian package iproute2); delay, reorder and flip need the lab's forwarder, a binary of the package.`,
   );
 }

@@ -119,7 +119,7 @@ export interface ControlTarget {
   rails: readonly { rank: number; peer: number; rail: number }[];
 }
 export type TargetState = 'up' | 'throttled' | 'impaired' | 'one-way' | 'flapping' | 'pulled' | 'black-holed' | 'changing';
-export const CONTROL_ACTIONS = ['pull', 'blackhole', 'oneway', 'loss', 'flap', 'restore'] as const;
+export const CONTROL_ACTIONS = ['pull', 'blackhole', 'oneway', 'loss', 'delay', 'reorder', 'flip', 'flap', 'restore'] as const;
 export type ControlAction = (typeof CONTROL_ACTIONS)[number];
 
 /** One thing that a rank waits for. */

@@ -1,15 +1,31 @@
 // What was done to each rail of a lab since it was last as at the start, and who does it: one after the other, and every listener is told.
 // Imports actions, lab.
-import { applyAction, type LabAction } from './actions.ts';
+import { applyAction, type LabAction, type LabEvent } from './actions.ts';
 import type { Lab } from './lab.ts';
 
-export type LabFault = Exclude<LabAction, { kind: 'restore' }>;
+export type LabFault = Exclude<LabEvent, { kind: 'restore' }>;
 
 /** Whether what is done now takes the place of what was done before: the same thing, another rate, another loss of the same frames. */
 function replaces(now: LabFault, before: LabFault): boolean {
-  if (now.kind === 'throttle') return before.kind === 'throttle';
-  if (now.kind === 'loss') return before.kind === 'loss' && (now.node === undefined || now.node === before.node);
-  return JSON.stringify(now) === JSON.stringify(before);
+  switch (now.kind) {
+    case 'throttle':
+    case 'delay':
+    case 'reorder':
+      return before.kind === now.kind;
+    case 'loss':
+    case 'flip':
+      return before.kind === now.kind && (now.node === undefined || now.node === before.node);
+    case 'forwarder-lost':
+      return ['delay', 'reorder', 'flip', now.kind].includes(before.kind);
+    default:
+      return JSON.stringify(now) === JSON.stringify(before);
+  }
+}
+
+/** Orders of nothing, which only end what was before. */
+function isNothing(action: LabFault): boolean {
+  if (action.kind === 'delay') return action.delayMs === 0 && action.spreadMs === 0;
+  return (action.kind === 'loss' || action.kind === 'reorder' || action.kind === 'flip') && action.percent === 0;
 }
 
 export class FaultList {
@@ -24,7 +40,7 @@ export class FaultList {
     return this.lists;
   }
 
-  note(action: LabAction): void {
+  note(action: LabEvent): void {
     if (action.kind === 'restore') {
       this.lists.forEach((list, rail) => {
         if (action.rail === undefined || action.rail === rail) list.length = 0;
@@ -34,7 +50,7 @@ export class FaultList {
     const list = this.lists[action.rail];
     const kept = list.filter((fault) => !replaces(action, fault));
     // Of one node nothing is lost, of the others it still may be: that is worth a word.
-    const isNone = action.kind === 'loss' && action.percent === 0 && !kept.some(({ kind }) => kind === 'loss');
+    const isNone = isNothing(action) && !kept.some(({ kind }) => kind === action.kind);
     list.splice(0, list.length, ...kept, ...(isNone ? [] : [action]));
   }
 }
@@ -44,8 +60,8 @@ export interface LabChanges {
   readonly faults: FaultList;
   /** The lab is no more. */
   readonly isGone: boolean;
-  /** Calls it after each action, when the kernel has done it. Returns the function that ends this. */
-  listen(listener: (action: LabAction) => void): () => void;
+  /** Calls it after each action, when the kernel has done it, and after each mishap. Returns the function that ends this. */
+  listen(listener: (event: LabEvent) => void): () => void;
 }
 
 /** Does it, in the process that holds the lab. */
@@ -53,22 +69,27 @@ export class LabDriver implements LabChanges {
   readonly faults: FaultList;
   readonly isGone = false;
   private readonly lab: Lab;
-  private readonly listeners = new Set<(action: LabAction) => void>();
+  private readonly listeners = new Set<(event: LabEvent) => void>();
   /** The kernel's answer to one action may be what the next builds on. */
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(lab: Lab) {
     this.lab = lab;
     this.faults = new FaultList(lab.rails.map(() => []));
+    lab.onForwarderLost = (rail, why) => void this.inTurn(() => this.tell({ kind: 'forwarder-lost', rail, why }));
   }
 
   /** Resolves when the kernel has done it. */
   apply(action: LabAction): Promise<void> {
     return this.inTurn(async () => {
       await applyAction(this.lab, action);
-      this.faults.note(action);
-      for (const listener of [...this.listeners]) listener(action);
+      this.tell(action);
     });
+  }
+
+  private tell(event: LabEvent): void {
+    this.faults.note(event);
+    for (const listener of [...this.listeners]) listener(event);
   }
 
   /** After everything that was asked for before, and before everything that is asked for after. */
@@ -78,7 +99,7 @@ export class LabDriver implements LabChanges {
     return turn;
   }
 
-  listen(listener: (action: LabAction) => void): () => void {
+  listen(listener: (event: LabEvent) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }

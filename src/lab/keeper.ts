@@ -8,10 +8,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { MultirailError } from '../errors.ts';
-import { describeAction, type LabAction } from './actions.ts';
+import { describeAction, type LabAction, type LabEvent } from './actions.ts';
 import { labUnavailable } from './available.ts';
 import { FaultList, type LabChanges, LabDriver, type LabFault } from './faults.ts';
-import type { Lab, PortCounters } from './lab.ts';
+import type { ForwarderPort, Lab, PortCounters } from './lab.ts';
 import { labJson, type NamedRail, parseLabJson } from './rails.ts';
 import { createLab, type LabView, viewOf } from './view.ts';
 
@@ -33,9 +33,11 @@ export interface LabStatus {
   /** What was done to each rail since it was last as at the start. */
   faults: string[][];
   counters: PortCounters[];
+  /** What forwarders have done, by rail and node; null where none runs. */
+  forwarders: (ForwarderPort[] | null)[];
 }
 
-type Answer = { ok: true; value: unknown } | { ok: false; message: string };
+type Answer = { ok: true; value: unknown } | { ok: false; message: string; isUnsupported?: boolean };
 
 /** ERR_ARG when it is no name. */
 export function socketPath(name: string): string {
@@ -88,7 +90,7 @@ export class Keeper {
   }
 
   /** Builds the lab and listens. ERR_ARG when there is one of that name. */
-  static async start(name: string, nodes: number, rails: readonly NamedRail[]): Promise<Keeper> {
+  static async start(name: string, nodes: number, rails: readonly NamedRail[], seed?: number): Promise<Keeper> {
     const missing = labUnavailable();
     if (missing !== undefined) throw new MultirailError('ERR_SUPPORT', missing);
     const path = socketPath(name);
@@ -97,7 +99,7 @@ export class Keeper {
     if (await isKept(name))
       throw new MultirailError('ERR_ARG', `the lab ${name} is up already: multirail lab down takes it down, --name makes another`);
     const server = createServer();
-    const lab = await createLab(nodes, rails);
+    const lab = await createLab(nodes, rails, seed);
     try {
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);
@@ -124,7 +126,9 @@ export class Keeper {
       isLast = question.op === 'down';
       answer = { ok: true, value: await this.answer(question) };
     } catch (error) {
-      answer = { ok: false, message: error instanceof Error ? error.message : String(error) };
+      const isUnsupported = error instanceof MultirailError && error.code === 'ERR_SUPPORT';
+      const message = error instanceof Error ? error.message : String(error);
+      answer = isUnsupported ? { ok: false, message: message.slice('ERR_SUPPORT: '.length), isUnsupported } : { ok: false, message };
     }
     socket.on('error', () => undefined);
     await new Promise<void>((resolve) => {
@@ -151,15 +155,17 @@ export class Keeper {
 
   private async status(): Promise<LabStatus> {
     const faults = this.driver.faults.all().map((list) => list.map((fault) => describeAction(fault, this.rails)));
-    return { view: this.view, keeperPid: process.pid, faults, counters: await this.lab.counters() };
+    const stats = await Promise.all(this.rails.map((_, rail) => this.lab.forwarderStats(rail)));
+    const forwarders = stats.map((ports) => ports ?? null);
+    return { view: this.view, keeperPid: process.pid, faults, counters: await this.lab.counters(), forwarders };
   }
 
   /** In its turn: between the faults that it is told first, and the actions that it is told later, there is none. */
   private admitWatcher(socket: Socket): void {
     if (this.watchers.size >= WATCHERS_MAX) throw new MultirailError('ERR_OOB', `${WATCHERS_MAX} others watch this lab: no more can`);
-    const stop = this.driver.listen((action) => {
+    const stop = this.driver.listen((event) => {
       if (socket.writableLength > WATCHER_BYTES_MAX) socket.destroy();
-      else socket.write(`${labJson(action)}\n`);
+      else socket.write(`${labJson(event)}\n`);
     });
     this.watchers.add(socket);
     socket.on('error', () => undefined);
@@ -216,7 +222,7 @@ async function connectTo(name: string): Promise<Socket> {
 
 function valueIn<T>(line: string): T {
   const answer = parseLabJson(line) as Answer;
-  if (!answer.ok) throw new MultirailError('ERR_RAIL', answer.message);
+  if (!answer.ok) throw new MultirailError(answer.isUnsupported ? 'ERR_SUPPORT' : 'ERR_RAIL', answer.message);
   return answer.value as T;
 }
 
@@ -237,7 +243,7 @@ export async function askKeeper<T>(name: string, question: KeeperQuestion): Prom
 export class KeeperWatch implements LabChanges {
   readonly faults: FaultList;
   private readonly socket: Socket;
-  private readonly listeners = new Set<(action: LabAction) => void>();
+  private readonly listeners = new Set<(event: LabEvent) => void>();
 
   private constructor(socket: Socket, faults: readonly (readonly LabFault[])[]) {
     this.socket = socket;
@@ -263,7 +269,7 @@ export class KeeperWatch implements LabChanges {
     return this.socket.destroyed;
   }
 
-  listen(listener: (action: LabAction) => void): () => void {
+  listen(listener: (event: LabEvent) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
@@ -274,9 +280,9 @@ export class KeeperWatch implements LabChanges {
 
   private async follow(lines: AsyncIterator<string>): Promise<void> {
     for (let line = await lines.next(); !line.done; line = await lines.next()) {
-      const action = parseLabJson(line.value) as LabAction;
-      this.faults.note(action);
-      for (const listener of [...this.listeners]) listener(action);
+      const event = parseLabJson(line.value) as LabEvent;
+      this.faults.note(event);
+      for (const listener of [...this.listeners]) listener(event);
     }
   }
 }

@@ -4,23 +4,24 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Flapping } from './flap.ts';
+import type { ForwarderPort } from './forwarder.ts';
+import { Impairments } from './impairments.ts';
 import {
   address4,
   address6,
   blackholeLine,
   cableLines,
+  DEFAULT_HOLD_MS,
+  DELAY_MAX_MS,
   forgetNeighboursLine,
-  ingressLossLines,
   MAX_NODES,
   MAX_RAILS,
   NODE_SETTINGS,
   nodeInterface,
   nodeUpLines,
-  noIngressLossLine,
   type RailPlan,
   type RailSpec,
   returnRouteLine,
-  segmentationLine,
   shapeLine,
   stealRouteLines,
   switchLines,
@@ -32,6 +33,7 @@ import { nextLabName, Reaper, sweepStaleLabs } from './reaper.ts';
 import { type ExecResult, LabError, run, runBatch, runOk, sleep, ToolSession, waitUntil } from './run.ts';
 
 export { labUnavailable } from './available.ts';
+export { type ForwarderPort, findForwarder } from './forwarder.ts';
 export type { RailSpec } from './plan.ts';
 export { labNamespaces, sweepStaleLabs } from './reaper.ts';
 export { type ExecResult, LabError, sleep, waitUntil } from './run.ts';
@@ -41,6 +43,8 @@ export interface LabOptions {
   nodes: number;
   /** One entry per rail, 1 to 8. */
   rails: readonly RailSpec[];
+  /** Of what forwarders do by chance: the same frames in the same order meet the same. A whole number from 0; default 1. */
+  seed?: number;
 }
 
 /** What one node's port on one rail has carried since create(), counted at the switch, in bytes of Ethernet frames. */
@@ -97,30 +101,37 @@ export class Lab {
   private readonly reaper: Reaper;
   private readonly processes = new Set<ChildProcess>();
   private readonly flaps = new Map<number, Flapping>();
-  /** Switch ports that do not take all of what their node sends: whether that is muted, and else the percentage that is lost by chance. */
-  private readonly lossyPorts = new Map<string, { isMute: boolean; percent: number }>();
-  /** What each rail is shaped to now, in Mbit/s. */
-  private readonly rates: number[];
+  private readonly impairments: readonly Impairments[];
+  /** What each rail is shaped to now. */
+  private readonly shapes: RailPlan[];
+  /** Told when the forwarder of a rail has died and what it did is undone. */
+  onForwarderLost: ((rail: number, why: string) => void) | undefined;
   private destroying: Promise<void> | undefined;
 
-  private constructor(name: string, nodeCount: number, rails: readonly RailPlan[]) {
+  private constructor(name: string, nodeCount: number, rails: readonly RailPlan[], seed: number) {
     this.name = name;
     this.nodeCount = nodeCount;
     this.rails = rails;
-    this.rates = rails.map(({ mbit }) => mbit);
+    this.shapes = [...rails];
+    const namespaces = range(nodeCount).map((node) => this.namespace(node));
+    this.impairments = rails.map((_, rail) => {
+      const place = { rail, namespaces, wireNamespace: this.wireNamespace, seed: seed * MAX_RAILS + rail };
+      return new Impairments(place, (why) => this.onForwarderLost?.(rail, why));
+    });
     this.reaper = new Reaper(this.namespaces());
   }
 
   /** Builds the lab and returns when every link has carrier. Removes labs of dead runs first. */
-  static async create({ nodes, rails }: LabOptions): Promise<Lab> {
+  static async create({ nodes, rails, seed = 1 }: LabOptions): Promise<Lab> {
     checkCount('nodes', nodes, MAX_NODES);
     checkCount('rails', rails.length, MAX_RAILS);
+    if (!Number.isSafeInteger(seed * MAX_RAILS) || seed < 0) throw new LabError(`a seed is a whole number from 0, not ${seed}`);
     const plans = rails.map(({ mbit = 1000, queueMs = 25 }) => ({
       mbit: checkRate(mbit),
       queueMs: checkPositive('queueMs', queueMs),
     }));
     await sweepStaleLabs();
-    const lab = new Lab(nextLabName(), nodes, plans);
+    const lab = new Lab(nextLabName(), nodes, plans, seed);
     try {
       await lab.build();
     } catch (error) {
@@ -350,6 +361,7 @@ export class Lab {
       this.wireNamespace,
       range(this.nodeCount).map((node) => `link set ${wirePort(node, rail)} ${change}`),
     );
+    if (carrier === 'kept') await this.impairments[rail].cut(true);
   }
 
   /** Frames vanish in the wire in both directions; what was queued there is lost too. Every node keeps its carrier. */
@@ -366,42 +378,62 @@ export class Lab {
   async oneWay(rail: number, fromNode: number): Promise<void> {
     this.checkNode(fromNode);
     this.checkRail(rail);
-    const { percent } = this.lossOf(fromNode, rail);
-    await this.setLoss(fromNode, rail, { isMute: true, percent });
+    await this.impairments[rail].change({ isMute: true }, fromNode);
   }
 
   /**
    * So many percent of the frames vanish, each by chance, as they enter the wire: of what `fromNode` sends, or without it of what every
-   * node sends. 0 ends it. Every node keeps its carrier. The kernel's random numbers decide: there is no seed.
+   * node sends. 0 ends it. Every node keeps its carrier. Without a forwarder the kernel's random numbers decide, and they have no seed.
    */
   async loss(rail: number, percent: number, fromNode?: number): Promise<void> {
+    this.checkImpaired(rail, fromNode, percent);
+    await this.impairments[rail].change({ lossPercent: percent }, fromNode);
+  }
+
+  /**
+   * Every frame takes so much longer, each way; with a spread, it swings by chance up to so much less or more, and frames stay in order. 0 ends it, and what was
+   * under way stays so. ERR_SUPPORT without the forwarder, as for the next two.
+   */
+  async delay(rail: number, delayMs: number, spreadMs = 0): Promise<void> {
+    this.checkImpaired(rail, undefined);
+    checkDelay(delayMs);
+    checkDelay(spreadMs);
+    await this.impairments[rail].change({ delayMs, spreadMs });
+  }
+
+  /** So many percent of the frames are held for `holdMs` more, and others overtake them. 0 ends it. */
+  async reorder(rail: number, percent: number, holdMs = DEFAULT_HOLD_MS): Promise<void> {
+    this.checkImpaired(rail, undefined, percent);
+    checkDelay(holdMs);
+    await this.impairments[rail].change({ reorderPercent: percent, holdMs });
+  }
+
+  /**
+   * In so many percent of the frames one bit flips, of what TCP's, UDP's or ICMP's checksum covers: the receiver's kernel drops them. A
+   * frame without such a checksum is dropped on the way. Of what `fromNode` sends, or of what every node sends. 0 ends it.
+   */
+  async flip(rail: number, percent: number, fromNode?: number): Promise<void> {
+    this.checkImpaired(rail, fromNode, percent);
+    await this.impairments[rail].change({ flipPercent: percent }, fromNode);
+  }
+
+  /** What the forwarder of a rail has done, by node; undefined where none runs. */
+  async forwarderStats(rail: number): Promise<ForwarderPort[] | undefined> {
     this.checkRail(rail);
-    if (fromNode !== undefined) this.checkNode(fromNode);
-    if (!(percent >= 0 && percent <= 100)) throw new LabError(`a loss is 0 to 100 percent, not ${percent}`);
-    const nodes = fromNode === undefined ? range(this.nodeCount) : [fromNode];
-    await Promise.all(nodes.map((node) => this.setLoss(node, rail, { isMute: this.lossOf(node, rail).isMute, percent })));
+    return await this.impairments[rail].stats();
   }
 
-  private lossOf(node: number, rail: number): { isMute: boolean; percent: number } {
-    return this.lossyPorts.get(wirePort(node, rail)) ?? { isMute: false, percent: 0 };
-  }
-
-  private async setLoss(node: number, rail: number, loss: { isMute: boolean; percent: number }): Promise<void> {
-    const port = wirePort(node, rail);
-    const isKnown = this.lossyPorts.has(port);
-    const percent = loss.isMute ? 100 : loss.percent;
-    if (percent === 0 && !isKnown) return;
-    if (percent > 0) this.lossyPorts.set(port, loss);
-    else this.lossyPorts.delete(port);
-    // A packet of segmentation offload would be lost as one: forty frames in a row.
-    await runBatch('ip', this.namespace(node), [segmentationLine(rail, loss.percent === 0)]);
-    await runBatch('tc', this.wireNamespace, percent > 0 ? ingressLossLines(node, rail, percent) : [noIngressLossLine(node, rail)]);
-  }
-
-  /** The rail becomes slow (or quick): its ports take this rate from now on. */
-  async throttle(rail: number, mbit: number): Promise<void> {
+  /** The process that forwards for a rail; undefined where none does. */
+  forwarderPid(rail: number): number | undefined {
     this.checkRail(rail);
-    this.rates[rail] = checkRate(mbit);
+    return this.impairments[rail].forwarderPid;
+  }
+
+  /** The rail becomes slow (or quick): its ports take this rate from now on, with a queue of so many bytes, or as long as the rail's was. */
+  async throttle(rail: number, mbit: number, queueBytes?: number): Promise<void> {
+    this.checkRail(rail);
+    const queue = queueBytes === undefined ? {} : { queueBytes: checkPositive('queueBytes', queueBytes) };
+    this.shapes[rail] = { ...this.rails[rail], mbit: checkRate(mbit), ...queue };
     await runBatch('tc', this.wireNamespace, this.shapeLines(rail));
   }
 
@@ -475,16 +507,16 @@ export class Lab {
   }
 
   private async restoreWire(rail: number): Promise<void> {
-    this.rates[rail] = this.rails[rail].mbit;
+    this.shapes[rail] = this.rails[rail];
     await Promise.all([
       runBatch('ip', this.wireNamespace, wireUpLines(this.nodeCount, rail)),
       runBatch('tc', this.wireNamespace, this.shapeLines(rail)),
-      ...range(this.nodeCount).map((node) => this.setLoss(node, rail, { isMute: false, percent: 0 })),
+      this.impairments[rail].clear(),
     ]);
   }
 
   private shapeLines(rail: number): string[] {
-    return range(this.nodeCount).map((node) => shapeLine(node, rail, { ...this.rails[rail], mbit: this.rates[rail] }));
+    return range(this.nodeCount).map((node) => shapeLine(node, rail, this.shapes[rail]));
   }
 
   // ---- the end
@@ -496,7 +528,7 @@ export class Lab {
   }
 
   private async tearDown(): Promise<void> {
-    await Promise.all([...this.flaps.values()].map((flap) => flap.stop()));
+    await Promise.all([...this.flaps.values(), ...this.impairments].map((one) => one.stop()));
     // The reaper kills them; their exits are awaited so that the caller's own handlers have run when this returns.
     const exits = [...this.processes].map((child) => once(child, 'exit', { signal: AbortSignal.timeout(EXIT_TIMEOUT_MS) }));
     const exited = Promise.allSettled(exits);
@@ -511,6 +543,12 @@ export class Lab {
 
   private checkNode(node: number): void {
     if (!Number.isInteger(node) || node < 0 || node >= this.nodeCount) throw new LabError(`no node ${node} in a lab of ${this.nodeCount}`);
+  }
+
+  private checkImpaired(rail: number, node: number | undefined, percent = 0): void {
+    this.checkRail(rail);
+    if (node !== undefined) this.checkNode(node);
+    if (!(percent >= 0 && percent <= 100)) throw new LabError(`a share of frames is 0 to 100 percent, not ${percent}`);
   }
 
   private checkRail(rail: number): void {
@@ -530,6 +568,10 @@ function checkCount(what: string, value: number, max: number): void {
 function checkPositive(what: string, value: number): number {
   if (!(Number.isFinite(value) && value > 0)) throw new LabError(`${what} must be a number above zero, not ${value}`);
   return value;
+}
+
+function checkDelay(ms: number): void {
+  if (!(ms >= 0 && ms <= DELAY_MAX_MS)) throw new LabError(`a delay is 0 to ${DELAY_MAX_MS} ms, not ${ms}`);
 }
 
 function checkRate(mbit: number): number {

@@ -12,10 +12,16 @@ export interface RailSpec {
 export interface RailPlan {
   readonly mbit: number;
   readonly queueMs: number;
+  /** Instead of what queueMs makes. */
+  readonly queueBytes?: number;
 }
 
 export const MAX_NODES = 32;
 export const MAX_RAILS = 8;
+
+/** How long reordered frames are held: on a rail of 1 Gbit/s some 800 others pass. */
+export const DEFAULT_HOLD_MS = 10;
+export const DELAY_MAX_MS = 10_000;
 
 /** Marks the routes that the lab puts in (`ip route show proto 77`), so that healing removes those and no others. */
 const LAB_ROUTE_PROTOCOL = 77;
@@ -25,6 +31,9 @@ const LAB_ROUTE_PROTOCOL = 77;
 const NODE_INDEX_BASE = 11;
 const WIRE_INDEX_BASE = 1000;
 const WIRE_INDEX_STRIDE = 100;
+
+/** At less than that, the ports' bursts are of one frame. */
+const TINY_MBIT = 10;
 
 /** Queue of a port without a rate. */
 const UNSHAPED_PACKETS = 10_000;
@@ -120,13 +129,14 @@ export function wireUpLines(nodes: number, rail: number): string[] {
 }
 
 /** Line for `tc` in the wire namespace: this port sends at the rail's rate. */
-export function shapeLine(node: number, rail: number, { mbit, queueMs }: RailPlan): string {
+export function shapeLine(node: number, rail: number, { mbit, queueMs, queueBytes }: RailPlan): string {
   // A queue all the same, so that whatever stands there is replaced; a port that takes every frame at once never fills it.
   if (mbit === Number.POSITIVE_INFINITY) return `qdisc replace dev ${wirePort(node, rail)} root handle 1: pfifo limit ${UNSHAPED_PACKETS}`;
   const bytesPerMs = (mbit * 1e6) / 8 / 1000;
   // Two milliseconds of burst hide the timers' coarseness; a segmentation-offload packet that is larger is cut up by tbf.
-  const burstBytes = Math.ceil(Math.max(2 * bytesPerMs, 4096));
-  const limitBytes = Math.ceil(Math.max(queueMs * bytesPerMs, 32_768) + burstBytes);
+  // What one frame takes must pass at once, and at a tiny rate a second one would already be a burst.
+  const burstBytes = Math.ceil(Math.max(2 * bytesPerMs, mbit < TINY_MBIT ? 2048 : 4096));
+  const limitBytes = Math.ceil((queueBytes ?? Math.max(queueMs * bytesPerMs, 32_768)) + burstBytes);
   return `qdisc replace dev ${wirePort(node, rail)} root handle 1: tbf rate ${Math.round(mbit * 1e6)}bit burst ${burstBytes} limit ${limitBytes}`;
 }
 

@@ -25,8 +25,8 @@ export function viewOf(lab: Lab, rails: readonly NamedRail[]): LabView {
 }
 
 /** Builds a lab. ERR_SUPPORT, saying what is missing, where none can be. */
-export async function createLab(nodes: number, rails: readonly NamedRail[]): Promise<Lab> {
+export async function createLab(nodes: number, rails: readonly NamedRail[], seed?: number): Promise<Lab> {
   const missing = labUnavailable();
   if (missing !== undefined) throw new MultirailError('ERR_SUPPORT', missing);
-  return await Lab.create({ nodes, rails });
+  return await Lab.create({ nodes, rails, ...(seed === undefined ? {} : { seed }) });
 }

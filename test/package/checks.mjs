@@ -141,11 +141,12 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
   const top = join(folder, 'package');
   const files = filesUnder(top);
   const has = (pattern) => files.filter((file) => pattern.test(file));
-  tally.check('the tarball has a binary of both parts for x64 and arm64, glibc and musl', () => {
+  tally.check('the tarball has a binary of all three parts for x64 and arm64, glibc and musl', () => {
     const wanted = ['x64', 'arm64'].flatMap((arch) =>
       ['glibc', 'musl'].flatMap((libc) => [
         `native/prebuilds/linux-${arch}/multirail-native.${libc}.node`,
         `native/rdma/prebuilds/linux-${arch}/node-rdma.${libc}.node`,
+        `native/impair/prebuilds/linux-${arch}/multirail-impair.${libc}.node`,
       ]),
     );
     const there = has(/\.node$/);
@@ -180,7 +181,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
       for (const file of probes.filter(isIgnored)) if (!differing.delete(file)) differing.add(file);
       demand(differing.size === 0, `git has another opinion of ${[...differing].join(', ')}`);
     }
-    const strays = ignored.filter((file) => !/^dist\/|^native\/(rdma\/)?prebuilds\//.test(file));
+    const strays = ignored.filter((file) => !/^dist\/|^native\/((rdma|impair)\/)?prebuilds\//.test(file));
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('every relative link in its documents leads to a file in it', () => {

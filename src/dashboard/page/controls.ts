@@ -8,14 +8,17 @@ const WORDS: Readonly<Record<ControlAction, string>> = {
   blackhole: 'Black-hole',
   oneway: 'One-way',
   loss: 'Lose some',
+  delay: 'Delay',
+  reorder: 'Reorder',
+  flip: 'Flip bits',
   flap: 'Flap',
   restore: 'Restore',
 };
 
 /** What makes sense now: what carries can be broken, what is not as at the start can be mended. */
-function isSensible({ state }: ControlTarget, action: ControlAction): boolean {
+function isSensible({ state, detail }: ControlTarget, action: ControlAction): boolean {
   if (state === 'changing') return false;
-  return action === 'restore' ? state !== 'up' : state === 'up' || state === 'throttled' || state === 'impaired';
+  return action === 'restore' ? state !== 'up' || detail !== undefined : state === 'up' || state === 'throttled' || state === 'impaired';
 }
 
 export class Controls {

@@ -1,7 +1,11 @@
 // What people write for a lab: rails, rates, times, actions, timelines. And who is told what when it makes no sense.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ACTION_USAGE, describeAction, type LabAction, parseAction, parseTime } from '../../../src/lab/actions.ts';
 import { FaultList } from '../../../src/lab/faults.ts';
+import { findForwarder } from '../../../src/lab/forwarder.ts';
 import { labJobSpec } from '../../../src/lab/job.ts';
 import { socketPath } from '../../../src/lab/keeper.ts';
 import { ingressLossLines, shapeLine } from '../../../src/lab/plan.ts';
@@ -58,9 +62,24 @@ const ACTIONS: [string, LabAction, string][] = [
   ['oneway fast 0', { kind: 'oneway', rail: 0, node: 0 }, 'what node 0 sends on rail fast vanishes'],
   ['loss slow 5', { kind: 'loss', rail: 1, percent: 5 }, 'rail slow loses 5 % of its frames'],
   ['loss slow 0.5% 1', { kind: 'loss', rail: 1, percent: 0.5, node: 1 }, 'rail slow loses 0.5 % of what node 1 sends'],
+  ['delay fast 300', { kind: 'delay', rail: 0, delayMs: 300, spreadMs: 0 }, 'rail fast takes 300 ms longer each way'],
+  [
+    'delay fast 0.2s 50ms',
+    { kind: 'delay', rail: 0, delayMs: 200, spreadMs: 50 },
+    'rail fast takes 200 ms longer each way, and swings by 50 ms',
+  ],
+  ['reorder 2 1.5', { kind: 'reorder', rail: 2, percent: 1.5, holdMs: 10 }, 'rail 2 holds 1.5 % of its frames back for 10 ms'],
+  ['reorder 2 1.5 4ms', { kind: 'reorder', rail: 2, percent: 1.5, holdMs: 4 }, 'rail 2 holds 1.5 % of its frames back for 4 ms'],
+  ['flip slow 5', { kind: 'flip', rail: 1, percent: 5 }, 'rail slow flips a bit in 5 % of its frames'],
+  ['flip slow 5% 0', { kind: 'flip', rail: 1, percent: 5, node: 0 }, 'rail slow flips a bit in 5 % of what node 0 sends'],
   ['flap fast 300ms', { kind: 'flap', rail: 0, periodMs: 300, silent: false }, 'rail fast flaps every 300 ms'],
   ['flap fast 1s silent', { kind: 'flap', rail: 0, periodMs: 1000, silent: true }, 'rail fast flaps every 1000 ms, in silence'],
   ['throttle slow 10mbit', { kind: 'throttle', rail: 1, mbit: 10 }, 'rail slow at 10 Mbit/s'],
+  [
+    'throttle slow 64kbit 16kb',
+    { kind: 'throttle', rail: 1, mbit: 0.064, queueBytes: 16_384 },
+    'rail slow at 64 kbit/s, with a queue of 16384 bytes',
+  ],
   ['restore', { kind: 'restore' }, 'all rails restored'],
   ['restore slow', { kind: 'restore', rail: 1 }, 'rail slow restored'],
 ];
@@ -89,6 +108,11 @@ test.each([
   ['flap fast soon', '"soon" is no time'],
   ['flap fast 5ms', 'a rail that flaps every 5ms would be slower than the kernel: 10ms at least'],
   ['flap fast 1s loud', 'expected flap RAIL EVERY [silent]'],
+  ['delay fast', 'expected delay RAIL MS [SPREAD]'],
+  ['delay fast soon', '"soon" is no time'],
+  ['delay fast 11s', 'a delay of 11s is more than a lab holds frames: 10000ms at most'],
+  ['flip fast 5 9', 'there is no node "9"'],
+  ['throttle fast 1mbit long', '"long" is no length of a queue: expected such as 16kb, up to 256mb'],
   ['throttle fast quick', '"quick" is no rate'],
 ])('"%s" is refused', (text, why) => {
   expect(() => parseAction(text === '' ? [] : text.split(' '), RAILS, 4)).toThrow(`ERR_ARG: ${why.startsWith('is') ? '"" ' : ''}${why}`);
@@ -181,6 +205,45 @@ test('a loss takes the place of one of the same frames, and none is no fault', (
   expect(note('loss', 'fast', '1')).toEqual(['1 % of its frames']);
   expect(note('loss', 'fast', '0', '1')).toEqual(['1 % of its frames', '0 % of what node 1 sends']);
   expect(note('loss', 'fast', '0')).toEqual([]);
+});
+
+test('of what a forwarder does there is one of each kind, and none of it is left when it is gone', () => {
+  const list = new FaultList([[]]);
+  const note = (...words: string[]) => list.note(parseAction(words, RAILS.slice(0, 1), 2));
+  const kinds = () => list.all()[0].map(({ kind }) => kind);
+  note('delay', '0', '30');
+  note('delay', '0', '300', '20');
+  note('flip', '0', '5', '1');
+  note('flip', '0', '5');
+  note('reorder', '0', '5');
+  note('loss', '0', '5');
+  expect(kinds()).toEqual(['delay', 'flip', 'reorder', 'loss']);
+  note('delay', '0', '0', '20');
+  expect(kinds()).toEqual(['flip', 'reorder', 'loss', 'delay']);
+  note('delay', '0', '0');
+  note('reorder', '0', '0');
+  expect(kinds()).toEqual(['flip', 'loss']);
+  list.note({ kind: 'forwarder-lost', rail: 0, why: 'it ended with 1' });
+  expect(list.all()[0].map((fault) => describeAction(fault, RAILS))).toEqual([
+    'rail fast loses 5 % of its frames',
+    'rail fast is without delay, reordering and flips, since its forwarder is gone: it ended with 1',
+  ]);
+  note('restore');
+  expect(kinds()).toEqual([]);
+});
+
+test('without its binary the forwarder is missing, and says how to have it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'lab-native-'));
+  expect(findForwarder(folder)).toEqual({
+    missing: expect.stringMatching(/^there is no binary of it for \w+-\w+; `npm run build:native`/),
+  });
+  rmSync(folder, { recursive: true });
+});
+
+test('a tiny rate has a burst of one frame, and a queue may be said in bytes', () => {
+  const rate = { mbit: 0.064, queueMs: 25 };
+  expect(shapeLine(0, 0, rate)).toMatch(/tbf rate 64000bit burst 2048 limit 34816$/);
+  expect(shapeLine(0, 0, { ...rate, queueBytes: 4096 })).toMatch(/burst 2048 limit 6144$/);
 });
 
 test('what is lost by chance is a share of the random numbers, and never none of them', () => {

@@ -16,7 +16,7 @@ import { runInVm, whyNot } from './vm.mjs';
 
 const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 /** Of the whole run in the guest; one that is emulated takes some six minutes, and more on a machine that does other things. */
-const TIMEOUT_S = 900 + Number(process.env.MULTIRAIL_VM_PULLS ?? 5) * 12 + Number(process.env.MULTIRAIL_VM_CONNECTS ?? 150);
+const TIMEOUT_S = 1500 + Number(process.env.MULTIRAIL_VM_PULLS ?? 5) * 12 + Number(process.env.MULTIRAIL_VM_CONNECTS ?? 150);
 const args = process.argv.slice(2);
 
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;

@@ -227,7 +227,10 @@ const parts = {
   },
 };
 
-/** A machine without a compiler has no native part, and no forwarder of the lab, after `npm install`: where root may install one, the tests are of the whole product. */
+/**
+ * A machine without a compiler has no native part, and no forwarder of the lab, after `npm install`: where root may install one, the tests
+ * are of the whole product.
+ */
 function nativePart() {
   const isBuilt = (folder, binary) =>
     [`build/Release/${binary}`, `prebuilds/linux-${process.arch}`].some((path) => existsSync(join(root, folder, path)));

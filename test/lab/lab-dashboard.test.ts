@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
 import { buildPage } from '../../src/dashboard/build-page.mjs';
 import type { ControlTarget, JobEvent, PageMessage, WaitsView } from '../../src/dashboard/messages.ts';
-import { labNamespaces, labUnavailable, waitUntil } from '../../src/lab/lab.ts';
+import { findForwarder, labNamespaces, labUnavailable, waitUntil } from '../../src/lab/lab.ts';
 import { type BuiltCode, buildCode, isAlive, type Running, startNode } from '../system/helpers.ts';
 import { parseExposition, sampleValue } from '../unit/dashboard/exposition.ts';
 
@@ -90,6 +90,19 @@ describe.skipIf(unavailable !== undefined)(`a page for a lab${unavailable === un
     expect(await page.event(({ action }) => action === 'oneway')).toMatchObject({ type: 'lab-action', labRail: 'slow', node: 1 });
     await lab('restore');
     await page.until(() => page.targets[1].state === 'up');
+    // Bad without being down.
+    expect((await page.order('lab-1', 'loss')).status).toBe(200);
+    await page.until(() => page.targets[1].state === 'impaired');
+    expect(page.targets[1].detail).toBe('rail slow loses 5 % of its frames');
+    if ('path' in findForwarder()) {
+      for (const action of ['delay', 'reorder', 'flip']) expect((await page.order('lab-1', action)).status).toBe(200);
+      await page.until(() => page.targets[1].detail?.includes('rail slow flips a bit in 5 % of its frames') === true);
+      expect(page.targets[1].detail).toContain('rail slow takes 300 ms longer each way; rail slow holds 5 % of its frames back for 10 ms');
+    } else {
+      expect((await page.order('lab-1', 'delay')).status).toBeGreaterThanOrEqual(400);
+    }
+    expect((await page.order('lab-1', 'restore')).status).toBe(200);
+    await page.until(() => page.targets[1].state === 'up');
 
     // The rest of what a page asks for crosses over too.
     const samples = await page.metrics();
@@ -105,11 +118,15 @@ describe.skipIf(unavailable !== undefined)(`a page for a lab${unavailable === un
       .split('\n')
       .map((line) => JSON.parse(line) as JobEvent);
     expect(written.at(-1)).toMatchObject({ type: 'job-ended', code: 143 });
+    const forwarded = 'path' in findForwarder() ? ['delay', 'reorder', 'flip'] : [];
     expect(written.filter(({ type }) => type === 'lab-action').map(({ action }) => action)).toEqual([
       'pull',
       'restore',
       'oneway',
       'throttle',
+      'restore',
+      'loss',
+      ...forwarded,
       'restore',
     ]);
     page.close();

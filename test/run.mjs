@@ -75,7 +75,7 @@ function counted(name, startedMs, done) {
 }
 
 /** One vitest project, counted from its JSON report; reasons of skipped tests are printed by the tests themselves. */
-function vitest(project, { node = process.execPath, label = project, files = [], timeoutMs = 900_000 } = {}) {
+function vitest(project, { node = process.execPath, label = project, files = [], timeoutMs = 1_800_000 } = {}) {
   const startedMs = Date.now();
   const report = join(cache, `report-${label.replace(/\W+/g, '-')}.json`);
   rmSync(report, { force: true });

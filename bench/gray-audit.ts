@@ -6,7 +6,7 @@ import { Prng } from '../src/util/prng.ts';
 import { GRAY_FAULTS, whyNotRun } from './gray-faults.ts';
 import { GrayJob } from './gray-job.ts';
 import { GRAY_TRAFFICS, type GrayPlant, type GrayTraffic } from './gray-protocol.ts';
-import { TOPOLOGIES, type Topology, TRANSPORTS, type Transport } from './gray-record.ts';
+import { OWN_TRANSPORTS, TOPOLOGIES, type Topology, TRANSPORTS, type Transport } from './gray-record.ts';
 import { JobError } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
 import { Report } from './lab-report.ts';
@@ -45,7 +45,7 @@ export async function grayAudit(options: GrayAuditOptions): Promise<number> {
     const chance = new Prng(`${seed}/audit/${number}`);
     const traffic = chance.pick(choice);
     const topology = chance.pick(Object.keys(TOPOLOGIES) as Topology[]);
-    const transport = chance.pick(Object.keys(TRANSPORTS) as Transport[]);
+    const transport = chance.pick<Transport>(OWN_TRANSPORTS);
     report.say(`${GRAY_TRAFFICS[traffic].text}; ${TOPOLOGIES[topology].text}; ${TRANSPORTS[transport].text}`);
     const outcome = await runJob(options, report, chance, { traffic, topology, transport, ms: (minutes * 60_000) / traffics.length });
     report.figure({ seed, traffic, topology, transport, ...outcome });

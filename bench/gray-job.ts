@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { type Lab, sleep } from '../src/lab/lab.ts';
 import type { FromGrayRank, GrayBytes, GrayGap, GrayPlant, GrayRail, GraySpec, ToGrayRank } from './gray-protocol.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
-import { ControlledJob, JobError, spawnJob } from './lab-job.ts';
+import { ControlledJob, JobError, type SpawnedJob, spawnJob } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
 
 const START_TIMEOUT_MS = 40_000;
@@ -67,9 +67,9 @@ export class GrayRank {
     }
   }
 
-  /** The gaps of which a part lies in [from, to], of deliveries of any stream (0) or of one. */
-  gapsIn(from: number, to: number, stream = 0): { fromMs: number; toMs: number }[] {
-    return this.gaps.flatMap(([a, b, number]) => (number === stream && b >= from && a <= to ? [{ fromMs: a, toMs: b }] : []));
+  /** The gaps of which a part lies in [from, to]. */
+  gapsIn(from: number, to: number): { fromMs: number; toMs: number; stream: number }[] {
+    return this.gaps.flatMap(([a, b, stream]) => (b >= from && a <= to ? [{ fromMs: a, toMs: b, stream }] : []));
   }
 
   /** A counter at that time, between two reports in proportion. */
@@ -111,7 +111,7 @@ export class GrayJob extends ControlledJob<GrayRank> {
   private isRunning = false;
   private runningSince = 0;
 
-  private constructor(spawned: Awaited<ReturnType<typeof spawnJob>>, ranks: readonly GrayRank[], traffic: GrayTraffic) {
+  private constructor(spawned: SpawnedJob, ranks: readonly GrayRank[], traffic: GrayTraffic) {
     super(spawned, ranks);
     this.traffic = traffic;
   }
@@ -123,11 +123,13 @@ export class GrayJob extends ControlledJob<GrayRank> {
     const args = (control: string) => [JSON.stringify({ ...spec, control } satisfies GraySpec)];
     const nodes = Array.from({ length: size }, (_, node) => node);
     const spawned = await spawnJob({ lab, nodes, program: 'gray-rank', args, mca, nodeArgs: ['--enable-source-maps'], detached: true });
-    const job = new GrayJob(
-      spawned,
-      nodes.map(() => new GrayRank()),
-      traffic,
-    );
+    return await GrayJob.attach(spawned, traffic);
+  }
+
+  /** Of a job that was started elsewhere and speaks as ours do. Returns when all ranks are ready. */
+  static async attach(spawned: SpawnedJob, traffic: GrayTraffic): Promise<GrayJob> {
+    const ranks = Array.from({ length: GRAY_TRAFFICS[traffic].ranks }, () => new GrayRank());
+    const job = new GrayJob(spawned, ranks, traffic);
     try {
       await job.until('all ranks to begin', () => job.ranks.every(({ readyAt }) => readyAt > 0), START_TIMEOUT_MS);
     } catch (error) {

@@ -8,15 +8,16 @@
 //   pingpong             both ranks receive: a ball that is on its way back is not missed by the one who has it.
 //   allreduce            a delivery is the return of an allreduce at a rank; it is outstanding from the call of rank 0 on, since the other
 //                        ranks call again as soon as they have returned.
-// With two streams of messages (mixed) a delivery of either ends a gap; the gaps of each stream by itself are reported beside it.
+// With two streams of messages to a rank (mixed) each is a receiver of its own: who waits for the long messages is not served by short
+// ones. A gap of either counts.
 
 /** Of which messages a job's traffic is made. */
 export const GRAY_TRAFFICS = {
-  bulk: { ranks: 2, bytes: 1 << 20, text: '1 MiB, 16 under way' },
-  small: { ranks: 2, bytes: 64, text: '64 B, 2,000 a second' },
-  pingpong: { ranks: 2, bytes: 64, text: '64 B ping-pong' },
-  allreduce: { ranks: 4, bytes: 64 << 10, text: '4 ranks, allreduce of 64 KiB' },
-  mixed: { ranks: 2, bytes: 1 << 20, text: '1 MiB, 8 under way, and 500 of 64 B a second' },
+  bulk: { ranks: 2, streams: 1, bytes: 1 << 20, text: '1 MiB, 16 under way' },
+  small: { ranks: 2, streams: 1, bytes: 64, text: '64 B, 2,000 a second' },
+  pingpong: { ranks: 2, streams: 1, bytes: 64, text: '64 B ping-pong' },
+  allreduce: { ranks: 4, streams: 1, bytes: 64 << 10, text: '4 ranks, allreduce of 64 KiB' },
+  mixed: { ranks: 2, streams: 2, bytes: 1 << 20, text: '1 MiB, 8 under way, and 500 of 64 B a second' },
 } as const;
 export type GrayTraffic = keyof typeof GRAY_TRAFFICS;
 
@@ -61,12 +62,13 @@ export interface GrayBytes {
   beyondOnce: number;
 }
 
-/** [from, to, stream]; stream 0: a delivery of any stream ended it, 1 and up: one stream by itself, where there are several. */
+/** [from, to, number of the stream] */
 export type GrayGap = [number, number, number];
 
 export type FromGrayRank =
   | { type: 'hello'; rank: number; pid: number }
   | { type: 'ready'; at: number }
+  /** lastAt: the last delivery of the stream that has waited longest. */
   | { type: 'report'; at: number; lastAt: number; messages: number; bytes: GrayBytes; gaps: GrayGap[]; rails: GrayRail[] }
   | { type: 'rail'; at: number; event: string; key: string; peer: number; reason: string }
   /** Everything that was sent has left, and nothing is sent until the next `go`. */

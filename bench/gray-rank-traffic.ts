@@ -10,35 +10,31 @@ const PLANTED = 50;
 const STALL_MS = 15_000;
 const TAG = { first: 1, second: 2 } as const;
 
-/** Deliveries at this rank and the gaps between them: see gray-protocol.ts. */
+/** Deliveries at this rank and the gaps between them, stream by stream: see gray-protocol.ts. */
 export class GrayDeliveries {
   messages = 0;
   bytes = 0;
-  /** Of any stream. */
-  lastAt = nowMs();
   private readonly gapMinMs: number;
-  private readonly lastOfStream: number[] = [];
+  private readonly lastOfStream: number[];
   private gaps: GrayGap[] = [];
 
-  constructor(gapMinMs: number) {
+  constructor(gapMinMs: number, streams: number) {
     this.gapMinMs = gapMinMs;
+    this.lastOfStream = new Array<number>(streams).fill(nowMs());
   }
 
-  /** `stream` is given where there are several: 1 and up. */
+  /** The last delivery of the stream that has waited longest. */
+  get lastAt(): number {
+    return Math.min(...this.lastOfStream);
+  }
+
   note(sentAt: number, bytes: number, stream = 0): void {
     const at = nowMs();
-    this.add(Math.max(this.lastAt, sentAt), at, 0);
-    if (stream > 0) {
-      this.add(Math.max(this.lastOfStream[stream] ?? 0, sentAt), at, stream);
-      this.lastOfStream[stream] = at;
-    }
-    this.lastAt = at;
+    const from = Math.max(this.lastOfStream[stream], sentAt);
+    if (at - from >= this.gapMinMs) this.gaps.push([from, at, stream]);
+    this.lastOfStream[stream] = at;
     this.messages++;
     this.bytes += bytes;
-  }
-
-  private add(from: number, to: number, stream: number): void {
-    if (to - from >= this.gapMinMs) this.gaps.push([from, to, stream]);
   }
 
   takeGaps(): GrayGap[] {
@@ -193,7 +189,7 @@ interface Stream {
 async function streams(context: GrayContext, list: readonly Stream[]): Promise<GrayCounts> {
   const none = list.map(() => 0);
   if (context.mpi.rank !== 0) {
-    const received = await Promise.all(list.map((stream, i) => receiveStream(context, stream, list.length > 1 ? i + 1 : 0)));
+    const received = await Promise.all(list.map((stream, i) => receiveStream(context, stream, i)));
     return { sent: none, received };
   }
   let drained = 0;

@@ -3,7 +3,7 @@
 // Imports the product's public face, lab-protocol, gray-protocol, gray-rank-traffic.
 import { connect } from 'node:net';
 import { init } from '../src/index.ts';
-import type { FromGrayRank, GrayBytes, GrayRail, GraySpec, ToGrayRank } from './gray-protocol.ts';
+import { type FromGrayRank, GRAY_TRAFFICS, type GrayBytes, type GrayRail, type GraySpec, type ToGrayRank } from './gray-protocol.ts';
 import { type GrayContext, GrayDeliveries, Pace, runGrayTraffic } from './gray-rank-traffic.ts';
 import { lineSplitter, nowMs } from './lab-protocol.ts';
 
@@ -40,7 +40,7 @@ while (railsToPeers().filter(({ state }) => state === 'UP').length < spec.rails 
   await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-const deliveries = new GrayDeliveries(spec.gapMinMs);
+const deliveries = new GrayDeliveries(spec.gapMinMs, GRAY_TRAFFICS[spec.traffic].streams);
 function report(): void {
   const byRail = new Map<number, GrayRail>();
   let handed = 0;

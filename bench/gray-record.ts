@@ -14,8 +14,11 @@ export const TRANSPORTS = {
   tcp: { mca: { btl: 'self,tcp' }, ifInclude: 'btl_tcp_if_include', text: 'tcp, native part' },
   ws: { mca: { btl: 'self,ws' }, ifInclude: 'btl_ws_if_include', text: 'ws' },
   'tcp-node': { mca: { btl: 'self,tcp', btl_tcp_native: 'false' }, ifInclude: 'btl_tcp_if_include', text: 'tcp, node:net' },
+  /** A peer, not ours: measured by --peers beside each cell, and never judged. */
+  mptcp: { mca: {}, ifInclude: '', text: 'for comparison: Multipath TCP of the kernel, without a library' },
 } as const;
 export type Transport = keyof typeof TRANSPORTS;
+export const OWN_TRANSPORTS = ['tcp', 'ws', 'tcp-node'] as const satisfies readonly Transport[];
 
 /** Of which cell a line is. Lines of the same run number belong together: a cell that is run again begins anew. */
 export interface CellKey {
@@ -39,7 +42,7 @@ export interface FaultLine extends CellKey {
   cycles?: number;
   /** Of the gaps of which a part lies between the beginning of the fault and the end of the pause behind it. */
   worstGapMs: number;
-  /** The same, of each stream by itself, where there are several. */
+  /** The same, by stream. */
   worstOfStreamMs: number[];
   /** Worst gap by second since the fault began, by the second in which the gap ended. */
   bySecondMs: number[];
@@ -81,7 +84,7 @@ export interface NotRunLine extends CellKey {
 export type GrayLine = FaultLine | AloneLine | CellLine | NotRunLine;
 
 export const cellName = ({ fault, traffic }: Pick<CellKey, 'fault' | 'traffic'>): string => `${fault}/${traffic}`;
-const fullName = (key: CellKey): string => `${key.topology}/${key.transport}/${cellName(key)}`;
+export const fullName = (key: CellKey): string => `${key.topology}/${key.transport}/${cellName(key)}`;
 
 export const BOUND = { worstMs: 150, medianMs: 110, share: 0.9, wasted: 0.1, wastedWithoutFaults: 0.02 } as const;
 

@@ -30,9 +30,10 @@ function textOf(cell: CellFigures | undefined, faults: number): string {
   if (cell.wrong.length > 0) return `**failed** (${cell.faults})`;
   const missed = missedOf(cell);
   const mark = (what: (typeof missed)[number], text: string) => (missed.includes(what) ? `**${text}**` : text);
+  const streams = cell.worstOfStreamMs.length > 1 ? `; by stream ${cell.worstOfStreamMs.map((ms) => digits(ms, 0)).join(', ')} ms` : '';
   return (
     `${mark('median', digits(cell.medianMs, 0))} / ${mark('worst', digits(cell.worstMs, 0))} ms, ` +
-    `${mark('share', digits(cell.share, 2))}, ${mark('wasted', `${digits(100 * cell.wasted)} %`)}${cell.faults < faults ? ` (n ${cell.faults})` : ''}`
+    `${mark('share', digits(cell.share, 2))}, ${cell.transport === 'mptcp' ? '–' : mark('wasted', `${digits(100 * cell.wasted)} %`)}${streams}${cell.faults < faults ? ` (n ${cell.faults})` : ''}`
   );
 }
 
@@ -44,7 +45,8 @@ export function writeGrayTable(
   leftOut: number,
 ): number {
   const cells = [...cellsOf(lines).values()];
-  const ran = cells.filter(({ notRun }) => notRun === undefined);
+  // Peers stand beside, and are not judged.
+  const ran = cells.filter(({ notRun, transport }) => notRun === undefined && transport !== 'mptcp');
   report.text(
     `Each cell: worst gap by fault, median / worst of ${options.faults} faults; payload carried during faults against the same traffic over ` +
       'the healthy rails alone, measured in turn; payload sent again against payload delivered. **Bold** misses the bound: ' +

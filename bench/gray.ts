@@ -20,6 +20,7 @@ import { Lab, LabError } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
 import { GRAY_FAULTS, type Impairment, whyNotRun } from './gray-faults.ts';
 import { GrayJob, HANG_MS } from './gray-job.ts';
+import { startPeer, whyNoPeers } from './gray-peers.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
 import {
   type AloneLine,
@@ -28,6 +29,7 @@ import {
   cellName,
   cellsOf,
   type FaultLine,
+  fullName,
   type GrayLine,
   missedBy,
   TOPOLOGIES,
@@ -55,6 +57,8 @@ export interface GrayOptions {
   name?: string;
   /** Keep the record and leave out the cells that are in it. */
   resume?: boolean;
+  /** Each cell over Multipath TCP of the kernel, too. */
+  peers?: boolean;
   /** A fault lasts so long, whichever it is. */
   holdMs?: number;
   /** Print what the ranks say of their rails. */
@@ -106,12 +110,12 @@ export async function gray(options: GrayOptions): Promise<number> {
   const report = new Report(name, options.command, { resume: options.resume === true });
   const lines = report.kept<GrayLine>().filter(({ kind }) => kind !== undefined);
   const budget = new Budget(options.minutes);
-  const all = chooseCells(options);
+  const noPeers = options.peers === true ? whyNoPeers() : undefined;
+  if (noPeers !== undefined) report.say(`Multipath TCP is not measured: ${noPeers}`);
+  const transports: Transport[] = options.peers === true && noPeers === undefined ? [transport, 'mptcp'] : [transport];
+  const all = chooseCells(options).flatMap((cell) => transports.map((each): CellKey => ({ topology, transport: each, ...cell })));
   const known = cellsOf(lines);
-  const isDone = (cell: Pick<CellKey, 'fault' | 'traffic'>) => {
-    const figures = known.get(`${topology}/${transport}/${cellName(cell)}`);
-    return figures !== undefined && figures.faults >= faults;
-  };
+  const isDone = (cell: CellKey) => (known.get(fullName(cell))?.faults ?? 0) >= faults;
   const cells = all.filter((cell) => !isDone(cell));
   report.say(
     `seed ${seed}: ${cells.length} cells of ${faults} faults${cells.length < all.length ? `, ${all.length - cells.length} are done` : ''}`,
@@ -130,7 +134,8 @@ class Campaign {
   private readonly budget: Budget;
   private readonly lines: GrayLine[];
   private readonly runName = new Date().toISOString();
-  private alone: GrayJob | undefined;
+  /** Over the healthy rails: of multirail and of the peer. */
+  private readonly alone = new Map<Transport, GrayJob>();
 
   constructor(options: GrayOptions, report: Report, budget: Budget, lines: GrayLine[]) {
     this.options = options;
@@ -154,26 +159,24 @@ class Campaign {
     return CELL_START_MS + ALONE_TURNS * (2 * ALONE_WARM_MS + ALONE_MS) + faults * (holdMs + (PAUSE_MS.low + PAUSE_MS.high) / 2 + 150);
   }
 
-  async run(cells: readonly Pick<CellKey, 'fault' | 'traffic'>[]): Promise<void> {
+  async run(cells: readonly CellKey[]): Promise<void> {
     const { stop } = this.options;
     let lab: Lab | undefined;
     try {
-      for (const [i, cell] of cells.entries()) {
-        if (stop.aborted || !this.budget.has(this.cellMs(cell.fault))) {
+      for (const [i, key] of cells.entries()) {
+        if (stop.aborted || !this.budget.has(this.cellMs(key.fault))) {
           this.leftOut = cells.length - i;
           break;
         }
-        const nodes = GRAY_TRAFFICS[cell.traffic].ranks;
+        const nodes = GRAY_TRAFFICS[key.traffic].ranks;
         if (lab !== undefined && lab.nodeCount !== nodes) {
           await this.endAlone();
           await lab.destroy();
           lab = undefined;
         }
         lab ??= await Lab.create({ nodes, rails: this.rails.mbits.map((mbit) => ({ mbit })) });
-        const { topology, transport, seed } = this.options;
-        const key: CellKey = { topology, transport, ...cell };
-        const reason = whyNotRun(lab, cell.fault);
-        if (reason === undefined) await new Cell(this, lab, key, seed).run();
+        const reason = whyNotRun(lab, key.fault);
+        if (reason === undefined) await new Cell(this, lab, key, this.options.seed).run();
         else this.keep({ kind: 'not run', run: this.runName, ...key, reason });
         this.tell(key, i + 1, cells.length);
       }
@@ -184,31 +187,39 @@ class Campaign {
   }
 
   private tell(key: CellKey, done: number, total: number): void {
-    const figures = cellsOf(this.lines).get(`${key.topology}/${key.transport}/${cellName(key)}`);
+    const figures = cellsOf(this.lines).get(fullName(key));
     const text = figures === undefined ? 'interrupted' : sentenceOf(figures);
-    this.report.say(`${done}/${total} ${cellName(key).padEnd(26)} ${text}  ${this.budget.eta(done, total)}`);
+    const name = key.transport === 'mptcp' ? `${cellName(key)}, MPTCP` : cellName(key);
+    this.report.say(`${done}/${total} ${name.padEnd(26)} ${text}  ${this.budget.eta(done, total)}`);
   }
 
-  // ---- the healthy rails alone
+  // ---- jobs
 
-  mca(fault: string, rails?: readonly number[]): Record<string, string> {
-    const { mca, ifInclude } = TRANSPORTS[this.options.transport];
-    const only: Record<string, string> = rails === undefined ? {} : { [ifInclude]: rails.map((rail) => `mr${rail}`).join(',') };
-    return { ...mca, ...GRAY_FAULTS[fault].mca, ...only, ...this.options.mca };
+  /** Over all rails, or over those that stay healthy in a topology whose first rails are bad. */
+  async startJob(lab: Lab, { traffic, transport, fault }: CellKey, which: 'all' | 'healthy'): Promise<GrayJob> {
+    const { mbits, bad } = this.rails;
+    const rails = mbits.map((_, rail) => rail).slice(which === 'all' ? 0 : bad);
+    if (transport === 'mptcp') return await startPeer({ lab, traffic, rails });
+    const { mca, ifInclude } = TRANSPORTS[transport];
+    const only: Record<string, string> = which === 'all' ? {} : { [ifInclude]: rails.map((rail) => `mr${rail}`).join(',') };
+    return await GrayJob.start({
+      lab,
+      traffic,
+      mca: { ...mca, ...GRAY_FAULTS[fault].mca, ...only, ...this.options.mca },
+      rails: rails.length,
+    });
   }
 
   private async endAlone(): Promise<void> {
-    await this.alone?.kill();
-    this.alone = undefined;
+    for (const job of this.alone.values()) await job.kill();
+    this.alone.clear();
   }
 
-  /** Measures once; the other job must pause. */
+  /** Measures the healthy rails alone once; the other job must pause. */
   async measureAlone(lab: Lab, key: CellKey): Promise<void> {
-    const { mbits, bad } = this.rails;
-    if (this.alone?.traffic !== key.traffic) await this.endAlone();
-    const rails = mbits.map((_, rail) => rail).slice(bad);
-    this.alone ??= await GrayJob.start({ lab, traffic: key.traffic, mca: this.mca('none', rails), rails: rails.length });
-    const job = this.alone;
+    if ([...this.alone.values()].some(({ traffic }) => traffic !== key.traffic)) await this.endAlone();
+    const job = this.alone.get(key.transport) ?? (await this.startJob(lab, { ...key, fault: 'none' }, 'healthy'));
+    this.alone.set(key.transport, job);
     try {
       job.go();
       await job.watch(ALONE_WARM_MS);
@@ -234,7 +245,7 @@ class Campaign {
 function sentenceOf(figures: CellFigures): string {
   if (figures.notRun !== undefined) return `not run: ${figures.notRun}`;
   const missed = missedBy(figures, GRAY_TRAFFICS[figures.traffic].bytes);
-  const slow = figures.worstOfStreamMs.length > 0 ? ` (by stream ${figures.worstOfStreamMs.map((ms) => digits(ms, 0)).join(', ')})` : '';
+  const slow = figures.worstOfStreamMs.length > 1 ? ` (by stream ${figures.worstOfStreamMs.map((ms) => digits(ms, 0)).join(', ')})` : '';
   return (
     `gap median ${digits(figures.medianMs, 0)}, worst ${digits(figures.worstMs, 0)} ms${slow}, share ${digits(figures.share, 2)}, ` +
     `wasted ${digits(100 * figures.wasted)} % (by rails ${digits(100 * figures.beyondOnce)} %): ${missed.length === 0 ? 'met' : `MISSED ${missed.join(', ')}`}` +
@@ -261,11 +272,10 @@ class Cell {
   }
 
   async run(): Promise<void> {
-    const { options, run, keep, rails, report } = this.campaign.settings;
-    const { traffic, fault } = this.key;
+    const { options, run, keep, report } = this.campaign.settings;
     let job: GrayJob | undefined;
     try {
-      job = await GrayJob.start({ lab: this.lab, traffic, mca: this.campaign.mca(fault), rails: rails.mbits.length });
+      job = await this.campaign.startJob(this.lab, this.key, 'all');
       await this.campaign.measureAlone(this.lab, this.key);
       job.go();
       await job.watch(WARM_MS);
@@ -345,13 +355,15 @@ class Cell {
     const endAt = nowMs();
     // The gap that is open now belongs to this fault, whole.
     await job.watchUntil(() => job.receivers.every(({ lastAt }) => lastAt >= endAt), HANG_MS + 1000);
-    const gapsOf = (stream: number) =>
-      job.receivers
-        .flatMap((rank) => rank.gapsIn(faultAt, endAt, stream))
-        .map(({ fromMs, toMs }) => ({ ms: toMs - fromMs, second: Math.max(0, Math.floor((toMs - faultAt) / 1000)) }));
-    const worst = (stream: number) => Math.max(0, ...gapsOf(stream).map(({ ms }) => ms));
+    const gaps = job.receivers
+      .flatMap((rank) => rank.gapsIn(faultAt, endAt))
+      .map(({ fromMs, toMs, stream }) => ({ ms: toMs - fromMs, second: Math.max(0, Math.floor((toMs - faultAt) / 1000)), stream }));
     const bySecondMs: number[] = [];
-    for (const { ms, second } of gapsOf(0)) bySecondMs[second] = Math.max(bySecondMs[second] ?? 0, Math.round(ms));
+    const worstOfStreamMs = new Array<number>(GRAY_TRAFFICS[this.key.traffic].streams).fill(0);
+    for (const { ms, second, stream } of gaps) {
+      bySecondMs[second] = Math.max(bySecondMs[second] ?? 0, Math.round(ms));
+      worstOfStreamMs[stream] = Math.max(worstOfStreamMs[stream], ms);
+    }
     return {
       kind: 'fault',
       run,
@@ -362,8 +374,8 @@ class Cell {
       holdMs: healAt - faultAt,
       beginMs: beganAt - faultAt,
       ...(cycles.length > 0 ? { cycles: Math.max(...cycles) } : {}),
-      worstGapMs: worst(0),
-      worstOfStreamMs: this.key.traffic === 'mixed' ? [worst(1), worst(2)] : [],
+      worstGapMs: Math.max(...worstOfStreamMs),
+      worstOfStreamMs,
       bySecondMs: Array.from(bySecondMs, (ms) => ms ?? 0),
       inFault: { bytes: job.bytesIn(faultAt, healAt, 'delivered'), ms: healAt - faultAt },
       delivered: job.bytesIn(faultAt, endAt, 'delivered'),

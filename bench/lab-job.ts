@@ -50,6 +50,16 @@ export interface SpawnedJob {
   server: Server;
 }
 
+/** The socket over which ranks speak, in a folder of its own. */
+export async function openControl(): Promise<{ folder: string; control: string; server: Server }> {
+  const folder = mkdtempSync(join(tmpdir(), `multirail-bench-${process.pid}-`));
+  const control = join(folder, 'control');
+  const server = createServer();
+  server.listen(control);
+  await once(server, 'listening');
+  return { folder, control, server };
+}
+
 export async function spawnJob({
   lab,
   nodes,
@@ -59,11 +69,7 @@ export async function spawnJob({
   nodeArgs = [],
   detached = false,
 }: SpawnJobOptions): Promise<SpawnedJob> {
-  const folder = mkdtempSync(join(tmpdir(), `multirail-bench-${process.pid}-`));
-  const control = join(folder, 'control');
-  const server = createServer();
-  server.listen(control);
-  await once(server, 'listening');
+  const { folder, control, server } = await openControl();
   const isOneNode = nodes.every((node) => node === nodes[0]);
   const launch: LaunchSpec = {
     program: program(name),

@@ -5,7 +5,7 @@ import { type NamedRail, parseRails } from '../src/lab/rails.ts';
 import { gray } from './gray.ts';
 import { grayAudit } from './gray-audit.ts';
 import { GRAY_PLANTS, type GrayPlant } from './gray-protocol.ts';
-import { TOPOLOGIES, type Topology, TRANSPORTS, type Transport } from './gray-record.ts';
+import { OWN_TRANSPORTS, TOPOLOGIES, type Topology, type Transport } from './gray-record.ts';
 import { type AlarmsOptions, alarms } from './lab-alarms.ts';
 import { failover, KINDS, KINDS_ASKED_FOR } from './lab-failover.ts';
 import { idle } from './lab-idle.ts';
@@ -154,7 +154,8 @@ withCommon(program.command('gray'), 240)
   .option('--faults <n>', 'of each cell', count, 20)
   .option('--sample <n>', 'draw that many of the cells by the seed', count)
   .addOption(new Option('--topology <name>', 'of rails').choices(Object.keys(TOPOLOGIES)).default('2'))
-  .addOption(new Option('--transport <name>', 'of rails').choices(Object.keys(TRANSPORTS)).default('tcp'))
+  .addOption(new Option('--transport <name>', 'of rails').choices(OWN_TRANSPORTS).default('tcp'))
+  .option('--peers', 'each cell over Multipath TCP of the kernel, too (needs gcc)')
   .option('--hold-ms <n>', 'a fault lasts so long, whichever it is', count)
   .option('--events', 'print what the ranks say of their rails')
   .option('--name <name>', 'of the record: out/lab/NAME.md and .jsonl (default: gray, with --cells gray-cells)')

@@ -1,6 +1,7 @@
 // `bench/lab.sh gray --audit`: faults drawn by a seed over drawn rails and traffics, without a judgement of figures. Nothing may be lost,
 // doubled, reordered or damaged, nothing may stand still for 10 s, and a job that is told to end while its rails are bad ends within 10 s.
 // Imports the lab, the generator, the files of the campaign and of the lab's measurements.
+import { MultirailError } from '../src/errors.ts';
 import { Lab, LabError } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
 import { GRAY_FAULTS, whyNotRun } from './gray-faults.ts';
@@ -63,14 +64,15 @@ export async function grayAudit(options: GrayAuditOptions): Promise<number> {
 }
 
 async function runJob(
-  { mca, plant, stop }: GrayAuditOptions,
+  options: GrayAuditOptions,
   report: Report,
   chance: Prng,
   { traffic, topology, transport, ms }: { traffic: GrayTraffic; topology: Topology; transport: Transport; ms: number },
 ): Promise<Outcome> {
+  const { mca, plant, stop } = options;
   const { mbits, bad } = TOPOLOGIES[topology];
-  await using lab = await Lab.create({ nodes: GRAY_TRAFFICS[traffic].ranks, rails: mbits.map((mbit) => ({ mbit })) });
-  const names = Object.keys(GRAY_FAULTS).filter((name) => name !== 'none' && whyNotRun(lab, name) === undefined);
+  await using lab = await Lab.create({ nodes: GRAY_TRAFFICS[traffic].ranks, rails: mbits.map((mbit) => ({ mbit })), seed: options.seed });
+  const names = Object.keys(GRAY_FAULTS).filter((name) => name !== 'none' && whyNotRun(name) === undefined);
   // Flipped bits are seen by checksums only.
   const checked = { btl_base_payload_crc: 'true' };
   const outcome: Outcome = { faults: 0, messages: 0, wrong: [] };
@@ -87,20 +89,18 @@ async function runJob(
       const pauseMs = chance.between(PAUSE_MS.low, PAUSE_MS.high);
       report.say(`  ${faults.map(({ rail, name }) => `rail ${rail}: ${name}`).join(', ')} for ${holdMs} ms`);
       report.figure({ faults, holdMs, pauseMs });
-      const begun = [];
-      for (const { rail, name } of faults) begun.push(await GRAY_FAULTS[name].begin(lab, rail, chance));
+      for (const { rail, name } of faults) await GRAY_FAULTS[name].begin(lab, rail, chance);
       outcome.faults += faults.length;
       await job.watch(holdMs);
       isLast = nowMs() >= endAt || stop.aborted;
       // The last faults last until the job has ended: a healthy rail is enough for that.
       if (isLast) outcome.wrong.push(...(await finish(job, report)));
-      await Promise.all(begun.map((one) => one.end?.()));
       await Promise.all(rails.map((rail) => lab.heal(rail)));
       if (!isLast) await job.watch(pauseMs);
     }
     outcome.messages = job.receivers.reduce((sum, rank) => sum + rank.messages, 0);
   } catch (error) {
-    if (!(error instanceof JobError || error instanceof LabError)) throw error;
+    if (!(error instanceof JobError || error instanceof LabError || error instanceof MultirailError)) throw error;
     outcome.wrong.push(`${error.message}\n${(await job?.autopsy()) ?? ''}`);
   } finally {
     await job?.kill();

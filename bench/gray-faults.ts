@@ -1,11 +1,11 @@
-// What is done to a rail in the campaign of bad links, by name. A fault that asks for an action which this build's lab does not have is
-// known, and says so; it is not run and never counted. Imports the lab, the generator.
-import { type Lab, sleep } from '../src/lab/lab.ts';
+// What is done to a rail in the campaign of bad links, by name. A fault that needs the lab's forwarder where there is none is known, and says
+// so; it is not run and never counted. Imports the lab, the generator.
+import { findForwarder } from '../src/lab/forwarder.ts';
+import type { Lab } from '../src/lab/lab.ts';
 import type { Prng } from '../src/util/prng.ts';
 
-/** What must be ended before the rail is healed, and what it counted. */
+/** An impairment that counts; the lab's heal() ends every one. */
 export interface Impairment {
-  end?(): Promise<void>;
   /** How often a flapping rail has gone. */
   cycles?(): number;
 }
@@ -17,8 +17,7 @@ export interface GrayFault {
   holdMs: number;
   /** Parameters that its jobs need beside the others. */
   mca?: Record<string, string>;
-  /** Method of the lab without which it is not run. */
-  needs?: string;
+  needsForwarder?: boolean;
   /** Of the 175 cells that the bound is asked of; others are run by name only. */
   isAsked: boolean;
   begin(lab: Lab, rail: number, chance: Prng): Promise<Impairment>;
@@ -31,11 +30,13 @@ const PERCENTS = [1, 5, 20, 50];
 /** Five periods, 1 s at least; of the long ones as many as fit into 2 s, but more than one. */
 const flapHoldMs = (periodMs: number) => Math.min(Math.max(HOLD_MS, 5 * periodMs), Math.max(2 * HOLD_MS, 1.25 * periodMs));
 
-/** Calls a method of the lab by its name: it may be one that this build does not have. */
-const call = async (lab: Lab, name: string, ...args: unknown[]): Promise<Impairment> => {
-  await (lab as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)[name](...args);
+const begun = async (work: Promise<unknown>): Promise<Impairment> => {
+  await work;
   return {};
 };
+
+/** A port's memory does not shrink with its rate: what the rail's queue takes at full rate, it takes at any. */
+const queueBytes = (lab: Lab, rail: number): number => lab.rails[rail].queueMs * lab.rails[rail].mbit * 125;
 
 const anyNode = (lab: Lab, chance: Prng) => chance.below(lab.nodeCount);
 
@@ -47,14 +48,14 @@ function makeFaults(): Record<string, GrayFault> {
       group: 'gone',
       holdMs: HOLD_MS,
       isAsked: false,
-      begin: (lab, rail) => call(lab, 'blackhole', rail),
+      begin: (lab, rail) => begun(lab.blackhole(rail)),
     },
     oneway: {
       text: 'one direction lost',
       group: 'gone',
       holdMs: HOLD_MS,
       isAsked: false,
-      begin: (lab, rail, chance) => call(lab, 'oneWay', rail, anyNode(lab, chance)),
+      begin: (lab, rail, chance) => begun(lab.oneWay(rail, anyNode(lab, chance))),
     },
   };
   for (const silent of [true, false]) {
@@ -77,23 +78,21 @@ function makeFaults(): Record<string, GrayFault> {
       ...common,
       text: `${percent} % lost`,
       group: 'loss',
-      needs: 'loss',
-      begin: (lab, rail) => call(lab, 'loss', rail, percent),
+      begin: (lab, rail) => begun(lab.loss(rail, percent)),
     };
     faults[`loss-oneway-${percent}`] = {
       ...common,
       text: `${percent} % lost one way`,
       group: 'loss, one way',
-      needs: 'loss',
-      begin: (lab, rail, chance) => call(lab, 'loss', rail, percent, anyNode(lab, chance)),
+      begin: (lab, rail, chance) => begun(lab.loss(rail, percent, anyNode(lab, chance))),
     };
     faults[`flip-${percent}`] = {
       ...common,
       text: `a bit of ${percent} % flipped`,
       group: 'damage',
-      needs: 'flip',
+      needsForwarder: true,
       mca: { btl_base_payload_crc: 'true' },
-      begin: (lab, rail) => call(lab, 'flip', rail, percent),
+      begin: (lab, rail) => begun(lab.flip(rail, percent)),
     };
   }
   for (const [name, mbit] of [
@@ -104,44 +103,29 @@ function makeFaults(): Record<string, GrayFault> {
       ...common,
       text: `rate falls to ${mbit >= 1 ? `${mbit} Mbit/s` : `${mbit * 1000} kbit/s`}`,
       group: 'rate',
-      begin: (lab, rail) => call(lab, 'throttle', rail, mbit),
+      begin: (lab, rail) => begun(lab.throttle(rail, mbit, queueBytes(lab, rail))),
     };
   }
   faults['delay-300'] = {
     ...common,
     text: 'delay jumps by 300 ms',
     group: 'delay',
-    needs: 'delay',
-    begin: (lab, rail) => call(lab, 'delay', rail, 300),
+    needsForwarder: true,
+    begin: (lab, rail) => begun(lab.delay(rail, 300)),
   };
   faults['delay-swing'] = {
     ...common,
-    text: 'delay swings between 1 and 200 ms',
+    text: 'delay swings between 10 and 190 ms',
     group: 'delay',
-    needs: 'delay',
-    async begin(lab, rail) {
-      // Up and down in steps, as a queue somewhere that fills and drains.
-      let isOver = false;
-      const swinging = (async () => {
-        for (let step = 0; !isOver; step++) {
-          await call(lab, 'delay', rail, [1, 70, 140, 200, 140, 70][step % 6]);
-          await sleep(60);
-        }
-      })();
-      return {
-        async end() {
-          isOver = true;
-          await swinging;
-        },
-      };
-    },
+    needsForwarder: true,
+    begin: (lab, rail) => begun(lab.delay(rail, 100, 90)),
   };
   faults['reorder-20'] = {
     ...common,
     text: '20 % reordered',
     group: 'reordering',
-    needs: 'reorder',
-    begin: (lab, rail) => call(lab, 'reorder', rail, 20),
+    needsForwarder: true,
+    begin: (lab, rail) => begun(lab.reorder(rail, 20)),
   };
   return faults;
 }
@@ -149,8 +133,8 @@ function makeFaults(): Record<string, GrayFault> {
 export const GRAY_FAULTS: Readonly<Record<string, GrayFault>> = makeFaults();
 
 /** Why that fault cannot be run here, if it cannot. */
-export function whyNotRun(lab: Lab, name: string): string | undefined {
-  const { needs } = GRAY_FAULTS[name];
-  if (needs === undefined || typeof (lab as unknown as Record<string, unknown>)[needs] === 'function') return undefined;
-  return `the lab of this build has no \`${needs}\``;
+export function whyNotRun(name: string): string | undefined {
+  if (GRAY_FAULTS[name].needsForwarder !== true) return undefined;
+  const found = findForwarder();
+  return 'missing' in found ? `the lab's forwarder is missing: ${found.missing}` : undefined;
 }

@@ -16,6 +16,7 @@
 // Imports the lab, the generator, the files of the campaign and of the lab's measurements.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { MultirailError } from '../src/errors.ts';
 import { Lab, LabError } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
 import { GRAY_FAULTS, type Impairment, whyNotRun } from './gray-faults.ts';
@@ -174,8 +175,8 @@ class Campaign {
           await lab.destroy();
           lab = undefined;
         }
-        lab ??= await Lab.create({ nodes, rails: this.rails.mbits.map((mbit) => ({ mbit })) });
-        const reason = whyNotRun(lab, key.fault);
+        lab ??= await Lab.create({ nodes, rails: this.rails.mbits.map((mbit) => ({ mbit })), seed: this.options.seed });
+        const reason = whyNotRun(key.fault);
         if (reason === undefined) await new Cell(this, lab, key, this.options.seed).run();
         else this.keep({ kind: 'not run', run: this.runName, ...key, reason });
         this.tell(key, i + 1, cells.length);
@@ -296,7 +297,7 @@ class Cell {
       const log = wrong.length > 0 ? { log: this.keepLog(job.output) } : {};
       keep({ kind: 'cell', run, ...this.key, messages, wrong, counters, ...log });
     } catch (error) {
-      if (!(error instanceof JobError || error instanceof LabError)) throw error;
+      if (!(error instanceof JobError || error instanceof LabError || error instanceof MultirailError)) throw error;
       const output = (await job?.autopsy()) ?? '';
       await this.lab.healAll();
       const log = this.keepLog(`${error.message}\n\n${output}`);
@@ -344,8 +345,7 @@ class Cell {
       await job.watch(options.holdMs ?? fault.holdMs);
       healAt = nowMs();
     } finally {
-      const ended = Promise.all(impairments.map((one) => one.end?.()));
-      await ended.finally(() => Promise.all(rails.map((rail) => lab.heal(rail))));
+      await Promise.all(rails.map((rail) => lab.heal(rail)));
     }
     const cycles = impairments.map((one) => one.cycles?.()).filter((count) => count !== undefined);
     const healedAt = nowMs();

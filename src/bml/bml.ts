@@ -134,7 +134,7 @@ export class Bml {
       peerOf: (rail) => this.peer(rail),
       move: (rail, to) => moveRail(rail, to, this.listener),
       leave: (peer, rail, reason) => this.fence(peer, rail.index, rail.epoch, reason),
-      askSiblings: (peer, aliveMs) => this.askSiblings(peer, aliveMs),
+      askSiblings: (peer, aliveMs, apartMs) => this.askSiblings(peer, aliveMs, apartMs),
       nextProbeId: () => this.nextProbeId++ >>> 0,
       progressed: (rail, aliveMs) => this.progressed(rail, aliveMs),
       tune: (rail) => this.tune(rail),
@@ -421,8 +421,11 @@ export class Bml {
       rail.sampleStartMs = -1;
     } else if (elapsedMs >= 10) {
       const rate = rail.sampleBytes / elapsedMs;
-      rail.rate = rail.rate === 0 ? rate : rate > rail.rate ? (rail.rate + rate) / 2 : rail.rate + (rate - rail.rate) / 8;
-      rail.isMeasured = true;
+      // Else the traffic was the limit, as above.
+      const isFull = rail.blocked || endpoint.outstandingBytes * 2 >= endpoint.windowBytes;
+      if (rate > rail.rate) rail.rate = rail.rate === 0 ? rate : (rail.rate + rate) / 2;
+      else if (isFull) rail.rate += (rate - rail.rate) / 8;
+      if (isFull) rail.isMeasured = true;
       this.tune(rail);
       rail.sampleStartMs = nowMs;
       rail.sampleBytes = 0;
@@ -440,8 +443,6 @@ export class Bml {
   handleInDoubt(endpoint: BtlEndpoint): void {
     this.rail(endpoint).counters.framesInDoubt++;
   }
-
-  // ---------------------------------------------------------------- windows and fragments
 
   /** What follows from the rate. */
   private tune(rail: Rail): void {
@@ -493,10 +494,18 @@ export class Bml {
 
   private sendProbe(rail: Rail, aliveMs: number): void {
     // One id per outstanding question: a repeated probe of the same id is answered again.
-    if (!rail.probeOutstanding) rail.probeId = this.nextProbeId++ >>> 0;
+    if (!rail.probeOutstanding) {
+      rail.probeId = this.nextProbeId++ >>> 0;
+      rail.askedAliveMs = aliveMs;
+    }
     rail.probeOutstanding = true;
     rail.lastProbeAliveMs = aliveMs;
     rail.endpoint.probe(rail.probeId);
+  }
+
+  /** 0: not at all. */
+  private wakeIn(nowMs: number, ms: number): void {
+    if (ms > 0) this.wakeAt(nowMs + ms);
   }
 
   private wakeAt(atMs: number): void {
@@ -520,9 +529,10 @@ export class Bml {
     return this.nextDeadlineMs;
   }
 
-  /** Something was sent on a rail: its silence will have to be watched. */
-  watch(nowMs: number): void {
-    this.wakeAt(nowMs + this.tickMs);
+  /** Something was sent on a rail: its silence, and whether it is late, will have to be watched. */
+  handleSent(rail: Rail, nowMs: number): void {
+    this.wakeIn(nowMs, this.health.sent(rail));
+    if (rail.attributes.liveness !== 'self') this.wakeAt(nowMs + this.tickMs);
   }
 
   /**
@@ -577,13 +587,13 @@ export class Bml {
         return;
       case 'UP':
       case 'SUSPECT':
-        if (this.health.judge(peer, rail, aliveMs)) this.judge(peer, rail, nowMs, aliveMs);
+        this.wakeIn(nowMs, this.health.judge(peer, rail, aliveMs));
+        if (rail.isCarrying) this.judge(peer, rail, nowMs, aliveMs);
         return;
       case 'TRIAL':
         this.judge(peer, rail, nowMs, aliveMs);
         if (rail.state === 'TRIAL') {
-          const intervalMs = this.health.judgeTrial(peer, rail, aliveMs);
-          if (intervalMs > 0) this.wakeAt(nowMs + Math.min(this.tickMs, intervalMs));
+          this.wakeIn(nowMs, Math.min(this.tickMs, this.health.judgeTrial(peer, rail, aliveMs)));
         }
         return;
     }
@@ -616,9 +626,9 @@ export class Bml {
   }
 
   /** What carries is asked, since its answers carry the peer's alive time. */
-  private askSiblings(peer: BmlPeer, aliveMs: number): void {
+  private askSiblings(peer: BmlPeer, aliveMs: number, apartMs = this.tickMs): void {
     for (const sibling of peer.rails) {
-      if (sibling.isCarrying && aliveMs - sibling.lastProbeAliveMs >= this.tickMs) this.sendProbe(sibling, aliveMs);
+      if (sibling.isCarrying && aliveMs - sibling.lastProbeAliveMs >= apartMs) this.sendProbe(sibling, aliveMs);
     }
   }
 
@@ -646,11 +656,7 @@ export class Bml {
   private judge(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
     const { railTimeoutMs } = this.options;
     const tickMs = this.tickMs;
-    if (rail.attributes.liveness === 'self') {
-      // The module watches for silence; what is late is seen here.
-      if (rail.markAliveMs >= 0) this.wakeAt(nowMs + tickMs);
-      return;
-    }
+    if (rail.attributes.liveness === 'self') return;
     const outstanding = rail.probeOutstanding || rail.trialWaits || rail.endpoint.outstandingBytes > 0;
     if (!outstanding) {
       rail.progressAliveMs = aliveMs;

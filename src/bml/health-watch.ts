@@ -2,13 +2,26 @@
 // that is back on trial. Part of the BML: pure and synchronous, time comes in.
 import type { RailReason } from '../btl/btl.ts';
 import type { BmlOptions, BmlPeer } from './bml.ts';
-import { addSample, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
+import { addSample, DOUBT_PART, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
 import type { Rail, RailState } from './rail.ts';
 
 /** Probes of a trial are as long as a fragment: what a rail does with a few bytes says little. */
 const TRIAL_PADDING_BYTES = 64 * 1024;
 /** One that went unanswered for this long is not waited for. */
 const TRIAL_GIVE_UP_MS = 10_000;
+/** Siblings of a rail that holds something are asked after this part of the time-out. */
+const ASK_PART = 0.25;
+/** What was sent is marked within this time. */
+const MARK_WITHIN_MS = 5;
+/** A rail that has held something for longer may be the next that stalls. */
+const STALE_MS = 10;
+/** As does one that has not answered for as long. */
+const STALE_ANSWER_MS = 3;
+/** They are asked this often. */
+const ASK_APART_MS = 10;
+/** Looks at a rail that holds something are no further apart, whatever comes next. */
+const LOOK_MAX_MS = 20;
+const LOOK_MIN_MS = 2;
 /** Losses that say nothing about the rail. */
 const BLAMELESS: ReadonlySet<RailReason['kind']> = new Set(['shutdown', 'replaced', 'peer-failed', 'refused']);
 
@@ -20,7 +33,7 @@ export interface HealthHost {
   /** Ends the rail's epoch. */
   leave(peer: BmlPeer, rail: Rail, reason: RailReason): void;
   /** The rails that carry are probed, since their answers carry the peer's alive time. */
-  askSiblings(peer: BmlPeer, aliveMs: number): void;
+  askSiblings(peer: BmlPeer, aliveMs: number, apartMs: number): void;
   nextProbeId(): number;
   /** Something got through. */
   progressed(rail: Rail, aliveMs: number): void;
@@ -36,6 +49,14 @@ export class HealthWatch {
   }
 
   // ---------------------------------------------------------------- rails that carry
+
+  /**
+   * Something was sent on that rail. Returns within how many milliseconds to look at it; 0 when that is known. What it holds is marked by that
+   * look: what is sent outside of a turn may be sent long after the time that came in last.
+   */
+  sent(rail: Rail): number {
+    return rail.markAliveMs >= 0 || this.host.options.stallTimeoutMs === 0 || this.host.peerOf(rail).rails.length < 2 ? 0 : MARK_WITHIN_MS;
+  }
 
   /** All that is outstanding is looked at from now on. */
   private mark(peer: BmlPeer, rail: Rail, aliveMs: number): void {
@@ -59,52 +80,72 @@ export class HealthWatch {
     if (rail.state === 'SUSPECT') this.host.move(rail, 'UP');
   }
 
-  /** Whether what the rail holds is late, and what follows. False when the rail was left. */
-  judge(peer: BmlPeer, rail: Rail, aliveMs: number): boolean {
+  /** Whether what the rail holds is late, and what follows. Returns after how many milliseconds to look again; 0 when there is no need. */
+  judge(peer: BmlPeer, rail: Rail, aliveMs: number): number {
     const { host } = this;
     const { options } = host;
-    const { endpoint } = rail;
-    if (endpoint.outstandingBytes === 0) {
-      rail.markAliveMs = -1;
-      this.notLate(rail);
-      return true;
-    }
-    if (options.stallTimeoutMs === 0 || !hasOther(peer, rail)) return true;
-    if (rail.markAliveMs < 0) {
-      this.mark(peer, rail, aliveMs);
-      return true;
-    }
+    const { outstandingBytes } = rail.endpoint;
+    if (outstandingBytes === 0) rail.markAliveMs = -1;
+    else if (rail.markAliveMs < 0) this.mark(peer, rail, aliveMs);
+    // A probe is held, too; but only what others wait for is worth an epoch.
+    const markedMs = rail.markAliveMs < 0 ? 0 : aliveMs - rail.markAliveMs;
+    const askedMs = rail.probeOutstanding ? aliveMs - rail.askedAliveMs : 0;
+    const heldMs = Math.max(markedMs, askedMs);
+    if (heldMs === 0) this.notLate(rail);
+    if (options.stallTimeoutMs === 0 || (heldMs === 0 && outstandingBytes === 0) || !hasOther(peer, rail)) return 0;
     // What the peer told last before the mark may be old: its time counts from its first word after it.
     if (rail.markPeerAliveMs < 0 && peer.reports !== rail.markReports) rail.markPeerAliveMs = peer.aliveMs;
-    const heldMs = aliveMs - rail.markAliveMs;
     // Siblings may have nothing to carry: their answers say that they move, and how long the peer was polling.
-    if (heldMs >= options.stallTimeoutMs / 4) host.askSiblings(peer, aliveMs);
+    if (heldMs >= options.stallTimeoutMs * ASK_PART) host.askSiblings(peer, aliveMs, ASK_APART_MS);
     const observed = {
       state: rail.state as 'UP' | 'SUSPECT',
       heldMs,
-      heldPeerMs: rail.markPeerAliveMs < 0 ? 0 : peer.aliveMs - rail.markPeerAliveMs,
+      heldPeerMs: rail.markAliveMs < 0 || rail.markPeerAliveMs < 0 ? 0 : peer.aliveMs - rail.markPeerAliveMs,
       usualMaxMs: usualMaxMs(rail.usual),
-      siblingMs: siblingMs(peer, rail, endpoint.outstandingBytes, rail.markAliveMs, aliveMs),
+      siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
     };
+    const leaveMs = leaveAfterMs(observed, options);
     switch (judgeCarrying(observed, options)) {
-      case 'keep':
-        return true;
       case 'clear':
         this.notLate(rail);
-        return true;
+        break;
       case 'doubt':
-        rail.isLate = true;
-        rail.counters.suspicions++;
-        host.move(rail, 'SUSPECT');
-        return true;
+        this.doubt(rail);
+        break;
       case 'leave': {
+        if (markedMs < leaveMs) break;
         rail.counters.stalls++;
-        const atMostMs = Math.round(leaveAfterMs(observed, options));
-        const text = `what it held did not get through within ${Math.round(heldMs)} ms (at most ${atMostMs} ms) while another rail moved`;
+        const text = `what it held did not get through within ${Math.round(markedMs)} ms (at most ${Math.round(leaveMs)} ms) while another rail moved`;
+        this.doubtStale(peer, rail, aliveMs);
         host.leave(peer, rail, { kind: 'stalled', text });
-        return false;
+        return 0;
       }
     }
+    // Due, but the peer's word is waited for.
+    if (markedMs >= leaveMs) return MARK_WITHIN_MS;
+    const left = [options.stallTimeoutMs * ASK_PART - heldMs, leaveMs * DOUBT_PART - heldMs, leaveMs - markedMs];
+    return Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, ...left.filter((ms) => ms > 0)));
+  }
+
+  private doubt(rail: Rail): void {
+    rail.isLate = true;
+    rail.counters.suspicions++;
+    this.host.move(rail, 'SUSPECT');
+  }
+
+  /**
+   * What a rail held is about to go again, and has waited for long: not over one that has just begun to be late itself, where another
+   * sibling is not.
+   */
+  private doubtStale(peer: BmlPeer, left: Rail, aliveMs: number): void {
+    const isStale = (rail: Rail): boolean => {
+      const askedMs = rail.probeOutstanding ? aliveMs - rail.askedAliveMs : 0;
+      const markedMs = rail.markAliveMs < 0 ? 0 : aliveMs - rail.markAliveMs;
+      return askedMs >= Math.max(STALE_ANSWER_MS, 4 * rail.roundTripMs) || markedMs > Math.max(STALE_MS, 2 * usualMaxMs(rail.usual));
+    };
+    const siblings = peer.send.filter((rail) => rail !== left && rail.state === 'UP');
+    if (siblings.every(isStale)) return;
+    for (const rail of siblings) if (isStale(rail)) this.doubt(rail);
   }
 
   /** Counts the time that a rail did not carry, once it had come up: it has left that state. */
@@ -157,10 +198,10 @@ export class HealthWatch {
     } else rail.trialAnswers++;
     // The rate of better days would fill it again at once.
     const rate = TRIAL_PADDING_BYTES / Math.max(1, aliveMs - rail.trialAskedAliveMs);
-    if (rate < rail.rate / 4) {
-      rail.rate = rate;
-      this.host.tune(rail);
-    }
+    if (rate >= rail.rate / 4 && rail.rate > 0) return;
+    rail.rate = rate;
+    rail.isMeasured = true;
+    this.host.tune(rail);
   }
 
   /** Judges the trial and probes. Returns after how many milliseconds it wants to be called again, or 0 when the trial is over. */
@@ -222,7 +263,8 @@ function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: numbe
   let leastMs = Number.POSITIVE_INFINITY;
   for (const sibling of peer.send) {
     if (sibling === rail || sibling.state !== 'UP' || sibling.progressAliveMs <= sinceAliveMs) continue;
-    const rate = sibling.expectedRate > 0 ? sibling.expectedRate : sibling.attributes.bandwidthMBps * 1000;
+    // The rate of one that was never kept full says nothing of what it could carry.
+    const rate = sibling.isMeasured ? sibling.rate : Math.max(sibling.expectedRate, sibling.attributes.bandwidthMBps * 1000);
     // One that has held what it holds for as long is no better, whatever its rate is taken to be.
     const heldMs = sibling.markAliveMs < 0 ? 0 : aliveMs - sibling.markAliveMs;
     leastMs = Math.min(leastMs, Math.max(heldMs, bytes / rate + sibling.usual.meanMs));

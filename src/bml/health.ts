@@ -66,7 +66,7 @@ const HABIT_FACTOR_MAX = 1.5;
 /** Siblings are trusted to do in this many times their estimate what is taken from a slow rail. */
 const SIBLING_FACTOR = 2;
 /** A late rail is doubted after this part of the time after which it is left. */
-const DOUBT_PART = 0.5;
+export const DOUBT_PART = 0.5;
 /** The peer's part of the time is known by what it told last: a little older than ours. */
 const PEER_PART = 0.5;
 

@@ -100,6 +100,8 @@ export class Rail {
   probeId = 0;
   probeOutstanding = false;
   lastProbeAliveMs = 0;
+  /** When the probe that is outstanding was asked first. */
+  askedAliveMs = 0;
   nextProbeMs = 0;
   probingDeadlineAliveMs = 0;
   besideAliveMs = 0;

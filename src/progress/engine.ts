@@ -213,7 +213,7 @@ export class Engine implements Upcalls {
     }
     this.running = true;
     try {
-      if (this.pml.pump()) this.bml.watch(this.nowMs);
+      this.pml.pump();
       this.flush();
       this.pml.handOnCompletions();
     } finally {
@@ -285,6 +285,7 @@ export class Engine implements Upcalls {
     for (let rail = toFlush.pop(); rail !== undefined; rail = toFlush.pop()) {
       rail.needsFlush = false;
       rail.endpoint.flush();
+      this.bml.handleSent(rail, this.nowMs);
     }
   }
 
@@ -322,10 +323,7 @@ export class Engine implements Upcalls {
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
-    if (pml.pump()) {
-      bml.watch(nowMs);
-      work++;
-    }
+    if (pml.pump()) work++;
     if (this.finalizing) this.leavePeers();
     this.flush();
     const handedOn = pml.handOnCompletions();

@@ -416,7 +416,7 @@ describe('measuring', () => {
   function deliver(f: FakeRails, rail: number, turns: number, perTurn: number, keptBusy = true): void {
     for (let i = 0; i < turns; i++) {
       f.turn();
-      f.endpoints[rail].outstandingBytes = keptBusy ? 1 : 0;
+      f.endpoints[rail].outstandingBytes = keptBusy ? f.endpoints[rail].windowBytes : 0;
       f.bml.handleDelivered(f.endpoints[rail], perTurn, f.nowMs, f.aliveMs);
     }
   }

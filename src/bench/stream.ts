@@ -405,7 +405,8 @@ function remarksOn(spec: StreamSpec, count: number, here: readonly StreamEvent[]
     if (noticed === 0 && !isBadMode(spec.mode)) remarks.push(`rail ${rail} was pulled, and neither rank noticed: it was back too soon`);
     const lastPutBack = here.filter((event) => event.type === 'put-back' && concerns(event)).at(-1);
     const usedAgain = here.filter((event) => event.type === 'restored' && event.rail === rail).at(-1);
-    if (noticed === 0 || isPulledAtEnd[rail] || lastPutBack === undefined) continue;
+    // A bad rail may have been left and taken up again many times, whatever was done by hand.
+    if (noticed === 0 || isPulledAtEnd[rail] || lastPutBack === undefined || isBadMode(spec.mode)) continue;
     if (usedAgain === undefined || usedAgain.atMs < lastPutBack.atMs)
       remarks.push(`rail ${rail} was put back, and not used again before the end`);
     else remarks.push(`rail ${rail} was used again ${Math.round(usedAgain.atMs - lastPutBack.atMs)} ms after it was put back`);

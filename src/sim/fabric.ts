@@ -10,7 +10,7 @@
 import type { RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import { Prng } from '../util/prng.ts';
-import { type CutFate, Pipe, type PipeSpec } from './pipe.ts';
+import { type CutFate, type Path, Pipe, type PipeSpec } from './pipe.ts';
 import type { Nic, WireItem } from './wire.ts';
 
 /** A rail as it exists between every two ranks. Times in microseconds. */
@@ -416,6 +416,35 @@ export class Fabric {
   mend(link: SimLink): void {
     this.note(`mend ${link.name}`);
     for (const pipe of link.pipes) pipe.setFlow('open');
+  }
+
+  /**
+   * The path from `fromRank` gets worse, or better: nothing is lost for good, since the stream repairs itself, and nobody is told. A rail
+   * that checks itself finds out when it is dark for long.
+   */
+  impair(link: SimLink, fromRank: number, change: Partial<Path>): void {
+    const pipe = link.from(fromRank);
+    const wasDark = pipe.path.dark;
+    if (this.tracing) this.note(`impair ${link.name} from ${fromRank} ${JSON.stringify(change)}`);
+    pipe.setPath(change);
+    if (!pipe.path.dark || wasDark || link.spec.liveness !== 'self') return;
+    // Nothing is acknowledged in either direction.
+    const { darkNo } = pipe;
+    for (const { from, to } of link.pipes) {
+      const conn = this.nic(from, link.linkNo)?.conn(link.linkNo, to);
+      if (!conn) continue;
+      this.at(this.nowUs + link.prng.between(link.spec.detectUsMin, link.spec.detectUsMax), () => {
+        const nic = this.nic(from, link.linkNo);
+        if (!pipe.path.dark || pipe.darkNo !== darkNo || nic?.conn(link.linkNo, to) !== conn || conn.ended) return;
+        this.note(`notice ${link.name} at ${from} epoch ${conn.epoch} dark`);
+        nic.lost(link.linkNo, to, { kind: 'silent', text: `rail ${link.name}: nothing comes through` });
+      });
+    }
+  }
+
+  /** The paths of both directions are as they were built. */
+  healPath(link: SimLink): void {
+    for (const pipe of link.pipes) pipe.heal();
   }
 
   /** The pipe from `fromRank` stands still for a while; the liveness checks take it for slow, not dead. */

@@ -1,9 +1,14 @@
 // Copies between gather or scatter lists and flat bytes, at any offset.
 import { assert } from '../util/assert.ts';
 
+/** Memory that its caller fills, whole: clearing it first would take as long again. Nobody shares it. */
+export function uninitialized(bytes: number): Uint8Array {
+  return new Uint8Array(Buffer.allocUnsafeSlow(bytes).buffer);
+}
+
 /** A copy of `bytes` bytes of a gather list, from byte `from` on. */
 export function gather(parts: readonly Uint8Array[], from: number, bytes: number): Uint8Array {
-  const copy = new Uint8Array(bytes);
+  const copy = uninitialized(bytes);
   let at = 0;
   let skip = from;
   for (const part of parts) {

@@ -3,6 +3,7 @@
 import { MultirailError } from '../errors.ts';
 import { ANY } from '../pml/match.ts';
 import type { RecvRequest, SendRequest } from '../pml/records.ts';
+import { uninitialized } from './gather.ts';
 
 /** Something that must never happen did. */
 export class OracleError extends Error {
@@ -47,28 +48,34 @@ export function patternByte(index: number, offset: number): number {
   return (index * 131 + offset * 7 + (offset >>> 8) * 13 + 1) & 0xff;
 }
 
-/** Patterns that were needed, at least so long: there are no more than 256, since bytes differ by the index times a constant. */
+/** The pattern repeats itself after so many bytes. */
+const PATTERN_BYTES = 64 * 1024;
+/** One period each: there are no more than 256, since bytes differ by the index times a constant. */
 const patterns: Uint8Array[] = [];
-const PATTERN_BYTES_MIN = 16 * 1024;
 
-function patternOf(index: number, bytes: number): Uint8Array {
+function patternOf(index: number): Uint8Array {
   const known = patterns[index & 0xff];
-  if (known !== undefined && known.length >= bytes) return known;
-  const made = new Uint8Array(Math.max(bytes, PATTERN_BYTES_MIN));
+  if (known !== undefined) return known;
+  const made = new Uint8Array(PATTERN_BYTES);
   for (let i = 0; i < made.length; i++) made[i] = patternByte(index, i);
   patterns[index & 0xff] = made;
   return made;
 }
 
 export function fillPattern(index: number, buffer: Uint8Array): void {
-  buffer.set(patternOf(index, buffer.length).subarray(0, buffer.length));
+  const pattern = patternOf(index);
+  for (let at = 0; at < buffer.length; at += PATTERN_BYTES) buffer.set(pattern.subarray(0, buffer.length - at), at);
 }
 
 /** The first of `bytes` bytes that is not as in the pattern; -1 when all are. */
 function firstWrong(index: number, buffer: Uint8Array, bytes: number): number {
-  const pattern = patternOf(index, bytes).subarray(0, bytes);
-  if (Buffer.compare(buffer.subarray(0, bytes), pattern) === 0) return -1;
-  return pattern.findIndex((byte, i) => buffer[i] !== byte);
+  const pattern = patternOf(index);
+  for (let at = 0; at < bytes; at += PATTERN_BYTES) {
+    const part = buffer.subarray(at, Math.min(bytes, at + PATTERN_BYTES));
+    if (Buffer.compare(part, pattern.subarray(0, part.length)) === 0) continue;
+    return at + part.findIndex((byte, i) => pattern[i] !== byte);
+  }
+  return -1;
 }
 
 const UNTOUCHED = 0xa5;
@@ -76,17 +83,19 @@ const REUSED = 0x77;
 
 /** Every byte from `from` on has that value. */
 function isAll(value: typeof UNTOUCHED | typeof REUSED, buffer: Uint8Array, from: number): boolean {
-  const bytes = buffer.length - from;
-  const blank = blanks.get(value);
-  if (blank !== undefined && blank.length >= bytes) return Buffer.compare(buffer.subarray(from), blank.subarray(0, bytes)) === 0;
-  blanks.set(value, new Uint8Array(Math.max(bytes, PATTERN_BYTES_MIN)).fill(value));
-  return isAll(value, buffer, from);
+  const blank = blanks[value];
+  for (let at = from; at < buffer.length; at += BLANK_BYTES) {
+    const part = buffer.subarray(at, at + BLANK_BYTES);
+    if (Buffer.compare(part, blank.subarray(0, part.length)) !== 0) return false;
+  }
+  return true;
 }
-const blanks = new Map<number, Uint8Array>();
+const BLANK_BYTES = 64 * 1024;
+const blanks = { [UNTOUCHED]: new Uint8Array(BLANK_BYTES).fill(UNTOUCHED), [REUSED]: new Uint8Array(BLANK_BYTES).fill(REUSED) };
 
 /** A receive buffer before anything is written into it. */
 export function freshBuffer(bytes: number): Uint8Array {
-  return new Uint8Array(bytes).fill(UNTOUCHED);
+  return uninitialized(bytes).fill(UNTOUCHED);
 }
 
 export class Oracle {
@@ -102,11 +111,15 @@ export class Oracle {
   readonly dead = new Set<number>();
   /** Whether what this rank has under way with that one may end with an error: dead, out of reach, or gone. ANY: with everybody. */
   mayFail: (rank: number, peer: number) => boolean = () => false;
+  /** Told of each message that was sent, and of each that has arrived whole. */
+  onSent: ((message: SentMessage) => void) | undefined;
+  onDelivered: ((message: SentMessage) => void) | undefined;
   /** Told of memory that is its user's again. */
   onGivenBack: ((memory: Uint8Array) => void) | undefined;
 
   send(message: SentMessage): void {
     this.sent.push(message);
+    this.onSent?.(message);
     const key = `${message.ctx}/${message.source}/${message.dest}`;
     const list = this.unmatched.get(key);
     if (list === undefined) this.unmatched.set(key, [message]);
@@ -217,6 +230,7 @@ export class Oracle {
       if ((request.error?.code === 'ERR_TRUNCATE') !== matched.bytes > receive.buffer.length)
         throw new OracleError(`truncation of message ${matched.index} is wrong`);
       this.checkBytes(receive, matched, expected);
+      this.onDelivered?.(matched);
     }
     this.onGivenBack?.(receive.buffer);
     // The buffer is the user's again, who writes something else into it: even a late write of the same bytes shows.

@@ -2,7 +2,10 @@
 // severed. Parcels are copied when their last byte leaves.
 //
 //   push() → queue ─ transmit (bandwidth) ─► capture(): copied ─ travel (latency, jitter; never overtaking) ─► Nic.arrive()
-
+//
+// Its path may be bad without being broken (Path). Then it behaves as TCP does over one: what is lost is sent again by the pipe itself, and
+// until then everything behind it waits.
+import { drawLoss, RETRANSMIT_TIMEOUT_MS } from '../util/loss.ts';
 import type { Prng } from '../util/prng.ts';
 import type { Fabric } from './fabric.ts';
 import type { Parcel, WireItem } from './wire.ts';
@@ -27,6 +30,25 @@ export type Flow = 'open' | 'held' | 'hole';
 /** What a cut does to what is queued or travelling. */
 export type CutFate = 'lost' | 'delivered' | 'half';
 
+/** How the path is; a path that gets better lets go of what waits for a retransmission only when that is due. */
+export interface Path {
+  /** Everything is lost; nobody is told. */
+  dark: boolean;
+  /** What was lost in the dark is missed as soon as it is light again, by what follows; else by the retransmission time-out. */
+  missesAtOnce: boolean;
+  /** Of 10,000 packets so many are lost. */
+  lossPer10k: number;
+  /** No more than this gets through, in bytes per millisecond. */
+  bytesPerMs: number;
+}
+
+/** What stands at the head of the queue until it is sent again. */
+interface Standing {
+  readonly parcel: Parcel;
+  readonly inTheDark: boolean;
+  timeoutUs: number;
+}
+
 interface Travelling {
   item: WireItem;
   parcel: Parcel;
@@ -45,6 +67,15 @@ export class Pipe {
   /** Packet type of the frame that is leaving, and of the one that is arriving (kept by the fabric's hooks). */
   readonly packetTypes: [number, number] = [0, 0];
   flow: Flow = 'open';
+  readonly path: Path = { dark: false, missesAtOnce: false, lossPer10k: 0, bytesPerMs: Number.POSITIVE_INFINITY };
+  /** Grows whenever it gets dark. */
+  darkNo = 0;
+  private standing: Standing | null = null;
+  /** Sent again, and through: it is not lost a second time. */
+  private repeated: Parcel | null = null;
+  /** When the parcel on the wire began, and what of it was left then. */
+  private wireSinceUs = 0;
+  private wireBytes = 0;
   private readonly fabric: Fabric;
   private queue: Parcel[] = [];
   private head = 0;
@@ -88,6 +119,7 @@ export class Pipe {
     this.queue = [];
     this.head = 0;
     this.transmitting = false;
+    this.standing = null;
     this.token += 1;
   }
 
@@ -101,21 +133,115 @@ export class Pipe {
       return;
     }
     const parcel = this.queue[this.head];
+    if (this.standing !== null) {
+      if (this.standing.parcel === parcel) return;
+      // That stream is over: another connection has a clock of its own.
+      this.standing = null;
+    }
     this.transmitting = true;
+    this.wireBytes = parcel.bytes;
+    this.onWire(parcel);
+  }
+
+  private onWire(parcel: Parcel): void {
     const token = ++this.token;
-    const wireUs = Math.ceil((parcel.bytes * 1000) / this.spec.bytesPerMs);
+    this.wireSinceUs = this.fabric.nowUs;
+    const wireUs = Math.ceil((this.wireBytes * 1000) / this.rate);
     this.fabric.at(this.fabric.nowUs + wireUs, () => {
       if (token !== this.token) return;
       this.transmitting = false;
       // Held meanwhile: its last byte did not get away; it is sent again later.
-      if (this.flow !== 'held') {
-        this.head += 1;
-        if (this.head > 1024 && this.head * 2 > this.queue.length) {
-          this.queue = this.queue.slice(this.head);
-          this.head = 0;
-        }
+      if (this.flow !== 'held' && (isDead(parcel) || !this.isLost(parcel))) {
+        this.shift();
         this.leave(parcel);
       }
+      this.transmitNext();
+    });
+  }
+
+  private shift(): void {
+    this.head += 1;
+    if (this.head > 1024 && this.head * 2 > this.queue.length) {
+      this.queue = this.queue.slice(this.head);
+      this.head = 0;
+    }
+  }
+
+  // --- a bad path
+
+  private get rate(): number {
+    return Math.min(this.spec.bytesPerMs, this.path.bytesPerMs);
+  }
+
+  setPath(change: Partial<Path>): void {
+    const { path } = this;
+    const wasDark = path.dark;
+    const leftBytes = this.wireBytes - ((this.fabric.nowUs - this.wireSinceUs) * this.rate) / 1000;
+    const isRate = change.bytesPerMs !== undefined && change.bytesPerMs !== path.bytesPerMs;
+    Object.assign(path, change);
+    if (path.dark && !wasDark) this.darkNo += 1;
+    if (isRate && this.transmitting) {
+      this.wireBytes = Math.max(1, leftBytes);
+      this.onWire(this.queue[this.head]);
+    }
+    const { standing } = this;
+    if (wasDark && !path.dark && path.missesAtOnce && standing?.inTheDark) this.repeatIn(standing, this.roundTripUs);
+  }
+
+  /** The path is as it was built, and nothing waits any more. */
+  heal(): void {
+    this.setPath({ dark: false, missesAtOnce: false, lossPer10k: 0, bytesPerMs: Number.POSITIVE_INFINITY });
+    this.standing = null;
+    this.transmitNext();
+  }
+
+  private get roundTripUs(): number {
+    return 2 * (this.spec.latencyUs + this.extraUs);
+  }
+
+  /** What has just left is lost. */
+  private isLost(parcel: Parcel): boolean {
+    const { path, prng } = this;
+    if (!path.dark && path.lossPer10k === 0) return false;
+    if (parcel.conn === null) {
+      if (!path.dark && !prng.chance(path.lossPer10k, 10_000)) return false;
+      this.shift();
+      this.loseLoose(parcel);
+      return true;
+    }
+    const timeoutUs = RETRANSMIT_TIMEOUT_MS * 1000;
+    if (path.dark) {
+      this.repeatIn({ parcel, inTheDark: true, timeoutUs }, timeoutUs);
+      return true;
+    }
+    if (this.repeated === parcel) return false;
+    const isFollowed = this.queue.length - this.head > 1 || this.travelling.length > 0;
+    const { stallMs, isRepaired } = drawLoss(prng, parcel.bytes, path.lossPer10k, isFollowed);
+    if (stallMs === 0 && !isRepaired) return false;
+    this.repeated = parcel;
+    this.repeatIn({ parcel, inTheDark: false, timeoutUs }, stallMs > 0 ? stallMs * 1000 : this.roundTripUs);
+    return true;
+  }
+
+  /** Of no connection yet, or of none any more: an attempt to connect is lost, the end of a connection is said again. */
+  private loseLoose(parcel: Parcel): void {
+    const item = parcel.capture();
+    if (this.fabric.tracing && item !== null) this.fabric.note(`lost ${this.name} ${describe(item)}`);
+    if (item?.kind !== 'close' && item?.kind !== 'helloRefused') return;
+    this.fabric.at(this.fabric.nowUs + RETRANSMIT_TIMEOUT_MS * 1000, () => this.push(parcel));
+  }
+
+  private repeatIn(from: Standing, us: number): void {
+    const standing = { ...from };
+    this.standing = standing;
+    if (this.fabric.tracing) this.fabric.note(`stand ${this.name} ${us}`);
+    this.fabric.at(this.fabric.nowUs + us, () => {
+      if (this.standing !== standing) return;
+      if (this.path.dark) {
+        const timeoutUs = standing.timeoutUs * 2;
+        return this.repeatIn({ ...standing, inTheDark: true, timeoutUs }, timeoutUs);
+      }
+      this.standing = null;
       this.transmitNext();
     });
   }

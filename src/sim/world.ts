@@ -11,6 +11,7 @@ import { engineOptions } from '../progress/options.ts';
 import { Iov } from '../util/iov.ts';
 import { TraceHash } from '../util/prng.ts';
 import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
+import { uninitialized } from './gather.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
 import { type SimBtl, simComponent } from './sim-btl.ts';
 import { watch } from './watch.ts';
@@ -344,7 +345,7 @@ export class World {
       tag,
       bytes,
       sync,
-      buffer: new Uint8Array(bytes),
+      buffer: uninitialized(bytes),
       abandoned,
       request: undefined,
       matchedBy: undefined,
@@ -443,6 +444,7 @@ export class World {
     for (const link of this.fabric.links()) {
       this.endCountLoss(link);
       this.fabric.mend(link);
+      this.fabric.healPath(link);
       for (const rank of [link.low, link.high]) {
         this.fabric.onlyOtherSideNotices(link, rank, false);
         this.fabric.dropCounts(link, rank, false);

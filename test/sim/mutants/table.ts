@@ -380,7 +380,10 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'suspect-never-used',
     sentence: 'A suspect rail is never used, although no other carries.',
-    edits: [edit(BML, 'if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);', '')],
+    edits: [
+      edit(BML, "if (usable.length === 0) usable = peer.rails.filter((rail) => rail.state === 'SUSPECT');", ''),
+      edit(BML, 'if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);', ''),
+    ],
     found: [{ scenario: 'guard a suspect rail carries where no other does' }],
   },
   {

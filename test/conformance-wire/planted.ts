@@ -561,7 +561,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'does not say BYE again on a rail that comes up later',
     case: 'BYE that was not counted is said again',
     caughtBy: 'BY-5',
-    edits: [edit(ENGINE, "if (peer.leave === 'bye-sent') this.sayBye(peer, rail);\n      this.railEvent", 'this.railEvent')],
+    edits: [edit(ENGINE, "      if (peer.leave === 'bye-sent') this.sayBye(peer, rail);\n    }\n", '    }\n')],
   },
   // --- §13
   {

@@ -35,6 +35,8 @@ export interface FaultLine extends CellKey {
   number: number;
   /** That were bad. */
   rails: number[];
+  /** Something came over one of them shortly before. A rail that has lost its trust is struck again, and that proves little. */
+  inUse: boolean;
   holdMs: number;
   /** From the order until the kernel had done it. */
   beginMs: number;
@@ -90,6 +92,8 @@ export const BOUND = { worstMs: 150, medianMs: 110, share: 0.9, wasted: 0.1, was
 
 export interface CellFigures extends CellKey {
   faults: number;
+  /** Of these, on rails that were in use. */
+  inUse: number;
   wrong: string[];
   notRun?: string;
   medianMs: number;
@@ -129,7 +133,10 @@ const most = (values: readonly number[]): number => (values.length === 0 ? Numbe
 
 function figuresOf(lines: readonly GrayLine[]): CellFigures {
   const { topology, transport, fault, traffic } = lines[0];
-  const faults = lines.filter((line) => line.kind === 'fault');
+  const all = lines.filter((line) => line.kind === 'fault');
+  const used = all.filter(({ inUse }) => inUse);
+  // Medians, shares and sums are of the faults that struck a rail in use, as long as there were any; the worst is of all.
+  const faults = used.length > 0 ? used : all;
   const alone = lines.filter((line) => line.kind === 'alone');
   const cells = lines.filter((line) => line.kind === 'cell');
   const notRun = lines.find((line) => line.kind === 'not run');
@@ -143,12 +150,13 @@ function figuresOf(lines: readonly GrayLine[]): CellFigures {
     transport,
     fault,
     traffic,
-    faults: faults.length,
+    faults: all.length,
+    inUse: used.length,
     // Without its last line a cell was cut short: what it has counts, but for the audit.
     wrong: cells.flatMap(({ wrong }) => wrong),
     ...(notRun === undefined ? {} : { notRun: notRun.reason }),
     medianMs: median(faults.map(({ worstGapMs }) => worstGapMs)),
-    worstMs: most(faults.map(({ worstGapMs }) => worstGapMs)),
+    worstMs: most(all.map(({ worstGapMs }) => worstGapMs)),
     worstOfStreamMs: Array.from({ length: streams }, (_, i) => most(faults.map(({ worstOfStreamMs }) => worstOfStreamMs[i] ?? 0))),
     share: inFault.bytes / (aloneRate * inFault.ms),
     aloneRate,

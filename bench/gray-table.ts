@@ -33,7 +33,7 @@ function textOf(cell: CellFigures | undefined, faults: number): string {
   const streams = cell.worstOfStreamMs.length > 1 ? `; by stream ${cell.worstOfStreamMs.map((ms) => digits(ms, 0)).join(', ')} ms` : '';
   return (
     `${mark('median', digits(cell.medianMs, 0))} / ${mark('worst', digits(cell.worstMs, 0))} ms, ` +
-    `${mark('share', digits(cell.share, 2))}, ${cell.transport === 'mptcp' ? '–' : mark('wasted', `${digits(100 * cell.wasted)} %`)}${streams}${cell.faults < faults ? ` (n ${cell.faults})` : ''}`
+    `${mark('share', digits(cell.share, 2))}, ${cell.transport === 'mptcp' ? '–' : mark('wasted', `${digits(100 * cell.wasted)} %`)}${streams}${cell.faults < faults || cell.inUse < cell.faults ? ` (${cell.inUse} of ${cell.faults})` : ''}`
   );
 }
 
@@ -52,7 +52,7 @@ export function writeGrayTable(
       'the healthy rails alone, measured in turn; payload sent again against payload delivered. **Bold** misses the bound: ' +
       `worst at most ${BOUND.worstMs} ms, median at most ${BOUND.medianMs} ms, each + the time that the healthy rails need for one message; ` +
       `share at least ${BOUND.share}; sent again at most ${100 * BOUND.wasted} % (without faults ${100 * BOUND.wastedWithoutFaults} %). Seed ${options.seed}. ` +
-      'A gap is the time between two deliveries at a receiver while something for it is outstanding; `bench/gray.ts` says all of it exactly.',
+      '(m of n): n faults, of which m struck a rail in use, and the median, the share and what was sent again are theirs. A gap is the time between two deliveries at a receiver while something for it is outstanding; `bench/gray.ts` says all of it exactly.',
     '',
   );
   for (const topology of Object.keys(TOPOLOGIES) as (keyof typeof TOPOLOGIES)[]) {

@@ -3,7 +3,8 @@
 // A cell is a fault x a traffic. In a cell a job runs over a lab; one fault after the other begins, lasts for a time (1 s; a flap its
 // five periods, if that is more), ends and is followed by a pause of 0.3 to 0.5 s, or of up to 1 s while a healed rail is not up. Which
 // rail is bad is drawn anew for each fault from those that carry something, if their siblings are up: a healthy rail is always left, and
-// one that was bad half a second ago may be it.
+// one that was bad half a second ago may be it. A rail that has not come back is struck again; the median, the share and what is wasted
+// are then of the faults that struck a rail in use.
 // - A gap is the time between two deliveries at a receiver while something for it is outstanding: gray-protocol.ts says it exactly. To a
 //   fault belong all gaps of which a part lies between its beginning and the end of the pause behind it. The gap that is open at that
 //   end is waited for, and belongs to it whole.
@@ -336,6 +337,7 @@ class Cell {
     const rails = this.pickRails(job);
     this.last = rails;
     const faultAt = nowMs();
+    const inUse = rails.some((rail) => job.carries(rail, faultAt - USE_WINDOW_MS));
     const impairments: Impairment[] = [];
     let beganAt: number;
     let healAt: number;
@@ -371,6 +373,7 @@ class Cell {
       seed: this.seed,
       number,
       rails,
+      inUse,
       holdMs: healAt - faultAt,
       beginMs: beganAt - faultAt,
       ...(cycles.length > 0 ? { cycles: Math.max(...cycles) } : {}),
@@ -389,17 +392,14 @@ class Cell {
     const { options, report } = this.campaign.settings;
     const rate = line.inFault.bytes / 1000 / line.inFault.ms;
     report.say(
-      `  ${cellName(line)} ${line.number}/${options.faults} rail ${line.rails.join('+')}: worst gap ${digits(line.worstGapMs, 0)} ms, ` +
+      `  ${cellName(line)} ${line.number}/${options.faults} rail ${line.rails.join('+')}${line.inUse ? '' : ' (not in use)'}: worst gap ${digits(line.worstGapMs, 0)} ms, ` +
         `by second ${line.bySecondMs.join(' ') || '-'}; ${digits(rate)} MB/s, sent again ${digits((100 * line.sentAgain) / line.delivered)} %` +
         `${line.backMs === undefined ? ', not used again' : `, used again after ${digits(line.backMs, 0)} ms`}`,
     );
     if (options.events !== true) return;
     const from = nowMs() - line.holdMs - PAUSE_MS.high - UP_WAIT_MS;
-    for (const [rank, { events }] of job.ranks.entries()) {
-      for (const { at, event, key, peer, reason } of events) {
-        if (at >= from)
-          report.say(`      ${digits(at - from, 0).padStart(6)} ms rank ${rank}: ${key} to rank ${peer} ${event} (${reason})`);
-      }
-    }
+    const events = job.ranks.flatMap((one, rank) => one.events.filter(({ at }) => at >= from).map((event) => ({ ...event, rank })));
+    for (const { at, rank, key, peer, event, reason } of events.sort((a, b) => a.at - b.at))
+      report.say(`      ${digits(at - from, 0).padStart(6)} ms rank ${rank}: ${key} to rank ${peer} ${event} (${reason})`);
   }
 }

@@ -180,6 +180,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     interrupted.abort();
   });
 }
+// What a lab waits for may hold nobody: without this the process would end amid it.
+setInterval(() => undefined, 60_000);
 try {
   await program.parseAsync();
 } catch (error) {

@@ -6,7 +6,8 @@
 #   bench/lab.sh failover   [--faults 100] [--traffic bulk,pingpong,stream8] [--kinds …] [--seed N]
 #   bench/lab.sh gray       [--cells LIST] [--faults 20] [--sample N --seed S] [--topology 2|3|slow] [--transport tcp|ws|tcp-node]
 #     links that are bad without being down, judged by the bound; one cell by name, printed fault by fault:
-#     bench/lab.sh gray --cells flap-silent-60/bulk --faults 5 --events;  --resume goes on with a campaign that was cut short
+#     bench/lab.sh gray --cells flap-silent-60/bulk --faults 5 --events;  --resume goes on with a campaign that was cut short;
+#     --peers each cell over the kernel's Multipath TCP, too (needs gcc);  --audit judges nothing but the messages
 #   … --minutes N           stop after N minutes with what there is;  bench/lab.sh help: all options
 # See bench/soak.sh for false alarms, and the cost of idling.
 set -eu

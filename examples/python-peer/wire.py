@@ -8,6 +8,7 @@ PROTOCOL_VERSION = 2
 
 # Kinds of frames (section 3).
 DATA, COUNT, PROBE, PROBE_ANSWER, NACK_FRAME, BYE = 1, 2, 3, 4, 5, 6
+PROBE_PADDING_BYTES_MAX = 64 * 1024
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSE, LIVENESS = 16, 17, 18, 19, 20, 21
 PLACED, PROMPT, PAYLOAD_CRC = 1, 2, 4
 HEADER = struct.Struct("<BBHHHIIIIdII")
@@ -86,7 +87,8 @@ def check_lengths(data, limits):
         raise OtherVersion("frame version %d" % frame.version)
     if frame.packet_bytes > limits[0] or frame.payload_bytes > limits[1]:
         raise ProtocolError("a frame that is too long")
-    if limits is LIVE_LIMITS and frame.kind != DATA and frame.packet_bytes + frame.payload_bytes > 0:
+    padding_bytes_max = PROBE_PADDING_BYTES_MAX if frame.kind == PROBE else 0
+    if limits is LIVE_LIMITS and frame.kind != DATA and (frame.packet_bytes > 0 or frame.payload_bytes > padding_bytes_max):
         raise ProtocolError("a frame of kind %d that carries bytes" % frame.kind)
     return frame
 

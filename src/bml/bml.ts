@@ -353,6 +353,7 @@ export class Bml {
     if (rail.trialWaits && rail.trialProbeId === probeId) this.health.trialAnswered(rail, aliveMs);
     if (rail.probeId !== probeId) return;
     rail.probeOutstanding = false;
+    rail.answerMs = aliveMs - rail.askedAliveMs;
     rail.roundTripMs = Math.min(rail.roundTripMs, aliveMs - rail.lastProbeAliveMs);
     this.progressed(rail, aliveMs);
     if (rail.state !== 'PROBING') return;

@@ -211,7 +211,7 @@ export class HealthWatch {
       this.trust(rail, aliveMs);
       return 0;
     }
-    const bestMs = siblingMs(peer, rail, TRIAL_PADDING_BYTES, Number.NEGATIVE_INFINITY, aliveMs);
+    const bestMs = siblingMs(peer, rail, TRIAL_PADDING_BYTES, Number.NEGATIVE_INFINITY, aliveMs, true);
     const waitingMs = rail.trialWaits ? aliveMs - rail.trialAskedAliveMs : 0;
     const verdict = judgeTrial(
       {
@@ -235,7 +235,11 @@ export class HealthWatch {
     const passedBytes = deliveredOver(peer.rails);
     const intervalMs = trialIntervalMs(rail.trialMs, passedBytes === rail.trialPassedBytes, options.probeIdleMs);
     const isDue = !rail.trialWaits && aliveMs - rail.trialAskedAliveMs >= intervalMs;
-    if (isDue || waitingMs >= TRIAL_GIVE_UP_MS) this.probe(rail, passedBytes, aliveMs);
+    if (isDue || waitingMs >= TRIAL_GIVE_UP_MS) {
+      this.probe(rail, passedBytes, aliveMs);
+      // To compare with.
+      this.host.askSiblings(peer, aliveMs, intervalMs / 2);
+    }
     return intervalMs;
   }
 
@@ -258,8 +262,11 @@ function hasOther(peer: BmlPeer, rail: Rail): boolean {
   return false;
 }
 
-/** What the best sibling that is UP, and has moved since then, would need for so many bytes; Infinity without any. */
-function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: number, aliveMs: number): number {
+/**
+ * What the best sibling that is UP, and has moved since then, would need for so many bytes; Infinity without any. `answers`: no less than
+ * what its last answer took, or what it takes already: on a busy machine every rail answers late.
+ */
+function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: number, aliveMs: number, answers = false): number {
   let leastMs = Number.POSITIVE_INFINITY;
   for (const sibling of peer.send) {
     if (sibling === rail || sibling.state !== 'UP' || sibling.progressAliveMs <= sinceAliveMs) continue;
@@ -267,7 +274,12 @@ function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: numbe
     const rate = sibling.isMeasured ? sibling.rate : Math.max(sibling.expectedRate, sibling.attributes.bandwidthMBps * 1000);
     // One that has held what it holds for as long is no better, whatever its rate is taken to be.
     const heldMs = sibling.markAliveMs < 0 ? 0 : aliveMs - sibling.markAliveMs;
-    leastMs = Math.min(leastMs, Math.max(heldMs, bytes / rate + sibling.usual.meanMs));
+    const answerMs = !answers
+      ? 0
+      : sibling.probeOutstanding
+        ? Math.max(sibling.answerMs, aliveMs - sibling.askedAliveMs)
+        : sibling.answerMs;
+    leastMs = Math.min(leastMs, Math.max(heldMs, answerMs, bytes / rate + sibling.usual.meanMs));
   }
   return leastMs;
 }

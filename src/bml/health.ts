@@ -119,7 +119,7 @@ export function judgeTrial(observed: TrialObservation, limits: HealthLimits): Tr
   return observed.faultlessMs >= observed.trialMs && observed.answers >= ANSWERS_MIN ? 'trust' : 'keep';
 }
 
-/** Trust is lost fast and earned slowly: each stall, and each fault of a trial, makes the next one so many times as long. */
+/** Trust is lost fast and earned slowly: each loss, and each fault of a trial, makes the next one so many times as long. */
 const TRIAL_GROWTH = 4;
 /** A rail that was UP for so many times its last trial, and for this long, has made its stalls good. */
 const MADE_GOOD_TRIALS = 4;

@@ -102,6 +102,8 @@ export class Rail {
   lastProbeAliveMs = 0;
   /** When the probe that is outstanding was asked first. */
   askedAliveMs = 0;
+  /** How long the last answer took. */
+  answerMs = 0;
   nextProbeMs = 0;
   probingDeadlineAliveMs = 0;
   besideAliveMs = 0;

@@ -109,8 +109,14 @@ export class Forwarder {
       });
     });
     // Whoever ends without a word closes the pipe, and that ends it.
-    this.child.unref();
-    for (const stream of this.child.stdio) (stream as unknown as { unref(): void }).unref();
+    this.holdProcess(false);
+  }
+
+  /** Whether this process stays for the forwarder: only while it waits for it. */
+  private holdProcess(stays: boolean): void {
+    const how = stays ? 'ref' : 'unref';
+    this.child[how]();
+    for (const stream of this.child.stdio) (stream as unknown as Record<typeof how, () => void>)[how]();
   }
 
   private readLines(): void {
@@ -149,6 +155,7 @@ export class Forwarder {
 
   /** What it holds is sent at once; returns when it has ended. Does not throw. */
   async end(): Promise<void> {
+    this.holdProcess(true);
     await this.order('end').catch(() => undefined);
     this.kill();
     await this.ended;

@@ -69,6 +69,13 @@ export interface BadLink {
 const WASTE = { part: 0.1, windows: 2 } as const;
 /** What a rail of 1 Gbit/s is given at a time (bml_window_ms), which is above bml_window_min_bytes. */
 const WINDOW_BYTES = 5 * 1000 * MBIT;
+/**
+ * What the bound of a gap is widened by for each bad rail beyond the second: what one has held for that long may go to another that turns out
+ * to be bad, and so on.
+ */
+const FURTHER_RAIL_MS = 75;
+/** And where rails put and get: messages are read side by side, so that a window of others is ahead of each (bml_window_min_bytes). */
+const SIDE_BY_SIDE_BYTES = 512 * 1024;
 /** How often it is looked whether something waits for too long: what never arrives is found, too. */
 const LOOK_MS = 25;
 /** Lines of a timeline: so many in all, and so many of what was before the gap. */
@@ -118,6 +125,8 @@ export class Bounded {
     this.words.push(`ranks ${options.ranks}, rails ${rails.join(', ')}`);
     const { fabric, oracle } = this.world;
     this.gaps = new GapWatch({
+      grantMs: FURTHER_RAIL_MS * Math.max(0, rails.length - healthy.length - 2),
+      grantBytes: options.rails.some(({ canPut, canGet }) => canPut || canGet) ? SIDE_BY_SIDE_BYTES : 0,
       nowMs: () => this.world.nowMs,
       healthyRate: (source, dest) => healthy.reduce((sum, linkNo) => sum + fabric.link(source, dest, linkNo).spec.bytesPerMs, 0),
       breach: (text, fromMs) => {

@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { Coverage } from './coverage.ts';
 import { runDeath } from './death.ts';
+import { runImpaired } from './impaired.ts';
 import { runStorm } from './storm.ts';
 import { runStress } from './stress.ts';
 import { runSeed, type SwarmOptions, type SwarmReport } from './swarm.ts';
@@ -11,7 +12,7 @@ const runGiveup = (seed: number, options: SwarmOptions): SwarmReport => runSeed(
 
 /**
  * How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames; death = ranks die; storm = many
- * rails, and all of it at once; giveup = as swarm, and users give sends up.
+ * rails, and all of it at once; giveup = as swarm, and users give sends up; impaired = rails are bad without being down, and gaps are bounded.
  */
 export const PROFILES = {
   swarm: runSeed,
@@ -19,6 +20,7 @@ export const PROFILES = {
   death: runDeath,
   storm: runStorm,
   giveup: runGiveup,
+  impaired: runImpaired,
 } as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;
 

@@ -30,6 +30,9 @@ export interface GapOptions {
   nowMs(): number;
   /** Bytes per millisecond of all rails between the two that are healthy throughout. */
   healthyRate(source: number, dest: number): number;
+  /** Granted on top, in milliseconds and in bytes that the healthy rails have to carry first. */
+  grantMs?: number;
+  grantBytes?: number;
   /** Told of a gap above the bound; it throws. */
   breach(text: string, fromMs: number): never;
 }
@@ -82,12 +85,14 @@ export class GapWatch {
 
   private judge(pair: Pair): void {
     const { source, dest, sinceMs } = pair;
+    const { grantMs = 0, grantBytes = 0 } = this.options;
     const gapMs = this.options.nowMs() - sinceMs;
     pair.worstMs = Math.max(pair.worstMs, gapMs);
     if (gapMs <= GAP_MAX_MS) return;
     let bytesMax = 0;
     for (const { waiting } of pair.flows.values()) for (const { bytes } of waiting) bytesMax = Math.max(bytesMax, bytes);
-    const boundMs = GAP_MAX_MS + ALLOWANCE_MS + bytesMax / this.options.healthyRate(source, dest);
+    const carriedMs = (bytesMax + grantBytes) / this.options.healthyRate(source, dest);
+    const boundMs = GAP_MAX_MS + ALLOWANCE_MS + grantMs + carriedMs;
     if (gapMs <= boundMs) return;
     const text = `I13: nothing was delivered from rank ${source} to rank ${dest} for ${gapMs.toFixed(1)} ms, and at most ${boundMs.toFixed(1)} ms may pass (messages of up to ${bytesMax} bytes are outstanding)`;
     this.options.breach(text, sinceMs);

@@ -44,7 +44,7 @@ export interface SwarmReport {
   ranks: number;
   rails: number;
   messages: number;
-  faults: Partial<Record<FaultKind | 'death', number>>;
+  faults: Partial<Record<string, number>>;
   events: number;
   virtualMs: number;
   counters: Record<string, number>;

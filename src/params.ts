@@ -135,11 +135,11 @@ export const PARAMS = {
     'A rail that was lost is probed for this long, without a late answer, before it carries again beside others.',
   ),
   bml_trial_max_ms: int(
-    4000,
+    2000,
     'ms',
     0,
     600_000,
-    'Longest trial of a rail that is lost again and again: each one is four times as long as the last.',
+    'Longest trial of a rail that is lost again and again: each one is three times as long as the last.',
   ),
   bml_probe_idle_ms: int(1000, 'ms', 10, 600_000, 'How often an idle rail is probed.'),
   bml_redial_min_ms: int(50, 'ms', 1, 600_000, 'First pause before a lost rail is dialled again; doubled up to bml_redial_max_ms.'),

@@ -2,7 +2,7 @@
 // that is back on trial. Part of the BML: pure and synchronous, time comes in.
 import type { RailReason } from '../btl/btl.ts';
 import type { BmlOptions, BmlPeer } from './bml.ts';
-import { addSample, DOUBT_PART, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
+import { addSample, doubtAfterMs, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
 import type { Rail, RailState } from './rail.ts';
 
 /** Probes of a trial are as long as a fragment: what a rail does with a few bytes says little. */
@@ -123,7 +123,7 @@ export class HealthWatch {
     }
     // Due, but the peer's word is waited for.
     if (markedMs >= leaveMs) return MARK_WITHIN_MS;
-    const left = [options.stallTimeoutMs * ASK_PART - heldMs, leaveMs * DOUBT_PART - heldMs, leaveMs - markedMs];
+    const left = [options.stallTimeoutMs * ASK_PART - heldMs, doubtAfterMs(observed, leaveMs) - heldMs, leaveMs - markedMs];
     return Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, ...left.filter((ms) => ms > 0)));
   }
 

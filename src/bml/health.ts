@@ -62,11 +62,11 @@ export interface CarryingObservation {
 export type CarryingVerdict = 'keep' | 'doubt' | 'leave' | 'clear';
 
 /** A rail may be late by its own habit, but not by more than this much of the time-out. */
-const HABIT_FACTOR_MAX = 1.5;
+const HABIT_FACTOR_MAX = 2;
 /** Siblings are trusted to do in this many times their estimate what is taken from a slow rail. */
 const SIBLING_FACTOR = 2;
-/** A late rail is doubted after this part of the time after which it is left. */
-export const DOUBT_PART = 0.5;
+/** A rail is doubted after this part of the time after which it is left, and not before what it is used to: queues that are full are no fault. */
+const DOUBT_PART = 0.5;
 /** The peer's part of the time is known by what it told last: a little older than ours. */
 const PEER_PART = 0.5;
 
@@ -77,13 +77,18 @@ export function leaveAfterMs(observed: Pick<CarryingObservation, 'usualMaxMs' | 
   return Math.max(stallTimeoutMs, habitMs, observed.siblingMs * SIBLING_FACTOR);
 }
 
+/** How long before it is doubted. */
+export function doubtAfterMs({ usualMaxMs }: Pick<CarryingObservation, 'usualMaxMs'>, leaveMs: number): number {
+  return Math.max(leaveMs * DOUBT_PART, Math.min(usualMaxMs, leaveMs));
+}
+
 export function judgeCarrying(observed: CarryingObservation, limits: HealthLimits): CarryingVerdict {
   const { state, heldMs, heldPeerMs, siblingMs } = observed;
   // Where no sibling moves, nothing is gained by leaving this rail: silence of all is judged elsewhere (bml.ts).
   if (siblingMs === Number.POSITIVE_INFINITY) return 'keep';
   const leaveMs = leaveAfterMs(observed, limits);
   if (heldMs >= leaveMs && heldPeerMs >= leaveMs * PEER_PART) return 'leave';
-  if (heldMs < leaveMs * DOUBT_PART) return state === 'SUSPECT' ? 'clear' : 'keep';
+  if (heldMs < doubtAfterMs(observed, leaveMs)) return state === 'SUSPECT' ? 'clear' : 'keep';
   return state === 'UP' ? 'doubt' : 'keep';
 }
 
@@ -120,10 +125,10 @@ export function judgeTrial(observed: TrialObservation, limits: HealthLimits): Tr
 }
 
 /** Trust is lost fast and earned slowly: each loss, and each fault of a trial, makes the next one so many times as long. */
-const TRIAL_GROWTH = 4;
+const TRIAL_GROWTH = 3;
 /** A rail that was UP for so many times its last trial, and for this long, has made its stalls good. */
-const MADE_GOOD_TRIALS = 4;
-const MADE_GOOD_MS = 5000;
+const MADE_GOOD_TRIALS = 2;
+const MADE_GOOD_MS = 1500;
 
 /** Length of the trial after one more stall; `trialMs`: that of the last one, 0 for none; `upMs`: how long the rail was UP since. */
 export function nextTrialMs(trialMs: number, upMs: number, { trialMinMs, trialMaxMs }: HealthLimits): number {

@@ -12,7 +12,7 @@ import {
 } from '../../../src/bml/health.ts';
 import { BML_OPTIONS, FakeRails } from './fake-rails.ts';
 
-const LIMITS = { stallTimeoutMs: 60, trialMinMs: 50, trialMaxMs: 4000 };
+const LIMITS = { stallTimeoutMs: 60, trialMinMs: 50, trialMaxMs: 2000 };
 const HELD = { state: 'UP' as const, heldMs: 0, heldPeerMs: 0, usualMaxMs: 0, siblingMs: 1 };
 
 describe('a rail that carries', () => {
@@ -32,7 +32,9 @@ describe('a rail that carries', () => {
 
   test('may be late by its own habit, within bounds, and by what siblings would need twice', () => {
     expect(leaveAfterMs({ usualMaxMs: 80, siblingMs: 1 }, LIMITS)).toBe(80);
-    expect(leaveAfterMs({ usualMaxMs: 5000, siblingMs: 1 }, LIMITS)).toBe(90);
+    expect(leaveAfterMs({ usualMaxMs: 5000, siblingMs: 1 }, LIMITS)).toBe(120);
+    expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 49, heldPeerMs: 49 }, LIMITS)).toBe('keep');
+    expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 50, heldPeerMs: 50 }, LIMITS)).toBe('doubt');
     expect(leaveAfterMs({ usualMaxMs: 0, siblingMs: 400 }, LIMITS)).toBe(800);
   });
 
@@ -60,14 +62,14 @@ describe('a trial', () => {
     expect(trialAnswerMs(10, LIMITS)).toBe(80);
   });
 
-  test('is four times as long after each fault, up to a bound, and short again after a time without any', () => {
+  test('is three times as long after each fault, up to a bound, and short again after a time without any', () => {
     let trialMs = 0;
     const lengths = Array.from({ length: 6 }, () => (trialMs = nextTrialMs(trialMs, 100, LIMITS)));
-    expect(lengths).toEqual([50, 200, 800, 3200, 4000, 4000]);
-    expect(nextTrialMs(4000, 15_999, LIMITS)).toBe(4000);
-    expect(nextTrialMs(4000, 16_000, LIMITS)).toBe(50);
-    expect(nextTrialMs(200, 4999, LIMITS)).toBe(800);
-    expect(nextTrialMs(200, 5000, LIMITS)).toBe(50);
+    expect(lengths).toEqual([50, 150, 450, 1350, 2000, 2000]);
+    expect(nextTrialMs(2000, 3999, LIMITS)).toBe(2000);
+    expect(nextTrialMs(2000, 4000, LIMITS)).toBe(50);
+    expect(nextTrialMs(150, 1499, LIMITS)).toBe(450);
+    expect(nextTrialMs(150, 1500, LIMITS)).toBe(50);
   });
 
   test('asks often enough to meet short holes, and seldom when nothing else goes to that peer', () => {

@@ -135,7 +135,7 @@ export const PARAMS = {
     'A rail that was lost is probed for this long, without a late answer, before it carries again beside others.',
   ),
   bml_trial_max_ms: int(
-    2000,
+    1200,
     'ms',
     0,
     600_000,

@@ -8,7 +8,7 @@ export const BML_OPTIONS: BmlOptions = {
   railTimeoutMs: 400,
   stallTimeoutMs: 0,
   trialMinMs: 50,
-  trialMaxMs: 4000,
+  trialMaxMs: 1200,
   probeIdleMs: 1000,
   redialMinMs: 50,
   redialMaxMs: 400,

@@ -12,7 +12,7 @@ import {
 } from '../../../src/bml/health.ts';
 import { BML_OPTIONS, FakeRails } from './fake-rails.ts';
 
-const LIMITS = { stallTimeoutMs: 60, trialMinMs: 50, trialMaxMs: 2000 };
+const LIMITS = { stallTimeoutMs: 60, trialMinMs: 50, trialMaxMs: 1200 };
 const HELD = { state: 'UP' as const, heldMs: 0, heldPeerMs: 0, usualMaxMs: 0, siblingMs: 1 };
 
 describe('a rail that carries', () => {
@@ -65,9 +65,9 @@ describe('a trial', () => {
   test('is three times as long after each fault, up to a bound, and short again after a time without any', () => {
     let trialMs = 0;
     const lengths = Array.from({ length: 6 }, () => (trialMs = nextTrialMs(trialMs, 100, LIMITS)));
-    expect(lengths).toEqual([50, 150, 450, 1350, 2000, 2000]);
-    expect(nextTrialMs(2000, 3999, LIMITS)).toBe(2000);
-    expect(nextTrialMs(2000, 4000, LIMITS)).toBe(50);
+    expect(lengths).toEqual([50, 150, 450, 1200, 1200, 1200]);
+    expect(nextTrialMs(1200, 2399, LIMITS)).toBe(1200);
+    expect(nextTrialMs(1200, 2400, LIMITS)).toBe(50);
     expect(nextTrialMs(150, 1499, LIMITS)).toBe(450);
     expect(nextTrialMs(150, 1500, LIMITS)).toBe(50);
   });

@@ -270,7 +270,7 @@ export const OPTIONS: Omit<EngineOptions, 'rank'> = {
     railTimeoutMs: 400,
     stallTimeoutMs: 60,
     trialMinMs: 50,
-    trialMaxMs: 4000,
+    trialMaxMs: 1200,
     probeIdleMs: 1000,
     redialMinMs: 50,
     redialMaxMs: 400,

@@ -76,6 +76,8 @@ const WINDOW_BYTES = 5 * 1000 * MBIT;
 const FURTHER_RAIL_MS = 75;
 /** And where rails put and get: messages are read side by side, so that a window of others is ahead of each (bml_window_min_bytes). */
 const SIDE_BY_SIDE_BYTES = 512 * 1024;
+/** Times that one side leaves a rail for being late, in a run: each time it is on trial for longer. */
+const LEFT_MAX = 4;
 /** How often it is looked whether something waits for too long: what never arrives is found, too. */
 const LOOK_MS = 25;
 /** Lines of a timeline: so many in all, and so many of what was before the gap. */
@@ -252,13 +254,13 @@ export class Bounded {
     });
   }
 
-  /** A message of 64 bytes each time. */
-  small(source: number, dest: number, everyUs: number, inUs = 0): void {
+  /** One message after the other, whether the last has arrived or not. */
+  each(source: number, dest: number, bytes: number, everyUs: number, inUs = 0): void {
     const ctx = this.nextCtx++;
     const next = (): void => {
-      if (this.send(source, dest, ctx, 64)) this.later(everyUs, next);
+      if (this.send(source, dest, ctx, bytes)) this.later(everyUs, next);
     };
-    this.words.push(`rank ${source} to ${dest}: 64 bytes every ${everyUs / 1000} ms, in ${inUs / 1000} ms`);
+    this.words.push(`rank ${source} to ${dest}: ${bytes} bytes every ${everyUs / 1000} ms, in ${inUs / 1000} ms`);
     this.chains++;
     this.later(inUs, next);
   }
@@ -288,9 +290,28 @@ export class Bounded {
     this.isOver = true;
     world.oracle.checkUnchanged();
     this.checkWaste();
+    this.checkLeft();
     world.healAll();
     world.mustFinish(60_000);
     world.mustFinalize(60_000);
+  }
+
+  /** A rail that was healthy throughout was never left for being late, and a bad one is not trusted again and again. */
+  private checkLeft(): void {
+    for (const { railEvents, rank } of this.world.processes) {
+      const times = new Map<string, number>();
+      for (const { type, peer, rail, reason, atMs } of railEvents) {
+        if (type !== 'lost' || peer === rank || !reason.startsWith('stalled')) continue;
+        const name = `rail ${rail} to rank ${peer}`;
+        const count = (times.get(name) ?? 0) + 1;
+        times.set(name, count);
+        const isHealthy = this.healthy.includes(rail);
+        if (isHealthy || count > LEFT_MAX)
+          throw new OracleError(
+            `I15: rank ${rank} left ${name} for the ${count}. time, and ${isHealthy ? 'it was healthy' : `${LEFT_MAX} are enough to learn that it is bad`}\n${this.timeline(atMs)}`,
+          );
+      }
+    }
   }
 
   /** Bytes that were sent again, over all ranks. */

@@ -12,6 +12,7 @@ export const TRAFFIC = {
   small: 'Messages of 64 bytes at 500 to 2000 a second.',
   pingPong: 'One message goes to and fro.',
   mixed: 'Long messages, and small ones between.',
+  steady: 'A message of 4 KiB every 5 or 20 ms, for seconds.',
 } as const;
 export type Traffic = keyof typeof TRAFFIC;
 
@@ -79,7 +80,7 @@ function impairAll(run: Bounded, base: Prng): void {
       .map((link) => ({ link, from: way === 'both' ? [link.low, link.high] : way === 'up' ? [link.low] : [link.high] }));
     let inUs = prng.pick([1000, 5000, 80_000]) + prng.between(0, 20_000);
     for (let i = prng.between(1, EPISODES_MAX); i > 0; i--) {
-      const forUs = prng.pick([20_000, 100_000, 300_000, 800_000]) + prng.between(0, 50_000);
+      const forUs = prng.pick([20_000, 100_000, 300_000, 800_000, 2_500_000]) + prng.between(0, 50_000);
       run.impair(bad, drawImpairment(prng.split(`episode ${i}`)), inUs, forUs);
       inUs += forUs + prng.pick([0, 20_000, 300_000]) + prng.between(0, 30_000);
     }
@@ -102,7 +103,8 @@ function startTraffic(run: Bounded, base: Prng): void {
       const bytes = prng.pick([65_536, 262_144, 262_144, MIB]);
       run.bulk(source, dest, bytes, depth, inUs, () => prng.between(0, pauseUsMax));
     }
-    if (kind === 'small' || kind === 'mixed') run.small(source, dest, prng.pick([500, 500, 1000, 2000]), inUs);
+    if (kind === 'small' || kind === 'mixed') run.each(source, dest, 64, prng.pick([500, 500, 1000, 2000]), inUs);
+    if (kind === 'steady') run.each(source, dest, 4096, prng.pick([5000, 20_000]), inUs);
     if (kind === 'pingPong') run.pingPong(source, dest, prng.pick([64, 4096, 65_536, 262_144]), prng.pick([0, 2000, 10_000]), inUs);
   }
 }

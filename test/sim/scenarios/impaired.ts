@@ -16,11 +16,11 @@ const KINDS: Readonly<Record<string, Impairment>> = {
 
 const TRAFFIC: Readonly<Record<string, (run: Bounded) => void>> = {
   '16 messages of 1 MiB under way': (run) => run.bulk(0, 1, MIB, 16),
-  '2000 small messages a second': (run) => run.small(0, 1, 500),
+  '2000 small messages a second': (run) => run.each(0, 1, 64, 500),
   'ping-pong of 64 KiB': (run) => run.pingPong(0, 1, 64 * 1024, 1000),
   'long and small messages': (run) => {
     run.bulk(0, 1, MIB / 4, 4);
-    run.small(0, 1, 1000);
+    run.each(0, 1, 64, 1000);
   },
 };
 

@@ -159,7 +159,7 @@ describe('gaps', () => {
 describe('a bounded run', () => {
   const play = (impairment: Impairment | undefined): Bounded => {
     const run = new Bounded({ seed: 7, ranks: 2, rails: [REAL_RAIL], healthy: [0], messagesMax: 50, bytesMax: 50_000 });
-    run.small(0, 1, 1000);
+    run.each(0, 1, 64, 1000);
     const link = run.world.fabric.link(0, 1, 0);
     if (impairment !== undefined) run.impair([{ link, from: [0] }], impairment, 5000, 400_000);
     run.play(2000);

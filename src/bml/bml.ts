@@ -20,9 +20,8 @@ const EPOCHS_AHEAD_MAX = 1000;
  */
 export const HANDSHAKE_EPOCHS_AHEAD_MAX = 2 ** 20;
 
-/** Beside others a rail holds no more than it carries in this time, and in two of its round trips. */
+/** Beside others a rail holds what it carries in this time and in two of its round trips; and so much before it was measured. */
 const HELD_MS = 20;
-/** Before it was measured it holds no more than this beside others. */
 const UNMEASURED_WINDOW_BYTES = 128 * 1024;
 /** Beside others a slow rail takes shorter fragments: each within this time, down to this length. */
 const SLOW_FRAG_MS = 5;
@@ -406,11 +405,10 @@ export class Bml {
       return;
     }
     rail.sampledMs = nowMs;
-    if (rail.sampleStartMs < 0) {
-      rail.sampleStartMs = nowMs;
-      rail.sampleBytes = 0;
-      return;
-    }
+    const isFull = rail.blocked || endpoint.outstandingBytes * 2 >= endpoint.windowBytes;
+    if (rail.sampleStartMs < 0 && endpoint.outstandingBytes > 0) this.beginSample(rail, isFull, nowMs);
+    if (rail.sampleStartMs < 0 || rail.sampleStartMs === nowMs) return;
+    rail.sampleIsFull &&= isFull;
     rail.sampleBytes += bytes;
     const elapsedMs = nowMs - rail.sampleStartMs;
     if (endpoint.outstandingBytes === 0) {
@@ -422,18 +420,21 @@ export class Bml {
       rail.sampleStartMs = -1;
     } else if (elapsedMs >= 10) {
       const rate = rail.sampleBytes / elapsedMs;
-      // Else the traffic was the limit, as above.
-      const isFull = rail.blocked || endpoint.outstandingBytes * 2 >= endpoint.windowBytes;
       if (rate > rail.rate) rail.rate = rail.rate === 0 ? rate : (rail.rate + rate) / 2;
-      else if (isFull) rail.rate += (rate - rail.rate) / 8;
-      if (isFull) rail.isMeasured = true;
+      else if (rail.sampleIsFull) rail.rate += (rate - rail.rate) / 8;
+      if (rail.sampleIsFull) rail.isMeasured = true;
       this.tune(rail);
-      rail.sampleStartMs = nowMs;
-      rail.sampleBytes = 0;
+      this.beginSample(rail, isFull, nowMs);
     }
   }
 
-  /** A frame of that many bytes was refused: it is outstanding no more. */
+  private beginSample(rail: Rail, isFull: boolean, nowMs: number): void {
+    rail.sampleStartMs = nowMs;
+    rail.sampleBytes = 0;
+    rail.sampleIsFull = isFull;
+  }
+
+  /** That many bytes were refused: outstanding no more. */
   handleRefused(endpoint: BtlEndpoint, bytes: number): void {
     const rail = this.rail(endpoint);
     rail.markBytes -= bytes;
@@ -461,7 +462,6 @@ export class Bml {
     let scale = 1;
     while (fragBytes * scale * 2 <= bytesMax) scale *= 2;
     if (scale > 1 || !rail.isMeasured || !this.isBeside(rail)) return scale;
-    // A slow rail beside others: what one fragment keeps waiting counts more than what it costs.
     while (fragBytes * scale > Math.max(rail.rate * SLOW_FRAG_MS, SLOW_FRAG_BYTES_MIN)) scale /= 2;
     return scale;
   }

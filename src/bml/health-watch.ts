@@ -11,6 +11,8 @@ const TRIAL_PADDING_BYTES = 64 * 1024;
 const TRIAL_GIVE_UP_MS = 10_000;
 /** Siblings of a rail that holds something are asked after this part of the time-out. */
 const ASK_PART = 0.25;
+/** What a rail carries is seen when it has held something for this long. */
+const SEEN_MS = 5;
 /** What was sent is marked within this time. */
 const MARK_WITHIN_MS = 5;
 /** A rail that has held something for longer may be the next that stalls. */
@@ -64,6 +66,7 @@ export class HealthWatch {
     rail.markAliveMs = aliveMs;
     rail.markPeerAliveMs = -1;
     rail.markReports = peer.reports;
+    rail.markReceivedByPeer = rail.receivedByPeer;
   }
 
   /** All that was outstanding at the mark has been delivered. */
@@ -270,16 +273,17 @@ function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: numbe
   let leastMs = Number.POSITIVE_INFINITY;
   for (const sibling of peer.send) {
     if (sibling === rail || sibling.state !== 'UP' || sibling.progressAliveMs <= sinceAliveMs) continue;
-    // The rate of one that was never kept full says nothing of what it could carry.
-    const rate = sibling.isMeasured ? sibling.rate : Math.max(sibling.expectedRate, sibling.attributes.bandwidthMBps * 1000);
     // One that has held what it holds for as long is no better, whatever its rate is taken to be.
     const heldMs = sibling.markAliveMs < 0 ? 0 : aliveMs - sibling.markAliveMs;
+    // The rate of one that was never kept full says nothing of what it could carry; what it carries at this moment may.
+    let rate = sibling.isMeasured ? sibling.rate : Math.max(sibling.expectedRate, sibling.attributes.bandwidthMBps * 1000);
+    if (!sibling.isMeasured && heldMs >= SEEN_MS) rate = Math.min(rate, (sibling.receivedByPeer - sibling.markReceivedByPeer) / heldMs);
     const answerMs = !answers
       ? 0
       : sibling.probeOutstanding
         ? Math.max(sibling.answerMs, aliveMs - sibling.askedAliveMs)
         : sibling.answerMs;
-    leastMs = Math.min(leastMs, Math.max(heldMs, answerMs, bytes / rate + sibling.usual.meanMs));
+    leastMs = Math.min(leastMs, Math.max(heldMs, answerMs, bytes / rate + sibling.usual.meanMs + sibling.usual.deviationMs));
   }
   return leastMs;
 }

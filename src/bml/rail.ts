@@ -116,6 +116,8 @@ export class Rail {
   markPeerAliveMs = -1;
   /** Reports of the peer at the mark. */
   markReports = 0;
+  /** What the peer had received over it at the mark. */
+  markReceivedByPeer = 0;
   /** SUSPECT because what it holds is late. */
   isLate = false;
   readonly usual: UsualTime = { meanMs: 0, deviationMs: 0, samples: 0 };
@@ -140,6 +142,8 @@ export class Rail {
   deliveredBytes = 0;
   sampleStartMs = -1;
   sampleBytes = 0;
+  /** It held half of what it may, at least, whenever it was looked at. */
+  sampleIsFull = false;
   sampledMs = -1;
   /** Bytes per millisecond, 0 until measured. */
   rate = 0;

@@ -6,7 +6,7 @@ import { ANY } from '../pml/match.ts';
 import { Prng } from '../util/prng.ts';
 import type { Fabric, PacketFilter, RailSpec, SimLink } from './fabric.ts';
 import type { CutFate } from './pipe.ts';
-import { SCENARIO_PARAMS } from './scenario.ts';
+import { healthParams, SCENARIO_PARAMS } from './scenario.ts';
 import { type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
 import { World } from './world.ts';
 
@@ -76,7 +76,12 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
       lateOneSidedUsMax: prng.pick([0, 20_000]),
     });
   }
-  const params: Record<string, string> = { ...SCENARIO_PARAMS, bml_redial_min_ms: prng.pick(['1', '10']), bml_redial_max_ms: '20' };
+  const params: Record<string, string> = {
+    ...SCENARIO_PARAMS,
+    ...healthParams(seed),
+    bml_redial_min_ms: prng.pick(['1', '10']),
+    bml_redial_max_ms: '20',
+  };
   if (prng.chance(1, 4)) params.pml_unexpected_bytes_max = '65536';
   if (prng.chance(1, 2)) params.bml_connect_timeout_ms = '20';
   const world = new World({

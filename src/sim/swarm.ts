@@ -7,7 +7,7 @@ import type { TransitionListener } from '../pml/states.ts';
 import { Prng } from '../util/prng.ts';
 import type { RailSpec, SimLink } from './fabric.ts';
 import type { PostedReceive } from './oracle.ts';
-import { SCENARIO_PARAMS } from './scenario.ts';
+import { healthParams, SCENARIO_PARAMS } from './scenario.ts';
 import { type CoverageListener, World } from './world.ts';
 
 /** Kinds of faults, each with a sentence. A run enables a random subset. */
@@ -91,7 +91,7 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
       rail.registerRefusedPer10k = pieces.pick([0, 0, 1000, 5000]);
     }
   }
-  const params: Record<string, string> = { ...PARAMS };
+  const params: Record<string, string> = { ...PARAMS, ...healthParams(seed) };
   // Credit that runs out. (Also a stream of its own.)
   const credit = prng.split('credit');
   prng.chance(1, 4);

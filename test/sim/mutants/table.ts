@@ -270,7 +270,7 @@ export const PLANTED: readonly Planted[] = [
     name: 'fence-below',
     sentence: 'A fence up to an epoch leaves that epoch in the tables.',
     edits: [edit(BML, 'rail.epoch <= epoch) this.takeOut(rail, reason);', 'rail.epoch < epoch) this.takeOut(rail, reason);')],
-    found: [{ profile: 'swarm', from: 695, within: 705 }],
+    found: [{ profile: 'swarm', from: 784, within: 794 }],
   },
   {
     name: 'gets-not-awaited',
@@ -290,7 +290,7 @@ export const PLANTED: readonly Planted[] = [
     edits: [
       edit(SENDER, 'if (!message.logicallyComplete || message.itemsOnRail > 0 || message', 'if (!message.logicallyComplete || message'),
     ],
-    found: [{ profile: 'stress', from: 200, within: 215 }],
+    found: [{ profile: 'stress', from: 266, within: 280 }],
   },
   {
     name: 'doubt-is-told',

@@ -229,7 +229,6 @@ export class Sender {
     const { core } = this;
     if (!this.wantsStream(message)) return false;
     if (message.buffer.isGone) return this.sendVoid(message, rail);
-    const { fragBytes } = core.options;
     if (rail.attributes.canPut) {
       const target = message.putTargets.on(rail.index, rail.epoch);
       const next = message.toSend.first;
@@ -237,7 +236,7 @@ export class Sender {
       if (window !== undefined) return this.sendPut(message, rail, window, next);
       if (target?.isAwaited(next)) return false;
     }
-    const grid = Math.max(1, Math.floor(fragBytes * rail.fragScale));
+    const grid = this.gridBytes(message, rail);
     const range = message.toSend.takeFirst(Math.min(grid, rail.attributes.frameBytesMax), grid);
     if (range === undefined) return false;
     const [from, to] = range;
@@ -255,6 +254,15 @@ export class Sender {
     }
     this.countSent(message, from, to);
     return true;
+  }
+
+  /** Where the rails would have nothing else to do, a fast one leaves the others their share of the message. */
+  private gridBytes({ peer, takeBytes }: SendMessage, rail: Rail): number {
+    const { fragBytes } = this.core.options;
+    const gridBytes = Math.max(1, Math.floor(fragBytes * rail.fragScale));
+    const { length } = peer.bml.send;
+    if (gridBytes <= fragBytes || peer.streams.size >= length) return gridBytes;
+    return Math.min(gridBytes, fragBytes * Math.max(1, Math.round(takeBytes / length / fragBytes)));
   }
 
   /** In place of all that is to be sent: the bytes are no longer there. Lost or refused, it is said again. */

@@ -226,6 +226,25 @@ describe('rendezvous', () => {
     expectClean(pair);
   });
 
+  test('a message alone is shared among fast rails', () => {
+    const pair = new MemPair(2);
+    for (const rail of pair.engines[0].bml.peers.get(1)?.rails ?? []) rail.fragScale = 8;
+    const carried = [0, 0];
+    pair.verdictOf = (item) => {
+      if (item.type === 'FRAG') carried[item.rail] += item.payload.length;
+      return 'pass';
+    };
+    const bytes = pattern(4096 + 256);
+    const into = new Uint8Array(bytes.length);
+    pair.send(0, bytes, 7);
+    const recv = pair.recv(1, into, 7);
+    pair.run();
+    expect(recv.done).toBe(true);
+    expectBytes(into, bytes);
+    expect(Math.min(...carried)).toBeGreaterThan(1024);
+    expectClean(pair);
+  });
+
   test('the buffer is not given back while a fragment of it lies on a rail', () => {
     const pair = new MemPair(2);
     const into = new Uint8Array(5000);

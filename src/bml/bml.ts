@@ -10,6 +10,7 @@ import { assert } from '../util/assert.ts';
 import type { HealthLimits } from './health.ts';
 import { HealthWatch } from './health-watch.ts';
 import { moveRail, Rail, type RailListener } from './rail.ts';
+import { Rates } from './rates.ts';
 
 const ATTEMPT_TIMEOUT_FACTOR = 5;
 /** How far above the highest epoch seen a peer may say that an epoch is over. */
@@ -19,13 +20,6 @@ const EPOCHS_AHEAD_MAX = 1000;
  * no claim uses the numbers of a rail up.
  */
 export const HANDSHAKE_EPOCHS_AHEAD_MAX = 2 ** 20;
-
-/** Beside others a rail holds what it carries in this time and in two of its round trips; and so much before it was measured. */
-const HELD_MS = 20;
-const UNMEASURED_WINDOW_BYTES = 128 * 1024;
-/** Beside others a slow rail takes shorter fragments: each within this time, down to this length. */
-const SLOW_FRAG_MS = 5;
-const SLOW_FRAG_BYTES_MIN = 8 * 1024;
 
 export interface BmlOptions extends HealthLimits {
   rank: number;
@@ -109,6 +103,7 @@ export class Bml {
   readonly peers = new Map<number, BmlPeer>();
   private readonly listener: RailListener;
   private readonly health: HealthWatch;
+  private readonly rates: Rates;
   private readonly byRank: (BmlPeer | undefined)[] = [];
   private rails: Rail[] = [];
   private nextDeadlineMs = 0;
@@ -128,6 +123,7 @@ export class Bml {
       this.recompute(peer);
       listener(rail, from, to);
     };
+    this.rates = new Rates(options, (rail) => this.isBeside(rail));
     this.health = new HealthWatch({
       options,
       peerOf: (rail) => this.peer(rail),
@@ -136,7 +132,7 @@ export class Bml {
       askSiblings: (peer, aliveMs, apartMs) => this.askSiblings(peer, aliveMs, apartMs),
       nextProbeId: () => this.nextProbeId++ >>> 0,
       progressed: (rail, aliveMs) => this.progressed(rail, aliveMs),
-      tune: (rail) => this.tune(rail),
+      tune: (rail) => this.rates.tune(rail),
     });
   }
 
@@ -167,7 +163,7 @@ export class Bml {
 
   private take(peer: BmlPeer, rail: Rail, nowMs: number): void {
     rail.nextDialMs = nowMs;
-    rail.endpoint.windowBytes = this.windowMinBytes(rail);
+    this.rates.tune(rail);
     peer.rails.push(rail);
     peer.byNumber[rail.index] = rail;
     this.rails.push(rail);
@@ -202,7 +198,7 @@ export class Bml {
     peer.eager = [...usable].sort((a, b) => a.attributes.latencyUs - b.attributes.latencyUs || a.index - b.index);
     peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
     // What a rail may hold depends on whether others could carry it.
-    if (wereBeside !== peer.send.length > 1) for (const rail of peer.rails) this.tune(rail);
+    if (wereBeside !== peer.send.length > 1) for (const rail of peer.rails) this.rates.tune(rail);
     peer.put = peer.send.filter((rail) => rail.attributes.canPut);
     peer.get = peer.send.filter((rail) => rail.attributes.canGet);
     // A message may be sent again over any rail that comes up later, so the frames of all of them bound it.
@@ -358,7 +354,7 @@ export class Bml {
     if (rail.state !== 'PROBING') return;
     rail.backoffMs = 0;
     rail.counters.ups++;
-    this.tune(rail);
+    this.rates.tune(rail);
     this.health.answers(this.peer(rail), rail, aliveMs);
     this.wakeAt(nowMs);
   }
@@ -394,44 +390,12 @@ export class Bml {
     this.rail(endpoint).blocked = false;
   }
 
-  /** A frame of that many bytes is known to be delivered: the rail's throughput is measured while it is kept busy. */
+  /** A frame of that many bytes is known to be delivered. */
   handleDelivered(endpoint: BtlEndpoint, bytes: number, nowMs: number, aliveMs: number): void {
     const rail = this.rail(endpoint);
     rail.deliveredBytes += bytes;
     if (rail.markAliveMs >= 0 && rail.deliveredBytes >= rail.markBytes) this.health.drained(rail, aliveMs);
-    if (rail.sampleStartMs >= 0 && nowMs === rail.sampledMs && endpoint.outstandingBytes > 0) {
-      // One of many that came at the same moment: counted, and looked at with the last of them.
-      rail.sampleBytes += bytes;
-      return;
-    }
-    rail.sampledMs = nowMs;
-    const isFull = rail.blocked || endpoint.outstandingBytes * 2 >= endpoint.windowBytes;
-    if (rail.sampleStartMs < 0 && endpoint.outstandingBytes > 0) this.beginSample(rail, isFull, nowMs);
-    if (rail.sampleStartMs < 0 || rail.sampleStartMs === nowMs) return;
-    rail.sampleIsFull &&= isFull;
-    rail.sampleBytes += bytes;
-    const elapsedMs = nowMs - rail.sampleStartMs;
-    if (endpoint.outstandingBytes === 0) {
-      // Not limited by the rail but by the traffic: only a higher figure than the known one says anything.
-      if (elapsedMs >= 5) {
-        rail.rate = Math.max(rail.rate, rail.sampleBytes / elapsedMs);
-        this.tune(rail);
-      }
-      rail.sampleStartMs = -1;
-    } else if (elapsedMs >= 10) {
-      const rate = rail.sampleBytes / elapsedMs;
-      if (rate > rail.rate) rail.rate = rail.rate === 0 ? rate : (rail.rate + rate) / 2;
-      else if (rail.sampleIsFull) rail.rate += (rate - rail.rate) / 8;
-      if (rail.sampleIsFull) rail.isMeasured = true;
-      this.tune(rail);
-      this.beginSample(rail, isFull, nowMs);
-    }
-  }
-
-  private beginSample(rail: Rail, isFull: boolean, nowMs: number): void {
-    rail.sampleStartMs = nowMs;
-    rail.sampleBytes = 0;
-    rail.sampleIsFull = isFull;
+    this.rates.delivered(rail, bytes, nowMs);
   }
 
   /** That many bytes were refused: outstanding no more. */
@@ -446,45 +410,9 @@ export class Bml {
     this.rail(endpoint).counters.framesInDoubt++;
   }
 
-  /** What follows from the rate. */
-  private tune(rail: Rail): void {
-    rail.fragScale = this.fragScale(rail);
-    rail.endpoint.windowBytes = this.windowBytes(rail);
-  }
-
-  /**
-   * A fast rail takes longer fragments: each costs a fixed amount of work on both sides. What one of them keeps others waiting stays
-   * within fragUs.
-   */
-  private fragScale(rail: Rail): number {
-    const { fragBytes, fragBytesMax, fragUs } = this.options;
-    const bytesMax = Math.min(fragBytesMax, (rail.expectedRate * fragUs) / 1000);
-    let scale = 1;
-    while (fragBytes * scale * 2 <= bytesMax) scale *= 2;
-    if (scale > 1 || !rail.isMeasured || !this.isBeside(rail)) return scale;
-    while (fragBytes * scale > Math.max(rail.rate * SLOW_FRAG_MS, SLOW_FRAG_BYTES_MIN)) scale /= 2;
-    return scale;
-  }
-
-  /** Bytes in flight are bounded to what the rail carries in windowMs, so that a slow rail holds no long queue (late binding). */
-  private windowBytes(rail: Rail): number {
-    const { windowMaxBytes, windowMs } = this.options;
-    return Math.min(windowMaxBytes, Math.max(this.windowMinBytes(rail), rail.expectedRate * windowMs));
-  }
-
   /** Others carry beside it, so that nothing need wait for it. */
   private isBeside(rail: Rail): boolean {
     return this.options.stallTimeoutMs > 0 && (this.byRank[rail.peer]?.send.length ?? 0) > 1;
-  }
-
-  private windowMinBytes(rail: Rail): number {
-    const { windowMaxBytes, windowMinBytes } = this.options;
-    const leastBytes = Math.min(windowMaxBytes, Math.max(windowMinBytes, rail.attributes.windowMinBytes ?? 0));
-    if (!this.isBeside(rail)) return leastBytes;
-    // A slow rail holds little, so that nothing waits for it for long.
-    if (!rail.isMeasured) return Math.min(leastBytes, UNMEASURED_WINDOW_BYTES);
-    const roundTripMs = rail.roundTripMs === Number.POSITIVE_INFINITY ? 0 : rail.roundTripMs;
-    return Math.min(leastBytes, Math.max(SLOW_FRAG_BYTES_MIN, rail.rate * (HELD_MS + 2 * roundTripMs)));
   }
 
   private peer(rail: Rail): BmlPeer {

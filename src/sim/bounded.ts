@@ -100,6 +100,8 @@ export class Bounded {
   readonly words: string[] = [];
   /** Impairments that began, by kind. */
   readonly faults: Partial<Record<ImpairmentKind, number>> = {};
+  /** Times that a process computed. */
+  pauses = 0;
   messages = 0;
   deliveredBytes = 0;
   /** Directions of rails that got bad, each time. */
@@ -130,6 +132,7 @@ export class Bounded {
       grantMs: FURTHER_RAIL_MS * Math.max(0, rails.length - healthy.length - 2),
       grantBytes: options.rails.some(({ canPut, canGet }) => canPut || canGet) ? SIDE_BY_SIDE_BYTES : 0,
       nowMs: () => this.world.nowMs,
+      isPaused: (rank) => fabric.isPaused(rank),
       healthyRate: (source, dest) => healthy.reduce((sum, linkNo) => sum + fabric.link(source, dest, linkNo).spec.bytesPerMs, 0),
       breach: (text, fromMs) => {
         throw new OracleError(`${text}\n${this.timeline(fromMs)}`);
@@ -224,6 +227,27 @@ export class Bounded {
       this.faults[impairment.kind] = (this.faults[impairment.kind] ?? 0) + 1;
     });
     this.later(endUs, () => this.note(`${where}: ${impairment.kind} is over`));
+  }
+
+  // ---------------------------------------------------------------- processes compute
+
+  /** So much later that process gets no turn for so long: it computes, or is stopped. No rail is bad for that (I15). */
+  pause(rank: number, inUs: number, forUs: number): void {
+    const { fabric } = this.world;
+    this.words.push(`rank ${rank} computes from ${(this.world.nowMs + inUs / 1000).toFixed(1)} ms on for ${forUs / 1000} ms`);
+    this.later(inUs, () => {
+      if (this.isOver) return;
+      this.gaps.look();
+      this.note(`rank ${rank} computes`);
+      this.pauses++;
+      fabric.pause(rank);
+      this.later(forUs, () => {
+        this.note(`rank ${rank} polls again`);
+        // First, since what its rails hold may be delivered at once.
+        this.gaps.resumed(rank);
+        fabric.resume(rank);
+      });
+    });
   }
 
   // ---------------------------------------------------------------- traffic

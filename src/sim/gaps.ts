@@ -1,6 +1,7 @@
 // The bound on gaps, in virtual time. A gap is the time between two deliveries at a receiver while something is outstanding for it. What
 // counts as a delivery is that the first message of a flow that was not there is there: a program that takes its messages in order sees
-// nothing of what came behind it. Judged for each pair of ranks and direction.
+// nothing of what came behind it. Judged for each pair of ranks and direction. While one of the two computes, or is stopped, nothing can be
+// delivered: its gaps begin anew when it polls again.
 import { OracleError, type SentMessage } from './oracle.ts';
 
 /** No gap above this, plus what the healthy rails need for one message. */
@@ -33,6 +34,8 @@ export interface GapOptions {
   /** Granted on top, in milliseconds and in bytes that the healthy rails have to carry first. */
   grantMs?: number;
   grantBytes?: number;
+  /** That process gets no turn. */
+  isPaused(rank: number): boolean;
   /** Told of a gap above the bound; it throws. */
   breach(text: string, fromMs: number): never;
 }
@@ -83,8 +86,16 @@ export class GapWatch {
     for (const pair of this.pairs.values()) if (pair.sinceMs >= 0) this.judge(pair);
   }
 
+  /** That process gets its turns again. */
+  resumed(rank: number): void {
+    for (const pair of this.pairs.values()) {
+      if ((pair.source === rank || pair.dest === rank) && pair.sinceMs >= 0) pair.sinceMs = this.options.nowMs();
+    }
+  }
+
   private judge(pair: Pair): void {
     const { source, dest, sinceMs } = pair;
+    if (this.options.isPaused(source) || this.options.isPaused(dest)) return;
     const { grantMs = 0, grantBytes = 0 } = this.options;
     const gapMs = this.options.nowMs() - sinceMs;
     pair.worstMs = Math.max(pair.worstMs, gapMs);

@@ -88,8 +88,10 @@ describe('an impaired path', () => {
 describe('gaps', () => {
   function watched() {
     let nowMs = 0;
+    let pausedRank = -1;
     const breaches: string[] = [];
     const gaps = new GapWatch({
+      isPaused: (rank) => rank === pausedRank,
       nowMs: () => nowMs,
       healthyRate: () => 1000,
       breach: (text) => {
@@ -101,7 +103,10 @@ describe('gaps', () => {
       nowMs = ms;
     };
     const message = (bytes: number, ctx = 0) => ({ source: 0, dest: 1, ctx, bytes }) as SentMessage;
-    return { gaps, breaches, message, at };
+    const pause = (rank: number): void => {
+      pausedRank = rank;
+    };
+    return { gaps, breaches, message, at, pause };
   }
 
   it('a gap begins with the first message that is outstanding, or with the last delivery', () => {
@@ -142,6 +147,20 @@ describe('gaps', () => {
     at(300);
     gaps.look();
     expect(gaps.worstMs).toBe(100);
+  });
+
+  it('begins anew when a process that computed polls again', () => {
+    const { gaps, message, at, pause } = watched();
+    gaps.sent(message(64));
+    pause(1);
+    at(2000);
+    gaps.look();
+    pause(-1);
+    gaps.resumed(1);
+    at(2000 + GAP_MAX_MS + ALLOWANCE_MS);
+    gaps.look();
+    at(2000 + GAP_MAX_MS + ALLOWANCE_MS + 1);
+    expect(() => gaps.look()).toThrow('I13');
   });
 
   it('the bound grows with the longest message that is outstanding, and what never comes breaks it, too', () => {

@@ -6,6 +6,7 @@ import { givenUp } from '../scenarios/given-up.ts';
 import { guards } from '../scenarios/guards.ts';
 import { holes } from '../scenarios/holes.ts';
 import { holesMore } from '../scenarios/holes-more.ts';
+import { impaired } from '../scenarios/impaired.ts';
 import { pipeline } from '../scenarios/pipeline.ts';
 
 export { PROFILES } from '../../../src/sim/campaign.ts';
@@ -18,4 +19,5 @@ export const SCENARIOS: readonly ScenarioCase[] = [
   ...pipeline(),
   ...givenUp(),
   ...guards,
+  ...impaired(),
 ];

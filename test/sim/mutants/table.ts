@@ -1,6 +1,7 @@
 // The planted mistakes: each is an exact edit of the production code, made when the simulator is built with it (plant.ts). None of them
 // is in the product. A text to be replaced that does not stand exactly once in its file is an error, so this table cannot rot.
 import type { Profile } from '../../../src/sim/campaign.ts';
+import { PLANTED_HEALTH } from './health-table.ts';
 
 export interface Edit {
   /** From the root of the checkout. */
@@ -528,4 +529,5 @@ export const PLANTED: readonly Planted[] = [
       ],
     },
   },
+  ...PLANTED_HEALTH,
 ];

@@ -1,6 +1,6 @@
 // Two real rails of which one is bad without being down (bounded.ts): the plain cases, by kind and traffic. No gap is above its bound, and
 // the bad rail was noticed: what it does is not harmless.
-import { Bounded, type Impairment, MBIT, REAL_RAIL } from '../../../src/sim/bounded.ts';
+import { Bounded, type BoundedOptions, type Impairment, MBIT, REAL_RAIL } from '../../../src/sim/bounded.ts';
 import type { ScenarioCase } from '../../../src/sim/scenario.ts';
 
 const MIB = 1024 * 1024;
@@ -14,6 +14,11 @@ const KINDS: Readonly<Record<string, Impairment>> = {
   'a delay that jumps by 300 ms': { kind: 'delay', extraUs: 300_000 },
 };
 
+/** How the run is watched by who plays it. */
+function observed(lab: Parameters<ScenarioCase['run']>[0]): Partial<Pick<BoundedOptions, 'trace' | 'coverage'>> {
+  return { ...(lab.trace === undefined ? {} : { trace: lab.trace }), ...(lab.coverage === undefined ? {} : { coverage: lab.coverage }) };
+}
+
 const TRAFFIC: Readonly<Record<string, (run: Bounded) => void>> = {
   '16 messages of 1 MiB under way': (run) => run.bulk(0, 1, MIB, 16),
   '2000 small messages a second': (run) => run.each(0, 1, 64, 500),
@@ -24,11 +29,55 @@ const TRAFFIC: Readonly<Record<string, (run: Bounded) => void>> = {
   },
 };
 
+const CAPACITY = { messagesMax: 400, bytesMax: 16 * MIB } as const;
+
+/** What the plain cases leave out, each by itself. */
+const MORE: readonly ScenarioCase[] = [
+  {
+    // A few bytes pass such a rail in no time, a fragment does not: who asks by few bytes trusts it again and again (I15).
+    name: 'impaired: a rate that falls to 64 kbit/s for 8 s is not trusted for its answers to a few bytes',
+    run(lab) {
+      const run = new Bounded({
+        seed: 1,
+        ranks: 2,
+        rails: [{ ...REAL_RAIL, latencyUs: 80 }, REAL_RAIL],
+        healthy: [1],
+        ...CAPACITY,
+        ...observed(lab),
+      });
+      run.each(0, 1, 4096, 20_000);
+      run.impair([{ link: run.world.fabric.link(0, 1, 0), from: [0, 1] }], { kind: 'slow', bytesPerMs: 8 }, IN_US, 8_000_000);
+      run.play(10_000);
+      const faults = run.world.processes[0].engine.bml.peers.get(1)?.rails[0].counters.trialFaults ?? 0;
+      if (faults === 0) throw new Error('scenario: it did not come about: a probe of its trial is late');
+    },
+  },
+  {
+    // The one whose acknowledgements take longer still holds what the peer did not poll for, when the other has moved already (I15).
+    name: 'impaired: a peer computes, and the rail with the longer round trip is not left for it',
+    run(lab) {
+      const run = new Bounded({
+        seed: 1,
+        ranks: 2,
+        rails: [REAL_RAIL, { ...REAL_RAIL, latencyUs: 10_000 }],
+        healthy: [0, 1],
+        ...CAPACITY,
+        ...observed(lab),
+      });
+      run.bulk(0, 1, MIB / 4, 16, 0, () => 2000);
+      for (let i = 0; i < 5; i++) run.pause(1, IN_US + i * 500_000, 400_000);
+      run.play(10_000);
+      if (run.pauses < 2) throw new Error('scenario: it did not come about: the peer computes while something is under way');
+    },
+  },
+];
+
 /** When the rail gets bad: bulk of 16 MiB over two rails of 1 Gbit/s is under way for 70 ms. */
 const IN_US = 5000;
 const FOR_US = 800_000;
 
 export function* impaired(): Iterable<ScenarioCase> {
+  yield* MORE;
   for (const [kind, impairment] of Object.entries(KINDS)) {
     for (const [traffic, start] of Object.entries(TRAFFIC)) {
       for (const liveness of ['self', 'siblings'] as const) {
@@ -46,8 +95,7 @@ export function* impaired(): Iterable<ScenarioCase> {
               healthy: [1],
               messagesMax: 400,
               bytesMax: 16 * MIB,
-              ...(lab.trace === undefined ? {} : { trace: lab.trace }),
-              ...(lab.coverage === undefined ? {} : { coverage: lab.coverage }),
+              ...observed(lab),
             });
             start(run);
             const link = run.world.fabric.link(0, 1, 0);

@@ -58,6 +58,15 @@ export const CASES: Record<string, Case> = {
     against: { names: ['1000', '400', '100'], text: 'the sum of each alone' },
     target: 0.95,
   },
+  '1000+1': {
+    mbit: [1000, 1],
+    contenders: [
+      { name: 'fast', rails: [0] },
+      { name: 'all', rails: [0, 1] },
+    ],
+    against: { names: ['fast'], text: 'the fast one' },
+    target: 0.99,
+  },
   '1000+1000': {
     mbit: [1000, 1000],
     contenders: [

@@ -7,6 +7,7 @@
 // for a dead rail either: a rail is silent only over time in which BOTH sides polled it (B7 of btl/btl.ts).
 import { ADDED_FRAME_BYTES_MIN, ALIVE_PER_TURN_MAX_MS, type BtlEndpoint, type RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
+import { bySoonest, finishMs, isWorth, SOON_MS } from './choice.ts';
 import type { HealthLimits } from './health.ts';
 import { HealthWatch } from './health-watch.ts';
 import { moveRail, Rail, type RailListener } from './rail.ts';
@@ -20,6 +21,9 @@ const EPOCHS_AHEAD_MAX = 1000;
  * no claim uses the numbers of a rail up.
  */
 export const HANDSHAKE_EPOCHS_AHEAD_MAX = 2 ** 20;
+
+/** Beside others, a rail of which nobody knows what it carries is given so much. */
+const UNKNOWN_BYTES_MAX = 8 * 1024;
 
 export interface BmlOptions extends HealthLimits {
   rank: number;
@@ -131,8 +135,10 @@ export class Bml {
       leave: (peer, rail, reason) => this.fence(peer, rail.index, rail.epoch, reason),
       askSiblings: (peer, aliveMs, apartMs) => this.askSiblings(peer, aliveMs, apartMs),
       nextProbeId: () => this.nextProbeId++ >>> 0,
+      railCount: () => this.rails.length,
       progressed: (rail, aliveMs) => this.progressed(rail, aliveMs),
       tune: (rail) => this.rates.tune(rail),
+      reorder: (peer) => this.recompute(peer),
     });
   }
 
@@ -195,7 +201,9 @@ export class Bml {
     if (active.length > 0) usable = active;
     const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
     usable = usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
-    peer.eager = [...usable].sort((a, b) => a.attributes.latencyUs - b.attributes.latencyUs || a.index - b.index);
+    peer.eager = [...usable].sort(
+      (a, b) => Number(a.isSlow) - Number(b.isSlow) || a.attributes.latencyUs - b.attributes.latencyUs || a.index - b.index,
+    );
     peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
     // What a rail may hold depends on whether others could carry it.
     if (wereBeside !== peer.send.length > 1) for (const rail of peer.rails) this.rates.tune(rail);
@@ -345,12 +353,13 @@ export class Bml {
     this.nowMs = nowMs;
     this.aliveMs = aliveMs;
     if (rail.epoch !== epoch) return;
-    if (rail.trialWaits && rail.trialProbeId === probeId) this.health.trialAnswered(rail, aliveMs);
+    if (rail.paddedWaits && rail.paddedProbeId === probeId) this.health.paddedAnswered(rail, aliveMs);
     if (rail.probeId !== probeId) return;
     rail.probeOutstanding = false;
     rail.answerMs = aliveMs - rail.askedAliveMs;
     rail.roundTripMs = Math.min(rail.roundTripMs, aliveMs - rail.lastProbeAliveMs);
     this.progressed(rail, aliveMs);
+    this.health.answered(this.peer(rail), rail, aliveMs);
     if (rail.state !== 'PROBING') return;
     rail.backoffMs = 0;
     rail.counters.ups++;
@@ -380,6 +389,28 @@ export class Bml {
     rail.progressAliveMs = aliveMs;
     rail.progressPeerAliveMs = this.peer(rail).aliveMs;
     if (rail.state === 'SUSPECT' && !rail.isLate) moveRail(rail, 'UP', this.listener);
+  }
+
+  /** Which of several rails carries something is chosen by when each would have it through. */
+  isChosen(rails: readonly Rail[]): boolean {
+    return rails.length > 1 && this.options.stallTimeoutMs > 0;
+  }
+
+  /** The rails to offer a frame of so many bytes to, in order. They are as they are where the first will have it through soon. */
+  inOrder(rails: readonly Rail[], bytes: number): readonly Rail[] {
+    return finishMs(rails[0], bytes, this.aliveMs) <= SOON_MS ? rails : bySoonest(rails, bytes, this.aliveMs);
+  }
+
+  /**
+   * Whether that rail, one of several that are chosen from, is to be given so many bytes of all that is left to send. One of which nobody
+   * knows what it carries is asked first where that is much; until one of them has answered, the first of the rails takes it.
+   */
+  mayTake(rails: readonly Rail[], rail: Rail, bytes: number, backlogBytes: number): boolean {
+    const isAsked = Math.min(bytes, backlogBytes) > UNKNOWN_BYTES_MAX && !rail.isKnown;
+    if (!isAsked && isWorth(rails, rail, Math.min(bytes, backlogBytes), backlogBytes, this.aliveMs)) return true;
+    // It is asked by the next turn: time may have passed since the last one.
+    if (this.health.wants(rail, this.aliveMs)) this.wakeAt(this.nowMs);
+    return isAsked && rail === rails[0] && !rails.some(({ isKnown }) => isKnown);
   }
 
   handleBusy(rail: Rail): void {
@@ -469,10 +500,10 @@ export class Bml {
    * looked at.
    */
   handleTime(nowMs: number, aliveMs: number): boolean {
-    if (nowMs < this.nextDeadlineMs) return false;
-    this.nextDeadlineMs = Number.POSITIVE_INFINITY;
     this.nowMs = nowMs;
     this.aliveMs = aliveMs;
+    if (nowMs < this.nextDeadlineMs) return false;
+    this.nextDeadlineMs = Number.POSITIVE_INFINITY;
     for (const peer of this.peers.values()) {
       let carrying = false;
       for (const rail of peer.rails) {
@@ -586,7 +617,7 @@ export class Bml {
     const { railTimeoutMs } = this.options;
     const tickMs = this.tickMs;
     if (rail.attributes.liveness === 'self') return;
-    const outstanding = rail.probeOutstanding || rail.trialWaits || rail.endpoint.outstandingBytes > 0;
+    const outstanding = rail.probeOutstanding || rail.paddedWaits || rail.endpoint.outstandingBytes > 0;
     if (!outstanding) {
       rail.progressAliveMs = aliveMs;
       rail.progressPeerAliveMs = peer.aliveMs;

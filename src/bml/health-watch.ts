@@ -2,15 +2,17 @@
 // that is back on trial. Part of the BML: pure and synchronous, time comes in.
 import type { RailReason } from '../btl/btl.ts';
 import type { BmlOptions, BmlPeer } from './bml.ts';
+import { rateOf, SOON_MS } from './choice.ts';
 import { addSample, doubtAfterMs, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
 import type { Rail, RailState } from './rail.ts';
 
-/** Probes of a trial are as long as a fragment: what a rail does with a few bytes says little. */
-const TRIAL_PADDING_BYTES = 64 * 1024;
+/** Some probes are as long as a fragment: what a rail does with a few bytes says little. */
+const PADDING_BYTES = 64 * 1024;
 /** One that went unanswered for this long is not waited for. */
 const TRIAL_GIVE_UP_MS = 10_000;
-/** Siblings of a rail that holds something are asked after this part of the time-out. */
+/** Siblings of a rail that holds something for longer than it is used to are asked, after this part of the time-out at the latest. */
 const ASK_PART = 0.25;
+const ASK_MIN_MS = 4;
 /** What a rail carries is seen when it has held something for this long. */
 const SEEN_MS = 5;
 /** What was sent is marked within this time. */
@@ -20,7 +22,25 @@ const STALE_MS = 10;
 /** As does one that has not answered for as long. */
 const STALE_ANSWER_MS = 3;
 /** They are asked this often. */
-const ASK_APART_MS = 10;
+const ASK_APART_MS = 4;
+/** Rails that carry are compared with their siblings this often, and less often where there are many. */
+const COMPARE_APART_MS = 20;
+const COMPARE_APART_PER_RAIL_MS = 2;
+/** A rail is slow when its answers take so many times as long as those of the quickest, and this much longer. */
+const SLOW_FACTOR = 2;
+const SLOW_MS = 0.3;
+/** It stays so for this time, since a rail that is not used answers soon; each time for so many times as long, within bounds. */
+const SLOW_MIN_MS = 1000;
+const SLOW_MAX_MS = 30_000;
+const SLOW_GROWTH = 2;
+/** A rail that was measured is asked by what it carries in this time, and no less than so much: its counts wait behind that. */
+const PADDING_MS = 5;
+const PADDING_BYTES_MIN = 4 * 1024;
+/** One of which nothing is known, by so many times as much each time, until an answer takes so long: it is measured by that. */
+const UNKNOWN_GROWTH = 4;
+const SLOW_ANSWER_MS = 5;
+/** One that is too slow for what it was wanted for is asked again so long after the last time. */
+const TOO_SLOW_APART_MS = 1000;
 /** Looks at a rail that holds something are no further apart, whatever comes next. */
 const LOOK_MAX_MS = 20;
 const LOOK_MIN_MS = 2;
@@ -37,10 +57,14 @@ export interface HealthHost {
   /** The rails that carry are probed, since their answers carry the peer's alive time. */
   askSiblings(peer: BmlPeer, aliveMs: number, apartMs: number): void;
   nextProbeId(): number;
+  /** To all peers. */
+  railCount(): number;
   /** Something got through. */
   progressed(rail: Rail, aliveMs: number): void;
   /** The rate of the rail has changed. */
   tune(rail: Rail): void;
+  /** Which rails are slow has changed. */
+  reorder(peer: BmlPeer): void;
 }
 
 export class HealthWatch {
@@ -67,6 +91,7 @@ export class HealthWatch {
     rail.markPeerAliveMs = -1;
     rail.markReports = peer.reports;
     rail.markReceivedByPeer = rail.receivedByPeer;
+    rail.proofs = 0;
   }
 
   /** All that was outstanding at the mark has been delivered. */
@@ -95,17 +120,24 @@ export class HealthWatch {
     const askedMs = rail.probeOutstanding ? aliveMs - rail.askedAliveMs : 0;
     const heldMs = Math.max(markedMs, askedMs);
     if (heldMs === 0) this.notLate(rail);
-    if (options.stallTimeoutMs === 0 || (heldMs === 0 && outstandingBytes === 0) || !hasOther(peer, rail)) return 0;
+    if (options.stallTimeoutMs === 0 || !hasOther(peer, rail)) return 0;
+    if (rail.isWanted) this.askRate(rail, aliveMs);
+    this.compare(peer, rail, aliveMs);
+    if (heldMs === 0 && outstandingBytes === 0) return 0;
     // What the peer told last before the mark may be old: its time counts from its first word after it.
     if (rail.markPeerAliveMs < 0 && peer.reports !== rail.markReports) rail.markPeerAliveMs = peer.aliveMs;
     // Siblings may have nothing to carry: their answers say that they move, and how long the peer was polling.
-    if (heldMs >= options.stallTimeoutMs * ASK_PART) host.askSiblings(peer, aliveMs, ASK_APART_MS);
+    const maxMs = usualMaxMs(rail.usual);
+    const askAfterMs = Math.min(options.stallTimeoutMs * ASK_PART, Math.max(ASK_MIN_MS, maxMs));
+    if (heldMs >= askAfterMs) host.askSiblings(peer, aliveMs, ASK_APART_MS);
     const observed = {
       state: rail.state as 'UP' | 'SUSPECT',
       heldMs,
       heldPeerMs: rail.markAliveMs < 0 || rail.markPeerAliveMs < 0 ? 0 : peer.aliveMs - rail.markPeerAliveMs,
-      usualMaxMs: usualMaxMs(rail.usual),
+      usualMaxMs: maxMs,
       siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
+      proofs: rail.proofs,
+      heldBytes: rail.markAliveMs < 0 ? 0 : rail.markBytes - rail.deliveredBytes,
     };
     const leaveMs = leaveAfterMs(observed, options);
     switch (judgeCarrying(observed, options)) {
@@ -126,8 +158,50 @@ export class HealthWatch {
     }
     // Due, but the peer's word is waited for.
     if (markedMs >= leaveMs) return MARK_WITHIN_MS;
-    const left = [options.stallTimeoutMs * ASK_PART - heldMs, doubtAfterMs(observed, leaveMs) - heldMs, leaveMs - markedMs];
+    if (heldMs >= askAfterMs) return ASK_APART_MS;
+    const left = [askAfterMs - heldMs, doubtAfterMs(observed, leaveMs) - heldMs, leaveMs - markedMs];
     return Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, ...left.filter((ms) => ms > 0)));
+  }
+
+  /** A probe of the rail was answered: how it compares with its siblings, and what that says of what they hold. */
+  answered(peer: BmlPeer, rail: Rail, aliveMs: number): void {
+    if (this.host.options.stallTimeoutMs === 0) return;
+    // What a busy machine adds is not the rail's: the lesser of the last two.
+    rail.delayMs = Math.min(rail.answerMs, rail.lastAnswerMs);
+    rail.lastAnswerMs = rail.answerMs;
+    let leastMs = Number.POSITIVE_INFINITY;
+    for (const other of peer.rails) {
+      if (!other.isCarrying) continue;
+      if (other !== rail && other.markAliveMs >= 0 && rail.askedAliveMs >= other.markAliveMs) other.proofs++;
+      leastMs = Math.min(leastMs, other.delayMs);
+    }
+    let isChanged = false;
+    let areAllSlow = true;
+    for (const other of peer.rails) {
+      const isSlow = other.delayMs > leastMs * SLOW_FACTOR + SLOW_MS && other.delayMs !== Number.POSITIVE_INFINITY;
+      const stays = isSlow === other.isSlow || (!isSlow && aliveMs < other.slowUntilAliveMs);
+      if (other.isCarrying && !(stays ? other.isSlow : isSlow)) areAllSlow = false;
+      if (stays) continue;
+      other.isSlow = isSlow;
+      isChanged = true;
+      if (!isSlow) continue;
+      const isAgain = aliveMs - other.slowUntilAliveMs < SLOW_MAX_MS;
+      other.slowForMs = isAgain ? Math.min(SLOW_MAX_MS, other.slowForMs * SLOW_GROWTH) : SLOW_MIN_MS;
+      other.slowUntilAliveMs = aliveMs + other.slowForMs;
+    }
+    // The one that is to be quick has turned out to be slow, too.
+    if (areAllSlow) {
+      for (const other of peer.rails) if (other.delayMs === leastMs) other.isSlow = false;
+      isChanged = true;
+    }
+    if (isChanged) this.host.reorder(peer);
+  }
+
+  /** What carries is asked together with its siblings now and then. */
+  private compare(peer: BmlPeer, rail: Rail, aliveMs: number): void {
+    if (rail.deliveredBytes === rail.comparedBytes) return;
+    rail.comparedBytes = rail.deliveredBytes;
+    this.host.askSiblings(peer, aliveMs, Math.max(COMPARE_APART_MS, this.host.railCount() * COMPARE_APART_PER_RAIL_MS));
   }
 
   private doubt(rail: Rail): void {
@@ -168,7 +242,9 @@ export class HealthWatch {
   lost(rail: Rail, reason: RailReason, aliveMs: number): void {
     rail.markAliveMs = -1;
     rail.isLate = false;
-    rail.trialWaits = false;
+    rail.paddedWaits = false;
+    rail.paddedBytes = 0;
+    rail.isWanted = false;
     if (!rail.isCarrying || BLAMELESS.has(reason.kind)) return;
     const upMs = rail.state === 'TRIAL' ? 0 : aliveMs - rail.upAliveMs;
     rail.trialMs = nextTrialMs(rail.trialMs, upMs, this.host.options);
@@ -177,9 +253,9 @@ export class HealthWatch {
   /** A new epoch of the rail has answered its first probe. */
   answers(peer: BmlPeer, rail: Rail, aliveMs: number): void {
     if (this.host.options.stallTimeoutMs === 0 || rail.trialMs === 0 || !hasOther(peer, rail)) return this.trust(rail, aliveMs);
-    rail.trialWaits = false;
+    rail.paddedWaits = false;
     rail.trialIsLate = false;
-    rail.trialAskedAliveMs = Number.NEGATIVE_INFINITY;
+    rail.paddedAskedAliveMs = Number.NEGATIVE_INFINITY;
     rail.faultlessSinceAliveMs = aliveMs;
     rail.trialAnswers = 0;
     this.host.move(rail, 'TRIAL');
@@ -190,21 +266,40 @@ export class HealthWatch {
     this.host.move(rail, 'UP');
   }
 
-  /** The probe of its trial is answered. */
-  trialAnswered(rail: Rail, aliveMs: number): void {
-    rail.trialWaits = false;
+  /** The probe of its trial, or that for its rate, is answered. */
+  paddedAnswered(rail: Rail, aliveMs: number): void {
+    rail.paddedWaits = false;
     this.host.progressed(rail, aliveMs);
-    if (rail.trialIsLate) {
-      rail.trialIsLate = false;
-      rail.faultlessSinceAliveMs = aliveMs;
-      rail.trialAnswers = 0;
-    } else rail.trialAnswers++;
-    // The rate of better days would fill it again at once.
-    const rate = TRIAL_PADDING_BYTES / Math.max(1, aliveMs - rail.trialAskedAliveMs);
-    if (rate >= rail.rate / 4 && rail.rate > 0) return;
+    const tookMs = aliveMs - rail.paddedAskedAliveMs;
+    const rate = rail.paddedBytes / Math.max(SOON_MS, tookMs);
+    const wasKnown = rail.isKnown;
+    rail.isKnown ||= tookMs >= SLOW_ANSWER_MS || rail.paddedBytes >= PADDING_BYTES;
+    if (!rail.isKnown && rail.state !== 'TRIAL') return this.probe(rail, aliveMs);
+    if (rail.state === 'TRIAL') {
+      if (rail.trialIsLate) {
+        rail.trialIsLate = false;
+        rail.faultlessSinceAliveMs = aliveMs;
+        rail.trialAnswers = 0;
+      } else rail.trialAnswers++;
+      // The rate of better days would fill it again at once.
+      if (rate >= rail.rate / 4 && rail.rate > 0) return;
+    } else if (wasKnown ? rate <= rail.rate : tookMs < SLOW_ANSWER_MS) return;
     rail.rate = rate;
     rail.isMeasured = true;
     this.host.tune(rail);
+  }
+
+  /** A rail was wanted and not used: one that is not known is to be asked once, one that is too slow now and then. Whether it has to be looked at. */
+  wants(rail: Rail, aliveMs: number): boolean {
+    if (rail.isWanted || rail.paddedWaits || (rail.isKnown && aliveMs - rail.paddedAskedAliveMs < TOO_SLOW_APART_MS)) return false;
+    rail.isWanted = true;
+    return true;
+  }
+
+  private askRate(rail: Rail, aliveMs: number): void {
+    rail.isWanted = false;
+    if (rail.paddedWaits) return;
+    this.probe(rail, aliveMs);
   }
 
   /** Judges the trial and probes. Returns after how many milliseconds it wants to be called again, or 0 when the trial is over. */
@@ -214,8 +309,8 @@ export class HealthWatch {
       this.trust(rail, aliveMs);
       return 0;
     }
-    const bestMs = siblingMs(peer, rail, TRIAL_PADDING_BYTES, Number.NEGATIVE_INFINITY, aliveMs, true);
-    const waitingMs = rail.trialWaits ? aliveMs - rail.trialAskedAliveMs : 0;
+    const bestMs = siblingMs(peer, rail, rail.paddedBytes, Number.NEGATIVE_INFINITY, aliveMs, true);
+    const waitingMs = rail.paddedWaits ? aliveMs - rail.paddedAskedAliveMs : 0;
     const verdict = judgeTrial(
       {
         waitingMs: rail.trialIsLate ? 0 : waitingMs,
@@ -237,26 +332,33 @@ export class HealthWatch {
     }
     const passedBytes = deliveredOver(peer.rails);
     const intervalMs = trialIntervalMs(rail.trialMs, passedBytes === rail.trialPassedBytes, options.probeIdleMs);
-    const isDue = !rail.trialWaits && aliveMs - rail.trialAskedAliveMs >= intervalMs;
+    const isDue = !rail.paddedWaits && aliveMs - rail.paddedAskedAliveMs >= intervalMs;
     if (isDue || waitingMs >= TRIAL_GIVE_UP_MS) {
-      this.probe(rail, passedBytes, aliveMs);
+      rail.trialIsLate = false;
+      rail.trialPassedBytes = passedBytes;
+      this.probe(rail, aliveMs);
       // To compare with.
       this.host.askSiblings(peer, aliveMs, intervalMs / 2);
     }
     return intervalMs;
   }
 
-  private probe(rail: Rail, passedBytes: number, aliveMs: number): void {
-    rail.trialProbeId = this.host.nextProbeId();
-    rail.trialWaits = true;
-    rail.trialIsLate = false;
-    rail.trialAskedAliveMs = aliveMs;
-    rail.trialPassedBytes = passedBytes;
-    rail.counters.paddingBytes += TRIAL_PADDING_BYTES;
-    rail.endpoint.probe(rail.trialProbeId, TRIAL_PADDING_BYTES);
+  private probe(rail: Rail, aliveMs: number): void {
+    rail.paddedBytes = paddingBytes(rail);
+    rail.paddedProbeId = this.host.nextProbeId();
+    rail.paddedWaits = true;
+    rail.paddedAskedAliveMs = aliveMs;
+    rail.counters.paddingBytes += rail.paddedBytes;
+    rail.endpoint.probe(rail.paddedProbeId, rail.paddedBytes);
     // It leaves now, not with the next frame that somebody sends.
     rail.endpoint.flush();
   }
+}
+
+/** How long the next probe of that rail is to be. */
+function paddingBytes(rail: Rail): number {
+  if (!rail.isKnown) return rail.paddedBytes === 0 ? PADDING_BYTES_MIN : Math.min(PADDING_BYTES, rail.paddedBytes * UNKNOWN_GROWTH);
+  return rail.isMeasured ? Math.floor(Math.min(PADDING_BYTES, Math.max(PADDING_BYTES_MIN, rail.rate * PADDING_MS))) : PADDING_BYTES;
 }
 
 /** Another rail to that peer could carry what this one does. */
@@ -276,7 +378,7 @@ function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: numbe
     // One that has held what it holds for as long is no better, whatever its rate is taken to be.
     const heldMs = sibling.markAliveMs < 0 ? 0 : aliveMs - sibling.markAliveMs;
     // The rate of one that was never kept full says nothing of what it could carry; what it carries at this moment may.
-    let rate = sibling.isMeasured ? sibling.rate : Math.max(sibling.expectedRate, sibling.attributes.bandwidthMBps * 1000);
+    let rate = rateOf(sibling);
     if (!sibling.isMeasured && heldMs >= SEEN_MS) rate = Math.min(rate, (sibling.receivedByPeer - sibling.markReceivedByPeer) / heldMs);
     const answerMs = !answers
       ? 0

@@ -56,14 +56,28 @@ export interface CarryingObservation {
   usualMaxMs: number;
   /** What the siblings that are UP would need for the bytes that this rail holds; Infinity when none of them has moved since the mark. */
   siblingMs: number;
+  /** Answers that siblings gave to questions asked after the mark: what they were asked last overtook what this rail held by then. */
+  proofs: number;
+  /** What the rail still holds of what it held at the mark. */
+  heldBytes: number;
 }
 
 /** `clear`: of a suspect rail nothing is late any more. */
 export type CarryingVerdict = 'keep' | 'doubt' | 'leave' | 'clear';
 
+/**
+ * Where so many proofs say that siblings do better, a rail that holds little is left after this part of the time-out: it holds the short
+ * messages of a program that waits for each of them. Of one that holds much, siblings that hold less prove less.
+ */
+const PROOFS_MIN = 3;
+const PROVEN_PART = 1 / 3;
+const PROVEN_BYTES_MAX = 16 * 1024;
 /** A rail may be late by its own habit, but not by more than this much of the time-out. */
 const HABIT_FACTOR_MAX = 2;
-/** Siblings are trusted to do in this many times their estimate what is taken from a slow rail. */
+/**
+ * A rail is left when it has held what it holds for as long as siblings would need for it: whatever it does then, the time is at most twice
+ * the least. As long as they have not proved what they do, they are given so many times their estimate.
+ */
 const SIBLING_FACTOR = 2;
 /** A rail is doubted after this part of the time after which it is left, and not before what it is used to: queues that are full are no fault. */
 const DOUBT_PART = 0.5;
@@ -71,10 +85,12 @@ const DOUBT_PART = 0.5;
 const PEER_PART = 0.5;
 
 /** How long a rail may hold what it holds before it is left. */
-export function leaveAfterMs(observed: Pick<CarryingObservation, 'usualMaxMs' | 'siblingMs'>, limits: HealthLimits): number {
+export function leaveAfterMs(observed: Omit<CarryingObservation, 'state' | 'heldMs' | 'heldPeerMs'>, limits: HealthLimits): number {
   const { stallTimeoutMs } = limits;
+  const isProven = observed.proofs >= PROOFS_MIN;
+  const leastMs = isProven && observed.heldBytes <= PROVEN_BYTES_MAX ? stallTimeoutMs * PROVEN_PART : stallTimeoutMs;
   const habitMs = Math.min(observed.usualMaxMs, stallTimeoutMs * HABIT_FACTOR_MAX);
-  return Math.max(stallTimeoutMs, habitMs, observed.siblingMs * SIBLING_FACTOR);
+  return Math.max(leastMs, habitMs, observed.siblingMs * (isProven ? 1 : SIBLING_FACTOR));
 }
 
 /** How long before it is doubted. */

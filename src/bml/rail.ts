@@ -121,17 +121,31 @@ export class Rail {
   /** SUSPECT because what it holds is late. */
   isLate = false;
   readonly usual: UsualTime = { meanMs: 0, deviationMs: 0, samples: 0 };
+  /** Answers of siblings to questions that were asked after the mark. */
+  proofs = 0;
   /** Least time from a probe to its answer. */
   roundTripMs = Number.POSITIVE_INFINITY;
+  /** The same of the last two; Infinity before there were two. */
+  delayMs = Number.POSITIVE_INFINITY;
+  lastAnswerMs = Number.POSITIVE_INFINITY;
+  /** Its answers take much longer than those of a sibling: short messages prefer the others, until then at least. */
+  isSlow = false;
+  slowUntilAliveMs = Number.NEGATIVE_INFINITY;
+  slowForMs = 0;
+  /** What had been delivered over it when it was compared with its siblings last. */
+  comparedBytes = 0;
   /** When it was trusted last. */
   upAliveMs = 0;
   /** How long its trial lasts, or lasted; 0 before its first loss. */
   trialMs = 0;
-  trialProbeId = 0;
-  /** A probe of the trial is waited for, and its lateness was counted. */
-  trialWaits = false;
+  /** The probe as long as a fragment that was sent last: of its trial, or to learn its rate. */
+  paddedProbeId = 0;
+  /** It is waited for; so long it was, and so long ago it was sent. */
+  paddedWaits = false;
+  paddedBytes = 0;
+  paddedAskedAliveMs = 0;
+  /** Its lateness was counted. */
   trialIsLate = false;
-  trialAskedAliveMs = 0;
   faultlessSinceAliveMs = 0;
   trialAnswers = 0;
   /** What had been delivered over all rails of the peer when the last probe of the trial was sent. */
@@ -149,6 +163,10 @@ export class Rail {
   rate = 0;
   /** `rate` was measured while the rail was kept busy. */
   isMeasured = false;
+  /** Whether it carries about what its attributes say is known, so that it may be given much at once beside others. */
+  isKnown: boolean;
+  /** Something long was not given to it since it is not known, or too slow: it is to be asked. */
+  isWanted = false;
   /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails, less for slow ones beside others. */
   fragScale = 1;
 
@@ -158,6 +176,7 @@ export class Rail {
     this.index = index;
     this.endpoint = endpoint;
     this.attributes = endpoint.plan.attributes;
+    this.isKnown = this.attributes.startRateMBps !== undefined;
     this.key = endpoint.plan.key;
   }
 

@@ -258,13 +258,21 @@ export class PmlCore implements TransitionListener {
     return result;
   }
 
-  /** Gives a frame to the first of `rails` that takes it. */
-  private offer(peer: PmlPeer, rails: readonly Rail[], frame: PmlFrame): SendResult {
+  /** Gives a frame to the first of `rails` that takes it, or to the one that will have it through first. */
+  private offer(peer: PmlPeer, among: readonly Rail[], frame: PmlFrame): SendResult {
+    const { bml } = this;
+    const isChosen = bml.isChosen(among);
+    const bytes = isChosen ? frame.header.length + frame.payloadBytes : 0;
+    const rails = isChosen ? bml.inOrder(among, bytes) : among;
     let result: SendResult = DOWN;
     for (let i = 0; i < rails.length; i++) {
       const rail = rails[i];
       // Frames without payload have a reserve of their own (B5): only the rail can tell that it is used up.
       if (frame.payloadBytes > 0 && !rail.hasRoom) {
+        result = BUSY;
+        continue;
+      }
+      if (isChosen && frame.payloadBytes > 0 && !bml.mayTake(among, rail, bytes, bytes * (1 + peer.envelopes.size))) {
         result = BUSY;
         continue;
       }

@@ -8,6 +8,7 @@
 //   outcomes                        handOnCompletions(): calls `onDone` of the requests that are done, in order
 // No other method calls back, and none calls into the engine.
 import type { Bml, BmlPeer } from '../bml/bml.ts';
+import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, type Frame, OK, type OneSidedOp, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
@@ -33,6 +34,8 @@ import {
 import { isSendOp, Sender } from './sender.ts';
 
 const NOTHING: readonly Uint8Array[] = [];
+/** Further messages are not looked at for what is left to send. */
+const BACKLOG_MESSAGES_MAX = 64;
 /** Packets of each kind that one pump() gives to the rails of a peer: more leave with the next one, after the rails had their turn. */
 const PUMP_MAX = 1024;
 
@@ -424,6 +427,8 @@ export class Pml {
 
   /** Late binding: each rail with room takes the next range, one at a time, so that a faster rail takes more. */
   private pumpStreams(peer: PmlPeer): boolean {
+    const { bml, options } = this.core;
+    const isChosen = bml.isChosen(peer.bml.send);
     let any = false;
     for (let left = PUMP_MAX; ; left--) {
       if (left === 0) return this.pumpLater(peer);
@@ -434,19 +439,40 @@ export class Pml {
         head.streamQueued = false;
         continue;
       }
+      const backlogBytes = isChosen ? this.backlogBytes(peer) : 0;
       let took = false;
+      let isAllIdle = true;
       for (const rail of peer.bml.send) {
-        if (!rail.hasRoom) continue;
-        for (const message of peer.streams) {
-          if (message instanceof SendMessage ? this.sender.sendStream(message, rail) : this.receiver.sendStream(message, rail)) {
-            took = true;
-            break;
-          }
-        }
+        if (!rail.hasRoom || (isChosen && !bml.mayTake(peer.bml.send, rail, options.fragBytes * rail.fragScale, backlogBytes))) {
+          if (rail.blocked) isAllIdle = false;
+        } else if (this.giveStream(peer, rail)) took = true;
+        if (rail.endpoint.outstandingBytes > 0) isAllIdle = false;
       }
+      // The rail that was to be waited for cannot carry what there is: nothing under way would bring us back.
+      if (!took && isAllIdle) for (const rail of peer.bml.send) if (this.giveStream(peer, rail)) took = true;
       if (!took) return any;
       any = true;
     }
+  }
+
+  /** Gives the next range of the oldest message that can go over that rail. */
+  private giveStream(peer: PmlPeer, rail: Rail): boolean {
+    if (!rail.hasRoom) return false;
+    for (const message of peer.streams) {
+      if (message instanceof SendMessage ? this.sender.sendStream(message, rail) : this.receiver.sendStream(message, rail)) return true;
+    }
+    return false;
+  }
+
+  /** What is left to send to that peer, of as many messages as a choice between rails may need to know. */
+  private backlogBytes(peer: PmlPeer): number {
+    let bytes = 0;
+    let left = BACKLOG_MESSAGES_MAX;
+    for (const message of peer.streams) {
+      bytes += message instanceof SendMessage ? message.toSend.bytes : message.toRead.bytes;
+      if (--left === 0) break;
+    }
+    return bytes;
   }
 
   private wantsStream(message: SendMessage | RecvMessage): boolean {

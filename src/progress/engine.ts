@@ -458,6 +458,8 @@ export class Engine implements Upcalls {
 
   onProbeAnswered(endpoint: BtlEndpoint, epoch: number, probeId: number): void {
     this.bml.handleProbeAnswered(endpoint, epoch, probeId, this.nowMs, this.aliveMs);
+    // What is known of a rail now may be what a frame waits for.
+    this.pml.handleWritable(endpoint.peer);
   }
 
   onBye(endpoint: BtlEndpoint, _epoch: number): void {

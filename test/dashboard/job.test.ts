@@ -158,7 +158,7 @@ describe.skipIf(LAB_MISSING !== undefined)('the page of a job in a lab', () => {
     const row = '[data-target="lab-0"]';
     const enabled = () => page.$$eval(`${row} button:not([disabled])`, (list) => list.map(({ textContent }) => textContent));
     await untilText(page, row, /^lab rail fast \(10 Gbit\/s, mr0\)up/);
-    expect(await enabled()).toEqual(['Pull', 'Black-hole', 'One-way', 'Flap']);
+    expect(await enabled()).toEqual(['Pull', 'Black-hole', 'One-way', 'Lose some', 'Delay', 'Reorder', 'Flip bits', 'Flap']);
 
     await page.click(`${row} [data-action="pull"]`);
     await untilText(page, row, /mr0\)pulled/);

@@ -140,7 +140,8 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page', () => {
     const { page } = await look(await serve(model));
     const marks = new Set<string>();
     const words: [state: string, word: RegExp][] = [
-      ['SUSPECT', /tcp 1: suspect/],
+      ['SUSPECT', /tcp 1: bad, suspect/],
+      ['TRIAL', /tcp 1: bad, on trial/],
       ['CONNECTING', /tcp 1: connecting/],
       ['DOWN', /tcp 1: down$/],
       ['UP', /tcp 1: up/],

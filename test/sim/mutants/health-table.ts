@@ -101,26 +101,20 @@ export const PLANTED_HEALTH: readonly Planted[] = [
   {
     name: 'probes-unpadded',
     sentence: 'The probes of a trial are of a few bytes.',
-    edits: [edit(WATCH, 'rail.endpoint.probe(rail.trialProbeId, TRIAL_PADDING_BYTES);', 'rail.endpoint.probe(rail.trialProbeId);')],
+    edits: [edit(WATCH, 'rail.endpoint.probe(rail.paddedProbeId, rail.paddedBytes);', 'rail.endpoint.probe(rail.paddedProbeId);')],
     // Rare in the profile, where rails are seldom slow for so long: seed 5030 is its first.
     found: [{ scenario: 'impaired: a rate that falls to 64 kbit/s for 8 s is not trusted for its answers to a few bytes' }],
   },
   {
     name: 'siblings-not-asked',
     sentence: 'Siblings that have nothing to carry are not asked, so nobody knows that they move.',
-    edits: [edit(WATCH, 'if (heldMs >= options.stallTimeoutMs * ASK_PART) host.askSiblings(peer, aliveMs, ASK_APART_MS);', '')],
+    edits: [edit(WATCH, 'if (heldMs >= askAfterMs) host.askSiblings(peer, aliveMs, ASK_APART_MS);', '')],
     found: [{ profile: 'impaired', within: 10 }],
   },
   {
     name: 'idle-rate-believed',
     sentence: 'The rate of a sibling that was never kept full is taken for what it can carry.',
-    edits: [
-      edit(
-        WATCH,
-        'let rate = sibling.isMeasured ? sibling.rate : Math.max(sibling.expectedRate, sibling.attributes.bandwidthMBps * 1000);',
-        'let rate = Math.max(1, sibling.rate);',
-      ),
-    ],
+    edits: [edit(WATCH, 'let rate = rateOf(sibling);', 'let rate = Math.max(1, sibling.rate);')],
     found: [{ profile: 'impaired', within: 10 }],
   },
 ];

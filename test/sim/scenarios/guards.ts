@@ -103,7 +103,8 @@ export const guards: readonly ScenarioCase[] = [
   {
     name: 'guard a FIN of an older epoch comes while the answer to the restart is lost',
     run(lab) {
-      const s = new Scenario(lab, { rails: scenarioRails(3, { canPut: true }) });
+      // Each rail carries puts from the start.
+      const s = new Scenario(lab, { rails: scenarioRails(3, { canPut: true }), params: { bml_stall_timeout_ms: '0' } });
       const fin = capture(s, { type: PACKET.FIN, from: 0 });
       s.on({ stage: 'arrive', type: PACKET.FIN, from: 0 }, ({ link }) => {
         // Puts behind it are in doubt.

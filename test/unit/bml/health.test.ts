@@ -13,7 +13,7 @@ import {
 import { BML_OPTIONS, FakeRails } from './fake-rails.ts';
 
 const LIMITS = { stallTimeoutMs: 60, trialMinMs: 50, trialMaxMs: 1200 };
-const HELD = { state: 'UP' as const, heldMs: 0, heldPeerMs: 0, usualMaxMs: 0, siblingMs: 1 };
+const HELD = { state: 'UP' as const, heldMs: 0, heldPeerMs: 0, usualMaxMs: 0, siblingMs: 1, proofs: 0, heldBytes: 1000 };
 
 describe('a rail that carries', () => {
   test('is doubted at half of the time-out and left at the whole, when the peer polled and a sibling moved', () => {
@@ -30,12 +30,21 @@ describe('a rail that carries', () => {
     expect(judgeCarrying(alone, LIMITS)).toBe('keep');
   });
 
+  test('that holds little is left after a third of the time-out when siblings have answered what was asked after the mark', () => {
+    const proven = { ...HELD, proofs: 3 };
+    expect(judgeCarrying({ ...proven, heldMs: 10, heldPeerMs: 10 }, LIMITS)).toBe('doubt');
+    expect(judgeCarrying({ ...proven, heldMs: 20, heldPeerMs: 10 }, LIMITS)).toBe('leave');
+    expect(judgeCarrying({ ...proven, heldMs: 20, heldPeerMs: 9 }, LIMITS)).toBe('doubt');
+    expect(leaveAfterMs({ usualMaxMs: 35, siblingMs: 1, proofs: 3, heldBytes: 1000 }, LIMITS)).toBe(35);
+    expect(leaveAfterMs({ usualMaxMs: 35, siblingMs: 70, proofs: 3, heldBytes: 100_000 }, LIMITS)).toBe(70);
+  });
+
   test('may be late by its own habit, within bounds, and by what siblings would need twice', () => {
-    expect(leaveAfterMs({ usualMaxMs: 80, siblingMs: 1 }, LIMITS)).toBe(80);
-    expect(leaveAfterMs({ usualMaxMs: 5000, siblingMs: 1 }, LIMITS)).toBe(120);
+    expect(leaveAfterMs({ usualMaxMs: 80, siblingMs: 1, proofs: 0, heldBytes: 1000 }, LIMITS)).toBe(80);
+    expect(leaveAfterMs({ usualMaxMs: 5000, siblingMs: 1, proofs: 0, heldBytes: 1000 }, LIMITS)).toBe(120);
     expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 49, heldPeerMs: 49 }, LIMITS)).toBe('keep');
     expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 50, heldPeerMs: 50 }, LIMITS)).toBe('doubt');
-    expect(leaveAfterMs({ usualMaxMs: 0, siblingMs: 400 }, LIMITS)).toBe(800);
+    expect(leaveAfterMs({ usualMaxMs: 0, siblingMs: 400, proofs: 0, heldBytes: 1000 }, LIMITS)).toBe(800);
   });
 
   test('has a usual time with a deviation, as round trips have', () => {
@@ -117,7 +126,7 @@ describe('in the BML', () => {
     expect(f.peer.eager.map(({ index }) => index)).toEqual([1]);
     for (let i = 0; i < 200 && f.rails[0].state === 'TRIAL'; i++) carry(f, 10, [1]);
     expect(f.rails[0].state).toBe('UP');
-    expect(f.rails[0].counters.paddingBytes).toBeGreaterThanOrEqual(4 * KiB64);
+    expect(f.rails[0].counters.paddingBytes).toBeGreaterThanOrEqual(4 * 4096);
   });
 
   test('a peer that computes, and rails that all stand still, are left alone', () => {

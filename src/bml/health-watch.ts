@@ -104,6 +104,7 @@ export class HealthWatch {
       state: rail.state as 'UP' | 'SUSPECT',
       heldMs,
       heldPeerMs: rail.markAliveMs < 0 || rail.markPeerAliveMs < 0 ? 0 : peer.aliveMs - rail.markPeerAliveMs,
+      holdsDoubted: rail.isLate && aliveMs - heldMs <= rail.doubtedAliveMs,
       usualMaxMs: usualMaxMs(rail.usual),
       siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
     };
@@ -113,7 +114,7 @@ export class HealthWatch {
         this.notLate(rail);
         break;
       case 'doubt':
-        this.doubt(rail);
+        this.doubt(rail, aliveMs);
         break;
       case 'leave': {
         if (markedMs < leaveMs) break;
@@ -130,8 +131,9 @@ export class HealthWatch {
     return Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, ...left.filter((ms) => ms > 0)));
   }
 
-  private doubt(rail: Rail): void {
+  private doubt(rail: Rail, aliveMs: number): void {
     rail.isLate = true;
+    rail.doubtedAliveMs = aliveMs;
     rail.counters.suspicions++;
     this.host.move(rail, 'SUSPECT');
   }
@@ -148,7 +150,7 @@ export class HealthWatch {
     };
     const siblings = peer.send.filter((rail) => rail !== left && rail.state === 'UP');
     if (siblings.every(isStale)) return;
-    for (const rail of siblings) if (isStale(rail)) this.doubt(rail);
+    for (const rail of siblings) if (isStale(rail)) this.doubt(rail, aliveMs);
   }
 
   /** Counts the time that a rail did not carry, once it had come up: it has left that state. */

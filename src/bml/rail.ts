@@ -120,6 +120,8 @@ export class Rail {
   markReceivedByPeer = 0;
   /** SUSPECT because what it holds is late. */
   isLate = false;
+  /** When it was doubted for that. */
+  doubtedAliveMs = 0;
   readonly usual: UsualTime = { meanMs: 0, deviationMs: 0, samples: 0 };
   /** Least time from a probe to its answer. */
   roundTripMs = Number.POSITIVE_INFINITY;

@@ -134,6 +134,7 @@ export class HealthWatch {
       state: rail.state as 'UP' | 'SUSPECT',
       heldMs,
       heldPeerMs: rail.markAliveMs < 0 || rail.markPeerAliveMs < 0 ? 0 : peer.aliveMs - rail.markPeerAliveMs,
+      holdsDoubted: rail.isLate && aliveMs - heldMs <= rail.doubtedAliveMs,
       usualMaxMs: maxMs,
       siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
       proofs: rail.proofs,
@@ -145,7 +146,7 @@ export class HealthWatch {
         this.notLate(rail);
         break;
       case 'doubt':
-        this.doubt(rail);
+        this.doubt(rail, aliveMs);
         break;
       case 'leave': {
         if (markedMs < leaveMs) break;
@@ -204,8 +205,9 @@ export class HealthWatch {
     this.host.askSiblings(peer, aliveMs, Math.max(COMPARE_APART_MS, this.host.railCount() * COMPARE_APART_PER_RAIL_MS));
   }
 
-  private doubt(rail: Rail): void {
+  private doubt(rail: Rail, aliveMs: number): void {
     rail.isLate = true;
+    rail.doubtedAliveMs = aliveMs;
     rail.counters.suspicions++;
     this.host.move(rail, 'SUSPECT');
   }
@@ -222,7 +224,7 @@ export class HealthWatch {
     };
     const siblings = peer.send.filter((rail) => rail !== left && rail.state === 'UP');
     if (siblings.every(isStale)) return;
-    for (const rail of siblings) if (isStale(rail)) this.doubt(rail);
+    for (const rail of siblings) if (isStale(rail)) this.doubt(rail, aliveMs);
   }
 
   /** Counts the time that a rail did not carry, once it had come up: it has left that state. */
@@ -271,7 +273,7 @@ export class HealthWatch {
     rail.paddedWaits = false;
     this.host.progressed(rail, aliveMs);
     const tookMs = aliveMs - rail.paddedAskedAliveMs;
-    const rate = rail.paddedBytes / Math.max(SOON_MS, tookMs);
+    const rate = (rail.paddedBehindBytes + rail.paddedBytes) / Math.max(SOON_MS, tookMs);
     const wasKnown = rail.isKnown;
     rail.isKnown ||= tookMs >= SLOW_ANSWER_MS || rail.paddedBytes >= PADDING_BYTES;
     if (!rail.isKnown && rail.state !== 'TRIAL') return this.probe(rail, aliveMs);
@@ -345,6 +347,7 @@ export class HealthWatch {
 
   private probe(rail: Rail, aliveMs: number): void {
     rail.paddedBytes = paddingBytes(rail);
+    rail.paddedBehindBytes = rail.endpoint.outstandingBytes;
     rail.paddedProbeId = this.host.nextProbeId();
     rail.paddedWaits = true;
     rail.paddedAskedAliveMs = aliveMs;

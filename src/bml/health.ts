@@ -52,6 +52,8 @@ export interface CarryingObservation {
   heldMs: number;
   /** The part of it in which the peer polled its rails, as far as it has told. */
   heldPeerMs: number;
+  /** It is suspect and still holds what made it so, or what it held when it was doubted for another reason. */
+  holdsDoubted: boolean;
   /** What the rail itself rarely exceeds. */
   usualMaxMs: number;
   /** What the siblings that are UP would need for the bytes that this rail holds; Infinity when none of them has moved since the mark. */
@@ -85,7 +87,10 @@ const DOUBT_PART = 0.5;
 const PEER_PART = 0.5;
 
 /** How long a rail may hold what it holds before it is left. */
-export function leaveAfterMs(observed: Omit<CarryingObservation, 'state' | 'heldMs' | 'heldPeerMs'>, limits: HealthLimits): number {
+export function leaveAfterMs(
+  observed: Omit<CarryingObservation, 'state' | 'heldMs' | 'heldPeerMs' | 'holdsDoubted'>,
+  limits: HealthLimits,
+): number {
   const { stallTimeoutMs } = limits;
   const isProven = observed.proofs >= PROOFS_MIN;
   const leastMs = isProven && observed.heldBytes <= PROVEN_BYTES_MAX ? stallTimeoutMs * PROVEN_PART : stallTimeoutMs;
@@ -104,7 +109,8 @@ export function judgeCarrying(observed: CarryingObservation, limits: HealthLimit
   if (siblingMs === Number.POSITIVE_INFINITY) return 'keep';
   const leaveMs = leaveAfterMs(observed, limits);
   if (heldMs >= leaveMs && heldPeerMs >= leaveMs * PEER_PART) return 'leave';
-  if (heldMs < doubtAfterMs(observed, leaveMs)) return state === 'SUSPECT' ? 'clear' : 'keep';
+  // That the limit has moved makes nothing of it come through.
+  if (heldMs < doubtAfterMs(observed, leaveMs)) return state === 'SUSPECT' && !observed.holdsDoubted ? 'clear' : 'keep';
   return state === 'UP' ? 'doubt' : 'keep';
 }
 

@@ -120,6 +120,8 @@ export class Rail {
   markReceivedByPeer = 0;
   /** SUSPECT because what it holds is late. */
   isLate = false;
+  /** When it was doubted for that. */
+  doubtedAliveMs = 0;
   readonly usual: UsualTime = { meanMs: 0, deviationMs: 0, samples: 0 };
   /** Answers of siblings to questions that were asked after the mark. */
   proofs = 0;
@@ -140,9 +142,10 @@ export class Rail {
   trialMs = 0;
   /** The probe as long as a fragment that was sent last: of its trial, or to learn its rate. */
   paddedProbeId = 0;
-  /** It is waited for; so long it was, and so long ago it was sent. */
+  /** It is waited for; so long it was, behind so much, and then it was sent. */
   paddedWaits = false;
   paddedBytes = 0;
+  paddedBehindBytes = 0;
   paddedAskedAliveMs = 0;
   /** Its lateness was counted. */
   trialIsLate = false;

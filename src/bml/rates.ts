@@ -13,6 +13,9 @@ const SLOW_FRAG_BYTES_MIN = 8 * 1024;
 const SAMPLE_MS = 10;
 const SAMPLE_IDLE_MS = 5;
 
+/** A rate that has fallen to less than this part is believed at once, as one that has risen is. */
+const FALLEN = 2;
+
 export class Rates {
   private readonly options: BmlOptions;
   /** Whether others carry beside a rail, so that nothing need wait for it. */
@@ -33,12 +36,14 @@ export class Rates {
     }
     rail.sampledMs = nowMs;
     const isFull = rail.blocked || endpoint.outstandingBytes * 2 >= endpoint.windowBytes;
-    if (rail.sampleStartMs < 0 && endpoint.outstandingBytes > 0) this.beginSample(rail, isFull, nowMs);
+    // Where the window takes one frame only, the next one waits already.
+    const isBusy = rail.blocked || endpoint.outstandingBytes > 0;
+    if (rail.sampleStartMs < 0 && isBusy) this.beginSample(rail, isFull, nowMs);
     if (rail.sampleStartMs < 0 || rail.sampleStartMs === nowMs) return;
     rail.sampleIsFull &&= isFull;
     rail.sampleBytes += bytes;
     const elapsedMs = nowMs - rail.sampleStartMs;
-    if (endpoint.outstandingBytes === 0) {
+    if (!isBusy) {
       // Not limited by the rail but by the traffic: only a higher figure than the known one says anything.
       if (elapsedMs >= SAMPLE_IDLE_MS) {
         rail.rate = Math.max(rail.rate, rail.sampleBytes / elapsedMs);
@@ -48,7 +53,7 @@ export class Rates {
     } else if (elapsedMs >= SAMPLE_MS) {
       const rate = rail.sampleBytes / elapsedMs;
       if (rate > rail.rate) rail.rate = rail.rate === 0 ? rate : (rail.rate + rate) / 2;
-      else if (rail.sampleIsFull) rail.rate += (rate - rail.rate) / 8;
+      else if (rail.sampleIsFull) rail.rate += (rate - rail.rate) / (rate < rail.rate / FALLEN ? 2 : 8);
       if (rail.sampleIsFull) rail.isMeasured = true;
       this.tune(rail);
       this.beginSample(rail, isFull, nowMs);

@@ -99,6 +99,18 @@ export const PLANTED_HEALTH: readonly Planted[] = [
     found: [{ profile: 'impaired', within: 30 }],
   },
   {
+    name: 'stale-not-doubted',
+    sentence: 'What a rail held goes again over one that has just begun to be late itself.',
+    edits: [edit(WATCH, 'this.doubtStale(peer, rail, aliveMs);', '')],
+    found: [{ scenario: 'impaired: what a rail held goes again over the sibling that answers, not over one that has been dark for 20 ms' }],
+  },
+  {
+    name: 'doubt-forgotten',
+    sentence: 'A rail is cleared though it still holds what it was doubted for.',
+    edits: [edit(WATCH, 'holdsDoubted: rail.isLate && aliveMs - heldMs <= rail.doubtedAliveMs,', 'holdsDoubted: false as boolean,')],
+    found: [{ scenario: 'impaired: what a rail held goes again over the sibling that answers, not over one that has been dark for 20 ms' }],
+  },
+  {
     name: 'probes-unpadded',
     sentence: 'The probes of a trial are of a few bytes.',
     edits: [edit(WATCH, 'rail.endpoint.probe(rail.paddedProbeId, rail.paddedBytes);', 'rail.endpoint.probe(rail.paddedProbeId);')],

@@ -31,6 +31,10 @@ const TRAFFIC: Readonly<Record<string, (run: Bounded) => void>> = {
 
 const CAPACITY = { messagesMax: 400, bytesMax: 16 * MIB } as const;
 
+const SIBLINGS = { ...REAL_RAIL, liveness: 'siblings' } as const;
+/** bml_stall_timeout_ms, which is 60, and the looks of the clock. */
+const ONE_TIMEOUT_MS = 90;
+
 /** What the plain cases leave out, each by itself. */
 const MORE: readonly ScenarioCase[] = [
   {
@@ -68,6 +72,29 @@ const MORE: readonly ScenarioCase[] = [
       for (let i = 0; i < 5; i++) run.pause(1, IN_US + i * 500_000, 400_000);
       run.play(10_000);
       if (run.pauses < 2) throw new Error('scenario: it did not come about: the peer computes while something is under way');
+    },
+  },
+  {
+    // By the bound of a gap two may be bad one after the other; but who is silent already when the first is left is not waited for.
+    name: 'impaired: what a rail held goes again over the sibling that answers, not over one that has been dark for 20 ms',
+    run(lab) {
+      const run = new Bounded({
+        seed: 1,
+        ranks: 2,
+        rails: [{ ...SIBLINGS, latencyUs: 80 }, { ...SIBLINGS, latencyUs: 90 }, SIBLINGS],
+        healthy: [2],
+        ...CAPACITY,
+        ...observed(lab),
+      });
+      run.each(0, 1, 4096, 5000);
+      for (const [linkNo, inUs] of [100_000, 145_000].entries()) {
+        run.impair([{ link: run.world.fabric.link(0, 1, linkNo), from: [0, 1] }], { kind: 'dark', missesAtOnce: false }, inUs, 1_000_000);
+      }
+      run.play(10_000);
+      const lost = run.world.processes[0].railEvents.filter(({ type, reason }) => type === 'lost' && reason.startsWith('stalled'));
+      if (lost.length < 2) throw new Error('scenario: it did not come about: both dark rails are left');
+      const { worstMs } = run.gaps;
+      if (worstMs > ONE_TIMEOUT_MS) throw new Error(`a message waited for ${worstMs.toFixed(0)} ms, which is for one rail after the other`);
     },
   },
 ];

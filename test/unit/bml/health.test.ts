@@ -13,7 +13,16 @@ import {
 import { BML_OPTIONS, FakeRails } from './fake-rails.ts';
 
 const LIMITS = { stallTimeoutMs: 60, trialMinMs: 50, trialMaxMs: 1200 };
-const HELD = { state: 'UP' as const, heldMs: 0, heldPeerMs: 0, usualMaxMs: 0, siblingMs: 1, proofs: 0, heldBytes: 1000 };
+const HELD = {
+  state: 'UP' as const,
+  heldMs: 0,
+  heldPeerMs: 0,
+  holdsDoubted: false,
+  usualMaxMs: 0,
+  siblingMs: 1,
+  proofs: 0,
+  heldBytes: 1000,
+};
 
 describe('a rail that carries', () => {
   test('is doubted at half of the time-out and left at the whole, when the peer polled and a sibling moved', () => {
@@ -22,6 +31,7 @@ describe('a rail that carries', () => {
     expect(judgeCarrying({ ...HELD, state: 'SUSPECT', heldMs: 59, heldPeerMs: 59 }, LIMITS)).toBe('keep');
     expect(judgeCarrying({ ...HELD, state: 'SUSPECT', heldMs: 60, heldPeerMs: 30 }, LIMITS)).toBe('leave');
     expect(judgeCarrying({ ...HELD, state: 'SUSPECT', heldMs: 29, heldPeerMs: 29 }, LIMITS)).toBe('clear');
+    expect(judgeCarrying({ ...HELD, state: 'SUSPECT', heldMs: 29, heldPeerMs: 29, holdsDoubted: true }, LIMITS)).toBe('keep');
   });
 
   test('is never left while the peer computes, nor when no sibling moves', () => {

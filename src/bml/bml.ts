@@ -135,7 +135,7 @@ export class Bml {
       leave: (peer, rail, reason) => this.fence(peer, rail.index, rail.epoch, reason),
       askSiblings: (peer, aliveMs, apartMs) => this.askSiblings(peer, aliveMs, apartMs),
       nextProbeId: () => this.nextProbeId++ >>> 0,
-      railCount: () => this.rails.length,
+      rails: () => this.rails,
       progressed: (rail, aliveMs) => this.progressed(rail, aliveMs),
       tune: (rail) => this.rates.tune(rail),
       reorder: (peer) => this.recompute(peer),

@@ -58,7 +58,7 @@ export interface HealthHost {
   askSiblings(peer: BmlPeer, aliveMs: number, apartMs: number): void;
   nextProbeId(): number;
   /** To all peers. */
-  railCount(): number;
+  rails(): readonly Rail[];
   /** Something got through. */
   progressed(rail: Rail, aliveMs: number): void;
   /** The rate of the rail has changed. */
@@ -130,6 +130,7 @@ export class HealthWatch {
     const maxMs = usualMaxMs(rail.usual);
     const askAfterMs = Math.min(options.stallTimeoutMs * ASK_PART, Math.max(ASK_MIN_MS, maxMs));
     if (heldMs >= askAfterMs) host.askSiblings(peer, aliveMs, ASK_APART_MS);
+    const heldBytes = rail.markAliveMs < 0 ? 0 : rail.markBytes - rail.deliveredBytes;
     const observed = {
       state: rail.state as 'UP' | 'SUSPECT',
       heldMs,
@@ -138,7 +139,8 @@ export class HealthWatch {
       usualMaxMs: maxMs,
       siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
       proofs: rail.proofs,
-      heldBytes: rail.markAliveMs < 0 ? 0 : rail.markBytes - rail.deliveredBytes,
+      heldBytes,
+      dueMs: rail.isKnown ? heldBytes / rateOf(rail) : Number.POSITIVE_INFINITY,
     };
     const leaveMs = leaveAfterMs(observed, options);
     switch (judgeCarrying(observed, options)) {
@@ -202,7 +204,7 @@ export class HealthWatch {
   private compare(peer: BmlPeer, rail: Rail, aliveMs: number): void {
     if (rail.deliveredBytes === rail.comparedBytes) return;
     rail.comparedBytes = rail.deliveredBytes;
-    this.host.askSiblings(peer, aliveMs, Math.max(COMPARE_APART_MS, this.host.railCount() * COMPARE_APART_PER_RAIL_MS));
+    this.host.askSiblings(peer, aliveMs, Math.max(COMPARE_APART_MS, this.host.rails().length * COMPARE_APART_PER_RAIL_MS));
   }
 
   private doubt(rail: Rail, aliveMs: number): void {
@@ -248,8 +250,23 @@ export class HealthWatch {
     rail.paddedBytes = 0;
     rail.isWanted = false;
     if (!rail.isCarrying || BLAMELESS.has(reason.kind)) return;
+    this.shun(rail, aliveMs);
     const upMs = rail.state === 'TRIAL' ? 0 : aliveMs - rail.upAliveMs;
     rail.trialMs = nextTrialMs(rail.trialMs, upMs, this.host.options);
+  }
+
+  /** What was lost towards one peer is likely to be bad towards others: short messages to them prefer what goes by other interfaces. */
+  private shun(lost: Rail, aliveMs: number): void {
+    if (this.host.options.stallTimeoutMs === 0) return;
+    for (const rail of this.host.rails()) {
+      if (rail.peer === lost.peer || rail.key !== lost.key || rail.state !== 'UP' || rail.isSlow) continue;
+      const peer = this.host.peerOf(rail);
+      if (!hasOther(peer, rail)) continue;
+      rail.isSlow = true;
+      rail.slowForMs = SLOW_MIN_MS;
+      rail.slowUntilAliveMs = aliveMs + SLOW_MIN_MS;
+      this.host.reorder(peer);
+    }
   }
 
   /** A new epoch of the rail has answered its first probe. */

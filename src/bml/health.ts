@@ -60,8 +60,9 @@ export interface CarryingObservation {
   siblingMs: number;
   /** Answers that siblings gave to questions asked after the mark: what they were asked last overtook what this rail held by then. */
   proofs: number;
-  /** What the rail still holds of what it held at the mark. */
+  /** What the rail still holds of what it held at the mark, and how long that needs by its rate. */
   heldBytes: number;
+  dueMs: number;
 }
 
 /** `clear`: of a suspect rail nothing is late any more. */
@@ -74,6 +75,7 @@ export type CarryingVerdict = 'keep' | 'doubt' | 'leave' | 'clear';
 const PROOFS_MIN = 3;
 const PROVEN_PART = 1 / 3;
 const PROVEN_BYTES_MAX = 16 * 1024;
+const PROVEN_DUE_MS = 1;
 /** A rail may be late by its own habit, but not by more than this much of the time-out. */
 const HABIT_FACTOR_MAX = 2;
 /**
@@ -93,7 +95,8 @@ export function leaveAfterMs(
 ): number {
   const { stallTimeoutMs } = limits;
   const isProven = observed.proofs >= PROOFS_MIN;
-  const leastMs = isProven && observed.heldBytes <= PROVEN_BYTES_MAX ? stallTimeoutMs * PROVEN_PART : stallTimeoutMs;
+  const isLittle = observed.heldBytes <= PROVEN_BYTES_MAX || observed.dueMs <= PROVEN_DUE_MS;
+  const leastMs = isProven && isLittle ? stallTimeoutMs * PROVEN_PART : stallTimeoutMs;
   const habitMs = Math.min(observed.usualMaxMs, stallTimeoutMs * HABIT_FACTOR_MAX);
   return Math.max(leastMs, habitMs, observed.siblingMs * (isProven ? 1 : SIBLING_FACTOR));
 }

@@ -13,7 +13,7 @@ const SLOW_FRAG_BYTES_MIN = 8 * 1024;
 const SAMPLE_MS = 10;
 const SAMPLE_IDLE_MS = 5;
 
-/** A rate that has fallen to less than this part is believed at once, as one that has risen is. */
+/** A rate that has fallen to less than this part is followed faster. */
 const FALLEN = 2;
 
 export class Rates {
@@ -53,7 +53,7 @@ export class Rates {
     } else if (elapsedMs >= SAMPLE_MS) {
       const rate = rail.sampleBytes / elapsedMs;
       if (rate > rail.rate) rail.rate = rail.rate === 0 ? rate : (rail.rate + rate) / 2;
-      else if (rail.sampleIsFull) rail.rate += (rate - rail.rate) / (rate < rail.rate / FALLEN ? 2 : 8);
+      else if (rail.sampleIsFull) rail.rate += (rate - rail.rate) / (rate < rail.rate / FALLEN ? 4 : 8);
       if (rail.sampleIsFull) rail.isMeasured = true;
       this.tune(rail);
       this.beginSample(rail, isFull, nowMs);

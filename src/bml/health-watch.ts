@@ -138,6 +138,7 @@ export class HealthWatch {
       holdsDoubted: rail.isLate && aliveMs - heldMs <= rail.doubtedAliveMs,
       usualMaxMs: maxMs,
       siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
+      siblingUsualMs: siblingUsualMs(peer, rail),
       proofs: rail.proofs,
       heldBytes,
       dueMs: rail.isKnown ? heldBytes / rateOf(rail) : Number.POSITIVE_INFINITY,
@@ -185,12 +186,9 @@ export class HealthWatch {
       const stays = isSlow === other.isSlow || (!isSlow && aliveMs < other.slowUntilAliveMs);
       if (other.isCarrying && !(stays ? other.isSlow : isSlow)) areAllSlow = false;
       if (stays) continue;
-      other.isSlow = isSlow;
       isChanged = true;
-      if (!isSlow) continue;
-      const isAgain = aliveMs - other.slowUntilAliveMs < SLOW_MAX_MS;
-      other.slowForMs = isAgain ? Math.min(SLOW_MAX_MS, other.slowForMs * SLOW_GROWTH) : SLOW_MIN_MS;
-      other.slowUntilAliveMs = aliveMs + other.slowForMs;
+      if (isSlow) this.passOver(other, aliveMs);
+      else other.isSlow = false;
     }
     // The one that is to be quick has turned out to be slow, too.
     if (areAllSlow) {
@@ -198,6 +196,15 @@ export class HealthWatch {
       isChanged = true;
     }
     if (isChanged) this.host.reorder(peer);
+  }
+
+  /** Short messages prefer other rails for a while. */
+  private passOver(rail: Rail, aliveMs: number): void {
+    if (rail.isSlow) return;
+    const isAgain = aliveMs - rail.slowUntilAliveMs < SLOW_MAX_MS;
+    rail.slowForMs = isAgain ? Math.min(SLOW_MAX_MS, rail.slowForMs * SLOW_GROWTH) : SLOW_MIN_MS;
+    rail.slowUntilAliveMs = aliveMs + rail.slowForMs;
+    rail.isSlow = true;
   }
 
   /** What carries is asked together with its siblings now and then. */
@@ -211,6 +218,8 @@ export class HealthWatch {
     rail.isLate = true;
     rail.doubtedAliveMs = aliveMs;
     rail.counters.suspicions++;
+    this.passOver(rail, aliveMs);
+    this.passOverLike(rail, aliveMs);
     this.host.move(rail, 'SUSPECT');
   }
 
@@ -250,21 +259,18 @@ export class HealthWatch {
     rail.paddedBytes = 0;
     rail.isWanted = false;
     if (!rail.isCarrying || BLAMELESS.has(reason.kind)) return;
-    this.shun(rail, aliveMs);
+    if (this.host.options.stallTimeoutMs > 0) this.passOverLike(rail, aliveMs);
     const upMs = rail.state === 'TRIAL' ? 0 : aliveMs - rail.upAliveMs;
     rail.trialMs = nextTrialMs(rail.trialMs, upMs, this.host.options);
   }
 
-  /** What was lost towards one peer is likely to be bad towards others: short messages to them prefer what goes by other interfaces. */
-  private shun(lost: Rail, aliveMs: number): void {
-    if (this.host.options.stallTimeoutMs === 0) return;
+  /** What is bad towards one peer is likely to be bad towards others: short messages to them prefer what goes by other interfaces. */
+  private passOverLike(bad: Rail, aliveMs: number): void {
     for (const rail of this.host.rails()) {
-      if (rail.peer === lost.peer || rail.key !== lost.key || rail.state !== 'UP' || rail.isSlow) continue;
+      if (rail.peer === bad.peer || rail.key !== bad.key || rail.state !== 'UP' || rail.isSlow) continue;
       const peer = this.host.peerOf(rail);
       if (!hasOther(peer, rail)) continue;
-      rail.isSlow = true;
-      rail.slowForMs = SLOW_MIN_MS;
-      rail.slowUntilAliveMs = aliveMs + SLOW_MIN_MS;
+      this.passOver(rail, aliveMs);
       this.host.reorder(peer);
     }
   }
@@ -406,6 +412,15 @@ function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: numbe
         ? Math.max(sibling.answerMs, aliveMs - sibling.askedAliveMs)
         : sibling.answerMs;
     leastMs = Math.min(leastMs, Math.max(heldMs, answerMs, bytes / rate + sibling.usual.meanMs + sibling.usual.deviationMs));
+  }
+  return leastMs;
+}
+
+/** What the siblings that are UP rarely exceed, the least of them; Infinity without any that was measured. */
+function siblingUsualMs(peer: BmlPeer, rail: Rail): number {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (const sibling of peer.send) {
+    if (sibling !== rail && sibling.state === 'UP' && sibling.usual.samples > 0) leastMs = Math.min(leastMs, usualMaxMs(sibling.usual));
   }
   return leastMs;
 }

@@ -58,6 +58,8 @@ export interface CarryingObservation {
   usualMaxMs: number;
   /** What the siblings that are UP would need for the bytes that this rail holds; Infinity when none of them has moved since the mark. */
   siblingMs: number;
+  /** What the siblings rarely exceed, the least of them; Infinity when none was measured. */
+  siblingUsualMs: number;
   /** Answers that siblings gave to questions asked after the mark: what they were asked last overtook what this rail held by then. */
   proofs: number;
   /** What the rail still holds of what it held at the mark, and how long that needs by its rate. */
@@ -76,8 +78,12 @@ const PROOFS_MIN = 3;
 const PROVEN_PART = 1 / 3;
 const PROVEN_BYTES_MAX = 16 * 1024;
 const PROVEN_DUE_MS = 1;
-/** A rail may be late by its own habit, but not by more than this much of the time-out. */
+/**
+ * A rail may be late by its own habit, but not by more than this much of the time-out, and above the time-out only as far as siblings have
+ * the same habit, as those on one full cable do: a rail that loses what it carries gets used to being late.
+ */
 const HABIT_FACTOR_MAX = 2;
+const HABIT_SIBLING_FACTOR = 2;
 /**
  * A rail is left when it has held what it holds for as long as siblings would need for it: whatever it does then, the time is at most twice
  * the least. As long as they have not proved what they do, they are given so many times their estimate.
@@ -97,7 +103,8 @@ export function leaveAfterMs(
   const isProven = observed.proofs >= PROOFS_MIN;
   const isLittle = observed.heldBytes <= PROVEN_BYTES_MAX || observed.dueMs <= PROVEN_DUE_MS;
   const leastMs = isProven && isLittle ? stallTimeoutMs * PROVEN_PART : stallTimeoutMs;
-  const habitMs = Math.min(observed.usualMaxMs, stallTimeoutMs * HABIT_FACTOR_MAX);
+  const habitMaxMs = Math.max(stallTimeoutMs, Math.min(stallTimeoutMs * HABIT_FACTOR_MAX, observed.siblingUsualMs * HABIT_SIBLING_FACTOR));
+  const habitMs = Math.min(observed.usualMaxMs, habitMaxMs);
   return Math.max(leastMs, habitMs, observed.siblingMs * (isProven ? 1 : SIBLING_FACTOR));
 }
 

@@ -2,7 +2,7 @@
 // that is back on trial. Part of the BML: pure and synchronous, time comes in.
 import type { RailReason } from '../btl/btl.ts';
 import type { BmlOptions, BmlPeer } from './bml.ts';
-import { rateOf, SOON_MS } from './choice.ts';
+import { rateOf } from './choice.ts';
 import { addSample, doubtAfterMs, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
 import type { Rail, RailState } from './rail.ts';
 
@@ -39,6 +39,8 @@ const PADDING_BYTES_MIN = 4 * 1024;
 /** One of which nothing is known, by so many times as much each time, until an answer takes so long: it is measured by that. */
 const UNKNOWN_GROWTH = 4;
 const SLOW_ANSWER_MS = 5;
+/** Answers are not told apart below this time. */
+const TOOK_MIN_MS = 0.25;
 /** One that is too slow for what it was wanted for is asked again so long after the last time. */
 const TOO_SLOW_APART_MS = 1000;
 /** Looks at a rail that holds something are no further apart, whatever comes next. */
@@ -283,6 +285,7 @@ export class HealthWatch {
     rail.paddedAskedAliveMs = Number.NEGATIVE_INFINITY;
     rail.faultlessSinceAliveMs = aliveMs;
     rail.trialAnswers = 0;
+    rail.trialRate = 0;
     this.host.move(rail, 'TRIAL');
   }
 
@@ -296,19 +299,27 @@ export class HealthWatch {
     rail.paddedWaits = false;
     this.host.progressed(rail, aliveMs);
     const tookMs = aliveMs - rail.paddedAskedAliveMs;
-    const rate = (rail.paddedBehindBytes + rail.paddedBytes) / Math.max(SOON_MS, tookMs);
+    const rate = (rail.paddedBehindBytes + rail.paddedBytes) / Math.max(TOOK_MIN_MS, tookMs);
     const wasKnown = rail.isKnown;
     rail.isKnown ||= tookMs >= SLOW_ANSWER_MS || rail.paddedBytes >= PADDING_BYTES;
-    if (!rail.isKnown && rail.state !== 'TRIAL') return this.probe(rail, aliveMs);
-    if (rail.state === 'TRIAL') {
-      if (rail.trialIsLate) {
-        rail.trialIsLate = false;
-        rail.faultlessSinceAliveMs = aliveMs;
-        rail.trialAnswers = 0;
-      } else rail.trialAnswers++;
-      // The rate of better days would fill it again at once.
-      if (rate >= rail.rate / 4 && rail.rate > 0) return;
-    } else if (wasKnown ? rate <= rail.rate : tookMs < SLOW_ANSWER_MS) return;
+    if (rail.state === 'TRIAL') this.trialAnswered(rail, rate, aliveMs);
+    else if (!rail.isKnown) this.probe(rail, aliveMs);
+    else if (wasKnown ? rate > rail.rate : tookMs >= SLOW_ANSWER_MS) this.setRate(rail, rate);
+  }
+
+  private trialAnswered(rail: Rail, rate: number, aliveMs: number): void {
+    if (rail.trialIsLate) {
+      rail.trialIsLate = false;
+      rail.faultlessSinceAliveMs = aliveMs;
+      rail.trialAnswers = 0;
+    } else rail.trialAnswers++;
+    // What a busy machine adds to an answer is not the rail's: the best one counts.
+    rail.trialRate = Math.max(rail.trialRate, rate);
+    // The rate of better days would fill it again at once.
+    if (rail.trialRate > rail.rate || rail.trialRate < rail.rate / 4) this.setRate(rail, rail.trialRate);
+  }
+
+  private setRate(rail: Rail, rate: number): void {
     rail.rate = rate;
     rail.isMeasured = true;
     this.host.tune(rail);

@@ -151,6 +151,8 @@ export class Rail {
   trialIsLate = false;
   faultlessSinceAliveMs = 0;
   trialAnswers = 0;
+  /** The highest rate that its answers have shown. */
+  trialRate = 0;
   /** What had been delivered over all rails of the peer when the last probe of the trial was sent. */
   trialPassedBytes = 0;
   /** When its state changed last, in `now`. */

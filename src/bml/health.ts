@@ -10,7 +10,8 @@
 // What a rail holds is measured by a mark: the moment at which everything outstanding was looked at. Once all of that is delivered, the time
 // since the mark is one sample of how long the rail needs for what it holds, and the next mark is set. Samples are smoothed with their
 // deviation as round trips are in RFC 6298. A rail that is slow but steady therefore has a usual time of its own; and it is never compared
-// with more than siblings would need for the same bytes.
+// with more than siblings would need for the same bytes. What siblings would do is proved by their answers to questions that were asked
+// after the mark: a rail that holds little, while they answer, is left soon.
 //
 // All times are of alive time, in which both sides polled: who computes or is stopped makes no rail bad.
 

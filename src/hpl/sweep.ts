@@ -116,8 +116,8 @@ export function sweepTable(rows: readonly SweepRow[]): string[] {
         row.gflops.toFixed(3).padStart(12),
         model.padStart(12),
         // A column is never run into, however far off it is.
-        ` ${off}`.padStart(9),
-        `${row.residual.toFixed(4)} ${row.passed ? 'PASSED' : 'FAILED'}`.padStart(15),
+        ` ${off}`.padStart(8),
+        `${row.residual.toFixed(4)} ${row.passed ? 'PASSED' : 'FAILED'}`.padStart(16),
       ].join(''),
     );
   }

@@ -72,7 +72,8 @@ export interface GrayOptions {
 }
 
 const LOGS = join('out', 'lab', 'gray-logs');
-const WARM_MS = 1200;
+/** Before the first fault. Code that is called for each of many short messages is compiled only after seconds. */
+const WARM_MS: Record<GrayTraffic, number> = { bulk: 1200, small: 1200, pingpong: 6000, allreduce: 3000, mixed: 1200 };
 const PAUSE_MS = { low: 300, high: 500 };
 /** How long a pause waits for the healed rails to be up again. */
 const UP_WAIT_MS = 1000;
@@ -220,11 +221,12 @@ class Campaign {
   /** Measures the healthy rails alone once; the other job must pause. */
   async measureAlone(lab: Lab, key: CellKey): Promise<void> {
     if ([...this.alone.values()].some(({ traffic }) => traffic !== key.traffic)) await this.endAlone();
-    const job = this.alone.get(key.transport) ?? (await this.startJob(lab, { ...key, fault: 'none' }, 'healthy'));
+    const known = this.alone.get(key.transport);
+    const job = known ?? (await this.startJob(lab, { ...key, fault: 'none' }, 'healthy'));
     this.alone.set(key.transport, job);
     try {
       job.go();
-      await job.watch(ALONE_WARM_MS);
+      await job.watch(known === undefined ? WARM_MS[key.traffic] : ALONE_WARM_MS);
       const from = nowMs();
       await job.watch(ALONE_MS);
       const to = nowMs();
@@ -280,7 +282,7 @@ class Cell {
       job = await this.campaign.startJob(this.lab, this.key, 'all');
       await this.campaign.measureAlone(this.lab, this.key);
       job.go();
-      await job.watch(WARM_MS);
+      await job.watch(WARM_MS[this.key.traffic]);
       const turnEvery = Math.ceil(options.faults / (ALONE_TURNS - 1));
       for (let number = 1; number <= options.faults && !options.stop.aborted; number++) {
         const line = await this.strike(job, number);

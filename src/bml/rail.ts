@@ -146,7 +146,7 @@ export class Rail {
   paddedWaits = false;
   paddedBytes = 0;
   paddedBehindBytes = 0;
-  paddedAskedAliveMs = 0;
+  paddedAskedAliveMs = Number.NEGATIVE_INFINITY;
   /** Its lateness was counted. */
   trialIsLate = false;
   faultlessSinceAliveMs = 0;

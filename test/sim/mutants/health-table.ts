@@ -43,19 +43,19 @@ export const PLANTED_HEALTH: readonly Planted[] = [
         'if (peer !== undefined) return this.trust(rail, aliveMs);',
       ),
     ],
-    found: [{ scenario: 'impaired: a flap of 200 ms for 6 s, with long messages now and then, is left a few times and no more' }],
+    found: [{ scenario: 'impaired: a flap of 500 ms for 6 s, with long messages now and then, is left a few times and no more' }],
   },
   {
     name: 'trust-after-one-answer',
     sentence: 'A rail on trial is trusted after the first answer.',
     edits: [edit(HEALTH, 'observed.faultlessMs >= observed.trialMs && observed.answers >= ANSWERS_MIN ?', 'observed.answers >= 1 ?')],
-    found: [{ scenario: 'impaired: a flap of 200 ms for 6 s, with long messages now and then, is left a few times and no more' }],
+    found: [{ scenario: 'impaired: a flap of 500 ms for 6 s, with long messages now and then, is left a few times and no more' }],
   },
   {
     name: 'trial-not-longer',
     sentence: 'However often a rail is left, its trial is no longer than the first.',
     edits: [edit(HEALTH, 'return Math.min(trialMaxMs, trialMs * TRIAL_GROWTH);', 'return Math.min(trialMaxMs, trialMinMs);')],
-    found: [{ scenario: 'impaired: a flap of 200 ms for 6 s, with long messages now and then, is left a few times and no more' }],
+    found: [{ scenario: 'impaired: a flap of 500 ms for 6 s, with long messages now and then, is left a few times and no more' }],
   },
   {
     name: 'mark-moves-on',

@@ -196,7 +196,6 @@ export class Bml {
     let usable = peer.rails.filter((rail) => rail.state === 'UP');
     if (usable.length === 0) usable = peer.rails.filter((rail) => rail.state === 'SUSPECT');
     if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);
-    const wereBeside = peer.send.length > 1;
     const active = usable.filter((rail) => rail.attributes.role === 'active');
     if (active.length > 0) usable = active;
     const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
@@ -205,8 +204,6 @@ export class Bml {
       (a, b) => Number(a.isSlow) - Number(b.isSlow) || a.attributes.latencyUs - b.attributes.latencyUs || a.index - b.index,
     );
     peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
-    // What a rail may hold depends on whether others could carry it.
-    if (wereBeside !== peer.send.length > 1) for (const rail of peer.rails) this.rates.tune(rail);
     peer.put = peer.send.filter((rail) => rail.attributes.canPut);
     peer.get = peer.send.filter((rail) => rail.attributes.canGet);
     // A message may be sent again over any rail that comes up later, so the frames of all of them bound it.
@@ -441,9 +438,12 @@ export class Bml {
     this.rail(endpoint).counters.framesInDoubt++;
   }
 
-  /** Others carry beside it, so that nothing need wait for it. */
+  /** Others of its kind are beside it, which may carry now or soon: nothing need wait for it. */
   private isBeside(rail: Rail): boolean {
-    return this.options.stallTimeoutMs > 0 && (this.byRank[rail.peer]?.send.length ?? 0) > 1;
+    if (this.options.stallTimeoutMs === 0) return false;
+    const { exclusivity, role } = rail.attributes;
+    const rails = this.byRank[rail.peer]?.rails ?? [];
+    return rails.some((other) => other !== rail && other.attributes.exclusivity === exclusivity && other.attributes.role === role);
   }
 
   private peer(rail: Rail): BmlPeer {

@@ -8,7 +8,9 @@ const HELD_MS = 20;
 const UNMEASURED_WINDOW_BYTES = 128 * 1024;
 /** Beside others a slow rail takes shorter fragments: each within this time, down to this length. */
 const SLOW_FRAG_MS = 5;
-const SLOW_FRAG_BYTES_MIN = 8 * 1024;
+const SLOW_FRAG_BYTES_MIN = 4 * 1024;
+/** The least that it holds are two of these: while one is acknowledged, another is under way, and the rail can be measured. */
+const SLOW_WINDOW_BYTES_MIN = 2 * (SLOW_FRAG_BYTES_MIN + 128);
 /** A sample is at least so long; one that ends with an idle rail may be shorter. */
 const SAMPLE_MS = 10;
 const SAMPLE_IDLE_MS = 5;
@@ -18,7 +20,7 @@ const FALLEN = 2;
 
 export class Rates {
   private readonly options: BmlOptions;
-  /** Whether others carry beside a rail, so that nothing need wait for it. */
+  /** Whether others are beside a rail, so that nothing need wait for it. */
   private readonly isBeside: (rail: Rail) => boolean;
 
   constructor(options: BmlOptions, isBeside: (rail: Rail) => boolean) {
@@ -36,14 +38,12 @@ export class Rates {
     }
     rail.sampledMs = nowMs;
     const isFull = rail.blocked || endpoint.outstandingBytes * 2 >= endpoint.windowBytes;
-    // Where the window takes one frame only, the next one waits already.
-    const isBusy = rail.blocked || endpoint.outstandingBytes > 0;
-    if (rail.sampleStartMs < 0 && isBusy) this.beginSample(rail, isFull, nowMs);
+    if (rail.sampleStartMs < 0 && endpoint.outstandingBytes > 0) this.beginSample(rail, isFull, nowMs);
     if (rail.sampleStartMs < 0 || rail.sampleStartMs === nowMs) return;
     rail.sampleIsFull &&= isFull;
     rail.sampleBytes += bytes;
     const elapsedMs = nowMs - rail.sampleStartMs;
-    if (!isBusy) {
+    if (endpoint.outstandingBytes === 0) {
       // Not limited by the rail but by the traffic: only a higher figure than the known one says anything.
       if (elapsedMs >= SAMPLE_IDLE_MS) {
         rail.rate = Math.max(rail.rate, rail.sampleBytes / elapsedMs);
@@ -99,6 +99,6 @@ export class Rates {
     // A slow rail holds little, so that nothing waits for it for long.
     if (!rail.isMeasured) return Math.min(leastBytes, UNMEASURED_WINDOW_BYTES);
     const roundTripMs = rail.roundTripMs === Number.POSITIVE_INFINITY ? 0 : rail.roundTripMs;
-    return Math.min(leastBytes, Math.max(SLOW_FRAG_BYTES_MIN, rail.rate * (HELD_MS + 2 * roundTripMs)));
+    return Math.min(leastBytes, Math.max(SLOW_WINDOW_BYTES_MIN, rail.rate * (HELD_MS + 2 * roundTripMs)));
   }
 }

@@ -39,6 +39,8 @@ const PADDING_BYTES_MIN = 4 * 1024;
 /** One of which nothing is known, by so many times as much each time, until an answer takes so long: it is measured by that. */
 const UNKNOWN_GROWTH = 4;
 const SLOW_ANSWER_MS = 5;
+/** So much no rail holds for long. */
+const LITTLE_BYTES = 16 * 1024;
 /** Answers are not told apart below this time. */
 const TOOK_MIN_MS = 0.25;
 /** One that is too slow for what it was wanted for is asked again so long after the last time. */
@@ -132,7 +134,6 @@ export class HealthWatch {
     const maxMs = usualMaxMs(rail.usual);
     const askAfterMs = Math.min(options.stallTimeoutMs * ASK_PART, Math.max(ASK_MIN_MS, maxMs));
     if (heldMs >= askAfterMs) host.askSiblings(peer, aliveMs, ASK_APART_MS);
-    const heldBytes = rail.markAliveMs < 0 ? 0 : rail.markBytes - rail.deliveredBytes;
     const observed = {
       state: rail.state as 'UP' | 'SUSPECT',
       heldMs,
@@ -142,8 +143,7 @@ export class HealthWatch {
       siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
       siblingUsualMs: siblingUsualMs(peer, rail),
       proofs: rail.proofs,
-      heldBytes,
-      dueMs: rail.isKnown ? heldBytes / rateOf(rail) : Number.POSITIVE_INFINITY,
+      dueMs: dueMs(rail),
     };
     const leaveMs = leaveAfterMs(observed, options);
     switch (judgeCarrying(observed, options)) {
@@ -390,6 +390,13 @@ export class HealthWatch {
     // It leaves now, not with the next frame that somebody sends.
     rail.endpoint.flush();
   }
+}
+
+/** How long the rail needs by its rate for what it holds of the mark; Infinity when that is much and nobody knows. */
+function dueMs(rail: Rail): number {
+  const bytes = rail.markAliveMs < 0 ? 0 : rail.markBytes - rail.deliveredBytes;
+  if (rail.isKnown) return bytes / rateOf(rail);
+  return bytes <= LITTLE_BYTES ? 0 : Number.POSITIVE_INFINITY;
 }
 
 /** How long the next probe of that rail is to be. */

@@ -63,8 +63,7 @@ export interface CarryingObservation {
   siblingUsualMs: number;
   /** Answers that siblings gave to questions asked after the mark: what they were asked last overtook what this rail held by then. */
   proofs: number;
-  /** What the rail still holds of what it held at the mark, and how long that needs by its rate. */
-  heldBytes: number;
+  /** How long the rail needs by its rate for what it still holds of what it held at the mark; Infinity when nobody knows. */
   dueMs: number;
 }
 
@@ -72,13 +71,13 @@ export interface CarryingObservation {
 export type CarryingVerdict = 'keep' | 'doubt' | 'leave' | 'clear';
 
 /**
- * Where so many proofs say that siblings do better, a rail that holds little is left after this part of the time-out: it holds the short
- * messages of a program that waits for each of them. Of one that holds much, siblings that hold less prove less.
+ * Where so many proofs say that siblings do better, a rail is left after so many times what it should need for what it holds, and after this
+ * part of the time-out at the earliest: it may hold the short messages of a program that waits for each of them. Of one that holds much,
+ * siblings that hold less prove less.
  */
 const PROOFS_MIN = 3;
+const PROVEN_DUE_FACTOR = 4;
 const PROVEN_PART = 1 / 3;
-const PROVEN_BYTES_MAX = 16 * 1024;
-const PROVEN_DUE_MS = 1;
 /**
  * A rail may be late by its own habit, but not by more than this much of the time-out, and above the time-out only as far as siblings have
  * the same habit, as those on one full cable do: a rail that loses what it carries gets used to being late.
@@ -102,8 +101,8 @@ export function leaveAfterMs(
 ): number {
   const { stallTimeoutMs } = limits;
   const isProven = observed.proofs >= PROOFS_MIN;
-  const isLittle = observed.heldBytes <= PROVEN_BYTES_MAX || observed.dueMs <= PROVEN_DUE_MS;
-  const leastMs = isProven && isLittle ? stallTimeoutMs * PROVEN_PART : stallTimeoutMs;
+  const provenMs = Math.max(stallTimeoutMs * PROVEN_PART, observed.dueMs * PROVEN_DUE_FACTOR);
+  const leastMs = isProven ? Math.min(stallTimeoutMs, provenMs) : stallTimeoutMs;
   const habitMaxMs = Math.max(stallTimeoutMs, Math.min(stallTimeoutMs * HABIT_FACTOR_MAX, observed.siblingUsualMs * HABIT_SIBLING_FACTOR));
   const habitMs = Math.min(observed.usualMaxMs, habitMaxMs);
   return Math.max(leastMs, habitMs, observed.siblingMs * (isProven ? 1 : SIBLING_FACTOR));

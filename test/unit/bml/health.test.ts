@@ -22,8 +22,7 @@ const HELD = {
   siblingMs: 1,
   siblingUsualMs: Number.POSITIVE_INFINITY,
   proofs: 0,
-  heldBytes: 100_000,
-  dueMs: 10,
+  dueMs: 100,
 };
 
 describe('a rail that carries', () => {
@@ -43,22 +42,24 @@ describe('a rail that carries', () => {
   });
 
   test('that holds little is left after a third of the time-out when siblings have answered what was asked after the mark', () => {
-    const proven = { ...HELD, proofs: 3, heldBytes: 1000 };
+    const proven = { ...HELD, proofs: 3, dueMs: 1 };
     expect(judgeCarrying({ ...proven, heldMs: 10, heldPeerMs: 10 }, LIMITS)).toBe('doubt');
     expect(judgeCarrying({ ...proven, heldMs: 20, heldPeerMs: 10 }, LIMITS)).toBe('leave');
     expect(judgeCarrying({ ...proven, heldMs: 20, heldPeerMs: 9 }, LIMITS)).toBe('doubt');
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 35, siblingMs: 1, proofs: 3, heldBytes: 1000, dueMs: 1000 }, LIMITS)).toBe(35);
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 35, siblingMs: 70, proofs: 3, heldBytes: 100_000, dueMs: 10 }, LIMITS)).toBe(70);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 35, siblingMs: 1, proofs: 3, dueMs: 1 }, LIMITS)).toBe(35);
+    expect(leaveAfterMs({ ...HELD, siblingMs: 1, proofs: 3, dueMs: 10 }, LIMITS)).toBe(40);
+    expect(leaveAfterMs({ ...HELD, siblingMs: 1, proofs: 3, dueMs: 100 }, LIMITS)).toBe(60);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 35, siblingMs: 70, proofs: 3, dueMs: 10 }, LIMITS)).toBe(70);
   });
 
   test('may be late by its own habit, within bounds, and by what siblings would need twice', () => {
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 80, siblingMs: 1, proofs: 0, heldBytes: 1000, dueMs: 1000 }, LIMITS)).toBe(80);
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 5000, siblingMs: 1, proofs: 0, heldBytes: 1000, dueMs: 1000 }, LIMITS)).toBe(120);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 80, siblingMs: 1, proofs: 0, dueMs: 1000 }, LIMITS)).toBe(80);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 5000, siblingMs: 1, proofs: 0, dueMs: 1000 }, LIMITS)).toBe(120);
     expect(leaveAfterMs({ ...HELD, usualMaxMs: 100, siblingUsualMs: 40 }, LIMITS)).toBe(80);
     expect(leaveAfterMs({ ...HELD, usualMaxMs: 100, siblingUsualMs: 2 }, LIMITS)).toBe(60);
     expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 49, heldPeerMs: 49 }, LIMITS)).toBe('keep');
     expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 50, heldPeerMs: 50 }, LIMITS)).toBe('doubt');
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 0, siblingMs: 400, proofs: 0, heldBytes: 1000, dueMs: 1000 }, LIMITS)).toBe(800);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 0, siblingMs: 400, proofs: 0, dueMs: 1000 }, LIMITS)).toBe(800);
   });
 
   test('has a usual time with a deviation, as round trips have', () => {

@@ -133,7 +133,7 @@ export class Bml {
       peerOf: (rail) => this.peer(rail),
       move: (rail, to) => moveRail(rail, to, this.listener),
       leave: (peer, rail, reason) => this.fence(peer, rail.index, rail.epoch, reason),
-      askSiblings: (peer, aliveMs, apartMs) => this.askSiblings(peer, aliveMs, apartMs),
+      askSiblings: (peer, aliveMs, apartMs) => this.askSiblings(peer, aliveMs, apartMs, false),
       nextProbeId: () => this.nextProbeId++ >>> 0,
       rails: () => this.rails,
       progressed: (rail, aliveMs) => this.progressed(rail, aliveMs),
@@ -585,10 +585,14 @@ export class Bml {
     this.giveUp(peer, rail, connectTimeoutMs, { kind: 'timeout', text }, nowMs, aliveMs);
   }
 
-  /** What carries is asked, since its answers carry the peer's alive time. */
-  private askSiblings(peer: BmlPeer, aliveMs: number, apartMs = this.tickMs): void {
+  /**
+   * What carries is asked, since its answers carry the peer's alive time. `repeats`: also what has not answered the last question; on a slow
+   * rail many of these are a load.
+   */
+  private askSiblings(peer: BmlPeer, aliveMs: number, apartMs = this.tickMs, repeats = true): void {
     for (const sibling of peer.rails) {
-      if (sibling.isCarrying && aliveMs - sibling.lastProbeAliveMs >= apartMs) this.sendProbe(sibling, aliveMs);
+      if (!sibling.isCarrying || aliveMs - sibling.lastProbeAliveMs < apartMs) continue;
+      if (repeats || !sibling.probeOutstanding) this.sendProbe(sibling, aliveMs);
     }
   }
 

@@ -73,7 +73,7 @@ export type CarryingVerdict = 'keep' | 'doubt' | 'leave' | 'clear';
 /**
  * Where so many proofs say that siblings do better, a rail is left after so many times what it should need for what it holds, and after this
  * part of the time-out at the earliest: it may hold the short messages of a program that waits for each of them. Of one that holds much,
- * siblings that hold less prove less.
+ * siblings that hold less prove less; and those that need longer than the time-out themselves prove nothing.
  */
 const PROOFS_MIN = 3;
 const PROVEN_DUE_FACTOR = 4;
@@ -85,10 +85,12 @@ const PROVEN_PART = 1 / 3;
 const HABIT_FACTOR_MAX = 2;
 const HABIT_SIBLING_FACTOR = 2;
 /**
- * A rail is left when it has held what it holds for as long as siblings would need for it: whatever it does then, the time is at most twice
- * the least. As long as they have not proved what they do, they are given so many times their estimate.
+ * A rail is left when it has held what it holds for as long as siblings would need for it, and a little more, since equal ones need the same:
+ * whatever it would have done then, the time is little more than twice the least. As long as they have not proved what they do, siblings are
+ * given so many times their estimate.
  */
 const SIBLING_FACTOR = 2;
+const PROVEN_SIBLING_FACTOR = 1.25;
 /** A rail is doubted after this part of the time after which it is left, and not before what it is used to: queues that are full are no fault. */
 const DOUBT_PART = 0.5;
 /** The peer's part of the time is known by what it told last: a little older than ours. */
@@ -100,12 +102,13 @@ export function leaveAfterMs(
   limits: HealthLimits,
 ): number {
   const { stallTimeoutMs } = limits;
-  const isProven = observed.proofs >= PROOFS_MIN;
+  const { siblingUsualMs } = observed;
+  const isProven = observed.proofs >= PROOFS_MIN && (siblingUsualMs <= stallTimeoutMs || siblingUsualMs === Number.POSITIVE_INFINITY);
   const provenMs = Math.max(stallTimeoutMs * PROVEN_PART, observed.dueMs * PROVEN_DUE_FACTOR);
   const leastMs = isProven ? Math.min(stallTimeoutMs, provenMs) : stallTimeoutMs;
-  const habitMaxMs = Math.max(stallTimeoutMs, Math.min(stallTimeoutMs * HABIT_FACTOR_MAX, observed.siblingUsualMs * HABIT_SIBLING_FACTOR));
+  const habitMaxMs = Math.max(stallTimeoutMs, Math.min(stallTimeoutMs * HABIT_FACTOR_MAX, siblingUsualMs * HABIT_SIBLING_FACTOR));
   const habitMs = Math.min(observed.usualMaxMs, habitMaxMs);
-  return Math.max(leastMs, habitMs, observed.siblingMs * (isProven ? 1 : SIBLING_FACTOR));
+  return Math.max(leastMs, habitMs, observed.siblingMs * (isProven ? PROVEN_SIBLING_FACTOR : SIBLING_FACTOR));
 }
 
 /** How long before it is doubted. */

@@ -144,9 +144,11 @@ export class FakeRails {
 
   answerProbes(rail: number): void {
     const endpoint = this.endpoints[rail];
+    // A peer that computes answers them later.
+    if (!this.peerPolls && endpoint.epoch !== 0) return;
     const fresh = endpoint.probes.slice(this.answered[rail]);
     this.answered[rail] = endpoint.probes.length;
-    if (endpoint.epoch === 0 || !this.answering.has(rail) || !this.peerPolls) return;
+    if (endpoint.epoch === 0 || !this.answering.has(rail)) return;
     for (const id of fresh) {
       this.received[rail] += 40;
       this.bml.handleReport(endpoint, endpoint.epoch, this.received[rail], this.peerAliveMs, this.aliveMs);

@@ -39,8 +39,6 @@ const PADDING_BYTES_MIN = 4 * 1024;
 /** One of which nothing is known, by so many times as much each time, until an answer takes so long: it is measured by that. */
 const UNKNOWN_GROWTH = 4;
 const SLOW_ANSWER_MS = 5;
-/** So much no rail holds for long. */
-const LITTLE_BYTES = 16 * 1024;
 /** Answers are not told apart below this time. */
 const TOOK_MIN_MS = 0.25;
 /** One that is too slow for what it was wanted for is asked again so long after the last time. */
@@ -143,7 +141,6 @@ export class HealthWatch {
       siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
       siblingUsualMs: siblingUsualMs(peer, rail),
       proofs: rail.proofs,
-      dueMs: dueMs(rail),
     };
     const leaveMs = leaveAfterMs(observed, options);
     switch (judgeCarrying(observed, options)) {
@@ -165,7 +162,7 @@ export class HealthWatch {
     // Due, but the peer's word is waited for.
     if (markedMs >= leaveMs) return MARK_WITHIN_MS;
     if (heldMs >= askAfterMs) return ASK_APART_MS;
-    const left = [askAfterMs - heldMs, doubtAfterMs(observed, leaveMs) - heldMs, leaveMs - markedMs];
+    const left = [askAfterMs - heldMs, doubtAfterMs(observed, leaveMs, options) - heldMs, leaveMs - markedMs];
     return Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, ...left.filter((ms) => ms > 0)));
   }
 
@@ -390,13 +387,6 @@ export class HealthWatch {
     // It leaves now, not with the next frame that somebody sends.
     rail.endpoint.flush();
   }
-}
-
-/** How long the rail needs by its rate for what it holds of the mark; Infinity when that is much and nobody knows. */
-function dueMs(rail: Rail): number {
-  const bytes = rail.markAliveMs < 0 ? 0 : rail.markBytes - rail.deliveredBytes;
-  if (rail.isKnown) return bytes / rateOf(rail);
-  return bytes <= LITTLE_BYTES ? 0 : Number.POSITIVE_INFINITY;
 }
 
 /** How long the next probe of that rail is to be. */

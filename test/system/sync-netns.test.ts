@@ -60,7 +60,7 @@ when('the first thing after init() is a blocking call: the rails connect', async
 
 when('a rail that is pulled comes back while only blocking calls run', async () => {
   const said = await run(['pulled'], { btl_fault: 'pull:0:error@1000ms,restore:0@1500ms' });
-  expect(said.match(/ups 2 downs 1/g)).toHaveLength(2);
+  expect(said.match(/ups 2 downs 1/g), said).toHaveLength(2);
 });
 
 when('both are pulled and come back', async () => {

@@ -22,7 +22,6 @@ const HELD = {
   siblingMs: 1,
   siblingUsualMs: Number.POSITIVE_INFINITY,
   proofs: 0,
-  dueMs: 100,
 };
 
 describe('a rail that carries', () => {
@@ -41,25 +40,25 @@ describe('a rail that carries', () => {
     expect(judgeCarrying(alone, LIMITS)).toBe('keep');
   });
 
-  test('that holds little is left after a third of the time-out when siblings have answered what was asked after the mark', () => {
-    const proven = { ...HELD, proofs: 3, dueMs: 1 };
-    expect(judgeCarrying({ ...proven, heldMs: 10, heldPeerMs: 10 }, LIMITS)).toBe('doubt');
-    expect(judgeCarrying({ ...proven, heldMs: 20, heldPeerMs: 10 }, LIMITS)).toBe('leave');
-    expect(judgeCarrying({ ...proven, heldMs: 20, heldPeerMs: 9 }, LIMITS)).toBe('doubt');
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 35, siblingMs: 1, proofs: 3, dueMs: 1 }, LIMITS)).toBe(35);
-    expect(leaveAfterMs({ ...HELD, siblingMs: 1, proofs: 3, dueMs: 10 }, LIMITS)).toBe(40);
-    expect(leaveAfterMs({ ...HELD, siblingMs: 1, proofs: 3, dueMs: 100 }, LIMITS)).toBe(60);
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 35, siblingMs: 80, proofs: 3, dueMs: 10 }, LIMITS)).toBe(100);
+  test('is doubted sooner when siblings have answered what was asked after the mark, and left when it would have been', () => {
+    const proven = { ...HELD, proofs: 3 };
+    expect(judgeCarrying({ ...proven, heldMs: 14, heldPeerMs: 14 }, LIMITS)).toBe('keep');
+    expect(judgeCarrying({ ...proven, heldMs: 15, heldPeerMs: 15 }, LIMITS)).toBe('doubt');
+    expect(judgeCarrying({ ...proven, siblingUsualMs: 70, heldMs: 15, heldPeerMs: 15 }, LIMITS)).toBe('keep');
+    expect(judgeCarrying({ ...proven, heldMs: 59, heldPeerMs: 59 }, LIMITS)).toBe('doubt');
+    expect(judgeCarrying({ ...proven, heldMs: 60, heldPeerMs: 30 }, LIMITS)).toBe('leave');
+    expect(leaveAfterMs({ ...proven, siblingMs: 80 }, LIMITS)).toBe(100);
+    expect(leaveAfterMs({ ...HELD, siblingMs: 80 }, LIMITS)).toBe(160);
   });
 
   test('may be late by its own habit, within bounds, and by what siblings would need twice', () => {
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 80, siblingMs: 1, proofs: 0, dueMs: 1000 }, LIMITS)).toBe(80);
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 5000, siblingMs: 1, proofs: 0, dueMs: 1000 }, LIMITS)).toBe(120);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 80, siblingMs: 1, proofs: 0 }, LIMITS)).toBe(80);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 5000, siblingMs: 1, proofs: 0 }, LIMITS)).toBe(120);
     expect(leaveAfterMs({ ...HELD, usualMaxMs: 100, siblingUsualMs: 40 }, LIMITS)).toBe(80);
     expect(leaveAfterMs({ ...HELD, usualMaxMs: 100, siblingUsualMs: 2 }, LIMITS)).toBe(60);
     expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 49, heldPeerMs: 49 }, LIMITS)).toBe('keep');
     expect(judgeCarrying({ ...HELD, usualMaxMs: 50, heldMs: 50, heldPeerMs: 50 }, LIMITS)).toBe('doubt');
-    expect(leaveAfterMs({ ...HELD, usualMaxMs: 0, siblingMs: 400, proofs: 0, dueMs: 1000 }, LIMITS)).toBe(800);
+    expect(leaveAfterMs({ ...HELD, usualMaxMs: 0, siblingMs: 400, proofs: 0 }, LIMITS)).toBe(800);
   });
 
   test('has a usual time with a deviation, as round trips have', () => {

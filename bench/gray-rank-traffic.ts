@@ -6,7 +6,7 @@ import { nowMs } from './lab-protocol.ts';
 
 const ERRORS_MAX = 20;
 /** Number of the message that a planted mistake strikes. */
-const PLANTED = 50;
+const PLANTED = 20;
 const STALL_MS = 15_000;
 const TAG = { first: 1, second: 2 } as const;
 

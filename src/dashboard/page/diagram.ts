@@ -256,6 +256,8 @@ export function markOf(state: LinkState): SVGElement {
       return svg('circle', { r: 6, class: 'hollow' });
     case 'triangle':
       return svg('path', { d: 'M0 -8 L8 6 L-8 6 Z', class: 'full' });
+    case 'hollow-triangle':
+      return svg('path', { d: 'M0 -8 L8 6 L-8 6 Z', class: 'hollow' });
     case 'cross':
       return svg('path', { d: 'M-6 -6 L6 6 M6 -6 L-6 6', class: 'stroke' });
     case 'bar':

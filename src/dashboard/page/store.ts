@@ -11,7 +11,7 @@ export const STATES = {
   DOWN: { word: 'down', symbol: 'cross', carries: false },
   CONNECTING: { word: 'connecting', symbol: 'ring', carries: false },
   PROBING: { word: 'probing', symbol: 'ring', carries: false },
-  TRIAL: { word: 'bad, on trial', symbol: 'triangle', carries: false },
+  TRIAL: { word: 'bad, on trial', symbol: 'hollow-triangle', carries: false },
   SUSPECT: { word: 'bad, suspect', symbol: 'triangle', carries: true },
   UP: { word: 'up', symbol: 'disc', carries: true },
   CLOSED: { word: 'closed', symbol: 'bar', carries: false },

@@ -32,8 +32,8 @@ const TRAFFIC: Readonly<Record<string, (run: Bounded) => void>> = {
 const CAPACITY = { messagesMax: 400, bytesMax: 16 * MIB } as const;
 
 const SIBLINGS = { ...REAL_RAIL, liveness: 'siblings' } as const;
-/** A third of bml_stall_timeout_ms, which is 60 (of short messages siblings prove what they do), and the looks of the clock. */
-const ONE_TIMEOUT_MS = 35;
+/** bml_stall_timeout_ms, which is 60, and the looks of the clock. */
+const ONE_TIMEOUT_MS = 90;
 /** A message of 64 KiB takes 6 ms over a rail of 100 Mbit/s. */
 const SLOW_GAP_MAX_MS = 15;
 /** Another message comes within 5 ms; it takes some milliseconds until the dark rail is late, and 5 ms to carry it, twice for two of them. */

@@ -40,7 +40,7 @@ describe.skipIf(unavailable !== undefined)('bad links', () => {
 
   test.each([
     ['flip', /WRONG: .*message 20: its bytes are not those that were sent/],
-    ['lose', /WRONG: .*message 21 where 50 was due/],
+    ['lose', /WRONG: .*message 21 where 20 was due/],
   ])('a planted mistake is found: %s', async (plant, found) => {
     const { code, output } = await audit('--minutes', '0.05', '--seed', '5', '--plant', plant);
     expect(code, output).toBe(1);

@@ -186,11 +186,13 @@ function faultClauses(name: string, fixture: Fixture): void {
     clause('slow: frames arrive late, in order and at the rate, and the rail is no silent one', async (pair) => {
       const { a, b } = pair;
       // Ten frames of 2 ms each at that rate, behind nothing.
+      // The interposer's clock is that of the last turn: counted from before it.
+      const fromMs = pair.now();
+      await pair.settle(1);
       controlOf(a).slow({ rail: 0 }, 1_000_000);
       const sent = Array.from({ length: 10 }, (_, i) => a.send(2000, { placed: i % 2 === 0 }));
       a.endpoints[0].flush();
       a.endpoints[0].probe(77);
-      const fromMs = pair.now();
       await pair.drive(() => a.open < 10, 'the first is delivered');
       expect(pair.now() - fromMs).toBeGreaterThanOrEqual(2);
       expect(a.recorder.probes).toEqual([]);

@@ -13,8 +13,11 @@ const ROOT = new URL('../..', import.meta.url).pathname;
 const CLI = join(ROOT, 'dist/cli.js');
 const SEED = Number(process.env.MULTIRAIL_VM_SEED ?? Date.now() % 100_000);
 const LIMIT_MS = 300_000;
-/** A guest whose processors are emulated takes ten and more times as long for everything: what is late there is late by that much more. */
-const STALL_TIMEOUT_MS = '1000';
+/**
+ * A guest whose processors are emulated takes ten and more times as long for everything: what a rail carries there is judged wrong by the
+ * clock, and one that is back is given little at first. These tests are of what becomes of messages, without the judgement of good and bad.
+ */
+const STALL_TIMEOUT_MS = '0';
 
 if (unavailable !== undefined) console.info(`skipped: verbs beside other rails: ${unavailable}`);
 else console.info(`seed ${SEED}`);

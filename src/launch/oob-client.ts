@@ -22,6 +22,12 @@ import { checkRailFault, TELEMETRY_WAITING_MAX, type Telemetry } from './telemet
 
 /** Ticks without a byte from the launcher, counted in turns of this process, after which another address is tried. */
 const SILENT_TICKS_MAX = 5;
+/**
+ * Ticks in which nothing of what was sent was acknowledged, after which another address is tried: of a link that loses one direction, or
+ * that comes and goes, the launcher is heard all the time. Twice as many after each time in vain: what is long on a slow link gets through.
+ */
+const UNACKNOWLEDGED_TICKS_MAX = 5;
+const UNACKNOWLEDGED_DOUBLINGS_MAX = 5;
 const REDIAL_MIN_MS = 50;
 const REDIAL_MAX_MS = 1000;
 /** The deadline of one attempt grows to connectTimeoutMs * 2 ** this. */
@@ -104,6 +110,10 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private readonly failures = new Map<string, string>();
   private lastFailure = '';
   private silentTicks = 0;
+  private unacknowledgedTicks = 0;
+  /** Connections given up since anything was acknowledged. */
+  private givenUp = 0;
+  private oldestUnacknowledged: number | undefined;
   private awayTicks = 0;
   private tickTimer: NodeJS.Timeout | undefined;
   private redialTimer: NodeJS.Timeout | undefined;
@@ -436,6 +446,21 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     this.awayTicks = 0;
   }
 
+  /** Counts a tick; true when what was sent has waited for too long to be acknowledged. */
+  private isStuck(): boolean {
+    const { oldestUnacknowledged } = this.session;
+    if (oldestUnacknowledged === undefined || oldestUnacknowledged !== this.oldestUnacknowledged) {
+      this.oldestUnacknowledged = oldestUnacknowledged;
+      this.unacknowledgedTicks = 0;
+      this.givenUp = 0;
+      return false;
+    }
+    if (++this.unacknowledgedTicks <= UNACKNOWLEDGED_TICKS_MAX * 2 ** Math.min(this.givenUp, UNACKNOWLEDGED_DOUBLINGS_MAX)) return false;
+    this.unacknowledgedTicks = 0;
+    this.givenUp++;
+    return true;
+  }
+
   /**
    * Runs every ping interval. Silence and absence are counted in ticks: a process that computed for a minute comes back to one
    * tick, not to a minute of silence, and reads what has arrived meanwhile.
@@ -448,7 +473,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     }
     if (this.state === CLIENT.CONNECTED) {
       this.session.sendUnnumbered('ping');
-      if (++this.silentTicks > SILENT_TICKS_MAX)
+      if (++this.silentTicks > SILENT_TICKS_MAX || this.isStuck())
         this.connection?.terminate(); // the next address is dialled
       else if (this.options.lifeline && this.lifeline === undefined) this.dialLifeline();
       return;

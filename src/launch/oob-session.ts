@@ -45,6 +45,11 @@ export class OobSession {
     return this.outbox.length;
   }
 
+  /** Number of the message that has waited longest to be acknowledged. */
+  get oldestUnacknowledged(): number | undefined {
+    return this.outbox[0]?.sequence;
+  }
+
   /** True when one more message of about this size has room. */
   hasRoom(bytes: number): boolean {
     return this.outbox.length < OUTBOX_MESSAGES_MAX && this.outboxBytes + bytes <= OUTBOX_BYTES_MAX;

@@ -71,6 +71,7 @@ async function makeJob(size: number, urlsOf?: (server: OobServer) => Promise<str
 async function makeProxy(targetUrl: string) {
   const port = Number(new URL(targetUrl).port);
   const pairs = new Set<[Socket, Socket]>();
+  let isOneWay = false;
   const proxy: Server = createServer((inbound) => {
     const outbound = connect(port, '127.0.0.1');
     const pair: [Socket, Socket] = [inbound, outbound];
@@ -82,7 +83,9 @@ async function makeProxy(targetUrl: string) {
     };
     for (const socket of pair) socket.on('error', end).on('close', end);
     // Odd pieces, so that a cut falls into frames, not between them.
-    inbound.on('data', (chunk) => outbound.write(chunk));
+    inbound.on('data', (chunk) => {
+      if (!isOneWay) outbound.write(chunk);
+    });
     outbound.on('data', (chunk) => inbound.write(chunk));
   });
   proxy.listen(0, '127.0.0.1');
@@ -99,7 +102,11 @@ async function makeProxy(targetUrl: string) {
     cut();
     proxy.close();
   });
-  return { url: targetUrl.replace(`:${port}/`, `:${(proxy.address() as AddressInfo).port}/`), cut };
+  /** From now on nothing reaches the server; what the server says goes on to arrive. */
+  const loseOneWay = () => {
+    isOneWay = true;
+  };
+  return { url: targetUrl.replace(`:${port}/`, `:${(proxy.address() as AddressInfo).port}/`), cut, loseOneWay };
 }
 
 describe('oob channel', () => {
@@ -207,6 +214,19 @@ describe('oob channel', () => {
     proxy.cut();
     await again;
     await client.barrier('b');
+  });
+
+  test('an address over which the launcher is heard, and does not hear, is left for another one', async () => {
+    const { server } = await makeServer(1);
+    const [first, second] = [await makeProxy(server.urls[0]), await makeProxy(server.urls[0])];
+    const client = makeClient([first.url, second.url], 0, 1);
+    await client.hello();
+    first.loseOneWay();
+    const again = once(client, 'connected');
+    const taken = client.finalized();
+    expect(await again).toEqual([second.url]);
+    await taken;
+    expect(server.isFinalized(0)).toBe(true);
   });
 
   test('a wrong secret is refused and logged, on either side', async () => {

@@ -403,8 +403,9 @@ export class Bml {
    * knows what it carries is asked first where that is much; until one of them has answered, the first of the rails takes it.
    */
   mayTake(rails: readonly Rail[], rail: Rail, bytes: number, backlogBytes: number): boolean {
-    const isAsked = Math.min(bytes, backlogBytes) > UNKNOWN_BYTES_MAX && !rail.isKnown;
-    if (!isAsked && isWorth(rails, rail, Math.min(bytes, backlogBytes), backlogBytes, this.aliveMs)) return true;
+    const takenBytes = Math.min(bytes, backlogBytes);
+    const isAsked = takenBytes > UNKNOWN_BYTES_MAX && !rail.isKnown;
+    if (!isAsked && isWorth(rails, rail, takenBytes, backlogBytes, this.aliveMs)) return true;
     // It is asked by the next turn: time may have passed since the last one.
     if (this.health.wants(rail, this.aliveMs)) this.wakeAt(this.nowMs);
     return isAsked && rail === rails[0] && !rails.some(({ isKnown }) => isKnown);

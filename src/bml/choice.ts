@@ -68,6 +68,7 @@ function delayOf(rail: Candidate): number {
   return rail.roundTripMs === Number.POSITIVE_INFINITY ? 0 : rail.roundTripMs;
 }
 
-function heldOf(rail: Candidate, aliveMs: number): number {
+/** Since the mark: how long a rail has held what it holds, in alive time. */
+export function heldOf(rail: Pick<Candidate, 'markAliveMs'>, aliveMs: number): number {
   return rail.markAliveMs < 0 ? 0 : aliveMs - rail.markAliveMs;
 }

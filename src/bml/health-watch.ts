@@ -2,7 +2,7 @@
 // that is back on trial. Part of the BML: pure and synchronous, time comes in.
 import type { RailReason } from '../btl/btl.ts';
 import type { BmlOptions, BmlPeer } from './bml.ts';
-import { rateOf } from './choice.ts';
+import { heldOf, rateOf } from './choice.ts';
 import { addSample, doubtAfterMs, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
 import type { Rail, RailState } from './rail.ts';
 
@@ -118,9 +118,8 @@ export class HealthWatch {
     if (outstandingBytes === 0) rail.markAliveMs = -1;
     else if (rail.markAliveMs < 0) this.mark(peer, rail, aliveMs);
     // A probe is held, too; but only what others wait for is worth an epoch.
-    const markedMs = rail.markAliveMs < 0 ? 0 : aliveMs - rail.markAliveMs;
-    const askedMs = rail.probeOutstanding ? aliveMs - rail.askedAliveMs : 0;
-    const heldMs = Math.max(markedMs, askedMs);
+    const markedMs = heldOf(rail, aliveMs);
+    const heldMs = Math.max(markedMs, askedOf(rail, aliveMs));
     if (heldMs === 0) this.notLate(rail);
     if (options.stallTimeoutMs === 0 || !hasOther(peer, rail)) return 0;
     if (rail.isWanted) this.askRate(rail, aliveMs);
@@ -178,20 +177,24 @@ export class HealthWatch {
       if (other !== rail && other.markAliveMs >= 0 && rail.askedAliveMs >= other.markAliveMs) other.proofs++;
       leastMs = Math.min(leastMs, other.delayMs);
     }
+    this.judgeSlow(peer, leastMs, aliveMs);
+  }
+
+  /** Which of the rails are slow beside the quickest, whose answers take so long. */
+  private judgeSlow(peer: BmlPeer, leastMs: number, aliveMs: number): void {
     let isChanged = false;
     let areAllSlow = true;
-    for (const other of peer.rails) {
-      const isSlow = other.delayMs > leastMs * SLOW_FACTOR + SLOW_MS && other.delayMs !== Number.POSITIVE_INFINITY;
-      const stays = isSlow === other.isSlow || (!isSlow && aliveMs < other.slowUntilAliveMs);
-      if (other.isCarrying && !(stays ? other.isSlow : isSlow)) areAllSlow = false;
-      if (stays) continue;
-      isChanged = true;
-      if (isSlow) this.passOver(other, aliveMs);
-      else other.isSlow = false;
+    for (const rail of peer.rails) {
+      const wasSlow = rail.isSlow;
+      const isSlow = rail.delayMs > leastMs * SLOW_FACTOR + SLOW_MS && rail.delayMs !== Number.POSITIVE_INFINITY;
+      if (isSlow) this.passOver(rail, aliveMs);
+      else if (aliveMs >= rail.slowUntilAliveMs) rail.isSlow = false;
+      if (rail.isSlow !== wasSlow) isChanged = true;
+      if (rail.isCarrying && !rail.isSlow) areAllSlow = false;
     }
     // The one that is to be quick has turned out to be slow, too.
     if (areAllSlow) {
-      for (const other of peer.rails) if (other.delayMs === leastMs) other.isSlow = false;
+      for (const rail of peer.rails) if (rail.delayMs === leastMs) rail.isSlow = false;
       isChanged = true;
     }
     if (isChanged) this.host.reorder(peer);
@@ -228,9 +231,8 @@ export class HealthWatch {
    */
   private doubtStale(peer: BmlPeer, left: Rail, aliveMs: number): void {
     const isStale = (rail: Rail): boolean => {
-      const askedMs = rail.probeOutstanding ? aliveMs - rail.askedAliveMs : 0;
-      const markedMs = rail.markAliveMs < 0 ? 0 : aliveMs - rail.markAliveMs;
-      return askedMs >= Math.max(STALE_ANSWER_MS, 4 * rail.roundTripMs) || markedMs > Math.max(STALE_MS, 2 * usualMaxMs(rail.usual));
+      if (askedOf(rail, aliveMs) >= Math.max(STALE_ANSWER_MS, 4 * rail.roundTripMs)) return true;
+      return heldOf(rail, aliveMs) > Math.max(STALE_MS, 2 * usualMaxMs(rail.usual));
     };
     const siblings = peer.send.filter((rail) => rail !== left && rail.state === 'UP');
     if (siblings.every(isStale)) return;
@@ -331,8 +333,7 @@ export class HealthWatch {
 
   private askRate(rail: Rail, aliveMs: number): void {
     rail.isWanted = false;
-    if (rail.paddedWaits) return;
-    this.probe(rail, aliveMs);
+    if (!rail.paddedWaits) this.probe(rail, aliveMs);
   }
 
   /** Judges the trial and probes. Returns after how many milliseconds it wants to be called again, or 0 when the trial is over. */
@@ -395,6 +396,11 @@ function paddingBytes(rail: Rail): number {
   return rail.isMeasured ? Math.floor(Math.min(PADDING_BYTES, Math.max(PADDING_BYTES_MIN, rail.rate * PADDING_MS))) : PADDING_BYTES;
 }
 
+/** How long the answer to its probe has been waited for, in alive time. */
+function askedOf(rail: Rail, aliveMs: number): number {
+  return rail.probeOutstanding ? aliveMs - rail.askedAliveMs : 0;
+}
+
 /** Another rail to that peer could carry what this one does. */
 function hasOther(peer: BmlPeer, rail: Rail): boolean {
   for (const other of peer.rails) if (other !== rail && (other.state === 'UP' || other.state === 'SUSPECT')) return true;
@@ -410,15 +416,11 @@ function siblingMs(peer: BmlPeer, rail: Rail, bytes: number, sinceAliveMs: numbe
   for (const sibling of peer.send) {
     if (sibling === rail || sibling.state !== 'UP' || sibling.progressAliveMs <= sinceAliveMs) continue;
     // One that has held what it holds for as long is no better, whatever its rate is taken to be.
-    const heldMs = sibling.markAliveMs < 0 ? 0 : aliveMs - sibling.markAliveMs;
+    const heldMs = heldOf(sibling, aliveMs);
     // The rate of one that was never kept full says nothing of what it could carry; what it carries at this moment may.
     let rate = rateOf(sibling);
     if (!sibling.isMeasured && heldMs >= SEEN_MS) rate = Math.min(rate, (sibling.receivedByPeer - sibling.markReceivedByPeer) / heldMs);
-    const answerMs = !answers
-      ? 0
-      : sibling.probeOutstanding
-        ? Math.max(sibling.answerMs, aliveMs - sibling.askedAliveMs)
-        : sibling.answerMs;
+    const answerMs = answers ? Math.max(sibling.answerMs, askedOf(sibling, aliveMs)) : 0;
     leastMs = Math.min(leastMs, Math.max(heldMs, answerMs, bytes / rate + sibling.usual.meanMs + sibling.usual.deviationMs));
   }
   return leastMs;

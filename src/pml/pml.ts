@@ -443,10 +443,9 @@ export class Pml {
       let took = false;
       let isAllIdle = true;
       for (const rail of peer.bml.send) {
-        if (!rail.hasRoom || (isChosen && !bml.mayTake(peer.bml.send, rail, options.fragBytes * rail.fragScale, backlogBytes))) {
-          if (rail.blocked) isAllIdle = false;
-        } else if (this.giveStream(peer, rail)) took = true;
-        if (rail.endpoint.outstandingBytes > 0) isAllIdle = false;
+        const isWelcome = !isChosen || (rail.hasRoom && bml.mayTake(peer.bml.send, rail, options.fragBytes * rail.fragScale, backlogBytes));
+        if (isWelcome && this.giveStream(peer, rail)) took = true;
+        if (rail.blocked || rail.endpoint.outstandingBytes > 0) isAllIdle = false;
       }
       // The rail that was to be waited for cannot carry what there is: nothing under way would bring us back.
       if (!took && isAllIdle) for (const rail of peer.bml.send) if (this.giveStream(peer, rail)) took = true;

@@ -28,25 +28,20 @@ interface Case {
   target: number | undefined;
 }
 
+/** Two rails against the first of them alone. */
+const pair = (first: number, second: number, text: string, target: number | undefined): Case => ({
+  mbit: [first, second],
+  contenders: [
+    { name: 'one', rails: [0] },
+    { name: 'all', rails: [0, 1] },
+  ],
+  against: { names: ['one'], text },
+  target,
+});
+
 export const CASES: Record<string, Case> = {
-  '400+400': {
-    mbit: [400, 400],
-    contenders: [
-      { name: 'one', rails: [0] },
-      { name: 'all', rails: [0, 1] },
-    ],
-    against: { names: ['one'], text: 'one' },
-    target: 1.95,
-  },
-  '400+100': {
-    mbit: [400, 100],
-    contenders: [
-      { name: 'fast', rails: [0] },
-      { name: 'all', rails: [0, 1] },
-    ],
-    against: { names: ['fast'], text: 'the fast one' },
-    target: 1.19,
-  },
+  '400+400': pair(400, 400, 'one', 1.95),
+  '400+100': pair(400, 100, 'the fast one', 1.19),
   '1000+400+100': {
     mbit: [1000, 400, 100],
     contenders: [
@@ -58,24 +53,8 @@ export const CASES: Record<string, Case> = {
     against: { names: ['1000', '400', '100'], text: 'the sum of each alone' },
     target: 0.95,
   },
-  '1000+1': {
-    mbit: [1000, 1],
-    contenders: [
-      { name: 'fast', rails: [0] },
-      { name: 'all', rails: [0, 1] },
-    ],
-    against: { names: ['fast'], text: 'the fast one' },
-    target: 0.99,
-  },
-  '1000+1000': {
-    mbit: [1000, 1000],
-    contenders: [
-      { name: 'one', rails: [0] },
-      { name: 'all', rails: [0, 1] },
-    ],
-    against: { names: ['one'], text: 'one' },
-    target: undefined,
-  },
+  '1000+1': pair(1000, 1, 'the fast one', 0.99),
+  '1000+1000': pair(1000, 1000, 'one', undefined),
   'tcp+ws': {
     mbit: [1000, 1000],
     contenders: [

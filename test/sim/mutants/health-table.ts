@@ -59,7 +59,7 @@ export const PLANTED_HEALTH: readonly Planted[] = [
   },
   {
     name: 'mark-moves-on',
-    sentence: 'What a rail holds is marked anew at each look, so that nothing is ever late.',
+    sentence: 'What a rail holds is marked again at each look, so that nothing is ever late.',
     edits: [edit(WATCH, 'else if (rail.markAliveMs < 0) this.mark(peer, rail, aliveMs);', 'else this.mark(peer, rail, aliveMs);')],
     found: [{ profile: 'impaired', within: 10 }],
   },

@@ -14,8 +14,10 @@ const KINDS: Readonly<Record<string, Impairment>> = {
   'a delay that jumps by 300 ms': { kind: 'delay', extraUs: 300_000 },
 };
 
+type Lab = Parameters<ScenarioCase['run']>[0];
+
 /** How the run is watched by who plays it. */
-function observed(lab: Parameters<ScenarioCase['run']>[0]): Partial<Pick<BoundedOptions, 'trace' | 'coverage'>> {
+function observed(lab: Lab): Partial<Pick<BoundedOptions, 'trace' | 'coverage'>> {
   return { ...(lab.trace === undefined ? {} : { trace: lab.trace }), ...(lab.coverage === undefined ? {} : { coverage: lab.coverage }) };
 }
 
@@ -29,7 +31,19 @@ const TRAFFIC: Readonly<Record<string, (run: Bounded) => void>> = {
   },
 };
 
-const CAPACITY = { messagesMax: 400, bytesMax: 16 * MIB } as const;
+/** Two ranks over those rails. */
+function twoRanks(lab: Lab, options: Pick<BoundedOptions, 'rails' | 'healthy'> & Partial<BoundedOptions>): Bounded {
+  return new Bounded({ seed: 1, ranks: 2, messagesMax: 400, bytesMax: 16 * MIB, ...observed(lab), ...options });
+}
+
+/** What happens to the link between them that has this number. */
+function impair(run: Bounded, linkNo: number, impairment: Impairment, inUs: number, forUs: number): void {
+  run.impair([{ link: run.world.fabric.link(0, 1, linkNo), from: [0, 1] }], impairment, inUs, forUs);
+}
+
+/** Rails that rank 0 left because they stalled. */
+const stallsOf = (run: Bounded) =>
+  run.world.processes[0].railEvents.filter(({ type, reason }) => type === 'lost' && reason.startsWith('stalled')).length;
 
 const SIBLINGS = { ...REAL_RAIL, liveness: 'siblings' } as const;
 /** bml_stall_timeout_ms, which is 60, and the looks of the clock. */
@@ -45,16 +59,12 @@ const MORE: readonly ScenarioCase[] = [
     // A few bytes pass such a rail in no time, a fragment does not: who asks by few bytes trusts it again and again (I15).
     name: 'impaired: a rate that falls to 64 kbit/s for 8 s is not trusted for its answers to a few bytes',
     run(lab) {
-      const run = new Bounded({
-        seed: 1,
-        ranks: 2,
+      const run = twoRanks(lab, {
         rails: [{ ...REAL_RAIL, latencyUs: 80 }, REAL_RAIL],
         healthy: [1],
-        ...CAPACITY,
-        ...observed(lab),
       });
       run.each(0, 1, 4096, 20_000);
-      run.impair([{ link: run.world.fabric.link(0, 1, 0), from: [0, 1] }], { kind: 'slow', bytesPerMs: 8 }, IN_US, 8_000_000);
+      impair(run, 0, { kind: 'slow', bytesPerMs: 8 }, IN_US, 8_000_000);
       run.play(10_000);
       const faults = run.world.processes[0].engine.bml.peers.get(1)?.rails[0].counters.trialFaults ?? 0;
       if (faults === 0) throw new Error('scenario: it did not come about: a probe of its trial is late');
@@ -64,13 +74,9 @@ const MORE: readonly ScenarioCase[] = [
     // The one whose acknowledgements take longer still holds what the peer did not poll for, when the other has moved already (I15).
     name: 'impaired: a peer computes, and the rail with the longer round trip is not left for it',
     run(lab) {
-      const run = new Bounded({
-        seed: 1,
-        ranks: 2,
+      const run = twoRanks(lab, {
         rails: [REAL_RAIL, { ...REAL_RAIL, latencyUs: 4000 }],
         healthy: [0, 1],
-        ...CAPACITY,
-        ...observed(lab),
       });
       run.bulk(0, 1, MIB / 4, 16, 0, () => 2000);
       for (let i = 0; i < 5; i++) run.pause(1, IN_US + i * 500_000, 400_000);
@@ -83,26 +89,14 @@ const MORE: readonly ScenarioCase[] = [
     // dark before the next message: the first holds it, and the second is idle.
     name: 'impaired: what a rail held goes again over the sibling that answers, not over one that is dark, too',
     run(lab) {
-      const run = new Bounded({
-        seed: 1,
-        ranks: 2,
+      const run = twoRanks(lab, {
         rails: [{ ...SIBLINGS, latencyUs: 80 }, { ...SIBLINGS, latencyUs: 90 }, SIBLINGS],
         healthy: [2],
-        ...CAPACITY,
-        ...observed(lab),
       });
       run.each(0, 1, 4096, 25_000);
-      for (const linkNo of [0, 1]) {
-        run.impair(
-          [{ link: run.world.fabric.link(0, 1, linkNo), from: [0, 1] }],
-          { kind: 'dark', missesAtOnce: false },
-          190_000,
-          1_000_000,
-        );
-      }
+      for (const linkNo of [0, 1]) impair(run, linkNo, { kind: 'dark', missesAtOnce: false }, 190_000, 1_000_000);
       run.play(10_000);
-      const lost = run.world.processes[0].railEvents.filter(({ type, reason }) => type === 'lost' && reason.startsWith('stalled'));
-      if (lost.length < 2) throw new Error('scenario: it did not come about: both dark rails are left');
+      if (stallsOf(run) < 2) throw new Error('scenario: it did not come about: both dark rails are left');
       const { worstMs } = run.gaps;
       if (worstMs > ONE_TIMEOUT_MS) throw new Error(`a message waited for ${worstMs.toFixed(0)} ms, which is for one rail after the other`);
     },
@@ -112,18 +106,14 @@ const MORE: readonly ScenarioCase[] = [
     // than the last, leaves it again and again (I15).
     name: 'impaired: a flap of 500 ms for 6 s, with long messages now and then, is left a few times and no more',
     run(lab) {
-      const run = new Bounded({
-        seed: 1,
-        ranks: 2,
+      const run = twoRanks(lab, {
         rails: [{ ...REAL_RAIL, latencyUs: 80 }, REAL_RAIL],
         healthy: [1],
         messagesMax: 2000,
         bytesMax: 256 * MIB,
-        ...observed(lab),
       });
       run.bulk(0, 1, MIB / 4, 2, 0, () => 10_000);
-      const link = run.world.fabric.link(0, 1, 0);
-      run.impair([{ link, from: [0, 1] }], { kind: 'flap', periodUs: 500_000, darkUs: 200_000, missesAtOnce: true }, IN_US, 6_000_000);
+      impair(run, 0, { kind: 'flap', periodUs: 500_000, darkUs: 200_000, missesAtOnce: true }, IN_US, 6_000_000);
       run.play(10_000);
       const stalls = run.world.processes[0].engine.bml.peers.get(1)?.rails[0].counters.stalls ?? 0;
       if (stalls === 0) throw new Error('scenario: it did not come about: the rail is left');
@@ -133,16 +123,12 @@ const MORE: readonly ScenarioCase[] = [
     // Nothing is wrong with the slow one; but what has a piece on it is not there before that is through.
     name: 'impaired: a rail of 2 Mbit/s takes nothing that one of 100 Mbit/s has through sooner',
     run(lab) {
-      const run = new Bounded({
-        seed: 1,
-        ranks: 2,
+      const run = twoRanks(lab, {
         rails: [
           { ...REAL_RAIL, bytesPerMs: 100 * MBIT },
           { ...REAL_RAIL, bytesPerMs: 2 * MBIT },
         ],
         healthy: [0, 1],
-        ...CAPACITY,
-        ...observed(lab),
       });
       run.bulk(0, 1, 64 * 1024, 4);
       run.play(10_000);
@@ -156,22 +142,16 @@ const MORE: readonly ScenarioCase[] = [
     // What the slower one has through in 5 ms is not kept for the faster one, of which nobody has heard for longer than it ever took.
     name: 'impaired: a faster rail that has just gone dark is not waited for',
     run(lab) {
-      const run = new Bounded({
-        seed: 1,
-        ranks: 2,
+      const run = twoRanks(lab, {
         rails: [REAL_RAIL, { ...REAL_RAIL, bytesPerMs: 100 * MBIT }],
         healthy: [1],
-        ...CAPACITY,
         messagesMax: 60,
-        ...observed(lab),
       });
       // Each in a row of its own, so that what is lost with the rail keeps only its own row waiting.
       for (let i = 0; i < 10; i++) run.each(0, 1, 64 * 1024, 50_000, i * 5000);
-      const link = run.world.fabric.link(0, 1, 0);
-      run.impair([{ link, from: [0, 1] }], { kind: 'dark', missesAtOnce: false }, 203_000, 1_000_000);
+      impair(run, 0, { kind: 'dark', missesAtOnce: false }, 203_000, 1_000_000);
       run.play(10_000);
-      const lost = run.world.processes[0].railEvents.some(({ type, reason }) => type === 'lost' && reason.startsWith('stalled'));
-      if (!lost) throw new Error('scenario: it did not come about: the dark rail held something');
+      if (stallsOf(run) === 0) throw new Error('scenario: it did not come about: the dark rail held something');
       const { worstMs } = run.gaps;
       if (worstMs > DARK_GAP_MAX_MS) throw new Error(`nothing was delivered for ${worstMs.toFixed(1)} ms: the dark rail was waited for`);
     },
@@ -190,22 +170,16 @@ export function* impaired(): Iterable<ScenarioCase> {
         yield {
           name: `impaired: ${kind}, ${traffic}, ${liveness === 'self' ? 'rails that check themselves' : 'rails judged by siblings'}`,
           run(lab) {
-            const run = new Bounded({
-              seed: 1,
-              ranks: 2,
+            const run = twoRanks(lab, {
               // Small messages go to the first one, which is the faster.
               rails: [
                 { ...REAL_RAIL, liveness, latencyUs: 80 },
                 { ...REAL_RAIL, liveness },
               ],
               healthy: [1],
-              messagesMax: 400,
-              bytesMax: 16 * MIB,
-              ...observed(lab),
             });
             start(run);
-            const link = run.world.fabric.link(0, 1, 0);
-            run.impair([{ link, from: [0, 1] }], impairment, IN_US, FOR_US);
+            impair(run, 0, impairment, IN_US, FOR_US);
             run.play(10_000);
             const noticed = run.world.processes.some(({ railEvents }) =>
               railEvents.some(({ type, rail, peer }) => rail === 0 && peer < 2 && (type === 'suspect' || type === 'lost')),

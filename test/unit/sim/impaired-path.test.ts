@@ -149,7 +149,7 @@ describe('gaps', () => {
     expect(gaps.worstMs).toBe(100);
   });
 
-  it('begins anew when a process that computed polls again', () => {
+  it('begins from the start when a process that computed polls again', () => {
     const { gaps, message, at, pause } = watched();
     gaps.sent(message(64));
     pause(1);

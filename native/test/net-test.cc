@@ -80,6 +80,7 @@ void streams() {
   CHECK(receiveBytes(accepted, first, 3) == -EAGAIN);
   double info[kTcpInfoLength];
   CHECK(tcpInfo(dialed.value, info) == 0 && info[0] == 1 && info[12] == 0 && info[3] >= 12);
+  CHECK(info[13] == 0 && info[14] >= 0 && info[15] <= 0);
   CHECK(tcpInfo(-1, info) == -EBADF);
   CHECK(closeReset(accepted) == 0);
   wanted.fd = dialed.value;

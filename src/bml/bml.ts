@@ -201,7 +201,11 @@ export class Bml {
     const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
     usable = usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
     peer.eager = [...usable].sort(
-      (a, b) => Number(a.isSlow) - Number(b.isSlow) || a.attributes.latencyUs - b.attributes.latencyUs || a.index - b.index,
+      (a, b) =>
+        Number(a.avoided.isSet) - Number(b.avoided.isSet) ||
+        Number(a.slow.isSet) - Number(b.slow.isSet) ||
+        a.attributes.latencyUs - b.attributes.latencyUs ||
+        a.index - b.index,
     );
     peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
     peer.put = peer.send.filter((rail) => rail.attributes.canPut);
@@ -350,7 +354,7 @@ export class Bml {
     this.nowMs = nowMs;
     this.aliveMs = aliveMs;
     if (rail.epoch !== epoch) return;
-    if (rail.paddedWaits && rail.paddedProbeId === probeId) this.health.paddedAnswered(rail, aliveMs);
+    if (rail.paddedWaits) this.health.paddedAnswered(rail, probeId, aliveMs);
     if (rail.probeId !== probeId) return;
     rail.probeOutstanding = false;
     rail.answerMs = aliveMs - rail.askedAliveMs;

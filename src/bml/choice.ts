@@ -8,6 +8,8 @@ import { type UsualTime, usualMaxMs } from './health.ts';
 export interface Candidate {
   readonly endpoint: { readonly outstandingBytes: number };
   readonly attributes: { readonly bandwidthMBps: number };
+  /** Somebody has asked what it carries, or its attributes say. */
+  readonly isKnown: boolean;
   readonly isMeasured: boolean;
   /** Bytes per millisecond. */
   readonly rate: number;
@@ -15,6 +17,8 @@ export interface Candidate {
   readonly roundTripMs: number;
   readonly markAliveMs: number;
   readonly usual: UsualTime;
+  /** Set where it was late or has lost something lately. */
+  readonly avoided: { readonly isSet: boolean };
 }
 
 /** What is through within this time is not worth a choice. */
@@ -23,6 +27,8 @@ export const SOON_MS = 1;
 const FASTER = 1.5;
 /** What a rail has held for so much longer than it is used to is late. */
 const LATE_MS = 2;
+/** One that is avoided is reckoned to need so much longer than its rate says: what it loses goes again when it is left. */
+const AVOIDED_MS = 50;
 
 /** Bytes per millisecond that a rail is taken to carry. */
 export function rateOf(rail: Candidate): number {
@@ -38,7 +44,7 @@ export function finishMs(rail: Candidate, bytes: number, aliveMs: number): numbe
 
 /**
  * Whether that rail should be given so many bytes, of all that is still to be sent: it will have them through before the faster ones among
- * `rails`, together, would have everything through. A faster one that is late is not waited for.
+ * `rails`, together, would have everything through. A faster one that is late, or of which nobody knows whether it is, is not waited for.
  */
 export function isWorth(rails: readonly Candidate[], rail: Candidate, bytes: number, backlogBytes: number, aliveMs: number): boolean {
   const ownMs = finishMs(rail, bytes, aliveMs);
@@ -49,7 +55,7 @@ export function isWorth(rails: readonly Candidate[], rail: Candidate, bytes: num
   let delayMs = 0;
   for (const other of rails) {
     const otherRate = rateOf(other);
-    if (otherRate < fasterThan || heldOf(other, aliveMs) > usualMaxMs(other.usual) + LATE_MS) continue;
+    if (otherRate < fasterThan || !other.isKnown || heldOf(other, aliveMs) > usualMaxMs(other.usual) + LATE_MS) continue;
     rate += otherRate;
     queuedBytes += other.endpoint.outstandingBytes;
     delayMs = Math.max(delayMs, delayOf(other));
@@ -65,7 +71,8 @@ export function bySoonest<Rail extends Candidate>(rails: readonly Rail[], bytes:
 
 /** Least time from a question to its answer, as far as it is known: what a queue adds is reckoned by its bytes. */
 function delayOf(rail: Candidate): number {
-  return rail.roundTripMs === Number.POSITIVE_INFINITY ? 0 : rail.roundTripMs;
+  const delayMs = rail.roundTripMs === Number.POSITIVE_INFINITY ? 0 : rail.roundTripMs;
+  return rail.avoided.isSet ? delayMs + AVOIDED_MS : delayMs;
 }
 
 /** Since the mark: how long a rail has held what it holds, in alive time. */

@@ -4,7 +4,7 @@ import type { RailReason } from '../btl/btl.ts';
 import type { BmlOptions, BmlPeer } from './bml.ts';
 import { heldOf, rateOf } from './choice.ts';
 import { addSample, doubtAfterMs, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
-import type { Rail, RailState } from './rail.ts';
+import type { Aside, Rail, RailState } from './rail.ts';
 
 /** Some probes are as long as a fragment: what a rail does with a few bytes says little. */
 const PADDING_BYTES = 64 * 1024;
@@ -17,11 +17,7 @@ const ASK_MIN_MS = 4;
 const SEEN_MS = 5;
 /** What was sent is marked within this time. */
 const MARK_WITHIN_MS = 5;
-/** A rail that has held something for longer may be the next that stalls. */
-const STALE_MS = 10;
-/** As does one that has not answered for as long. */
-const STALE_ANSWER_MS = 3;
-/** They are asked this often. */
+/** Siblings are asked this often. */
 const ASK_APART_MS = 4;
 /** Rails that carry are compared with their siblings this often, and less often where there are many. */
 const COMPARE_APART_MS = 20;
@@ -29,18 +25,23 @@ const COMPARE_APART_PER_RAIL_MS = 2;
 /** A rail is slow when its answers take so many times as long as those of the quickest, and this much longer. */
 const SLOW_FACTOR = 2;
 const SLOW_MS = 0.3;
-/** It stays so for this time, since a rail that is not used answers soon; each time for so many times as long, within bounds. */
-const SLOW_MIN_MS = 1000;
-const SLOW_MAX_MS = 30_000;
-const SLOW_GROWTH = 2;
+/**
+ * It stays so for this time, since a rail that is not used answers soon; each time for so many times as long, within bounds. So does one
+ * that is avoided.
+ */
+const ASIDE_MIN_MS = 1000;
+const ASIDE_MAX_MS = 30_000;
+const ASIDE_GROWTH = 2;
 /** A rail that was measured is asked by what it carries in this time, and no less than so much: its counts wait behind that. */
 const PADDING_MS = 5;
 const PADDING_BYTES_MIN = 4 * 1024;
-/** One of which nothing is known, by so many times as much each time, until an answer takes so long: it is measured by that. */
+/** One of which nothing is known, by so many times as much each time, until an answer comes so much later than a short one: it is measured by that. */
 const UNKNOWN_GROWTH = 4;
 const SLOW_ANSWER_MS = 5;
+/** One loss may be chance; two that are seen within this time are the link's. */
+const LOSSES_APART_MS = 250;
 /** Answers are not told apart below this time. */
-const TOOK_MIN_MS = 0.25;
+const LATER_MIN_MS = 0.25;
 /** One that is too slow for what it was wanted for is asked again so long after the last time. */
 const TOO_SLOW_APART_MS = 1000;
 /** Looks at a rail that holds something are no further apart, whatever comes next. */
@@ -123,6 +124,7 @@ export class HealthWatch {
     if (heldMs === 0) this.notLate(rail);
     if (options.stallTimeoutMs === 0 || !hasOther(peer, rail)) return 0;
     if (rail.isWanted) this.askRate(rail, aliveMs);
+    if (rail.lossesSeen !== rail.endpoint.counters.losses) this.seeLosses(rail, aliveMs);
     this.compare(peer, rail, aliveMs);
     if (heldMs === 0 && outstandingBytes === 0) return 0;
     // What the peer told last before the mark may be old: its time counts from its first word after it.
@@ -153,7 +155,6 @@ export class HealthWatch {
         if (markedMs < leaveMs) break;
         rail.counters.stalls++;
         const text = `what it held did not get through within ${Math.round(markedMs)} ms (at most ${Math.round(leaveMs)} ms) while another rail moved`;
-        this.doubtStale(peer, rail, aliveMs);
         host.leave(peer, rail, { kind: 'stalled', text });
         return 0;
       }
@@ -185,28 +186,28 @@ export class HealthWatch {
     let isChanged = false;
     let areAllSlow = true;
     for (const rail of peer.rails) {
-      const wasSlow = rail.isSlow;
       const isSlow = rail.delayMs > leastMs * SLOW_FACTOR + SLOW_MS && rail.delayMs !== Number.POSITIVE_INFINITY;
-      if (isSlow) this.passOver(rail, aliveMs);
-      else if (aliveMs >= rail.slowUntilAliveMs) rail.isSlow = false;
-      if (rail.isSlow !== wasSlow) isChanged = true;
-      if (rail.isCarrying && !rail.isSlow) areAllSlow = false;
+      if (isSlow ? setAside(rail.slow, aliveMs) : takeBack(rail.slow, aliveMs)) isChanged = true;
+      if (takeBack(rail.avoided, aliveMs)) isChanged = true;
+      if (rail.isCarrying && !rail.slow.isSet) areAllSlow = false;
     }
     // The one that is to be quick has turned out to be slow, too.
     if (areAllSlow) {
-      for (const rail of peer.rails) if (rail.delayMs === leastMs) rail.isSlow = false;
+      for (const rail of peer.rails) if (rail.delayMs === leastMs) rail.slow.isSet = false;
       isChanged = true;
     }
     if (isChanged) this.host.reorder(peer);
   }
 
-  /** Short messages prefer other rails for a while. */
-  private passOver(rail: Rail, aliveMs: number): void {
-    if (rail.isSlow) return;
-    const isAgain = aliveMs - rail.slowUntilAliveMs < SLOW_MAX_MS;
-    rail.slowForMs = isAgain ? Math.min(SLOW_MAX_MS, rail.slowForMs * SLOW_GROWTH) : SLOW_MIN_MS;
-    rail.slowUntilAliveMs = aliveMs + rail.slowForMs;
-    rail.isSlow = true;
+  /** A link that loses again and again what is sent over it: a message that is lost waits for the kernel's timer, if it is not left. */
+  private seeLosses(rail: Rail, aliveMs: number): void {
+    const isAgain = aliveMs - rail.lossAliveMs <= LOSSES_APART_MS;
+    rail.lossesSeen = rail.endpoint.counters.losses;
+    rail.lossAliveMs = aliveMs;
+    if (!isAgain) return;
+    this.avoid(rail, aliveMs);
+    rail.avoided.untilAliveMs = aliveMs + rail.avoided.forMs;
+    this.avoidLike(rail, aliveMs);
   }
 
   /** What carries is asked together with its siblings now and then. */
@@ -220,23 +221,9 @@ export class HealthWatch {
     rail.isLate = true;
     rail.doubtedAliveMs = aliveMs;
     rail.counters.suspicions++;
-    this.passOver(rail, aliveMs);
-    this.passOverLike(rail, aliveMs);
+    this.avoid(rail, aliveMs);
+    this.avoidLike(rail, aliveMs);
     this.host.move(rail, 'SUSPECT');
-  }
-
-  /**
-   * What a rail held is about to go again, and has waited for long: not over one that has just begun to be late itself, where another
-   * sibling is not.
-   */
-  private doubtStale(peer: BmlPeer, left: Rail, aliveMs: number): void {
-    const isStale = (rail: Rail): boolean => {
-      if (askedOf(rail, aliveMs) >= Math.max(STALE_ANSWER_MS, 4 * rail.roundTripMs)) return true;
-      return heldOf(rail, aliveMs) > Math.max(STALE_MS, 2 * usualMaxMs(rail.usual));
-    };
-    const siblings = peer.send.filter((rail) => rail !== left && rail.state === 'UP');
-    if (siblings.every(isStale)) return;
-    for (const rail of siblings) if (isStale(rail)) this.doubt(rail, aliveMs);
   }
 
   /** Counts the time that a rail did not carry, once it had come up: it has left that state. */
@@ -260,20 +247,30 @@ export class HealthWatch {
     rail.paddedBytes = 0;
     rail.isWanted = false;
     if (!rail.isCarrying || BLAMELESS.has(reason.kind)) return;
-    if (this.host.options.stallTimeoutMs > 0) this.passOverLike(rail, aliveMs);
+    if (this.host.options.stallTimeoutMs > 0) this.avoidLike(rail, aliveMs);
     const upMs = rail.state === 'TRIAL' ? 0 : aliveMs - rail.upAliveMs;
     rail.trialMs = nextTrialMs(rail.trialMs, upMs, this.host.options);
   }
 
   /** What is bad towards one peer is likely to be bad towards others: short messages to them prefer what goes by other interfaces. */
-  private passOverLike(bad: Rail, aliveMs: number): void {
+  private avoidLike(bad: Rail, aliveMs: number): void {
     for (const rail of this.host.rails()) {
-      if (rail.peer === bad.peer || rail.key !== bad.key || rail.state !== 'UP' || rail.isSlow) continue;
-      const peer = this.host.peerOf(rail);
-      if (!hasOther(peer, rail)) continue;
-      this.passOver(rail, aliveMs);
-      this.host.reorder(peer);
+      if (rail.peer === bad.peer || rail.key !== bad.key || rail.state !== 'UP') continue;
+      if (hasOther(this.host.peerOf(rail), rail)) this.avoid(rail, aliveMs);
     }
+  }
+
+  /** Short messages prefer other rails. Where all are to be avoided, the one with the oldest reason is not. */
+  private avoid(rail: Rail, aliveMs: number): void {
+    const peer = this.host.peerOf(rail);
+    rail.avoided.signAliveMs = aliveMs;
+    if (!setAside(rail.avoided, aliveMs)) return;
+    const inUse = peer.rails.filter(({ state }) => state === 'UP');
+    if (inUse.every(({ avoided }) => avoided.isSet)) {
+      const oldest = inUse.reduce((a, b) => (b.avoided.signAliveMs < a.avoided.signAliveMs ? b : a), rail);
+      oldest.avoided.isSet = false;
+    }
+    this.host.reorder(peer);
   }
 
   /** A new epoch of the rail has answered its first probe. */
@@ -293,17 +290,25 @@ export class HealthWatch {
     this.host.move(rail, 'UP');
   }
 
-  /** The probe of its trial, or that for its rate, is answered. */
-  paddedAnswered(rail: Rail, aliveMs: number): void {
+  /** The probe of its trial, or that for its rate, is answered, or the short one before it. */
+  paddedAnswered(rail: Rail, probeId: number, aliveMs: number): void {
+    if (probeId === rail.leadProbeId) rail.leadAliveMs = aliveMs;
+    if (probeId !== rail.paddedProbeId) return;
     rail.paddedWaits = false;
     this.host.progressed(rail, aliveMs);
-    const tookMs = aliveMs - rail.paddedAskedAliveMs;
-    const rate = (rail.paddedBehindBytes + rail.paddedBytes) / Math.max(TOOK_MIN_MS, tookMs);
+    // How much later than the short one tells the rate alone: the round trip, what was queued before them and the turns of busy processes
+    // are the same for both.
+    const laterMs = Math.max(LATER_MIN_MS, aliveMs - rail.leadAliveMs);
+    const rate = Math.min(rail.paddedBytes / laterMs, Math.max(rail.rate, rail.attributes.bandwidthMBps * 1000));
+    // One answer may have come behind what the peer sends: two in a row say that the rail is slow, and the better one how slow.
+    const isSlow = laterMs >= SLOW_ANSWER_MS;
+    const isSure = isSlow && rail.slowRate > 0;
+    rail.slowRate = isSlow ? Math.max(rail.slowRate, rate) : 0;
     const wasKnown = rail.isKnown;
-    rail.isKnown ||= tookMs >= SLOW_ANSWER_MS || rail.paddedBytes >= PADDING_BYTES;
+    rail.isKnown ||= isSure || rail.paddedBytes >= PADDING_BYTES;
     if (rail.state === 'TRIAL') this.trialAnswered(rail, rate, aliveMs);
     else if (!rail.isKnown) this.probe(rail, aliveMs);
-    else if (wasKnown ? rate > rail.rate : tookMs >= SLOW_ANSWER_MS) this.setRate(rail, rate);
+    else if (wasKnown ? rate > rail.rate : isSlow) this.setRate(rail, wasKnown ? rate : rail.slowRate);
   }
 
   private trialAnswered(rail: Rail, rate: number, aliveMs: number): void {
@@ -379,7 +384,9 @@ export class HealthWatch {
 
   private probe(rail: Rail, aliveMs: number): void {
     rail.paddedBytes = paddingBytes(rail);
-    rail.paddedBehindBytes = rail.endpoint.outstandingBytes;
+    rail.leadProbeId = this.host.nextProbeId();
+    rail.leadAliveMs = aliveMs;
+    rail.endpoint.probe(rail.leadProbeId);
     rail.paddedProbeId = this.host.nextProbeId();
     rail.paddedWaits = true;
     rail.paddedAskedAliveMs = aliveMs;
@@ -390,9 +397,29 @@ export class HealthWatch {
   }
 }
 
+/** Short messages prefer other rails for a while. False when they do already. */
+function setAside(aside: Aside, aliveMs: number): boolean {
+  if (aside.isSet) return false;
+  const isAgain = aliveMs - aside.untilAliveMs < ASIDE_MAX_MS;
+  aside.forMs = isAgain ? Math.min(ASIDE_MAX_MS, aside.forMs * ASIDE_GROWTH) : ASIDE_MIN_MS;
+  aside.untilAliveMs = aliveMs + aside.forMs;
+  aside.isSet = true;
+  return true;
+}
+
+/** They no longer need to, once its time is over. False when nothing changes. */
+function takeBack(aside: Aside, aliveMs: number): boolean {
+  if (!aside.isSet || aliveMs < aside.untilAliveMs) return false;
+  aside.isSet = false;
+  return true;
+}
+
 /** How long the next probe of that rail is to be. */
 function paddingBytes(rail: Rail): number {
-  if (!rail.isKnown) return rail.paddedBytes === 0 ? PADDING_BYTES_MIN : Math.min(PADDING_BYTES, rail.paddedBytes * UNKNOWN_GROWTH);
+  if (!rail.isKnown) {
+    if (rail.paddedBytes === 0) return PADDING_BYTES_MIN;
+    return rail.slowRate > 0 ? rail.paddedBytes : Math.min(PADDING_BYTES, rail.paddedBytes * UNKNOWN_GROWTH);
+  }
   return rail.isMeasured ? Math.floor(Math.min(PADDING_BYTES, Math.max(PADDING_BYTES_MIN, rail.rate * PADDING_MS))) : PADDING_BYTES;
 }
 

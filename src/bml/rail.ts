@@ -53,6 +53,17 @@ export interface RailCounters {
   trialMs: number;
 }
 
+/** Short messages prefer other rails, until then at least; each time for longer. */
+export interface Aside {
+  isSet: boolean;
+  untilAliveMs: number;
+  forMs: number;
+  /** When there was a reason for it last. */
+  signAliveMs: number;
+}
+
+const newAside = (): Aside => ({ isSet: false, untilAliveMs: Number.NEGATIVE_INFINITY, forMs: 0, signAliveMs: Number.NEGATIVE_INFINITY });
+
 /** A rail of one peer. */
 export class Rail {
   readonly peer: number;
@@ -130,22 +141,29 @@ export class Rail {
   /** The same of the last two; Infinity before there were two. */
   delayMs = Number.POSITIVE_INFINITY;
   lastAnswerMs = Number.POSITIVE_INFINITY;
-  /** Its answers take much longer than those of a sibling: short messages prefer the others, until then at least. */
-  isSlow = false;
-  slowUntilAliveMs = Number.NEGATIVE_INFINITY;
-  slowForMs = 0;
+  /** Its answers take much longer than those of a sibling. */
+  readonly slow = newAside();
+  /** What it held was late, or its link has lost something: worse than to be slow. */
+  readonly avoided = newAside();
+  /** Losses of the link that were looked at, and when the last one was seen. */
+  lossesSeen = 0;
+  lossAliveMs = Number.NEGATIVE_INFINITY;
   /** What had been delivered over it when it was compared with its siblings last. */
   comparedBytes = 0;
   /** When it was trusted last. */
   upAliveMs = 0;
   /** How long its trial lasts, or lasted; 0 before its first loss. */
   trialMs = 0;
-  /** The probe as long as a fragment that was sent last: of its trial, or to learn its rate. */
+  /** The probe as long as a fragment that was sent last, of its trial or to learn its rate, and the short one that was sent before it. */
   paddedProbeId = 0;
-  /** It is waited for; so long it was, behind so much, and then it was sent. */
+  leadProbeId = 0;
+  /** What the slow answers of a rail that is not known yet have told, the best of them; 0 while there is none. */
+  slowRate = 0;
+  /** When the short one was answered, or before that when it was sent. */
+  leadAliveMs = 0;
+  /** The long one is waited for; so long it was, and then it was sent. */
   paddedWaits = false;
   paddedBytes = 0;
-  paddedBehindBytes = 0;
   paddedAskedAliveMs = Number.NEGATIVE_INFINITY;
   /** Its lateness was counted. */
   trialIsLate = false;

@@ -290,8 +290,7 @@ export interface BtlEndpoint {
   /** This side's BYE on the live or last epoch is known to be delivered: counted, or that epoch ended after BYE both ways. */
   readonly byeDelivered: boolean;
   /**
-   * Bound on outstandingBytes beyond which a frame with payload is BUSY; frames without payload have a reserve of
-   * CONTROL_RESERVE_BYTES above it. Set by the BML from what it measures.
+   * Bound on outstandingBytes beyond which a frame is BUSY (see fitsWindow). Set by the BML from what it measures.
    */
   windowBytes: number;
   /** Cumulative counters of this rail over all epochs. */
@@ -338,6 +337,16 @@ export const ADDED_FRAME_BYTES_MIN = 16 * 1024 * 1024 + 64 * 1024;
 
 export const CONTROL_RESERVE_BYTES = 256 * 1024;
 
+/**
+ * Whether so many bytes more may be outstanding in a window. A frame without payload has a reserve above it. One with a payload that is
+ * longer than half of the window goes as soon as the other half is free: short frames that come all the time would else keep it waiting for ever.
+ */
+export function fitsWindow(outstandingBytes: number, bytes: number, hasPayload: boolean, windowBytes: number): boolean {
+  if (outstandingBytes === 0) return true;
+  const limit = hasPayload ? Math.max(windowBytes, bytes + windowBytes / 2) : windowBytes + CONTROL_RESERVE_BYTES;
+  return outstandingBytes + bytes <= limit;
+}
+
 export interface RailByteCounters {
   framesSent: number;
   framesReceived: number;
@@ -346,6 +355,11 @@ export interface RailByteCounters {
   payloadBytesSent: number;
   payloadBytesReceived: number;
   framesRefused: number;
+  /**
+   * Looks of the transport at which the kernel had sent something again although nothing queued up before it: what the link lost. 0 where
+   * nobody can tell.
+   */
+  losses: number;
 }
 
 export function newRailByteCounters(): RailByteCounters {
@@ -357,6 +371,7 @@ export function newRailByteCounters(): RailByteCounters {
     payloadBytesSent: 0,
     payloadBytesReceived: 0,
     framesRefused: 0,
+    losses: 0,
   };
 }
 

@@ -7,7 +7,7 @@
 // addresses. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 4;
+export const NATIVE_ABI = 5;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -64,8 +64,13 @@ export const TCP_INFO = {
   retransmits: 11,
   /** Bytes in the send buffer, sent or not (SIOCOUTQ). */
   sendQueueBytes: 12,
+  /** Segments sent again since the connection began, for whatever reason; and the least round trip of the last minutes. */
+  retransmissions: 13,
+  minRttUs: 14,
+  /** Segments that the peer says it got twice: those were sent again for nothing. -1 where the kernel does not tell. */
+  duplicates: 15,
 } as const;
-export const TCP_INFO_LENGTH = 13;
+export const TCP_INFO_LENGTH = 16;
 
 /** Readiness bits of the poller; those of epoll. */
 export const POLL_IN = 1;

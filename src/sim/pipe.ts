@@ -76,6 +76,8 @@ export class Pipe {
   /** When the parcel on the wire began, and what of it was left then. */
   private wireSinceUs = 0;
   private wireBytes = 0;
+  /** The sending side's kernel has sent something again. */
+  onResent: () => void = () => undefined;
   private readonly fabric: Fabric;
   private queue: Parcel[] = [];
   private head = 0;
@@ -237,6 +239,7 @@ export class Pipe {
     if (this.fabric.tracing) this.fabric.note(`stand ${this.name} ${us}`);
     this.fabric.at(this.fabric.nowUs + us, () => {
       if (this.standing !== standing) return;
+      this.onResent();
       if (this.path.dark) {
         const timeoutUs = standing.timeoutUs * 2;
         return this.repeatIn({ ...standing, inTheDark: true, timeoutUs }, timeoutUs);

@@ -7,10 +7,10 @@
 import {
   type BtlEndpoint,
   BUSY,
-  CONTROL_RESERVE_BYTES,
   DELIVERED,
   DOWN,
   type Frame,
+  fitsWindow,
   HEADER_BYTES_MAX,
   IN_DOUBT,
   newRailByteCounters,
@@ -131,6 +131,8 @@ export class SimEndpoint implements BtlEndpoint {
     this.plan = plan;
     this.link = link;
     this.out = link.from(module.rank);
+    // Rails that check themselves ask their kernel.
+    if (link.spec.liveness === 'self') this.out.onResent = () => this.counters.losses++;
     this.prng = link.prng.split(`endpoint ${module.rank}`);
     this.registering = link.prng.split(`registering ${module.rank}`);
     this.oneSided = new OneSided(this, link, this.out);
@@ -225,8 +227,7 @@ export class SimEndpoint implements BtlEndpoint {
   }
 
   private hasRoom(bytes: number, isData: boolean): boolean {
-    const limit = isData ? this.window : this.window + CONTROL_RESERVE_BYTES;
-    return this.outstandingBytes === 0 || this.outstandingBytes + bytes <= limit;
+    return fitsWindow(this.outstandingBytes, bytes, isData, this.window);
   }
 
   takeStamp(): number {

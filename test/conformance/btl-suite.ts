@@ -225,6 +225,22 @@ function streamClauses(clause: Clause): void {
     await pair.drive(() => pair.a.open === 0, 'delivered');
   });
 
+  clause('B5: a frame larger than the window is not kept waiting by short ones that always are outstanding', async (pair) => {
+    const { a } = pair;
+    a.endpoints[0].windowBytes = 64 * 1024;
+    let isSent = false;
+    let sent = 0;
+    await pair.drive(() => {
+      expect(a.send(0).result).toBe(OK);
+      expect(a.endpoints[0].outstandingBytes).toBeGreaterThan(0);
+      if (!isSent && a.send(80_000).result === OK) isSent = true;
+      a.endpoints[0].flush();
+      return isSent || ++sent === 200;
+    }, 'a look');
+    expect(isSent).toBe(true);
+    await pair.drive(() => a.open === 0, 'all delivered');
+  });
+
   clause('flush: what was accepted without flush() leaves with the next progress()', async (pair) => {
     pair.a.send(100);
     pair.a.send(70_000, { placed: true });

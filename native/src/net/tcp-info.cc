@@ -51,6 +51,9 @@ int tcpInfo(int fd, double out[kTcpInfoLength]) {
   out[9] = FIELD(rto);
   out[10] = FIELD(sndWnd);
   out[11] = FIELD(retransmits);
+  out[13] = FIELD(totalRetrans);
+  out[14] = FIELD(minRtt);
+  out[15] = FIELD(dsackDups);
 #undef FIELD
   int queued = 0;
   out[12] = ioctl(fd, SIOCOUTQ, &queued) == 0 ? queued : -1;

@@ -5,10 +5,10 @@ import { assert } from '../../util/assert.ts';
 import { serialDiff } from '../../util/serial.ts';
 import {
   BUSY,
-  CONTROL_RESERVE_BYTES,
   DELIVERED,
   DOWN,
   type Frame,
+  fitsWindow,
   HEADER_BYTES_MAX,
   IN_DOUBT,
   OK,
@@ -172,7 +172,8 @@ export class RailLink implements Link, FramerHandler {
       this.stream.wantsRoom = true;
       return BUSY;
     }
-    let flags = (frame.placed ? FLAG_PLACED : 0) | (frame.prompt ? FLAG_PROMPT : 0);
+    const prompt = frame.prompt || this.fillsShortWindow(bytes, windowBytes);
+    let flags = (frame.placed ? FLAG_PLACED : 0) | (prompt ? FLAG_PROMPT : 0);
     let payloadCrc = 0;
     if (this.owner.options.payloadCrc && frame.payloadBytes > 0) {
       flags |= FLAG_PAYLOAD_CRC;
@@ -186,6 +187,11 @@ export class RailLink implements Link, FramerHandler {
     // In a long row the peer need not wait for the last frame before it begins with the first.
     if (++this.stagedFrames >= EARLY_FLUSH_FRAMES || this.stagedBytes >= EARLY_FLUSH_BYTES) this.flush();
     return OK;
+  }
+
+  /** The peer would not count so few bytes before its timer runs out, and the rail would stand still until then. */
+  private fillsShortWindow(bytes: number, windowBytes: number): boolean {
+    return windowBytes < 2 * this.owner.options.ackBytes && this.outstandingBytes + bytes >= windowBytes * 0.75;
   }
 
   letGo(): boolean {
@@ -514,8 +520,8 @@ export class RailLink implements Link, FramerHandler {
   // --- frames out
 
   private hasRoom(bytes: number, hasPayload: boolean, windowBytes: number): boolean {
-    if (!hasPayload) return this.outstandingBytes === 0 || this.outstandingBytes + bytes <= windowBytes + CONTROL_RESERVE_BYTES;
-    if (this.outstandingBytes > 0 && this.outstandingBytes + bytes > windowBytes) return false;
+    if (!fitsWindow(this.outstandingBytes, bytes, hasPayload, windowBytes)) return false;
+    if (!hasPayload) return true;
     const queued = this.stream.queuedBytes + this.stagedBytes;
     return queued === 0 || queued + bytes <= STREAM_QUEUE_BYTES_MAX;
   }

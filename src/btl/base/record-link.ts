@@ -7,16 +7,7 @@
 //
 // This is the hot path of sm: no object, closure or view per record is made here.
 import { MultirailError } from '../../errors.ts';
-import {
-  CONTROL_RESERVE_BYTES,
-  DELIVERED,
-  type Frame,
-  IN_DOUBT,
-  type OneSidedOp,
-  type RailReason,
-  type SendResult,
-  type Sink,
-} from '../btl.ts';
+import { DELIVERED, type Frame, fitsWindow, IN_DOUBT, type OneSidedOp, type RailReason, type SendResult, type Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { type Link, type LinkEnd, type LinkOwner, tellEnd } from './link.ts';
 import { Outstanding } from './outstanding-records.ts';
@@ -195,8 +186,7 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
   }
 
   private fits(bytes: number, room: number, isControl: boolean, windowBytes: number): boolean {
-    if (this.outstandingBytes > 0 && this.outstandingBytes + bytes > windowBytes + (isControl ? CONTROL_RESERVE_BYTES : 0)) return false;
-    return this.hasRoom(room, isControl);
+    return fitsWindow(this.outstandingBytes, bytes, !isControl, windowBytes) && this.hasRoom(room, isControl);
   }
 
   // --- records out

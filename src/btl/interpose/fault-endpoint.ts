@@ -11,11 +11,11 @@ import {
   type BtlEndpoint,
   type BtlModule,
   BUSY,
-  CONTROL_RESERVE_BYTES,
   type CompletionStatus,
   DELIVERED,
   DOWN,
   type Frame,
+  fitsWindow,
   IN_DOUBT,
   OK,
   type OneSidedOp,
@@ -281,8 +281,7 @@ export class FaultEndpoint implements BtlEndpoint {
     }
     const { bad, isHolding } = this;
     if (isHolding || bad !== null) {
-      const limit = this.inner.windowBytes + (isData ? 0 : CONTROL_RESERVE_BYTES);
-      if (this.entryBytes > 0 && this.entryBytes + bytes > limit) return this.refuse();
+      if (!fitsWindow(this.entryBytes, bytes, isData, this.inner.windowBytes)) return this.refuse();
       const dueMs = bad === null ? 0 : this.takeDue(bad, bytes);
       if (isHolding || dueMs > this.host.now) {
         if (this.heldCount === 0) this.headDueMs = dueMs;

@@ -4,10 +4,10 @@ import { assert } from '../../util/assert.ts';
 import {
   type BtlEndpoint,
   BUSY,
-  CONTROL_RESERVE_BYTES,
   DELIVERED,
   DOWN,
   type Frame,
+  fitsWindow,
   HEADER_BYTES_MAX,
   IN_DOUBT,
   newRailByteCounters,
@@ -280,8 +280,7 @@ export class SelfEndpoint implements BtlEndpoint {
   }
 
   private hasRoom(bytes: number, hasPayload: boolean): boolean {
-    if (this.outstandingBytes === 0) return true;
-    return this.outstandingBytes + bytes <= this.window + (hasPayload ? 0 : CONTROL_RESERVE_BYTES);
+    return fitsWindow(this.outstandingBytes, bytes, hasPayload, this.window);
   }
 
   private unblocked(): boolean {

@@ -10,7 +10,15 @@ import { livenessFrame, welcomeFrame } from '../base/handshake.ts';
 import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { type FramerHandler, StreamFramer } from '../base/stream-framer.ts';
 import type { RailReason, Sink } from '../btl.ts';
-import { type BeatRhythm, beatIntervalMs, SECOND_BEAT_MS, SilenceJudge, type SilenceLimits, type TcpSample } from './liveness.ts';
+import {
+  type BeatRhythm,
+  beatIntervalMs,
+  LossMeter,
+  SECOND_BEAT_MS,
+  SilenceJudge,
+  type SilenceLimits,
+  type TcpSample,
+} from './liveness.ts';
 
 /** Traffic within this time makes a rail active. */
 const ACTIVE_MS = 1000;
@@ -73,8 +81,10 @@ export class RailLiveness implements PollTarget, FramerHandler {
   private readonly dataStream: ByteStream;
   private readonly epochKey: Uint8Array;
   private readonly judge: SilenceJudge;
-  private readonly data: TcpSample = { unackedSegments: 0, notSentBytes: 0, ackedBytes: 0, rttUs: 0 };
-  private readonly beat: TcpSample = { unackedSegments: 0, notSentBytes: 0, ackedBytes: 0, rttUs: 0 };
+  private readonly data = newSample();
+  private readonly beat = newSample();
+  private readonly dataLosses = new LossMeter();
+  private beatLosses = new LossMeter();
   private fd = -1;
   private readable = false;
   private lastBeatAt = Number.NEGATIVE_INFINITY;
@@ -225,6 +235,7 @@ export class RailLiveness implements PollTarget, FramerHandler {
     this.unread = 0;
     this.host.poller.add(fd, this, POLL_IN);
     this.judge.beatsBegin(aliveMs);
+    this.beatLosses = new LossMeter();
     this.lastBeatAt = Number.NEGATIVE_INFINITY;
     this.dueAt = 0;
     this.move('OPEN');
@@ -317,6 +328,8 @@ export class RailLiveness implements PollTarget, FramerHandler {
     const beats = this.fd >= 0 && native.tcpInfo(this.fd, info) >= 0;
     if (beats) fill(this.beat);
     this.judge.look(this.data, beats ? this.beat : undefined, aliveMs);
+    const isLossy = this.dataLosses.take(this.data);
+    if ((beats && this.beatLosses.take(this.beat)) || isLossy) this.endpoint.counters.losses++;
     return true;
   }
 
@@ -349,4 +362,11 @@ function fill(sample: TcpSample): void {
   sample.notSentBytes = info[TCP_INFO.notSentBytes];
   sample.ackedBytes = info[TCP_INFO.ackedBytes];
   sample.rttUs = info[TCP_INFO.rttUs];
+  sample.minRttUs = info[TCP_INFO.minRttUs];
+  sample.retransmissions = info[TCP_INFO.retransmissions];
+  sample.duplicates = info[TCP_INFO.duplicates];
+}
+
+function newSample(): TcpSample {
+  return { unackedSegments: 0, notSentBytes: 0, ackedBytes: 0, rttUs: 0, minRttUs: 0, retransmissions: 0, duplicates: 0 };
 }

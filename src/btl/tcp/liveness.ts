@@ -21,6 +21,29 @@ export interface TcpSample {
   /** Cumulative bytes that the peer's kernel acknowledged. */
   ackedBytes: number;
   rttUs: number;
+  minRttUs: number;
+  /** Segments sent again since the connection began, and how many of them for nothing; -1 where the kernel does not tell. */
+  retransmissions: number;
+  duplicates: number;
+}
+
+/** A round trip that is longer than the least by more than this has a queue in it. */
+const QUEUE_US = 5000;
+
+/**
+ * Does the link of one connection lose what is sent over it? Something was sent again, and no queue had grown that could have overflown:
+ * who fills a link loses some of it by right.
+ */
+export class LossMeter {
+  private seen = -1;
+
+  /** True when something was lost since the last look. */
+  take({ retransmissions, duplicates, rttUs, minRttUs }: TcpSample): boolean {
+    const lost = retransmissions - Math.max(0, duplicates);
+    const rose = this.seen >= 0 && lost > this.seen;
+    this.seen = lost;
+    return rose && rttUs <= minRttUs + QUEUE_US;
+  }
 }
 
 export const SILENCE_STATES = {

@@ -73,7 +73,7 @@ export const PLANTED_HEALTH: readonly Planted[] = [
         'if (rail.endpoint.outstandingBytes === 0) rail.markAliveMs = -1;',
       ),
     ],
-    found: [{ profile: 'impaired', from: 165, within: 300 }],
+    found: [{ profile: 'impaired', from: 330, within: 340 }],
   },
   {
     name: 'late-rail-first',
@@ -97,13 +97,7 @@ export const PLANTED_HEALTH: readonly Planted[] = [
         "let usable = peer.rails.filter((rail) => rail.state === 'UP' || rail.state === 'TRIAL');",
       ),
     ],
-    found: [{ profile: 'impaired', from: 125, within: 250 }],
-  },
-  {
-    name: 'stale-not-doubted',
-    sentence: 'What a rail held goes again over one that has just begun to be late itself.',
-    edits: [edit(WATCH, 'this.doubtStale(peer, rail, aliveMs);', '')],
-    found: [{ profile: 'impaired', from: 3860, within: 3900 }],
+    found: [{ profile: 'impaired', from: 50, within: 60 }],
   },
   {
     name: 'probes-unpadded',
@@ -116,7 +110,7 @@ export const PLANTED_HEALTH: readonly Planted[] = [
     name: 'siblings-not-asked',
     sentence: 'Siblings that have nothing to carry are not asked, so nobody knows that they move.',
     edits: [edit(WATCH, 'if (heldMs >= askAfterMs) host.askSiblings(peer, aliveMs, ASK_APART_MS);', '')],
-    found: [{ profile: 'impaired', within: 10 }],
+    found: [{ profile: 'impaired', from: 10, within: 20 }],
   },
   {
     name: 'idle-rate-believed',
@@ -136,8 +130,8 @@ export const PLANTED_HEALTH: readonly Planted[] = [
     edits: [
       edit(
         CHOICE,
-        'if (otherRate < fasterThan || heldOf(other, aliveMs) > usualMaxMs(other.usual) + LATE_MS) continue;',
-        'if (otherRate < fasterThan) continue;',
+        'if (otherRate < fasterThan || !other.isKnown || heldOf(other, aliveMs) > usualMaxMs(other.usual) + LATE_MS) continue;',
+        'if (otherRate < fasterThan || !other.isKnown) continue;',
       ),
     ],
     found: [{ scenario: 'impaired: a faster rail that has just gone dark is not waited for' }],

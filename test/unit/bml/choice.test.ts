@@ -12,12 +12,14 @@ function rail(mbit: number, outstandingBytes = 0, more: Partial<Candidate> = {})
   return {
     endpoint: { outstandingBytes },
     attributes: { bandwidthMBps: 125 },
+    isKnown: true,
     isMeasured: true,
     rate: mbit * 125,
     expectedRate: mbit * 125,
     roundTripMs: 0.1,
     markAliveMs: -1,
     usual: { meanMs: 1, deviationMs: 0, samples: 10 },
+    avoided: { isSet: false },
     ...more,
   };
 }
@@ -35,6 +37,9 @@ describe('the choice of a rail', () => {
     const late = rail(400, 50_000, { markAliveMs: 100 });
     expect(bySoonest([fast, late], 64 * KiB, 103)).toEqual([late, fast]);
     expect(bySoonest([fast, late], 64 * KiB, 110)).toEqual([fast, late]);
+    const lossy = rail(1000, 0, { avoided: { isSet: true } });
+    expect(bySoonest([lossy, rail(400)], 64 * KiB, 0)[1]).toBe(lossy);
+    expect(bySoonest([lossy, rail(10, 125_000)], 64 * KiB, 0)[0]).toBe(lossy);
   });
 
   test('a slow rail is given something only where the faster ones need as long for all that is left', () => {
@@ -55,6 +60,8 @@ describe('the choice of a rail', () => {
     const late = [rail(1000, 64 * KiB, { markAliveMs: 0 }), rail(10)] as const;
     expect(isWorth(late, late[1], 64 * KiB, 64 * KiB, 2)).toBe(false);
     expect(isWorth(late, late[1], 64 * KiB, 64 * KiB, 20)).toBe(true);
+    const unknown = [rail(1000, 0, { isKnown: false }), rail(10)] as const;
+    expect(isWorth(unknown, unknown[1], 64 * KiB, 64 * KiB, 0)).toBe(true);
   });
 });
 

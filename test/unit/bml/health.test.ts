@@ -143,6 +143,28 @@ describe('in the BML', () => {
     expect(f.rails[0].counters.paddingBytes).toBeGreaterThanOrEqual(4 * 4096);
   });
 
+  test('short messages pass over a rail whose link loses something, for a second, and for longer each time', () => {
+    const f = two();
+    // The one that came up first has answered sooner; that is forgotten by then.
+    carry(f, 32_000, [0, 1]);
+    expect(f.indexes(f.peer.eager)).toEqual([0, 1]);
+    const passedOverMs = () => {
+      for (let i = 0; i < 2; i++) {
+        expect(f.indexes(f.peer.eager)).toEqual([0, 1]);
+        f.endpoints[0].counters.losses++;
+        carry(f, 10, [0, 1]);
+      }
+      let ms = 0;
+      for (; f.indexes(f.peer.eager)[0] === 1; ms += 10) carry(f, 10, [0, 1]);
+      return ms;
+    };
+    const [first, second] = [passedOverMs(), passedOverMs()];
+    expect(first).toBeGreaterThanOrEqual(990);
+    expect(first).toBeLessThan(1200);
+    expect(second).toBeGreaterThanOrEqual(1990);
+    expect(second).toBeLessThan(2200);
+  });
+
   test('a peer that computes, and rails that all stand still, are left alone', () => {
     const f = two();
     carry(f, 100, [0, 1]);

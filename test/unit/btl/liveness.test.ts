@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type BeatCircumstances,
   beatIntervalMs,
+  LossMeter,
   SILENCE_EDGES,
   SILENCE_STATES,
   SilenceJudge,
@@ -17,6 +18,9 @@ const sample = (values: Partial<TcpSample> = {}): TcpSample => ({
   notSentBytes: 0,
   ackedBytes: 0,
   rttUs: 100,
+  minRttUs: 80,
+  retransmissions: 0,
+  duplicates: 0,
   ...values,
 });
 
@@ -54,6 +58,34 @@ class Rail {
     this.beat.unackedSegments = 0;
   }
 }
+
+describe('losses', () => {
+  const looks = (...samples: Partial<TcpSample>[]) => {
+    const meter = new LossMeter();
+    return samples.map((values) => meter.take(sample(values)));
+  };
+
+  test('what was sent again since the last look is a loss; what was before the first one is not', () => {
+    expect(looks({ retransmissions: 3 }, { retransmissions: 3 }, { retransmissions: 4 }, { retransmissions: 4 })).toEqual([
+      false,
+      false,
+      true,
+      false,
+    ]);
+  });
+
+  test('what the peer got twice was not lost', () => {
+    expect(looks({}, { retransmissions: 1, duplicates: 1 }, { retransmissions: 3, duplicates: 1 })).toEqual([false, false, true]);
+  });
+
+  test('who fills a link loses some of it by right', () => {
+    expect(looks({}, { retransmissions: 9, rttUs: 5081 }, { retransmissions: 10, rttUs: 5080 })).toEqual([false, false, true]);
+  });
+
+  test('a kernel that does not tell has lost nothing', () => {
+    expect(looks({ retransmissions: -1 }, { retransmissions: -1, minRttUs: -1 })).toEqual([false, false]);
+  });
+});
 
 describe('silence', () => {
   test('the table of states is whole, and nothing leaves SILENT', () => {

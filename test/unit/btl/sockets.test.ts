@@ -223,6 +223,24 @@ function stranger(port: number, host = '127.0.0.1'): Socket {
   return socket;
 }
 
+test.each(TCP_MAKERS)(
+  '%s: what fills a window that the peer would not count together is counted at once',
+  async (name) => {
+    // Longer than this test may take.
+    const pair = new SocketPair(MAKERS[name], { btl_base_ack_delay_ms: '1000', btl_base_ack_bytes: '262144' });
+    await pair.open();
+    await pair.connect();
+    const [end] = pair.ends;
+    end.windowBytes = 128 * 1024;
+    const part = pattern(50_000);
+    for (let sent = 0; sent < 40; sent++) {
+      await pair.until('room', () => end.send(frameOf(24, [part])) === OK);
+      end.flush();
+    }
+  },
+  8000,
+);
+
 describe('strangers', () => {
   const huge = new Uint8Array(FRAME_HEADER_BYTES);
   encodeFrameHeader({ ...newFrameHeader(FRAME_DATA), payloadBytes: 0xfffffff0 }, huge, 0);

@@ -1,6 +1,6 @@
 // Every function with arguments that make no sense: an error with a stable code, never a crash. Then many cycles of opening and closing.
 import { expect, test } from 'vitest';
-import type { NativeBinding } from '../../../src/native/binding.ts';
+import { type NativeBinding, TCP_INFO_LENGTH } from '../../../src/native/binding.ts';
 import { describeNative, misuse, native, openDescriptors, program, rounds, tcpPair, thrown } from './native-fixture.ts';
 
 const EBADF = -9;
@@ -16,7 +16,7 @@ const ANSWERING: [string, () => number][] = [
   ['sendv', () => native.sendv(CLOSED, [bytes], 0, 0)],
   ['recv2', () => native.recv2(CLOSED, bytes, 0, 8, bytes)],
   ['shutdownWrite', () => native.shutdownWrite(CLOSED)],
-  ['tcpInfo', () => native.tcpInfo(CLOSED, new Float64Array(13))],
+  ['tcpInfo', () => native.tcpInfo(CLOSED, new Float64Array(TCP_INFO_LENGTH))],
   ['sendDescriptors', () => native.sendDescriptors(CLOSED, bytes, [])],
   ['recvDescriptors', () => native.recvDescriptors(CLOSED, bytes, [])],
   ['pollerWait', () => native.pollerWait(CLOSED, new Int32Array(2), 0)],
@@ -105,7 +105,7 @@ describeNative('wrong types', () => {
     10n,
     new Uint8Array(0),
     new Uint16Array(4),
-    new Float64Array(13),
+    new Float64Array(TCP_INFO_LENGTH),
     new Int32Array(4),
     new DataView(new ArrayBuffer(8)),
     new ArrayBuffer(8),
@@ -172,7 +172,7 @@ describeNative('wrong types', () => {
     // In a process of its own: a descriptor opened by chance goes with it, and a crash is seen.
     const { stdout, stderr, status, signal } = program(`
       const odd = [undefined, null, true, '7', 'x'.repeat(4000), NaN, Infinity, -1, 0.5, 2 ** 31, 2 ** 53, -(2 ** 60), {}, [], [{}],
-        () => true, Symbol('s'), 10n, new Uint8Array(0), new Uint8Array(64), new Uint16Array(4), new Float64Array(13), new Int32Array(4),
+        () => true, Symbol('s'), 10n, new Uint8Array(0), new Uint8Array(64), new Uint16Array(4), new Float64Array(${TCP_INFO_LENGTH}), new Int32Array(4),
         new DataView(new ArrayBuffer(8)), new ArrayBuffer(8), new Proxy({}, {}), Object.freeze([1]), 1000000, 1000001, '127.0.0.1',
         new Proxy([], { get() { throw new Error('trap'); } })];
       let state = 12345;

@@ -339,7 +339,7 @@ export const CONTROL_RESERVE_BYTES = 256 * 1024;
 
 /**
  * Whether so many bytes more may be outstanding in a window. A frame without payload has a reserve above it. One with a payload that is
- * longer than half of the window goes as soon as the other half is free: short frames that come all the time would else keep it waiting for ever.
+ * longer than half of the window goes as soon as the other half is free: short frames that come all the time would keep it waiting otherwise.
  */
 export function fitsWindow(outstandingBytes: number, bytes: number, hasPayload: boolean, windowBytes: number): boolean {
   if (outstandingBytes === 0) return true;

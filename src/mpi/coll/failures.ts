@@ -32,6 +32,12 @@ interface Notice {
   late?: number | undefined;
 }
 
+/** What another rank has told of a collective; `late`: the error is that of the earlier one with this tag, -1 for none. */
+export interface Told {
+  error: MultirailError;
+  late: number;
+}
+
 /** Asks whether a rank makes the same call, which it says only if it does not. */
 interface Question {
   ctx: number;
@@ -52,7 +58,7 @@ export class FailureNotices {
   private readonly host: Host;
   private readonly buffer = new Uint8Array(NOTICE_BYTES_MAX);
   private isListening = false;
-  private readonly early = new Map<string, MultirailError>();
+  private readonly early = new Map<string, Told>();
   private readonly questions = new Map<string, Asked>();
   /** Receives into nothing, by context and tag. */
   private readonly drains = new Map<number, Map<number, RecvRequest>>();
@@ -85,13 +91,13 @@ export class FailureNotices {
   }
 
   /** The error that was told of a collective that begins only now. */
-  take(ctx: number, tag: number): MultirailError | undefined {
+  take(ctx: number, tag: number): Told | undefined {
     this.listen();
     if (this.early.size === 0) return undefined;
     const key = `${ctx}/${tag}`;
-    const error = this.early.get(key);
+    const told = this.early.get(key);
     this.early.delete(key);
-    return error;
+    return told;
   }
 
   /** The question that was asked about a collective that begins only now. */
@@ -139,18 +145,19 @@ export class FailureNotices {
       rank: this.host.rank,
       ...(peer === undefined ? {} : { peer }),
     });
-    const { late } = notice;
-    if (late !== undefined) this.host.scopeOf(ctx)?.ledger.failed(late);
+    const late = notice.late ?? -1;
     const running = this.host.findOperation(ctx, tag);
-    if (running !== undefined) return running.fail(error, false);
-    if (this.host.hasBegun(ctx, tag)) {
-      if (code === 'ERR_COLLECTIVE_MISMATCH' && late === undefined) this.endedWell(ctx, tag, error);
-      // It has ended here: what others have sent for it by then is of no use.
+    if (running === undefined && this.host.hasBegun(ctx, tag)) {
+      // It ended well here: nobody was told by it of the earlier one either.
+      if (code === 'ERR_COLLECTIVE_MISMATCH') this.endedWell(ctx, late === -1 ? tag : late, error);
+      // What others have sent for it by then is of no use.
       return this.drain(ctx, tag);
     }
+    if (late !== -1) this.host.scopeOf(ctx)?.ledger.failed(late);
+    if (running !== undefined) return running.fail(error, false, late);
     const key = `${ctx}/${tag}`;
     if (this.early.has(key)) return;
-    this.early.set(key, error);
+    this.early.set(key, { error, late });
     // Whoever has sent for it already waits for that to be taken.
     if (this.host.scopeOf(ctx) !== undefined) this.drain(ctx, tag);
     if (this.early.size > EARLY_MAX) for (const [oldest] of this.early) return void this.early.delete(oldest);

@@ -17,6 +17,7 @@ import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
 import type { Host } from '../host.ts';
 import type { Tuning } from './choice.ts';
+import type { Told } from './failures.ts';
 import type { ArrayName } from './kernels.ts';
 import { elementBytes, type KnownRegions, ScratchElements } from './memory.ts';
 import { agree, describeCode, type KnownSignatures, type Ledger, type Signature } from './signature.ts';
@@ -140,7 +141,7 @@ export class Operation<T = unknown> implements Awaited {
     const { tag, code } = this;
     this.steps = steps;
     host.operations.add(this as Operation);
-    let told: MultirailError | undefined;
+    let told: Told | undefined;
     let late: Ledger['late'];
     let isOwn = false;
     let stranger = -1;
@@ -155,12 +156,12 @@ export class Operation<T = unknown> implements Awaited {
       const asked = code === 0 ? undefined : host.failures.takeQuestion(ctx, tag);
       if (told === undefined && asked !== undefined && !agree(asked.signature, code)) {
         const asker = this.scope.members.indexOf(asked.from);
-        told = mismatchError(this.scope, [asker, asked.call], [this.scope.rank, String(this.signature)]);
+        told = { error: mismatchError(this.scope, [asker, asked.call], [this.scope.rank, String(this.signature)]), late: -1 };
         isOwn = true;
       }
     }
     if (late !== undefined) this.failLate(late.error, late.tag);
-    else if (told !== undefined) this.fail(told, isOwn);
+    else if (told !== undefined) this.fail(told.error, isOwn, told.late);
     else if (stranger !== -1) this.meet(stranger, ledger.earlyCode(tag));
     else this.advance();
     host.engine.schedule();
@@ -182,7 +183,7 @@ export class Operation<T = unknown> implements Awaited {
   sendIov(rank: number, iov: Iov): void {
     const { scope } = this;
     if (this.state !== 'RUNNING') {
-      if (!this.toldAll) scope.host.failures.tell(scope.members[rank], scope.ctx, this.tag, this.error as MultirailError);
+      if (!this.toldAll) scope.host.failures.tell(scope.members[rank], scope.ctx, this.tag, this.error as MultirailError, this.lateTag);
       return;
     }
     this.messages++;
@@ -367,8 +368,7 @@ export class Operation<T = unknown> implements Awaited {
 
   /** Ends it, everywhere, with the error of an earlier call that had ended well here. */
   failLate(error: MultirailError, tag: number): void {
-    this.lateTag = tag;
-    this.fail(error, true);
+    this.fail(error, true, tag);
   }
 
   private strangerGone(): MultirailError {
@@ -389,9 +389,13 @@ export class Operation<T = unknown> implements Awaited {
     }
   }
 
-  /** `isOwn`: found out here, so that everybody must be told; else who waits for this rank must. */
-  fail(error: MultirailError, isOwn: boolean): void {
+  /**
+   * `isOwn`: found out here, so that everybody must be told; else who waits for this rank must. `lateTag`: the error is that of the earlier
+   * collective with this tag. Who is told by us is to know that, too: the other news of that collective may come to it later.
+   */
+  fail(error: MultirailError, isOwn: boolean, lateTag = -1): void {
     if (this.state !== 'RUNNING') return;
+    this.lateTag = lateTag;
     this.state = 'FAILING';
     this.error = error;
     if (this.code !== 0) this.scope.ledger.failed(this.tag);

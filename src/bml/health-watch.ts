@@ -308,7 +308,9 @@ export class HealthWatch {
     rail.isKnown ||= isSure || rail.paddedBytes >= PADDING_BYTES;
     if (rail.state === 'TRIAL') this.trialAnswered(rail, rate, aliveMs);
     else if (!rail.isKnown) this.probe(rail, aliveMs);
-    else if (wasKnown ? rate > rail.rate : isSlow) this.setRate(rail, wasKnown ? rate : rail.slowRate);
+    else if (!wasKnown) {
+      if (isSlow) this.setRate(rail, rail.slowRate);
+    } else if (rate > rail.rate) this.setRate(rail, rate);
   }
 
   private trialAnswered(rail: Rail, rate: number, aliveMs: number): void {

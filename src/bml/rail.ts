@@ -157,7 +157,7 @@ export class Rail {
   /** The probe as long as a fragment that was sent last, of its trial or to learn its rate, and the short one that was sent before it. */
   paddedProbeId = 0;
   leadProbeId = 0;
-  /** What the slow answers of a rail that is not known yet have told, the best of them; 0 while there is none. */
+  /** The best rate of its last slow answers in a row; 0 when the last answer was not slow. */
   slowRate = 0;
   /** When the short one was answered, or before that when it was sent. */
   leadAliveMs = 0;

@@ -171,7 +171,7 @@ export class FailureNotices {
     entry.failed = true;
     const running = this.host.runningAfter(ctx, entry.order);
     if (running === undefined) scope.ledger.late = { error, tag };
-    else running.failLate(error, tag);
+    else running.fail(error, true, tag);
   }
 
   private answer(asked: Asked): void {

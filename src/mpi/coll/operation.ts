@@ -160,7 +160,7 @@ export class Operation<T = unknown> implements Awaited {
         isOwn = true;
       }
     }
-    if (late !== undefined) this.failLate(late.error, late.tag);
+    if (late !== undefined) this.fail(late.error, true, late.tag);
     else if (told !== undefined) this.fail(told.error, isOwn, told.late);
     else if (stranger !== -1) this.meet(stranger, ledger.earlyCode(tag));
     else this.advance();
@@ -366,11 +366,6 @@ export class Operation<T = unknown> implements Awaited {
     return this.state === 'RUNNING';
   }
 
-  /** Ends it, everywhere, with the error of an earlier call that had ended well here. */
-  failLate(error: MultirailError, tag: number): void {
-    this.fail(error, true, tag);
-  }
-
   private strangerGone(): MultirailError {
     const { scope, stranger } = this;
     return mismatchError(scope, [scope.rank, String(this.signature)], [scope.members.indexOf(stranger), describeCode(this.strangersCode)]);
@@ -391,7 +386,8 @@ export class Operation<T = unknown> implements Awaited {
 
   /**
    * `isOwn`: found out here, so that everybody must be told; else who waits for this rank must. `lateTag`: the error is that of the earlier
-   * collective with this tag. Who is told by us is to know that, too: the other news of that collective may come to it later.
+   * collective with this tag, which had ended well here or elsewhere. Whoever is told by us has to know that, too: other news of that
+   * collective may come later.
    */
   fail(error: MultirailError, isOwn: boolean, lateTag = -1): void {
     if (this.state !== 'RUNNING') return;

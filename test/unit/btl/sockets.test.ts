@@ -237,6 +237,7 @@ test.each(TCP_MAKERS)(
       await pair.until('room', () => end.send(frameOf(24, [part])) === OK);
       end.flush();
     }
+    expect(end.counters.framesSent).toBe(40);
   },
   8000,
 );

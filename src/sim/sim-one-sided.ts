@@ -187,7 +187,7 @@ export class OneSided {
       text: 'remote access to memory not registered',
     };
     if (this.memoryFor(item.key, item.offset, item.bytes) === undefined) {
-      this.fabric.breach(`rank ${this.endpoint.peer} reads over rail ${this.link.name} from memory that is not registered`);
+      this.readsInVain('from memory that is not registered', item.epoch);
       this.answer(conn, refused);
       return;
     }
@@ -198,7 +198,7 @@ export class OneSided {
         capture: () => {
           const memory = this.memoryFor(item.key, item.offset, item.bytes);
           if (memory === undefined) {
-            this.fabric.breach(`memory that rank ${this.endpoint.peer} reads over rail ${this.link.name} was closed meanwhile`);
+            this.readsInVain('from memory that was closed meanwhile', item.epoch);
             return refused;
           }
           this.fabric.touches(memory, `rail ${this.link.name} is read from`);
@@ -207,6 +207,16 @@ export class OneSided {
         },
       });
     }
+  }
+
+  /**
+   * A get that finds no memory. It is a breach as long as its reader waits for the bytes. A reader that has ended the epoch does not: its gets
+   * are back in doubt, and the word of that, over another rail, may close the memory while one of them is still on its way here.
+   */
+  private readsInVain(what: string, epoch: number): void {
+    const { peer, module } = this.endpoint;
+    if (this.fabric.nic(peer, this.link.linkNo)?.conn(this.link.linkNo, module.rank)?.epoch !== epoch) return;
+    this.fabric.breach(`rank ${peer} reads over rail ${this.link.name} ${what}`);
   }
 
   private answer(conn: SimConn, item: WireItem): void {

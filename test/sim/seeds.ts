@@ -29,4 +29,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 45855,
     story: 'A strike made one side of each rail blind after that rail was healed for the end of the job, and nothing ended it.',
   },
+  {
+    profile: 'storm',
+    seed: 26103,
+    story: 'The oracle blamed a get that came late to closed memory, over a rail that its reader had ended and the owner of the memory had not.',
+  },
 ];

@@ -32,6 +32,7 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   {
     profile: 'storm',
     seed: 26103,
-    story: 'The oracle blamed a get that came late to closed memory, over a rail that its reader had ended and the owner of the memory had not.',
+    story:
+      'The oracle blamed a get that came late to closed memory, over a rail that its reader had ended and the owner of the memory had not.',
   },
 ];

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { expect, it, type TestContext } from 'vitest';
 import { startNode } from '../system/helpers.ts';
-import { unavailable } from './verbs-fixture.ts';
+import { EMULATED, unavailable } from './verbs-fixture.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 const PULLS = Number(process.env.MULTIRAIL_VM_PULLS ?? 5);
@@ -27,6 +27,7 @@ it(
       '--mca',
       'btl',
       'self,verbs,tcp',
+      ...EMULATED,
       join(ROOT, 'test/vm/fixtures/pulled-rank.mjs'),
     ];
     const { code, stdout, stderr } = await startNode([...args, String(PULLS), String(SEED)], { timeoutMs: LIMIT_MS }).ended;

@@ -32,9 +32,12 @@ $b sync
 $b poweroff -f
 `;
 
-/** wire cut|mend N, wire loss N PERCENT: the cable of device N. */
+/** Where the guest keeps what `wire known` says again. */
+const NEIGHBOURS = '/run/neighbours';
+
+/** wire cut|mend N, wire loss N PERCENT: the cable of device N. wire known: its neighbours again, which an interface forgets when it is taken down. */
 export const GUEST_WIRE = `#!/bin/bash
-# The cable of soft-RoCE device N, beyond its own interface: wire cut N | wire mend N | wire loss N PERCENT
+# The cable of soft-RoCE device N, beyond its own interface: wire cut N | wire mend N | wire loss N PERCENT | wire known
 set -e
 case "$1" in
   cut) ip -n wire link set "w$2" down ;;
@@ -48,6 +51,7 @@ case "$1" in
     exit 1
     ;;
   loss) ip netns exec wire tc qdisc replace dev "w$2" root netem loss "$3%" ;;
+  known) ip -b ${NEIGHBOURS} ;;
   *) sed -n 2p "$0" >&2; exit 2 ;;
 esac
 `;
@@ -68,9 +72,9 @@ export function guestScript({ devices, mtu, cwd, args, env }) {
     `link set veth${i} up`,
     `rule add pref ${100 + i} oif veth${i} lookup main`,
   ]);
-  // Known neighbours: else a second is lost on address resolution after each return of a link. Each device is its own, so that two
+  // Known neighbours: else packets are lost to address resolution, a second of them after each return of a link. Each device is its own, so that two
   // processes can talk over one.
-  const neighbours = all.flatMap((i) => all.map((j) => `neigh add 10.9.0.${i + 1} lladdr ${mac(i)} dev veth${j} nud permanent`));
+  const neighbours = all.flatMap((i) => all.map((j) => `neigh replace 10.9.0.${i + 1} lladdr ${mac(i)} dev veth${j} nud permanent`));
   const batch = (lines) => quoted(`${lines.join('\n')}\n`);
   return `${Object.entries(env)
     .map(([name, value]) => `export ${name}=${quoted(value)}`)
@@ -90,7 +94,9 @@ ip netns add wire
 ip -n wire link add br0 mtu ${mtu} up type bridge
 printf %s ${batch(links)} | ip -b -
 printf %s ${batch(ports)} | ip -n wire -b -
-printf %s ${batch(['link set lo up', ...addresses, ...neighbours, 'rule add pref 1000 lookup local', 'rule del pref 0'])} | ip -b -
+printf %s ${batch(['link set lo up', ...addresses, 'rule add pref 1000 lookup local', 'rule del pref 0'])} | ip -b -
+printf %s ${batch(neighbours)} > ${NEIGHBOURS}
+wire known
 printf %s ${batch(all.map((i) => `link add rxe${i} type rxe netdev veth${i}`))} | rdma -b -
 # Nor does it change the order of packets; a veth does when the processor that sends changes, since each has a queue of its own.
 order() { for rps in /sys/class/net/*/queues/rx-*/rps_cpus; do echo 1 > "$rps"; done; }

@@ -7,12 +7,18 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startNode } from '../system/helpers.ts';
-import { EMULATED, unavailable } from './verbs-fixture.ts';
+import { unavailable } from './verbs-fixture.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
 const CLI = join(ROOT, 'dist/cli.js');
 const SEED = Number(process.env.MULTIRAIL_VM_SEED ?? Date.now() % 100_000);
 const LIMIT_MS = 300_000;
+/**
+ * A guest whose processors are emulated takes ten and more times as long for everything: what a rail carries there is judged wrong by the
+ * clock, and one that is back is given little at first. These tests are of what becomes of messages, without the judgement of good and bad.
+ */
+const STALL_TIMEOUT_MS = '0';
+
 if (unavailable !== undefined) console.info(`skipped: verbs beside other rails: ${unavailable}`);
 else console.info(`seed ${SEED}`);
 const when = test.skipIf(unavailable !== undefined);
@@ -41,13 +47,25 @@ when(
       await expectMixed('port-down');
     } finally {
       execFileSync('ip', ['link', 'set', 'veth0', 'up']);
+      execFileSync('wire', ['known']);
     }
   },
   LIMIT_MS + 20_000,
 );
 
 async function expectMixed(scenario: string): Promise<void> {
-  const args = [CLI, 'run', '-n', '2', ...EMULATED, join(ROOT, 'test/vm/fixtures/mixed-rank.mjs'), scenario, String(SEED)];
+  const args = [
+    CLI,
+    'run',
+    '-n',
+    '2',
+    '--mca',
+    'bml_stall_timeout_ms',
+    STALL_TIMEOUT_MS,
+    join(ROOT, 'test/vm/fixtures/mixed-rank.mjs'),
+    scenario,
+    String(SEED),
+  ];
   const { code, stdout, stderr } = await startNode(args, { timeoutMs: LIMIT_MS }).ended;
   expect(code, `seed ${SEED}\n${stdout}\n${stderr}`).toBe(0);
   expect(stdout.match(/^\[\d\] OK /gm)?.length).toBe(2);

@@ -10,13 +10,6 @@ import type { Side } from '../conformance/btl-recorder.ts';
 /** Soft-RoCE devices rxe0 … of the guest; rank r has `perRank` of them, so that packets between two ranks take a wire. */
 export const DEVICES = 4;
 
-/**
- * Options of a job in a guest whose processors are emulated: everything takes ten and more times as long there, and on a busy host a device
- * acknowledges nothing for 200 ms and more while TCP moves. Such a rail is bad by what is shipped, is left again and again, and the trials
- * before it is used get longer. These tests are of pulls: the judgement is on, with a time that fits the guest.
- */
-export const EMULATED = ['--mca', 'bml_stall_timeout_ms', '1000'];
-
 export function devicesOf(rank: number, perRank: number): string[] {
   const ranks = DEVICES / perRank;
   return Array.from({ length: perRank }, (_, i) => `rxe${(rank % ranks) * perRank + i}`);

@@ -65,10 +65,10 @@ when('a rail that is pulled comes back while only blocking calls run', async () 
 
 when('both are pulled and come back', async () => {
   const said = await run(['pulled'], { btl_fault: 'pull:*:error@1000ms,restore:*@1500ms' });
-  expect(said.match(/ups 2 downs 1/g)).toHaveLength(4);
+  expect(said.match(/ups 2 downs 1/g), said).toHaveLength(4);
 });
 
 when('the same without a look at the routes', async () => {
   const said = await run(['sizes', 'pulled'], { btl_tcp_route_check: '0', btl_fault: 'pull:*:error@2000ms,restore:*@2500ms' });
-  expect(said.match(/ups 2 downs 1/g)).toHaveLength(4);
+  expect(said.match(/ups 2 downs 1/g), said).toHaveLength(4);
 });

@@ -37,6 +37,10 @@ export class TwoLinks {
         ip('-n', this.namespace, 'addr', 'add', `${insideAddress}/24`, 'dev', inside);
         ip('link', 'set', outside, 'up');
         ip('-n', this.namespace, 'link', 'set', inside, 'up');
+        // A host may pace by itself: BBR held 100 KB for 60 ms that nothing stood in the way of, so that a sound rail was left.
+        const route = ['route', 'replace', `${outsideAddress.replace(/1$/, '0')}/24`];
+        ip(...route, 'dev', outside, 'src', outsideAddress, 'congctl', 'reno');
+        ip('-n', this.namespace, ...route, 'dev', inside, 'src', insideAddress, 'congctl', 'reno');
       }
     } catch (error) {
       this.tearDown();

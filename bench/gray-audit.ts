@@ -10,16 +10,13 @@ import { GRAY_TRAFFICS, type GrayPlant, type GrayTraffic } from './gray-protocol
 import { OWN_TRANSPORTS, TOPOLOGIES, type Topology, TRANSPORTS, type Transport } from './gray-record.ts';
 import { JobError } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
-import { Report } from './lab-report.ts';
+import { type CommonOptions, Report } from './lab-report.ts';
 import { digits } from './lab-stats.ts';
 
-export interface GrayAuditOptions {
+export interface GrayAuditOptions extends CommonOptions {
   /** Of faults, over all jobs. */
-  minutes: number;
   seed: number;
-  mca: Record<string, string>;
   plant?: GrayPlant | undefined;
-  command: string;
   stop: AbortSignal;
 }
 
@@ -36,7 +33,7 @@ const TRAFFICS: readonly (readonly GrayTraffic[])[] = [['bulk', 'mixed'], ['allr
 
 export async function grayAudit(options: GrayAuditOptions): Promise<number> {
   const { seed, minutes, stop, plant } = options;
-  const report = new Report('gray-audit', options.command);
+  const report = new Report('gray-audit', options);
   report.say(`seed ${seed}: the same --seed draws the same rails, traffics and faults again`);
   const total: Outcome = { faults: 0, messages: 0, wrong: [] };
   // A planted mistake strikes a stream.
@@ -71,7 +68,12 @@ async function runJob(
 ): Promise<Outcome> {
   const { mca, plant, stop } = options;
   const { mbits, bad } = TOPOLOGIES[topology];
-  await using lab = await Lab.create({ nodes: GRAY_TRAFFICS[traffic].ranks, rails: mbits.map((mbit) => ({ mbit })), seed: options.seed });
+  await using lab = await Lab.create({
+    nodes: GRAY_TRAFFICS[traffic].ranks,
+    rails: mbits.map((mbit) => ({ mbit })),
+    seed: options.seed,
+    congestionControl: options.congestionControl,
+  });
   const names = Object.keys(GRAY_FAULTS).filter((name) => name !== 'none' && whyNotRun(name) === undefined);
   // Flipped bits are seen by checksums only.
   const checked = { btl_base_payload_crc: 'true' };

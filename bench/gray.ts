@@ -42,10 +42,10 @@ import {
 import { writeGrayTable } from './gray-table.ts';
 import { JobError } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
-import { Budget, Report } from './lab-report.ts';
+import { Budget, type CommonOptions, Report } from './lab-report.ts';
 import { digits, shuffled } from './lab-stats.ts';
 
-export interface GrayOptions {
+export interface GrayOptions extends CommonOptions {
   /** Patterns of names: FAULT/TRAFFIC, FAULT, /TRAFFIC, with * for anything. */
   cells?: string[];
   faults: number;
@@ -54,7 +54,6 @@ export interface GrayOptions {
   seed: number;
   topology: Topology;
   transport: Transport;
-  minutes: number;
   /** Of the record: out/lab/NAME.jsonl and .md. */
   name?: string;
   /** Keep the record and leave out the cells that are in it. */
@@ -66,8 +65,6 @@ export interface GrayOptions {
   /** Print what the ranks say of their rails. */
   events?: boolean;
   results?: boolean;
-  mca: Record<string, string>;
-  command: string;
   stop: AbortSignal;
 }
 
@@ -110,7 +107,7 @@ export function chooseCells({ cells, sample, seed }: Pick<GrayOptions, 'cells' |
 export async function gray(options: GrayOptions): Promise<number> {
   const { topology, transport, seed, faults } = options;
   const name = options.name ?? (options.cells === undefined ? 'gray' : 'gray-cells');
-  const report = new Report(name, options.command, { resume: options.resume === true });
+  const report = new Report(name, options, { resume: options.resume === true });
   const lines = report.kept<GrayLine>().filter(({ kind }) => kind !== undefined);
   const budget = new Budget(options.minutes);
   const noPeers = options.peers === true ? whyNoPeers() : undefined;
@@ -177,7 +174,12 @@ class Campaign {
           await lab.destroy();
           lab = undefined;
         }
-        lab ??= await Lab.create({ nodes, rails: this.rails.mbits.map((mbit) => ({ mbit })), seed: this.options.seed });
+        lab ??= await Lab.create({
+          nodes,
+          rails: this.rails.mbits.map((mbit) => ({ mbit })),
+          seed: this.options.seed,
+          congestionControl: this.options.congestionControl,
+        });
         const reason = whyNotRun(key.fault);
         if (reason === undefined) await new Cell(this, lab, key, this.options.seed).run();
         else this.keep({ kind: 'not run', run: this.runName, ...key, reason });

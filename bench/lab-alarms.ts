@@ -4,18 +4,15 @@ import { cpus } from 'node:os';
 import { Lab, sleep } from '../src/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
 import type { RankSpec } from './lab-protocol.ts';
-import { Budget, Report } from './lab-report.ts';
+import { Budget, type CommonOptions, Report } from './lab-report.ts';
 import { digits } from './lab-stats.ts';
 
-export interface AlarmsOptions {
+export interface AlarmsOptions extends CommonOptions {
   computeMs: number;
   stopMs: number;
   busyMs: number;
   only: string[];
   over: string[];
-  mca: Record<string, string>;
-  minutes: number;
-  command: string;
 }
 
 interface Scenario {
@@ -97,7 +94,7 @@ function scenarios({ computeMs, stopMs, busyMs }: AlarmsOptions): Scenario[] {
 
 interface Place {
   text: string;
-  make(): Promise<Lab>;
+  make(congestionControl: string | undefined): Promise<Lab>;
   nodes: [number, number];
   mca: Record<string, string>;
 }
@@ -105,20 +102,20 @@ interface Place {
 const PLACES: Record<string, Place> = {
   loopback: {
     text: 'loopback, 2 links',
-    make: () => Lab.create({ nodes: 1, rails: [{}] }),
+    make: (congestionControl) => Lab.create({ nodes: 1, rails: [{}], congestionControl }),
     nodes: [0, 0],
     mca: { btl: 'self,tcp', btl_tcp_if_include: 'lo', btl_tcp_links: '2' },
   },
   rails: {
     text: '2 rails of 1 Gbit/s',
-    make: () => Lab.create({ nodes: 2, rails: [{ mbit: 1000 }, { mbit: 1000 }] }),
+    make: (congestionControl) => Lab.create({ nodes: 2, rails: [{ mbit: 1000 }, { mbit: 1000 }], congestionControl }),
     nodes: [0, 1],
     mca: { btl: 'self,tcp' },
   },
 };
 
 export async function alarms(options: AlarmsOptions): Promise<number> {
-  const report = new Report('alarms', options.command);
+  const report = new Report('alarms', options);
   const budget = new Budget(options.minutes);
   const todo = options.over.flatMap((place) =>
     scenarios(options)
@@ -136,7 +133,7 @@ export async function alarms(options: AlarmsOptions): Promise<number> {
       continue;
     }
     report.say(`${head.join(', ')} …  ${budget.eta(doneMs, totalMs)}`);
-    const figure = await runScenario(place, scenario, options.mca);
+    const figure = await runScenario(place, scenario, options);
     doneMs += scenario.ms + OVERHEAD_MS;
     report.figure({ place: place.text, scenario: scenario.text, ms: scenario.ms, ...figure });
     const isGood = figure.lost === 0 && figure.wrong.length === 0;
@@ -168,8 +165,8 @@ interface AlarmFigure {
   events: string[];
 }
 
-async function runScenario(place: Place, scenario: Scenario, mca: Record<string, string>): Promise<AlarmFigure> {
-  await using lab = await place.make();
+async function runScenario(place: Place, scenario: Scenario, { mca, congestionControl }: AlarmsOptions): Promise<AlarmFigure> {
+  await using lab = await place.make(congestionControl);
   const job = await Job.start({
     lab,
     nodes: place.nodes,

@@ -5,10 +5,10 @@ import { Lab, sleep } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
 import { nowMs, type Traffic } from './lab-protocol.ts';
-import { Budget, Report } from './lab-report.ts';
+import { Budget, type CommonOptions, Report } from './lab-report.ts';
 import { digits, quantile, shuffled } from './lab-stats.ts';
 
-export interface FailoverOptions {
+export interface FailoverOptions extends CommonOptions {
   faults: number;
   traffics: Traffic[];
   kinds: string[];
@@ -16,9 +16,6 @@ export interface FailoverOptions {
   mbit: number;
   /** How long a fault lasts. */
   holdMs: { low: number; high: number };
-  mca: Record<string, string>;
-  minutes: number;
-  command: string;
 }
 
 type KindClass = 'link down' | 'silent' | 'none';
@@ -87,7 +84,7 @@ interface FaultFigure {
 }
 
 export async function failover(options: FailoverOptions): Promise<number> {
-  const report = new Report('failover', options.command);
+  const report = new Report('failover', options);
   const budget = new Budget(options.minutes);
   const prng = new Prng(options.seed);
   report.say(`seed ${options.seed}`);
@@ -101,7 +98,11 @@ export async function failover(options: FailoverOptions): Promise<number> {
     for (let round = 0; round < options.faults; round++) plan.push(...shuffled(options.kinds, prng.split(`${traffic}/${round}`)));
     const chance = prng.split(traffic);
     for (let jobs = 0; plan.length > 0 && jobs < JOBS_MAX && budget.has(cycleMs(options) + 6000); jobs++) {
-      await using lab = await Lab.create({ nodes: 2, rails: [{ mbit: options.mbit }, { mbit: options.mbit }] });
+      await using lab = await Lab.create({
+        nodes: 2,
+        rails: [{ mbit: options.mbit }, { mbit: options.mbit }],
+        congestionControl: options.congestionControl,
+      });
       const gapMinMs = traffic === 'bulk' ? 2 : 0.5;
       const job = await Job.start({
         lab,

@@ -3,18 +3,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Lab, sleep } from '../src/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
-import { Report } from './lab-report.ts';
+import { type CommonOptions, Report } from './lab-report.ts';
 import { digits } from './lab-stats.ts';
 
-export interface IdleOptions {
+export interface IdleOptions extends CommonOptions {
   rails: number;
   seconds: number;
   settleSeconds: number;
   /** Rank 1 waits in a blocking call. */
   sync?: boolean;
-  mca: Record<string, string>;
-  minutes: number;
-  command: string;
 }
 
 /** Linux has fixed what it tells user space to a hundred ticks a second. */
@@ -51,8 +48,8 @@ export function cpuUseOf(pid: number): CpuUse {
 export async function idle(options: IdleOptions): Promise<number> {
   const { rails, seconds, settleSeconds, minutes } = options;
   if (seconds + settleSeconds + 15 > minutes * 60) throw new Error('--minutes is less than what is to be measured');
-  const report = new Report('idle', options.command);
-  await using lab = await Lab.create({ nodes: 1, rails: [{}] });
+  const report = new Report('idle', options);
+  await using lab = await Lab.create({ nodes: 1, rails: [{}], congestionControl: options.congestionControl });
   const job = await Job.start({
     lab,
     nodes: [0, 0],

@@ -57,6 +57,7 @@ const withCommon = (made: Command, minutes: number) =>
   made
     .option('--minutes <n>', 'stop after that many minutes with what there is', count, minutes)
     .option('--mca <name=value>', 'a parameter of the ranks (repeatable)', mca, {})
+    .option('--congestion-control <name>', "of TCP on the lab's nodes, by the name in the kernel: cubic, bbr, reno (default: cubic)")
     .option('--seed <n>', 'of all chance', count, 1);
 
 withCommon(program.command('throughput'), 60)

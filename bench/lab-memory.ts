@@ -4,17 +4,14 @@ import { Lab } from '../src/lab/lab.ts';
 import { program } from './lab-job.ts';
 import type { MemoryJobSpec, MemoryLine, MemorySample } from './lab-memory-protocol.ts';
 import { lineSplitter } from './lab-protocol.ts';
-import { Report } from './lab-report.ts';
+import { type CommonOptions, Report } from './lab-report.ts';
 import { digits } from './lab-stats.ts';
 
-export interface MemoryOptions {
+export interface MemoryOptions extends CommonOptions {
   peers: number;
   basePeers: number;
   rails: number;
   hosts: number;
-  mca: Record<string, string>;
-  minutes: number;
-  command: string;
 }
 
 const TARGET_KIB = 64;
@@ -22,12 +19,12 @@ const TARGET_KIB = 64;
 export async function memory(options: MemoryOptions): Promise<number> {
   const { peers, basePeers, rails, hosts, mca, minutes } = options;
   if (basePeers >= peers) throw new Error('--base-peers must be less than --peers');
-  const report = new Report('memory', options.command);
+  const report = new Report('memory', options);
   const runs = new Map<number, Map<string, MemorySample>>();
   for (const count of [basePeers, peers]) {
     report.say(`${count} peers, ${count * rails} connections …`);
     const spec = { peers: count, rails, hosts: Math.min(hosts, count), mca: { btl: 'self,tcp', btl_tcp_if_include: 'lo', ...mca } };
-    const samples = await runJob(spec, (minutes * 60_000) / 2, (text) => report.say(`   ${text}`));
+    const samples = await runJob(options, spec, (minutes * 60_000) / 2, (text) => report.say(`   ${text}`));
     for (const [stage, sample] of samples) report.figure({ peers: count, stage, ...sample });
     runs.set(count, samples);
   }
@@ -77,8 +74,13 @@ export async function memory(options: MemoryOptions): Promise<number> {
 
 const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
-async function runJob(spec: MemoryJobSpec, timeoutMs: number, say: (text: string) => void): Promise<Map<string, MemorySample>> {
-  await using lab = await Lab.create({ nodes: 1, rails: [{}] });
+async function runJob(
+  { congestionControl }: MemoryOptions,
+  spec: MemoryJobSpec,
+  timeoutMs: number,
+  say: (text: string) => void,
+): Promise<Map<string, MemorySample>> {
+  await using lab = await Lab.create({ nodes: 1, rails: [{}], congestionControl });
   const child = lab.spawn(0, [process.execPath, program('lab-memory-job'), JSON.stringify(spec)], { stdio: ['ignore', 'pipe', 'inherit'] });
   const samples = new Map<string, MemorySample>();
   child.stdout?.setEncoding('utf8').on(

@@ -1,10 +1,11 @@
 // What a measurement leaves behind: progress on the terminal, one JSON line per figure, and tables in Markdown with the targets met
-// or missed. Imports src/bench/machine.ts and node: modules.
+// or missed. Imports src/bench/machine.ts, src/lab/available.ts and node: modules.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { describeMachine, machineInfo } from '../src/bench/machine.ts';
+import { knownCongestionControl } from '../src/lab/available.ts';
 
 const FOLDER = join('out', 'lab');
 
@@ -12,6 +13,17 @@ const FOLDER = join('out', 'lab');
 function measuredAt(): string {
   const { status, stdout } = spawnSync('git', ['describe', '--always', '--exclude', '*', '--dirty'], { encoding: 'utf8' });
   return status === 0 ? `measured at ${stdout.trim()}` : 'measured outside of a checkout';
+}
+
+/** What every measurement is told. */
+export interface CommonOptions {
+  /** Parameters of the ranks. */
+  mca: Record<string, string>;
+  minutes: number;
+  /** How TCP on the lab's nodes finds its rate; the lab's default unless said. */
+  congestionControl?: string;
+  /** As it was typed. */
+  command: string;
 }
 
 /** The time that a measurement may take, and what it takes to go on. */
@@ -48,13 +60,18 @@ export class Report {
   private loadMax = 0;
 
   /** `resume` keeps the figures that an earlier run of that name has left. */
-  constructor(name: string, command: string, { resume = false }: { resume?: boolean } = {}) {
+  constructor(
+    name: string,
+    { command, congestionControl }: Pick<CommonOptions, 'command' | 'congestionControl'>,
+    { resume = false }: { resume?: boolean } = {},
+  ) {
     this.name = name;
     mkdirSync(FOLDER, { recursive: true });
     if (!resume || !existsSync(this.file('jsonl'))) writeFileSync(this.file('jsonl'), '');
-    this.figure({ machine: this.machine, command });
-    this.text(`\`${command}\`: ${describeMachine(this.machine)}, ${measuredAt()}`, '');
-    process.stdout.write(`# ${command}\n# ${describeMachine(this.machine)}\n`);
+    this.figure({ machine: this.machine, command, congestionControl });
+    const control = `congestion control of TCP: ${knownCongestionControl(congestionControl)}`;
+    this.text(`\`${command}\`: ${describeMachine(this.machine)}, ${control}, ${measuredAt()}`, '');
+    process.stdout.write(`# ${command}\n# ${describeMachine(this.machine)}, ${control}\n`);
   }
 
   private file(ending: string): string {

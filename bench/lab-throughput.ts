@@ -3,19 +3,16 @@
 import { Lab } from '../src/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
 import type { ThroughputRow } from './lab-protocol.ts';
-import { Budget, Report } from './lab-report.ts';
+import { Budget, type CommonOptions, Report } from './lab-report.ts';
 import { bootstrapMedian, digits, median } from './lab-stats.ts';
 
-export interface ThroughputOptions {
+export interface ThroughputOptions extends CommonOptions {
   rounds: number;
   cases: string[];
   sizes: { bytes: number; window: number }[];
   seconds: number;
   warmSeconds: number;
-  mca: Record<string, string>;
-  minutes: number;
   seed: number;
-  command: string;
 }
 
 /** What is compared: rates of the rails, which of them each contender uses, and the ratio asked for. */
@@ -78,7 +75,7 @@ const JOB_OVERHEAD_MS = 2500;
 
 export async function throughput(options: ThroughputOptions): Promise<number> {
   const { rounds, cases, sizes, seconds, warmSeconds, minutes } = options;
-  const report = new Report('throughput', options.command);
+  const report = new Report('throughput', options);
   const budget = new Budget(minutes);
   const jobMs = JOB_OVERHEAD_MS + sizes.length * (seconds + warmSeconds + 1.5) * 1000;
   const total = rounds * cases.reduce((sum, name) => sum + CASES[name].contenders.length, 0);
@@ -94,7 +91,11 @@ export async function throughput(options: ThroughputOptions): Promise<number> {
         round = rounds;
         break;
       }
-      await using lab = await Lab.create({ nodes: 2, rails: mbit.map((rate) => ({ mbit: rate })) });
+      await using lab = await Lab.create({
+        nodes: 2,
+        rails: mbit.map((rate) => ({ mbit: rate })),
+        congestionControl: options.congestionControl,
+      });
       // Every other round the other way round: whatever drifts meets both.
       const order = round % 2 === 0 ? contenders : [...contenders].reverse();
       const rows = new Map<string, ThroughputRow[]>();

@@ -8,7 +8,7 @@ import { playTimeline } from '../src/lab/timeline.ts';
 import { Prng } from '../src/util/prng.ts';
 import { JobError } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
-import { Report } from './lab-report.ts';
+import { type CommonOptions, Report } from './lab-report.ts';
 import { digits } from './lab-stats.ts';
 import { SoakJob } from './soak-job.ts';
 import { warmUpMs } from './soak-memory.ts';
@@ -16,8 +16,7 @@ import type { Plant } from './soak-protocol.ts';
 import { type SoakRecord, writeRecord } from './soak-record.ts';
 import { type SoakFault, type SoakStep, soakSchedule } from './soak-schedule.ts';
 
-export interface SoakOptions {
-  minutes: number;
+export interface SoakOptions extends CommonOptions {
   seed: number;
   ranks: number;
   rails: NamedRail[];
@@ -28,8 +27,6 @@ export interface SoakOptions {
   name: string;
   results?: boolean;
   plant?: Plant | undefined;
-  mca: Record<string, string>;
-  command: string;
   /** Aborted: the run ends in order with what there is. */
   stop: AbortSignal;
 }
@@ -52,9 +49,9 @@ export async function soakTraffic(options: SoakOptions): Promise<number> {
   if (ranks < 2) throw new Error('--ranks: two at least');
   if (rails.length < 2 && options.faults) throw new Error('--rails: two at least, since one is always left whole (or --no-faults)');
   const durationMs = minutes * 60_000;
-  const report = new Report(options.name, options.command);
+  const report = new Report(options.name, options);
   report.say(`seed ${seed}: the same --seed with the same options repeats the schedule and what every round sends`);
-  await using lab = await Lab.create({ nodes: ranks, rails });
+  await using lab = await Lab.create({ nodes: ranks, rails, congestionControl: options.congestionControl });
   const schedule = soakSchedule({ prng: new Prng(`${seed}/faults`), durationMs, nodes: ranks, rails: rails.length });
   const job = await SoakJob.start({
     lab,

@@ -12,7 +12,7 @@ import { askKeeper, KeeperWatch } from '../lab/keeper.ts';
 import { MAX_NODES } from '../lab/plan.ts';
 import { parseRails } from '../lab/rails.ts';
 import { parseTimeline, playTimeline, type TimelineStep } from '../lab/timeline.ts';
-import { createLab, type LabView, viewOf } from '../lab/view.ts';
+import { createLab, type LabSettings, type LabView, viewOf } from '../lab/view.ts';
 import { startJob } from '../launch/launcher.ts';
 import { type JobOutcome, JobRelay, RelayedJob } from '../launch/relay.ts';
 import { LabControl } from './lab-control.ts';
@@ -51,12 +51,18 @@ export interface RunInLabOptions extends WatchCommandOptions {
   rails?: string;
   nodes?: number;
   seed?: number;
+  congestionControl?: string;
   name: string;
   mca: Record<string, string>;
   nodeArg: string[];
   timeline?: string;
   prefix: boolean;
 }
+
+export const settingsOf = ({ seed, congestionControl }: Pick<RunInLabOptions, 'seed' | 'congestionControl'>): LabSettings => ({
+  ...(seed === undefined ? {} : { seed }),
+  ...(congestionControl === undefined ? {} : { congestionControl }),
+});
 
 /** A lab to run in, and what is done to it: somebody else's, or one for this job alone. */
 interface Stage {
@@ -70,14 +76,14 @@ interface Stage {
 async function stageOf(options: RunInLabOptions, isLookedAt: boolean): Promise<Stage> {
   const { name } = options;
   if (options.rails === undefined) {
-    if (options.nodes !== undefined || options.seed !== undefined)
-      throw new MultirailError('ERR_ARG', "--nodes and --seed are for a lab of the job's own, which --rails makes");
+    if (options.nodes !== undefined || options.seed !== undefined || options.congestionControl !== undefined)
+      throw new MultirailError('ERR_ARG', "--nodes, --seed and --congestion-control are for a lab of the job's own, which --rails makes");
     const view = await askKeeper<LabView>(name, { op: 'view' });
     const changes = isLookedAt ? await KeeperWatch.open(name) : undefined;
     return { view, apply: (action) => askKeeper(name, { op: 'act', action }), changes, leave: async () => changes?.close() };
   }
   const rails = parseRails(options.rails);
-  const lab = await createLab(options.nodes ?? Math.min(options.np ?? DEFAULT_NODES, MAX_NODES), rails, options.seed);
+  const lab = await createLab(options.nodes ?? Math.min(options.np ?? DEFAULT_NODES, MAX_NODES), rails, settingsOf(options));
   const driver = new LabDriver(lab);
   driver.listen((event) => {
     if (event.kind === 'forwarder-lost') say(describeAction(event, rails));

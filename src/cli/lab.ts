@@ -10,13 +10,14 @@ import { labJson, type NamedRail, parseLabJson, parseRails, showRate } from '../
 import type { LabView } from '../lab/view.ts';
 import { RANKS_MAX } from '../launch/launcher.ts';
 import { wholeNumber } from './bench.ts';
-import { DEFAULT_NODES, launch, mustBePossible, ownFile, runInLab, untilSignal } from './lab-run.ts';
+import { DEFAULT_NODES, launch, mustBePossible, ownFile, runInLab, settingsOf, untilSignal } from './lab-run.ts';
 import { mcaOption, messageOf, watchOptions } from './run.ts';
 
 const DEFAULT_NAME = 'default';
 const KEEPER_READY_MS = 90_000;
 const KB = 1024;
 const SEED_MAX = 2 ** 32 - 1;
+const CONGESTION_TEXT = 'how TCP on the nodes finds its rate, by the name in the kernel: cubic, bbr, reno (default: cubic)';
 const SEED_TEXT = 'of what delay, reorder and flip, and loss beside them, draw (default: 1)';
 
 // ---------------------------------------------------------------- up, keep, down
@@ -26,6 +27,7 @@ interface UpOptions {
   nodes: number;
   name: string;
   seed?: number;
+  congestionControl?: string;
   foreground: boolean;
 }
 
@@ -46,7 +48,7 @@ async function up(options: UpOptions): Promise<void> {
   const hint = options.name === DEFAULT_NAME ? '' : ` --name ${options.name}`;
   process.stdout.write(
     [
-      `The lab ${options.name} is up: ${view.namespaces.length} nodes, ${view.rails.length} rails.`,
+      `The lab ${options.name} is up: ${view.namespaces.length} nodes, ${view.rails.length} rails, congestion control ${view.congestionControl}.`,
       ...viewLines(view),
       `multirail lab run${hint} -n ${view.namespaces.length} app.js   runs a job in it; multirail lab down${hint} takes it down.`,
       '',
@@ -56,7 +58,7 @@ async function up(options: UpOptions): Promise<void> {
 
 async function keepInForeground(options: UpOptions, rails: readonly NamedRail[]): Promise<void> {
   const { signal, release } = untilSignal();
-  const keeper = await Keeper.start(options.name, options.nodes, rails, options.seed);
+  const keeper = await Keeper.start(options.name, options.nodes, rails, settingsOf(options));
   process.stdout.write(`The lab ${options.name} is up until this command ends.\n${viewLines(keeper.view).join('\n')}\n`);
   await Promise.race([signal, keeper.ended]);
   await keeper.close();
@@ -66,7 +68,7 @@ async function keepInForeground(options: UpOptions, rails: readonly NamedRail[])
 type KeeperWord = { ready: LabView } | { failed: string; code: 'ERR_ARG' | 'ERR_SUPPORT' };
 
 /** Starts the process that keeps the lab, and waits until the lab is there. */
-function startKeeper({ rails, nodes, name, seed }: UpOptions): Promise<LabView> {
+function startKeeper({ rails, nodes, name, seed, congestionControl }: UpOptions): Promise<LabView> {
   const words = [
     'lab',
     'up',
@@ -78,6 +80,7 @@ function startKeeper({ rails, nodes, name, seed }: UpOptions): Promise<LabView> 
     '--name',
     name,
     ...(seed === undefined ? [] : ['--seed', String(seed)]),
+    ...(congestionControl === undefined ? [] : ['--congestion-control', congestionControl]),
   ];
   // A session of its own, in no folder that somebody may want to unmount.
   const child = spawn(process.execPath, [ownFile(), ...words], { detached: true, cwd: '/', stdio: ['ignore', 'pipe', 'ignore'] });
@@ -112,7 +115,7 @@ async function keep(options: UpOptions): Promise<void> {
   const word = (said: KeeperWord) => new Promise<void>((resolve) => process.stdout.write(`${labJson(said)}\n`, () => resolve()));
   let keeper: Keeper;
   try {
-    keeper = await Keeper.start(options.name, options.nodes, parseRails(options.rails), options.seed);
+    keeper = await Keeper.start(options.name, options.nodes, parseRails(options.rails), settingsOf(options));
   } catch (error) {
     const isUsage = error instanceof MultirailError && error.code === 'ERR_ARG';
     await word({ failed: messageOf(error), code: isUsage ? 'ERR_ARG' : 'ERR_SUPPORT' });
@@ -194,6 +197,7 @@ export function register(program: Command): void {
     .option('-n, --nodes <N>', 'number of nodes', wholeNumber(1, MAX_NODES), DEFAULT_NODES)
     .addOption(nameOption())
     .option('--seed <number>', SEED_TEXT, wholeNumber(0, SEED_MAX))
+    .option('--congestion-control <name>', CONGESTION_TEXT)
     .option('--foreground', 'keep it in this process, until it is interrupted', false)
     .addOption(new Option('--kept').default(false).hideHelp())
     .action((options: UpOptions & { kept: boolean }) => (options.kept ? keep(options) : up(options)));
@@ -206,6 +210,7 @@ export function register(program: Command): void {
     .option('--rails <list>', 'make a lab for this job alone')
     .option('--nodes <N>', 'nodes of that lab (default: one per rank)', wholeNumber(1, MAX_NODES))
     .option('--seed <number>', SEED_TEXT, wholeNumber(0, SEED_MAX))
+    .option('--congestion-control <name>', CONGESTION_TEXT)
     .addOption(nameOption())
     .addOption(mcaOption())
     .option('--node-arg <argument>', 'an argument for Node itself; may be repeated', (value: string, all: string[]) => [...all, value], [])

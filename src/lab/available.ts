@@ -1,5 +1,8 @@
-// Whether this machine can run the lab: tried out once, not guessed. Imports node: modules only.
+// Whether this machine can run the lab, tried out once, not guessed; and which congestion control its kernel has. Imports plan, run, node:*.
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { DEFAULT_CONGESTION_CONTROL } from './plan.ts';
+import { LabError } from './run.ts';
 
 // Prints the stage before each try, so that the last word on stdout names what was refused.
 const PROBE_SCRIPT = `
@@ -37,4 +40,14 @@ function findReason(): string | undefined {
   if (probe.status === 0) return undefined;
   const stage = probe.stdout.trim().split('\n').at(-1) || 'its first command';
   return `the link lab needs ${stage}, refused here: ${probe.stderr.trim().replaceAll('\n', ' ') || `exit ${probe.status}`}`;
+}
+
+/** The name that a lab's nodes are set to. Throws LabError when the kernel has none of that name. */
+export function knownCongestionControl(asked?: string): string {
+  const read = (file: string) => readFileSync(`/proc/sys/net/ipv4/${file}`, 'utf8').trim();
+  const known = read('tcp_available_congestion_control').split(' ');
+  if (asked === undefined) return known.includes(DEFAULT_CONGESTION_CONTROL) ? DEFAULT_CONGESTION_CONTROL : read('tcp_congestion_control');
+  if (!known.includes(asked))
+    throw new LabError(`this kernel has no congestion control ${asked}, it has ${known.join(', ')}; modprobe tcp_${asked} may add it`);
+  return asked;
 }

@@ -13,7 +13,7 @@ import { labUnavailable } from './available.ts';
 import { FaultList, type LabChanges, LabDriver, type LabFault } from './faults.ts';
 import type { ForwarderPort, Lab, PortCounters } from './lab.ts';
 import { labJson, type NamedRail, parseLabJson } from './rails.ts';
-import { createLab, type LabView, viewOf } from './view.ts';
+import { createLab, type LabSettings, type LabView, viewOf } from './view.ts';
 
 /** Only root gets in. */
 const FOLDER = '/run/multirail-lab';
@@ -90,7 +90,7 @@ export class Keeper {
   }
 
   /** Builds the lab and listens. ERR_ARG when there is one of that name. */
-  static async start(name: string, nodes: number, rails: readonly NamedRail[], seed?: number): Promise<Keeper> {
+  static async start(name: string, nodes: number, rails: readonly NamedRail[], settings: LabSettings = {}): Promise<Keeper> {
     const missing = labUnavailable();
     if (missing !== undefined) throw new MultirailError('ERR_SUPPORT', missing);
     const path = socketPath(name);
@@ -99,7 +99,7 @@ export class Keeper {
     if (await isKept(name))
       throw new MultirailError('ERR_ARG', `the lab ${name} is up already: multirail lab down takes it down, --name makes another`);
     const server = createServer();
-    const lab = await createLab(nodes, rails, seed);
+    const lab = await createLab(nodes, rails, settings);
     try {
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);

@@ -3,6 +3,7 @@
 // test/lab/README.md says for each fault at which layer it strikes and what TCP sees. Imports the other files of this folder and node:* only.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { knownCongestionControl } from './available.ts';
 import { Flapping } from './flap.ts';
 import type { ForwarderPort } from './forwarder.ts';
 import { Impairments } from './impairments.ts';
@@ -11,6 +12,7 @@ import {
   address6,
   blackholeLine,
   cableLines,
+  congestionControlSetting,
   DEFAULT_HOLD_MS,
   DELAY_MAX_MS,
   forgetNeighboursLine,
@@ -45,6 +47,8 @@ export interface LabOptions {
   rails: readonly RailSpec[];
   /** Of what forwarders do by chance: the same frames in the same order meet the same. A whole number from 0; default 1. */
   seed?: number;
+  /** How TCP on the nodes finds its rate, by the kernel's name: cubic, bbr, reno. Default cubic; where the kernel has none, its default. */
+  congestionControl?: string | undefined;
 }
 
 /** What one node's port on one rail has carried since create(), counted at the switch, in bytes of Ethernet frames. */
@@ -98,6 +102,8 @@ export class Lab {
   readonly name: string;
   readonly nodeCount: number;
   readonly rails: readonly RailPlan[];
+  /** How TCP on the nodes finds its rate. */
+  readonly congestionControl: string;
   private readonly reaper: Reaper;
   private readonly processes = new Set<ChildProcess>();
   private readonly flaps = new Map<number, Flapping>();
@@ -108,10 +114,11 @@ export class Lab {
   onForwarderLost: ((rail: number, why: string) => void) | undefined;
   private destroying: Promise<void> | undefined;
 
-  private constructor(name: string, nodeCount: number, rails: readonly RailPlan[], seed: number) {
+  private constructor(name: string, nodeCount: number, rails: readonly RailPlan[], seed: number, congestionControl: string) {
     this.name = name;
     this.nodeCount = nodeCount;
     this.rails = rails;
+    this.congestionControl = congestionControl;
     this.shapes = [...rails];
     const namespaces = range(nodeCount).map((node) => this.namespace(node));
     this.impairments = rails.map((_, rail) => {
@@ -122,7 +129,7 @@ export class Lab {
   }
 
   /** Builds the lab and returns when every link has carrier. Removes labs of dead runs first. */
-  static async create({ nodes, rails, seed = 1 }: LabOptions): Promise<Lab> {
+  static async create({ nodes, rails, seed = 1, congestionControl }: LabOptions): Promise<Lab> {
     checkCount('nodes', nodes, MAX_NODES);
     checkCount('rails', rails.length, MAX_RAILS);
     if (!Number.isSafeInteger(seed * MAX_RAILS) || seed < 0) throw new LabError(`a seed is a whole number from 0, not ${seed}`);
@@ -130,8 +137,9 @@ export class Lab {
       mbit: checkRate(mbit),
       queueMs: checkPositive('queueMs', queueMs),
     }));
+    const control = knownCongestionControl(congestionControl);
     await sweepStaleLabs();
-    const lab = new Lab(nextLabName(), nodes, plans, seed);
+    const lab = new Lab(nextLabName(), nodes, plans, seed, control);
     try {
       await lab.build();
     } catch (error) {
@@ -149,9 +157,10 @@ export class Lab {
       undefined,
       this.namespaces().map((namespace) => `netns add ${namespace}`),
     );
+    const nodeSettings = [...NODE_SETTINGS, congestionControlSetting(this.congestionControl)];
     await Promise.all([
       this.writeSettings(wire, WIRE_SETTINGS),
-      ...nodes.map((node) => this.writeSettings(this.namespace(node), NODE_SETTINGS)),
+      ...nodes.map((node) => this.writeSettings(this.namespace(node), nodeSettings)),
     ]);
     await runBatch(
       'ip',

@@ -100,6 +100,15 @@ export const NODE_SETTINGS: readonly string[] = [
   'ipv4/tcp_no_metrics_save=1',
 ];
 
+/**
+ * Congestion control of a lab's TCP where nobody says another. It is the kernel's own choice, and most systems leave it so; what a lab
+ * shows is then the same on a system that was set to another one.
+ */
+export const DEFAULT_CONGESTION_CONTROL = 'cubic';
+
+/** Node setting: how TCP finds its rate. */
+export const congestionControlSetting = (name: string): string => `ipv4/tcp_congestion_control=${name}`;
+
 /** The wire only bridges: no address of its own, so that every counted frame is a node's. */
 export const WIRE_SETTINGS: readonly string[] = ['ipv6/conf/all/disable_ipv6=1', 'ipv6/conf/default/disable_ipv6=1'];
 

@@ -251,6 +251,17 @@ describe.skipIf(unavailable !== undefined)('link lab: faults', () => {
     await expect(lab.ownPortDown(2, 0)).rejects.toThrow('no node 2');
     await expect(Lab.create({ nodes: 0, rails: [{}] })).rejects.toThrow('nodes');
   });
+
+  it('sets the congestion control of its nodes, whatever the system uses', async () => {
+    const read = async (where: Lab) => (await where.exec(1, ['cat', '/proc/sys/net/ipv4/tcp_congestion_control'])).stdout.trim();
+    expect(lab.congestionControl).toBe('cubic');
+    expect(await read(lab)).toBe('cubic');
+    await using other = await Lab.create({ nodes: 2, rails: [{}], congestionControl: 'reno' });
+    expect(await read(other)).toBe('reno');
+    await expect(Lab.create({ nodes: 1, rails: [{}], congestionControl: 'absent' })).rejects.toThrow(
+      /no congestion control absent, it has .*reno/,
+    );
+  });
 });
 
 describe.skipIf(unavailable !== undefined)('link lab: three nodes', () => {

@@ -147,7 +147,13 @@ test('a timeline is played in order, none of it early, and ends when it is told 
 });
 
 test('a job goes round the nodes, and listens on all rails of the first', () => {
-  const view = { name: 'x', rails: RAILS, namespaces: ['x-n0', 'x-n1'], addresses: [['10.0.0.1', '10.1.0.1'], []] };
+  const view = {
+    name: 'x',
+    congestionControl: 'cubic',
+    rails: RAILS,
+    namespaces: ['x-n0', 'x-n1'],
+    addresses: [['10.0.0.1', '10.1.0.1'], []],
+  };
   const spec = labJobSpec(view, { size: 3, command: ['a.js'], mca: { btl_tcp_links: '2' }, prefix: true });
   expect(spec.namespaces).toEqual(['x-n0', 'x-n1', 'x-n0']);
   expect(spec.oobListen).toEqual(['10.0.0.1', '10.1.0.1']);

@@ -61,6 +61,8 @@ export interface FaultLine extends CellKey {
 export interface AloneLine extends CellKey {
   kind: 'alone';
   run: string;
+  /** The control: the same fault was on a rail that this traffic did not use. */
+  underFault?: boolean;
   /** Of the same traffic over the healthy rails alone, in bytes by ms. */
   rate: number;
   worstGapMs: number;
@@ -99,9 +101,13 @@ export interface CellFigures extends CellKey {
   medianMs: number;
   worstMs: number;
   worstOfStreamMs: number[];
-  /** Payload carried during faults : what the healthy rails carry alone. */
+  /** Payload carried during faults : what the healthy rails carry alone while the same fault is elsewhere, in their faster run. */
   share: number;
+  /** The same : what they carry when nothing is wrong anywhere. */
+  shareOfQuiet: number;
+  /** In bytes by ms: when nothing is wrong, and while the same fault is elsewhere. */
   aloneRate: number;
+  controlRate: number;
   aloneWorstMs: number;
   /** Payload sent again : delivered. */
   wasted: number;
@@ -140,7 +146,11 @@ function figuresOf(lines: readonly GrayLine[]): CellFigures {
   const alone = lines.filter((line) => line.kind === 'alone');
   const cells = lines.filter((line) => line.kind === 'cell');
   const notRun = lines.find((line) => line.kind === 'not run');
-  const aloneRate = median(alone.map(({ rate }) => rate));
+  const quiet = alone.filter(({ underFault }) => underFault !== true);
+  const control = alone.filter(({ underFault }) => underFault === true);
+  const aloneRate = median(quiet.map(({ rate }) => rate));
+  // A record from before there was a control, or a cell that was cut short, is judged by the quiet rails.
+  const controlRate = control.length === 0 ? aloneRate : Math.min(aloneRate, Math.max(...control.map(({ rate }) => rate)));
   const delivered = sum(faults.map((line) => line.delivered));
   const inFault = { bytes: sum(faults.map((line) => line.inFault.bytes)), ms: sum(faults.map((line) => line.inFault.ms)) };
   const flapping = faults.filter(({ cycles }) => cycles !== undefined);
@@ -158,9 +168,11 @@ function figuresOf(lines: readonly GrayLine[]): CellFigures {
     medianMs: median(faults.map(({ worstGapMs }) => worstGapMs)),
     worstMs: most(all.map(({ worstGapMs }) => worstGapMs)),
     worstOfStreamMs: Array.from({ length: streams }, (_, i) => most(faults.map(({ worstOfStreamMs }) => worstOfStreamMs[i] ?? 0))),
-    share: inFault.bytes / (aloneRate * inFault.ms),
+    share: inFault.bytes / (controlRate * inFault.ms),
+    shareOfQuiet: inFault.bytes / (aloneRate * inFault.ms),
     aloneRate,
-    aloneWorstMs: most(alone.map(({ worstGapMs }) => worstGapMs)),
+    controlRate,
+    aloneWorstMs: most(quiet.map(({ worstGapMs }) => worstGapMs)),
     wasted: sum(faults.map(({ sentAgain }) => sentAgain)) / delivered,
     beyondOnce: sum(faults.map(({ beyondOnce }) => beyondOnce)) / delivered,
     back: faults.filter(({ backMs }) => backMs !== undefined).length / faults.length,

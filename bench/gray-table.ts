@@ -33,7 +33,7 @@ function textOf(cell: CellFigures | undefined, faults: number): string {
   const streams = cell.worstOfStreamMs.length > 1 ? `; by stream ${cell.worstOfStreamMs.map((ms) => digits(ms, 0)).join(', ')} ms` : '';
   return (
     `${mark('median', digits(cell.medianMs, 0))} / ${mark('worst', digits(cell.worstMs, 0))} ms, ` +
-    `${mark('share', digits(cell.share, 2))}, ${cell.transport === 'mptcp' ? '–' : mark('wasted', `${digits(100 * cell.wasted)} %`)}${streams}${cell.faults < faults || cell.inUse < cell.faults ? ` (${cell.inUse} of ${cell.faults})` : ''}`
+    `${mark('share', digits(cell.share, 2))} (${digits(cell.shareOfQuiet, 2)}), ${cell.transport === 'mptcp' ? '–' : mark('wasted', `${digits(100 * cell.wasted)} %`)}${streams}${cell.faults < faults || cell.inUse < cell.faults ? ` (${cell.inUse} of ${cell.faults})` : ''}`
   );
 }
 

@@ -12,6 +12,9 @@
 //   healthy rails need for one message.
 // - Share: payload delivered between beginning and end of the faults : what the same traffic carries in that time over the healthy rails
 //   alone. That is measured by a second job, which runs in turn with the first one, three times a cell, while the first pauses.
+// - Control: what flaps a link, forwards or polices takes processor time of its own, and traffic that is bound by the processor feels
+//   that without having a bad rail at all. The second job therefore runs twice more, before the first one starts and after it has ended,
+//   while the same fault is on a rail that the second job does not use. The share is judged by that, and both shares are shown.
 // - Wasted: payload that was sent again : payload delivered, from the beginning of a fault to the end of its pause.
 // - Every message is audited by content and order. A job that dies, or delivers nothing for 10 s, is a failed cell: its log is kept.
 // Imports the lab, the generator, the files of the campaign and of the lab's measurements.
@@ -20,7 +23,7 @@ import { join } from 'node:path';
 import { MultirailError } from '../src/errors.ts';
 import { Lab, LabError } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
-import { GRAY_FAULTS, type Impairment, whyNotRun } from './gray-faults.ts';
+import { GRAY_FAULTS, type GrayFault, type Impairment, whyNotRun } from './gray-faults.ts';
 import { GrayJob, HANG_MS } from './gray-job.ts';
 import { startPeer, whyNoPeers } from './gray-peers.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
@@ -156,7 +159,12 @@ class Campaign {
   /** Estimated, of one cell. */
   private cellMs(fault: string): number {
     const { faults, holdMs = GRAY_FAULTS[fault].holdMs } = this.options;
-    return CELL_START_MS + ALONE_TURNS * (2 * ALONE_WARM_MS + ALONE_MS) + faults * (holdMs + (PAUSE_MS.low + PAUSE_MS.high) / 2 + 150);
+    return (
+      CELL_START_MS +
+      ALONE_TURNS * (2 * ALONE_WARM_MS + ALONE_MS) +
+      2 * holdMs +
+      faults * (holdMs + (PAUSE_MS.low + PAUSE_MS.high) / 2 + 150)
+    );
   }
 
   async run(cells: readonly CellKey[]): Promise<void> {
@@ -220,8 +228,11 @@ class Campaign {
     this.alone.clear();
   }
 
-  /** Measures the healthy rails alone once; the other job must pause. */
-  async measureAlone(lab: Lab, key: CellKey): Promise<void> {
+  /**
+   * Measures the healthy rails alone once; the other job must pause. With a fault: while it is on the rails that are not used, where
+   * no other job may react to it.
+   */
+  async measureAlone(lab: Lab, key: CellKey, under?: { fault: GrayFault; chance: Prng }): Promise<void> {
     if ([...this.alone.values()].some(({ traffic }) => traffic !== key.traffic)) await this.endAlone();
     const known = this.alone.get(key.transport);
     const job = known ?? (await this.startJob(lab, { ...key, fault: 'none' }, 'healthy'));
@@ -229,14 +240,22 @@ class Campaign {
     try {
       job.go();
       await job.watch(known === undefined ? WARM_MS[key.traffic] : ALONE_WARM_MS);
+      const unused = under === undefined ? [] : this.rails.mbits.map((_, rail) => rail).slice(0, this.rails.bad);
       const from = nowMs();
-      await job.watch(ALONE_MS);
-      const to = nowMs();
+      let to: number;
+      try {
+        for (const rail of unused) await under?.fault.begin(lab, rail, under.chance);
+        await job.watch(under === undefined ? ALONE_MS : (this.options.holdMs ?? under.fault.holdMs));
+        to = nowMs();
+      } finally {
+        await Promise.all(unused.map((rail) => lab.heal(rail)));
+      }
       await job.watch(50);
       const rate = job.bytesIn(from, to, 'delivered') / (to - from);
       const worstGapMs = Math.max(0, ...job.receivers.flatMap((rank) => rank.gapsIn(from, to).map((gap) => gap.toMs - gap.fromMs)));
       await job.pause();
-      this.keep({ kind: 'alone', run: this.runName, ...key, rate, worstGapMs } satisfies AloneLine);
+      const during = under === undefined ? {} : { underFault: true };
+      this.keep({ kind: 'alone', run: this.runName, ...key, ...during, rate, worstGapMs } satisfies AloneLine);
     } catch (error) {
       await this.endAlone();
       throw error;
@@ -253,7 +272,7 @@ function sentenceOf(figures: CellFigures): string {
   const missed = missedBy(figures, GRAY_TRAFFICS[figures.traffic].bytes);
   const slow = figures.worstOfStreamMs.length > 1 ? ` (by stream ${figures.worstOfStreamMs.map((ms) => digits(ms, 0)).join(', ')})` : '';
   return (
-    `gap median ${digits(figures.medianMs, 0)}, worst ${digits(figures.worstMs, 0)} ms${slow}, share ${digits(figures.share, 2)}, ` +
+    `gap median ${digits(figures.medianMs, 0)}, worst ${digits(figures.worstMs, 0)} ms${slow}, share ${digits(figures.share, 2)} of the control, ${digits(figures.shareOfQuiet, 2)} of quiet rails, ` +
     `wasted ${digits(100 * figures.wasted)} % (by rails ${digits(100 * figures.beyondOnce)} %): ${missed.length === 0 ? 'met' : `MISSED ${missed.join(', ')}`}` +
     `${figures.wrong.map((text) => `\n    ${text.split('\n')[0]}`).join('')}`
   );
@@ -279,8 +298,10 @@ class Cell {
 
   async run(): Promise<void> {
     const { options, run, keep, report } = this.campaign.settings;
+    const control = { fault: GRAY_FAULTS[this.key.fault], chance: new Prng(`${this.seed}/control/${cellName(this.key)}`) };
     let job: GrayJob | undefined;
     try {
+      await this.campaign.measureAlone(this.lab, this.key, control);
       job = await this.campaign.startJob(this.lab, this.key, 'all');
       await this.campaign.measureAlone(this.lab, this.key);
       job.go();
@@ -300,6 +321,7 @@ class Cell {
       const wrong = await job.finish();
       const counters = job.ranks.map(({ done }) => done!.counters);
       const log = wrong.length > 0 ? { log: this.keepLog(job.output) } : {};
+      await this.campaign.measureAlone(this.lab, this.key, control);
       keep({ kind: 'cell', run, ...this.key, messages, wrong, counters, ...log });
     } catch (error) {
       if (!(error instanceof JobError || error instanceof LabError || error instanceof MultirailError)) throw error;

@@ -5,7 +5,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { describeMachine, machineInfo } from '../src/bench/machine.ts';
-import { knownCongestionControl } from '../src/lab/available.ts';
+import { chooseCongestionControl } from '../src/lab/available.ts';
 
 const FOLDER = join('out', 'lab');
 
@@ -69,7 +69,7 @@ export class Report {
     mkdirSync(FOLDER, { recursive: true });
     if (!resume || !existsSync(this.file('jsonl'))) writeFileSync(this.file('jsonl'), '');
     this.figure({ machine: this.machine, command, congestionControl });
-    const control = `congestion control of TCP: ${knownCongestionControl(congestionControl)}`;
+    const control = `congestion control of TCP: ${chooseCongestionControl(congestionControl)}`;
     this.text(`\`${command}\`: ${describeMachine(this.machine)}, ${control}, ${measuredAt()}`, '');
     process.stdout.write(`# ${command}\n# ${describeMachine(this.machine)}, ${control}\n`);
   }

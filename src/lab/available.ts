@@ -1,6 +1,6 @@
 // Whether this machine can run the lab, tried out once, not guessed; and which congestion control its kernel has. Imports plan, run, node:*.
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { DEFAULT_CONGESTION_CONTROL } from './plan.ts';
 import { LabError } from './run.ts';
 
@@ -42,12 +42,29 @@ function findReason(): string | undefined {
   return `the link lab needs ${stage}, refused here: ${probe.stderr.trim().replaceAll('\n', ' ') || `exit ${probe.status}`}`;
 }
 
-/** The name that a lab's nodes are set to. Throws LabError when the kernel has none of that name. */
-export function knownCongestionControl(asked?: string): string {
-  const read = (file: string) => readFileSync(`/proc/sys/net/ipv4/${file}`, 'utf8').trim();
-  const known = read('tcp_available_congestion_control').split(' ');
-  if (asked === undefined) return known.includes(DEFAULT_CONGESTION_CONTROL) ? DEFAULT_CONGESTION_CONTROL : read('tcp_congestion_control');
-  if (!known.includes(asked))
-    throw new LabError(`this kernel has no congestion control ${asked}, it has ${known.join(', ')}; modprobe tcp_${asked} may add it`);
-  return asked;
+const settingPath = (file: string): string => `/proc/sys/net/ipv4/${file}`;
+const wordsOf = (file: string): string[] => readFileSync(settingPath(file), 'utf8').trim().split(' ');
+
+/**
+ * The name that a lab's nodes are set to. A kernel that has it may still keep it to itself: network namespaces may choose only from a
+ * list of the whole machine. The name is then added to that list, and stays there. Throws LabError when the kernel has none of that name,
+ * or nothing may be added.
+ */
+export function chooseCongestionControl(asked?: string): string {
+  const known = wordsOf('tcp_available_congestion_control');
+  const name = asked ?? DEFAULT_CONGESTION_CONTROL;
+  const ofTheSystem = wordsOf('tcp_congestion_control')[0];
+  if (!known.includes(name)) {
+    if (asked === undefined) return ofTheSystem;
+    throw new LabError(`this kernel has no congestion control ${name}, it has ${known.join(', ')}; modprobe tcp_${name} may add it`);
+  }
+  const allowed = wordsOf('tcp_allowed_congestion_control');
+  if (allowed.includes(name)) return name;
+  try {
+    writeFileSync(settingPath('tcp_allowed_congestion_control'), [...allowed, name].join(' '));
+  } catch (error) {
+    if (asked === undefined) return ofTheSystem;
+    throw new LabError(`network namespaces may not choose the congestion control ${name} here: ${(error as Error).message}`);
+  }
+  return name;
 }

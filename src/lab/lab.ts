@@ -3,7 +3,7 @@
 // test/lab/README.md says for each fault at which layer it strikes and what TCP sees. Imports the other files of this folder and node:* only.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { knownCongestionControl } from './available.ts';
+import { chooseCongestionControl } from './available.ts';
 import { Flapping } from './flap.ts';
 import type { ForwarderPort } from './forwarder.ts';
 import { Impairments } from './impairments.ts';
@@ -137,7 +137,7 @@ export class Lab {
       mbit: checkRate(mbit),
       queueMs: checkPositive('queueMs', queueMs),
     }));
-    const control = knownCongestionControl(congestionControl);
+    const control = chooseCongestionControl(congestionControl);
     await sweepStaleLabs();
     const lab = new Lab(nextLabName(), nodes, plans, seed, control);
     try {

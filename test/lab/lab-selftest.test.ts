@@ -256,6 +256,10 @@ describe.skipIf(unavailable !== undefined)('link lab: faults', () => {
     const read = async (where: Lab) => (await where.exec(1, ['cat', '/proc/sys/net/ipv4/tcp_congestion_control'])).stdout.trim();
     expect(lab.congestionControl).toBe('cubic');
     expect(await read(lab)).toBe('cubic');
+    // Some systems keep all but their own from network namespaces until they are told.
+    writeFileSync('/proc/sys/net/ipv4/tcp_allowed_congestion_control', 'reno');
+    await using afresh = await Lab.create({ nodes: 1, rails: [{}] });
+    expect((await afresh.exec(0, ['cat', '/proc/sys/net/ipv4/tcp_congestion_control'])).stdout.trim()).toBe('cubic');
     await using other = await Lab.create({ nodes: 2, rails: [{}], congestionControl: 'reno' });
     expect(await read(other)).toBe('reno');
     await expect(Lab.create({ nodes: 1, rails: [{}], congestionControl: 'absent' })).rejects.toThrow(

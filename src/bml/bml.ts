@@ -296,13 +296,19 @@ export class Bml {
     this.endAttempt(rail, reason, nowMs);
   }
 
-  /** Something outside says that the rail may work again: its next attempt need not wait. */
+  /**
+   * Something outside says that the rail may work again: its next attempt need not wait for the back-off. A port that comes and goes says so
+   * a hundred times a second, and each attempt takes time from the rails that carry: beside one of those, a hold stays, and so does the
+   * shortest pause between two attempts.
+   */
   handleReachable(endpoint: BtlEndpoint, nowMs: number): void {
     const rail = this.rail(endpoint);
     if (rail.state !== 'DOWN' || rail.attempt !== undefined || rail.nextDialMs <= nowMs) return;
     rail.backoffMs = 0;
-    rail.nextDialMs = nowMs;
-    this.wakeAt(nowMs);
+    const isSpared = this.peer(rail).rails.some((other) => other !== rail && other.isCarrying);
+    const earliestMs = Math.max(nowMs, rail.heldUntilMs, rail.dialledAtMs + this.options.redialMinMs);
+    rail.nextDialMs = isSpared ? Math.min(rail.nextDialMs, earliestMs) : nowMs;
+    this.wakeAt(rail.nextDialMs);
   }
 
   private endAttempt(rail: Rail, reason: RailReason, nowMs: number): void {
@@ -328,7 +334,8 @@ export class Bml {
       const extra = rail.losses.length - 2;
       if (extra > 0) {
         const holdMs = Math.min(this.options.flapHoldMaxMs, this.options.redialMinMs * 2 ** Math.min(extra, 20));
-        rail.nextDialMs = Math.max(rail.nextDialMs, nowMs + holdMs);
+        rail.heldUntilMs = nowMs + holdMs;
+        rail.nextDialMs = Math.max(rail.nextDialMs, rail.heldUntilMs);
       }
     }
     this.wakeAt(nowMs);
@@ -568,6 +575,7 @@ export class Bml {
     const epoch = Math.max(rail.highestSeen, rail.highestDead) + 1;
     rail.highestSeen = epoch;
     rail.counters.connectAttempts++;
+    rail.dialledAtMs = nowMs;
     // The module times the attempt itself; this only makes sure that it ends.
     rail.attempt = { epoch, deadlineAliveMs: aliveMs + this.options.connectTimeoutMs * ATTEMPT_TIMEOUT_FACTOR };
     if (rail.state === 'DOWN') moveRail(rail, 'CONNECTING', this.listener);

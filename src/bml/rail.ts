@@ -98,6 +98,10 @@ export class Rail {
   attempt: { epoch: number; deadlineAliveMs: number } | undefined;
   nextDialMs = 0;
   backoffMs = 0;
+  /** When the last attempt began. */
+  dialledAtMs = Number.NEGATIVE_INFINITY;
+  /** Until when flap damping holds the rail down. */
+  heldUntilMs = Number.NEGATIVE_INFINITY;
   /** Times of losses within the flap window. */
   readonly losses: number[] = [];
   /** Something was accepted since the last flush. */

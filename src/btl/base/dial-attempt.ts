@@ -53,6 +53,9 @@ const ANSWER_TIMEOUT_FACTOR = 3;
 /** Streams being opened for one attempt; the oldest goes first. */
 const DIALINGS_MAX = 8;
 
+/** How often the kernel is asked for its acknowledgements: each question is a system call, and rails that carry poll without a pause. */
+const SEE_UNANSWERED_MS = 5;
+
 export interface AttemptOptions {
   /** Opens a stream; called again for each one beside the first. */
   dial: () => Dialing;
@@ -80,6 +83,7 @@ export class DialAttempt implements FramerHandler {
   /** Deadline of the present state in our own alive time: a pause of this process is not the peer's silence. */
   private dueAliveMs = Number.POSITIVE_INFINITY;
   private dueAt = 0;
+  private seeUnansweredAtMs = 0;
   private aliveMs = 0;
 
   constructor(owner: AttemptOwner, epoch: number, handshake: DialerHandshake, options: AttemptOptions) {
@@ -234,7 +238,9 @@ export class DialAttempt implements FramerHandler {
   }
 
   private seeUnanswered(): void {
-    if (this.stream === undefined || this.options.isUnanswered?.(this.stream) !== true) return;
+    if (this.stream === undefined || this.now < this.seeUnansweredAtMs) return;
+    this.seeUnansweredAtMs = this.now + SEE_UNANSWERED_MS;
+    if (this.options.isUnanswered?.(this.stream) !== true) return;
     this.fail({ kind: 'timeout', text: "connected, but the peer's kernel does not acknowledge the handshake" });
   }
 

@@ -144,6 +144,36 @@ describe('dialling', () => {
     expect(f.endpoints[0].dialled.length).toBe(before + 1);
   });
 
+  test('a port that comes and goes every 10 ms is dialled ever more rarely beside a rail that carries', () => {
+    const f = new FakeRails([{}, {}]);
+    f.turn();
+    f.up(0, 1);
+    f.run(200);
+    const flapFor = (turns: number) => {
+      const before = f.endpoints[0].dialled.length;
+      for (let i = 0; i < turns; i++) {
+        const dialled = f.endpoints[0].dialled.length;
+        f.bml.handleReachable(f.endpoints[0], f.nowMs);
+        f.turn();
+        if (f.endpoints[0].dialled.length === dialled) continue;
+        f.connected(0);
+        f.down(0, 'carrier');
+      }
+      return f.endpoints[0].dialled.length - before;
+    };
+    f.down(0, 'carrier');
+    // Back at once after the first loss, then 50 ms from attempt to attempt, then held for 100, 200, 400 and 1000 ms.
+    expect(flapFor(1)).toBe(1);
+    expect(flapFor(100)).toBeLessThanOrEqual(6);
+    expect(flapFor(300)).toBeLessThanOrEqual(3);
+    // Without a rail beside it there is nothing to spare.
+    f.down(1);
+    f.bml.handleReachable(f.endpoints[0], f.nowMs);
+    const before = f.endpoints[0].dialled.length;
+    f.turn();
+    expect(f.endpoints[0].dialled.length).toBe(before + 1);
+  });
+
   test('a stale epoch is gone above at once', () => {
     const f = new FakeRails([{}]);
     f.turn();

@@ -84,13 +84,19 @@ function parseLine(text: string): HplLine | undefined {
   }
 }
 
+type WatchSpec = Pick<LabRunSpec, 'pulls' | 'restores' | 'fault'>;
+
+/** What `Watch` needs of a lab. */
+export type PulledLab = Pick<Lab, 'heal' | 'blackhole' | 'oneWay' | 'wireCut' | 'cableCut'>;
+
 /** Hears rank 0, and pulls when it is time. */
-class Watch {
-  private readonly lab: Lab;
-  private readonly spec: LabRunSpec;
+export class Watch {
+  private readonly lab: PulledLab;
+  private readonly spec: WatchSpec;
   private readonly blockMs: number[] = [];
   private readonly done: LabRun['done'] = [];
-  private readonly acts: Promise<void>[] = [];
+  /** What was begun, one after the other: a rail that is restored while its pull is still being carried out would stay pulled. */
+  private acts: Promise<void> = Promise.resolve();
   private pending: { moment: Moment; text: 'pull' | 'restore' }[] = [];
   private result: HplResult | undefined;
   private stopped: LabRun['stopped'];
@@ -99,7 +105,7 @@ class Watch {
   private readonly losses: LabRun['losses'] = [];
   private railsRestored = 0;
 
-  constructor(lab: Lab, spec: LabRunSpec) {
+  constructor(lab: PulledLab, spec: WatchSpec) {
     this.lab = lab;
     this.spec = spec;
     this.pending = [
@@ -117,7 +123,7 @@ class Watch {
 
   /** What was begun is done. */
   async settled(): Promise<void> {
-    await Promise.all(this.acts);
+    await this.acts;
   }
 
   take(line: HplLine): void {
@@ -151,12 +157,12 @@ class Watch {
     for (const { moment, text } of due) {
       const { rail, node } = moment;
       const { lab } = this;
-      const act = text === 'restore' ? lab.heal(rail) : this.pull(rail, node);
-      this.acts.push(
-        act.then(() => {
-          this.done.push({ text, atMs: performance.now() - this.startMs, block });
-        }),
-      );
+      this.acts = this.acts.then(async () => {
+        await (text === 'restore' ? lab.heal(rail) : this.pull(rail, node));
+        this.done.push({ text, atMs: performance.now() - this.startMs, block });
+      });
+      // An error is for `settled`, which is called when the job has ended.
+      this.acts.catch(() => undefined);
     }
   }
 

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
-import { buildPage } from './src/dashboard/build-page.mjs';
+import { buildPage } from './tools/dashboard/build-page.mjs';
 
 // Bundled CommonJS asks for Node's modules by require(), which an ES module has to make first.
 const REQUIRE =
@@ -42,7 +42,7 @@ export default defineConfig(() => {
       ...shared,
       // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where an engine
       // has started the ranks: it is looked for beside the library.
-      entry: { index: 'src/index.ts', cli: 'src/cli/main.ts', rendezvous: 'src/launch/rendezvous-main.ts' },
+      entry: { index: 'src/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/rendezvous-main.ts' },
       format: 'esm',
       banner: { js: REQUIRE },
       esbuildPlugins: [licenses],

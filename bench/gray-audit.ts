@@ -2,8 +2,8 @@
 // doubled, reordered or damaged, nothing may stand still for 10 s, and a job that is told to end while its rails are bad ends within 10 s.
 // Imports the lab, the generator, the files of the campaign and of the lab's measurements.
 import { MultirailError } from '../src/errors.ts';
-import { Lab, LabError } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
+import { Lab, LabError } from '../tools/lab/lab.ts';
 import { GRAY_FAULTS, whyNotRun } from './gray-faults.ts';
 import { GrayJob } from './gray-job.ts';
 import { GRAY_TRAFFICS, type GrayPlant, type GrayTraffic } from './gray-protocol.ts';

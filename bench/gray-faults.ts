@@ -1,8 +1,9 @@
 // What is done to a rail in the campaign of bad links, by name. A fault that needs the lab's forwarder where there is none is known, and says
 // so; it is not run and never counted. Imports the lab, the generator.
-import { findForwarder } from '../src/lab/forwarder.ts';
-import type { Lab } from '../src/lab/lab.ts';
+
 import type { Prng } from '../src/util/prng.ts';
+import { findForwarder } from '../tools/lab/forwarder.ts';
+import type { Lab } from '../tools/lab/lab.ts';
 
 /** An impairment that counts; the lab's heal() ends every one. */
 export interface Impairment {

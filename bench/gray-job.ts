@@ -1,7 +1,7 @@
 // A job of the campaign of bad links, seen from outside: what its ranks report, and how it is started, paced, watched and judged.
 // Imports the lab, lab-job, lab-protocol, gray-protocol.
 import type { Socket } from 'node:net';
-import { type Lab, sleep } from '../src/lab/lab.ts';
+import { type Lab, sleep } from '../tools/lab/lab.ts';
 import type { FromGrayRank, GrayBytes, GrayGap, GrayPlant, GrayRail, GraySpec, ToGrayRank } from './gray-protocol.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
 import { ControlledJob, JobError, type SpawnedJob, spawnJob } from './lab-job.ts';

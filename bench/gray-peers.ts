@@ -2,7 +2,7 @@
 // Imports the lab, gray-job, gray-protocol, lab-job, node: modules.
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
-import { type Lab, LabError, sleep } from '../src/lab/lab.ts';
+import { type Lab, LabError, sleep } from '../tools/lab/lab.ts';
 import { GrayJob } from './gray-job.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
 import { JobError, openControl, program } from './lab-job.ts';

@@ -21,8 +21,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MultirailError } from '../src/errors.ts';
-import { Lab, LabError } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
+import { Lab, LabError } from '../tools/lab/lab.ts';
 import { GRAY_FAULTS, type GrayFault, type Impairment, whyNotRun } from './gray-faults.ts';
 import { GrayJob, HANG_MS } from './gray-job.ts';
 import { startPeer, whyNoPeers } from './gray-peers.ts';

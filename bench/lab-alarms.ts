@@ -1,7 +1,7 @@
 // False alarms: nothing is wrong with the rails, only with the time that their ends have. A receiver that computes, a process that is
 // stopped, busy processes on every core: no rail may be lost. Imports the lab, the files of this folder.
 import { cpus } from 'node:os';
-import { Lab, sleep } from '../src/lab/lab.ts';
+import { Lab, sleep } from '../tools/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
 import type { RankSpec } from './lab-protocol.ts';
 import { Budget, type CommonOptions, Report } from './lab-report.ts';

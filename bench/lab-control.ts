@@ -1,6 +1,6 @@
 // A measured job of two ranks: what they report, and how it is started, stopped and judged. Imports the lab, lab-job, lab-protocol.
 import type { Socket } from 'node:net';
-import type { Lab } from '../src/lab/lab.ts';
+import type { Lab } from '../tools/lab/lab.ts';
 import { ControlledJob, spawnJob } from './lab-job.ts';
 import type { FromRank, RankSpec, ThroughputRow, ToRank } from './lab-protocol.ts';
 

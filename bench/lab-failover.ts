@@ -1,8 +1,8 @@
 // Many faults of every kind under audited traffic: how long nothing was delivered, and when the rail was in use again.
 // Imports the lab and the files of this folder.
 
-import { Lab, sleep } from '../src/lab/lab.ts';
 import { Prng } from '../src/util/prng.ts';
+import { Lab, sleep } from '../tools/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
 import { nowMs, type Traffic } from './lab-protocol.ts';
 import { Budget, type CommonOptions, Report } from './lab-report.ts';

@@ -1,7 +1,7 @@
 // CPU of ranks that do nothing: rails open over loopback, a receive posted, no traffic. Read from /proc, twice.
 // Imports the lab, the files of this folder, node: modules.
 import { readdirSync, readFileSync } from 'node:fs';
-import { Lab, sleep } from '../src/lab/lab.ts';
+import { Lab, sleep } from '../tools/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
 import { type CommonOptions, Report } from './lab-report.ts';
 import { digits } from './lab-stats.ts';

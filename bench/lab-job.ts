@@ -7,7 +7,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Lab, sleep } from '../src/lab/lab.ts';
+import { type Lab, sleep } from '../tools/lab/lab.ts';
 import type { LaunchSpec } from './lab-launch.ts';
 import { lineSplitter, nowMs } from './lab-protocol.ts';
 

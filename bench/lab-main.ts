@@ -1,7 +1,7 @@
 // The command line of bench/lab.sh and bench/soak.sh. Imports commander, the lab, the files of this folder.
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { labUnavailable } from '../src/lab/lab.ts';
-import { type NamedRail, parseRails } from '../src/lab/rails.ts';
+import { labUnavailable } from '../tools/lab/lab.ts';
+import { type NamedRail, parseRails } from '../tools/lab/rails.ts';
 import { gray } from './gray.ts';
 import { grayAudit } from './gray-audit.ts';
 import { GRAY_PLANTS, type GrayPlant } from './gray-protocol.ts';

@@ -1,6 +1,6 @@
 // Memory of one process with many peers that are idle: real connections from other processes, which hold many ranks each. A smaller
 // run is subtracted, so that what every process costs anyway does not count. Imports the lab, the files of this folder.
-import { Lab } from '../src/lab/lab.ts';
+import { Lab } from '../tools/lab/lab.ts';
 import { program } from './lab-job.ts';
 import type { MemoryJobSpec, MemoryLine, MemorySample } from './lab-memory-protocol.ts';
 import { lineSplitter } from './lab-protocol.ts';

@@ -1,11 +1,11 @@
 // What a measurement leaves behind: progress on the terminal, one JSON line per figure, and tables in Markdown with the targets met
-// or missed. Imports src/bench/machine.ts, src/lab/available.ts and node: modules.
+// or missed. Imports tools/bench/machine.ts, tools/lab/available.ts and node: modules.
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import { describeMachine, machineInfo } from '../src/bench/machine.ts';
-import { chooseCongestionControl } from '../src/lab/available.ts';
+import { describeMachine, machineInfo } from '../tools/bench/machine.ts';
+import { chooseCongestionControl } from '../tools/lab/available.ts';
 
 const FOLDER = join('out', 'lab');
 

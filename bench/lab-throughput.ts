@@ -1,6 +1,6 @@
 // Several shaped rails against one: contenders interleaved round by round, each a job of its own over the same lab, as ratios within
 // each round; medians and bootstrap bounds of these. Imports the lab and the files of this folder.
-import { Lab } from '../src/lab/lab.ts';
+import { Lab } from '../tools/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './lab-control.ts';
 import type { ThroughputRow } from './lab-protocol.ts';
 import { Budget, type CommonOptions, Report } from './lab-report.ts';

@@ -1,6 +1,6 @@
 // The record of a soak: text, JSON line and tables, and its verdict. Imports lab-report, lab-stats, the lab's rails, the files of the soak.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { type NamedRail, showRate } from '../src/lab/rails.ts';
+import { type NamedRail, showRate } from '../tools/lab/rails.ts';
 import type { Report } from './lab-report.ts';
 import { digits } from './lab-stats.ts';
 import type { MemorySample } from './soak-job.ts';

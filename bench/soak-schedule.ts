@@ -1,7 +1,8 @@
 // What happens to the rails during a soak, and when: drawn from a seed, so that the seed repeats it. Pure.
 // Imports the lab's actions (types), the seeded generator.
-import type { LabAction } from '../src/lab/actions.ts';
+
 import type { Prng } from '../src/util/prng.ts';
+import type { LabAction } from '../tools/lab/actions.ts';
 
 /** What may strike, each with a sentence. */
 export const SOAK_FAULTS = {

@@ -1,11 +1,12 @@
 // The soak: ranks on nodes of a lab that exchange all kinds of messages for hours, while a schedule drawn from a seed breaks their rails.
 // Whatever the ranks' audit finds, a round that does not end, and memory that grows make it fail. Imports the lab, the files of the soak
 // and of the lab's measurements, the generator.
-import { applyAction, describeAction, type LabAction } from '../src/lab/actions.ts';
-import { Lab, sleep } from '../src/lab/lab.ts';
-import { type NamedRail, showRate } from '../src/lab/rails.ts';
-import { playTimeline } from '../src/lab/timeline.ts';
+
 import { Prng } from '../src/util/prng.ts';
+import { applyAction, describeAction, type LabAction } from '../tools/lab/actions.ts';
+import { Lab, sleep } from '../tools/lab/lab.ts';
+import { type NamedRail, showRate } from '../tools/lab/rails.ts';
+import { playTimeline } from '../tools/lab/timeline.ts';
 import { JobError } from './lab-job.ts';
 import { nowMs } from './lab-protocol.ts';
 import { type CommonOptions, Report } from './lab-report.ts';

@@ -1,7 +1,7 @@
 // The second of two policies when a network fails in a long run: be told, run to the next checkpoint, save and stop; and go on from there when
 // the network is mended. Linpack on four nodes saves its state (the matrix, and the panel on its way) every few blocks. Each rank hears of its
 // own rails by `mpi.on('rail', …)`; at a checkpoint all ranks ask each other whether one has lost a rail, and stop together if so
-// (src/hpl/rank.ts, afterBlock). The resumed run passes the same residual check.
+// (tools/hpl/rank.ts, afterBlock). The resumed run passes the same residual check.
 //   sudo node examples/hpl-checkpoint.mjs [N]
 // It makes the two networks itself (multirail lab; needs root and iproute2) and leaves nothing behind.
 import { spawnSync } from 'node:child_process';

@@ -20,7 +20,9 @@ function filesUnder(folder: string, endings: readonly string[]): string[] {
 }
 
 const CODE = ['.ts', '.mts', '.mjs', '.js'];
-const SOURCES = filesUnder('src', ['.ts']);
+const LIBRARY = filesUnder('src', ['.ts']);
+const TOOLS = filesUnder('tools', ['.ts']);
+const SOURCES = [...LIBRARY, ...TOOLS];
 const TESTS = filesUnder('test', CODE);
 const OTHERS = [...filesUnder('examples', CODE), ...filesUnder('bench', CODE)];
 const texts = new Map<string, string>();
@@ -88,7 +90,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   // The simulator runs the layers above the transports for real, and the self transport; no real network.
   {
     layer: 'sim',
-    files: /^src\/sim\//,
+    files: /^tools\/sim\//,
     may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'progress', 'btl/self', 'btl/interpose'],
   },
   // The launcher asks the loader of the native part where this package's files are.
@@ -99,16 +101,16 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     may: ['errors', 'util', 'contract', 'native', 'params', 'registry', 'btl/interpose', 'btl/base', 'bml', 'pml', 'progress', 'launch'],
   },
   // Namespaces and links of this machine; knows nothing of messages. Of the native part, only where its binaries lie.
-  { layer: 'lab', files: /^src\/lab\//, may: ['errors', 'native'] },
+  { layer: 'lab', files: /^tools\/lab\//, may: ['errors', 'native'] },
   {
     layer: 'bench',
-    files: /^src\/(bench|hpl)\//,
+    files: /^tools\/(bench|hpl)\//,
     may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab'],
   },
   // The suite speaks to a wire: encoders, and nothing that behaves. Our endpoint in it is the real thing, without launcher.
   {
-    layer: 'conformance/endpoint',
-    files: /^src\/conformance\/endpoint\//,
+    layer: 'wire-suite/endpoint',
+    files: /^tools\/wire-suite\/endpoint\//,
     may: [
       'errors',
       'util',
@@ -121,22 +123,22 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'progress',
       'launch',
       'mpi',
-      'conformance/convention',
+      'wire-suite/convention',
     ],
   },
-  { layer: 'conformance/convention', files: /^src\/conformance\/(convention|pattern)\.ts$/, may: [] },
+  { layer: 'wire-suite/convention', files: /^tools\/wire-suite\/(convention|pattern)\.ts$/, may: [] },
   {
-    layer: 'conformance',
-    files: /^src\/conformance\//,
-    may: ['errors', 'util', 'contract', 'btl/base', 'btl/tcp', 'pml', 'conformance/convention'],
+    layer: 'wire-suite',
+    files: /^tools\/wire-suite\//,
+    may: ['errors', 'util', 'contract', 'btl/base', 'btl/tcp', 'pml', 'wire-suite/convention'],
   },
   // Types that the dashboard's server and its page share; the page runs in a browser, and is built by itself.
-  { layer: 'dashboard/messages', files: /^src\/dashboard\/messages\.ts$/, may: [] },
-  { layer: 'dashboard/page', files: /^src\/dashboard\/page\//, may: ['dashboard/messages'] },
-  { layer: 'dashboard', files: /^src\/dashboard\//, may: ['errors', 'bml', 'pml', 'launch', 'dashboard/messages'] },
+  { layer: 'dashboard/messages', files: /^tools\/dashboard\/messages\.ts$/, may: [] },
+  { layer: 'dashboard/page', files: /^tools\/dashboard\/page\//, may: ['dashboard/messages'] },
+  { layer: 'dashboard', files: /^tools\/dashboard\//, may: ['errors', 'bml', 'pml', 'launch', 'dashboard/messages'] },
   {
     layer: 'cli',
-    files: /^src\/cli\//,
+    files: /^tools\/cli\//,
     may: [
       'errors',
       'dashboard',
@@ -158,8 +160,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'mpi',
       'lab',
       'bench',
-      'conformance',
-      'conformance/endpoint',
+      'wire-suite',
+      'wire-suite/endpoint',
     ],
   },
   {
@@ -168,6 +170,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     may: ['errors', 'contract', 'params', 'registry', 'bml', 'pml', 'progress', 'launch', 'mpi'],
   },
 ];
+/** Whether a path is a file of ours, and no package. */
+const isOwn = (path: string) => path.startsWith('src/') || path.startsWith('tools/');
 const layerOf = (file: string) => LAYERS.find(({ files }) => files.test(file));
 
 describe('imports', () => {
@@ -178,13 +182,18 @@ describe('imports', () => {
   test('no layer imports a higher one', () => {
     const wrong: string[] = [];
     for (const { from, to } of allImports) {
-      if (!to.startsWith('src/')) continue;
+      if (!isOwn(to)) continue;
       const importer = layerOf(from);
       const imported = layerOf(to);
       if (importer === undefined || imported === undefined || importer === imported || importer.may.includes(imported.layer)) continue;
       wrong.push(`${from} (${importer.layer}) imports ${to} (${imported.layer})`);
     }
     expect(wrong).toEqual([]);
+  });
+
+  test('the library imports nothing from the tools', () => {
+    expect(TOOLS.length).toBeGreaterThan(100);
+    expect(LIBRARY.flatMap(importsOf).filter(({ to }) => to.startsWith('tools/'))).toEqual([]);
   });
 
   test('nothing is imported in a circle between files of different layers', () => {
@@ -204,16 +213,16 @@ describe('imports', () => {
       'src/errors.ts',
       'src/pml/hdr.ts',
     ]);
-    const tester = allImports.filter(({ from }) => from.startsWith('src/conformance/') && !from.startsWith('src/conformance/endpoint/'));
+    const tester = allImports.filter(({ from }) => from.startsWith('tools/wire-suite/') && !from.startsWith('tools/wire-suite/endpoint/'));
     expect(tester.length).toBeGreaterThan(50);
-    const wrong = tester.filter(({ to }) => to.startsWith('src/') && !to.startsWith('src/conformance/') && !allowed.has(to));
+    const wrong = tester.filter(({ to }) => isOwn(to) && !to.startsWith('tools/wire-suite/') && !allowed.has(to));
     expect(wrong).toEqual([]);
-    expect(tester.filter(({ to }) => to.startsWith('src/conformance/endpoint/'))).toEqual([]);
+    expect(tester.filter(({ to }) => to.startsWith('tools/wire-suite/endpoint/'))).toEqual([]);
   });
 
   test('relative imports end in .ts, those of Node begin with node:', () => {
     const builtins = /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|process|stream|tls|url|util|v8|zlib)(\/|$)/;
-    const wrong = allImports.filter(({ to }) => (to.startsWith('src/') ? !/\.(ts|json|css)$/.test(to) : builtins.test(to)));
+    const wrong = allImports.filter(({ to }) => (isOwn(to) ? !/\.(ts|json|css)$/.test(to) : builtins.test(to)));
     expect(wrong).toEqual([]);
   });
 
@@ -226,7 +235,7 @@ describe('imports', () => {
     // Packages of our own that lie in this repository: only their types are imported.
     const own = workspaces.map((folder) => (JSON.parse(textOf(`${folder}/package.json`)) as { name: string }).name);
     const wrong = allImports.filter(({ to }) => {
-      if (to.startsWith('src/') || to.startsWith('node:')) return false;
+      if (isOwn(to) || to.startsWith('node:')) return false;
       const name = to.startsWith('@') ? to.split('/').slice(0, 2).join('/') : to.split('/')[0];
       // The build bundles what is no dependency, so that who installs the package needs it no more.
       return !(name in dependencies) && !(name in devDependencies) && !own.includes(name);
@@ -241,8 +250,9 @@ describe('imports', () => {
       reached.add(file);
       for (const { to } of importsOf(file)) if (SOURCES.includes(to)) visit(to);
     };
-    for (const entry of ['src/index.ts', 'src/cli/main.ts', 'src/launch/rendezvous-main.ts', 'src/dashboard/page/main.ts']) visit(entry);
-    for (const { to } of TESTS.flatMap(importsOf)) if (to.startsWith('src/sim/')) visit(to);
+    for (const entry of ['src/index.ts', 'tools/cli/main.ts', 'src/launch/rendezvous-main.ts', 'tools/dashboard/page/main.ts'])
+      visit(entry);
+    for (const { to } of TESTS.flatMap(importsOf)) if (to.startsWith('tools/sim/')) visit(to);
     expect(SOURCES.filter((file) => !reached.has(file) && !file.endsWith('.d.ts'))).toEqual([]);
   });
 });
@@ -259,7 +269,8 @@ const linesWith = (file: string, pattern: RegExp): string[] =>
     .split('\n')
     .flatMap((line, i) => (pattern.test(line) ? [`${file}:${i + 1}: ${textOf(file).split('\n')[i].trim()}`] : []));
 const inFiles = (files: readonly string[], pattern: RegExp): string[] => files.flatMap((file) => linesWith(file, pattern));
-const under = (...folders: string[]) => SOURCES.filter((file) => folders.some((folder) => file.startsWith(`src/${folder}/`)));
+const under = (...folders: string[]) =>
+  SOURCES.filter((file) => folders.some((folder) => file.startsWith(`src/${folder}/`) || file.startsWith(`tools/${folder}/`)));
 
 describe('purity', () => {
   test('PML and BML know no clock, timer, chance, promise, Node module or output', () => {
@@ -267,12 +278,12 @@ describe('purity', () => {
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
     expect(inFiles(under('pml', 'bml'), ASYNC)).toEqual([]);
-    expect(allImports.filter(({ from, to }) => files.includes(from) && !to.startsWith('src/'))).toEqual([]);
+    expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 
   test('the simulator knows no real clock, timer or chance', () => {
     // campaign.ts runs many worlds for a given time of the wall clock: it stands outside of them.
-    const worlds = under('sim').filter((file) => file !== 'src/sim/campaign.ts');
+    const worlds = under('sim').filter((file) => file !== 'tools/sim/campaign.ts');
     for (const pattern of [CLOCKS, TIMERS, CHANCE]) expect(inFiles(worlds, pattern)).toEqual([]);
     const allowed = ['node:fs', 'node:path'];
     expect(allImports.filter(({ from, to }) => worlds.includes(from) && to.startsWith('node:') && !allowed.includes(to))).toEqual([]);
@@ -302,7 +313,7 @@ describe('purity', () => {
 
   test('only commands, launcher and benchmarks print', () => {
     // init.ts is where a rank's warnings leave the library, and where an exit without finalize() is told.
-    const files = SOURCES.filter((file) => !/^src\/(cli|launch|bench|hpl)\//.test(file) && file !== 'src/mpi/init.ts');
+    const files = SOURCES.filter((file) => !/^(src\/launch|tools\/(cli|bench|hpl))\//.test(file) && file !== 'src/mpi/init.ts');
     expect(inFiles(files, PRINTS)).toEqual([]);
   });
 });
@@ -311,7 +322,7 @@ describe('purity', () => {
 const FILE_LINES_MAX = 700;
 const LONG_FILES: Readonly<Record<string, string>> = {
   'src/pml/receiver.ts': 'one half of the protocol; it reads as one',
-  'src/sim/sim-endpoint.ts': 'one endpoint, as strict as the contract allows',
+  'tools/sim/sim-endpoint.ts': 'one endpoint, as strict as the contract allows',
   'test/conformance/btl-suite.ts': 'one suite as a function: a list of cases',
   'test/conformance-wire/planted.ts': 'a table',
 };
@@ -355,7 +366,7 @@ describe('files', () => {
         .matchAll(/\\\/\(([a-z|]+)\)\\\//g),
     ].flatMap(([, names]) => names.split('|'));
     expect(folders).toContain('hpl');
-    expect(folders.filter((name) => !SOURCES.some((file) => file.startsWith(`src/${name}/`)))).toEqual([]);
+    expect(folders.filter((name) => under(name).length === 0)).toEqual([]);
     expect(LAYERS.filter(({ files }) => !SOURCES.some((file) => files.test(file))).map(({ layer }) => layer)).toEqual([]);
   });
 
@@ -366,7 +377,11 @@ describe('files', () => {
 
   test('no path of a machine', () => {
     const paths = new RegExp(`(^|[\\s'"\`(=:])/(${['wo' + 'rk', 'ro' + 'ot'].join('|')})(/|['"\`)\\s]|$)`, 'm');
-    const documents = [...filesUnder('docs', ['.md', '.json', '.pml', '.sh']), ...filesUnder('src', ['.md', '.proto'])];
+    const documents = [
+      ...filesUnder('docs', ['.md', '.json', '.pml', '.sh']),
+      ...filesUnder('src', ['.md', '.proto']),
+      ...filesUnder('tools', ['.md']),
+    ];
     for (const name of ['README.md', 'CHANGELOG.md', 'package.json']) {
       if (readdirSync(ROOT).includes(name)) documents.push(name);
     }

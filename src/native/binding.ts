@@ -225,7 +225,7 @@ export interface NativeBinding {
    */
   combine(op: number, left: CombineArray, i: number, right: CombineArray, j: number, out: CombineArray, k: number, count: number): void;
 
-  // --- the machine's BLAS, for src/hpl. Matrices lie by columns; places and leading dimensions are in doubles of `memory`
+  // --- the machine's BLAS, for tools/hpl. Matrices lie by columns; places and leading dimensions are in doubles of `memory`
   /**
    * Loads a library by name (`libopenblas.so.0`) or path, for all threads of the process. Returns what it says of itself, "" when it says
    * nothing. Throws ERR_BLAS when it cannot be loaded or has no dgemm or dtrsm.

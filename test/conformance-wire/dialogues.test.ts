@@ -2,12 +2,12 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type Case, CaseContext } from '../../src/conformance/case.ts';
-import { type Control, localControl, spawnControl } from '../../src/conformance/control.ts';
-import { EndpointDriver } from '../../src/conformance/endpoint/driver.ts';
-import { packetBytesOf, type Rail } from '../../src/conformance/rail.ts';
-import { Session } from '../../src/conformance/session.ts';
 import { PACKET } from '../../src/pml/hdr.ts';
+import { type Case, CaseContext } from '../../tools/wire-suite/case.ts';
+import { type Control, localControl, spawnControl } from '../../tools/wire-suite/control.ts';
+import { EndpointDriver } from '../../tools/wire-suite/endpoint/driver.ts';
+import { packetBytesOf, type Rail } from '../../tools/wire-suite/rail.ts';
+import { Session } from '../../tools/wire-suite/session.ts';
 import { type Dialogue, makeDialogues } from './dialogues.ts';
 
 const URL_OF_FILE = new URL('../../docs/golden/dialogues.json', import.meta.url);

@@ -12,9 +12,9 @@ import {
   FRAME_PROBE,
   newFrameHeader,
 } from '../../src/btl/base/frame-hdr.ts';
-import { pattern, sha256 } from '../../src/conformance/pattern.ts';
-import { packetBytesOf } from '../../src/conformance/rail.ts';
 import { newPacket, PACKET, PACKET_NAMES, type Packet } from '../../src/pml/hdr.ts';
+import { pattern, sha256 } from '../../tools/wire-suite/pattern.ts';
+import { packetBytesOf } from '../../tools/wire-suite/rail.ts';
 
 export const UNEXPECTED_BYTES_MAX = 65_536;
 

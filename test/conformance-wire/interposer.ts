@@ -4,8 +4,8 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_LIVENESS, FRAME_PROOF, FRAME_WELCOME } from '../../src/btl/base/frame-hdr.ts';
 import { type HandshakeIdentity, handshakeFrame, refuseFrame } from '../../src/btl/base/handshake.ts';
 import { HEADER_BYTES_MAX } from '../../src/btl/btl.ts';
-import type { Control } from '../../src/conformance/control.ts';
-import type { CommandName, Commands, StartCommand } from '../../src/conformance/convention.ts';
+import type { Control } from '../../tools/wire-suite/control.ts';
+import type { CommandName, Commands, StartCommand } from '../../tools/wire-suite/convention.ts';
 import {
   challengeFrame,
   Dialer,
@@ -15,9 +15,9 @@ import {
   makeChallenge,
   viewChallenge,
   viewHello,
-} from '../../src/conformance/handshake.ts';
-import { FRAME_PAYLOAD_BYTES_MAX, sealHeader } from '../../src/conformance/rail.ts';
-import type { RawFrame, WireStream } from '../../src/conformance/wire.ts';
+} from '../../tools/wire-suite/handshake.ts';
+import { FRAME_PAYLOAD_BYTES_MAX, sealHeader } from '../../tools/wire-suite/rail.ts';
+import type { RawFrame, WireStream } from '../../tools/wire-suite/wire.ts';
 
 /** One frame as it stands in the stream, sound or not, with its fields at hand. */
 export class FrameBytes {

@@ -1,6 +1,6 @@
 // The table of broken endpoints in docs/CONFORMANCE-WIRE.md, by chapter of PROTOCOL.md: made from the tables of this folder, never by hand.
 import { readFileSync, writeFileSync } from 'node:fs';
-import { CLAUSES } from '../../src/conformance/clauses.ts';
+import { CLAUSES } from '../../tools/wire-suite/clauses.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
 import { ENGINE_MUTANTS, FRAMING_MUTANTS, HANDSHAKE_MUTANTS, MESSAGE_MUTANTS } from './mutants.ts';
 import { PLANTED_INSIDE } from './planted.ts';

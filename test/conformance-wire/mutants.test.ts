@@ -1,8 +1,8 @@
 // Every broken endpoint must be caught, and by a clause that speaks of what it does wrong; the sound one behind the same relay must not.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Control, localControl } from '../../src/conformance/control.ts';
-import { EndpointDriver } from '../../src/conformance/endpoint/driver.ts';
-import { runSuite, type SuiteOptions, type SuiteReport } from '../../src/conformance/run.ts';
+import { type Control, localControl } from '../../tools/wire-suite/control.ts';
+import { EndpointDriver } from '../../tools/wire-suite/endpoint/driver.ts';
+import { runSuite, type SuiteOptions, type SuiteReport } from '../../tools/wire-suite/run.ts';
 import { PLANTED_HEALTH } from '../sim/mutants/health-table.ts';
 import { buildFolder, loadWith, type Mistake } from '../sim/mutants/plant.ts';
 import { PLANTED } from '../sim/mutants/table.ts';

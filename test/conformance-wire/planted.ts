@@ -1,6 +1,6 @@
 // Mistakes inside our own endpoint that the suite must find, as exact edits of the production code (see ../sim/mutants/plant.ts): what each
 // does wrong, the case that is played against it, and a clause that must catch it. A text that does not stand exactly once is an error.
-import type { ClauseId } from '../../src/conformance/clauses.ts';
+import type { ClauseId } from '../../tools/wire-suite/clauses.ts';
 import type { Edit } from '../sim/mutants/table.ts';
 
 export interface PlantedInside {
@@ -122,7 +122,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'publishes no unexpectedBytesMax',
     case: 'a good handshake',
     caughtBy: 'AD-1',
-    edits: [edit('src/conformance/endpoint/job.ts', '        unexpectedBytesMax: start.unexpectedBytesMax,\n        btl', '        btl')],
+    edits: [edit('tools/wire-suite/endpoint/job.ts', '        unexpectedBytesMax: start.unexpectedBytesMax,\n        btl', '        btl')],
   },
   {
     name: 'entry-of-another-process',
@@ -131,7 +131,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     caughtBy: 'AD-1',
     edits: [
       edit(
-        'src/conformance/endpoint/job.ts',
+        'tools/wire-suite/endpoint/job.ts',
         '        incarnation: start.incarnation,\n        hostId: hostId(),\n        unexpectedBytesMax',
         '        incarnation: start.incarnation + 1,\n        hostId: hostId(),\n        unexpectedBytesMax',
       ),

@@ -1,9 +1,9 @@
 // The second implementation, examples/python-peer, under the suite: it was written from docs/PROTOCOL.md alone.
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import type { ClauseId } from '../../src/conformance/clauses.ts';
-import { spawnControl } from '../../src/conformance/control.ts';
-import { runSuite } from '../../src/conformance/run.ts';
+import type { ClauseId } from '../../tools/wire-suite/clauses.ts';
+import { spawnControl } from '../../tools/wire-suite/control.ts';
+import { runSuite } from '../../tools/wire-suite/run.ts';
 
 const PEER = new URL('../../examples/python-peer/peer.py', import.meta.url).pathname;
 

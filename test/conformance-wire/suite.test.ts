@@ -1,13 +1,13 @@
 // The wire suite against our own endpoint, over every kind of stream that it has; and the table of clauses against the document.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { CaseResult, ClauseVerdict } from '../../src/conformance/case.ts';
-import { CLAUSES } from '../../src/conformance/clauses.ts';
-import { localControl } from '../../src/conformance/control.ts';
-import { EndpointDriver } from '../../src/conformance/endpoint/driver.ts';
-import { plain, toJson, toTap, toText } from '../../src/conformance/report.ts';
-import { CASES, runSuite, type SuiteReport } from '../../src/conformance/run.ts';
 import { loadNative } from '../../src/native/load.ts';
+import type { CaseResult, ClauseVerdict } from '../../tools/wire-suite/case.ts';
+import { CLAUSES } from '../../tools/wire-suite/clauses.ts';
+import { localControl } from '../../tools/wire-suite/control.ts';
+import { EndpointDriver } from '../../tools/wire-suite/endpoint/driver.ts';
+import { plain, toJson, toTap, toText } from '../../tools/wire-suite/report.ts';
+import { CASES, runSuite, type SuiteReport } from '../../tools/wire-suite/run.ts';
 
 async function play(transport: 'tcp' | 'ws', native: boolean): Promise<SuiteReport> {
   const control = localControl(new EndpointDriver({ version: 'test', native }));

@@ -3,9 +3,9 @@
 import { describe, expect, it } from 'vitest';
 import { BUSY, DELIVERED, IN_DOUBT, OK, REFUSED } from '../../src/btl/btl.ts';
 import { type FaultModule, wrapFaultComponent } from '../../src/btl/interpose/fault.ts';
-import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
-import { simComponent } from '../../src/sim/sim-btl.ts';
 import { Prng } from '../../src/util/prng.ts';
+import { Fabric, type RailSpec } from '../../tools/sim/fabric.ts';
+import { simComponent } from '../../tools/sim/sim-btl.ts';
 import { type Fixture, type Pair, simPair } from './btl-fixture.ts';
 import { makeFrame } from './btl-recorder.ts';
 import { btlSuite, sendAll, statusOf } from './btl-suite.ts';

@@ -8,7 +8,7 @@ import type { BtlComponent, BtlContext, BtlModule, Upcalls } from '../../src/btl
 import type { NativeBinding } from '../../src/native/binding.ts';
 import { Poller } from '../../src/native/poller.ts';
 import { ParamTable } from '../../src/params.ts';
-import type { Fabric } from '../../src/sim/fabric.ts';
+import type { Fabric } from '../../tools/sim/fabric.ts';
 import { checkStreams, Recorder, Side } from './btl-recorder.ts';
 
 export interface SetupOptions {

@@ -1,7 +1,7 @@
 // The BTL contract over simulated rails: several seeds, rails that check themselves and rails that do not, with one-sided
 // writes, slow and jittery pipes, and bursts of BUSY.
-import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
-import { simComponent } from '../../src/sim/sim-btl.ts';
+import { Fabric, type RailSpec } from '../../tools/sim/fabric.ts';
+import { simComponent } from '../../tools/sim/sim-btl.ts';
 import { type Fixture, simPair } from './btl-fixture.ts';
 import { btlSuite } from './btl-suite.ts';
 

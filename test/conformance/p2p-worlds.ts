@@ -11,9 +11,9 @@ import type { RailFaultOrder } from '../../src/mpi/telemetry.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { ParamTable } from '../../src/params.ts';
 import type { Engine } from '../../src/progress/engine.ts';
-import { Fabric, type RailSpec } from '../../src/sim/fabric.ts';
-import { simComponent } from '../../src/sim/sim-btl.ts';
 import { Prng } from '../../src/util/prng.ts';
+import { Fabric, type RailSpec } from '../../tools/sim/fabric.ts';
+import { simComponent } from '../../tools/sim/sim-btl.ts';
 import { SMALL_LIMITS } from './p2p-audit.ts';
 
 /** Small limits, and rails that are given up and dialled again soon. */

@@ -3,8 +3,8 @@
 import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { buildPage } from '../../src/dashboard/build-page.mjs';
-import { labUnavailable } from '../../src/lab/available.ts';
+import { buildPage } from '../../tools/dashboard/build-page.mjs';
+import { labUnavailable } from '../../tools/lab/available.ts';
 import { type BuiltCode, buildCode, type Running, startNode } from '../system/helpers.ts';
 import { BROWSER_MISSING, openPage, startBrowser, untilText } from './browser.ts';
 

@@ -4,12 +4,12 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { buildPage } from '../../src/dashboard/build-page.mjs';
-import { InterposerControl } from '../../src/dashboard/control.ts';
-import type { WaitsView } from '../../src/dashboard/messages.ts';
-import type { JobModel } from '../../src/dashboard/model.ts';
-import { DashboardServer, type DashboardServerOptions } from '../../src/dashboard/server.ts';
 import type { RailFault } from '../../src/launch/telemetry.ts';
+import { buildPage } from '../../tools/dashboard/build-page.mjs';
+import { InterposerControl } from '../../tools/dashboard/control.ts';
+import type { WaitsView } from '../../tools/dashboard/messages.ts';
+import type { JobModel } from '../../tools/dashboard/model.ts';
+import { DashboardServer, type DashboardServerOptions } from '../../tools/dashboard/server.ts';
 import { makeModel, makeRunningModel, railReport, report, TestClock } from '../unit/dashboard/telemetry-examples.ts';
 import { BROWSER_MISSING, openPage, startBrowser, untilText } from './browser.ts';
 

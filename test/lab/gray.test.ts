@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { labUnavailable } from '../../src/lab/lab.ts';
+import { labUnavailable } from '../../tools/lab/lab.ts';
 
 const unavailable = labUnavailable();
 if (unavailable !== undefined) console.log(`skipped: bad links: ${unavailable}`);

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { findForwarder, Lab, labNamespaces, labUnavailable, type PortCounters, sleep, waitUntil } from '../../src/lab/lab.ts';
+import { findForwarder, Lab, labNamespaces, labUnavailable, type PortCounters, sleep, waitUntil } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode, isAlive, startNode } from '../system/helpers.ts';
 
 const PROBE = fileURLToPath(new URL('lab-probe.mjs', import.meta.url));

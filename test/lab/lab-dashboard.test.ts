@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { buildPage } from '../../src/dashboard/build-page.mjs';
-import type { ControlTarget, JobEvent, PageMessage, WaitsView } from '../../src/dashboard/messages.ts';
-import { findForwarder, labNamespaces, labUnavailable, waitUntil } from '../../src/lab/lab.ts';
+import { buildPage } from '../../tools/dashboard/build-page.mjs';
+import type { ControlTarget, JobEvent, PageMessage, WaitsView } from '../../tools/dashboard/messages.ts';
+import { findForwarder, labNamespaces, labUnavailable, waitUntil } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode, isAlive, type Running, startNode } from '../system/helpers.ts';
 import { parseExposition, sampleValue } from '../unit/dashboard/exposition.ts';
 

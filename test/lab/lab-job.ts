@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { Lab } from '../../src/lab/lab.ts';
+import type { Lab } from '../../tools/lab/lab.ts';
 import type { BuiltCode } from '../system/helpers.ts';
 
 /** What one rank of the job records. Times are Date.now(). */

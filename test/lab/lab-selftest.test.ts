@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Lab, labNamespaces, labUnavailable, type PortCounters, sweepStaleLabs, waitUntil } from '../../src/lab/lab.ts';
+import { Lab, labNamespaces, labUnavailable, type PortCounters, sweepStaleLabs, waitUntil } from '../../tools/lab/lab.ts';
 
 const LAB_DIR = fileURLToPath(new URL('.', import.meta.url));
 const PEER = join(LAB_DIR, 'lab-peer.mjs');
@@ -322,7 +322,7 @@ describe.skipIf(unavailable !== undefined)('link lab: nothing is left behind', (
   function compileLab(dir: string): void {
     writeFileSync(join(dir, 'package.json'), '{ "type": "module" }');
     buildSync({
-      entryPoints: [fileURLToPath(new URL('../../src/lab/lab.ts', import.meta.url))],
+      entryPoints: [fileURLToPath(new URL('../../tools/lab/lab.ts', import.meta.url))],
       outfile: join(dir, 'lab.js'),
       bundle: true,
       platform: 'node',

@@ -5,9 +5,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { SweepReport } from '../../src/hpl/sweep.ts';
-import { socketPath } from '../../src/lab/keeper.ts';
-import { labNamespaces, labUnavailable, waitUntil } from '../../src/lab/lab.ts';
+import type { SweepReport } from '../../tools/hpl/sweep.ts';
+import { socketPath } from '../../tools/lab/keeper.ts';
+import { labNamespaces, labUnavailable, waitUntil } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode, isAlive, type Ran, startNode } from '../system/helpers.ts';
 
 const unavailable = labUnavailable();

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Lab, labUnavailable, sleep } from '../../src/lab/lab.ts';
 import { loadNative } from '../../src/native/load.ts';
+import { Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
 import { expectAudited, startLabJob } from './lab-job.ts';
 

@@ -3,8 +3,8 @@
 // long the gaps are is printed here, and judged by bench/lab.sh failover on a machine that does nothing else.
 // MULTIRAIL_LIVENESS_ROUNDS sets how often each fault is repeated (2).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Lab, labUnavailable, sleep } from '../../src/lab/lab.ts';
 import { loadNative } from '../../src/native/load.ts';
+import { Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
 import { expectAudited, type RankRecord, startLabJob, usedAgainAfterMs, worstGapMs } from './lab-job.ts';
 

@@ -5,7 +5,7 @@
 // Bounds (from the issue that asked for this): worst delivery gap 1 s, the rail in use again within 2 s of its return. They are
 // checked as counts of events within generous windows of time, on a machine that may be busy: a bound is a property here.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FlapHandle, Lab, labUnavailable, sleep } from '../../src/lab/lab.ts';
+import { type FlapHandle, Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode } from '../system/helpers.ts';
 import { expectAudited, type LabJob, megabytesPerSecond, type RankRecord, startLabJob, usedAgainAfterMs, worstGapMs } from './lab-job.ts';
 

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { soakSchedule } from '../../bench/soak-schedule.ts';
-import { labUnavailable } from '../../src/lab/lab.ts';
 import { Prng } from '../../src/util/prng.ts';
+import { labUnavailable } from '../../tools/lab/lab.ts';
 
 const unavailable = labUnavailable();
 if (unavailable !== undefined) console.log(`skipped: the soak: ${unavailable}`);

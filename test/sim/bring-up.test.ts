@@ -1,8 +1,8 @@
 // A rank that begins to compute while rails come up, at every moment of it: no rail is given up on either side. A handshake beside may take
 // over from an epoch, since that of the simulator has no step in which it gives way to a peer that is heard again (dial-attempt.ts has).
 import { expect, it } from 'vitest';
-import { SCENARIO_PARAMS, scenarioRails } from '../../src/sim/scenario.ts';
-import { World } from '../../src/sim/world.ts';
+import { SCENARIO_PARAMS, scenarioRails } from '../../tools/sim/scenario.ts';
+import { World } from '../../tools/sim/world.ts';
 
 const COMPUTE_MS = 5000;
 const GRID_MS = 0.05;

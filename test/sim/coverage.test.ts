@@ -1,8 +1,8 @@
 // Every state meets every event, or it is said why it cannot; every edge of the three state tables is taken.
 import { expect, it } from 'vitest';
-import { Coverage } from '../../src/sim/coverage.ts';
-import { runStress } from '../../src/sim/stress.ts';
-import { runSeed } from '../../src/sim/swarm.ts';
+import { Coverage } from '../../tools/sim/coverage.ts';
+import { runStress } from '../../tools/sim/stress.ts';
+import { runSeed } from '../../tools/sim/swarm.ts';
 import { bfoRows } from './scenarios/bfo-rows.ts';
 import { bfoRowsMore } from './scenarios/bfo-rows-more.ts';
 import { holes } from './scenarios/holes.ts';

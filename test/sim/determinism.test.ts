@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
-import { PROFILES } from '../../src/sim/campaign.ts';
+import { PROFILES } from '../../tools/sim/campaign.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const SEEDS = [1, 2, 3, 5, 8, 13, 21, 34];
@@ -38,7 +38,7 @@ it('Node 20 and Node 24 give the same trace', async ({ skip }) => {
     const script = join(folder, 'hashes.mjs');
     await build({
       stdin: {
-        contents: `import { PROFILES } from './src/sim/campaign.ts';
+        contents: `import { PROFILES } from './tools/sim/campaign.ts';
           for (const play of Object.values(PROFILES)) for (const seed of ${JSON.stringify(SEEDS)}) console.log(play(seed, { hashTrace: true }).traceHash);`,
         resolveDir: root,
         loader: 'ts',

@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PROFILES } from '../../src/sim/campaign.ts';
+import { PROFILES } from '../../tools/sim/campaign.ts';
 import { documented } from './mutants/document.ts';
 import { buildFolder, loadWith, marker, mutantMarkers, ROOT, UNGUARDED } from './mutants/plant.ts';
 import { SCENARIOS } from './mutants/subject.ts';

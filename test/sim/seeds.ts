@@ -1,6 +1,6 @@
 // Seeds that once failed, each with its story. They are played on every run. A seed keeps its meaning only while swarm.ts and
 // stress.ts draw the same: the scenario named beside it is what keeps the story for good.
-import type { Profile } from '../../src/sim/campaign.ts';
+import type { Profile } from '../../tools/sim/campaign.ts';
 
 export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: string }[] = [
   {

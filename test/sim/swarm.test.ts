@@ -1,6 +1,6 @@
 // Random runs: as many seeds as fit, from a fixed base, so that two runs of the suite play the same. MULTIRAIL_SIM_SEED_BASE moves it.
 import { expect, it } from 'vitest';
-import { type Profile, playSeeds } from '../../src/sim/campaign.ts';
+import { type Profile, playSeeds } from '../../tools/sim/campaign.ts';
 import { ONCE_FAILED } from './seeds.ts';
 
 const BASE = Number(process.env.MULTIRAIL_SIM_SEED_BASE ?? 20_000);

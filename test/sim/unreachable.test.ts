@@ -1,8 +1,8 @@
 // When a peer is unreachable: only after the peer timeout without any rail coming up and without anything delivered, counted from the
 // last of either. With short timeouts, since random runs have one that never ends.
 import { expect, it } from 'vitest';
-import { SCENARIO_PARAMS, SCENARIO_RAIL } from '../../src/sim/scenario.ts';
-import { World } from '../../src/sim/world.ts';
+import { SCENARIO_PARAMS, SCENARIO_RAIL } from '../../tools/sim/scenario.ts';
+import { World } from '../../tools/sim/world.ts';
 
 const PEER_TIMEOUT_MS = 3000;
 

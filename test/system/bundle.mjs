@@ -32,7 +32,7 @@ export async function bundle(programs) {
   mkdirSync(join(ROOT, '.cache'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, '.cache', 'system-'));
   await bundleInto(folder, {
-    cli: join(ROOT, 'src/cli/main.ts'),
+    cli: join(ROOT, 'tools/cli/main.ts'),
     rendezvous: join(ROOT, 'src/launch/rendezvous-main.ts'),
     ...Object.fromEntries(programs.map((file) => [nameOf(file), file])),
   });

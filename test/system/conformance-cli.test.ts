@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { CLAUSES } from '../../src/conformance/clauses.ts';
-import type { JsonReport } from '../../src/conformance/report.ts';
+import { CLAUSES } from '../../tools/wire-suite/clauses.ts';
+import type { JsonReport } from '../../tools/wire-suite/report.ts';
 import { type BuiltCode, buildCode, type Ran, type Running, startNode, untilGone } from './helpers.ts';
 
 const TIME_MS_MAX = 100_000;

@@ -4,8 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { buildPage } from '../../src/dashboard/build-page.mjs';
-import type { JobEvent, PageMessage, WaitsView } from '../../src/dashboard/messages.ts';
+import { buildPage } from '../../tools/dashboard/build-page.mjs';
+import type { JobEvent, PageMessage, WaitsView } from '../../tools/dashboard/messages.ts';
 import { parseExposition, sampleValue } from '../unit/dashboard/exposition.ts';
 import { type BuiltCode, buildCode, type Running, startNode } from './helpers.ts';
 

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, describe as group, test } from 'vitest';
-import { labUnavailable } from '../../src/lab/lab.ts';
+import { labUnavailable } from '../../tools/lab/lab.ts';
 import { bundleInto } from './bundle.mjs';
 import { type BuiltCode, buildCode, startNode } from './helpers.ts';
 

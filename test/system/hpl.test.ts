@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { chooseAlgebra } from '../../src/hpl/blas.ts';
-import type { HplReport } from '../../src/hpl/rank.ts';
+import { chooseAlgebra } from '../../tools/hpl/blas.ts';
+import type { HplReport } from '../../tools/hpl/rank.ts';
 import { type BuiltCode, buildCode, startNode } from './helpers.ts';
 
 let code: BuiltCode;

@@ -1,5 +1,5 @@
 // osu_allreduce, osu_alltoall, osu_bcast and osu_barrier for whichever MPI compiles it, as `multirail bench allreduce|…` runs them
-// (src/bench/coll.ts: change both): each call is timed by itself, with a barrier after it that is not; average, least and most of all
+// (tools/bench/coll.ts: change both): each call is timed by itself, with a barrier after it that is not; average, least and most of all
 // ranks.  collectives TEST SIZE...
 #include <mpi.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 namespace {
 
-/// What src/lab/forwarder.ts asks for.
+/// What tools/lab/forwarder.ts asks for.
 constexpr int32_t kAbi = 1;
 /// IFNAMSIZ.
 constexpr size_t kNameBytes = 16;

@@ -5,7 +5,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { type Profile, PROFILES as SOUND } from '../../../src/sim/campaign.ts';
+import { type Profile, PROFILES as SOUND } from '../../../tools/sim/campaign.ts';
 import { document, type Row } from './document.ts';
 import { buildFolder, loadWith, planted, UNGUARDED } from './plant.ts';
 import { type FoundBy, PLANTED } from './table.ts';

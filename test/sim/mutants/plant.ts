@@ -86,12 +86,12 @@ function planting(mistakes: readonly Mistake[]): Plugin {
 /** What can be built with a mistake in it. */
 const SUBJECTS = {
   simulator: { file: 'test/sim/mutants/subject.ts' },
-  endpoint: { file: 'src/conformance/endpoint/driver.ts' },
+  endpoint: { file: 'tools/wire-suite/endpoint/driver.ts' },
 } as const;
 
 interface Exports {
   simulator: typeof import('./subject.ts');
-  endpoint: typeof import('../../../src/conformance/endpoint/driver.ts');
+  endpoint: typeof import('../../../tools/wire-suite/endpoint/driver.ts');
 }
 
 /** Bundles a subject with these mistakes (none: as it is) into that file. */

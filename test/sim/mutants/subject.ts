@@ -1,5 +1,5 @@
 // What a build with a planted mistake holds: the profiles of random runs and the named scenarios.
-import type { ScenarioCase } from '../../../src/sim/scenario.ts';
+import type { ScenarioCase } from '../../../tools/sim/scenario.ts';
 import { bfoRows } from '../scenarios/bfo-rows.ts';
 import { bfoRowsMore } from '../scenarios/bfo-rows-more.ts';
 import { givenUp } from '../scenarios/given-up.ts';
@@ -9,7 +9,7 @@ import { holesMore } from '../scenarios/holes-more.ts';
 import { impaired } from '../scenarios/impaired.ts';
 import { pipeline } from '../scenarios/pipeline.ts';
 
-export { PROFILES } from '../../../src/sim/campaign.ts';
+export { PROFILES } from '../../../tools/sim/campaign.ts';
 
 export const SCENARIOS: readonly ScenarioCase[] = [
   ...bfoRows,

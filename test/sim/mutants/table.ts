@@ -1,6 +1,6 @@
 // The planted mistakes: each is an exact edit of the production code, made when the simulator is built with it (plant.ts). None of them
 // is in the product. A text to be replaced that does not stand exactly once in its file is an error, so this table cannot rot.
-import type { Profile } from '../../../src/sim/campaign.ts';
+import type { Profile } from '../../../tools/sim/campaign.ts';
 import { PLANTED_HEALTH } from './health-table.ts';
 
 export interface Edit {
@@ -39,7 +39,7 @@ export interface Planted {
 const BML = 'src/bml/bml.ts';
 const CORE = 'src/pml/core.ts';
 const ENGINE = 'src/progress/engine.ts';
-const SIM_ENDPOINT = 'src/sim/sim-endpoint.ts';
+const SIM_ENDPOINT = 'tools/sim/sim-endpoint.ts';
 const EAGER = 'src/pml/eager.ts';
 const MATCH = 'src/pml/match.ts';
 const PML = 'src/pml/pml.ts';

@@ -2,7 +2,7 @@
 // all links at once, order under wildcards, and bytes that a kernel took and no process read.
 import { PACKET, PACKET_NAMES } from '../../../src/pml/hdr.ts';
 import { ANY } from '../../../src/pml/match.ts';
-import { cutAt, SCENARIO_RAIL, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
+import { cutAt, SCENARIO_RAIL, Scenario, type ScenarioCase, scenarioRails } from '../../../tools/sim/scenario.ts';
 import { sandwich, type Transfer, transferRails } from './bfo-rows.ts';
 
 const LONG = 6000;

@@ -1,7 +1,7 @@
 // The test list of Open MPI's BFO, row by row (rows 1 to 8 here, 9 to 15 in bfo-rows-more.ts): every kind of frame is lost,
 // arrives unreported, or arrives by half; once and again during the recovery; over two, three and five rails.
 import { PACKET, type PacketType } from '../../../src/pml/hdr.ts';
-import type { PacketFilter, RailSpec } from '../../../src/sim/fabric.ts';
+import type { PacketFilter, RailSpec } from '../../../tools/sim/fabric.ts';
 import {
   capture,
   cutAgain,
@@ -13,8 +13,8 @@ import {
   Scenario,
   type ScenarioCase,
   scenarioRails,
-} from '../../../src/sim/scenario.ts';
-import type { WireItem } from '../../../src/sim/wire.ts';
+} from '../../../tools/sim/scenario.ts';
+import type { WireItem } from '../../../tools/sim/wire.ts';
 
 export type Transfer = 'copy' | 'put' | 'get';
 

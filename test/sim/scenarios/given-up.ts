@@ -1,6 +1,6 @@
 // Sends that their user gives up, at moments from the first to the last: with fragments and with puts, over links that can copy what waits
 // and over links that cannot tell, calm and with a rail that is cut afterwards. The world overwrites the buffer when the send has ended.
-import { Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
+import { Scenario, type ScenarioCase, scenarioRails } from '../../../tools/sim/scenario.ts';
 
 const LONG = 40_000;
 const KINDS = {

@@ -2,7 +2,7 @@
 // (test/sim/mutants), which it finds, or whose second guard it plays alone.
 import { BUSY } from '../../../src/btl/btl.ts';
 import { PACKET } from '../../../src/pml/hdr.ts';
-import { capture, replay, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
+import { capture, replay, Scenario, type ScenarioCase, scenarioRails } from '../../../tools/sim/scenario.ts';
 
 const LONG = 6000;
 

@@ -2,7 +2,7 @@
 // failing rail, numbers close to their wrap-around.
 import { OFFSET, PACKET } from '../../../src/pml/hdr.ts';
 import { ANY } from '../../../src/pml/match.ts';
-import { cutAgain, cutAt, SCENARIO_RAIL, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
+import { cutAgain, cutAt, SCENARIO_RAIL, Scenario, type ScenarioCase, scenarioRails } from '../../../tools/sim/scenario.ts';
 import { sandwich, type Transfer, transferRails } from './bfo-rows.ts';
 import { traffic } from './bfo-rows-more.ts';
 

@@ -2,7 +2,7 @@
 // here, 12 to 22 in holes-more.ts.
 import { PACKET } from '../../../src/pml/hdr.ts';
 import { ANY } from '../../../src/pml/match.ts';
-import { cutAgain, cutAt, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
+import { cutAgain, cutAt, Scenario, type ScenarioCase, scenarioRails } from '../../../tools/sim/scenario.ts';
 import { sandwich, transferRails } from './bfo-rows.ts';
 import { traffic } from './bfo-rows-more.ts';
 

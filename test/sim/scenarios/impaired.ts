@@ -1,7 +1,7 @@
 // Two real rails of which one is bad without being down (bounded.ts): the plain cases, by kind and traffic. No gap is above its bound, and
 // the bad rail was noticed: what it does is not harmless.
-import { Bounded, type BoundedOptions, type Impairment, MBIT, REAL_RAIL } from '../../../src/sim/bounded.ts';
-import type { ScenarioCase } from '../../../src/sim/scenario.ts';
+import { Bounded, type BoundedOptions, type Impairment, MBIT, REAL_RAIL } from '../../../tools/sim/bounded.ts';
+import type { ScenarioCase } from '../../../tools/sim/scenario.ts';
 
 const MIB = 1024 * 1024;
 

@@ -1,7 +1,16 @@
 // A long message over rails that register memory piece by piece: which pieces are registered when, and what a fault between two pieces does.
 import { BUSY } from '../../../src/btl/btl.ts';
 import { OFFSET, PACKET } from '../../../src/pml/hdr.ts';
-import { cutAgain, cutAt, FATES, type Fate, SCENARIO_RAIL, Scenario, type ScenarioCase, scenarioRails } from '../../../src/sim/scenario.ts';
+import {
+  cutAgain,
+  cutAt,
+  FATES,
+  type Fate,
+  SCENARIO_RAIL,
+  Scenario,
+  type ScenarioCase,
+  scenarioRails,
+} from '../../../tools/sim/scenario.ts';
 
 const PIECE = 4096;
 const LONG = 40_000;

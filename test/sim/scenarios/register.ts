@@ -1,6 +1,6 @@
 // Makes a test of every scenario. A failing one is run once more with a trace, and its last lines are shown.
 import { expect, it } from 'vitest';
-import type { ScenarioCase } from '../../../src/sim/scenario.ts';
+import type { ScenarioCase } from '../../../tools/sim/scenario.ts';
 
 const TRACE_LINES = 60;
 

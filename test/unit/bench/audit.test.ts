@@ -1,8 +1,8 @@
 // An auditor that cannot fail is worth nothing: each fault that it is there for is planted here, and it must name it.
 import { beforeEach, expect, describe as group, test } from 'vitest';
-import { type AuditFindings, StreamAudit, StreamHash, type StreamTotals } from '../../../src/bench/audit.ts';
-import { decodeHeader, encodeHeader, HEADER_BYTES, MessagePattern } from '../../../src/bench/message.ts';
 import { crc32c } from '../../../src/btl/base/crc32c.ts';
+import { type AuditFindings, StreamAudit, StreamHash, type StreamTotals } from '../../../tools/bench/audit.ts';
+import { decodeHeader, encodeHeader, HEADER_BYTES, MessagePattern } from '../../../tools/bench/message.ts';
 
 const BYTES = 4096;
 const COUNT = 40;

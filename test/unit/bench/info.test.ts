@@ -1,8 +1,8 @@
 // What `multirail info` says, from invented environments.
 import { expect, test } from 'vitest';
-import { commandLine, pairMca } from '../../../src/cli/bench.ts';
-import { collectInfo, infoLines, launcherOf } from '../../../src/cli/info.ts';
 import { PARAMS } from '../../../src/params.ts';
+import { commandLine, pairMca } from '../../../tools/cli/bench.ts';
+import { collectInfo, infoLines, launcherOf } from '../../../tools/cli/info.ts';
 
 test('transports that are off say why', () => {
   const { transports, transportError } = collectInfo('1.2.3', { btl: 'self,tcp' }, {});

@@ -1,6 +1,6 @@
 // The tables must be what programs that read OSU's output expect, to the character.
 import { expect, describe as group, test } from 'vitest';
-import { defaultRepeats, latencyUs, megabytesPerSecond, parseBytes, parseSizes, tableHead, tableRow } from '../../../src/bench/osu.ts';
+import { defaultRepeats, latencyUs, megabytesPerSecond, parseBytes, parseSizes, tableHead, tableRow } from '../../../tools/bench/osu.ts';
 
 group('tables', () => {
   test('latency', () => {

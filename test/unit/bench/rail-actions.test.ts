@@ -1,5 +1,6 @@
 // Plans of pulls and restores: what is meant, and what is refused before anything runs.
 import { expect, describe as group, test } from 'vitest';
+import { knownComponents } from '../../../src/btl/registry.ts';
 import {
   checkActions,
   isBadMode,
@@ -9,8 +10,7 @@ import {
   pulledText,
   pulledWord,
   takeRailsInHand,
-} from '../../../src/bench/rail-actions.ts';
-import { knownComponents } from '../../../src/btl/registry.ts';
+} from '../../../tools/bench/rail-actions.ts';
 
 group('plans', () => {
   test('are put in order of time; lists and repeated options are the same', () => {

@@ -3,12 +3,12 @@
 import { PassThrough } from 'node:stream';
 import { DOMParser } from 'linkedom';
 import { expect, describe as group, test } from 'vitest';
-import { bar, LiveDisplay } from '../../../src/bench/live-display.ts';
-import { failoverPlot } from '../../../src/bench/plot.ts';
-import { parseRailActions } from '../../../src/bench/rail-actions.ts';
-import { reportLines, verdictLine } from '../../../src/bench/report.ts';
-import type { StreamReport, StreamView } from '../../../src/bench/stream.ts';
 import { newPmlCounters } from '../../../src/pml/counters.ts';
+import { bar, LiveDisplay } from '../../../tools/bench/live-display.ts';
+import { failoverPlot } from '../../../tools/bench/plot.ts';
+import { parseRailActions } from '../../../tools/bench/rail-actions.ts';
+import { reportLines, verdictLine } from '../../../tools/bench/report.ts';
+import type { StreamReport, StreamView } from '../../../tools/bench/stream.ts';
 
 const counters = () => ({
   pml: newPmlCounters(),

@@ -1,7 +1,7 @@
 // Phases, gaps and rates of a run, from invented moments.
 import { expect, test } from 'vitest';
-import { parseRailActions } from '../../../src/bench/rail-actions.ts';
-import { railRates, Timeline } from '../../../src/bench/timeline.ts';
+import { parseRailActions } from '../../../tools/bench/rail-actions.ts';
+import { railRates, Timeline } from '../../../tools/bench/timeline.ts';
 
 test('a gap counts in the phase in which it ends, bytes in the phase of their delivery', () => {
   const timeline = new Timeline(parseRailActions(['1@1s'], ['1@2s'], 3000), 2, 3000);

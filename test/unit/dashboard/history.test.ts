@@ -1,8 +1,8 @@
 // Bytes over time: nothing is lost by spreading, and nothing grows without bound.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { EventLog } from '../../../src/dashboard/event-log.ts';
-import { History } from '../../../src/dashboard/history.ts';
+import { EventLog } from '../../../tools/dashboard/event-log.ts';
+import { History } from '../../../tools/dashboard/history.ts';
 
 const total = (bytes: readonly number[]) => bytes.reduce((sum, value) => sum + value, 0);
 

@@ -1,7 +1,7 @@
 // The model of a job: what the launcher hears becomes ranks, rails, events and bytes over time, and a rank cannot make it grow.
 import { describe, expect, test } from 'vitest';
-import type { RailView } from '../../../src/dashboard/messages.ts';
-import { EVENTS_MAX } from '../../../src/dashboard/model.ts';
+import type { RailView } from '../../../tools/dashboard/messages.ts';
+import { EVENTS_MAX } from '../../../tools/dashboard/model.ts';
 import { countersOf, makeModel, makeRunningModel, railReport, report, TestClock } from './telemetry-examples.ts';
 
 const typesOf = (model: ReturnType<typeof makeModel>) => model.log.since(0).map(({ type }) => type);

@@ -1,10 +1,10 @@
 // The page's copy of the job, and how it writes numbers: what a reader sees, without a browser.
 import { describe, expect, test } from 'vitest';
-import type { PageMessage } from '../../../src/dashboard/messages.ts';
-import type { JobModel } from '../../../src/dashboard/model.ts';
-import { bytes, clock, duration, rate } from '../../../src/dashboard/page/format.ts';
-import { ring } from '../../../src/dashboard/page/layout.ts';
-import { EVENTS_SHOWN_MAX, Store } from '../../../src/dashboard/page/store.ts';
+import type { PageMessage } from '../../../tools/dashboard/messages.ts';
+import type { JobModel } from '../../../tools/dashboard/model.ts';
+import { bytes, clock, duration, rate } from '../../../tools/dashboard/page/format.ts';
+import { ring } from '../../../tools/dashboard/page/layout.ts';
+import { EVENTS_SHOWN_MAX, Store } from '../../../tools/dashboard/page/store.ts';
 import { makeModel, makeRunningModel, railReport, report, TestClock } from './telemetry-examples.ts';
 
 type Snapshot = Extract<PageMessage, { type: 'snapshot' }>;

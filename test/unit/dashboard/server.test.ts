@@ -6,12 +6,12 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { bearerToken, checkToken, isLoopbackHost, isOwnOrigin, newToken, tokenEquals } from '../../../src/dashboard/access.ts';
-import { InterposerControl } from '../../../src/dashboard/control.ts';
-import { EventsFile } from '../../../src/dashboard/events-file.ts';
-import type { PageMessage } from '../../../src/dashboard/messages.ts';
-import { DashboardServer, type DashboardServerOptions } from '../../../src/dashboard/server.ts';
 import type { RailFault } from '../../../src/launch/telemetry.ts';
+import { bearerToken, checkToken, isLoopbackHost, isOwnOrigin, newToken, tokenEquals } from '../../../tools/dashboard/access.ts';
+import { InterposerControl } from '../../../tools/dashboard/control.ts';
+import { EventsFile } from '../../../tools/dashboard/events-file.ts';
+import type { PageMessage } from '../../../tools/dashboard/messages.ts';
+import { DashboardServer, type DashboardServerOptions } from '../../../tools/dashboard/server.ts';
 import { parseExposition } from './exposition.ts';
 import { makeRunningModel, railReport, report, TestClock } from './telemetry-examples.ts';
 

@@ -1,6 +1,7 @@
 // Reports as ranks send them, and a model that is fed with them: what the dashboard's tests share.
-import { JobModel, type JobModelOptions } from '../../../src/dashboard/model.ts';
+
 import { RAIL_COUNTER_NAMES, type RailCounterName, type Telemetry, type TelemetryRail } from '../../../src/launch/telemetry.ts';
+import { JobModel, type JobModelOptions } from '../../../tools/dashboard/model.ts';
 
 export class TestClock {
   ms = 0;

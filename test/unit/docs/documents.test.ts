@@ -5,10 +5,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
-import { CLAUSES } from '../../../src/conformance/clauses.ts';
 import { ERROR_CODES } from '../../../src/errors.ts';
 import * as channels from '../../../src/mpi/channels.ts';
 import { PARAMS } from '../../../src/params.ts';
+import { CLAUSES } from '../../../tools/wire-suite/clauses.ts';
 import { anchorsOf, blocksOf, DOCUMENTS, exists, filesBelow, proseOf, ROOT, read, tablesOf } from './documents.ts';
 
 const CODE = filesBelow('', (name) => /\.(ts|mts|mjs|js|cc|h|c|py|sh|pml)$/.test(name));
@@ -76,14 +76,14 @@ describe('file maps', () => {
       .flatMap((cell) => [...cell.matchAll(/[`[]([\w*./-]+)[`\]]/g)].map(([, name]) => name))
       .filter((name) => /^[\w*.-]+(\/|\/[\w*.-]+)*$/.test(name) && /\.\w+$|\/$/.test(name))
       // What lies elsewhere is named from the root, and is checked with the other paths.
-      .filter((name) => !/^(src|test|docs)\//.test(name));
+      .filter((name) => !/^(src|tools|test|docs)\//.test(name));
 
   test.each([
     'src/pml/README.md',
     'src/bml/README.md',
     'src/btl/README.md',
-    'src/sim/README.md',
-    'src/conformance/README.md',
+    'tools/sim/README.md',
+    'tools/wire-suite/README.md',
     'examples/python-peer/README.md',
     'docs/model/README.md',
     'examples/README.md',
@@ -164,7 +164,7 @@ describe('what is cited is defined', () => {
   test('clauses of the wire suite exist', () => {
     const families = [...new Set(CLAUSES.map(({ id }) => id.split('-')[0]))].join('|');
     const known = new Set<string>(CLAUSES.map(({ id }) => id));
-    const files = everything.filter((file) => !file.startsWith('src/conformance/clauses'));
+    const files = everything.filter((file) => !file.startsWith('tools/wire-suite/clauses'));
     expect(wrong(files, new RegExp(`\\b(?:${families})-\\d+\\b`, 'g'), ([id], _, line) => known.has(id) || /MPI/.test(line))).toEqual([]);
   });
 
@@ -219,7 +219,9 @@ describe('names', () => {
 
   test('every error code that a document names exists, and every code is thrown somewhere', () => {
     expect(wrong(DOCUMENTS, /\bERR_[A-Z_]+\b/g, ([name]) => name in ERROR_CODES || name === 'ERR_')).toEqual([]);
-    const sources = filesBelow('src', (name) => name.endsWith('.ts')).filter((file) => file !== 'src/errors.ts');
+    const sources = ['src', 'tools']
+      .flatMap((folder) => filesBelow(folder, (name) => name.endsWith('.ts')))
+      .filter((file) => file !== 'src/errors.ts');
     const text = sources.map(read).join('\n');
     expect(Object.keys(ERROR_CODES).filter((code) => !text.includes(`'${code}'`))).toEqual([]);
   });

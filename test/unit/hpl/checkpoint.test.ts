@@ -3,11 +3,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { loadCheckpoint, readIndex, saveCheckpoint } from '../../../src/hpl/checkpoint.ts';
-import { Factorization } from '../../../src/hpl/factorization.ts';
-import { Messages } from '../../../src/hpl/messages.ts';
-import { Problem, type ProblemOptions } from '../../../src/hpl/problem.ts';
-import { residual, solve } from '../../../src/hpl/solution.ts';
+import { loadCheckpoint, readIndex, saveCheckpoint } from '../../../tools/hpl/checkpoint.ts';
+import { Factorization } from '../../../tools/hpl/factorization.ts';
+import { Messages } from '../../../tools/hpl/messages.ts';
+import { Problem, type ProblemOptions } from '../../../tools/hpl/problem.ts';
+import { residual, solve } from '../../../tools/hpl/solution.ts';
 import type { P2pWorld } from '../../conformance/p2p-worlds.ts';
 import { DEFAULTS, solveIn, worldOf } from './hpl-fixture.ts';
 

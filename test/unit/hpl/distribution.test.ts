@@ -1,10 +1,10 @@
 // Who has what, on paper: the block-cyclic distribution, the routes of panels, the row exchanges, all against definitions.
 import { describe, expect, test } from 'vitest';
-import { broadcastRoute } from '../../../src/hpl/broadcast.ts';
-import { Grid, globalIndex, localCount, localIndex, ownerOf, squarestGrid } from '../../../src/hpl/grid.ts';
-import { BROADCASTS } from '../../../src/hpl/problem.ts';
-import { rowMoves } from '../../../src/hpl/row-swaps.ts';
 import { Prng } from '../../../src/util/prng.ts';
+import { broadcastRoute } from '../../../tools/hpl/broadcast.ts';
+import { Grid, globalIndex, localCount, localIndex, ownerOf, squarestGrid } from '../../../tools/hpl/grid.ts';
+import { BROADCASTS } from '../../../tools/hpl/problem.ts';
+import { rowMoves } from '../../../tools/hpl/row-swaps.ts';
 
 test('every index has one owner and one place, and counts are those of the places', () => {
   for (const processes of [1, 2, 3, 5]) {

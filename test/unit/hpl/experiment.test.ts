@@ -9,11 +9,11 @@ import {
   type RunTimes,
   SWEEP_FRACTIONS,
   sweepCells,
-} from '../../../src/hpl/experiment.ts';
-import type { LabRun } from '../../../src/hpl/lab-runs.ts';
-import { type CellRuns, type SweepReport, sweepHead, sweepRows, sweepTable } from '../../../src/hpl/sweep.ts';
-import { sweepPlot } from '../../../src/hpl/sweep-plot.ts';
-import { parseRails } from '../../../src/lab/rails.ts';
+} from '../../../tools/hpl/experiment.ts';
+import type { LabRun } from '../../../tools/hpl/lab-runs.ts';
+import { type CellRuns, type SweepReport, sweepHead, sweepRows, sweepTable } from '../../../tools/hpl/sweep.ts';
+import { sweepPlot } from '../../../tools/hpl/sweep-plot.ts';
+import { parseRails } from '../../../tools/lab/rails.ts';
 
 const RAILS = parseRails('fast,slow');
 

@@ -1,12 +1,12 @@
 // The whole solver on several ranks of one process: against a textbook's solver, over many sizes, blocks, grids and variants; and matrices
 // that are hard: pivots far away, ties, zeros, singular ones.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { AlgebraChoice } from '../../../src/hpl/blas.ts';
-import { Factorization } from '../../../src/hpl/factorization.ts';
-import type { Heap } from '../../../src/hpl/heap.ts';
-import { Messages } from '../../../src/hpl/messages.ts';
-import { Problem, type ProblemOptions } from '../../../src/hpl/problem.ts';
-import { residual, solve } from '../../../src/hpl/solution.ts';
+import type { AlgebraChoice } from '../../../tools/hpl/blas.ts';
+import { Factorization } from '../../../tools/hpl/factorization.ts';
+import type { Heap } from '../../../tools/hpl/heap.ts';
+import { Messages } from '../../../tools/hpl/messages.ts';
+import { Problem, type ProblemOptions } from '../../../tools/hpl/problem.ts';
+import { residual, solve } from '../../../tools/hpl/solution.ts';
 import type { P2pWorld } from '../../conformance/p2p-worlds.ts';
 import {
   DEFAULTS,

@@ -1,12 +1,12 @@
-// What the tests of src/hpl share: both kinds of kernels, problems of several ranks in one process, dense matrices of plain numbers.
+// What the tests of tools/hpl share: both kinds of kernels, problems of several ranks in one process, dense matrices of plain numbers.
 import { tcpComponent } from '../../../src/btl/tcp/component.ts';
-import { type AlgebraChoice, chooseAlgebra } from '../../../src/hpl/blas.ts';
-import { Factorization, type OnBlock } from '../../../src/hpl/factorization.ts';
-import { Messages } from '../../../src/hpl/messages.ts';
-import { Problem, type ProblemOptions } from '../../../src/hpl/problem.ts';
-import { type Residual, residual, solve } from '../../../src/hpl/solution.ts';
-import { INCREMENT, MULTIPLIER } from '../../../src/hpl/wasm-blocks.ts';
 import { Prng } from '../../../src/util/prng.ts';
+import { type AlgebraChoice, chooseAlgebra } from '../../../tools/hpl/blas.ts';
+import { Factorization, type OnBlock } from '../../../tools/hpl/factorization.ts';
+import { Messages } from '../../../tools/hpl/messages.ts';
+import { Problem, type ProblemOptions } from '../../../tools/hpl/problem.ts';
+import { type Residual, residual, solve } from '../../../tools/hpl/solution.ts';
+import { INCREMENT, MULTIPLIER } from '../../../tools/hpl/wasm-blocks.ts';
 import { type P2pWorld, realFixture } from '../../conformance/p2p-worlds.ts';
 
 export const wasm = chooseAlgebra('wasm');

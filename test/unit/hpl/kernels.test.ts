@@ -1,10 +1,10 @@
 // The kernels against plain loops: products and triangular solves of both kinds, and what is WebAssembly with both.
 import { describe, expect, test } from 'vitest';
-import { type Algebra, Kernels, takeKernelPlaces } from '../../../src/hpl/algebra.ts';
-import type { AlgebraChoice } from '../../../src/hpl/blas.ts';
-import { HEAP_BYTES_MAX, Heap, HeapLayout } from '../../../src/hpl/heap.ts';
-import { INCREMENT, MULTIPLIER } from '../../../src/hpl/wasm-blocks.ts';
 import { Prng } from '../../../src/util/prng.ts';
+import { type Algebra, Kernels, takeKernelPlaces } from '../../../tools/hpl/algebra.ts';
+import type { AlgebraChoice } from '../../../tools/hpl/blas.ts';
+import { HEAP_BYTES_MAX, Heap, HeapLayout } from '../../../tools/hpl/heap.ts';
+import { INCREMENT, MULTIPLIER } from '../../../tools/hpl/wasm-blocks.ts';
 import { generatorValues, openblas, openblasMissing, wasm } from './hpl-fixture.ts';
 
 const ROOM = 400_000;

@@ -1,9 +1,9 @@
 // Pulls and restores of a run in a lab: when they are carried out, and in which order.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { parseMoment } from '../../../src/hpl/experiment.ts';
-import { type PulledLab, Watch } from '../../../src/hpl/lab-runs.ts';
-import { parseRails } from '../../../src/lab/rails.ts';
+import { parseMoment } from '../../../tools/hpl/experiment.ts';
+import { type PulledLab, Watch } from '../../../tools/hpl/lab-runs.ts';
+import { parseRails } from '../../../tools/lab/rails.ts';
 
 /** Notes when each fault begins and ends. A pull takes longer than the blocks until its restore. */
 function slowLab(failure?: Error): { lab: PulledLab; log: string[] } {

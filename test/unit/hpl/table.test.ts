@@ -1,8 +1,8 @@
 // The report in HPL's form, byte for byte where others parse it, and the progress of a long run.
 import { PassThrough } from 'node:stream';
 import { expect, test } from 'vitest';
-import { operationsUntil, Progress } from '../../../src/hpl/progress.ts';
-import { endLines, exponential, gflopsOf, type HplResult, resultLine, resultLines, variantCode } from '../../../src/hpl/table.ts';
+import { operationsUntil, Progress } from '../../../tools/hpl/progress.ts';
+import { endLines, exponential, gflopsOf, type HplResult, resultLine, resultLines, variantCode } from '../../../tools/hpl/table.ts';
 
 const RESULT: HplResult = {
   n: 4000,

@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ACTION_USAGE, describeAction, type LabAction, parseAction, parseTime } from '../../../src/lab/actions.ts';
-import { FaultList } from '../../../src/lab/faults.ts';
-import { findForwarder } from '../../../src/lab/forwarder.ts';
-import { labJobSpec } from '../../../src/lab/job.ts';
-import { socketPath } from '../../../src/lab/keeper.ts';
-import { ingressLossLines, shapeLine } from '../../../src/lab/plan.ts';
-import { labJson, parseLabJson, parseRails, parseRate, railIndex, showRate } from '../../../src/lab/rails.ts';
-import { parseTimeline, playTimeline, type TimelineStep } from '../../../src/lab/timeline.ts';
+import { ACTION_USAGE, describeAction, type LabAction, parseAction, parseTime } from '../../../tools/lab/actions.ts';
+import { FaultList } from '../../../tools/lab/faults.ts';
+import { findForwarder } from '../../../tools/lab/forwarder.ts';
+import { labJobSpec } from '../../../tools/lab/job.ts';
+import { socketPath } from '../../../tools/lab/keeper.ts';
+import { ingressLossLines, shapeLine } from '../../../tools/lab/plan.ts';
+import { labJson, parseLabJson, parseRails, parseRate, railIndex, showRate } from '../../../tools/lab/rails.ts';
+import { parseTimeline, playTimeline, type TimelineStep } from '../../../tools/lab/timeline.ts';
 
 const RAILS = parseRails('fast,slow,2gbit');
 

@@ -10,8 +10,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Command } from 'commander';
 import * as fc from 'fast-check';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { register as registerLab } from '../../../src/cli/lab.ts';
-import { expandMca, mcaOption, register } from '../../../src/cli/run.ts';
 import { resolveCommand, stripsTypes } from '../../../src/launch/command.ts';
 import { hostId, newIncarnation } from '../../../src/launch/identity.ts';
 import { exitOnAbort, type Job, joinJob } from '../../../src/launch/job.ts';
@@ -19,6 +17,8 @@ import { startJob } from '../../../src/launch/launcher.ts';
 import { LauncherWatch } from '../../../src/launch/launcher-watch.ts';
 import { LinePrefixer, pumpInput } from '../../../src/launch/output.ts';
 import { findSecret } from '../../../src/launch/secret.ts';
+import { register as registerLab } from '../../../tools/cli/lab.ts';
+import { expandMca, mcaOption, register } from '../../../tools/cli/run.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'multirail-launch-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

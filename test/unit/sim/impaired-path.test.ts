@@ -1,9 +1,9 @@
 // An impaired path of the simulator: what it does to a stream, and the judgement of gaps.
 import { describe, expect, it } from 'vitest';
-import { Bounded, type Impairment, REAL_RAIL } from '../../../src/sim/bounded.ts';
-import { ALLOWANCE_MS, GAP_MAX_MS, GapWatch } from '../../../src/sim/gaps.ts';
-import type { SentMessage } from '../../../src/sim/oracle.ts';
-import { World } from '../../../src/sim/world.ts';
+import { Bounded, type Impairment, REAL_RAIL } from '../../../tools/sim/bounded.ts';
+import { ALLOWANCE_MS, GAP_MAX_MS, GapWatch } from '../../../tools/sim/gaps.ts';
+import type { SentMessage } from '../../../tools/sim/oracle.ts';
+import { World } from '../../../tools/sim/world.ts';
 
 /** One rail, so that nothing goes another way; the parameters leave it alone while it is bad. */
 function oneRail(rail = REAL_RAIL): World {

@@ -4,11 +4,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { RAIL_EDGES, RAIL_STATES } from '../../../src/bml/rail.ts';
 import { REFUSALS } from '../../../src/btl/base/handshake.ts';
-import { EVENT_TYPES } from '../../../src/dashboard/messages.ts';
 import { FORMULAS } from '../../../src/mpi/coll/formulas.ts';
 import { PARAMS, type ParamSpec } from '../../../src/params.ts';
 import { PACKET } from '../../../src/pml/hdr.ts';
 import { RECV_EDGES, RECV_STATES, SEND_EDGES, SEND_STATES } from '../../../src/pml/states.ts';
+import { EVENT_TYPES } from '../../../tools/dashboard/messages.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 const read = (name: string): string => readFileSync(new URL(name, ROOT), 'utf8');

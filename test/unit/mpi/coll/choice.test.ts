@@ -1,8 +1,8 @@
 // The rules that choose algorithms, their parameters, and what `multirail info --collectives` prints of them.
 import { describe, expect, test } from 'vitest';
-import { collectiveLines, collectivesOf } from '../../../../src/cli/info-collectives.ts';
 import { ALGORITHMS, type CollectiveName, chooseAlgorithm, type Shape, tuningOf } from '../../../../src/mpi/coll/choice.ts';
 import { PARAMS, ParamTable } from '../../../../src/params.ts';
+import { collectiveLines, collectivesOf } from '../../../../tools/cli/info-collectives.ts';
 
 const tuning = (params: Record<string, string> = {}) => tuningOf(new ParamTable(params));
 const choose = (name: CollectiveName, shape: Shape, params?: Record<string, string>) => chooseAlgorithm(name, shape, tuning(params));

@@ -1,0 +1,216 @@
+// `multirail hpl`: High-Performance Linpack on the ranks of a job on this machine. Called by itself it starts the ranks, which are the same
+// command again; called as a rank of a job it is that rank.
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { MultirailError } from '../../src/errors.ts';
+import { RANKS_MAX } from '../../src/launch/launcher.ts';
+import { ParamTable } from '../../src/params.ts';
+import { ALGEBRA_CHOICES, type AlgebraWish, BLAS_VARIABLE, chooseAlgebra } from '../hpl/blas.ts';
+import { SERIES, type Series } from '../hpl/experiment.ts';
+import { squarestGrid } from '../hpl/grid.ts';
+import { BROADCASTS, type BroadcastName, SWAPS, type SwapName } from '../hpl/problem.ts';
+import { type HplPlan, hplAsRank, WAITS, type Waits } from '../hpl/rank.ts';
+import { collect, commandLine, launchOrRun, ownWords, pairMca, wholeNumber } from './bench.ts';
+import { hplInLab, refuseLabOptions, wantsLab } from './hpl-lab.ts';
+
+const ORDER_MAX = 1_000_000;
+const NB_MAX = 4096;
+const REPEATS_MAX = 1000;
+const SEED_MAX = 2 ** 32;
+const DEFAULT_NB = 128;
+/** A checkpoint ten times in a run, unless told. */
+const CHECKPOINTS = 10;
+
+export interface HplOptions {
+  np: number;
+  order: number[];
+  nb: number[];
+  grid: { p: number; q: number }[];
+  depth: '0' | '1';
+  broadcast: BroadcastName;
+  swap: SwapName;
+  kernel: AlgebraWish;
+  seed: number;
+  repeat: number;
+  waits: Waits;
+  warmUp: boolean;
+  checkpoint?: string;
+  checkpointEvery?: number;
+  onRailLost: 'finish' | 'stop';
+  resume: boolean;
+  progress: boolean;
+  lines: boolean;
+  json?: string;
+  mca: string[];
+  rails?: string;
+  standby?: string;
+  pull: string[];
+  restore: string[];
+  fault: 'pull' | 'blackhole';
+  sweep: boolean;
+  moments?: string;
+  series: Series | 'both';
+  /** Seconds. */
+  timeout: number;
+  out: string;
+  plot: boolean;
+}
+
+const wholeNumbers =
+  (min: number, max: number) =>
+  (text: string): number[] =>
+    text.split(',').map((word) => wholeNumber(min, max)(word.trim()));
+
+function parseGrids(text: string): { p: number; q: number }[] {
+  return text.split(',').map((word) => {
+    const match = /^(\d{1,4})x(\d{1,4})$/.exec(word.trim());
+    const [p, q] = match === null ? [0, 0] : [Number(match[1]), Number(match[2])];
+    if (p < 1 || q < 1) throw new InvalidArgumentError('expected grids of processes such as 2x4,1x8.');
+    return { p, q };
+  });
+}
+
+function planOf(options: HplOptions): HplPlan {
+  const grids = options.grid.length > 0 ? options.grid : [squarestGrid(options.np)];
+  for (const { p, q } of grids) {
+    if (p * q !== options.np)
+      throw new MultirailError(
+        'ERR_ARG',
+        `--grid ${p}x${q} is for ${p * q} ranks, and there are ${options.np}: -n ${p * q}, or another grid`,
+      );
+  }
+  const { checkpoint, order, nb } = options;
+  if (checkpoint === undefined) {
+    if (options.resume) throw new MultirailError('ERR_ARG', '--resume needs --checkpoint FOLDER, where the checkpoint is');
+    if (options.onRailLost === 'stop')
+      throw new MultirailError('ERR_ARG', '--on-rail-lost stop needs --checkpoint FOLDER, to save before it stops');
+    if (options.checkpointEvery !== undefined) throw new MultirailError('ERR_ARG', '--checkpoint-every needs --checkpoint FOLDER');
+  } else if (order.length * nb.length * grids.length * options.repeat > 1) {
+    throw new MultirailError('ERR_ARG', '--checkpoint is for one run: one N, one NB, one grid, no --repeat');
+  }
+  return {
+    orders: order,
+    blocks: nb,
+    grids,
+    repeats: options.repeat,
+    options: { seed: options.seed, broadcast: options.broadcast, swap: options.swap, depth: options.depth === '0' ? 0 : 1 },
+    algebra: chooseAlgebra(options.kernel),
+    waits: options.waits,
+    warmUp: options.warmUp,
+    checkpoint:
+      checkpoint === undefined
+        ? undefined
+        : {
+            folder: checkpoint,
+            everyBlocks: options.checkpointEvery ?? Math.max(1, Math.floor(order[0] / nb[0] / CHECKPOINTS)),
+            onRailLost: options.onRailLost,
+            resume: options.resume,
+          },
+  };
+}
+
+async function startHpl(options: HplOptions): Promise<void> {
+  const plan = planOf(options);
+  if (process.env.MULTIRAIL_RANK === undefined && wantsLab(options)) return await hplInLab(options, plan);
+  refuseLabOptions(options);
+  await launchOrRun(options.np, {
+    mca: withSingleCopy(pairMca(options.mca)),
+    needsHand: false,
+    run: (mpi) =>
+      hplAsRank(mpi, plan, {
+        jsonFile: options.json,
+        commandLine: commandLine(ownWords()),
+        progress: options.progress && !options.lines,
+        lines: options.lines,
+      }),
+  });
+}
+
+/**
+ * Panels travel while everybody computes, and looks at the rails only now and then. Through the ring of shared memory that takes many
+ * looks of both sides; what is read in place needs one of the reader's.
+ */
+function withSingleCopy(mca: Record<string, string>): Record<string, string> {
+  return new ParamTable(mca, process.env).origins.has('btl_sm_single_copy') ? mca : { ...mca, btl_sm_single_copy: 'always' };
+}
+
+export function register(program: Command): void {
+  program
+    .command('hpl')
+    .description('High-Performance Linpack: solve a dense system of equations on all ranks, and check the solution')
+    .option('-n, --np <N>', 'number of ranks', wholeNumber(1, RANKS_MAX), 1)
+    .addOption(new Option('-N, --order <list>', 'orders of the matrix').argParser(wholeNumbers(1, ORDER_MAX)).default([1000], '1000'))
+    .addOption(new Option('--nb <list>', 'columns of a block').argParser(wholeNumbers(1, NB_MAX)).default([DEFAULT_NB], String(DEFAULT_NB)))
+    .addOption(new Option('--grid <PxQ>', 'grids of processes, a list').argParser(parseGrids).default([], 'as square as can be, P <= Q'))
+    .addOption(new Option('--depth <0|1>', 'look-ahead').choices(['0', '1']).default('1'))
+    .addOption(new Option('--broadcast <name>', 'of panels along a row of processes').choices(BROADCASTS).default('ring-modified'))
+    .addOption(new Option('--swap <name>', 'of rows in a column of processes').choices(SWAPS).default('mix'))
+    .addOption(
+      new Option('--kernel <name>', `what computes; auto: OpenBLAS where it is installed (${BLAS_VARIABLE} names another library)`)
+        .choices(ALGEBRA_CHOICES)
+        .default('auto'),
+    )
+    .option('--seed <N>', 'of the matrix', wholeNumber(0, SEED_MAX), 1)
+    .option('--repeat <N>', 'runs of each', wholeNumber(1, REPEATS_MAX), 1)
+    .addOption(
+      new Option('--waits <how>', 'for messages; auto: by blocking calls unless there are more ranks than processors')
+        .choices(WAITS)
+        .default('auto'),
+    )
+    .option('--no-warm-up', 'solve no small system before the first one')
+    .option('--checkpoint <folder>', 'save the state there now and then; every rank must see it')
+    .option('--checkpoint-every <blocks>', 'blocks between two checkpoints (default: a tenth of all)', wholeNumber(1, ORDER_MAX))
+    .addOption(
+      new Option('--on-rail-lost <what>', 'finish on what is left, or stop once the next checkpoint is saved')
+        .choices(['finish', 'stop'])
+        .default('finish'),
+    )
+    .option('--resume', 'go on from the checkpoint', false)
+    .option('--no-progress', 'no progress of long runs on the standard error')
+    .addOption(new Option('--lines', 'JSON lines while it runs, instead of the table').default(false).hideHelp())
+    .option('--json <file>', 'write the figures there too')
+    .option(
+      '--rails <list>',
+      'run in a lab of its own, one node per rank (root): fast,slow or fast=unshaped,slow=100mbit, as for multirail lab',
+    )
+    .option('--standby <list>', 'rails of the lab that only work while no other is up, or none (default: the one called slow)')
+    .addOption(
+      new Option(
+        '--pull <rail@percent>',
+        'pull a rail of the lab, fast@25%, or the port of one node, fast:3@25%, at this part of the blocks',
+      )
+        .argParser(collect)
+        .default([], 'none'),
+    )
+    .addOption(new Option('--restore <rail@percent>', 'and put it back').argParser(collect).default([], 'none'))
+    .addOption(
+      new Option('--fault <kind>', 'how rails go: cables pulled, or frames lost in silence').choices(['pull', 'blackhole']).default('pull'),
+    )
+    .option('--sweep', 'pull at several moments and never, in turn; --repeat times each; a table beside the model, and a figure', false)
+    .option('--moments <list>', 'of the sweep, in percent (default: 0,10,25,50,75,90)')
+    .addOption(
+      new Option('--series <which>', 'of the sweep: the whole network is pulled, one port of it, or both in turn')
+        .choices([...SERIES, 'both'])
+        .default('both'),
+    )
+    .option('--timeout <seconds>', 'for one run in the lab', wholeNumber(1, 24 * 3600), 1800)
+    .option('--out <folder>', 'where the figure goes', 'out')
+    .option('--no-plot', 'draw no figure')
+    .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  multirail hpl -N 4000                              one rank
+  multirail hpl -n 4 -N 4000,8000 --nb 128,192       four ranks, a grid of 2 x 2, four tests
+  multirail hpl -n 2 -N 4000 --kernel wasm           without OpenBLAS
+  multirail hpl -n 2 -N 8000 --checkpoint save --on-rail-lost stop
+                                                     after the loss of a rail: save, and stop
+  multirail hpl -n 2 -N 8000 --checkpoint save --resume
+  multirail hpl -n 4 -N 4000 --rails fast,slow --pull fast@25% --restore fast@75%
+                                                     four nodes, 10 Gbit/s, and 1 Gbit/s to fall back on
+  multirail hpl -n 8 -N 2000,4000 --rails fast,slow --sweep --repeat 3
+
+The exit code is 0 when every residual is below 16, and 1 otherwise.`,
+    )
+    .action((options: HplOptions) => startHpl(options));
+}

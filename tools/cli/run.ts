@@ -1,0 +1,228 @@
+// `multirail run`: starts the ranks of a job on this machine, or by ssh on others; `multirail agent` is its other end there. Also what
+// other commands need to take `--mca NAME VALUE`.
+import { readFileSync, realpathSync } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { MultirailError } from '../../src/errors.ts';
+import { serveAgent } from '../../src/launch/agent.ts';
+import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/hostfile.ts';
+import { RANKS_MAX } from '../../src/launch/launcher.ts';
+import { watchNpm } from '../../src/launch/parent-watch.ts';
+import { ParamTable } from '../../src/params.ts';
+import { runWatchedJob, type WatchOptions } from './watched-job.ts';
+
+/** Exit code for a command line that makes no sense. */
+export const USAGE_EXIT_CODE = 2;
+
+/** `--mca NAME VALUE` as an option for any command whose arguments went through expandMca(). */
+export function mcaOption(): Option {
+  return new Option('--mca <name value>', 'set a parameter (multirail info --all lists them); may be repeated')
+    .argParser((pair: string, previous: Record<string, string> | undefined) => {
+      const equals = pair.indexOf('=');
+      if (equals < 1) throw new InvalidArgumentError('expected --mca NAME VALUE.');
+      const mca = { ...previous, [pair.slice(0, equals)]: pair.slice(equals + 1) };
+      try {
+        new ParamTable(mca);
+      } catch (error) {
+        throw new InvalidArgumentError(messageOf(error));
+      }
+      return mca;
+    })
+    .default({}, 'none');
+}
+
+export interface WatchCommandOptions {
+  dashboard?: number;
+  dashboardHold?: boolean;
+  dashboardTokenFile?: string;
+  events?: string;
+}
+
+/** `--dashboard [PORT]` and what belongs to it, for any command whose arguments went through expandMca(). */
+export function watchOptions(): Option[] {
+  return [
+    new Option('--dashboard [port]', 'serve a page that shows the rails while the job runs, on loopback; its address is printed')
+      .argParser(parsePort)
+      .preset('0'),
+    new Option('--dashboard-hold', 'keep the page after the job has ended, until Ctrl-C'),
+    new Option('--dashboard-token-file <file>', "take the page's token from this file, instead of a new one"),
+    new Option('--events <file>', 'write what happens to ranks and rails to this file, as JSON lines'),
+  ];
+}
+
+export function watchOf({ dashboard, dashboardHold, dashboardTokenFile, events }: WatchCommandOptions): WatchOptions {
+  return { port: dashboard, hold: dashboardHold ?? false, tokenFile: dashboardTokenFile, eventsFile: events };
+}
+
+/**
+ * Joins `--mca NAME VALUE` to `--mca NAME=VALUE`, since an option takes one word, and gives an option whose number may be left out (one
+ * with a preset, such as `--dashboard`) that preset, since the next word would be taken otherwise. Only the command's own options are
+ * looked at: everything from the program's name or `--` on belongs to the program. `args` begins with the command's name, and with that
+ * of its own command where it has some (`lab run`).
+ */
+export function expandMca(program: Command, args: readonly string[]): string[] {
+  let command = program;
+  let at = 0;
+  for (;;) {
+    const next: Command | undefined = command.commands.find((candidate) => candidate.name() === args[at]);
+    if (next === undefined) break;
+    command = next;
+    at++;
+  }
+  if (at === 0) return [...args];
+  const takesWord = new Set<string>();
+  const presets = new Map<string, unknown>();
+  for (const option of command.options) {
+    if (option.optional && option.long !== undefined && option.presetArg !== undefined) presets.set(option.long, option.presetArg);
+    if (!option.required) continue;
+    if (option.short !== undefined) takesWord.add(option.short);
+    if (option.long !== undefined) takesWord.add(option.long);
+  }
+  const out = args.slice(0, at);
+  while (at < args.length && args[at].startsWith('-') && args[at] !== '--') {
+    let word = args[at++];
+    // A number that may be left out: the name of the program is none.
+    if (presets.has(word)) word += `=${/^\d+$/.test(args[at] ?? '') ? args[at++] : presets.get(word)}`;
+    out.push(word);
+    if (!takesWord.has(word) || at >= args.length) continue;
+    const value = args[at++];
+    if (word === '--mca' && !value.includes('=') && at < args.length) out.push(`${value}=${args[at++]}`);
+    else out.push(value);
+  }
+  return [...out, ...args.slice(at)];
+}
+
+/** The message of an error as a person reads it: without the code in front. */
+export function messageOf(error: unknown): string {
+  if (error instanceof MultirailError) return error.message.slice(error.code.length + 2);
+  return error instanceof Error ? error.message : String(error);
+}
+
+function parseCount(text: string): number {
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(count >= 1 && count <= RANKS_MAX)) throw new InvalidArgumentError(`expected a whole number from 1 to ${RANKS_MAX}.`);
+  return count;
+}
+
+function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65535)) throw new InvalidArgumentError('expected a port from 1 to 65535, or 0 for any free one.');
+  return port;
+}
+
+function parseStdin(text: string): number | 'all' | 'none' {
+  if (text === 'all' || text === 'none') return text;
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected all, none or a rank.');
+  return Number(text);
+}
+
+const collect = (value: string, previous: string[]) => [...previous, value];
+
+/** `NAME` or `NAME=VALUE`, as mpirun takes it. */
+function collectExport(text: string, previous: Record<string, string | undefined>): Record<string, string | undefined> {
+  const equals = text.indexOf('=');
+  const name = equals < 0 ? text : text.slice(0, equals);
+  if (!/^[A-Za-z_]\w*$/.test(name)) throw new InvalidArgumentError('expected NAME or NAME=VALUE.');
+  return { ...previous, [name]: equals < 0 ? undefined : text.slice(equals + 1) };
+}
+
+function hostsOf(options: RunCommandOptions): HostSlots[] | undefined {
+  if (options.hosts !== undefined && options.hostfile !== undefined) {
+    throw new MultirailError('ERR_ARG', '--hosts and --hostfile both name the hosts: give one of them');
+  }
+  if (options.hosts !== undefined) return parseHosts(options.hosts);
+  if (options.hostfile === undefined) return undefined;
+  let text: string;
+  try {
+    text = readFileSync(options.hostfile, 'utf8');
+  } catch (error) {
+    throw new MultirailError('ERR_ARG', `--hostfile: ${messageOf(error)}`, { cause: error });
+  }
+  return parseHostfile(text, options.hostfile);
+}
+
+interface RunCommandOptions extends WatchCommandOptions {
+  np: number | undefined;
+  hosts: string | undefined;
+  hostfile: string | undefined;
+  export: Record<string, string | undefined>;
+  mca: Record<string, string>;
+  nodeArg: string[];
+  stdin: number | 'all' | 'none';
+  prefix: boolean;
+  abortOnFailure: boolean;
+  oobListen: string[];
+}
+
+export function register(program: Command): void {
+  const run = program
+    .command('run')
+    .description('run a program as the ranks of a job on this machine')
+    .usage('-n N [options] [--] program [arguments...]')
+    .argument('<program...>', 'what each rank runs; .js, .mjs, .cjs and .ts files run in Node')
+    .option('-n, --np <N>', 'number of ranks; with hosts, by default all their slots', parseCount)
+    .option('--hostfile <file>', 'hosts with their slots, one per line: "host slots=2" or "host:2"; reached by ssh')
+    .option('-H, --hosts <list>', 'the same in one word: a:2,b:2')
+    .option('-x, --export <name[=value]>', 'a variable of the environment for ranks on other hosts; may be repeated', collectExport, {})
+    .addOption(mcaOption())
+    .option('--node-arg <argument>', 'an argument for Node itself, such as --node-arg=--inspect; may be repeated', collect, [])
+    .option('--stdin <target>', 'who gets the standard input: a rank, all or none', parseStdin, 0)
+    .option('--no-prefix', 'do not put [rank] before each line of output')
+    .option('--no-abort-on-failure', 'let the other ranks go on when one fails')
+    .option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated', collect, [])
+    .passThroughOptions()
+    .addHelpText(
+      'after',
+      `
+Examples:
+  multirail run -n 4 app.js                          four ranks of app.js
+  multirail run -n 2 --mca btl tcp,self app.js --x   parameters come before the program, its own arguments after it
+  multirail run -n 4 --node-arg=--inspect=0 app.ts   an inspector for every rank
+  multirail run --hosts node1:2,node2:2 app.js        two ranks on each of two hosts, by ssh
+  multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
+  multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
+                                                     a page that shows two rails, with buttons to pull them
+
+The exit code is that of the first rank that failed, or 128 + the signal that killed it.
+A second Ctrl-C kills all ranks at once.`,
+    )
+    .action(async (words: string[], options: RunCommandOptions, command: Command) => {
+      const hosts = hostsOf(options);
+      if (options.np === undefined && hosts === undefined) {
+        command.error("error: required option '-n, --np <N>' not specified (--hosts and --hostfile say it too)", {
+          exitCode: USAGE_EXIT_CODE,
+        });
+      }
+      // A program that reads the job's environment for a test or a wrapper gets its variables here as well as elsewhere.
+      const exported = Object.entries(options.export).filter(([, value]) => value !== undefined);
+      const job = {
+        size: options.np ?? slotsOf(hosts ?? []),
+        env: { ...process.env, ...Object.fromEntries(exported) },
+        exportEnv: options.export,
+        ...(hosts === undefined ? {} : { hosts }),
+        agentProgram: realpathSync(process.argv[1]),
+        command: words,
+        mca: options.mca,
+        nodeArgs: options.nodeArg,
+        stdinTo: options.stdin,
+        prefix: options.prefix,
+        abortOnFailure: options.abortOnFailure,
+        forwardSignals: true,
+        ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
+      };
+      const stop = watchNpm(process.env, () => {
+        const { pid } = process;
+        const text = `npm, which started this launcher, is gone; the job goes on: kill -TERM ${pid} ends it, kill -USR2 ${pid} tells who waits for whom`;
+        process.stderr.write(`multirail: ${text}\n`);
+      });
+      const result = await runWatchedJob(job, watchOf(options)).finally(stop);
+      process.exitCode = result.exitCode;
+    });
+  for (const option of watchOptions()) run.addOption(option);
+  program
+    .command('agent', { hidden: true })
+    .description('starts ranks on this host for a launcher on another one; only of use to `multirail run`')
+    .action(async () => {
+      await serveAgent(process.stdin, process.stdout, (text) => process.stderr.write(`multirail: ${text}\n`));
+      process.exit(0);
+    });
+}

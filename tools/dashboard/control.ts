@@ -1,0 +1,85 @@
+// What can be broken and mended from the dashboard. `multirail lab` gives its cables; a job whose transports are behind the fault interposer
+// (parameter btl_fault) gives its rails. Without either the page shows no buttons.
+import { MultirailError } from '../../src/errors.ts';
+import type { FaultActionName, RailFault } from '../../src/launch/telemetry.ts';
+import type { ControlAction, ControlTarget, TargetState } from './messages.ts';
+import type { JobModel } from './model.ts';
+
+/** Something that breaks and mends rails while a job runs. */
+export interface RailControl {
+  /** What there is, how it stands now, and which actions it takes. Asked several times a second: it answers from memory. */
+  targets(): readonly ControlTarget[];
+  /** Resolves when it is done; rejects with a sentence when it cannot be. May be called at any time, also twice for the same thing. */
+  apply(id: string, action: ControlAction): Promise<void>;
+}
+
+/** What a fault interposer can do, and how the rail stands then. */
+const STATE_AFTER: Readonly<Partial<Record<ControlAction, TargetState>> & Record<FaultActionName, TargetState>> = {
+  pull: 'pulled',
+  blackhole: 'black-holed',
+  restore: 'up',
+};
+
+/** Rails of a job that was started with the parameter btl_fault: both ranks of a pair are told, and break their ends. */
+export class InterposerControl implements RailControl {
+  private readonly model: JobModel;
+  private readonly order: (rank: number, fault: RailFault) => void;
+  private readonly states = new Map<string, TargetState>();
+
+  constructor(model: JobModel, order: (rank: number, fault: RailFault) => void) {
+    this.model = model;
+    this.order = order;
+  }
+
+  targets(): ControlTarget[] {
+    const { ranks, rails } = this.model;
+    const targets: ControlTarget[] = [];
+    for (const { view } of rails.values()) {
+      const { rank, peer, rail, transport } = view;
+      const isObeyed = [rank, peer].every((one) => ranks[one].view.takesFaults && ranks[one].view.phase === 'JOINED');
+      // Each rail is seen from both of its ends: it is one thing to pull.
+      if (rank > peer || !isObeyed) continue;
+      const id = idOf(rank, peer, rail);
+      targets.push({
+        id,
+        label: `rail ${rail} (${transport}), ranks ${rank} and ${peer}`,
+        state: this.states.get(id) ?? 'up',
+        actions: Object.keys(STATE_AFTER) as FaultActionName[],
+        rails: [
+          { rank, peer, rail },
+          { rank: peer, peer: rank, rail },
+        ],
+      });
+    }
+    return targets;
+  }
+
+  async apply(id: string, action: ControlAction): Promise<void> {
+    const target = this.targets().find((one) => one.id === id);
+    const state = STATE_AFTER[action];
+    if (target === undefined || state === undefined) throw new MultirailError('ERR_ARG', `there is no "${id}" to ${action} (now)`);
+    for (const { rank, peer, rail } of target.rails) this.order(rank, { action, peer, rail });
+    this.states.set(id, state);
+  }
+}
+
+/** Several controls as one. */
+export class JoinedControl implements RailControl {
+  private readonly controls: readonly RailControl[];
+
+  constructor(controls: readonly RailControl[]) {
+    this.controls = controls;
+  }
+
+  targets(): ControlTarget[] {
+    return this.controls.flatMap((control) => control.targets());
+  }
+
+  async apply(id: string, action: ControlAction): Promise<void> {
+    const control = this.controls.find((one) => one.targets().some((target) => target.id === id));
+    if (control === undefined) throw new MultirailError('ERR_ARG', `there is no "${id}" to ${action} (now)`);
+    await control.apply(id, action);
+  }
+}
+
+const idOf = (rank: number, peer: number, rail: number): string => `rail-${rank}-${peer}-${rail}`;

@@ -1,0 +1,96 @@
+// The invariants that span both sides of a pair, held at every step: credit, what each side knows of a rail, bounds on what is kept. They
+// compare the state of the production code of two processes, which only a simulator can look at in one moment.
+
+import { ENVELOPE_CHARGE_BYTES } from '../../src/pml/hdr.ts';
+import type { PmlPeer } from '../../src/pml/peer.ts';
+import type { Engine } from '../../src/progress/engine.ts';
+import { serialDiff } from '../../src/util/serial.ts';
+import { OracleError } from './oracle.ts';
+
+/** What a watch needs of a process. */
+export interface Watched {
+  readonly rank: number;
+  readonly engine: Engine;
+}
+
+/** The message with that number was taken here: it is not charged to anybody's credit a second time. */
+function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
+  const flow = receiver.flowsIn.get(ctx);
+  return flow !== undefined && (serialDiff(seq, flow.expectedSeq) < 0 || flow.early.has(seq));
+}
+
+/**
+ * I10. What the sender has used of its credit is what the receiver has released and holds, and what has not reached the receiver. Neither
+ * side believes more of the limit than the other has granted or been told.
+ */
+function checkCredit(sender: Watched, receiver: Watched): void {
+  const from = sender.engine.pml.peer(receiver.rank);
+  const to = receiver.engine.pml.peer(sender.rank);
+  if (from.failure !== undefined || from.saidBye || to.failure !== undefined) return;
+  let underWay = 0;
+  for (const message of from.sends) {
+    const charge = 'charge' in message ? message.charge : message.bytes + ENVELOPE_CHARGE_BYTES;
+    if (charge > 0 && !isTaken(to, message.ctx, message.seq)) underWay += charge;
+  }
+  const { rank } = receiver;
+  if (from.creditUsed !== to.releasedBytes + to.heldBytes + underWay) {
+    throw new OracleError(
+      `I10: rank ${sender.rank} has used ${from.creditUsed} bytes of credit at rank ${rank}, where ${to.releasedBytes} are released and ${to.heldBytes} held; ${underWay} are under way`,
+    );
+  }
+  const grantedBytes = to.releasedBytes + receiver.engine.pml.core.options.unexpectedBytesMax;
+  if (from.creditLimit > grantedBytes)
+    throw new OracleError(`I10: rank ${sender.rank} may send ${from.creditLimit} bytes to rank ${rank}, which grants ${grantedBytes}`);
+  if (from.creditUsed > from.creditLimit)
+    throw new OracleError(`I10: rank ${sender.rank} has used ${from.creditUsed} of ${from.creditLimit} bytes at rank ${rank}`);
+  if (to.creditTold > from.creditLimit)
+    throw new OracleError(`I10: rank ${rank} takes ${to.creditTold} for told, and rank ${sender.rank} knows of ${from.creditLimit}`);
+}
+
+/** I11. An epoch that one side holds for alive and the other knows to be over: the other owes it a RAILDOWN. */
+function checkRails(here: Watched, there: Watched): void {
+  const mine = here.engine.pml.peer(there.rank);
+  const theirs = there.engine.pml.peer(here.rank);
+  if (mine.ended !== undefined || theirs.ended !== undefined || mine.bml.closed || theirs.bml.closed || theirs.leaving) return;
+  const { rails } = mine.bml;
+  for (let i = 0; i < rails.length; i++) {
+    const { epoch, highestDead } = rails[i];
+    if (epoch !== 0 && epoch <= highestDead)
+      throw new OracleError(`I11: epoch ${epoch} of rail ${i} is alive at rank ${here.rank}, where all up to ${highestDead} are over`);
+    if (epoch === 0 || theirs.bml.rails[i].highestDead < epoch) continue;
+    const owed = theirs.railDowns.get(i);
+    if (owed === undefined || owed.epoch < epoch)
+      throw new OracleError(
+        `I11: rank ${there.rank} knows that epoch ${epoch} of rail ${i} is over, rank ${here.rank} does not, and is owed ${owed === undefined ? 'nothing' : `epoch ${owed.epoch}`}`,
+      );
+  }
+}
+
+/** I6. Bounds on what is kept. */
+function checkBounds({ rank, engine }: Watched): void {
+  const { core } = engine.pml;
+  const { retainedBytesMax, unexpectedBytesMax, abandonedBytesMax } = core.options;
+  if (core.retainedBytes > retainedBytesMax) throw new OracleError(`I6: rank ${rank} retains ${core.retainedBytes} bytes`);
+  if (core.abandonedBytes > abandonedBytesMax)
+    throw new OracleError(`I6: rank ${rank} keeps ${core.abandonedBytes} bytes of sends that were given up`);
+  for (const peer of core.peers.values()) {
+    if (peer.heldBytes > unexpectedBytesMax) throw new OracleError(`I6: rank ${rank} holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
+  }
+}
+
+/** Looks at all of them. `ran`: the ranks that had a turn since the last look; what concerns no other has not changed. */
+export function watch(processes: readonly Watched[], ran: ReadonlySet<number>): void {
+  for (const rank of ran) {
+    const own = processes[rank];
+    checkBounds(own);
+    checkCredit(own, own);
+    for (const other of processes) {
+      if (other === own) continue;
+      checkCredit(own, other);
+      checkRails(own, other);
+      if (ran.has(other.rank)) continue;
+      checkCredit(other, own);
+      checkRails(other, own);
+    }
+  }
+}

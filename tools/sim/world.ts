@@ -1,0 +1,515 @@
+// The simulated world: N processes, each with the production engine, PML and BML over SimBtl, one network, one virtual clock.
+import type { RailState } from '../../src/bml/rail.ts';
+import type { BtlModule, Params } from '../../src/btl/btl.ts';
+import { selfComponent } from '../../src/btl/self/component.ts';
+import { MultirailError } from '../../src/errors.ts';
+import { ParamTable } from '../../src/params.ts';
+import type { RecvRequest } from '../../src/pml/records.ts';
+import type { TransitionListener } from '../../src/pml/states.ts';
+import { type Driver, Engine, type EngineHooks, type RailEvent } from '../../src/progress/engine.ts';
+import { engineOptions } from '../../src/progress/options.ts';
+import { Iov } from '../../src/util/iov.ts';
+import { TraceHash } from '../../src/util/prng.ts';
+import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
+import { uninitialized } from './gather.ts';
+import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
+import { type SimBtl, simComponent } from './sim-btl.ts';
+import { watch } from './watch.ts';
+
+export interface WorldOptions {
+  seed: number | string;
+  ranks: number;
+  rails: readonly Partial<RailSpec>[];
+  /** Parameters, as `--mca` would set them. */
+  params?: Readonly<Record<string, string>>;
+  /** Every line of the trace. */
+  trace?: (line: string) => void;
+  /** Keep a hash of the trace (costs time). */
+  hashTrace?: boolean;
+  coverage?: TransitionListener & CoverageListener;
+  /** What no sound peer does (I12) may be done here: a scenario replays packets, or begins with a mistake. */
+  breaches?: 'allowed';
+  /** Grid of fragments, below the least that the parameter allows: messages of hundreds of fragments stay short. */
+  fragBytes?: number;
+}
+
+export interface CoverageListener {
+  onEvent?(side: 'send' | 'recv', state: string, event: string): void;
+  onRail?(from: RailState, to: RailState): void;
+}
+
+class SimDriver implements Driver {
+  armedAtMs = Number.POSITIVE_INFINITY;
+  ready = false;
+  private readonly fabric: Fabric;
+  constructor(fabric: Fabric) {
+    this.fabric = fabric;
+  }
+  now(): number {
+    return this.fabric.nowMs;
+  }
+  defer(): void {
+    this.ready = true;
+  }
+  yield(): void {
+    this.ready = true;
+  }
+  arm(atMs: number): void {
+    this.armedAtMs = atMs;
+  }
+}
+
+export interface SimProcess {
+  readonly rank: number;
+  readonly engine: Engine;
+  readonly driver: SimDriver;
+  readonly railEvents: RailEvent[];
+  readonly peerFailures: { rank: number; error: MultirailError; lost: number }[];
+}
+
+/** Rounds in which processes are ready without time moving: more than that is a livelock. */
+const ROUNDS_MAX = 20_000;
+
+export class World {
+  readonly options: WorldOptions;
+  readonly fabric: Fabric;
+  readonly oracle = new Oracle();
+  readonly processes: SimProcess[] = [];
+  readonly hash = new TraceHash();
+  readonly params: Params;
+  events = 0;
+  /** Ranks that had a turn in this settle(). */
+  private readonly ran = new Set<number>();
+
+  constructor(options: WorldOptions) {
+    this.options = options;
+    this.params = new ParamTable(options.params ?? {});
+    const { trace, hashTrace } = options;
+    const tap = (line: string) => {
+      if (hashTrace) this.hash.add(line);
+      trace?.(line);
+    };
+    this.fabric = new Fabric({
+      seed: options.seed,
+      ranks: options.ranks,
+      rails: options.rails,
+      ...(trace || hashTrace ? { trace: tap } : {}),
+    });
+    this.oracle.mayFail = (rank, peer) => this.mayFail(rank, peer);
+    this.oracle.onGivenBack = ({ buffer }) => this.fabric.givenBack.add(buffer);
+    for (let rank = 0; rank < options.ranks; rank++) this.processes.push(this.makeProcess(rank));
+    for (const process of this.processes) this.connect(process);
+  }
+
+  private modules = new Map<number, BtlModule[]>();
+
+  private makeProcess(rank: number): SimProcess {
+    const driver = new SimDriver(this.fabric);
+    const railEvents: RailEvent[] = [];
+    const peerFailures: SimProcess['peerFailures'] = [];
+    const hooks: EngineHooks = {
+      onRailState: (rail, from, to) => {
+        if (from === 'UP') this.carriedMs.set(`${rank}/${rail.peer}`, this.nowMs);
+        this.options.coverage?.onRail?.(from, to);
+      },
+      onRailEvent: (event) => {
+        railEvents.push(event);
+        if (this.fabric.tracing)
+          this.fabric.note(`rank ${rank} rail ${event.rail} to ${event.peer} ${event.type} e${event.epoch} ${event.reason}`);
+      },
+      onPeerFailed: (peer, error, lost) => {
+        peerFailures.push({ rank: peer, error, lost });
+        this.parts(rank, peer, error);
+      },
+      log: (level, text) => {
+        if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${level} ${text}`);
+      },
+    };
+    const settings = engineOptions(rank, this.params);
+    const { fragBytes } = this.options;
+    if (fragBytes !== undefined) {
+      settings.pml.fragBytes = fragBytes;
+      settings.bml.fragBytes = fragBytes;
+      settings.bml.fragBytesMax = fragBytes;
+    }
+    const engine = new Engine(settings, driver, hooks);
+    engine.pml.core.transitionTap = {
+      onTransition: (side, message, from, to) => {
+        if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${side} ${message.traceId}: ${from} -> ${to}`);
+        this.options.coverage?.onTransition(side, message, from, to);
+      },
+    };
+    if (this.options.coverage?.onEvent !== undefined) {
+      engine.pml.core.eventTap = (side, state, event) => this.options.coverage?.onEvent?.(side, state, event);
+    }
+    engine.pml.receiver.matchTap = (ctx, source, tag, messageBytes, request) => {
+      this.oracle.match(rank, ctx, source, tag, messageBytes, request);
+    };
+    const context = {
+      rank,
+      size: this.options.ranks,
+      jobId: 'sim',
+      incarnation: 1,
+      secret: undefined,
+      hostId: `host${rank}`,
+      params: this.params,
+      upcalls: engine,
+    };
+    const modules = [selfComponent.create(context), simComponent(this.fabric).create(context)];
+    for (const module of modules) {
+      engine.addModule(module);
+      // open() of these two does its work before it returns its promise.
+      void module.open();
+    }
+    this.modules.set(rank, modules);
+    return { rank, engine, driver, railEvents, peerFailures };
+  }
+
+  private connect(process: SimProcess): void {
+    const [self, sim] = this.modules.get(process.rank) as [BtlModule, BtlModule];
+    const unexpected = this.params.int('pml_unexpected_bytes_max');
+    for (let peer = 0; peer < this.options.ranks; peer++) {
+      const module = peer === process.rank ? self : sim;
+      const remote = (this.modules.get(peer) as BtlModule[])[module === self ? 0 : 1].address();
+      const plans = module.plan(peer, module.address(), remote, `host${peer}`);
+      const endpoints = plans.map((plan, rail) => module.endpoint(peer, rail, plan, remote));
+      process.engine.addPeer(peer, 1, endpoints, unexpected);
+    }
+    process.driver.ready = true;
+  }
+
+  // ---------------------------------------------------------------- time
+
+  get nowMs(): number {
+    return this.fabric.nowMs;
+  }
+
+  /** Every rail of every process carries traffic. */
+  get allUp(): boolean {
+    return this.processes.every(({ engine }) =>
+      [...engine.bml.peers.values()].every((peer) => peer.rails.every((rail) => rail.state === 'UP')),
+    );
+  }
+
+  private isOff(process: SimProcess): boolean {
+    return this.fabric.isPaused(process.rank) || this.fabric.isKilled(process.rank);
+  }
+
+  /** Lets everything that is ready run, without moving time. */
+  settle(): void {
+    const { ran } = this;
+    ran.clear();
+    for (let round = 0; round < ROUNDS_MAX; round++) {
+      let again = false;
+      for (const process of this.processes) {
+        const { driver } = process;
+        if (this.isOff(process)) continue;
+        if (!driver.ready && driver.armedAtMs > this.fabric.nowMs) continue;
+        driver.ready = false;
+        if (driver.armedAtMs <= this.fabric.nowMs) driver.armedAtMs = Number.POSITIVE_INFINITY;
+        process.engine.progress();
+        this.events++;
+        ran.add(process.rank);
+        again = true;
+      }
+      if (!again) return this.look(ran);
+    }
+    throw new OracleError('livelock: processes are always ready and time does not move');
+  }
+
+  /** One step: to the next event or deadline, but not beyond `untilMs`. False when that is reached. */
+  step(untilMs: number): boolean {
+    this.settle();
+    let next = this.fabric.nextEventMs();
+    for (const process of this.processes) if (!this.isOff(process)) next = Math.min(next, process.driver.armedAtMs);
+    if (next >= untilMs) {
+      if (untilMs > this.fabric.nowMs) this.fabric.advanceTo(untilMs);
+      this.settle();
+      return false;
+    }
+    // Deadlines of engines are not whole microseconds: the first one at which they are over.
+    let nextUs = Math.ceil(next * 1000);
+    if (nextUs / 1000 < next) nextUs++;
+    this.fabric.advanceTo(Math.max(this.fabric.nowMs, nextUs / 1000));
+    this.events++;
+    return true;
+  }
+
+  runFor(ms: number): void {
+    const until = this.nowMs + ms;
+    while (this.step(until)) {}
+  }
+
+  /** Runs until `done`, at most `ms` of virtual time. Returns whether it came about. */
+  runUntil(done: () => boolean, ms: number): boolean {
+    const until = this.nowMs + ms;
+    this.settle();
+    while (!done()) if (!this.step(until)) return done();
+    return true;
+  }
+
+  // ---------------------------------------------------------------- death
+
+  /** When a rail of the one to the other carried last, by "rank/peer". */
+  private readonly carriedMs = new Map<string, number>();
+  /** "rank/peer": the one was told that the other is dead, has found it to be, or was. */
+  private readonly told = new Set<string>();
+  private readonly parted = new Set<string>();
+
+  /** The process is dead from this moment on. */
+  kill(rank: number, host: 'up' | 'down' = 'up'): void {
+    this.fabric.kill(rank, host);
+    this.oracle.dead.add(rank);
+  }
+
+  isDead(rank: number): boolean {
+    return this.oracle.dead.has(rank);
+  }
+
+  /** The rank has a good reason to take that one for dead. */
+  expectDeath(rank: number, dead: number): void {
+    this.told.add(`${rank}/${dead}`);
+  }
+
+  /** What a launcher does: it says that a process is dead. */
+  tellFailed(rank: number, dead: number): void {
+    if (this.isDead(rank)) return;
+    this.expectDeath(rank, dead);
+    const { engine, driver } = this.processes[rank];
+    engine.failPeer(dead, 'ERR_PROC_FAILED', 'its process ended');
+    driver.ready = true;
+  }
+
+  /** A rank gives another up: it must have a reason. */
+  private parts(rank: number, peer: number, error: MultirailError): void {
+    this.parted.add(`${rank}/${peer}`);
+    if (error.code !== 'ERR_PROC_UNREACHABLE') {
+      // Dead, said to be, or it has given up this rank and refuses it.
+      if (this.isDead(peer) || this.told.has(`${rank}/${peer}`) || this.parted.has(`${peer}/${rank}`)) return;
+      throw new OracleError(`rank ${rank} takes rank ${peer} for dead (${error.code}), which it is not`);
+    }
+    const timeoutMs = this.params.int('pml_peer_timeout_ms');
+    const sinceMs = this.carriedMs.get(`${rank}/${peer}`) ?? 0;
+    if (this.processes[rank].engine.bml.peers.get(peer)?.rails.some((rail) => rail.state === 'UP'))
+      throw new OracleError(`I5: rank ${rank} gives up rank ${peer}, to which a rail carries`);
+    // A microsecond is rounding: the rank adds up its turns, and here two moments are subtracted.
+    if (this.nowMs - sinceMs < timeoutMs - 0.001)
+      throw new OracleError(
+        `I5: rank ${rank} gives up rank ${peer} ${this.nowMs - sinceMs} ms after a rail carried, before ${timeoutMs} ms`,
+      );
+  }
+
+  private mayFail(rank: number, peer: number): boolean {
+    if (peer < 0) return this.processes.every((other) => other.rank === rank || this.mayFail(rank, other.rank));
+    return this.parted.has(`${rank}/${peer}`) || this.leaving.has(peer);
+  }
+
+  /** Ranks that have begun to finalize. */
+  private readonly leaving = new Set<number>();
+
+  finalize(rank: number): void {
+    this.leaving.add(rank);
+    this.processes[rank].engine.beginFinalize();
+  }
+
+  /** Memory of that rank that others may reach just now. */
+  registeredBytes(rank: number): number {
+    const [, sim] = this.modules.get(rank) as [BtlModule, SimBtl];
+    return sim.registeredBytes;
+  }
+
+  /** What spans several processes, at every step (watch.ts). */
+  private look(ran: ReadonlySet<number>): void {
+    if (this.options.breaches !== 'allowed' && this.fabric.breaches.length > 0) throw new OracleError(`I12: ${this.fabric.breaches[0]}`);
+    watch(this.processes, ran);
+  }
+
+  // ---------------------------------------------------------------- commands of the simulated application
+
+  /** `giveUpUs`: the user gives the send up so much later, unless it has ended by then. */
+  isend(
+    source: number,
+    dest: number,
+    ctx: number,
+    tag: number,
+    bytes: number,
+    sync = false,
+    abandoned = false,
+    giveUpUs?: number,
+  ): SentMessage {
+    const message: SentMessage = {
+      index: this.oracle.sent.length,
+      source,
+      dest,
+      ctx,
+      tag,
+      bytes,
+      sync,
+      buffer: uninitialized(bytes),
+      abandoned,
+      request: undefined,
+      matchedBy: undefined,
+      done: false,
+    };
+    fillPattern(message.index, message.buffer);
+    if (this.fabric.tracing)
+      this.fabric.note(`rank ${source} isend #${message.index} to ${dest} ctx ${ctx} tag ${tag} bytes ${bytes}${sync ? ' sync' : ''}`);
+    this.oracle.send(message);
+    const { engine } = this.processes[source];
+    const request = engine.pml.isend(dest, ctx, tag, new Iov([message.buffer]), sync, 0, giveUpUs !== undefined);
+    message.request = request;
+    if (request.done) this.oracle.sendDone(message, true);
+    else {
+      request.onDone = () => this.oracle.sendDone(message, false);
+      if (giveUpUs !== undefined) this.fabric.at(this.fabric.nowUs + giveUpUs, () => this.giveUp(message));
+    }
+    engine.schedule();
+    return message;
+  }
+
+  giveUp(message: SentMessage): void {
+    const { request, source, index } = message;
+    if (request === undefined || request.done || this.fabric.isKilled(source)) return;
+    if (this.fabric.tracing) this.fabric.note(`rank ${source} gives up send #${index}`);
+    const { engine } = this.processes[source];
+    message.givenUp = true;
+    engine.pml.giveUp(request, new MultirailError('ERR_TIMEOUT', `send #${index} was given up`));
+    engine.schedule();
+  }
+
+  irecv(rank: number, source: number, ctx: number, tag: number, bytes: number): PostedReceive {
+    const receive: PostedReceive = {
+      rank,
+      ctx,
+      source,
+      tag,
+      buffer: freshBuffer(bytes),
+      request: undefined,
+      matched: undefined,
+      done: false,
+      cancelled: false,
+    };
+    if (this.fabric.tracing) this.fabric.note(`rank ${rank} irecv from ${source} ctx ${ctx} tag ${tag} bytes ${bytes}`);
+    this.oracle.post(receive);
+    const { engine } = this.processes[rank];
+    const request = engine.pml.irecv(source, ctx, tag, new Iov([receive.buffer]));
+    this.oracle.bind(receive, request);
+    this.whenReceived(receive, request);
+    engine.schedule();
+    return receive;
+  }
+
+  private whenReceived(receive: PostedReceive, request: RecvRequest): void {
+    if (request.done) this.oracle.recvDone(receive);
+    else request.onDone = () => this.oracle.recvDone(receive);
+  }
+
+  /** A matched probe and its receive, if a message is there. */
+  mprobeRecv(rank: number, source: number, ctx: number, tag: number): PostedReceive | undefined {
+    const { engine } = this.processes[rank];
+    const envelope = engine.pml.improbe(source, ctx, tag);
+    if (envelope === undefined) return undefined;
+    const receive: PostedReceive = {
+      rank,
+      ctx,
+      source: envelope.source,
+      tag: envelope.tag,
+      buffer: freshBuffer(envelope.messageBytes),
+      request: undefined,
+      matched: undefined,
+      done: false,
+      cancelled: false,
+    };
+    this.oracle.post(receive);
+    const request = engine.pml.imrecv(envelope, new Iov([receive.buffer]));
+    this.oracle.bind(receive, request);
+    this.whenReceived(receive, request);
+    engine.schedule();
+    return receive;
+  }
+
+  cancel(receive: PostedReceive): boolean {
+    const { engine } = this.processes[receive.rank];
+    const cancelled = receive.request !== undefined && engine.pml.cancel(receive.request);
+    if (cancelled) this.oracle.cancel(receive);
+    engine.schedule();
+    return cancelled;
+  }
+
+  // ---------------------------------------------------------------- the end
+
+  /** Everything is healed: links carry, nobody is blind or paused. */
+  healAll(): void {
+    for (let rank = 0; rank < this.options.ranks; rank++) this.fabric.resume(rank);
+    for (const link of this.fabric.links()) {
+      this.endCountLoss(link);
+      this.fabric.mend(link);
+      this.fabric.healPath(link);
+      for (const rank of [link.low, link.high]) {
+        this.fabric.onlyOtherSideNotices(link, rank, false);
+        this.fabric.dropCounts(link, rank, false);
+        this.fabric.refuseConnections(link, rank, false);
+        this.fabric.skew(link, rank, 0);
+      }
+      // A side that was blind until now finds out what it missed.
+      this.fabric.armDetection(link, 'silent', 'the other side has ended this epoch');
+    }
+  }
+
+  /**
+   * Counts that were left out do not come any more. A rail that checks itself would have found its frames unreported long ago:
+   * it ends, with everything delivered and nothing reported. (Rails without that are judged by the BML, from the reports.)
+   */
+  endCountLoss(link: SimLink): void {
+    if (link.spec.liveness !== 'self' || !link.pipes.some((pipe) => pipe.dropCounts)) return;
+    for (const pipe of link.pipes) pipe.dropCounts = false;
+    this.fabric.cut(link, { inFlight: 'delivered' });
+    this.fabric.mend(link);
+  }
+
+  /** The liveness phase: with all healed, every request must end within that virtual time. */
+  mustFinish(ms: number): void {
+    this.runUntil(() => this.oracle.isFinished, ms);
+    const unfinished = this.oracle.unfinished();
+    if (unfinished.length > 0) {
+      const states = this.processes.flatMap(({ engine, rank }) =>
+        [...engine.pml.core.peers.keys()].flatMap((peer) => engine.pml.undelivered(peer).map((line) => `rank ${rank}: ${line}`)),
+      );
+      throw new OracleError(
+        `I5: ${unfinished.length} requests did not end: ${unfinished.slice(0, 6).join('; ')} | ${states.slice(0, 12).join('; ')}`,
+      );
+    }
+    this.oracle.checkUnchanged();
+  }
+
+  /** All ranks finalize: nothing may be retained, held or owed (I6, I9). */
+  mustFinalize(ms: number): void {
+    // One that is paused just now finalizes, too: it takes its turns when it gets them again.
+    const alive = this.processes.filter((process) => !this.fabric.isKilled(process.rank));
+    for (const { rank } of alive) this.finalize(rank);
+    if (!this.runUntil(() => alive.every((process) => process.engine.isLeft()), ms)) {
+      throw new OracleError(
+        `I9: finalize did not end: ${alive.flatMap((p) => p.engine.notLeft().map((line) => `rank ${p.rank}: ${line}`)).join(' | ')}`,
+      );
+    }
+    for (const { rank, engine } of alive) {
+      const { core } = engine.pml;
+      if (core.retainedBytes !== 0) throw new OracleError(`I6: rank ${rank} still retains ${core.retainedBytes} bytes`);
+      if (core.abandonedBytes !== 0 || core.givenUp.size !== 0)
+        throw new OracleError(`I6: rank ${rank} still keeps ${core.abandonedBytes} bytes of sends that were given up`);
+      if (core.sends.size !== 0 || core.recvs.size !== 0)
+        throw new OracleError(`I6: rank ${rank} still holds ${core.sends.size} sends and ${core.recvs.size} receives`);
+      for (const peer of core.peers.values())
+        if (peer.sends.size !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.sends.size} sends to rank ${peer.rank}`);
+      for (const peer of core.peers.values()) {
+        // What nobody receives is held to the end; I10 has counted it.
+        if (peer.heldBytes !== 0 && !this.oracle.abandons)
+          throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
+      }
+      const registeredBytes = this.registeredBytes(rank);
+      if (registeredBytes !== 0) throw new OracleError(`I6: rank ${rank} still has ${registeredBytes} bytes registered`);
+    }
+    this.oracle.checkUnchanged();
+    this.oracle.checkAbandoned();
+  }
+}

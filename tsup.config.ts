@@ -42,7 +42,7 @@ export default defineConfig(() => {
       ...shared,
       // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where an engine
       // has started the ranks: it is looked for beside the library.
-      entry: { index: 'src/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/rendezvous-main.ts' },
+      entry: { index: 'src/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/meeting/main.ts' },
       format: 'esm',
       banner: { js: REQUIRE },
       esbuildPlugins: [licenses],

@@ -1,7 +1,7 @@
 // Launcher of a measured job: runs in the network namespace of rank 0 and starts each other rank in its own. The out-of-band
 // channel listens on the given addresses only, so that it is pulled together with the rails.
 // Argument: JSON of LaunchSpec. Imports the launcher.
-import { runJob } from '../src/launch/launcher.ts';
+import { runJob } from '../src/launch/run/launcher.ts';
 
 export interface LaunchSpec {
   program: string;

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OobServer } from '../src/launch/oob-server.ts';
+import { OobServer } from '../src/launch/oob/server.ts';
 import { program } from './lab-job.ts';
 import type { MemoryJobSpec, MemoryPeersSpec } from './lab-memory-protocol.ts';
 

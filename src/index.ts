@@ -3,7 +3,7 @@
 // one Status from many, and the bundler of the declarations would write `export type { Class }` as if the value were there.
 
 export { ERROR_CODES, type ErrorCode, MultirailError } from './errors.ts';
-export type { RailLine, RankWaits, Wait } from './launch/waits.ts';
+export type { RailLine, RankWaits, Wait } from './launch/oob/waits.ts';
 export { type BufferPart, type MessageBuffer, Vector, vector } from './mpi/buffers.ts';
 export { IN_PLACE } from './mpi/coll/memory.ts';
 export { Communicator } from './mpi/communicator.ts';

@@ -1,16 +1,16 @@
 // How a process finds itself in a job: its rank, its peers' number, the job's secret, and the out-of-band channel. Which engine started
-// it is a matter of the environment (engines/); how the ranks meet, of rendezvous.ts.
+// it is a matter of the environment (starters/); how the ranks meet, of meeting/rendezvous.ts.
 import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
-import { abortByEngine, abortEverywhere } from './abort.ts';
-import type { Meeting, Place } from './engines/engine.ts';
-import { findEngine } from './engines/index.ts';
-import { type Env, has } from './env.ts';
-import { hostId, newIncarnation, restartedIncarnation } from './identity.ts';
-import { LauncherWatch } from './launcher-watch.ts';
-import { OobClient } from './oob-client.ts';
-import { meet } from './rendezvous.ts';
-import { inheritedSecret } from './secret.ts';
+import { abortByEngine, abortEverywhere } from './job-abort.ts';
+import { hostId, newIncarnation, restartedIncarnation } from './meeting/identity.ts';
+import { meet } from './meeting/rendezvous.ts';
+import { inheritedSecret } from './meeting/secret.ts';
+import { OobClient } from './oob/client.ts';
+import { LauncherWatch } from './oob/launcher-watch.ts';
+import { type Env, has } from './starters/env.ts';
+import { findEngine } from './starters/index.ts';
+import type { Meeting, Place } from './starters/starter.ts';
 
 export interface Job {
   rank: number;

@@ -3,7 +3,7 @@ import type { BtlComponent } from '../btl/btl.ts';
 import { wrapFaultComponent } from '../btl/interpose/fault.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, joinJob, tellServerLost } from '../launch/job.ts';
-import { joinOnce } from '../launch/once.ts';
+import { joinOnce } from '../launch/meeting/once.ts';
 import { ParamTable } from '../params.ts';
 import { checkKeys } from './constants.ts';
 import { SELF } from './modex.ts';

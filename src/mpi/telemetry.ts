@@ -14,7 +14,7 @@ import {
   type Telemetry,
   type TelemetryMove,
   type TelemetryRail,
-} from '../launch/telemetry.ts';
+} from '../launch/oob/telemetry.ts';
 import type { RailInfo, RuntimeCounters } from './runtime.ts';
 
 /** Moves that are kept for the next report; it takes REPORT_MOVES_MAX of them. */

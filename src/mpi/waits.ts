@@ -1,6 +1,6 @@
 // What this rank waits for, and since when: put together when somebody asks, and from within blocking calls that last. Where stalls are to be
 // told (mpi_stall_report_ms), it also looks once a second whether something moves; otherwise nothing runs until somebody asks.
-import type { RailLine, RankWaits, Wait } from '../launch/waits.ts';
+import type { RailLine, RankWaits, Wait } from '../launch/oob/waits.ts';
 import { describeRequests, markOf, type OpenRequest, openRequests } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { BtlComponent } from '../../src/btl/btl.ts';
 import { type FaultModule, wrapFault } from '../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../src/btl/self/component.ts';
-import type { Telemetry } from '../../src/launch/telemetry.ts';
+import type { Telemetry } from '../../src/launch/oob/telemetry.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { createRuntime, type Runtime, type RuntimeDriver, type RuntimeJob, type RuntimeOob } from '../../src/mpi/runtime.ts';
 import type { RailFaultOrder } from '../../src/mpi/telemetry.ts';

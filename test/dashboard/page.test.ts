@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { RailFault } from '../../src/launch/telemetry.ts';
+import type { RailFault } from '../../src/launch/oob/telemetry.ts';
 import { buildPage } from '../../tools/dashboard/build-page.mjs';
 import { InterposerControl } from '../../tools/dashboard/control.ts';
 import type { WaitsView } from '../../tools/dashboard/messages.ts';

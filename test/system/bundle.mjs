@@ -33,7 +33,7 @@ export async function bundle(programs) {
   const folder = mkdtempSync(join(ROOT, '.cache', 'system-'));
   await bundleInto(folder, {
     cli: join(ROOT, 'tools/cli/main.ts'),
-    rendezvous: join(ROOT, 'src/launch/rendezvous-main.ts'),
+    rendezvous: join(ROOT, 'src/launch/meeting/main.ts'),
     ...Object.fromEntries(programs.map((file) => [nameOf(file), file])),
   });
   return {

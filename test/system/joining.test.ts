@@ -202,7 +202,7 @@ describe('ranks that cannot meet say why', () => {
       hostId: '',
       secret: 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=',
     };
-    const { hostId } = await import('../../src/launch/identity.ts');
+    const { hostId } = await import('../../src/launch/meeting/identity.ts');
     writeFileSync(path, JSON.stringify({ ...record, hostId: hostId() }), { mode: 0o600 });
     const envOf = (rank: number) => ({ MULTIRAIL_RANK: String(rank), MULTIRAIL_SIZE: '2', MULTIRAIL_RENDEZVOUS: path });
     const late = startRanks(1, ['ring'], () => envOf(1));

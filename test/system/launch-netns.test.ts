@@ -2,7 +2,7 @@
 // the launcher outside. Needs root and the `ip` command; says so and is skipped without them.
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startJob } from '../../src/launch/launcher.ts';
+import { startJob } from '../../src/launch/run/launcher.ts';
 import { type BuiltCode, buildCode, untilGone } from './helpers.ts';
 import { ip, TwoLinks } from './two-links.ts';
 

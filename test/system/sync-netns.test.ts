@@ -3,7 +3,7 @@
 // skipped without them, or without the native part.
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startJob } from '../../src/launch/launcher.ts';
+import { startJob } from '../../src/launch/run/launcher.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { type BuiltCode, buildCode } from './helpers.ts';
 import { TwoLinks } from './two-links.ts';

@@ -3,7 +3,7 @@
 import { realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
-import { RANKS_MAX, runJob } from '../../src/launch/launcher.ts';
+import { RANKS_MAX, runJob } from '../../src/launch/run/launcher.ts';
 import { init } from '../../src/mpi/init.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
 import { ParamTable } from '../../src/params.ts';

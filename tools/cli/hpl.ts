@@ -2,7 +2,7 @@
 // command again; called as a rank of a job it is that rank.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
-import { RANKS_MAX } from '../../src/launch/launcher.ts';
+import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { ParamTable } from '../../src/params.ts';
 import { ALGEBRA_CHOICES, type AlgebraWish, BLAS_VARIABLE, chooseAlgebra } from '../hpl/blas.ts';
 import { SERIES, type Series } from '../hpl/experiment.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { type Command, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
-import { RANKS_MAX } from '../../src/launch/launcher.ts';
+import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { ACTION_USAGE, describeAction, type LabAction, parseAction } from '../lab/actions.ts';
 import { askKeeper, Keeper, type LabStatus } from '../lab/keeper.ts';
 import { MAX_NODES } from '../lab/plan.ts';

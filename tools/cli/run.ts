@@ -3,10 +3,10 @@
 import { readFileSync, realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
-import { serveAgent } from '../../src/launch/agent.ts';
-import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/hostfile.ts';
-import { RANKS_MAX } from '../../src/launch/launcher.ts';
-import { watchNpm } from '../../src/launch/parent-watch.ts';
+import { serveAgent } from '../../src/launch/run/agent.ts';
+import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/run/hostfile.ts';
+import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
+import { watchNpm } from '../../src/launch/run/parent-watch.ts';
 import { ParamTable } from '../../src/params.ts';
 import { runWatchedJob, type WatchOptions } from './watched-job.ts';
 

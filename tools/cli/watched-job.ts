@@ -2,8 +2,8 @@
 // ranks report nothing.
 import { readFileSync } from 'node:fs';
 import { MultirailError } from '../../src/errors.ts';
-import { type JobResult, newJobId, type RunningJob, type RunOptions, startJob } from '../../src/launch/launcher.ts';
-import type { JobOutcome } from '../../src/launch/relay.ts';
+import { type JobResult, newJobId, type RunningJob, type RunOptions, startJob } from '../../src/launch/run/launcher.ts';
+import type { JobOutcome } from '../../src/launch/run/relay.ts';
 import { ParamTable } from '../../src/params.ts';
 import { checkToken } from '../dashboard/access.ts';
 import type { RailControl } from '../dashboard/control.ts';

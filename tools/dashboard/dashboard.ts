@@ -1,7 +1,8 @@
 // The dashboard of one job, put together: the model that watches it, the page's server if it is wanted, the file of events if it is wanted.
 // `multirail run` and `multirail lab` start it before the job, and hand its observer to the launcher.
-import type { JobObserver } from '../../src/launch/observer.ts';
-import type { RailFault } from '../../src/launch/telemetry.ts';
+
+import type { RailFault } from '../../src/launch/oob/telemetry.ts';
+import type { JobObserver } from '../../src/launch/watch/observer.ts';
 import { newToken } from './access.ts';
 import { InterposerControl, JoinedControl, type RailControl } from './control.ts';
 import { EventsFile } from './events-file.ts';

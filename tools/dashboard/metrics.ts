@@ -2,7 +2,7 @@
 // and in the last line. Labels are rank, peer, rail and transport everywhere, and type or state where one metric counts several things.
 // Pure.
 import { CARRYING, RAIL_STATES, type RailState } from '../../src/bml/rail.ts';
-import { RAIL_COUNTERS, type RailCounterName } from '../../src/launch/telemetry.ts';
+import { RAIL_COUNTERS, type RailCounterName } from '../../src/launch/oob/telemetry.ts';
 import { PML_COUNTERS, type PmlCounterName } from '../../src/pml/counters.ts';
 import type { RailView } from './messages.ts';
 import type { JobModel } from './model.ts';

@@ -1,14 +1,15 @@
 // What is known of a running job: its ranks, their rails, what happened, and bytes over time, put together from what the launcher is told.
 // Bounded in every direction. Pure but for the clock that it is given.
-import type { JobObserver } from '../../src/launch/observer.ts';
-import type { AbortInfo, ExitInfo, RankInfo } from '../../src/launch/oob-server.ts';
+
+import type { AbortInfo, ExitInfo, RankInfo } from '../../src/launch/oob/server.ts';
 import {
   RAIL_COUNTER_NAMES,
   REPORT_RAILS_MAX,
   type Telemetry,
   type TelemetryMove,
   type TelemetryRail,
-} from '../../src/launch/telemetry.ts';
+} from '../../src/launch/oob/telemetry.ts';
+import type { JobObserver } from '../../src/launch/watch/observer.ts';
 import { type EventFields, EventLog } from './event-log.ts';
 import { History } from './history.ts';
 import type { EventType, JobView, RailView, RankView } from './messages.ts';

@@ -1,6 +1,6 @@
 // /metrics: read by a strict checker in both formats, which is itself checked against text that breaks the rules.
 import { describe, expect, test } from 'vitest';
-import { RAIL_COUNTERS } from '../../../src/launch/telemetry.ts';
+import { RAIL_COUNTERS } from '../../../src/launch/oob/telemetry.ts';
 import { PML_COUNTERS } from '../../../src/pml/counters.ts';
 import { formatFor, metricsText, snakeCase } from '../../../tools/dashboard/metrics.ts';
 import { parseExposition, sampleValue } from './exposition.ts';

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import type { RailFault } from '../../../src/launch/telemetry.ts';
+import type { RailFault } from '../../../src/launch/oob/telemetry.ts';
 import { bearerToken, checkToken, isLoopbackHost, isOwnOrigin, newToken, tokenEquals } from '../../../tools/dashboard/access.ts';
 import { InterposerControl } from '../../../tools/dashboard/control.ts';
 import { EventsFile } from '../../../tools/dashboard/events-file.ts';

@@ -1,6 +1,6 @@
 // Reports as ranks send them, and a model that is fed with them: what the dashboard's tests share.
 
-import { RAIL_COUNTER_NAMES, type RailCounterName, type Telemetry, type TelemetryRail } from '../../../src/launch/telemetry.ts';
+import { RAIL_COUNTER_NAMES, type RailCounterName, type Telemetry, type TelemetryRail } from '../../../src/launch/oob/telemetry.ts';
 import { JobModel, type JobModelOptions } from '../../../tools/dashboard/model.ts';
 
 export class TestClock {

@@ -14,9 +14,9 @@ import {
   RAIL_EVENT_BYTES_MAX,
   TEXT_BYTES_MAX,
   WAITS_BYTES_MAX,
-} from '../../../src/launch/oob-messages.ts';
-import { OOB_PROTO } from '../../../src/launch/oob-proto.ts';
-import { OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX } from '../../../src/launch/oob-session.ts';
+} from '../../../src/launch/oob/messages.ts';
+import { OOB_PROTO } from '../../../src/launch/oob/proto.ts';
+import { OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX } from '../../../src/launch/oob/session.ts';
 
 const OOB_MD = new URL('../../../docs/OOB.md', import.meta.url);
 const OOB_JSON = new URL('../../../docs/golden/oob.json', import.meta.url);
@@ -124,11 +124,11 @@ describe('docs/OOB.md', () => {
   });
 
   test('says every variable that multirail run sets, and every reason of a refusal', () => {
-    const launcher = readFileSync(new URL('../../../src/launch/launcher.ts', import.meta.url), 'utf8');
+    const launcher = readFileSync(new URL('../../../src/launch/run/launcher.ts', import.meta.url), 'utf8');
     const set = [...launcher.matchAll(/env\.(MULTIRAIL_\w+) = /g)].map(([, name]) => name);
     expect(set.length).toBeGreaterThan(6);
     expect(set.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
-    const server = readFileSync(new URL('../../../src/launch/oob-server.ts', import.meta.url), 'utf8');
+    const server = readFileSync(new URL('../../../src/launch/oob/server.ts', import.meta.url), 'utf8');
     const reasons = [...server.matchAll(/return \['([A-Z_]{5,})', /g)].map(([, name]) => name);
     expect(reasons.length).toBeGreaterThan(5);
     const rows = [

@@ -2,7 +2,7 @@
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { systemTable } from '../../../src/btl/tcp/interfaces.ts';
-import { checkLoopback, loopbackAddress } from '../../../src/launch/addresses.ts';
+import { checkLoopback, loopbackAddress } from '../../../src/launch/oob/addresses.ts';
 
 const entry = (address: string) => ({ address, netmask: '', mac: '', internal: true, cidr: null, family: 'IPv4' as const });
 

@@ -2,10 +2,10 @@
 // documents them (torchrun, Kubernetes). Nothing is started.
 import { describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
-import { derivedPort, type Meeting, parseAddress } from '../../../src/launch/engines/engine.ts';
-import { ENGINES, findEngine } from '../../../src/launch/engines/index.ts';
-import { firstHost } from '../../../src/launch/engines/slurm.ts';
-import type { Env } from '../../../src/launch/env.ts';
+import type { Env } from '../../../src/launch/starters/env.ts';
+import { ENGINES, findEngine } from '../../../src/launch/starters/index.ts';
+import { firstHost } from '../../../src/launch/starters/slurm.ts';
+import { derivedPort, type Meeting, parseAddress } from '../../../src/launch/starters/starter.ts';
 
 const OURS = {
   MULTIRAIL_RANK: '1',

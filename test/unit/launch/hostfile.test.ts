@@ -1,7 +1,7 @@
 // Host files in both styles, lists of hosts, and which rank goes where.
 import { describe, expect, test } from 'vitest';
-import { parseHostfile, parseHosts, placeRanks, slotsOf } from '../../../src/launch/hostfile.ts';
-import { quoted } from '../../../src/launch/remote-host.ts';
+import { parseHostfile, parseHosts, placeRanks, slotsOf } from '../../../src/launch/run/hostfile.ts';
+import { quoted } from '../../../src/launch/run/remote-host.ts';
 
 describe('hosts', () => {
   test('a file in both styles, with comments, doubles and addresses', () => {

@@ -1,6 +1,6 @@
 // A process joins its job once, in its main thread.
 import { expect, test } from 'vitest';
-import { joinOnce } from '../../../src/launch/once.ts';
+import { joinOnce } from '../../../src/launch/meeting/once.ts';
 
 const rank = (own: number) => ({ MULTIRAIL_RANK: String(own), MULTIRAIL_SIZE: '3', MULTIRAIL_RENDEZVOUS: 'host:1' });
 

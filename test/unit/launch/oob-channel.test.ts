@@ -5,11 +5,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
-import { newIncarnation } from '../../../src/launch/identity.ts';
-import { LauncherWatch } from '../../../src/launch/launcher-watch.ts';
-import { OobClient, type OobClientOptions } from '../../../src/launch/oob-client.ts';
-import { encodeEnvelope, OOB_VERSION } from '../../../src/launch/oob-messages.ts';
-import { OobServer, type OobServerOptions, parseListenAddress } from '../../../src/launch/oob-server.ts';
+import { newIncarnation } from '../../../src/launch/meeting/identity.ts';
+import { OobClient, type OobClientOptions } from '../../../src/launch/oob/client.ts';
+import { LauncherWatch } from '../../../src/launch/oob/launcher-watch.ts';
+import { encodeEnvelope, OOB_VERSION } from '../../../src/launch/oob/messages.ts';
+import { OobServer, type OobServerOptions, parseListenAddress } from '../../../src/launch/oob/server.ts';
 
 const SECRET = randomBytes(32);
 const cleanups: (() => unknown)[] = [];

@@ -4,9 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { newIncarnation } from '../../../src/launch/identity.ts';
-import { OobClient, type OobClientOptions } from '../../../src/launch/oob-client.ts';
-import { OobServer, type OobServerOptions } from '../../../src/launch/oob-server.ts';
+import { newIncarnation } from '../../../src/launch/meeting/identity.ts';
+import { OobClient, type OobClientOptions } from '../../../src/launch/oob/client.ts';
+import { OobServer, type OobServerOptions } from '../../../src/launch/oob/server.ts';
 
 const SECRET = randomBytes(32);
 const cleanups: (() => unknown)[] = [];
@@ -156,7 +156,7 @@ describe('lifelines', () => {
   test('a lifeline of a rank that has not joined is refused', async () => {
     const log: string[] = [];
     const server = await makeServer(1, { log: (text) => log.push(text) });
-    const { OobDial } = await import('../../../src/launch/oob-dial.ts');
+    const { OobDial } = await import('../../../src/launch/oob/dial.ts');
     const claims = { jobId: undefined, rank: 0, size: 1, incarnation: 1, hostId: 'h', received: 0, lifeline: true };
     const ended = new Promise<string>((resolve) => {
       const events = { onWelcome: () => undefined, onMessage: () => undefined, onRefused: () => undefined, onEnd: resolve };

@@ -15,10 +15,10 @@ import {
   proofOfLauncher,
   proofOfRank,
   TEXT_BYTES_MAX,
-} from '../../../src/launch/oob-messages.ts';
-import { OOB_PROTO } from '../../../src/launch/oob-proto.ts';
+} from '../../../src/launch/oob/messages.ts';
+import { OOB_PROTO } from '../../../src/launch/oob/proto.ts';
 
-const FOLDER = new URL('../../../src/launch/', import.meta.url);
+const FOLDER = new URL('../../../src/launch/oob/', import.meta.url);
 
 const bytes = (...values: number[]) => Uint8Array.from(values);
 
@@ -149,10 +149,10 @@ describe('oob messages', () => {
     expect(proofEquals(proof, proof.subarray(1))).toBe(false);
   });
 
-  test('oob-proto.ts carries the text of oob.proto', () => {
+  test('proto.ts carries the text of oob.proto', () => {
     const text = readFileSync(new URL('oob.proto', FOLDER), 'utf8');
     if (process.env.UPDATE_PROTO === '1') {
-      const module = new URL('oob-proto.ts', FOLDER);
+      const module = new URL('proto.ts', FOLDER);
       const head = readFileSync(module, 'utf8').split('`// ', 1)[0];
       writeFileSync(module, `${head}\`${text}\`;\n`);
       return;

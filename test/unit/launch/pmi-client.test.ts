@@ -1,7 +1,7 @@
 // The PMI-1 client against an engine in this process that keeps to the limits it names, as hydra and Slurm do, or breaks the protocol.
 import { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { openPmiFd, PmiClient } from '../../../src/launch/pmi-client.ts';
+import { openPmiFd, PmiClient } from '../../../src/launch/starters/pmi-client.ts';
 
 /** One engine for `size` processes; `answer` may replace a reply. */
 class Engine {

@@ -5,11 +5,11 @@ import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { HeldReports } from '../../../src/launch/held-reports.ts';
-import type { JobObserver } from '../../../src/launch/observer.ts';
-import { JobRelay, RelayedJob } from '../../../src/launch/relay.ts';
-import { REPORT_RAILS_MAX, type TelemetryMove } from '../../../src/launch/telemetry.ts';
-import type { WaitsReport } from '../../../src/launch/waits.ts';
+import { HeldReports } from '../../../src/launch/oob/held-reports.ts';
+import { REPORT_RAILS_MAX, type TelemetryMove } from '../../../src/launch/oob/telemetry.ts';
+import type { WaitsReport } from '../../../src/launch/oob/waits.ts';
+import { JobRelay, RelayedJob } from '../../../src/launch/run/relay.ts';
+import type { JobObserver } from '../../../src/launch/watch/observer.ts';
 import { railReport, report } from '../dashboard/telemetry-examples.ts';
 
 let sockets = 0;

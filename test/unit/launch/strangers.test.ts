@@ -1,8 +1,8 @@
 // Connections that nothing is known of: how many there may be, who goes for whom, and what is said of them.
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { RepeatedLines } from '../../../src/launch/repeated-lines.ts';
-import { Strangers } from '../../../src/launch/strangers.ts';
+import { RepeatedLines } from '../../../src/launch/oob/repeated-lines.ts';
+import { Strangers } from '../../../src/launch/oob/strangers.ts';
 
 class FakeSocket extends EventEmitter {
   destroyed = false;

@@ -4,9 +4,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { newIncarnation } from '../../../src/launch/identity.ts';
-import { OobClient } from '../../../src/launch/oob-client.ts';
-import { OobServer } from '../../../src/launch/oob-server.ts';
+import { newIncarnation } from '../../../src/launch/meeting/identity.ts';
+import { OobClient } from '../../../src/launch/oob/client.ts';
+import { OobServer } from '../../../src/launch/oob/server.ts';
 import {
   findCycles,
   makeReport,
@@ -15,8 +15,8 @@ import {
   reportLines,
   type Wait,
   type WaitsReport,
-} from '../../../src/launch/waits.ts';
-import { WaitsGatherer } from '../../../src/launch/waits-gather.ts';
+} from '../../../src/launch/oob/waits.ts';
+import { WaitsGatherer } from '../../../src/launch/watch/waits-gather.ts';
 
 const graph = (edges: Record<number, number[]>) => new Map(Object.entries(edges).map(([from, to]) => [Number(from), new Set(to)]));
 

@@ -4,7 +4,7 @@ import type { Rail } from '../../../src/bml/rail.ts';
 import { wrapFaultComponent } from '../../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../../src/btl/self/component.ts';
 import { tcpComponent } from '../../../src/btl/tcp/component.ts';
-import { decodeEnvelope, encodeEnvelope } from '../../../src/launch/oob-messages.ts';
+import { decodeEnvelope, encodeEnvelope } from '../../../src/launch/oob/messages.ts';
 import {
   checkRailFault,
   checkTelemetry,
@@ -12,7 +12,7 @@ import {
   REPORT_MOVES_MAX,
   REPORT_RAILS_MAX,
   type Telemetry,
-} from '../../../src/launch/telemetry.ts';
+} from '../../../src/launch/oob/telemetry.ts';
 import { createRuntime, type RailInfo, type Runtime, type RuntimeCounters } from '../../../src/mpi/runtime.ts';
 import { TelemetryReporter } from '../../../src/mpi/telemetry.ts';
 import { ParamTable } from '../../../src/params.ts';

@@ -1,6 +1,6 @@
 // What a rank says it waits for, in every state of the protocol, frame by frame; since when; and when it takes that for a stall.
 import { describe, expect, test, vi } from 'vitest';
-import type { Wait } from '../../../src/launch/waits.ts';
+import type { Wait } from '../../../src/launch/oob/waits.ts';
 import type { Host } from '../../../src/mpi/host.ts';
 import { WaitsWatch } from '../../../src/mpi/waits.ts';
 import { describeRequests, openRequests } from '../../../src/pml/pending.ts';

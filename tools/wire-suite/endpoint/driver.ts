@@ -1,7 +1,7 @@
 // Our own endpoint as the conformance suite drives it: commands in, answers out (convention.ts).
 import { PROTOCOL_VERSION } from '../../../src/btl/base/handshake.ts';
 import { MultirailError } from '../../../src/errors.ts';
-import { hostId } from '../../../src/launch/identity.ts';
+import { hostId } from '../../../src/launch/meeting/identity.ts';
 import { type CommandName, type Commands, type Description, DRIVER_VERSION, FEATURES, type Feature } from '../convention.ts';
 import { EndpointJob, type EndpointOptions } from './job.ts';
 

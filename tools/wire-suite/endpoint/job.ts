@@ -2,7 +2,7 @@
 import type { BtlModule } from '../../../src/btl/btl.ts';
 import { knownComponents } from '../../../src/btl/registry.ts';
 import { MultirailError } from '../../../src/errors.ts';
-import { hostId } from '../../../src/launch/identity.ts';
+import { hostId } from '../../../src/launch/meeting/identity.ts';
 import { checkEntry, MODEX_VERSION, type ModexEntry, makeRails } from '../../../src/mpi/modex.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { ParamTable } from '../../../src/params.ts';

@@ -1,0 +1,131 @@
+// What ranks do together over the out-of-band channel: the modex (an allgather) and barriers, on the launcher's side.
+// Pure: it is told who arrives and who ends, and sends through a function.
+import { MultirailError } from '../../errors.ts';
+import { decodeJson, MODEX_BYTES_MAX, MODEX_PART_BYTES_MAX, NAME_BYTES_MAX, type OobBodies, type OobKind } from './messages.ts';
+
+/** Barriers with different names that may be open at the same time. */
+const BARRIERS_MAX = 1024;
+/** What an entry of a modex costs on the wire beside its JSON, at most. */
+const ENTRY_OVERHEAD_BYTES = 32;
+
+interface Barrier {
+  arrived: Set<number>;
+  tolerant: boolean;
+}
+
+type Send = <K extends OobKind>(rank: number, kind: K, body: OobBodies[K]) => void;
+
+export class OobCollectives {
+  private readonly size: number;
+  private readonly hasEnded: (rank: number) => boolean;
+  private readonly send: Send;
+  private readonly barriers = new Map<string, Barrier>();
+  /** Parts given to the modex that is open. */
+  private entries = new Map<number, Uint8Array>();
+  private modexDone = false;
+
+  constructor(size: number, hasEnded: (rank: number) => boolean, send: Send) {
+    this.size = size;
+    this.hasEnded = hasEnded;
+    this.send = send;
+  }
+
+  modexPut(rank: number, json: Uint8Array): void {
+    checkModexEntry(json);
+    if (this.entries.has(rank)) throw new MultirailError('ERR_PROTOCOL', 'a second modex entry before the modex was done');
+    this.entries.set(rank, json);
+    this.judgeModex();
+  }
+
+  modexUpdate(rank: number, json: Uint8Array): void {
+    checkModexEntry(json);
+    if (this.entries.has(rank)) this.entries.set(rank, json);
+    // Before the first modex is done nobody knows an address that could be out of date.
+    if (!this.modexDone) return;
+    for (let other = 0; other < this.size; other++) if (other !== rank) this.send(other, 'modexUpdate', { rank, json });
+  }
+
+  barrierEnter(rank: number, name: string, tolerant: boolean): void {
+    if (Buffer.byteLength(name) > NAME_BYTES_MAX) throw new MultirailError('ERR_PROTOCOL', 'the name of a barrier is too long');
+    let barrier = this.barriers.get(name);
+    if (barrier === undefined) {
+      if (this.barriers.size >= BARRIERS_MAX) throw new MultirailError('ERR_PROTOCOL', `more than ${BARRIERS_MAX} barriers are open`);
+      barrier = { arrived: new Set(), tolerant };
+      this.barriers.set(name, barrier);
+    }
+    if (barrier.arrived.has(rank)) throw new MultirailError('ERR_PROTOCOL', `barrier "${name}" entered twice`);
+    // One rank that wants certainty makes the barrier strict for all: everybody gets the same answer.
+    barrier.tolerant &&= tolerant;
+    barrier.arrived.add(rank);
+    this.judgeBarrier(name, barrier);
+  }
+
+  /** Some rank has ended: what waits for it fails, or goes on without it. */
+  rankEnded(): void {
+    if (this.entries.size > 0) this.judgeModex();
+    for (const [name, barrier] of [...this.barriers]) this.judgeBarrier(name, barrier);
+  }
+
+  /** Ranks that have not arrived, and those of them that never will. */
+  private missing(arrived: { has(rank: number): boolean }): { missing: number[]; dead: number[] } {
+    const missing: number[] = [];
+    for (let rank = 0; rank < this.size; rank++) if (!arrived.has(rank)) missing.push(rank);
+    return { missing, dead: missing.filter((rank) => this.hasEnded(rank)) };
+  }
+
+  private judgeModex(): void {
+    const { missing, dead } = this.missing(this.entries);
+    if (dead.length === 0 && missing.length > 0) return;
+    const entries = this.entries;
+    this.entries = new Map();
+    if (dead.length > 0) {
+      const text = `rank ${dead[0]} ended before it took part in the modex`;
+      for (const rank of entries.keys()) this.send(rank, 'collectiveFailed', { modex: true, name: '', rank: dead[0], text });
+      return;
+    }
+    this.modexDone = true;
+    const parts = cutIntoParts(entries);
+    for (let rank = 0; rank < this.size; rank++) for (const part of parts) this.send(rank, 'modexPart', part);
+  }
+
+  private judgeBarrier(name: string, barrier: Barrier): void {
+    const { missing, dead } = this.missing(barrier.arrived);
+    if (dead.length > 0 && !barrier.tolerant) {
+      this.barriers.delete(name);
+      const body = { modex: false, name, rank: dead[0], text: `rank ${dead[0]} ended before it came to barrier "${name}"` };
+      for (const rank of barrier.arrived) this.send(rank, 'collectiveFailed', body);
+    } else if (dead.length === missing.length) {
+      this.barriers.delete(name);
+      for (const rank of barrier.arrived) this.send(rank, 'barrierDone', { name, dead });
+    }
+  }
+}
+
+/** Here, where it is known whose entry it is: every other rank would take it for a mistake of the launcher. */
+function checkModexEntry(json: Uint8Array): void {
+  checkSize(json, MODEX_BYTES_MAX, 'modex entry');
+  decodeJson(json, 'modex entry');
+}
+
+/** The outcome of a modex in messages that stay under the bound on one message. */
+function cutIntoParts(all: ReadonlyMap<number, Uint8Array>): OobBodies['modexPart'][] {
+  const parts: OobBodies['modexPart'][] = [];
+  let entries: { rank: number; json: Uint8Array }[] = [];
+  let bytes = 0;
+  for (const [rank, json] of all) {
+    if (entries.length > 0 && bytes + json.length > MODEX_PART_BYTES_MAX) {
+      parts.push({ entries, last: false });
+      entries = [];
+      bytes = 0;
+    }
+    entries.push({ rank, json });
+    bytes += json.length + ENTRY_OVERHEAD_BYTES;
+  }
+  return [...parts, { entries, last: true }];
+}
+
+/** For what a rank sent: it should have kept the bound itself. */
+export function checkSize(bytes: Uint8Array, bytesMax: number, what: string): void {
+  if (bytes.length > bytesMax)
+    throw new MultirailError('ERR_PROTOCOL', `${what} of ${bytes.length} bytes; at most ${bytesMax} are allowed`);
+}

@@ -1,0 +1,632 @@
+// The launcher's side of the out-of-band channel: listens, admits ranks that prove the job's secret, keeps one session per
+// rank over any number of connections, and passes on aborts and exits. Where nobody waits for the processes, the kernels say which
+// are gone: each rank keeps a lifeline, a connection that carries nothing and ends with its process.
+import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { createServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, isIPv6, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { MultirailError } from '../../errors.ts';
+import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
+import { checkLoopback, isLoopback } from './addresses.ts';
+import { checkSize, OobCollectives } from './collectives.ts';
+import { LIFELINE_IDLE_MS } from './dial.ts';
+import {
+  boundedText,
+  decodeEnvelope,
+  decodeJson,
+  type Envelope,
+  encodeEnvelope,
+  HANDSHAKE_BYTES_MAX,
+  MESSAGE_BYTES_MAX,
+  NONCE_BYTES,
+  OOB_PATH,
+  OOB_VERSION,
+  type OobBodies,
+  type OobKind,
+  proofEquals,
+  proofOfLauncher,
+  proofOfRank,
+  RAIL_EVENT_BYTES_MAX,
+  WAITS_BYTES_MAX,
+} from './messages.ts';
+import { RepeatedLines } from './repeated-lines.ts';
+import { OobSession } from './session.ts';
+import { Strangers } from './strangers.ts';
+import { checkTelemetry, type RailFault, type Telemetry } from './telemetry.ts';
+
+/** A connection whose write queue is longer than this gets no more pings: it carries nothing anyway. */
+const PING_BACKLOG_BYTES_MAX = 64 * 1024;
+/** Errors of a lifeline that say nothing of the process at its other end. */
+const NETWORK_ERRORS = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN', 'EHOSTDOWN', 'ENONET']);
+/** Connections that have not proven themselves at the same time; for each further one another one goes. */
+const STRANGERS_MAX = 256;
+/** Equal lines about strangers are counted for this long. */
+const LOG_WINDOW_MS = 10_000;
+
+export interface OobServerOptions {
+  jobId: string;
+  size: number;
+  secret: Uint8Array;
+  /** Addresses to listen on, `host` or `host:port` or `[v6]:port`; without a port, any free one. */
+  listen?: readonly string[];
+  /** The owner waits for the processes itself and calls processExited(); then silence alone never means death. */
+  knowsProcesses: boolean;
+  /** Without process knowledge: a rank that joined, and has neither lifeline nor was heard of for this long, is dead. */
+  reconnectTimeoutMs: number;
+  /** Without process knowledge: a rank that has not joined by then never will. */
+  joinTimeoutMs?: number;
+  /** Without process knowledge: a rank whose lifeline was ended by its own kernel, and not made anew for this long, is dead. */
+  exitGraceMs?: number;
+  pingIntervalMs?: number;
+  handshakeTimeoutMs?: number;
+  log?: (text: string) => void;
+}
+
+export interface RankInfo {
+  incarnation: number;
+  pid: number;
+  hostId: string;
+}
+
+export interface ExitInfo {
+  /** Exit code; undefined after a signal or when the rank was lost. */
+  code: number | undefined;
+  signal: string;
+  /** The rank had said that it was done. */
+  finalized: boolean;
+  /** Taken for dead after silence. */
+  lost: boolean;
+}
+
+export interface AbortInfo {
+  rank: number;
+  code: number;
+  reason: string;
+  stack: string;
+}
+
+interface OobServerEvents {
+  joined: [rank: number, info: RankInfo];
+  abort: [info: AbortInfo];
+  finalized: [rank: number];
+  railEvent: [rank: number, event: unknown];
+  /** The rank is over, whatever its end was. */
+  ended: [rank: number];
+  /** A rank wants to know who waits for whom. */
+  waitsAsked: [rank: number, reason: string];
+  waitsReport: [rank: number, id: number, json: unknown];
+  telemetry: [rank: number, report: Telemetry];
+  /** Only without process knowledge, or when a rank's queue overflowed. */
+  lost: [rank: number, text: string];
+}
+
+interface Member {
+  rank: number;
+  session: OobSession;
+  info: RankInfo | undefined;
+  socket: WebSocket | undefined;
+  lifeline: WebSocket | undefined;
+  /** When its kernel ended the lifeline; undefined = it did not, or there is a new one. */
+  lifelineEndedMs: number | undefined;
+  finalized: boolean;
+  exit: ExitInfo | undefined;
+  lastContactMs: number;
+  ackScheduled: boolean;
+  drainWaiters: (() => void)[];
+}
+
+/** States of one connection. */
+const CONNECTION = {
+  CHALLENGED: 0, // the challenge is sent, the hello is awaited, under a deadline and a bound on bytes
+  BOUND: 1, // the rank proved itself: messages go to its session
+  CLOSED: 2, // refused, broken, or replaced by a newer connection
+} as const;
+type ConnectionState = (typeof CONNECTION)[keyof typeof CONNECTION];
+
+export class OobServer extends EventEmitter<OobServerEvents> {
+  /** ws:// addresses for the ranks; valid after open(). */
+  readonly urls: string[] = [];
+  private readonly options: Required<OobServerOptions>;
+  private readonly members: Member[] = [];
+  private readonly http: HttpServer[] = [];
+  private readonly wss = new WebSocketServer({
+    noServer: true,
+    maxPayload: MESSAGE_BYTES_MAX,
+    perMessageDeflate: false,
+    clientTracking: false,
+    handleProtocols: noSubprotocol,
+  });
+  private readonly sockets = new Set<Duplex>();
+  private readonly collectives: OobCollectives;
+  private readonly strangers: Strangers<Socket>;
+  private readonly lines: RepeatedLines;
+  private pingTimer: NodeJS.Timeout | undefined;
+  private closed = false;
+
+  constructor(options: OobServerOptions) {
+    super();
+    this.options = {
+      listen: ['127.0.0.1'],
+      pingIntervalMs: 500,
+      handshakeTimeoutMs: 3000,
+      joinTimeoutMs: Number.POSITIVE_INFINITY,
+      exitGraceMs: 2000,
+      log: () => undefined,
+      ...options,
+    };
+    this.strangers = new Strangers(STRANGERS_MAX, this.options.handshakeTimeoutMs);
+    this.lines = new RepeatedLines(this.options.log, LOG_WINDOW_MS);
+    for (let rank = 0; rank < options.size; rank++) {
+      this.members.push({
+        rank,
+        session: new OobSession(),
+        info: undefined,
+        socket: undefined,
+        lifeline: undefined,
+        lifelineEndedMs: undefined,
+        finalized: false,
+        exit: undefined,
+        lastContactMs: performance.now(),
+        ackScheduled: false,
+        drainWaiters: [],
+      });
+    }
+    this.collectives = new OobCollectives(
+      options.size,
+      (rank) => this.members[rank].exit !== undefined,
+      (rank, kind, body) => this.send(this.members[rank], kind, body),
+    );
+  }
+
+  async open(): Promise<void> {
+    for (const text of this.options.listen) {
+      const { host, port } = parseListenAddress(text);
+      // Strangers get neither time nor room: short deadlines, small headers.
+      const timeoutMs = this.options.handshakeTimeoutMs;
+      const server = createServer(
+        {
+          headersTimeout: timeoutMs,
+          requestTimeout: timeoutMs,
+          connectionsCheckingInterval: timeoutMs,
+          maxHeaderSize: HANDSHAKE_BYTES_MAX,
+        },
+        (_request, response) => response.writeHead(426, { connection: 'close' }).end(),
+      );
+      server.maxHeadersCount = 32;
+      // Those that have proven themselves are as many as there are ranks, twice; the others are bounded here.
+      server.on('connection', (socket: Socket) => {
+        const { ousted } = this.strangers;
+        this.strangers.add(socket);
+        if (this.strangers.ousted > ousted) {
+          const many = `out-of-band channel: more than ${STRANGERS_MAX} connections on ${text} without a handshake`;
+          this.log(`${many}; one is ended for each new one`);
+        }
+        this.sockets.add(socket);
+        socket.on('close', () => this.sockets.delete(socket));
+      });
+      server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => this.upgrade(request, socket, head));
+      server.on('clientError', (_error, socket) => socket.destroy());
+      await new Promise<void>((resolve, reject) => {
+        const failed = (error: Error) =>
+          reject(
+            new MultirailError('ERR_LAUNCH', `cannot listen on ${text} for the out-of-band channel: ${error.message}`, { cause: error }),
+          );
+        server.once('error', failed);
+        server.listen({ host, port }, () => {
+          server.off('error', failed);
+          server.on('error', (error) => this.log(`out-of-band listener on ${text}: ${error.message}`));
+          resolve();
+        });
+      });
+      this.http.push(server);
+      if (isLoopback(host)) await checkLoopback(host, (server.address() as AddressInfo).port);
+      const bound = (server.address() as AddressInfo).port;
+      this.urls.push(`ws://${isIPv6(host) ? `[${host}]` : host}:${bound}${OOB_PATH}`);
+    }
+    this.pingTimer = setInterval(() => this.tick(), this.options.pingIntervalMs);
+    this.pingTimer.unref();
+  }
+
+  get size(): number {
+    return this.options.size;
+  }
+
+  get jobId(): string {
+    return this.options.jobId;
+  }
+
+  /** What is known of a rank's process; undefined until it joined. */
+  info(rank: number): RankInfo | undefined {
+    return this.members[rank].info;
+  }
+
+  isFinalized(rank: number): boolean {
+    return this.members[rank].finalized;
+  }
+
+  /** The owner saw the process end: everybody else is told, and collectives that wait for it fail. */
+  processExited(rank: number, exit: Omit<ExitInfo, 'finalized' | 'lost'>): void {
+    this.declareExit(this.members[rank], { ...exit, finalized: this.members[rank].finalized, lost: false });
+  }
+
+  /** Every rank is over. */
+  get isOver(): boolean {
+    return this.members.every((member) => member.exit !== undefined);
+  }
+
+  /** Ranks that have joined and are not over. */
+  living(): number[] {
+    return this.members.filter((member) => member.info !== undefined && member.exit === undefined).map(({ rank }) => rank);
+  }
+
+  /** Asks a rank what it waits for; `waitsReport` brings the answer. */
+  requestWaits(rank: number, id: number): void {
+    this.send(this.members[rank], 'waitsRequest', { id });
+  }
+
+  /** Asks a rank to break or mend one of its rails. */
+  railFault(rank: number, fault: RailFault): void {
+    this.send(this.members[rank], 'railFault', fault);
+  }
+
+  /** Tells every rank that the job is over. */
+  broadcastAbort(info: AbortInfo): void {
+    const body = { ...info, reason: boundedText(info.reason), stack: boundedText(info.stack) };
+    for (const member of this.members) if (member.rank !== info.rank) this.send(member, 'abort', body);
+  }
+
+  /**
+   * Resolves when the rank's connection has ended, or after the timeout: a process that has ended may have left messages in
+   * the socket, and these say why it ended.
+   */
+  drained(rank: number, timeoutMs: number): Promise<void> {
+    const member = this.members[rank];
+    if (member.socket === undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      member.drainWaiters.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.lines.flush();
+    clearInterval(this.pingTimer);
+    for (const member of this.members) {
+      member.session.end(new MultirailError('ERR_OOB', 'the out-of-band channel was closed'));
+      member.socket?.close(1001);
+      member.lifeline?.terminate();
+    }
+    const servers = this.http.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
+    for (const socket of this.sockets) {
+      if ('destroySoon' in socket) (socket as Duplex & { destroySoon(): void }).destroySoon();
+      else socket.destroy();
+    }
+    // A peer that is stopped never answers the close: it is not waited for.
+    const force = setTimeout(() => {
+      for (const socket of this.sockets) socket.destroy();
+    }, 200);
+    await Promise.all(servers);
+    clearTimeout(force);
+  }
+
+  // --- connections
+
+  private upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy());
+    const from = `${request.socket.remoteAddress}:${request.socket.remotePort}`;
+    if (this.closed || request.url !== OOB_PATH) {
+      this.logFrom(from, `refused: ${this.closed ? 'closing' : 'wrong path'}`);
+      socket.destroy();
+      return;
+    }
+    this.strangers.spoke(request.socket);
+    const refusal = refusalOfVersion(request.headers['sec-websocket-version']);
+    if (refusal !== undefined) {
+      this.log(`out-of-band channel: connection from ${from} refused: it wants another version of WebSocket than 13`);
+      socket.end(refusal, () => socket.destroy());
+      return;
+    }
+    this.wss.handleUpgrade(request, socket, head, (ws) => this.accept(ws, socket, from, head.length));
+  }
+
+  private accept(ws: WebSocket, socket: Duplex, from: string, headBytes: number): void {
+    let state: ConnectionState = CONNECTION.CHALLENGED;
+    let member: Member | undefined;
+    const nonce = randomBytes(NONCE_BYTES);
+
+    const moveTo = (next: ConnectionState) => {
+      if (state === CONNECTION.CHALLENGED && next !== CONNECTION.CHALLENGED) {
+        // One that is refused counts until it is gone.
+        if (next === CONNECTION.BOUND) this.strangers.forget(socket as Socket);
+        clearTimeout(deadline);
+        socket.off('data', countStrangersBytes);
+      }
+      state = next;
+    };
+    const refuse = (reason: string, text: string) => {
+      if (state === CONNECTION.CLOSED) return;
+      moveTo(CONNECTION.CLOSED);
+      this.logFrom(from, `refused: ${reason}: ${text}`);
+      ws.send(encodeEnvelope(0, 0, 'refused', { reason, text }));
+      ws.close(4001, reason);
+      // Whoever does not answer the close is cut off all the same.
+      setTimeout(() => ws.terminate(), 500).unref();
+    };
+    const drop = (text: string) => {
+      if (state === CONNECTION.CLOSED) return;
+      moveTo(CONNECTION.CLOSED);
+      if (member === undefined) this.logFrom(from, `dropped: ${text}`);
+      else this.log(`out-of-band channel: connection from ${from} (rank ${member.rank}) dropped: ${text}`);
+      ws.terminate();
+    };
+    let strangersBytes = headBytes;
+    const countStrangersBytes = (chunk: Buffer) => {
+      strangersBytes += chunk.length;
+      if (strangersBytes > HANDSHAKE_BYTES_MAX) drop('too many bytes before the handshake was done');
+    };
+    const deadline = setTimeout(() => drop('the handshake was not done in time'), this.options.handshakeTimeoutMs);
+    deadline.unref();
+    socket.on('data', countStrangersBytes);
+
+    ws.on('error', (error) => drop(error.message));
+    let networkFailed = false;
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      networkFailed = NETWORK_ERRORS.has(error.code ?? '');
+    });
+    ws.on('close', () => {
+      moveTo(CONNECTION.CLOSED);
+      if (member !== undefined && member.lifeline === ws) this.lifelineEnded(member, networkFailed);
+      if (member !== undefined && member.socket === ws) this.detach(member);
+    });
+    ws.on('message', (data, isBinary) => {
+      if (state === CONNECTION.CLOSED) return;
+      try {
+        if (!isBinary) throw new MultirailError('ERR_PROTOCOL', 'text message');
+        const envelope = decodeEnvelope(data as Buffer);
+        if (state === CONNECTION.BOUND) {
+          if (member !== undefined && member.socket === ws) this.take(member, envelope);
+          return;
+        }
+        if (envelope.kind !== 'hello') throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" before the handshake`);
+        const hello = envelope.body;
+        const refusal = this.judge(hello, nonce);
+        if (refusal !== undefined) {
+          refuse(...refusal);
+          return;
+        }
+        member = this.members[hello.rank];
+        moveTo(CONNECTION.BOUND);
+        if (hello.lifeline) this.bindLifeline(member, ws, socket, hello, nonce);
+        else this.bind(member, ws, hello, nonce);
+      } catch (error) {
+        drop((error as Error).message);
+      }
+    });
+    ws.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce, jobId: this.options.jobId }));
+  }
+
+  /** Undefined when the hello is welcome, else the reason and a sentence. */
+  private judge(hello: OobBodies['hello'], nonce: Uint8Array): [reason: string, text: string] | undefined {
+    if (hello.version !== OOB_VERSION) return ['VERSION', `version ${hello.version}; here it is ${OOB_VERSION}`];
+    if (hello.nonce.length !== NONCE_BYTES || !proofEquals(hello.proof, proofOfRank(this.options.secret, nonce, hello))) {
+      return ['BAD_PROOF', "the other side does not know the job's secret"];
+    }
+    if (hello.jobId !== this.options.jobId) return ['WRONG_JOB', 'another job'];
+    if (hello.rank >= this.options.size || hello.size !== this.options.size) {
+      return ['UNKNOWN_RANK', `rank ${hello.rank} of ${hello.size} in a job of ${this.options.size}`];
+    }
+    const member = this.members[hello.rank];
+    if (member.exit !== undefined) return ['RANK_ENDED', `rank ${hello.rank} has ended`];
+    if (member.info !== undefined && member.info.incarnation !== hello.incarnation) {
+      const isSame = member.info.pid === hello.pid && member.info.hostId === hello.hostId;
+      const what = isSame
+        ? 'init() is called once in a process'
+        : 'a rank is one process; was one started twice, or was this one started by that rank?';
+      return ['RANK_TAKEN', `rank ${hello.rank} has already joined as process ${member.info.pid}: ${what}`];
+    }
+    if (hello.lifeline && member.info === undefined) return ['UNKNOWN_RANK', `a lifeline of rank ${hello.rank}, which has not joined`];
+    return undefined;
+  }
+
+  private bind(member: Member, ws: WebSocket, hello: OobBodies['hello'], nonce: Uint8Array): void {
+    const first = member.info === undefined;
+    const old = member.socket;
+    // From here on nothing that the old connection still holds is taken: the rank sends it again.
+    member.socket = ws;
+    member.session.detach();
+    old?.terminate();
+    member.info = { incarnation: hello.incarnation, pid: hello.pid, hostId: hello.hostId };
+    member.lastContactMs = performance.now();
+    const received = member.session.received;
+    ws.send(encodeEnvelope(0, 0, 'welcome', { received, proof: proofOfLauncher(this.options.secret, nonce, hello, received) }));
+    member.session.attach((bytes) => ws.send(bytes, { binary: true }), hello.received);
+    if (first) this.emit('joined', member.rank, member.info);
+  }
+
+  private bindLifeline(member: Member, ws: WebSocket, socket: Duplex, hello: OobBodies['hello'], nonce: Uint8Array): void {
+    const old = member.lifeline;
+    member.lifeline = ws;
+    member.lifelineEndedMs = undefined;
+    old?.terminate();
+    ws.send(encodeEnvelope(0, 0, 'welcome', { received: 0, proof: proofOfLauncher(this.options.secret, nonce, hello, 0) }));
+    (socket as Socket).setKeepAlive(true, LIFELINE_IDLE_MS);
+  }
+
+  private lifelineEnded(member: Member, networkFailed: boolean): void {
+    member.lifeline = undefined;
+    if (this.closed || this.options.knowsProcesses || member.exit !== undefined) return;
+    if (!networkFailed) member.lifelineEndedMs = performance.now();
+    this.judgeLeft(member);
+  }
+
+  /** A rank that said that it is done, and has closed everything, has left. */
+  private judgeLeft(member: Member): void {
+    if (this.closed || this.options.knowsProcesses || !member.finalized) return;
+    if (member.socket === undefined && member.lifeline === undefined) {
+      this.declareExit(member, { code: undefined, signal: '', finalized: true, lost: false });
+    }
+  }
+
+  private detach(member: Member): void {
+    member.socket = undefined;
+    member.session.detach();
+    for (const waiter of member.drainWaiters.splice(0)) waiter();
+    this.judgeLeft(member);
+  }
+
+  /** Pings, and judges silence where nobody knows the processes. */
+  private tick(): void {
+    const now = performance.now();
+    this.lines.tick(now);
+    for (const member of this.members) {
+      if (member.socket !== undefined && member.socket.bufferedAmount < PING_BACKLOG_BYTES_MAX) member.session.sendUnnumbered('ping');
+      if (!this.options.knowsProcesses && member.exit === undefined) this.judgeSilence(member, now);
+    }
+  }
+
+  /** A rank that computes, or is stopped, says nothing for as long as it likes: its lifeline stands. */
+  private judgeSilence(member: Member, now: number): void {
+    const silentMs = Math.round(now - member.lastContactMs);
+    const name = `rank ${member.rank}`;
+    if (member.info === undefined) {
+      if (silentMs > this.options.joinTimeoutMs) this.lose(member, `${name} has not joined within ${silentMs} ms`);
+    } else if (member.lifelineEndedMs !== undefined) {
+      if (now - member.lifelineEndedMs > this.options.exitGraceMs)
+        this.lose(member, `${name} (pid ${member.info.pid}) has ended without finalize()`);
+    } else if (member.lifeline === undefined && silentMs > this.options.reconnectTimeoutMs) {
+      this.lose(member, `${name} was not heard of for ${silentMs} ms`);
+    }
+  }
+
+  // --- messages
+
+  private take(member: Member, envelope: Envelope): void {
+    member.lastContactMs = performance.now();
+    const verdict = member.session.intake(envelope);
+    if (verdict === 'gap') throw new MultirailError('ERR_PROTOCOL', `message ${envelope.sequence} after ${member.session.received}`);
+    if (verdict === 'take') this.handle(member, envelope);
+    if (member.session.owesAck && !member.ackScheduled) {
+      // Not at once: the answer to this very message may carry the acknowledgement.
+      member.ackScheduled = true;
+      setImmediate(() => {
+        member.ackScheduled = false;
+        if (member.session.owesAck) member.session.sendUnnumbered('ack');
+      });
+    }
+  }
+
+  private handle(member: Member, envelope: Envelope): void {
+    switch (envelope.kind) {
+      case 'ping':
+      case 'ack':
+        return;
+      case 'modexPut':
+        this.collectives.modexPut(member.rank, envelope.body.json);
+        return;
+      case 'modexUpdate':
+        this.collectives.modexUpdate(member.rank, envelope.body.json);
+        return;
+      case 'barrierEnter':
+        this.collectives.barrierEnter(member.rank, envelope.body.name, envelope.body.tolerant);
+        return;
+      case 'abort': {
+        const info = { ...envelope.body, rank: member.rank };
+        this.emit('abort', info);
+        return;
+      }
+      case 'finalized':
+        if (!member.finalized) {
+          member.finalized = true;
+          this.emit('finalized', member.rank);
+        }
+        return;
+      case 'railEvent':
+        checkSize(envelope.body.json, RAIL_EVENT_BYTES_MAX, 'rail event');
+        this.emit('railEvent', member.rank, decodeJson(envelope.body.json, 'rail event'));
+        return;
+      case 'waitsAsk':
+        this.emit('waitsAsked', member.rank, boundedText(envelope.body.reason, 1024));
+        return;
+      case 'waitsReport':
+        checkSize(envelope.body.json, WAITS_BYTES_MAX, 'report of what is waited for');
+        this.emit('waitsReport', member.rank, envelope.body.id, decodeJson(envelope.body.json, 'report of what is waited for'));
+        return;
+      case 'telemetry':
+        this.takeTelemetry(member.rank, envelope.body);
+        return;
+      default:
+        throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" from a rank`);
+    }
+  }
+
+  /** Only people look at it: a report that makes no sense is no reason to lose a rank. */
+  private takeTelemetry(rank: number, report: Telemetry): void {
+    try {
+      checkTelemetry(report, this.options.size);
+    } catch (error) {
+      this.log(`out-of-band channel: a report of rank ${rank} is left out: ${(error as Error).message}`);
+      return;
+    }
+    this.emit('telemetry', rank, report);
+  }
+
+  private declareExit(member: Member, exit: ExitInfo): void {
+    if (member.exit !== undefined) return;
+    member.exit = exit;
+    const { code, ...rest } = exit;
+    const body = { rank: member.rank, ...(code === undefined ? {} : { code }), ...rest };
+    for (const other of this.members) if (other !== member) this.send(other, 'processExit', body);
+    member.session.end(new MultirailError('ERR_OOB', `rank ${member.rank} has ended`));
+    this.collectives.rankEnded();
+    this.emit('ended', member.rank);
+  }
+
+  private lose(member: Member, text: string): void {
+    member.socket?.terminate();
+    this.declareExit(member, { code: undefined, signal: '', finalized: member.finalized, lost: true });
+    this.emit('lost', member.rank, text);
+  }
+
+  private send<K extends OobKind>(member: Member, kind: K, body: OobBodies[K]): void {
+    if (member.exit !== undefined || this.closed) return;
+    try {
+      member.session.send(kind, body);
+    } catch (error) {
+      // A bounded queue that is full: this rank would miss a message, so it cannot go on.
+      this.lose(member, `rank ${member.rank}: ${(error as Error).message}`);
+    }
+  }
+
+  private log(text: string): void {
+    this.lines.line(performance.now(), text, text);
+  }
+
+  /** About a stranger: connections that differ in the port alone are equal. */
+  private logFrom(from: string, what: string): void {
+    const host = from.slice(0, from.lastIndexOf(':'));
+    this.lines.line(
+      performance.now(),
+      `out-of-band channel: connections from ${host} ${what}`,
+      `out-of-band channel: connection from ${from} ${what}`,
+    );
+  }
+}
+
+/** `host`, `host:port`, `[v6]:port` or a bare IPv6 address. */
+export function parseListenAddress(text: string): { host: string; port: number } {
+  const bracketed = /^\[([^\]]+)\](?::(\d+))?$/.exec(text);
+  const plain = isIPv6(text) ? [text, text, undefined] : /^([^:]+)(?::(\d+))?$/.exec(text);
+  const match = bracketed ?? plain;
+  const port = Number(match?.[2] ?? 0);
+  if (match === null || match[1] === undefined || port > 65535) {
+    throw new MultirailError('ERR_CONFIG', `"${text}" is not an address to listen on: expected host, host:port or [v6]:port`);
+  }
+  return { host: match[1], port };
+}

@@ -1,0 +1,128 @@
+// What a rank tells the launcher of itself while the job runs (message Telemetry of oob.proto): its shape, its bounds, the names of the
+// counters of a rail, and the check of what came in. Pure.
+import { MultirailError } from '../../errors.ts';
+
+/** One report names at most so many rails and moves; the others wait for the next one. */
+export const REPORT_RAILS_MAX = 256;
+export const REPORT_MOVES_MAX = 256;
+export const REPORT_COUNTERS_MAX = 256;
+/** Longest name and reason, in characters. */
+export const REPORT_NAME_MAX = 128;
+export const REPORT_REASON_MAX = 256;
+/** With more messages than this under way the launcher is slow or away: no report is added. */
+export const TELEMETRY_WAITING_MAX = 64;
+
+/** Counters of a rail in the order in which they travel, with what they count. Appended to, never reordered. */
+export const RAIL_COUNTERS = {
+  payloadBytesSent: 'Payload bytes sent, those sent again included.',
+  payloadBytesReceived: 'Payload bytes received, those that came twice included.',
+  bytesSent: 'Bytes sent, headers included.',
+  bytesReceived: 'Bytes received, headers included.',
+  framesSent: 'Frames sent.',
+  framesReceived: 'Frames received.',
+  framesRefused: 'Frames refused for a damaged payload.',
+  framesInDoubt: 'Frames of which it was not known, when the rail was lost, whether they had been delivered.',
+  ups: 'Times that the rail came up.',
+  downs: 'Times that the rail was lost.',
+  suspicions: 'Times that nothing came through for a while.',
+  connectAttempts: 'Attempts to connect.',
+} as const;
+export type RailCounterName = keyof typeof RAIL_COUNTERS;
+export const RAIL_COUNTER_NAMES = Object.keys(RAIL_COUNTERS) as readonly RailCounterName[];
+
+export interface TelemetryRailName {
+  key: string;
+  transport: string;
+  standby: boolean;
+  bandwidthBytesPerSecond: number;
+  latencyUs: number;
+}
+
+export interface TelemetryRail {
+  peer: number;
+  rail: number;
+  state: string;
+  epoch: number;
+  reason: string;
+  outstandingBytes: number;
+  windowBytes: number;
+  /** 0 until measured. */
+  measuredBytesPerSecond: number;
+  /** In the order of RAIL_COUNTER_NAMES. */
+  counters: number[];
+  /** In the first report of this rail; null afterwards. */
+  name?: TelemetryRailName | null;
+}
+
+export interface TelemetryMove {
+  peer: number;
+  rail: number;
+  from: string;
+  to: string;
+  reason: string;
+  atUs: number;
+}
+
+export interface Telemetry {
+  atUs: number;
+  aliveMs: number;
+  turns: number;
+  retainedBytes: number;
+  takesFaults: boolean;
+  rails: TelemetryRail[];
+  moves: TelemetryMove[];
+  movesDropped: number;
+  counters: Record<string, number>;
+}
+
+export const FAULT_ACTIONS = ['pull', 'blackhole', 'restore'] as const;
+export type FaultActionName = (typeof FAULT_ACTIONS)[number];
+
+export interface RailFault {
+  action: string;
+  peer: number;
+  rail: number;
+}
+
+const STATE = /^[A-Z]{1,16}$/;
+const COUNTER = /^[a-z][A-Za-z0-9]{0,63}$/;
+
+function refuse(text: string): never {
+  throw new MultirailError('ERR_PROTOCOL', `telemetry: ${text}`);
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+/** Throws ERR_PROTOCOL that says which name, number or length of a report is out of bounds. */
+export function checkTelemetry(report: Telemetry, size: number): void {
+  const { rails, moves, counters } = report;
+  if (rails.length > REPORT_RAILS_MAX) refuse(`${rails.length} rails`);
+  if (moves.length > REPORT_MOVES_MAX) refuse(`${moves.length} moves`);
+  for (const { peer, state, reason, outstandingBytes, windowBytes, measuredBytesPerSecond, counters: counts, name } of rails) {
+    if (peer >= size) refuse(`peer ${peer} in a job of ${size}`);
+    if (!STATE.test(state)) refuse(`state "${state.slice(0, 32)}"`);
+    if (reason.length > REPORT_REASON_MAX) refuse('a reason that is too long');
+    if (counts.length > REPORT_COUNTERS_MAX || ![outstandingBytes, windowBytes, measuredBytesPerSecond, ...counts].every(isCount))
+      refuse('a count that is out of range');
+    if (name !== undefined && name !== null) {
+      if (name.key.length > REPORT_NAME_MAX || name.transport.length > REPORT_NAME_MAX) refuse('a name that is too long');
+      if (!Number.isFinite(name.bandwidthBytesPerSecond) || !Number.isFinite(name.latencyUs)) refuse('a number that is none');
+    }
+  }
+  for (const { peer, from, to, reason, atUs } of moves) {
+    if (peer >= size) refuse(`peer ${peer} in a job of ${size}`);
+    if (!STATE.test(from) || !STATE.test(to) || reason.length > REPORT_REASON_MAX || !isCount(atUs)) refuse('a move that is none');
+  }
+  const named = Object.entries(counters);
+  if (named.length > REPORT_COUNTERS_MAX) refuse(`${named.length} counters`);
+  for (const [name, value] of named) if (!COUNTER.test(name) || !isCount(value)) refuse('a counter that is none');
+}
+
+export function checkRailFault(fault: RailFault): RailFault & { action: FaultActionName } {
+  if (!(FAULT_ACTIONS as readonly string[]).includes(fault.action)) {
+    throw new MultirailError('ERR_PROTOCOL', `rail fault "${fault.action.slice(0, 32)}"`);
+  }
+  return fault as RailFault & { action: FaultActionName };
+}

@@ -1,0 +1,99 @@
+// Lists of hosts with slots, in both styles that are in use (`host slots=2` of Open MPI, `host:2` of MPICH and Intel), and which rank goes
+// where. Pure.
+import { MultirailError } from '../../errors.ts';
+
+export interface HostSlots {
+  /** As ssh takes it: `name`, `user@name`, an address. */
+  host: string;
+  slots: number;
+}
+
+const SLOTS_MAX = 65_536;
+/** What Open MPI writes beside slots: bounds that do not matter where no rank is put beyond the slots. */
+const IGNORED = /^max[_-]slots=\d+$/;
+
+function problem(where: string, text: string): MultirailError {
+  return new MultirailError('ERR_CONFIG', `${where}: ${text}; expected lines such as "host slots=2" or "host:2"`);
+}
+
+function checkHost(where: string, host: string): string {
+  // A leading dash would be an option for ssh.
+  if (!/^[A-Za-z0-9_[][\w.:%@[\]-]*$/.test(host)) throw problem(where, `"${host}" is no name of a host`);
+  return host.replace(/^\[(.*)\]$/, '$1');
+}
+
+function checkSlots(where: string, text: string): number {
+  const slots = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(slots >= 1 && slots <= SLOTS_MAX)) throw problem(where, `"${text}" is no number of slots`);
+  return slots;
+}
+
+/** `host`, `host:2`, `[v6]:2`. */
+function parseHost(where: string, text: string): HostSlots {
+  const match = /^(\[[^\]]+\])(?::(.*))?$/.exec(text) ?? /^([^:]+)(?::([^:]*))?$/.exec(text);
+  // An IPv6 address without brackets has no slots behind it.
+  if (match === null) return { host: checkHost(where, text), slots: 1 };
+  return { host: checkHost(where, match[1]), slots: match[2] === undefined ? 1 : checkSlots(where, match[2]) };
+}
+
+/** A host that is named twice has the slots of both. */
+function merge(list: readonly HostSlots[]): HostSlots[] {
+  const byHost = new Map<string, HostSlots>();
+  for (const { host, slots } of list) {
+    const known = byHost.get(host);
+    if (known === undefined) byHost.set(host, { host, slots });
+    else known.slots += slots;
+  }
+  return [...byHost.values()];
+}
+
+/** The text of a host file; `name` is for errors. */
+export function parseHostfile(text: string, name: string): HostSlots[] {
+  const hosts: HostSlots[] = [];
+  text.split('\n').forEach((line, i) => {
+    const where = `${name}, line ${i + 1}`;
+    const [first, ...rest] = line.replace(/#.*/, '').trim().split(/\s+/);
+    if (first === '') return;
+    const entry = parseHost(where, first);
+    for (const word of rest) {
+      const slots = /^slots=(.*)$/.exec(word);
+      if (slots !== null) entry.slots = checkSlots(where, slots[1]);
+      else if (!IGNORED.test(word)) throw problem(where, `"${word}" is not understood`);
+    }
+    hosts.push(entry);
+  });
+  if (hosts.length === 0) throw new MultirailError('ERR_CONFIG', `${name} names no host`);
+  return merge(hosts);
+}
+
+/** `a:2,b:2`, as on a command line. */
+export function parseHosts(text: string): HostSlots[] {
+  const words = text.split(',').filter((word) => word !== '');
+  if (words.length === 0) throw new MultirailError('ERR_CONFIG', '--hosts names no host');
+  return merge(words.map((word) => parseHost(`--hosts ${text}`, word)));
+}
+
+export const slotsOf = (hosts: readonly HostSlots[]): number => hosts.reduce((sum, { slots }) => sum + slots, 0);
+
+export interface RankPlace {
+  host: string;
+  localRank: number;
+  localSize: number;
+}
+
+/** Fills each host's slots before the next one's. Throws ERR_ARG when there are more ranks than slots. */
+export function placeRanks(hosts: readonly HostSlots[], size: number): RankPlace[] {
+  const slots = slotsOf(hosts);
+  if (size > slots) {
+    throw new MultirailError(
+      'ERR_ARG',
+      `${size} ranks, but the hosts have ${slots} ${slots === 1 ? 'slot' : 'slots'} in all: name more, or give them more slots`,
+    );
+  }
+  const places: RankPlace[] = [];
+  for (const { host, slots: here } of hosts) {
+    const localSize = Math.min(here, size - places.length);
+    for (let localRank = 0; localRank < localSize; localRank++) places.push({ host, localRank, localSize });
+  }
+  return places;
+}

@@ -1,0 +1,63 @@
+// The table of engines, in the order in which they are asked; the last one always answers. Where one starts another (mpirun inside an
+// allocation of Slurm), the one that started this process comes first. Where none is seen whole but one is in part, that is an error: ranks
+// that each take themselves for a world of one compute nonsense side by side.
+import { MultirailError } from '../../errors.ts';
+import type { Env } from './env.ts';
+import { kubernetes } from './kubernetes.ts';
+import { openMpi } from './open-mpi.ts';
+import { own } from './own.ts';
+import { pmi } from './pmi.ts';
+import { slurm } from './slurm.ts';
+import type { EngineDetector, Incomplete } from './starter.ts';
+import { torchrun } from './torchrun.ts';
+
+/** Nobody started this process as a rank. */
+export const alone: EngineDetector = {
+  name: 'world of one',
+  seen: () => 'no variable of an engine',
+  place: () => ({
+    rank: 0,
+    size: 1,
+    localRank: 0,
+    localSize: 1,
+    jobKey: 'alone',
+    restarts: undefined,
+    meeting: { by: 'nobody' },
+  }),
+};
+
+export const ENGINES: readonly EngineDetector[] = [own, pmi, torchrun, kubernetes, openMpi, slurm, alone];
+
+const listOf = (names: readonly string[]): string => names.join(', ').replace(/, (?=[^,]*$)/, ' and ');
+const areSet = (names: readonly string[]): string => `${listOf(names)} ${names.length === 1 ? 'is' : 'are'}`;
+
+/** An engine of which some variables are missing: it has no place for this process, only an error that names them. */
+function withoutPlace({ name }: EngineDetector, { set, missing }: Incomplete): EngineDetector {
+  const text =
+    `${areSet(missing)} not set, although ${areSet(set)}, as for a rank of "${name}": set ${missing.length === 1 ? 'it' : 'them'} as well ` +
+    `(docs/LAUNCHING.md), or start the ranks with multirail run; a process that is meant to be alone says so by MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1`;
+  return {
+    name,
+    seen: () => set.join(', '),
+    place: () => {
+      throw new MultirailError('ERR_INIT', text);
+    },
+  };
+}
+
+/** The engine that started this process, and the variables that say so. */
+export function findEngine(env: Env): { engine: EngineDetector; seen: string } {
+  for (const engine of ENGINES) {
+    const seen = engine.seen(env);
+    if (seen !== undefined) return (engine === alone ? incompleteOne(env) : undefined) ?? { engine, seen };
+  }
+  return { engine: alone, seen: alone.seen(env) as string };
+}
+
+function incompleteOne(env: Env): { engine: EngineDetector; seen: string } | undefined {
+  for (const engine of ENGINES) {
+    const incomplete = engine.incomplete?.(env);
+    if (incomplete !== undefined) return { engine: withoutPlace(engine, incomplete), seen: incomplete.set.join(', ') };
+  }
+  return undefined;
+}

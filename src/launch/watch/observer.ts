@@ -1,0 +1,27 @@
+// Who watches a job from the launcher: what it is told, and the one place where the out-of-band channel's events become that.
+import type { AbortInfo, ExitInfo, OobServer, RankInfo } from '../oob/server.ts';
+import type { Telemetry } from '../oob/telemetry.ts';
+
+/** Every method is called from the launcher's event loop, and must not throw. */
+export interface JobObserver {
+  /** The rank's process exists. */
+  spawned?(rank: number, pid: number): void;
+  /** It is in the job. */
+  joined?(rank: number, info: RankInfo): void;
+  telemetry?(rank: number, report: Telemetry): void;
+  /** A RailEvent of src/mpi/runtime.ts, as JSON. */
+  railEvent?(rank: number, event: unknown): void;
+  /** So many events of rails, and reports of who waits, did not get here: they came faster than they were taken (relay.ts). */
+  eventsLeftOut?(count: number): void;
+  finalized?(rank: number): void;
+  exited?(rank: number, exit: ExitInfo): void;
+  aborted?(info: AbortInfo): void;
+}
+
+export function watchServer(server: OobServer, observer: JobObserver): void {
+  server.on('joined', (rank, info) => observer.joined?.(rank, info));
+  server.on('telemetry', (rank, report) => observer.telemetry?.(rank, report));
+  server.on('railEvent', (rank, event) => observer.railEvent?.(rank, event));
+  server.on('finalized', (rank) => observer.finalized?.(rank));
+  server.on('abort', (info) => observer.aborted?.(info));
+}

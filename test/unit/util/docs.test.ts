@@ -98,7 +98,7 @@ describe('docs/COLLECTIVES.md', () => {
 test('files that documents name exist', () => {
   const missing: string[] = [];
   const documents = readdirSync(new URL('docs/', ROOT)).filter((name) => name.endsWith('.md'));
-  for (const folder of ['pml', 'bml', 'btl', 'sim']) documents.push(`../src/${folder}/README.md`);
+  for (const folder of ['src/pml', 'src/bml', 'src/btl', 'tools/sim']) documents.push(`../${folder}/README.md`);
   for (const name of documents) {
     for (const [, path] of read(`docs/${name}`).matchAll(/`((?:src|test|docs|examples|bench)\/[\w./-]+)`/g)) {
       if (!existsSync(new URL(path, ROOT))) missing.push(`${name}: ${path}`);

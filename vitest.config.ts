@@ -14,9 +14,11 @@ export default defineConfig({
     projects: [
       project('unit', ['test/unit/**/*.test.ts', 'test/*.test.ts']),
       project('sim', ['test/sim/**/*.test.ts'], 240_000),
-      project('conformance', ['test/conformance/**/*.test.ts'], 120_000),
+      // What holds for every transport; what MPI says of messages and collectives, over each of them.
+      project('contract', ['test/contract/**/*.test.ts'], 120_000),
+      project('semantics', ['test/semantics/**/*.test.ts'], 120_000),
       // The wire suite against our own endpoint, broken ones, and the Python peer.
-      project('wire', ['test/conformance-wire/**/*.test.ts'], 120_000),
+      project('wire', ['test/wire/**/*.test.ts'], 120_000),
       project('system', ['test/system/**/*.test.ts'], 120_000),
       // Jobs of other engines. One file at a time: each keeps several processes busy.
       oneByOne(project('launchers', ['test/launchers/**/*.test.ts'], 120_000)),

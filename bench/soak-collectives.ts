@@ -18,7 +18,7 @@ import {
   sameBits,
   values,
   zeros,
-} from '../test/conformance/coll-audit.ts';
+} from '../test/support/coll-audit.ts';
 import type { Talk } from './soak-talk.ts';
 
 /** Clamped sums depend on the order: the one class that is left out. */

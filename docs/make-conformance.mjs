@@ -1,12 +1,12 @@
-// Writes docs/CONFORMANCE.md from the reports of the last run of the conformance suites (test/run.mjs leaves them in .cache): which case of the
+// Writes docs/CONFORMANCE.md from the reports of the last run of the suites (test/run.mjs leaves them in .cache): which case of the
 // list passed where, healthy and while rails break, and which does not apply, with its reason. Imports node:*.
-//   MULTIRAIL_TEST_SHARE=1 MULTIRAIL_TEST_ONLY="conformance vm" npm test && node docs/make-conformance.mjs
+//   MULTIRAIL_TEST_SHARE=1 MULTIRAIL_TEST_ONLY="semantics vm" npm test && node docs/make-conformance.mjs
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import process from 'node:process';
 
 const root = new URL('..', import.meta.url).pathname;
-const REPORTS = ['conformance', 'vm'].map((name) => join(root, `.cache/report-${name}.json`));
+const REPORTS = ['semantics', 'vm'].map((name) => join(root, `.cache/report-${name}.json`));
 
 /** The list of cases, after MPICH's tests: number, name, and what it looks at. */
 const CASES = [
@@ -139,7 +139,7 @@ for (const path of REPORTS) {
   for (const file of JSON.parse(readFileSync(path, 'utf8')).testResults) for (const result of file.assertionResults) take(file, result);
 }
 if (columnsSeen.size === 0) {
-  console.log(`no report: run MULTIRAIL_TEST_ONLY="conformance vm" npm test first (${missing.join(', ')})`);
+  console.log(`no report: run MULTIRAIL_TEST_ONLY="semantics vm" npm test first (${missing.join(', ')})`);
   process.exit(1);
 }
 
@@ -156,7 +156,7 @@ const sums = columns.map((column) => {
   const sum = (field) => all.reduce((total, cell) => total + cell[field], 0);
   return `${sum('healthy')} + ${sum('faults')}, ${sum('failed')} failed`;
 });
-/** What test/launchers/conformance.mjs left: one report per engine and number of ranks. */
+/** What test/launchers/semantics.mjs left: one report per engine and number of ranks. */
 function overLaunchers() {
   const cache = join(root, '.cache');
   const names = existsSync(cache) ? readdirSync(cache).filter((name) => /^report-launchers-.*\.json$/.test(name)) : [];
@@ -180,7 +180,7 @@ function overLaunchers() {
   const text = [
     '## With every rank in a process of its own',
     '',
-    'The same cases, healthy, under engines that start jobs ([LAUNCHING.md](LAUNCHING.md#the-conformance-suites-under-each-of-them)): each rank plays its part and no',
+    'The same cases, healthy, under engines that start jobs ([LAUNCHING.md](LAUNCHING.md#the-suites-of-semantics-under-each-of-them)): each rank plays its part and no',
     'other. Blocking are the calls that end in `Sync`.',
     '',
     `| engine | ranks | ${suites.join(' | ')} | failed | not applicable |`,

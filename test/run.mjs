@@ -12,7 +12,7 @@ mkdirSync(cache, { recursive: true });
 const isRoot = process.getuid?.() === 0;
 const mayInstall = isRoot && process.env.MULTIRAIL_TEST_APT !== '0';
 const only = (process.env.MULTIRAIL_TEST_ONLY ?? process.argv.slice(2).join(' ')).split(/[\s,]+/).filter(Boolean);
-// Cases of the conformance suites that are run again while rails break: a part of them each time, drawn by a seed.
+// Cases of the suites of semantics that are run again while rails break: a part of them each time, drawn by a seed.
 const sample = {
   share: Number(process.env.MULTIRAIL_TEST_SHARE ?? 0.4),
   seed: process.env.MULTIRAIL_TEST_SAMPLE_SEED ?? String(randomInt(1_000_000)),
@@ -144,9 +144,10 @@ const parts = {
     counted('native', startedMs, run(process.execPath, ['native/scripts/test.mjs'], { timeout: 300_000, env }));
   },
   sim: () => vitest('sim'),
-  conformance: () => {
+  contract: () => vitest('contract'),
+  semantics: () => {
     console.log(`cases with faults: a sample of ${sample.share * 100} %, seed ${sample.seed} (MULTIRAIL_TEST_SHARE=1 runs all)`);
-    vitest('conformance');
+    vitest('semantics');
   },
   wire: () => vitest('wire'),
   system: () => {

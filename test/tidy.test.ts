@@ -334,8 +334,8 @@ const FILE_LINES_MAX = 700;
 const LONG_FILES: Readonly<Record<string, string>> = {
   'src/pml/receiver.ts': 'one half of the protocol; it reads as one',
   'tools/sim/sim-endpoint.ts': 'one endpoint, as strict as the contract allows',
-  'test/conformance/btl-suite.ts': 'one suite as a function: a list of cases',
-  'test/conformance-wire/planted.ts': 'a table',
+  'test/contract/suite.ts': 'one suite as a function: a list of cases',
+  'test/wire/planted.ts': 'a table',
 };
 
 describe('files', () => {

@@ -1,5 +1,5 @@
 // The BTL contract: what a byte transfer layer promises to the layers above, for every transport alike.
-// Types and result codes only; a test suite written as a function (test/conformance/btl-suite.ts) holds every BTL,
+// Types and result codes only; a test suite written as a function (test/contract/suite.ts) holds every BTL,
 // the simulated one included, to the rules B1-B9 below.
 //
 // Words: a RAIL is one endpoint to one peer. A RAIL EPOCH is one incarnation of a rail, from connect to loss.

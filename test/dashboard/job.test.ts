@@ -5,7 +5,7 @@ import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { buildPage } from '../../tools/dashboard/build-page.mjs';
 import { labUnavailable } from '../../tools/lab/available.ts';
-import { type BuiltCode, buildCode, type Running, startNode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
 import { BROWSER_MISSING, openPage, startBrowser, untilText } from './browser.ts';
 
 if (BROWSER_MISSING !== undefined) console.log(`skipped: the dashboard's page beside a job: ${BROWSER_MISSING}`);

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { findForwarder, Lab, labNamespaces, labUnavailable, type PortCounters, sleep, waitUntil } from '../../tools/lab/lab.ts';
-import { type BuiltCode, buildCode, isAlive, startNode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode, isAlive, startNode } from '../support/helpers.ts';
 
 const PROBE = fileURLToPath(new URL('lab-probe.mjs', import.meta.url));
 const PEER = fileURLToPath(new URL('lab-peer.mjs', import.meta.url));

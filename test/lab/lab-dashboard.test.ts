@@ -8,7 +8,7 @@ import { WebSocket } from 'ws';
 import { buildPage } from '../../tools/dashboard/build-page.mjs';
 import type { ControlTarget, JobEvent, PageMessage, WaitsView } from '../../tools/dashboard/messages.ts';
 import { findForwarder, labNamespaces, labUnavailable, waitUntil } from '../../tools/lab/lab.ts';
-import { type BuiltCode, buildCode, isAlive, type Running, startNode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode, isAlive, type Running, startNode } from '../support/helpers.ts';
 import { parseExposition, sampleValue } from '../unit/dashboard/exposition.ts';
 
 const unavailable = labUnavailable();

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Lab } from '../../tools/lab/lab.ts';
-import type { BuiltCode } from '../system/helpers.ts';
+import type { BuiltCode } from '../support/helpers.ts';
 
 /** What one rank of the job records. Times are Date.now(). */
 export interface RankRecord {

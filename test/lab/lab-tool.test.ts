@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { SweepReport } from '../../tools/hpl/sweep.ts';
 import { socketPath } from '../../tools/lab/keeper.ts';
 import { labNamespaces, labUnavailable, waitUntil } from '../../tools/lab/lab.ts';
-import { type BuiltCode, buildCode, isAlive, type Ran, startNode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode, isAlive, type Ran, startNode } from '../support/helpers.ts';
 
 const unavailable = labUnavailable();
 const NAME = `test-${process.pid}`;

@@ -1,7 +1,7 @@
 // Cables that are out when the ranks start: the rail is made when the cable is put in, and carries; a job whose only cable is out waits.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
-import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
 import { expectAudited, type LabJob, startLabJob, usedAgainAfterMs } from './lab-job.ts';
 
 const unavailable = labUnavailable();

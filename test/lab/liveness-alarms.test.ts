@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
 import { Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
-import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
 import { expectAudited, startLabJob } from './lab-job.ts';
 
 const unavailable = labUnavailable() ?? loadNative().reason;

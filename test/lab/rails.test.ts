@@ -6,7 +6,7 @@
 // checked as counts of events within generous windows of time, on a machine that may be busy: a bound is a property here.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type FlapHandle, Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
-import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
 import { expectAudited, type LabJob, megabytesPerSecond, type RankRecord, startLabJob, usedAgainAfterMs, worstGapMs } from './lab-job.ts';
 
 const unavailable = labUnavailable();

@@ -1,7 +1,7 @@
 // The same program unchanged under the engines that can be started by one command here: multirail run, mpiexec of MPICH, mpirun of Open
 // MPI, and plain shells with the variables of torchrun. Slurm has a file of its own.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
 import { run } from './command.ts';
 import { mpiCommand } from './mpi-commands.mjs';
 

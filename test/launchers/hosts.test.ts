@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type BuiltCode, buildCode, type Running, startNode, untilGone } from '../system/helpers.ts';
+import { type BuiltCode, buildCode, type Running, startNode, untilGone } from '../support/helpers.ts';
 
 const FAKE = fileURLToPath(new URL('./fake-ssh.sh', import.meta.url));
 const SSHD = fileURLToPath(new URL('./sshd.sh', import.meta.url));

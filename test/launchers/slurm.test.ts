@@ -4,11 +4,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type BuiltCode, buildCode } from '../system/helpers.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
 import { CASES, expectPassed } from './verdicts.ts';
 
 const SCRIPT = fileURLToPath(new URL('./slurm.sh', import.meta.url));
-const CONFORMANCE = fileURLToPath(new URL('./conformance.mjs', import.meta.url));
+const SEMANTICS = fileURLToPath(new URL('./semantics.mjs', import.meta.url));
 const CACHE = fileURLToPath(new URL('../../.cache/', import.meta.url));
 /** What slurm.sh exits with where it cannot be done. */
 const CANNOT = 77;
@@ -156,9 +156,9 @@ describe('srun', () => {
     expect(ran.output).toMatch(/rank 1 of 3 \(pid \d+\): unhandled rejection:\nTypeError: this rank is wrong\n {4}at /);
   });
 
-  onCluster('--mpi=pmi2: the conformance suites, a rank on each node', async () => {
+  onCluster('--mpi=pmi2: the suites of semantics, a rank on each node', async () => {
     const report = '/tmp/report.json';
-    const program = `${process.execPath} ${CONFORMANCE} srun --report ${report} --jobs 0 -- -N4`;
+    const program = `${process.execPath} ${SEMANTICS} srun --report ${report} --jobs 0 -- -N4`;
     const ran = await cluster.run(`MULTIRAIL_TEST_CTX_ROUNDS=50 ${program}`);
     expect(ran.code, ran.output).toBe(0);
     // What is written in the cluster goes away with it. The mark behind the output is looked for at the beginning of a line.
@@ -171,7 +171,7 @@ describe('srun', () => {
   onCluster('nothing is left of all these jobs', async () => {
     // Servers end with the last rank of their job; the last job has just ended.
     const left = await cluster.run(
-      'for i in $(seq 100); do pgrep -f "^multirail rendezvous" >/dev/null || break; sleep 0.1; done; pgrep -af "^multirail|joining-rank|conformance"',
+      'for i in $(seq 100); do pgrep -f "^multirail rendezvous" >/dev/null || break; sleep 0.1; done; pgrep -af "^multirail|joining-rank|semantics"',
     );
     expect(left).toEqual({ code: 1, output: '' });
   });

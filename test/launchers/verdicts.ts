@@ -1,4 +1,4 @@
-// What the tests of launchers expect of the conformance suites over ranks that are processes (conformance.mjs).
+// What the tests of launchers expect of the suites of semantics over ranks that are processes (semantics.mjs).
 import { expect } from 'vitest';
 
 interface Report {

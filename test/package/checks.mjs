@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, normalize, relative } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { bundleInto } from '../system/bundle.mjs';
+import { bundleInto } from '../support/bundle.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGES_MAX = 12;

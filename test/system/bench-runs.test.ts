@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
-import { type BuiltCode, buildCode, type Ran, type Running, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, type Ran, type Running, startNode } from '../support/helpers.ts';
 
 const TIME_MS_MAX = 60_000;
 

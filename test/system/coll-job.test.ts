@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 
 import { smComponent } from '../../src/btl/sm/component.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { ParamTable } from '../../src/params.ts';
-import { type BuiltCode, buildCode, type Ran, type Running, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, type Ran, type Running, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 const running: Running[] = [];

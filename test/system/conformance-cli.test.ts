@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { CLAUSES } from '../../tools/wire-suite/clauses.ts';
 import type { JsonReport } from '../../tools/wire-suite/report.ts';
-import { type BuiltCode, buildCode, type Ran, type Running, startNode, untilGone } from './helpers.ts';
+import { type BuiltCode, buildCode, type Ran, type Running, startNode, untilGone } from '../support/helpers.ts';
 
 const TIME_MS_MAX = 100_000;
 

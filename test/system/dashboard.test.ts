@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { buildPage } from '../../tools/dashboard/build-page.mjs';
 import type { JobEvent, PageMessage, WaitsView } from '../../tools/dashboard/messages.ts';
+import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
 import { parseExposition, sampleValue } from '../unit/dashboard/exposition.ts';
-import { type BuiltCode, buildCode, type Running, startNode } from './helpers.ts';
 
 let code: BuiltCode;
 const running: Running[] = [];

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, describe as group, test } from 'vitest';
 import { labUnavailable } from '../../tools/lab/lab.ts';
-import { bundleInto } from './bundle.mjs';
-import { type BuiltCode, buildCode, startNode } from './helpers.ts';
+import { bundleInto } from '../support/bundle.mjs';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const EXAMPLES = readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.mjs'));

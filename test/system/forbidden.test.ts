@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, describe as group, type TestContext, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
-import { type BuiltCode, buildCode, type Ran } from './helpers.ts';
+import { type BuiltCode, buildCode, type Ran } from '../support/helpers.ts';
 
 const FORBID = fileURLToPath(new URL('./fixtures/forbid.py', import.meta.url));
 /** None of these may sit out a deadline of the library, the shortest of which is 60 s. */

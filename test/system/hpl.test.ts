@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { chooseAlgebra } from '../../tools/hpl/blas.ts';
 import type { HplReport } from '../../tools/hpl/rank.ts';
-import { type BuiltCode, buildCode, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 let folder: string;

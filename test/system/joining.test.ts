@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type BuiltCode, buildCode, type Ran, type Running, startNode, untilGone } from './helpers.ts';
+import { type BuiltCode, buildCode, type Ran, type Running, startNode, untilGone } from '../support/helpers.ts';
 
 let code: BuiltCode;
 let folder: string;

@@ -3,8 +3,8 @@
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startJob } from '../../src/launch/run/launcher.ts';
-import { type BuiltCode, buildCode, untilGone } from './helpers.ts';
-import { ip, TwoLinks } from './two-links.ts';
+import { type BuiltCode, buildCode, untilGone } from '../support/helpers.ts';
+import { ip, TwoLinks } from '../support/two-links.ts';
 
 const hosts = new TwoLinks('ml', 213);
 const unavailable = hosts.setUp();

@@ -2,7 +2,7 @@
 // itself dies. Waits are bounded by each test's own timeout; no moment is asserted.
 import { spawn } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
-import { type BuiltCode, buildCode, isAlive, type Running, startNode, untilGone } from './helpers.ts';
+import { type BuiltCode, buildCode, isAlive, type Running, startNode, untilGone } from '../support/helpers.ts';
 
 let code: BuiltCode;
 const running: Running[] = [];

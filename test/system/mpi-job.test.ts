@@ -1,7 +1,7 @@
 // Jobs of real processes through the launcher and init(): messages go round, a crash is named, an exit without finalize() warns.
 // Waits are bounded by each test's own timeout; no moment is asserted.
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
-import { type BuiltCode, buildCode, type Running, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 const running: Running[] = [];

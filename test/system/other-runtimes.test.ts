@@ -5,7 +5,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type BuiltCode, buildCode, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PACKAGES: Record<string, { name: string; binary: string } | undefined> = {

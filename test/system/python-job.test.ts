@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { bundleInto } from './bundle.mjs';
-import { type BuiltCode, buildCode, startNode } from './helpers.ts';
+import { bundleInto } from '../support/bundle.mjs';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PEER = join(ROOT, 'examples/python-peer');

@@ -1,7 +1,7 @@
 // What a message layer must bear, with real processes over real sockets: a rank that computes, a rank that is stopped, a rank that
 // does not receive, many ranks. Each over two TCP rails on loopback.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type BuiltCode, buildCode, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {

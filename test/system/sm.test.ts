@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
-import { type BuiltCode, buildCode, type Running, startNode, untilGone } from './helpers.ts';
+import { type BuiltCode, buildCode, type Running, startNode, untilGone } from '../support/helpers.ts';
 
 const { reason } = loadNative();
 if (reason !== undefined) console.info(`skipped: sm between processes: ${reason}`);

@@ -5,8 +5,8 @@ import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startJob } from '../../src/launch/run/launcher.ts';
 import { loadNative } from '../../src/native/load.ts';
-import { type BuiltCode, buildCode } from './helpers.ts';
-import { TwoLinks } from './two-links.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
+import { TwoLinks } from '../support/two-links.ts';
 
 /** Rank 0 is here, where the launcher is; rank 1 is in the namespace. */
 const hosts = new TwoLinks('ms', 217);

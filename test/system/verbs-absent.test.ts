@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import * as rdma from 'node-rdma';
 import { afterAll, beforeAll, expect, describe as group, type TestContext, test } from 'vitest';
-import { type BuiltCode, buildCode, type Ran, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, type Ran, startNode } from '../support/helpers.ts';
 
 const DEVICES = '/sys/class/infiniband';
 const LIBRARY = 'libibverbs.so.1';

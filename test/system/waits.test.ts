@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
-import { type BuiltCode, buildCode, type Running, startNode } from './helpers.ts';
+import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 let folder: string;

@@ -1,8 +1,8 @@
 // Planted mistakes are edits of the source, found by its words: each must still be there, once. What they do is tested where they are played.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { PLANTED_INSIDE } from '../conformance-wire/planted.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
+import { PLANTED_INSIDE } from '../wire/planted.ts';
 
 test('every edit of a planted mistake finds its place in the source', () => {
   const lost: string[] = [];

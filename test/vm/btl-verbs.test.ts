@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { BUSY, DELIVERED, type Frame, IN_DOUBT, OK } from '../../src/btl/btl.ts';
 import { loadRdma, type Rdma } from '../../src/btl/verbs/rdma.ts';
-import { makeFrame } from '../conformance/btl-recorder.ts';
-import { btlSuite, statusOf } from '../conformance/btl-suite.ts';
+import { btlSuite, statusOf } from '../contract/suite.ts';
+import { makeFrame } from '../support/btl-recorder.ts';
 import { DEVICES, hardwareCounter, unavailable, verbsFixture } from './verbs-fixture.ts';
 
 btlSuite('verbs', verbsFixture());

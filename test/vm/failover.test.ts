@@ -2,7 +2,7 @@
 // moving a queue pair to error, arrives whole over TCP, and the rail is used again once it is mended. MULTIRAIL_VM_PULLS: how many (5).
 import { join } from 'node:path';
 import { expect, it, type TestContext } from 'vitest';
-import { startNode } from '../system/helpers.ts';
+import { startNode } from '../support/helpers.ts';
 import { unavailable } from './verbs-fixture.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;

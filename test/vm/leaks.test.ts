@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import * as rdma from 'node-rdma';
 import { expect, it, type TestContext } from 'vitest';
 import { OK } from '../../src/btl/btl.ts';
-import { checkStreams, makeFrame } from '../conformance/btl-recorder.ts';
+import { checkStreams, makeFrame } from '../support/btl-recorder.ts';
 import { unavailable, verbsFixture } from './verbs-fixture.ts';
 
 const CONNECTS = Number(process.env.MULTIRAIL_VM_CONNECTS ?? 150);

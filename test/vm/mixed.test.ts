@@ -6,7 +6,7 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startNode } from '../system/helpers.ts';
+import { startNode } from '../support/helpers.ts';
 import { unavailable } from './verbs-fixture.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;

@@ -1,7 +1,7 @@
 // The point-to-point suite over queue pairs of soft-RoCE, alone and beside TCP. Run inside the guest (vm.mjs).
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
-import { p2pSuite } from '../conformance/p2p-suite.ts';
-import { realFixture } from '../conformance/p2p-worlds.ts';
+import { p2pSuite } from '../semantics/p2p-suite.ts';
+import { realFixture } from '../support/p2p-worlds.ts';
 import { unavailable, verbsOnDevices } from './verbs-fixture.ts';
 
 const verbs = verbsOnDevices(1);

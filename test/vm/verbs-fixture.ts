@@ -1,11 +1,11 @@
-// Verbs rails between ranks of one process, each on devices of its own: what the suites of test/conformance run on inside the guest.
+// Verbs rails between ranks of one process, each on devices of its own: what the suites of test/contract and test/semantics run on inside the guest.
 import { readFileSync } from 'node:fs';
 import type { BtlComponent, Params } from '../../src/btl/btl.ts';
 import { verbsComponent } from '../../src/btl/verbs/component.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { ParamTable } from '../../src/params.ts';
-import { type Fixture, realPair } from '../conformance/btl-fixture.ts';
-import type { Side } from '../conformance/btl-recorder.ts';
+import { type Fixture, realPair } from '../support/btl-fixture.ts';
+import type { Side } from '../support/btl-recorder.ts';
 
 /** Soft-RoCE devices rxe0 … of the guest; rank r has `perRank` of them, so that packets between two ranks take a wire. */
 export const DEVICES = 4;

@@ -17,7 +17,7 @@ import {
   type HandshakeIdentity,
   isLoopbackAddress,
 } from '../../../src/btl/base/handshake.ts';
-import { SECRET } from './harness.ts';
+import { SECRET } from '../../support/harness.ts';
 
 const identity = (rank: number, more: Partial<HandshakeIdentity> = {}): HandshakeIdentity => ({
   rank,

@@ -21,7 +21,7 @@ import type { NetlinkEvent } from '../../../src/native/binding.ts';
 import { TCP_INFO } from '../../../src/native/binding.ts';
 import type { Poller, PollTarget } from '../../../src/native/poller.ts';
 import { ParamTable } from '../../../src/params.ts';
-import { SECRET } from './harness.ts';
+import { SECRET } from '../../support/harness.ts';
 
 const nonce = (fill: number): Uint8Array => new Uint8Array(32).fill(fill);
 const body = (frame: Uint8Array): Uint8Array => frame.subarray(FRAME_HEADER_BYTES);

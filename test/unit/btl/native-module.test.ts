@@ -3,8 +3,8 @@ import { afterEach, expect, test } from 'vitest';
 import type { LocalInterface } from '../../../src/btl/tcp/interfaces.ts';
 import { TcpModule } from '../../../src/btl/tcp/module.ts';
 import { Poller } from '../../../src/native/poller.ts';
-import { FakeNative } from './fake-native.ts';
-import { contextOf, Recorder } from './harness.ts';
+import { FakeNative } from '../../support/fake-native.ts';
+import { contextOf, Recorder } from '../../support/harness.ts';
 
 const modules: TcpModule[] = [];
 afterEach(async () => {

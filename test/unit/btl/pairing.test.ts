@@ -17,7 +17,7 @@ import {
   pairInterfaces,
   rankAddresses,
 } from '../../../src/btl/tcp/pairing.ts';
-import { contextOf, Recorder } from './harness.ts';
+import { contextOf, Recorder } from '../../support/harness.ts';
 
 function nic(name: string, ...addresses: string[]): PublishedInterface {
   return {

@@ -8,7 +8,7 @@ import { loadRdma } from '../../../src/btl/verbs/rdma.ts';
 import { MultirailError } from '../../../src/errors.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { ParamTable } from '../../../src/params.ts';
-import { contextOf, frameOf, mustSend, pattern, Recorder } from './harness.ts';
+import { contextOf, frameOf, mustSend, pattern, Recorder } from '../../support/harness.ts';
 
 function make() {
   const up = new Recorder();

@@ -16,7 +16,7 @@ import { WsModule } from '../../../src/btl/ws/module.ts';
 import type { NativeBinding } from '../../../src/native/binding.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { Poller } from '../../../src/native/poller.ts';
-import { contextOf, frameOf, mustSend, pattern, Recorder } from './harness.ts';
+import { contextOf, frameOf, mustSend, pattern, Recorder } from '../../support/harness.ts';
 
 type Make = (context: BtlContext) => BtlModule;
 const MAKERS: Record<string, Make> = { tcp: (context) => new TcpModule(context), ws: (context) => new WsModule(context) };

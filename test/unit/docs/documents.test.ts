@@ -9,7 +9,7 @@ import { ERROR_CODES } from '../../../src/errors.ts';
 import * as channels from '../../../src/mpi/channels.ts';
 import { PARAMS } from '../../../src/params.ts';
 import { CLAUSES } from '../../../tools/wire-suite/clauses.ts';
-import { anchorsOf, blocksOf, DOCUMENTS, exists, filesBelow, proseOf, ROOT, read, tablesOf } from './documents.ts';
+import { anchorsOf, blocksOf, DOCUMENTS, exists, filesBelow, proseOf, ROOT, read, tablesOf } from '../../support/documents.ts';
 
 const CODE = filesBelow('', (name) => /\.(ts|mts|mjs|js|cc|h|c|py|sh|pml)$/.test(name));
 

@@ -7,7 +7,7 @@ import type { Heap } from '../../../tools/hpl/heap.ts';
 import { Messages } from '../../../tools/hpl/messages.ts';
 import { Problem, type ProblemOptions } from '../../../tools/hpl/problem.ts';
 import { residual, solve } from '../../../tools/hpl/solution.ts';
-import type { P2pWorld } from '../../conformance/p2p-worlds.ts';
+import type { P2pWorld } from '../../support/p2p-worlds.ts';
 import {
   DEFAULTS,
   type Dense,

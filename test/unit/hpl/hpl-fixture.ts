@@ -7,7 +7,7 @@ import { Messages } from '../../../tools/hpl/messages.ts';
 import { Problem, type ProblemOptions } from '../../../tools/hpl/problem.ts';
 import { type Residual, residual, solve } from '../../../tools/hpl/solution.ts';
 import { INCREMENT, MULTIPLIER } from '../../../tools/hpl/wasm-blocks.ts';
-import { type P2pWorld, realFixture } from '../../conformance/p2p-worlds.ts';
+import { type P2pWorld, realFixture } from '../../support/p2p-worlds.ts';
 
 export const wasm = chooseAlgebra('wasm');
 const best = chooseAlgebra('auto');

@@ -9,7 +9,7 @@ import { TcpModule } from '../../../src/btl/tcp/module.ts';
 import { WsModule } from '../../../src/btl/ws/module.ts';
 import { createRuntime, type RailEvent, type Runtime } from '../../../src/mpi/runtime.ts';
 import { ParamTable } from '../../../src/params.ts';
-import { MemoryOobHub } from '../../conformance/p2p-worlds.ts';
+import { MemoryOobHub } from '../../support/p2p-worlds.ts';
 
 const open: Runtime[] = [];
 afterEach(async () => {

@@ -4,7 +4,7 @@ import { MultirailError } from '../../../src/errors.ts';
 import { ContextTable, ctxOf, USER } from '../../../src/mpi/contexts.ts';
 import { ANY } from '../../../src/pml/match.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { MemPair, pattern } from '../progress/mem-pair.ts';
+import { MemPair, pattern } from '../../support/mem-pair.ts';
 
 function pairWithTables(): { pair: MemPair; tables: ContextTable[] } {
   const pair = new MemPair();

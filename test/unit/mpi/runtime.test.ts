@@ -8,7 +8,7 @@ import { wsComponent } from '../../../src/btl/ws/component.ts';
 import { MultirailError } from '../../../src/errors.ts';
 import { createRuntime, type PeerEvent, type Runtime, type RuntimeOob } from '../../../src/mpi/runtime.ts';
 import { ParamTable } from '../../../src/params.ts';
-import { LOOPBACK_PARAMS, MemoryOobHub, makeRuntimes, SMALL_PARAMS } from '../../conformance/p2p-worlds.ts';
+import { LOOPBACK_PARAMS, MemoryOobHub, makeRuntimes, SMALL_PARAMS } from '../../support/p2p-worlds.ts';
 
 const open: Runtime[] = [];
 afterEach(async () => {

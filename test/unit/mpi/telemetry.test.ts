@@ -17,7 +17,7 @@ import { createRuntime, type RailInfo, type Runtime, type RuntimeCounters } from
 import { TelemetryReporter } from '../../../src/mpi/telemetry.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { newPmlCounters } from '../../../src/pml/counters.ts';
-import { LOOPBACK_PARAMS, MemoryOobHub } from '../../conformance/p2p-worlds.ts';
+import { LOOPBACK_PARAMS, MemoryOobHub } from '../../support/p2p-worlds.ts';
 
 const EMPTY = Object.fromEntries(RAIL_COUNTER_NAMES.map((name) => [name, 0])) as unknown as RailInfo['counters'];
 

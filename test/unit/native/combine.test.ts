@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { NATIVE_COMBINE_MIN, NativeKernels } from '../../../src/mpi/coll/native-kernels.ts';
 import { Op } from '../../../src/mpi/op.ts';
 import { COMBINE, type CombineArray } from '../../../src/native/binding.ts';
-import { ARRAY_NAMES, ARRAYS, isBig, isFloat, sameBits } from '../../conformance/coll-audit.ts';
+import { ARRAY_NAMES, ARRAYS, isBig, isFloat, sameBits } from '../../support/coll-audit.ts';
 import { describeNative, misuse, native, thrown } from './native-fixture.ts';
 
 type ArrayName = (typeof ARRAY_NAMES)[number];

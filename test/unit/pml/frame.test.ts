@@ -5,7 +5,7 @@ import type { PmlCore } from '../../../src/pml/core.ts';
 import type { SendMessage } from '../../../src/pml/records.ts';
 import { PACKED_PAYLOAD_BYTES_MAX, PmlFrame } from '../../../src/pml/records.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { MemPair } from '../progress/mem-pair.ts';
+import { MemPair } from '../../support/mem-pair.ts';
 
 test('a packed payload stands behind the header, in bytes and in words, whatever the frame held before', () => {
   const frame = new PmlFrame();

@@ -22,7 +22,7 @@ import {
   packetOf,
   renderGolden,
   signatureOf,
-} from './golden.ts';
+} from '../../support/golden.ts';
 
 const BEGIN = '<!-- golden: begin (written by test/unit/pml/golden.test.ts) -->';
 const END = '<!-- golden: end -->';

@@ -18,7 +18,7 @@ import {
   WINDOW_KEY_BYTES_MAX,
   WINDOWS_MAX,
 } from '../../../src/pml/hdr.ts';
-import { bytesOf, encodePacketBytes, goldenPackets } from './golden.ts';
+import { bytesOf, encodePacketBytes, goldenPackets } from '../../support/golden.ts';
 
 const u32 = fc.nat(0xffff_ffff);
 const u53 = fc.maxSafeNat();

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { ANY } from '../../../src/pml/match.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { type Item, MemPair, pattern, type Verdict } from '../progress/mem-pair.ts';
+import { type Item, MemPair, pattern, type Verdict } from '../../support/mem-pair.ts';
 
 const only =
   (type: string, verdict: Verdict, more: (item: Item) => boolean = () => true) =>

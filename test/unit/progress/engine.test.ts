@@ -5,7 +5,7 @@ import { ParamTable } from '../../../src/params.ts';
 import { Engine } from '../../../src/progress/engine.ts';
 import { engineOptions } from '../../../src/progress/options.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { MemPair, OPTIONS, pattern } from './mem-pair.ts';
+import { MemPair, OPTIONS, pattern } from '../../support/mem-pair.ts';
 
 test('rail events tell what happened, and how many rails are left', () => {
   const pair = new MemPair(3);

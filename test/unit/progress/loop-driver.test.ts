@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Engine } from '../../../src/progress/engine.ts';
 import { PollerDriver } from '../../../src/progress/loop-driver.ts';
-import { FakeNative } from '../btl/fake-native.ts';
+import { FakeNative } from '../../support/fake-native.ts';
 
 /** What one progress() costs on the test's clock, and the spin time: powers of two, so that sums are exact. */
 const PASS_MS = 2 ** -8;

@@ -1,11 +1,11 @@
-// SimBtl under seeded random operations and faults, against the recorder's model of B1-B3 (test/conformance/btl-recorder.ts):
+// SimBtl under seeded random operations and faults, against the recorder's model of B1-B3 (test/support/btl-recorder.ts):
 // 500 seeds; the same seed gives the same trace; and scripted cases of what only the simulator can do.
 import { describe, expect, it } from 'vitest';
 import { DELIVERED, IN_DOUBT, OK } from '../../../src/btl/btl.ts';
 import { Prng, TraceHash } from '../../../src/util/prng.ts';
 import { Fabric, type RailSpec } from '../../../tools/sim/fabric.ts';
 import { simComponent } from '../../../tools/sim/sim-btl.ts';
-import { type Pair, type SetupOptions, simPair } from '../../conformance/btl-fixture.ts';
+import { type Pair, type SetupOptions, simPair } from '../../support/btl-fixture.ts';
 
 const FENCED = { kind: 'fenced', text: 'fenced by the test' } as const;
 

@@ -100,7 +100,7 @@ test('files that documents name exist', () => {
   const documents = readdirSync(new URL('docs/', ROOT)).filter((name) => name.endsWith('.md'));
   for (const folder of ['src/pml', 'src/bml', 'src/btl', 'tools/sim']) documents.push(`../${folder}/README.md`);
   for (const name of documents) {
-    for (const [, path] of read(`docs/${name}`).matchAll(/`((?:src|test|docs|examples|bench)\/[\w./-]+)`/g)) {
+    for (const [, path] of read(`docs/${name}`).matchAll(/`((?:src|tools|test|docs|examples|bench)\/[\w./-]+)`/g)) {
       if (!existsSync(new URL(path, ROOT))) missing.push(`${name}: ${path}`);
     }
   }

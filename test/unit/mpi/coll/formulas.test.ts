@@ -5,7 +5,7 @@ import { type Cost, type CostCase, FORMULAS } from '../../../../src/mpi/coll/for
 import type { Communicator } from '../../../../src/mpi/communicator.ts';
 import type { Host } from '../../../../src/mpi/host.ts';
 import { Op } from '../../../../src/mpi/op.ts';
-import { type P2pWorld, simFixture } from '../../../conformance/p2p-worlds.ts';
+import { type P2pWorld, simFixture } from '../../../support/p2p-worlds.ts';
 
 const fixture = simFixture({ seed: 'formulas', rails: [{}] });
 const ELEMENT_BYTES = 4;

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { MultirailError } from '../../../../src/errors.ts';
 import type { Communicator } from '../../../../src/mpi/communicator.ts';
 import type { Host } from '../../../../src/mpi/host.ts';
-import { simFixture } from '../../../conformance/p2p-worlds.ts';
+import { simFixture } from '../../../support/p2p-worlds.ts';
 
 const fixture = simFixture({ seed: 'late news', rails: [{}] });
 const news = new MultirailError('ERR_COLLECTIVE_MISMATCH', 'the calls differ');

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { TypedArray } from '../../../../src/mpi/coll/kernels.ts';
 import { checkOp, Op } from '../../../../src/mpi/op.ts';
-import { ARRAY_NAMES, combined, isFloat, MEANING, sameBits, values, zeros } from '../../../conformance/coll-audit.ts';
+import { ARRAY_NAMES, combined, isFloat, MEANING, sameBits, values, zeros } from '../../../support/coll-audit.ts';
 
 const opOf = (name: string): Op => (Op as unknown as Record<string, Op>)[name];
 

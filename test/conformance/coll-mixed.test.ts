@@ -1,9 +1,0 @@
-// The suite of collectives over rails of two kinds at once, calm and with rails that break.
-import { tcpComponent } from '../../src/btl/tcp/component.ts';
-import { wsComponent } from '../../src/btl/ws/component.ts';
-import { collSuite } from './coll-suite.ts';
-import { realFixture } from './p2p-worlds.ts';
-
-collSuite('tcp and ws behind the interposer', realFixture([tcpComponent, wsComponent], { btl_tcp_links: '2' }, true), {
-  faultSeeds: ['coll mixed 1'],
-});

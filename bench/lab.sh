@@ -12,4 +12,4 @@
 # See bench/soak.sh for false alarms, and the cost of idling.
 set -eu
 cd "$(dirname "$0")/.."
-exec node bench/lab-start.mjs "$@"
+exec node bench/lab/start.mjs "$@"

@@ -63,4 +63,4 @@ for mode in silent error; do
   done
 done
 node dist/cli.js demo --out "$out"
-exec node bench/results.mjs "$out" $dry
+exec node bench/lib/results.mjs "$out" $dry

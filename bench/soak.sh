@@ -16,4 +16,4 @@ case "${1:--}" in
   -h | --help) ;;
   -*) set -- alarms "$@" ;;
 esac
-exec node bench/lab-start.mjs "$@"
+exec node bench/lab/start.mjs "$@"

@@ -4,7 +4,7 @@ import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } fr
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
-import { coreClass, FOREIGN_MAX, random, rejection, shuffled } from '../stats.mjs';
+import { coreClass, FOREIGN_MAX, random, rejection, shuffled } from '../lib/stats.mjs';
 import { CONTENDERS, RAIL_CONTENDERS } from './contenders.mjs';
 import { buildName, describeMachine, probeNs, runContender, waitForQuiet } from './host.mjs';
 import { readRuns, writeSection } from './summary.mjs';

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { acceptedRuns, bootstrapMedian, FOREIGN_MAX, judge, median, pairedRatios, ROUNDS_MIN, rejection } from '../stats.mjs';
+import { acceptedRuns, bootstrapMedian, FOREIGN_MAX, judge, median, pairedRatios, ROUNDS_MIN, rejection } from '../lib/stats.mjs';
 import { CONTENDERS, RAIL_CASES, RAIL_CONTENDERS } from './contenders.mjs';
 import { linePlot } from './plot.mjs';
 import { COMPARISONS, TARGETS } from './targets.mjs';

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { soakSchedule } from '../../bench/soak-schedule.ts';
+import { soakSchedule } from '../../bench/soak/schedule.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { labUnavailable } from '../../tools/lab/lab.ts';
 

@@ -1,10 +1,10 @@
 // The measurements over real links are only worth what their audit and their arithmetic are: both must be able to fail.
 // Imports the parts of bench/ that need no lab.
 import { describe, expect, test } from 'vitest';
-import { RankView } from '../../../bench/lab-control.ts';
-import { type FromRank, lineSplitter } from '../../../bench/lab-protocol.ts';
-import { Deliveries, END, isEnd, Pattern, writeSmall } from '../../../bench/lab-rank-traffic.ts';
-import { bootstrapMedian, digits, median, quantile, shuffled } from '../../../bench/lab-stats.ts';
+import { RankView } from '../../../bench/lab/measured-job.ts';
+import { type FromRank, lineSplitter } from '../../../bench/lab/protocol.ts';
+import { Deliveries, END, isEnd, Pattern, writeSmall } from '../../../bench/lab/rank-traffic.ts';
+import { bootstrapMedian, digits, median, quantile, shuffled } from '../../../bench/lab/stats.ts';
 import { Prng } from '../../../src/util/prng.ts';
 
 describe('the audit of large messages', () => {

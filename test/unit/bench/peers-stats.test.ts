@@ -1,4 +1,4 @@
-// The statistics of the bench with peers: which runs count, which are compared, what an interval says. Imports bench/stats.mjs.
+// The statistics of the bench with peers: which runs count, which are compared, what an interval says. Imports bench/lib/stats.mjs.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -12,7 +12,7 @@ import {
   random,
   rejection,
   shuffled,
-} from '../../../bench/stats.mjs';
+} from '../../../bench/lib/stats.mjs';
 
 const run = (over: Partial<RunRecord> = {}): RunRecord => ({
   session: 's',

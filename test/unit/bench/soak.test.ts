@@ -1,11 +1,11 @@
 // The soak is only worth what its audit, its schedule and its judgement of memory are: each must be able to fail.
 // Imports the parts of bench/ that need no lab.
 import { describe, expect, test } from 'vitest';
-import { AuditError, HEAD_BYTES, Ledger, type MessageName, Payloads } from '../../../bench/soak-audit.ts';
-import { pairFaults } from '../../../bench/soak-job.ts';
-import { JS_LIMITS, judgeMemory, type MemoryPoint, RSS_LIMITS, SAMPLES_MIN, senSlope, warmUpMs } from '../../../bench/soak-memory.ts';
-import { withSoak } from '../../../bench/soak-record.ts';
-import { OUTAGE_MS, SOAK_FAULTS, soakSchedule } from '../../../bench/soak-schedule.ts';
+import { AuditError, HEAD_BYTES, Ledger, type MessageName, Payloads } from '../../../bench/soak/audit.ts';
+import { pairFaults } from '../../../bench/soak/job.ts';
+import { JS_LIMITS, judgeMemory, type MemoryPoint, RSS_LIMITS, SAMPLES_MIN, senSlope, warmUpMs } from '../../../bench/soak/memory.ts';
+import { withSoak } from '../../../bench/soak/record.ts';
+import { OUTAGE_MS, SOAK_FAULTS, soakSchedule } from '../../../bench/soak/schedule.ts';
 import { PARAMS } from '../../../src/params.ts';
 import { Prng } from '../../../src/util/prng.ts';
 

@@ -11,7 +11,7 @@ const seed = seedText === undefined ? Date.now() & 0x7fffffff : Number(seedText)
 
 // Bundled, so that it runs on every version of Node that multirail supports. The bundle lies where the golden files are found.
 mkdirSync(new URL('.cache/', root), { recursive: true });
-const bundle = new URL(`test/unit/pml/.fuzz-${process.pid}.mjs`, root);
+const bundle = new URL(`test/support/.fuzz-${process.pid}.mjs`, root);
 await build({
   entryPoints: [new URL('fuzz-targets.ts', import.meta.url).pathname],
   outfile: bundle.pathname,

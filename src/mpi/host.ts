@@ -102,7 +102,7 @@ export class Host {
     this.tuning = tuning;
     this.nativeKernels = nativeKernels;
     this.contexts = new ContextTable(engine.pml, rank, size);
-    engine.pml.receiver.onUnexpected = (envelope) => {
+    engine.pml.inbox.onUnexpected = (envelope) => {
       if (envelope.signature !== 0) this.meetUnexpected(envelope);
       this.lookSoon();
     };

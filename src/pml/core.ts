@@ -4,7 +4,7 @@ import type { Bml } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, DOWN, OK, type SendResult } from '../btl/btl.ts';
 import { IdTable } from '../util/id-table.ts';
-import type { Iov } from '../util/iov.ts';
+import { EMPTY_VIEWS, type Iov } from '../util/iov.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
 import { serialDiff } from '../util/serial.ts';
 import { newPmlCounters, type PmlCounters } from './counters.ts';
@@ -12,6 +12,7 @@ import { encodePacket, newPacket, OFFSET, PACKET, PACKET_NAMES, type Packet, pac
 import type { PmlPeer } from './peer.ts';
 import {
   EagerMessage,
+  type Envelope,
   type FrameUse,
   type OutMessage,
   PACKED_PAYLOAD_BYTES_MAX,
@@ -35,8 +36,13 @@ export interface PmlOptions {
   traceEntries: number;
 }
 
-/** Names of completions and packets as events, for the (state, event) coverage. */
+/** Names of completions, epochs and packets as events, for the (state, event) coverage. */
 export const COMPLETION_NAMES = ['delivered', 'refused', 'in doubt'] as const;
+
+/** Of what belongs to an epoch of a message: the one that the message is in, or one before. */
+export function epochName(item: { epoch: number; message: SendMessage | RecvMessage }): string {
+  return item.epoch === item.message.epoch ? 'current' : 'old';
+}
 
 /** `RNDVRESTARTACK current`, `FRAG old`, …: packets with an epoch of their own are told apart by it. */
 export function packetEvent(packet: Packet, epoch: number): string {
@@ -59,7 +65,6 @@ export interface TraceEntry {
 /** Frames, records of eager messages, and memory of retained copies, that are kept for the next use. */
 const FRAMES_KEPT_MAX = 4096;
 const RETAINED_KEPT_BYTES_MAX = 8 * 1024 * 1024;
-const NO_PAYLOAD: readonly Uint8Array[] = [];
 
 /** The oldest message first, also after a restart: everything behind it waits for it on the other side. */
 const isOlder = (a: SendMessage | RecvMessage, b: SendMessage | RecvMessage): boolean => a.order <= b.order;
@@ -179,6 +184,15 @@ export class PmlCore implements TransitionListener {
       (message.firstSent ? message.peer.resends : message.peer.envelopes).push(message);
     }
     this.markDirty(message.peer);
+  }
+
+  /** The payload of that envelope was disposed of: what it was charged is the sender's again. */
+  releaseCharge(envelope: Envelope): void {
+    const { peer } = envelope;
+    peer.heldBytes -= envelope.charge;
+    peer.releasedBytes += envelope.charge;
+    envelope.charge = 0;
+    this.markDirty(peer);
   }
 
   /** How much the peer may first-send in all, as of now. */
@@ -309,7 +323,7 @@ export class PmlCore implements TransitionListener {
   recycle(frame: PmlFrame): void {
     frame.use = undefined;
     frame.peer = undefined;
-    frame.payload = NO_PAYLOAD;
+    frame.payload = EMPTY_VIEWS;
     frame.payloadBytes = 0;
     frame.packed = false;
     frame.placed = false;

@@ -6,6 +6,9 @@ import { Deque } from '../util/deque.ts';
 import { LinkedList } from '../util/linked.ts';
 import type { Envelope, OutMessage, RecvMessage, SendMessage } from './records.ts';
 
+/** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
+export const SEQ_SPAN_MAX = 2 ** 30;
+
 /** Messages to one peer on one context. */
 export interface FlowOut {
   nextSeq: number;

@@ -33,7 +33,7 @@ export function openRequests(pml: Pml): OpenRequest[] {
     for (const message of peer.sends) if (message instanceof SendMessage) add(message);
     for (const message of peer.recvs) add(message);
   }
-  for (const request of pml.receiver.postedRequests()) list.push({ request, message: undefined });
+  for (const request of pml.inbox.postedRequests()) list.push({ request, message: undefined });
   return list;
 }
 
@@ -49,7 +49,7 @@ export function describeRequests(pml: Pml, requests: readonly OpenRequest[]): Pe
   const othersOf = ({ ctx, source }: RecvRequest): number => {
     let bySource = unexpected.get(ctx);
     if (bySource === undefined) {
-      bySource = pml.receiver.unexpectedBySource(ctx);
+      bySource = pml.inbox.unexpectedBySource(ctx);
       unexpected.set(ctx, bySource);
     }
     return bySource.get(source) ?? 0;

@@ -13,9 +13,10 @@ import { type CompletionStatus, DELIVERED, type Frame, OK, type OneSidedOp, type
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import type { Deque } from '../util/deque.ts';
-import type { Iov } from '../util/iov.ts';
+import { EMPTY_VIEWS, type Iov } from '../util/iov.ts';
 import { PmlCore, type PmlOptions } from './core.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
+import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
 import { PmlPeer } from './peer.ts';
 import { isFragSink, Receiver } from './receiver.ts';
@@ -33,7 +34,6 @@ import {
 } from './records.ts';
 import { isSendOp, Sender } from './sender.ts';
 
-const NOTHING: readonly Uint8Array[] = [];
 /** Further messages are not looked at for what is left to send. */
 const BACKLOG_MESSAGES_MAX = 64;
 /** Packets of each kind that one pump() gives to the rails of a peer: more leave with the next one, after the rails had their turn. */
@@ -43,6 +43,7 @@ export class Pml {
   readonly core: PmlCore;
   readonly sender: Sender;
   readonly receiver: Receiver;
+  readonly inbox: Inbox;
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
   /** Peers to which there was more to send than one pump() gives. */
@@ -54,6 +55,7 @@ export class Pml {
     this.core = new PmlCore(options, bml);
     this.sender = new Sender(this.core);
     this.receiver = new Receiver(this.core);
+    this.inbox = new Inbox(this.core, this.receiver);
   }
 
   /** `unexpectedBytesMax` is what the peer states in its modex entry: the credit that we start with. */
@@ -90,22 +92,22 @@ export class Pml {
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
     const request = new RecvRequest(ctx, source, tag, buffer);
     this.core.open(request);
-    this.receiver.post(request);
+    this.inbox.post(request);
     return request;
   }
 
   cancel(request: RecvRequest): boolean {
-    return this.receiver.cancel(request);
+    return this.inbox.cancel(request);
   }
 
   /** The message that a receive with this pattern would match now; it stays in the queue. */
   iprobe(source: number, ctx: number, tag: number): Envelope | undefined {
-    return this.receiver.context(ctx).probe(source, tag);
+    return this.inbox.context(ctx).probe(source, tag);
   }
 
   /** As iprobe, but takes the message out of the queue: only imrecv can receive it. */
   improbe(source: number, ctx: number, tag: number): Envelope | undefined {
-    const context = this.receiver.context(ctx);
+    const context = this.inbox.context(ctx);
     const envelope = context.probe(source, tag);
     if (envelope !== undefined) context.takeUnexpected(envelope);
     return envelope;
@@ -114,33 +116,33 @@ export class Pml {
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
     const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
     this.core.open(request);
-    this.receiver.receiveMatched(envelope, request);
+    this.inbox.receiveMatched(envelope, request);
     return request;
   }
 
   /** Ends the posted receives of that context that would take a message of anybody: nobody is left to send one. */
   endPostedToAny(ctx: number, error: MultirailError): void {
-    this.receiver.endPostedToAny(ctx, error);
+    this.inbox.endPostedToAny(ctx, error);
   }
 
   /** Ends every posted receive that has not matched: the runtime is being finalized. */
   endPosted(error: MultirailError): void {
-    this.receiver.endPosted(ANY, error);
+    this.inbox.endPosted(ANY, error);
   }
 
   freeContext(ctx: number, error?: MultirailError): void {
-    this.receiver.freeContext(ctx, error);
+    this.inbox.freeContext(ctx, error);
   }
 
   /** As freeContext(), when every message that was ever sent on it has come; `copies`: and what is here came a second time. */
   releaseContext(ctx: number, copies = false): void {
-    this.receiver.releaseContext(ctx, copies);
+    this.inbox.releaseContext(ctx, copies);
   }
 
   /** No more than so many receives are posted on the contexts from `first` to `last`, and no message of theirs is under way here. */
   isContextQuiet(first: number, last: number, postedMax: number): boolean {
     let posted = 0;
-    for (let ctx = first; ctx <= last; ctx++) posted += this.receiver.postedOn(ctx);
+    for (let ctx = first; ctx <= last; ctx++) posted += this.inbox.postedOn(ctx);
     if (posted > postedMax) return false;
     for (const { sends, recvs } of this.core.peers.values()) {
       for (const message of sends) if (message.ctx >= first && message.ctx <= last) return false;
@@ -181,7 +183,7 @@ export class Pml {
       case PACKET.MATCH:
       case PACKET.RNDV:
       case PACKET.RGET:
-        return this.receiver.onEnvelope(peer, packet, payload);
+        return this.inbox.onEnvelope(peer, packet, payload);
       case PACKET.ACK:
         return this.sender.onAck(peer, packet);
       case PACKET.FRAG:
@@ -308,6 +310,7 @@ export class Pml {
     peer.failure = error;
     this.sender.fail(peer, error);
     this.receiver.fail(peer, error);
+    this.inbox.endPeer(peer, error);
     peer.dropQueues();
   }
 
@@ -321,6 +324,7 @@ export class Pml {
     });
     this.sender.peerSaidBye(peer);
     this.receiver.peerSaidBye(peer);
+    this.inbox.endPosted(rank, peer.left);
     peer.dropQueues();
   }
 
@@ -396,7 +400,7 @@ export class Pml {
     if (core.creditFor(peer) - peer.creditTelling >= core.options.unexpectedBytesMax / 4) {
       core.out.type = PACKET.CREDIT;
       core.out.flags = 0;
-      if (core.send(peer, rails, { kind: 'credit' }, NOTHING, 0, false, false) !== OK) return 'busy';
+      if (core.send(peer, rails, { kind: 'credit' }, EMPTY_VIEWS, 0, false, false) !== OK) return 'busy';
       any = true;
     }
     return any;
@@ -413,7 +417,7 @@ export class Pml {
       core.out.flags = 0;
       core.out.rail = rail;
       core.out.epoch = owed.epoch;
-      if (core.send(peer, rails, { kind: 'raildown', rail, epoch: owed.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      if (core.send(peer, rails, { kind: 'raildown', rail, epoch: owed.epoch }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
       owed.onRail = true;
       any = true;
     }
@@ -496,7 +500,7 @@ export class Pml {
 
   /** Messages that came and that nothing has received. */
   unreceived(): Unreceived[] {
-    return this.receiver.unreceived();
+    return this.inbox.unreceived();
   }
 
   /** What is not delivered to that peer, for people. */

@@ -1,277 +1,39 @@
-// The receiving half of the protocol: sequences, matching, placement of fragments, PUT windows, reads of an RGET, and the
+// The receiving half of a rendezvous, from its match on (inbox.ts): placement of fragments, PUT windows, reads of an RGET, and the
 // receiver's part of the restart. As in sender.ts, what must be sent is derived from the state of a message.
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
-import { serialAdd, serialDiff } from '../util/serial.ts';
-import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
-import { ENVELOPE_CHARGE_BYTES, FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
-import { ANY, MatchContext } from './match.ts';
-import type { FlowIn, OwedRestartNack, PmlPeer } from './peer.ts';
-import {
-  type Envelope,
-  type FragSink,
-  type FrameUse,
-  type PmlOneSidedOp,
-  RecvMessage,
-  type RecvRequest,
-  type Unreceived,
-} from './records.ts';
+import { EMPTY_BYTES, EMPTY_VIEWS } from '../util/iov.ts';
+import { serialDiff } from '../util/serial.ts';
+import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
+import { FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
+import { bufferGone, completeReceive, senderLostBuffer } from './outcome.ts';
+import type { OwedRestartNack, PmlPeer } from './peer.ts';
+import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, RecvMessage, type RecvRequest } from './records.ts';
 import { moveRecv } from './states.ts';
 import type { LocalWindow, RemoteWindow } from './windows.ts';
 
-const NOTHING: readonly Uint8Array[] = [];
-const NO_WINDOWS: readonly RemoteWindow[] = [];
-/** Of a PUT that says that its rail has no further windows. */
-const NO_KEY = new Uint8Array(0);
-
-function epochName(item: { epoch: number; message: RecvMessage }): string {
-  return item.epoch === item.message.epoch ? 'current' : 'old';
-}
-
-const SEQ_SPAN_MAX = 2 ** 30;
-
 export class Receiver {
   private readonly core: PmlCore;
-  private readonly contexts = new Map<number, MatchContext>();
-  /** Freed while messages for them may still be on their way. */
-  private readonly freed = new Set<number>();
-  /**
-   * Whether messages may come for a context; undefined: for any, which comes into being with the first one. What is not admitted is a
-   * copy of a message that was taken before its context was released.
-   */
-  admits: ((ctx: number) => boolean) | undefined;
-  private lastCtx = -1;
-  private lastContext: MatchContext | undefined;
-  /** Sees every match (the simulator's oracle). */
-  matchTap: ((ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest) => void) | undefined;
-  /** Called when a message becomes visible to probes, so that blocked probes look again. */
-  onUnexpected: ((envelope: Envelope) => void) | undefined;
 
   constructor(core: PmlCore) {
     this.core = core;
   }
 
-  // ---------------------------------------------------------------- commands
+  // ---------------------------------------------------------------- start
 
-  /** Contexts come into being with their first receive or arrival. */
-  context(ctx: number): MatchContext {
-    if (ctx === this.lastCtx) return this.lastContext as MatchContext;
-    let context = this.contexts.get(ctx);
-    if (context === undefined) {
-      context = new MatchContext();
-      this.contexts.set(ctx, context);
-    }
-    this.lastCtx = ctx;
-    this.lastContext = context;
-    return context;
-  }
-
-  post(request: RecvRequest): void {
-    const envelope = this.context(request.ctx).post(request);
-    if (envelope !== undefined) {
-      this.match(envelope, request);
-      return;
-    }
-    const ended = request.source >= 0 ? this.core.peers.get(request.source)?.ended : undefined;
-    if (ended !== undefined) {
-      this.context(request.ctx).unpost(request);
-      request.error = ended;
-      this.core.complete(request);
-    }
-  }
-
-  /** Gives a message that a matched probe took out of the queue to a receive. */
-  receiveMatched(envelope: Envelope, request: RecvRequest): void {
-    this.match(envelope, request);
-  }
-
-  /** True when the receive was still unmatched; it then completes as cancelled. */
-  cancel(request: RecvRequest): boolean {
-    if (request.done || !this.context(request.ctx).unpost(request)) return false;
-    request.cancelled = true;
-    this.core.counters.cancels++;
-    this.core.complete(request);
-    return true;
-  }
-
-  /** The context is gone for ever: what waits for it, or comes later, is dropped. Posted receives end with the error. */
-  freeContext(ctx: number, error?: MultirailError): void {
-    this.freed.add(ctx);
-    this.dropContext(ctx, error);
-  }
-
-  /**
-   * As freeContext(), when every message that was ever sent on it has come: nothing has to be kept of it. `copies`: it was released
-   * before, and what is here are copies of what came then.
-   */
-  releaseContext(ctx: number, copies: boolean): void {
-    if (copies) for (const envelope of this.contexts.get(ctx)?.unexpectedEnvelopes() ?? []) this.forgetCopy(envelope);
-    this.dropContext(ctx, undefined);
-    for (const peer of this.core.peers.values()) {
-      const flow = peer.dropFlows(ctx);
-      if (flow !== undefined) for (const envelope of flow.early.values()) this.forgetCopy(envelope);
-    }
-  }
-
-  /** Its charge was given back with the message that it is a copy of. */
-  private forgetCopy(envelope: Envelope): void {
-    this.core.counters.freedContextDropped++;
-    this.contexts.get(envelope.ctx)?.takeUnexpected(envelope);
-    envelope.peer.heldBytes -= envelope.charge;
-  }
-
-  private dropContext(ctx: number, error: MultirailError | undefined): void {
-    const context = this.contexts.get(ctx);
-    this.contexts.delete(ctx);
-    this.lastCtx = -1;
-    if (context === undefined) return;
-    for (const envelope of context.unexpectedEnvelopes()) this.dropFreed(envelope);
-    if (error === undefined) return;
-    for (const request of context.postedRequests()) {
-      context.unpost(request);
-      request.error = error;
-      this.core.complete(request);
-    }
-  }
-
-  /** Receives that are posted on it. */
-  postedOn(ctx: number): number {
-    return this.contexts.get(ctx)?.postedCount ?? 0;
-  }
-
-  private dropFreed(envelope: Envelope): void {
-    this.core.counters.freedContextDropped++;
-    this.release(envelope);
-  }
-
-  // ---------------------------------------------------------------- envelopes
-
-  onEnvelope(peer: PmlPeer, packet: Packet, payload: Uint8Array): void {
+  /** A rendezvous has found its receive. */
+  begin(envelope: Envelope, request: RecvRequest): void {
     const { core } = this;
-    if (packet.source !== peer.rank)
-      throw new MultirailError('ERR_PROTOCOL', `a message of rank ${packet.source} on a rail of rank ${peer.rank}`);
-    if (packet.type !== PACKET.MATCH && payload.length > packet.messageBytes) {
-      throw new MultirailError('ERR_PROTOCOL', 'a rendezvous that carries more than its message');
-    }
-    if (packet.ctx !== this.lastCtx && this.admits?.(packet.ctx) === false) {
-      core.counters.freedContextDropped++;
-      return;
-    }
-    const flow = peer.flowIn(packet.ctx);
-    const ahead = serialDiff(packet.seq, flow.expectedSeq);
-    if (ahead < 0 || flow.early.has(packet.seq)) {
-      // Nothing is answered: the ACK, or the FIN of an RGET, is held until delivered.
-      core.counters.envelopeDuplicates++;
-      return;
-    }
-    if (ahead > SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
-    const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.length + ENVELOPE_CHARGE_BYTES : 0;
-    if (ahead === 0 && packet.type === PACKET.MATCH && this.receiveEager(peer, flow, packet, payload, charge)) return;
-    peer.heldBytes += charge;
-    const envelope: Envelope = {
-      type: packet.type,
-      peer,
-      ctx: packet.ctx,
-      source: packet.source,
-      tag: packet.tag,
-      seq: packet.seq,
-      signature: packet.signature,
-      messageBytes: packet.type === PACKET.MATCH ? payload.length : packet.messageBytes,
-      flags: packet.flags,
-      payload,
-      charge,
-      senderSlot: packet.senderSlot,
-      senderGeneration: packet.senderGeneration,
-      windows:
-        packet.type === PACKET.RGET
-          ? packet.windows.map((window) => ({ number: 0, ...window, from: 0, to: packet.messageBytes }))
-          : NO_WINDOWS,
-    };
-    if (ahead > 0) {
-      core.counters.earlyArrivals++;
-      envelope.payload = new Uint8Array(payload);
-      flow.early.set(packet.seq, envelope);
-      return;
-    }
-    if (ahead === 0) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
-    this.deliver(envelope, false);
-    this.deliverEarly(flow);
-  }
-
-  /** The common case: the next eager message of its flow finds its receive posted. It needs no record of its own. */
-  private receiveEager(peer: PmlPeer, flow: FlowIn, packet: Packet, payload: Uint8Array, charge: number): boolean {
-    const { core } = this;
-    if (this.freed.size > 0 && this.freed.has(packet.ctx)) return false;
-    const request = this.context(packet.ctx).matchPosted(packet.source, packet.tag);
-    if (request === undefined) return false;
-    flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
-    core.counters.matchesPosted++;
-    this.matchTap?.(packet.ctx, packet.source, packet.tag, payload.length, request);
-    request.matched = true;
-    request.matchedSource = packet.source;
-    request.matchedTag = packet.tag;
-    request.matchedSignature = packet.signature;
-    const written = request.buffer.copyIn(0, payload);
-    peer.releasedBytes += charge;
-    core.markDirty(peer);
-    this.completeRequest(request, written, payload.length);
-    if (flow.early.size > 0) this.deliverEarly(flow);
-    return true;
-  }
-
-  private deliverEarly(flow: FlowIn): void {
-    for (let next = flow.early.get(flow.expectedSeq); next !== undefined; next = flow.early.get(flow.expectedSeq)) {
-      flow.early.delete(flow.expectedSeq);
-      flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
-      this.deliver(next, true);
-    }
-  }
-
-  /** In sequence: matches, or waits as unexpected. `owned`: the payload is already our copy. */
-  private deliver(envelope: Envelope, owned: boolean): void {
-    if (this.freed.has(envelope.ctx)) return this.dropFreed(envelope);
-    const request = this.context(envelope.ctx).arrive(envelope);
-    if (request !== undefined) {
-      this.core.counters.matchesPosted++;
-      this.match(envelope, request);
-      return;
-    }
-    if (!owned) envelope.payload = new Uint8Array(envelope.payload);
-    this.core.counters.matchesUnexpected++;
-    this.onUnexpected?.(envelope);
-  }
-
-  private release(envelope: Envelope): void {
-    const { peer } = envelope;
-    peer.heldBytes -= envelope.charge;
-    peer.releasedBytes += envelope.charge;
-    envelope.charge = 0;
-    this.core.markDirty(peer);
-  }
-
-  private match(envelope: Envelope, request: RecvRequest): void {
-    const { core } = this;
-    this.matchTap?.(envelope.ctx, envelope.source, envelope.tag, envelope.messageBytes, request);
-    request.matched = true;
-    request.matchedSource = envelope.source;
-    request.matchedTag = envelope.tag;
-    request.matchedSignature = envelope.signature;
-    if (envelope.type === PACKET.MATCH) {
-      const written = request.buffer.copyIn(0, envelope.payload);
-      this.release(envelope);
-      this.completeRequest(request, written, envelope.messageBytes);
-      return;
-    }
     if (envelope.peer.failure !== undefined) {
       // Only its first part came before the peer died; the rest never will.
-      this.release(envelope);
+      core.releaseCharge(envelope);
       request.error = envelope.peer.failure;
       core.complete(request);
       return;
     }
-    if ((envelope.flags & FLAG.VOID) !== 0) request.error = this.senderLostBuffer(envelope.source, envelope.tag);
-    else if (request.buffer.isGone) request.error = this.bufferGone(request);
+    if ((envelope.flags & FLAG.VOID) !== 0) request.error = senderLostBuffer(core, envelope.source, envelope.tag);
+    else if (request.buffer.isGone) request.error = bufferGone(core, request);
     const windows =
       request.buffer.isContiguous && request.error === undefined
         ? envelope.windows.filter((window) => this.isReadable(envelope.peer, window))
@@ -287,7 +49,7 @@ export class Receiver {
       message.remoteWindows = windows;
       message.toRead.add(0, message.takeBytes);
       core.queueStream(message);
-      this.release(envelope);
+      core.releaseCharge(envelope);
       return;
     }
     const inline = Math.min(envelope.payload.length, message.takeBytes);
@@ -295,45 +57,10 @@ export class Receiver {
       message.buffer.copyIn(0, envelope.payload.subarray(0, inline));
       message.received.add(0, inline);
     }
-    this.release(envelope);
+    core.releaseCharge(envelope);
     this.offerWindows(message);
     core.queueControl(message);
     this.checkComplete(message);
-  }
-
-  private completeRequest(request: RecvRequest, bytes: number, messageBytes: number): void {
-    const { core } = this;
-    if (bytes < 0 || request.buffer.isGone) request.error ??= this.bufferGone(request);
-    const isLost = request.error !== undefined;
-    request.receivedBytes = isLost ? 0 : bytes;
-    core.counters.messagesReceived++;
-    core.counters.bytesReceived += request.receivedBytes;
-    if (messageBytes > request.buffer.bytes && !isLost) {
-      core.counters.truncations++;
-      request.error = new MultirailError(
-        'ERR_TRUNCATE',
-        `a message of ${messageBytes} bytes from rank ${request.matchedSource} with tag ${request.matchedTag} was received into a buffer of ${request.buffer.bytes} bytes`,
-        { rank: core.options.rank, peer: request.matchedSource, tag: request.matchedTag },
-      );
-    }
-    core.complete(request);
-  }
-
-  /** Seen when it is used next, and at the end: nobody says when memory is taken away. */
-  private bufferGone(request: RecvRequest): MultirailError {
-    return new MultirailError(
-      'ERR_BUFFER',
-      `the buffer of a receive of a message from rank ${request.matchedSource} with tag ${request.matchedTag} was detached while it was in use: its memory was transferred elsewhere, or a WebAssembly memory grew`,
-      { rank: this.core.options.rank, peer: request.matchedSource, tag: request.matchedTag },
-    );
-  }
-
-  private senderLostBuffer(source: number, tag: number): MultirailError {
-    return new MultirailError(
-      'ERR_BUFFER',
-      `rank ${source} could not send its message with tag ${tag}: its buffer was detached while it was in use`,
-      { rank: this.core.options.rank, peer: source, tag },
-    );
   }
 
   // ---------------------------------------------------------------- what must be sent
@@ -403,7 +130,7 @@ export class Receiver {
       packet.ctx = message.ctx;
       packet.source = core.options.rank;
       packet.seq = message.seq;
-      if (core.send(peer, rails, { kind: 'recverr', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      if (core.send(peer, rails, { kind: 'recverr', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
       message.recvErrOnRail = true;
       core.counters.recvErrNotifies++;
       return 'sent';
@@ -415,7 +142,8 @@ export class Receiver {
       packet.number = 0;
       packet.from = 0;
       packet.to = message.takeBytes;
-      if (core.send(peer, rails, { kind: 'fin-to-sender', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      if (core.send(peer, rails, { kind: 'fin-to-sender', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true) !== OK)
+        return 'busy';
       message.finOnRail = true;
       return 'sent';
     }
@@ -425,7 +153,7 @@ export class Receiver {
       packet.putRails = message.offers.announced();
       if (!message.restarted) packet.type = PACKET.ACK;
       else this.fillRestartAck(message, packet);
-      if (core.send(peer, rails, { kind: 'answer', message, epoch: message.epoch }, NOTHING, 0, false, true) !== OK) return 'busy';
+      if (core.send(peer, rails, { kind: 'answer', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
       message.answerOnRail = true;
       return 'sent';
     }
@@ -440,8 +168,9 @@ export class Receiver {
       packet.number = window.number;
       packet.from = window.from;
       packet.to = window.to;
-      packet.windows = [{ rail: window.rail, railEpoch: window.railEpoch, key: window.registration?.key ?? NO_KEY }];
-      if (core.send(peer, rails, { kind: 'put', message, epoch: message.epoch, window }, NOTHING, 0, false, true) !== OK) return 'busy';
+      // Without a key: its rail has no further windows.
+      packet.windows = [{ rail: window.rail, railEpoch: window.railEpoch, key: window.registration?.key ?? EMPTY_BYTES }];
+      if (core.send(peer, rails, { kind: 'put', message, epoch: message.epoch, window }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
       window.telling = true;
       window.offered = true;
       return 'sent';
@@ -536,7 +265,7 @@ export class Receiver {
       senderGeneration: owed.senderGeneration,
       epoch: owed.epoch,
     };
-    if (this.core.send(peer, peer.bml.eager, use, NOTHING, 0, false, true) !== OK) return false;
+    if (this.core.send(peer, peer.bml.eager, use, EMPTY_VIEWS, 0, false, true) !== OK) return false;
     owed.onRail = true;
     return true;
   }
@@ -710,7 +439,7 @@ export class Receiver {
     message.openSinks.delete(sink);
     if (sink.isVoid) {
       const { request } = message;
-      if (request !== undefined) request.error ??= this.senderLostBuffer(request.matchedSource, request.matchedTag);
+      if (request !== undefined) request.error ??= senderLostBuffer(this.core, request.matchedSource, request.matchedTag);
       // Nothing is missing any more: what else is on its way goes into nothing.
       message.received.add(0, message.takeBytes);
     } else message.received.add(sink.from, sink.to);
@@ -844,7 +573,7 @@ export class Receiver {
     this.closeWindows(message.offers.takeAll());
     const { request } = message;
     message.request = undefined;
-    if (request !== undefined) this.completeRequest(request, message.takeBytes, message.messageBytes);
+    if (request !== undefined) completeReceive(this.core, request, message.takeBytes, message.messageBytes);
   }
 
   private finish(message: RecvMessage): void {
@@ -867,68 +596,13 @@ export class Receiver {
       }
       this.finish(message);
     }
-    // What overtook a message that was lost with the peer never gets its turn.
-    for (const { early } of peer.flowsIn.values()) {
-      for (const envelope of early.values()) this.release(envelope);
-      early.clear();
-    }
-    this.endPosted(peer.rank, error);
     peer.restartNacks.clear();
-  }
-
-  /** Every receive that is posted and has not matched, in no particular order. */
-  postedRequests(): RecvRequest[] {
-    return [...this.contexts.values()].flatMap((context) => (context.postedCount === 0 ? [] : context.postedRequests()));
-  }
-
-  /** How many messages of each source wait on this context for a receive; of all together under ANY. */
-  unexpectedBySource(ctx: number): Map<number, number> {
-    const bySource = new Map<number, number>();
-    for (const { source } of this.contexts.get(ctx)?.unexpectedEnvelopes() ?? []) {
-      bySource.set(source, (bySource.get(source) ?? 0) + 1);
-      bySource.set(ANY, (bySource.get(ANY) ?? 0) + 1);
-    }
-    return bySource;
-  }
-
-  unreceived(): Unreceived[] {
-    const list: Unreceived[] = [];
-    for (const context of this.contexts.values()) {
-      if (context.unexpectedCount === 0) continue;
-      for (const { ctx, source, tag, messageBytes } of context.unexpectedEnvelopes())
-        list.push({ peer: source, ctx, tag, bytes: messageBytes });
-    }
-    return list;
-  }
-
-  /** Posted receives of that source that can never match end with this error; ANY: all of them. */
-  endPosted(source: number, error: MultirailError): void {
-    for (const context of this.contexts.values()) {
-      for (const request of context.postedRequests()) {
-        if (source !== ANY && request.source !== source) continue;
-        context.unpost(request);
-        request.error = error;
-        this.core.complete(request);
-      }
-    }
-  }
-
-  endPostedToAny(ctx: number, error: MultirailError): void {
-    const context = this.contexts.get(ctx);
-    if (context === undefined || context.postedCount === 0) return;
-    for (const request of context.postedRequests()) {
-      if (request.source !== ANY) continue;
-      context.unpost(request);
-      request.error = error;
-      this.core.complete(request);
-    }
   }
 
   /** The peer said BYE: it waits for nothing of ours. */
   peerSaidBye(peer: PmlPeer): void {
     peer.restartNacks.clear();
     for (const message of [...peer.recvs]) if (message.state === 'OWING') this.finish(message);
-    if (peer.left !== undefined) this.endPosted(peer.rank, peer.left);
   }
 }
 

@@ -1,9 +1,9 @@
 // The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the
 // request), envelopes that wait for a receive, and the frames that are on a rail. Data only; the protocol is in
-// sender.ts and receiver.ts.
+// inbox.ts, sender.ts and receiver.ts.
 import type { Frame, OneSidedOp, Registration, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
-import { EMPTY_BYTES, type Iov } from '../util/iov.ts';
+import { EMPTY_BYTES, EMPTY_VIEWS, type Iov } from '../util/iov.ts';
 import type { Linked } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
 import { FLAG, type PacketType } from './hdr.ts';
@@ -376,12 +376,11 @@ export type FrameUse =
 const FRAME_STORAGE_BYTES = 256;
 /** Payloads of eager messages up to this length are retained in their frame's own memory. */
 export const PACKED_PAYLOAD_BYTES_MAX = 192;
-const NO_VIEWS: readonly Uint8Array[] = [];
 
 /** A frame of the PML. Headers live in the frame's own storage, so a frame can be used again once it is complete. */
 export class PmlFrame implements Frame {
   header: Uint8Array = EMPTY_BYTES;
-  payload: readonly Uint8Array[] = [];
+  payload: readonly Uint8Array[] = EMPTY_VIEWS;
   payloadBytes = 0;
   placed = false;
   prompt = false;
@@ -398,7 +397,7 @@ export class PmlFrame implements Frame {
   readonly eagerUse: { kind: 'eager'; message: EagerMessage } = { kind: 'eager', message: undefined as unknown as EagerMessage };
   private storage = new Uint8Array(FRAME_STORAGE_BYTES);
   private view: DataView;
-  private packedPayload: readonly Uint8Array[] = NO_VIEWS;
+  private packedPayload: readonly Uint8Array[] = EMPTY_VIEWS;
   private headerBytes = -1;
   private packedAt = 0;
   private packedBytes = -1;
@@ -434,7 +433,7 @@ export class PmlFrame implements Frame {
     const at = this.headerBytes;
     const { bytes } = from;
     if (this.packedBytes !== bytes || this.packedAt !== at) {
-      this.packedPayload = bytes === 0 ? NO_VIEWS : [this.storage.subarray(at, at + bytes)];
+      this.packedPayload = bytes === 0 ? EMPTY_VIEWS : [this.storage.subarray(at, at + bytes)];
       this.packedAt = at;
       this.packedBytes = bytes;
     }

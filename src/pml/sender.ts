@@ -5,12 +5,13 @@ import type { Rail } from '../bml/rail.ts';
 import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import { EMPTY_IOV, Iov } from '../util/iov.ts';
+import { EMPTY_IOV, EMPTY_VIEWS, Iov } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
-import { COMPLETION_NAMES, type PmlCore, packetEvent } from './core.ts';
+import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
 import { EagerSender } from './eager.ts';
 import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
-import type { PmlPeer } from './peer.ts';
+import { completeSend } from './outcome.ts';
+import { type PmlPeer, SEQ_SPAN_MAX } from './peer.ts';
 import {
   EagerMessage,
   type FrameUse,
@@ -23,14 +24,6 @@ import {
 import { moveSend } from './states.ts';
 import type { RemoteWindow } from './windows.ts';
 
-const NOTHING: readonly Uint8Array[] = [];
-
-/** Names of what met a message, for the coverage of the simulator. */
-function epochName(item: { epoch: number; message: SendMessage }): string {
-  return item.epoch === item.message.epoch ? 'current' : 'old';
-}
-/** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
-const SEQ_SPAN_MAX = 2 ** 30;
 /** Looked at once in so many messages of a flow. */
 const SEQ_CHECK_MASK = 2 ** 20 - 1;
 
@@ -140,7 +133,7 @@ export class Sender {
     }
     // Credit was charged for so many bytes.
     const payload =
-      message.inlineBytes === 0 ? NOTHING : isGone ? [new Uint8Array(message.inlineBytes)] : message.slice(0, message.inlineBytes);
+      message.inlineBytes === 0 ? EMPTY_VIEWS : isGone ? [new Uint8Array(message.inlineBytes)] : message.slice(0, message.inlineBytes);
     const result = core.send(peer, peer.bml.eager, { kind: 'envelope', message }, payload, message.inlineBytes, false, false);
     if (result !== OK) return false;
     message.envelopeOnRail = true;
@@ -185,7 +178,7 @@ export class Sender {
       packet.type = PACKET.RNDVRESTARTNOTIFY;
       this.fillRestart(message, packet);
       packet.deadRails = core.bml.deadEpochs(peer.bml).slice(0, DEAD_RAILS_MAX);
-      const result = core.send(peer, peer.bml.eager, { kind: 'notify', message, epoch: message.epoch }, NOTHING, 0, false, true);
+      const result = core.send(peer, peer.bml.eager, { kind: 'notify', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true);
       if (result !== OK) return 'busy';
       message.notifyOnRail = true;
       return 'sent';
@@ -201,7 +194,7 @@ export class Sender {
         packet.from = fin.from;
         packet.to = fin.to;
         const use: FrameUse = { kind: 'fin-to-receiver', message, epoch: message.epoch, fin };
-        if (core.send(peer, peer.bml.eager, use, NOTHING, 0, false, true) !== OK) return 'busy';
+        if (core.send(peer, peer.bml.eager, use, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
         fin.telling = true;
         return 'sent';
       }
@@ -277,7 +270,7 @@ export class Sender {
     packet.receiverGeneration = message.receiverGeneration;
     packet.epoch = message.epoch;
     packet.from = from;
-    if (core.send(message.peer, [rail], { kind: 'frag', message, epoch: message.epoch, from, to }, NOTHING, 0, true, true) !== OK)
+    if (core.send(message.peer, [rail], { kind: 'frag', message, epoch: message.epoch, from, to }, EMPTY_VIEWS, 0, true, true) !== OK)
       return false;
     message.isVoid = true;
     message.toSend.clear();
@@ -568,22 +561,7 @@ export class Sender {
   /** The user gets the buffer back when the message is complete AND nothing of it lies on a rail any more. */
   private settle(message: SendMessage): void {
     if (!message.logicallyComplete || message.itemsOnRail > 0 || message.request === undefined) return;
-    this.complete(message, message.request);
-  }
-
-  private complete(message: SendMessage, request: SendRequest): void {
-    message.request = undefined;
-    request.message = undefined;
-    this.core.givenUp.delete(message);
-    // What the peer read by itself may have been other bytes by then.
-    if (request.error === undefined && (message.isVoid || (message.protocol === 'RGET' && message.buffer.isGone))) {
-      request.error = new MultirailError(
-        'ERR_BUFFER',
-        `the buffer of a send of ${message.bytes} bytes to rank ${message.peer.rank} with tag ${message.tag} was detached while it was in use: its memory was transferred elsewhere, or a WebAssembly memory grew`,
-        { rank: this.core.options.rank, peer: message.peer.rank, tag: message.tag },
-      );
-    }
-    this.core.complete(request);
+    completeSend(this.core, message, message.request);
   }
 
   // ---------------------------------------------------------------- given up by the user
@@ -613,7 +591,7 @@ export class Sender {
     message.givingBack = this.reasonToKeep(message);
     if (message.givingBack !== '') return;
     if (message.logicallyComplete) {
-      this.complete(message, request);
+      completeSend(this.core, message, request);
       return;
     }
     // A buffer that was detached is read by nobody: the peer is told that its message has no data.
@@ -627,7 +605,7 @@ export class Sender {
     }
     core.counters.givenUp++;
     request.error = givenUp;
-    this.complete(message, request);
+    completeSend(this.core, message, request);
   }
 
   /** Why the user's memory is needed still; empty when it is not, but for a copy that can be made. */

@@ -82,4 +82,5 @@ export class Iov {
 }
 
 export const EMPTY_BYTES = new Uint8Array(0);
-export const EMPTY_IOV = new Iov([]);
+export const EMPTY_VIEWS: readonly Uint8Array[] = [];
+export const EMPTY_IOV = new Iov(EMPTY_VIEWS);

@@ -20,6 +20,7 @@ const ENGINE = 'src/progress/engine.ts';
 const FRAMER = 'src/btl/base/frame-hdr.ts';
 const HANDSHAKE = 'src/btl/base/handshake.ts';
 const HDR = 'src/pml/hdr.ts';
+const INBOX = 'src/pml/inbox.ts';
 const IP_MODULE = 'src/btl/tcp/ip-module.ts';
 const LINK = 'src/btl/base/rail-link.ts';
 const MATCH = 'src/pml/match.ts';
@@ -321,16 +322,14 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'keeps a number however far ahead it is',
     case: 'how far ahead a number may be',
     caughtBy: 'MT-4',
-    edits: [edit(RECEIVER, 'if (ahead > SEQ_SPAN_MAX)', 'if (ahead < -SEQ_SPAN_MAX * 4)')],
+    edits: [edit(INBOX, 'if (ahead > SEQ_SPAN_MAX)', 'if (ahead < -SEQ_SPAN_MAX * 4)')],
   },
   {
     name: 'early-not-copied',
     about: 'keeps an early message by reference to the memory that it came in',
     case: 'messages are delivered in the order',
     caughtBy: 'MT-1',
-    edits: [
-      edit(RECEIVER, 'envelope.payload = new Uint8Array(payload);\n      flow.early', 'envelope.payload = payload;\n      flow.early'),
-    ],
+    edits: [edit(INBOX, 'envelope.payload = new Uint8Array(payload);\n      flow.early', 'envelope.payload = payload;\n      flow.early')],
   },
   {
     name: 'freed-context-keeps-charge',
@@ -339,8 +338,8 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     caughtBy: 'CR-2',
     edits: [
       edit(
-        RECEIVER,
-        '    this.core.counters.freedContextDropped++;\n    this.release(envelope);',
+        INBOX,
+        '    this.core.counters.freedContextDropped++;\n    this.core.releaseCharge(envelope);',
         '    this.core.counters.freedContextDropped++;',
       ),
     ],
@@ -350,7 +349,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'numbers the messages of all contexts in one sequence',
     case: 'contexts do not see each other',
     caughtBy: 'MT-9',
-    edits: [edit(RECEIVER, 'const flow = peer.flowIn(packet.ctx);', 'const flow = peer.flowIn(0);')],
+    edits: [edit(INBOX, 'const flow = peer.flowIn(packet.ctx);', 'const flow = peer.flowIn(0);')],
   },
   {
     name: 'newest-unexpected-first',
@@ -520,13 +519,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'leaves receives open that a peer which said BYE can never match',
     case: 'the peer leaves first',
     caughtBy: 'BY-2',
-    edits: [
-      edit(
-        RECEIVER,
-        'if (peer.left !== undefined) this.endPosted(peer.rank, peer.left);',
-        'if (peer.left === undefined) this.endPosted(peer.rank, peer.left as never);',
-      ),
-    ],
+    edits: [edit(PML, '    this.inbox.endPosted(rank, peer.left);\n', '')],
   },
   {
     name: 'sends-outlive-bye',

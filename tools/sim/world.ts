@@ -142,7 +142,7 @@ export class World {
     if (this.options.coverage?.onEvent !== undefined) {
       engine.pml.core.eventTap = (side, state, event) => this.options.coverage?.onEvent?.(side, state, event);
     }
-    engine.pml.receiver.matchTap = (ctx, source, tag, messageBytes, request) => {
+    engine.pml.inbox.matchTap = (ctx, source, tag, messageBytes, request) => {
       this.oracle.match(rank, ctx, source, tag, messageBytes, request);
     };
     const context = {

@@ -41,6 +41,7 @@ const CORE = 'src/pml/core.ts';
 const ENGINE = 'src/progress/engine.ts';
 const SIM_ENDPOINT = 'tools/sim/sim-endpoint.ts';
 const EAGER = 'src/pml/eager.ts';
+const INBOX = 'src/pml/inbox.ts';
 const MATCH = 'src/pml/match.ts';
 const PML = 'src/pml/pml.ts';
 const RECEIVER = 'src/pml/receiver.ts';
@@ -52,13 +53,13 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'no-duplicate-check',
     sentence: 'A MATCH, RNDV or RGET with a number that was there before is taken again.',
-    edits: [edit(RECEIVER, 'if (ahead < 0 || flow.early.has(packet.seq)) {', 'if (false as boolean) {')],
+    edits: [edit(INBOX, 'if (ahead < 0 || flow.early.has(packet.seq)) {', 'if (false as boolean) {')],
     found: [{ profile: 'swarm', within: 10 }],
   },
   {
     name: 'early-dropped',
     sentence: 'An envelope that overtook a lower number is dropped instead of kept.',
-    edits: [edit(RECEIVER, 'core.counters.earlyArrivals++;', 'core.counters.earlyArrivals++;\n      if (ahead > 0) return;')],
+    edits: [edit(INBOX, 'core.counters.earlyArrivals++;', 'core.counters.earlyArrivals++;\n      if (ahead > 0) return;')],
     found: [{ profile: 'swarm', within: 10 }],
   },
   {
@@ -220,7 +221,7 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'eager-credit-kept',
     sentence: 'An eager message whose receive is posted never gives its credit back.',
-    edits: [edit(RECEIVER, '    peer.releasedBytes += charge;\n', '')],
+    edits: [edit(INBOX, '    peer.releasedBytes += charge;\n', '')],
     found: [{ profile: 'swarm', within: 10 }],
   },
   {
@@ -322,7 +323,7 @@ export const PLANTED: readonly Planted[] = [
     sentence: 'A copy of a message that is dropped gives credit back.',
     edits: [
       edit(
-        RECEIVER,
+        INBOX,
         'core.counters.envelopeDuplicates++;',
         `core.counters.envelopeDuplicates++;
       if ((packet.flags & FLAG.CHARGED) !== 0) peer.releasedBytes += payload.length + ENVELOPE_CHARGE_BYTES;`,

@@ -111,9 +111,9 @@ describe('the watch', () => {
     const pair = new MemPair();
     for (let i = 0; i < 50; i++) pair.send(0, pattern(8), 1);
     for (let i = 0; i < 20; i++) pair.recv(1, new Uint8Array(8), 2);
-    const { receiver } = pair.engines[1].pml;
-    const through = vi.spyOn(receiver.context(0), 'unexpectedEnvelopes');
-    const posted = vi.spyOn(receiver, 'postedRequests');
+    const { inbox } = pair.engines[1].pml;
+    const through = vi.spyOn(inbox.context(0), 'unexpectedEnvelopes');
+    const posted = vi.spyOn(inbox, 'postedRequests');
     const on = watchOf(pair, 5000);
     for (let nowMs = 0; nowMs <= 3000; nowMs += 1000) on.watch.look(nowMs);
     expect(posted).toHaveBeenCalledTimes(4);

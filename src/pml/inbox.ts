@@ -1,0 +1,307 @@
+// Where messages meet receives: contexts, the numbers of each flow, envelopes that came too early, matching. An eager message ends here;
+// a rendezvous that has found its receive goes on in receiver.ts.
+import { MultirailError } from '../errors.ts';
+import { serialAdd, serialDiff } from '../util/serial.ts';
+import type { PmlCore } from './core.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet } from './hdr.ts';
+import { ANY, MatchContext } from './match.ts';
+import { completeReceive } from './outcome.ts';
+import { type FlowIn, type PmlPeer, SEQ_SPAN_MAX } from './peer.ts';
+import type { Receiver } from './receiver.ts';
+import type { Envelope, RecvRequest, Unreceived } from './records.ts';
+import type { RemoteWindow } from './windows.ts';
+
+const NO_WINDOWS: readonly RemoteWindow[] = [];
+
+export class Inbox {
+  private readonly core: PmlCore;
+  private readonly receiver: Receiver;
+  private readonly contexts = new Map<number, MatchContext>();
+  /** Freed while messages for them may still be on their way. */
+  private readonly freed = new Set<number>();
+  /**
+   * Whether messages may come for a context; undefined: for any, which comes into being with the first one. What is not admitted is a
+   * copy of a message that was taken before its context was released.
+   */
+  admits: ((ctx: number) => boolean) | undefined;
+  private lastCtx = -1;
+  private lastContext: MatchContext | undefined;
+  /** Sees every match (the simulator's oracle). */
+  matchTap: ((ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest) => void) | undefined;
+  /** Called when a message becomes visible to probes, so that blocked probes look again. */
+  onUnexpected: ((envelope: Envelope) => void) | undefined;
+
+  constructor(core: PmlCore, receiver: Receiver) {
+    this.core = core;
+    this.receiver = receiver;
+  }
+
+  // ---------------------------------------------------------------- commands
+
+  /** Contexts come into being with their first receive or arrival. */
+  context(ctx: number): MatchContext {
+    if (ctx === this.lastCtx) return this.lastContext as MatchContext;
+    let context = this.contexts.get(ctx);
+    if (context === undefined) {
+      context = new MatchContext();
+      this.contexts.set(ctx, context);
+    }
+    this.lastCtx = ctx;
+    this.lastContext = context;
+    return context;
+  }
+
+  post(request: RecvRequest): void {
+    const envelope = this.context(request.ctx).post(request);
+    if (envelope !== undefined) {
+      this.match(envelope, request);
+      return;
+    }
+    const ended = request.source >= 0 ? this.core.peers.get(request.source)?.ended : undefined;
+    if (ended !== undefined) {
+      this.context(request.ctx).unpost(request);
+      request.error = ended;
+      this.core.complete(request);
+    }
+  }
+
+  /** Gives a message that a matched probe took out of the queue to a receive. */
+  receiveMatched(envelope: Envelope, request: RecvRequest): void {
+    this.match(envelope, request);
+  }
+
+  /** True when the receive was still unmatched; it then completes as cancelled. */
+  cancel(request: RecvRequest): boolean {
+    if (request.done || !this.context(request.ctx).unpost(request)) return false;
+    request.cancelled = true;
+    this.core.counters.cancels++;
+    this.core.complete(request);
+    return true;
+  }
+
+  /** The context is gone for ever: what waits for it, or comes later, is dropped. Posted receives end with the error. */
+  freeContext(ctx: number, error?: MultirailError): void {
+    this.freed.add(ctx);
+    this.dropContext(ctx, error);
+  }
+
+  /**
+   * As freeContext(), when every message that was ever sent on it has come: nothing has to be kept of it. `copies`: it was released
+   * before, and what is here are copies of what came then.
+   */
+  releaseContext(ctx: number, copies: boolean): void {
+    if (copies) for (const envelope of this.contexts.get(ctx)?.unexpectedEnvelopes() ?? []) this.forgetCopy(envelope);
+    this.dropContext(ctx, undefined);
+    for (const peer of this.core.peers.values()) {
+      const flow = peer.dropFlows(ctx);
+      if (flow !== undefined) for (const envelope of flow.early.values()) this.forgetCopy(envelope);
+    }
+  }
+
+  /** Its charge was given back with the message that it is a copy of. */
+  private forgetCopy(envelope: Envelope): void {
+    this.core.counters.freedContextDropped++;
+    this.contexts.get(envelope.ctx)?.takeUnexpected(envelope);
+    envelope.peer.heldBytes -= envelope.charge;
+  }
+
+  private dropContext(ctx: number, error: MultirailError | undefined): void {
+    const context = this.contexts.get(ctx);
+    this.contexts.delete(ctx);
+    this.lastCtx = -1;
+    if (context === undefined) return;
+    for (const envelope of context.unexpectedEnvelopes()) this.dropFreed(envelope);
+    if (error === undefined) return;
+    for (const request of context.postedRequests()) {
+      context.unpost(request);
+      request.error = error;
+      this.core.complete(request);
+    }
+  }
+
+  private dropFreed(envelope: Envelope): void {
+    this.core.counters.freedContextDropped++;
+    this.core.releaseCharge(envelope);
+  }
+
+  // ---------------------------------------------------------------- envelopes
+
+  onEnvelope(peer: PmlPeer, packet: Packet, payload: Uint8Array): void {
+    const { core } = this;
+    if (packet.source !== peer.rank)
+      throw new MultirailError('ERR_PROTOCOL', `a message of rank ${packet.source} on a rail of rank ${peer.rank}`);
+    if (packet.type !== PACKET.MATCH && payload.length > packet.messageBytes) {
+      throw new MultirailError('ERR_PROTOCOL', 'a rendezvous that carries more than its message');
+    }
+    if (packet.ctx !== this.lastCtx && this.admits?.(packet.ctx) === false) {
+      core.counters.freedContextDropped++;
+      return;
+    }
+    const flow = peer.flowIn(packet.ctx);
+    const ahead = serialDiff(packet.seq, flow.expectedSeq);
+    if (ahead < 0 || flow.early.has(packet.seq)) {
+      // Nothing is answered: the ACK, or the FIN of an RGET, is held until delivered.
+      core.counters.envelopeDuplicates++;
+      return;
+    }
+    if (ahead > SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
+    const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.length + ENVELOPE_CHARGE_BYTES : 0;
+    if (ahead === 0 && packet.type === PACKET.MATCH && this.receiveEager(peer, flow, packet, payload, charge)) return;
+    peer.heldBytes += charge;
+    const envelope: Envelope = {
+      type: packet.type,
+      peer,
+      ctx: packet.ctx,
+      source: packet.source,
+      tag: packet.tag,
+      seq: packet.seq,
+      signature: packet.signature,
+      messageBytes: packet.type === PACKET.MATCH ? payload.length : packet.messageBytes,
+      flags: packet.flags,
+      payload,
+      charge,
+      senderSlot: packet.senderSlot,
+      senderGeneration: packet.senderGeneration,
+      windows:
+        packet.type === PACKET.RGET
+          ? packet.windows.map((window) => ({ number: 0, ...window, from: 0, to: packet.messageBytes }))
+          : NO_WINDOWS,
+    };
+    if (ahead > 0) {
+      core.counters.earlyArrivals++;
+      envelope.payload = new Uint8Array(payload);
+      flow.early.set(packet.seq, envelope);
+      return;
+    }
+    if (ahead === 0) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    this.deliver(envelope, false);
+    this.deliverEarly(flow);
+  }
+
+  /** The common case: the next eager message of its flow finds its receive posted. It needs no record of its own. */
+  private receiveEager(peer: PmlPeer, flow: FlowIn, packet: Packet, payload: Uint8Array, charge: number): boolean {
+    const { core } = this;
+    if (this.freed.size > 0 && this.freed.has(packet.ctx)) return false;
+    const request = this.context(packet.ctx).matchPosted(packet.source, packet.tag);
+    if (request === undefined) return false;
+    flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    core.counters.matchesPosted++;
+    this.matchTap?.(packet.ctx, packet.source, packet.tag, payload.length, request);
+    request.matched = true;
+    request.matchedSource = packet.source;
+    request.matchedTag = packet.tag;
+    request.matchedSignature = packet.signature;
+    const written = request.buffer.copyIn(0, payload);
+    peer.releasedBytes += charge;
+    core.markDirty(peer);
+    completeReceive(core, request, written, payload.length);
+    if (flow.early.size > 0) this.deliverEarly(flow);
+    return true;
+  }
+
+  private deliverEarly(flow: FlowIn): void {
+    for (let next = flow.early.get(flow.expectedSeq); next !== undefined; next = flow.early.get(flow.expectedSeq)) {
+      flow.early.delete(flow.expectedSeq);
+      flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+      this.deliver(next, true);
+    }
+  }
+
+  /** In sequence: matches, or waits as unexpected. `owned`: the payload is already our copy. */
+  private deliver(envelope: Envelope, owned: boolean): void {
+    if (this.freed.has(envelope.ctx)) return this.dropFreed(envelope);
+    const request = this.context(envelope.ctx).arrive(envelope);
+    if (request !== undefined) {
+      this.core.counters.matchesPosted++;
+      this.match(envelope, request);
+      return;
+    }
+    if (!owned) envelope.payload = new Uint8Array(envelope.payload);
+    this.core.counters.matchesUnexpected++;
+    this.onUnexpected?.(envelope);
+  }
+
+  private match(envelope: Envelope, request: RecvRequest): void {
+    const { core } = this;
+    this.matchTap?.(envelope.ctx, envelope.source, envelope.tag, envelope.messageBytes, request);
+    request.matched = true;
+    request.matchedSource = envelope.source;
+    request.matchedTag = envelope.tag;
+    request.matchedSignature = envelope.signature;
+    if (envelope.type === PACKET.MATCH) {
+      const written = request.buffer.copyIn(0, envelope.payload);
+      core.releaseCharge(envelope);
+      completeReceive(core, request, written, envelope.messageBytes);
+      return;
+    }
+    this.receiver.begin(envelope, request);
+  }
+
+  // ---------------------------------------------------------------- ends
+
+  /** Nothing comes from that peer any more. */
+  endPeer(peer: PmlPeer, error: MultirailError): void {
+    // What overtook a message that was lost with the peer never gets its turn.
+    for (const { early } of peer.flowsIn.values()) {
+      for (const envelope of early.values()) this.core.releaseCharge(envelope);
+      early.clear();
+    }
+    this.endPosted(peer.rank, error);
+  }
+
+  /** Posted receives of that source that can never match end with this error; ANY: all of them. */
+  endPosted(source: number, error: MultirailError): void {
+    for (const context of this.contexts.values()) {
+      for (const request of context.postedRequests()) {
+        if (source !== ANY && request.source !== source) continue;
+        context.unpost(request);
+        request.error = error;
+        this.core.complete(request);
+      }
+    }
+  }
+
+  endPostedToAny(ctx: number, error: MultirailError): void {
+    const context = this.contexts.get(ctx);
+    if (context === undefined || context.postedCount === 0) return;
+    for (const request of context.postedRequests()) {
+      if (request.source !== ANY) continue;
+      context.unpost(request);
+      request.error = error;
+      this.core.complete(request);
+    }
+  }
+
+  // ---------------------------------------------------------------- views
+
+  /** Receives that are posted on it. */
+  postedOn(ctx: number): number {
+    return this.contexts.get(ctx)?.postedCount ?? 0;
+  }
+
+  /** Every receive that is posted and has not matched, in no particular order. */
+  postedRequests(): RecvRequest[] {
+    return [...this.contexts.values()].flatMap((context) => (context.postedCount === 0 ? [] : context.postedRequests()));
+  }
+
+  /** How many messages of each source wait on this context for a receive; of all together under ANY. */
+  unexpectedBySource(ctx: number): Map<number, number> {
+    const bySource = new Map<number, number>();
+    for (const { source } of this.contexts.get(ctx)?.unexpectedEnvelopes() ?? []) {
+      bySource.set(source, (bySource.get(source) ?? 0) + 1);
+      bySource.set(ANY, (bySource.get(ANY) ?? 0) + 1);
+    }
+    return bySource;
+  }
+
+  /** Messages that came and that nothing has received. */
+  unreceived(): Unreceived[] {
+    const list: Unreceived[] = [];
+    for (const context of this.contexts.values()) {
+      if (context.unexpectedCount === 0) continue;
+      for (const { ctx, source, tag, messageBytes } of context.unexpectedEnvelopes())
+        list.push({ peer: source, ctx, tag, bytes: messageBytes });
+    }
+    return list;
+  }
+}

@@ -25,6 +25,7 @@ import {
 } from '../../src/btl/btl.ts';
 import { MultirailError } from '../../src/errors.ts';
 import { assert } from '../../src/util/assert.ts';
+import { EMPTY_BYTES } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
 import type { SimLink } from './fabric.ts';
 import { gather, scatter } from './gather.ts';
@@ -72,7 +73,6 @@ interface Ending {
   sink: Sink | null;
 }
 
-const NO_BYTES = new Uint8Array(0);
 const REFUSALS_WINDOW_US = 1_000_000;
 const PARTIAL_REPORT_US = 20_000;
 
@@ -113,7 +113,7 @@ export class SimEndpoint implements BtlEndpoint {
   private byeReceived = false;
   // --- receiving
   private incoming: Incoming | null = null;
-  private scratch = NO_BYTES;
+  private scratch = EMPTY_BYTES;
   private inCount = 0;
   private inBytes = 0;
   private unreportedFrames = 0;
@@ -650,7 +650,7 @@ export class SimEndpoint implements BtlEndpoint {
       return;
     }
     const header = incoming.header;
-    const payload = incoming.sink === null ? this.scratch.subarray(0, incoming.payloadBytes) : NO_BYTES;
+    const payload = incoming.sink === null ? this.scratch.subarray(0, incoming.payloadBytes) : EMPTY_BYTES;
     // The sink is whole and no longer ours: nothing that happens in the upcall gives it back a second time.
     this.incoming = null;
     const done = this.guarded(() => {

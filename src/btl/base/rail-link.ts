@@ -2,6 +2,7 @@
 // Knows nothing of dialling, handshakes or older epochs: that is stream-endpoint.ts. Makes upcalls only from poll().
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
+import { EMPTY_BYTES, EMPTY_VIEWS } from '../../util/iov.ts';
 import { serialDiff } from '../../util/serial.ts';
 import {
   BUSY,
@@ -58,9 +59,8 @@ const freeSlabs: Slab[] = [];
 const PROBE_ANSWERS_MAX = 16;
 /** While a large frame comes in slowly, the sender hears this often that its bytes arrive. */
 const PARTIAL_REPORT_MS = 50;
-const NO_BYTES = new Uint8Array(0);
 /** What pads a PROBE: made when the first one needs it. */
-let padding = NO_BYTES;
+let padding = EMPTY_BYTES;
 const NO_VIEW = new DataView(new ArrayBuffer(0));
 
 /** Memory in which frames stand one behind the other until they are written. */
@@ -68,12 +68,18 @@ interface Slab {
   bytes: Uint8Array;
   view: DataView;
 }
-const NO_SLAB: Slab = { bytes: NO_BYTES, view: NO_VIEW };
-const NO_PAYLOAD: readonly Uint8Array[] = [];
+const NO_SLAB: Slab = { bytes: EMPTY_BYTES, view: NO_VIEW };
 
 function paddingOf(bytes: number): Frame {
   if (padding.length === 0) padding = new Uint8Array(PROBE_PADDING_BYTES_MAX);
-  return { header: NO_BYTES, payload: [padding.subarray(0, bytes)], payloadBytes: bytes, placed: false, prompt: false, railFrameNumber: 0 };
+  return {
+    header: EMPTY_BYTES,
+    payload: [padding.subarray(0, bytes)],
+    payloadBytes: bytes,
+    placed: false,
+    prompt: false,
+    railFrameNumber: 0,
+  };
 }
 
 function newSlab(): Slab {
@@ -540,9 +546,9 @@ export class RailLink implements Link, FramerHandler {
   /** Encodes a frame behind those that wait for flush(). Every frame carries the count, so none is owed after it. */
   private stage(kind: number, flags: number, frameNumber: number, payloadCrc: number, frame: Frame | null): void {
     const received = this.receivedBytes;
-    const packetHeader = frame === null ? NO_BYTES : frame.header;
+    const packetHeader = frame === null ? EMPTY_BYTES : frame.header;
     const payloadBytes = frame === null ? 0 : frame.payloadBytes;
-    const payload = frame === null ? NO_PAYLOAD : frame.payload;
+    const payload = frame === null ? EMPTY_VIEWS : frame.payload;
     const packetHeaderBytes = packetHeader.length;
     const headBytes = FRAME_HEADER_BYTES + packetHeaderBytes;
     const copied = payloadBytes <= COPY_BYTES_MAX;

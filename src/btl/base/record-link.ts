@@ -7,6 +7,7 @@
 //
 // This is the hot path of sm: no object, closure or view per record is made here.
 import { MultirailError } from '../../errors.ts';
+import { EMPTY_BYTES } from '../../util/iov.ts';
 import { DELIVERED, type Frame, fitsWindow, IN_DOUBT, type OneSidedOp, type RailReason, type SendResult, type Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { type Link, type LinkEnd, type LinkOwner, tellEnd } from './link.ts';
@@ -22,7 +23,6 @@ export const COUNT_IDLE_POLLS = 3;
 /** Answers that are owed: of more probes only the last count. */
 const ANSWERS_MAX = 16;
 const REPORT_EVERY_MS = 50;
-const NO_BYTES = new Uint8Array(0);
 const NO_PROBE = -1;
 
 export abstract class RecordLink<Stream extends ByteStream> implements Link {
@@ -266,7 +266,7 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
       if (this.ended !== undefined) return;
       fillSink(sink, payload);
       this.openSink = null;
-      upcalls.onFrame(endpoint, this.epoch, header, NO_BYTES, sink);
+      upcalls.onFrame(endpoint, this.epoch, header, EMPTY_BYTES, sink);
     }
     counters.framesReceived++;
     counters.payloadBytesReceived += payload.length;

@@ -2,6 +2,7 @@
 // Packet headers and unplaced payloads are handed up whole, as views of the chunk they came in where they lie in one, else
 // of a buffer that is bounded by the limits; payloads of placed frames are written into their sink as they arrive.
 import { assert } from '../../util/assert.ts';
+import { EMPTY_BYTES } from '../../util/iov.ts';
 import { HEADER_BYTES_MAX, type Sink } from '../btl.ts';
 import type { StreamReader } from './byte-stream.ts';
 import { crc32c } from './crc32c.ts';
@@ -25,7 +26,6 @@ const ASSEMBLY_BYTES_KEPT = 256 * 1024;
 /** Memory for a header that came in pieces, or whose payload is under way. */
 const HELD_BYTES_MIN = 256;
 const HELD_BYTES_MAX = FRAME_HEADER_BYTES + HEADER_BYTES_MAX;
-const NO_BYTES = new Uint8Array(0);
 const NO_VIEW = new DataView(new ArrayBuffer(0));
 /**
  * Packet headers and payloads up to this length are copied out of the chunk in a loop and handed up in views that are made once per
@@ -86,14 +86,14 @@ export class StreamFramer implements StreamReader {
   private state: FramerState = 'HEADER';
   private readonly header = newFrameHeader();
   /** A header that came in pieces; also the packet header of a frame whose payload is under way. */
-  private held: Uint8Array = NO_BYTES;
+  private held: Uint8Array = EMPTY_BYTES;
   private heldBytes = 0;
   /** Bytes of frame header and packet header together, once the lengths were checked; 0 before. */
   private neededBytes = 0;
-  private packetHeader: Uint8Array = NO_BYTES;
+  private packetHeader: Uint8Array = EMPTY_BYTES;
   /** Payload bytes that came so far. */
   private payloadBytes = 0;
-  private assembly: Uint8Array = NO_BYTES;
+  private assembly: Uint8Array = EMPTY_BYTES;
   private crc = 0;
   private sink: Sink | null = null;
   private sinkView = 0;
@@ -102,7 +102,7 @@ export class StreamFramer implements StreamReader {
   private sinkGone = false;
   /** View of the chunk that push() is at, and how far the headers in it are known to be sound. */
   private view: DataView = NO_VIEW;
-  private chunk: Uint8Array = NO_BYTES;
+  private chunk: Uint8Array = EMPTY_BYTES;
   /** Bytes of the chunk that are the stream's. */
   private end = 0;
   private soundTo = 0;
@@ -153,7 +153,7 @@ export class StreamFramer implements StreamReader {
     }
     if (bytes === chunk.length) {
       this.view = NO_VIEW;
-      this.chunk = NO_BYTES;
+      this.chunk = EMPTY_BYTES;
     }
     // The chunk ended with a packet header whose payload has not begun: the chunk is not ours after this call.
     if (this.state === 'WHOLE' && this.payloadBytes === 0) this.holdPacketHeader();
@@ -249,7 +249,7 @@ export class StreamFramer implements StreamReader {
       return at;
     }
     this.takenBytes += payloadBytes;
-    const payload = payloadBytes === 0 ? NO_BYTES : shortPayload.take(this.view, at, payloadBytes);
+    const payload = payloadBytes === 0 ? EMPTY_BYTES : shortPayload.take(this.view, at, payloadBytes);
     this.handler.frame(header, this.packetHeader, payload, null, true);
     return at + payloadBytes;
   }
@@ -261,7 +261,7 @@ export class StreamFramer implements StreamReader {
     this.crc = 0;
     if ((header.flags & FLAG_PLACED) === 0) {
       if (header.payloadBytes === 0) {
-        this.handler.frame(header, this.packetHeader, NO_BYTES, null, true);
+        this.handler.frame(header, this.packetHeader, EMPTY_BYTES, null, true);
         return;
       }
       this.state = 'WHOLE';
@@ -322,7 +322,7 @@ export class StreamFramer implements StreamReader {
     const total = this.header.payloadBytes;
     if (this.payloadBytes < total) return;
     const { assembly } = this;
-    if (assembly.length > ASSEMBLY_BYTES_KEPT) this.assembly = NO_BYTES;
+    if (assembly.length > ASSEMBLY_BYTES_KEPT) this.assembly = EMPTY_BYTES;
     this.finishWhole(assembly.subarray(0, total));
   }
 
@@ -382,7 +382,7 @@ export class StreamFramer implements StreamReader {
     this.sink = null;
     this.state = 'HEADER';
     const sound = (header.flags & FLAG_PAYLOAD_CRC) === 0 || this.crc === header.payloadCrc;
-    this.handler.frame(header, this.packetHeader, NO_BYTES, sink, sound);
+    this.handler.frame(header, this.packetHeader, EMPTY_BYTES, sink, sound);
   }
 
   private damaged(text: string, otherVersion: boolean, at: number): number {

@@ -1,6 +1,7 @@
 // The endpoint of the self rail: what is sent waits in a queue until progress() hands it up, and completes there.
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
+import { EMPTY_BYTES } from '../../util/iov.ts';
 import {
   type BtlEndpoint,
   BUSY,
@@ -28,12 +29,10 @@ type Item =
   | { kind: 'bye'; epoch: number }
   | { kind: 'down'; epoch: number; reason: RailReason; frames: Frame[] };
 
-const NO_BYTES = new Uint8Array(0);
-
 /** The payload as one view, copied only when it is a list. */
 function joined(frame: Frame): Uint8Array {
   if (frame.payload.length === 1) return frame.payload[0];
-  if (frame.payloadBytes === 0) return NO_BYTES;
+  if (frame.payloadBytes === 0) return EMPTY_BYTES;
   const bytes = new Uint8Array(frame.payloadBytes);
   let at = 0;
   for (const part of frame.payload) {
@@ -224,7 +223,7 @@ export class SelfEndpoint implements BtlEndpoint {
           return;
         }
         if (!sink.revoked && sink.views.length > 0) place(frame.payload, sink.views);
-        this.upcalls.onFrame(this, epoch, frame.header, NO_BYTES, sink);
+        this.upcalls.onFrame(this, epoch, frame.header, EMPTY_BYTES, sink);
       } else {
         this.upcalls.onFrame(this, epoch, frame.header, joined(frame), null);
       }

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
+import { EMPTY_BYTES } from '../../util/iov.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import {
   encodeFrameHeader,
@@ -20,7 +21,6 @@ import type { BufferedPair } from './queue-pair.ts';
 import { decodeSetup, encodeSetup, type Setup } from './verbs-hdr.ts';
 
 const PSN_MASK = 0xffffff;
-const NO_BYTES = new Uint8Array(0);
 
 /**
  * SETUP: the queue pair exists; what the peer's is has not come.
@@ -110,7 +110,7 @@ export class PairSetup implements FramerHandler {
       return;
     }
     this.move('CONNECTED');
-    this.write(FRAME_COUNT, NO_BYTES);
+    this.write(FRAME_COUNT, EMPTY_BYTES);
     this.goLive();
   }
 

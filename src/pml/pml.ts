@@ -9,15 +9,16 @@
 // No other method calls back, and none calls into the engine.
 import type { Bml, BmlPeer } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
-import { type CompletionStatus, DELIVERED, type Frame, OK, type OneSidedOp, type Sink } from '../btl/btl.ts';
+import { type CompletionStatus, DELIVERED, type Frame, type OneSidedOp, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import type { Deque } from '../util/deque.ts';
-import { EMPTY_VIEWS, type Iov } from '../util/iov.ts';
+import type { Iov } from '../util/iov.ts';
 import { PmlCore, type PmlOptions } from './core.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
+import { OwedToPeers } from './owed.ts';
 import { PmlPeer } from './peer.ts';
 import { isFragSink, Receiver } from './receiver.ts';
 import {
@@ -44,6 +45,7 @@ export class Pml {
   readonly sender: Sender;
   readonly receiver: Receiver;
   readonly inbox: Inbox;
+  private readonly owed: OwedToPeers;
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
   /** Peers to which there was more to send than one pump() gives. */
@@ -54,7 +56,8 @@ export class Pml {
   constructor(options: PmlOptions, bml: Bml) {
     this.core = new PmlCore(options, bml);
     this.sender = new Sender(this.core);
-    this.receiver = new Receiver(this.core);
+    this.owed = new OwedToPeers(this.core);
+    this.receiver = new Receiver(this.core, this.owed);
     this.inbox = new Inbox(this.core, this.receiver);
   }
 
@@ -251,14 +254,9 @@ export class Pml {
       case 'fin-to-sender':
         return this.receiver.onFinCompleted(use, status);
       case 'restart-nack':
-        return this.receiver.onRestartNackCompleted(peer, use, status);
-      case 'raildown': {
-        const owed = peer.railDowns.get(use.rail);
-        if (owed === undefined || owed.epoch !== use.epoch) return;
-        if (status === DELIVERED) peer.railDowns.delete(use.rail);
-        else owed.onRail = false;
-        return;
-      }
+        return this.owed.onRestartNackCompleted(peer, use, status);
+      case 'raildown':
+        return this.owed.onRailDownCompleted(peer, use, status);
       case 'credit':
         return;
     }
@@ -269,27 +267,16 @@ export class Pml {
     else this.receiver.onGetCompleted(op as PmlOneSidedOp & { message: RecvMessage }, status);
   }
 
-  /** A rail came up: the first thing on it is this side's table of dead epochs. */
+  /** A rail came up. */
   handleRailUp(rank: number, railIndex: number, epoch: number): void {
     const peer = this.peer(rank);
-    // The handshake of a newer epoch told the peer of this rail's older ones.
-    const owed = peer.railDowns.get(railIndex);
-    if (owed !== undefined && owed.epoch < epoch) peer.railDowns.delete(railIndex);
-    for (const dead of this.core.bml.deadEpochs(peer.bml)) {
-      const live = peer.bml.byNumber[dead.rail]?.epoch ?? 0;
-      if (live > dead.epoch || peer.railDowns.has(dead.rail)) continue;
-      peer.railDowns.set(dead.rail, { epoch: dead.epoch, onRail: false });
-    }
+    this.owed.railUp(peer, railIndex, epoch);
     for (const message of peer.sends) if (this.sender.wantsStream(message)) this.core.queueStream(message);
-    this.core.markDirty(peer);
   }
 
   /** A rail was lost and is out of the tables; its frames come back in doubt right after this. */
   handleRailDown(rank: number, railIndex: number, epoch: number): void {
-    const peer = this.peer(rank);
-    const owed = peer.railDowns.get(railIndex);
-    if (owed === undefined || owed.epoch < epoch) peer.railDowns.set(railIndex, { epoch, onRail: false });
-    this.core.markDirty(peer);
+    this.owed.railDown(this.peer(rank), railIndex, epoch);
   }
 
   /** The rails that carry traffic to that peer are others than before. */
@@ -347,7 +334,7 @@ export class Pml {
 
   private pumpPeer(peer: PmlPeer): boolean {
     if (peer.bml.eager.length === 0) return false;
-    const sent = this.pumpOwed(peer);
+    const sent = this.owed.pump(peer);
     if (sent === 'busy') return true;
     let any = sent;
     // Control before envelopes before data: a restart or an ACK is worth more than another fragment.
@@ -384,49 +371,6 @@ export class Pml {
       count++;
     }
     return count;
-  }
-
-  /** RAILDOWN, RESTARTNACK and CREDIT: owed to the peer, not to a message. */
-  private pumpOwed(peer: PmlPeer): boolean | 'busy' {
-    const { core } = this;
-    const rails = peer.bml.eager;
-    let any = false;
-    if (peer.railDowns.size > 0 || peer.restartNacks.size > 0) {
-      const owed = this.pumpRestarts(peer);
-      if (owed === 'busy') return owed;
-      any = owed;
-    }
-    // A quarter of the bound: often enough to keep the sender going, seldom enough to cost nothing.
-    if (core.creditFor(peer) - peer.creditTelling >= core.options.unexpectedBytesMax / 4) {
-      core.out.type = PACKET.CREDIT;
-      core.out.flags = 0;
-      if (core.send(peer, rails, { kind: 'credit' }, EMPTY_VIEWS, 0, false, false) !== OK) return 'busy';
-      any = true;
-    }
-    return any;
-  }
-
-  /** RAILDOWN and RESTARTNACK, of which most peers never owe any. */
-  private pumpRestarts(peer: PmlPeer): boolean | 'busy' {
-    const { core } = this;
-    const rails = peer.bml.eager;
-    let any = false;
-    for (const [rail, owed] of peer.railDowns) {
-      if (owed.onRail) continue;
-      core.out.type = PACKET.RAILDOWN;
-      core.out.flags = 0;
-      core.out.rail = rail;
-      core.out.epoch = owed.epoch;
-      if (core.send(peer, rails, { kind: 'raildown', rail, epoch: owed.epoch }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
-      owed.onRail = true;
-      any = true;
-    }
-    for (const owed of peer.restartNacks.values()) {
-      if (owed.onRail) continue;
-      if (!this.receiver.sendRestartNack(peer, owed)) return 'busy';
-      any = true;
-    }
-    return any;
   }
 
   /** Late binding: each rail with room takes the next range, one at a time, so that a faster rail takes more. */

@@ -8,16 +8,19 @@ import { serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
 import { FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { bufferGone, completeReceive, senderLostBuffer } from './outcome.ts';
-import type { OwedRestartNack, PmlPeer } from './peer.ts';
+import type { OwedToPeers } from './owed.ts';
+import type { PmlPeer } from './peer.ts';
 import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, RecvMessage, type RecvRequest } from './records.ts';
 import { moveRecv } from './states.ts';
 import type { LocalWindow, RemoteWindow } from './windows.ts';
 
 export class Receiver {
   private readonly core: PmlCore;
+  private readonly owed: OwedToPeers;
 
-  constructor(core: PmlCore) {
+  constructor(core: PmlCore, owed: OwedToPeers) {
     this.core = core;
+    this.owed = owed;
   }
 
   // ---------------------------------------------------------------- start
@@ -247,49 +250,6 @@ export class Receiver {
     return true;
   }
 
-  sendRestartNack(peer: PmlPeer, owed: OwedRestartNack): boolean {
-    const packet = this.core.out;
-    packet.type = PACKET.RNDVRESTARTNACK;
-    packet.flags = 0;
-    packet.senderSlot = owed.senderSlot;
-    packet.senderGeneration = owed.senderGeneration;
-    packet.receiverSlot = owed.receiverSlot;
-    packet.receiverGeneration = owed.receiverGeneration;
-    packet.epoch = owed.epoch;
-    packet.ctx = 0;
-    packet.source = this.core.options.rank;
-    packet.seq = 0;
-    const use: FrameUse = {
-      kind: 'restart-nack',
-      senderSlot: owed.senderSlot,
-      senderGeneration: owed.senderGeneration,
-      epoch: owed.epoch,
-    };
-    if (this.core.send(peer, peer.bml.eager, use, EMPTY_VIEWS, 0, false, true) !== OK) return false;
-    owed.onRail = true;
-    return true;
-  }
-
-  private oweRestartNack(
-    peer: PmlPeer,
-    packet: { senderSlot: number; senderGeneration: number; epoch: number },
-    slot: number,
-    generation: number,
-  ): void {
-    const key = `${packet.senderSlot}.${packet.senderGeneration}`;
-    const owed = peer.restartNacks.get(key);
-    if (owed !== undefined && serialDiff(packet.epoch, owed.epoch) < 0) return;
-    peer.restartNacks.set(key, {
-      senderSlot: packet.senderSlot,
-      senderGeneration: packet.senderGeneration,
-      receiverSlot: slot,
-      receiverGeneration: generation,
-      epoch: packet.epoch,
-      onRail: false,
-    });
-    this.core.markDirty(peer);
-  }
-
   // ---------------------------------------------------------------- completions
 
   onAnswerCompleted(use: FrameUse & { kind: 'answer' }, status: CompletionStatus): void {
@@ -329,15 +289,6 @@ export class Receiver {
       message.finDelivered = true;
       this.finish(message);
     } else this.core.queueControl(message);
-  }
-
-  onRestartNackCompleted(peer: PmlPeer, use: FrameUse & { kind: 'restart-nack' }, status: CompletionStatus): void {
-    const key = `${use.senderSlot}.${use.senderGeneration}`;
-    const owed = peer.restartNacks.get(key);
-    if (owed === undefined || owed.epoch !== use.epoch) return;
-    owed.onRail = false;
-    if (status === DELIVERED) peer.restartNacks.delete(key);
-    else this.core.markDirty(peer);
   }
 
   onGetCompleted(op: PmlOneSidedOp & { message: RecvMessage }, status: CompletionStatus): void {
@@ -493,7 +444,7 @@ export class Receiver {
     const message = this.find(peer, packet);
     if (message === undefined) {
       // The retired generation is the tombstone: the message was received in full.
-      this.oweRestartNack(peer, packet, packet.receiverSlot, packet.receiverGeneration);
+      this.owed.restartNack(peer, packet, packet.receiverSlot, packet.receiverGeneration);
       return;
     }
     if (message.senderSlot !== packet.senderSlot || message.senderGeneration !== packet.senderGeneration) {
@@ -505,7 +456,7 @@ export class Receiver {
       return;
     }
     if (message.state === 'OWING') {
-      this.oweRestartNack(peer, packet, message.slot, message.generation);
+      this.owed.restartNack(peer, packet, message.slot, message.generation);
       this.finish(message);
       return;
     }
@@ -535,7 +486,7 @@ export class Receiver {
   private fenced(message: RecvMessage): void {
     if (message.received.bytes === message.takeBytes) {
       // The last own gets brought the rest: the sender is told that all is here.
-      this.oweRestartNack(
+      this.owed.restartNack(
         message.peer,
         { senderSlot: message.senderSlot, senderGeneration: message.senderGeneration, epoch: message.epoch },
         message.slot,

@@ -24,6 +24,7 @@ const INBOX = 'src/pml/inbox.ts';
 const IP_MODULE = 'src/btl/tcp/ip-module.ts';
 const LINK = 'src/btl/base/rail-link.ts';
 const MATCH = 'src/pml/match.ts';
+const OWED = 'src/pml/owed.ts';
 const PML = 'src/pml/pml.ts';
 const RECEIVER = 'src/pml/receiver.ts';
 const SENDER = 'src/pml/sender.ts';
@@ -452,7 +453,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'owes no CREDIT: the limit goes with other packets alone',
     case: 'charges are released',
     caughtBy: 'CR-3',
-    edits: [edit(PML, 'core.options.unexpectedBytesMax / 4)', 'core.options.unexpectedBytesMax * 1e9)')],
+    edits: [edit(OWED, 'core.options.unexpectedBytesMax / 4)', 'core.options.unexpectedBytesMax * 1e9)')],
   },
   {
     name: 'credit-in-doubt-told',
@@ -491,7 +492,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     caughtBy: 'RD-3',
     edits: [
       edit(
-        PML,
+        OWED,
         'for (const dead of this.core.bml.deadEpochs(peer.bml)) {',
         'for (const dead of [] as { rail: number; epoch: number }[]) {',
       ),

@@ -43,6 +43,7 @@ const SIM_ENDPOINT = 'tools/sim/sim-endpoint.ts';
 const EAGER = 'src/pml/eager.ts';
 const INBOX = 'src/pml/inbox.ts';
 const MATCH = 'src/pml/match.ts';
+const OWED = 'src/pml/owed.ts';
 const PML = 'src/pml/pml.ts';
 const RECEIVER = 'src/pml/receiver.ts';
 const SENDER = 'src/pml/sender.ts';
@@ -118,7 +119,7 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'notify-unanswered',
     sentence: 'A NOTIFY for a finished message is not answered.',
-    edits: [edit(RECEIVER, 'this.oweRestartNack(peer, packet, packet.receiverSlot, packet.receiverGeneration);', '')],
+    edits: [edit(RECEIVER, 'this.owed.restartNack(peer, packet, packet.receiverSlot, packet.receiverGeneration);', '')],
     found: [{ profile: 'swarm', within: 40 }],
   },
   {
@@ -258,7 +259,7 @@ export const PLANTED: readonly Planted[] = [
     name: 'raildown-once',
     sentence: 'A RAILDOWN in doubt is not sent again.',
     edits: [
-      edit(PML, 'if (status === DELIVERED) peer.railDowns.delete(use.rail);', 'if (status >= DELIVERED) peer.railDowns.delete(use.rail);'),
+      edit(OWED, 'if (status === DELIVERED) peer.railDowns.delete(use.rail);', 'if (status >= DELIVERED) peer.railDowns.delete(use.rail);'),
     ],
     found: [{ profile: 'swarm', from: 285, within: 295 }],
   },
@@ -311,7 +312,7 @@ export const PLANTED: readonly Planted[] = [
     sentence: 'RAILDOWN of a newer epoch does not replace an older one that is owed.',
     edits: [
       edit(
-        PML,
+        OWED,
         'if (owed === undefined || owed.epoch < epoch) peer.railDowns.set(railIndex, { epoch, onRail: false });',
         'if (owed === undefined) peer.railDowns.set(railIndex, { epoch, onRail: false });',
       ),
@@ -393,7 +394,7 @@ export const PLANTED: readonly Planted[] = [
     sentence: 'When a rail comes up, the table of dead epochs is not sent.',
     edits: [
       edit(
-        PML,
+        OWED,
         'for (const dead of this.core.bml.deadEpochs(peer.bml)) {',
         'for (const dead of [] as { rail: number; epoch: number }[]) {',
       ),
@@ -404,7 +405,7 @@ export const PLANTED: readonly Planted[] = [
         'Each loss is owed from its moment on, until the RAILDOWN that tells of it is delivered: the table repeats what is owed or known.',
       edits: [
         edit(
-          PML,
+          OWED,
           'if (status === DELIVERED) peer.railDowns.delete(use.rail);',
           'if (status >= DELIVERED) peer.railDowns.delete(use.rail);',
         ),
@@ -515,9 +516,7 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'older-nack-wins',
     sentence: 'Of two RESTARTNACKs that are owed to a message the older stays.',
-    edits: [
-      edit(RECEIVER, 'if (owed !== undefined && serialDiff(packet.epoch, owed.epoch) < 0) return;', 'if (owed !== undefined) return;'),
-    ],
+    edits: [edit(OWED, 'if (owed !== undefined && serialDiff(packet.epoch, owed.epoch) < 0) return;', 'if (owed !== undefined) return;')],
     found: [{ scenario: 'guard a NOTIFY of an older epoch comes late, and is answered while that of the next is on its way' }],
     guard: {
       because: 'A RESTARTNACK ends its message whatever epoch it names: the message is complete for good.',

@@ -1,5 +1,5 @@
-// What sender and receiver share: options, tables of messages, counters, the pool of frames, the trace ring, and the one
-// function that gives a packet to a rail.
+// What sender and receiver share: options, tables of messages, counters, the pool of frames, the trace ring, and the functions
+// that give packets, puts and gets to rails.
 import type { Bml } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
 import { BUSY, DOWN, OK, type SendResult } from '../btl/btl.ts';
@@ -17,6 +17,7 @@ import {
   type OutMessage,
   PACKED_PAYLOAD_BYTES_MAX,
   PmlFrame,
+  type PmlOneSidedOp,
   type RecvMessage,
   type RecvRequest,
   type SendMessage,
@@ -24,6 +25,7 @@ import {
   type Unreceived,
 } from './records.ts';
 import type { Traced, TransitionListener } from './states.ts';
+import type { RemoteWindow } from './windows.ts';
 
 export interface PmlOptions {
   rank: number;
@@ -302,6 +304,36 @@ export class PmlCore implements TransitionListener {
       }
     }
     return result;
+  }
+
+  /** Gives a put or get of the range [from, to) to a rail, which the caller has seen to have room. False when it does not take it now. */
+  startOneSided(
+    kind: 'put' | 'get',
+    message: SendMessage | RecvMessage,
+    rail: Rail,
+    window: RemoteWindow,
+    from: number,
+    to: number,
+  ): boolean {
+    const op: PmlOneSidedOp = {
+      kind,
+      local: message.slice(from, to),
+      bytes: to - from,
+      remoteKey: window.key,
+      remoteOffset: from - window.from,
+      railFrameNumber: 0,
+      peer: message.peer,
+      epoch: message.epoch,
+      from,
+      to,
+      window,
+      message,
+    };
+    const answer = (kind === 'put' ? rail.endpoint.put?.(op) : rail.endpoint.get?.(op)) ?? BUSY;
+    if (answer === BUSY) this.bml.handleBusy(rail);
+    if (answer !== OK) return false;
+    this.touched(rail);
+    return true;
   }
 
   private takeFrame(): PmlFrame {

@@ -15,6 +15,7 @@ import { assert } from '../util/assert.ts';
 import type { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { PmlCore, type PmlOptions } from './core.ts';
+import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
@@ -45,6 +46,7 @@ export class Pml {
   readonly sender: Sender;
   readonly receiver: Receiver;
   readonly inbox: Inbox;
+  private readonly givenUp: GivenUpSends;
   private readonly owed: OwedToPeers;
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
@@ -56,6 +58,7 @@ export class Pml {
   constructor(options: PmlOptions, bml: Bml) {
     this.core = new PmlCore(options, bml);
     this.sender = new Sender(this.core);
+    this.givenUp = new GivenUpSends(this.core);
     this.owed = new OwedToPeers(this.core);
     this.receiver = new Receiver(this.core, this.owed);
     this.inbox = new Inbox(this.core, this.receiver);
@@ -88,7 +91,7 @@ export class Pml {
 
   /** Ends a send before its time: its buffer is the caller's again when it is done, and its message goes on from a copy. */
   giveUp(request: SendRequest, error: MultirailError): void {
-    this.sender.giveUp(request, error);
+    this.givenUp.giveUp(request, error);
   }
 
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
@@ -320,7 +323,7 @@ export class Pml {
   /** Gives everything that can leave to the rails. Returns true when anything was sent. */
   pump(): boolean {
     const { dirtyPeers, givenUp } = this.core;
-    if (givenUp.size > 0) this.sender.retryGivenUp();
+    if (givenUp.size > 0) this.givenUp.retry();
     if (dirtyPeers.length === 0) return false;
     let sent = false;
     for (let peer = dirtyPeers.shift(); peer !== undefined; peer = dirtyPeers.shift()) {

@@ -1,7 +1,7 @@
 // The receiving half of a rendezvous, from its match on (inbox.ts): placement of fragments, PUT windows, reads of an RGET, and the
 // receiver's part of the restart. As in sender.ts, what must be sent is derived from the state of a message.
 import type { Rail } from '../bml/rail.ts';
-import { BUSY, type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
+import { type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { EMPTY_BYTES, EMPTY_VIEWS } from '../util/iov.ts';
 import { serialDiff } from '../util/serial.ts';
@@ -82,7 +82,7 @@ export class Receiver {
     // Pieces end on multiples of their length, and so on the grid of what is put at once.
     const to = Math.min((Math.floor(from / offers.pieceBytes) + 1) * offers.pieceBytes, takeBytes);
     for (const rail of rails) {
-      const registration = message.buffer.isGone ? undefined : rail.endpoint.register?.(message.buffer.slice(from, to));
+      const registration = message.buffer.isGone ? undefined : rail.endpoint.register?.(message.slice(from, to));
       offers.add(rail.index, rail.epoch, registration, from, to);
     }
     offers.to = to;
@@ -224,27 +224,10 @@ export class Receiver {
     const range = message.toRead.takeFirst(bytes, bytes);
     if (range === undefined) return false;
     const [from, to] = range;
-    const op: PmlOneSidedOp = {
-      kind: 'get',
-      local: message.buffer.slice(from, to),
-      bytes: to - from,
-      remoteKey: window.key,
-      remoteOffset: from - window.from,
-      railFrameNumber: 0,
-      peer: message.peer,
-      epoch: message.epoch,
-      from,
-      to,
-      window,
-      message,
-    };
-    const answer = rail.endpoint.get?.(op) ?? BUSY;
-    if (answer !== OK) {
-      if (answer === BUSY) core.bml.handleBusy(rail);
+    if (!core.startOneSided('get', message, rail, window, from, to)) {
       message.toRead.add(from, to);
       return false;
     }
-    core.touched(rail);
     message.getsUnderWay++;
     core.counters.gets++;
     return true;
@@ -374,7 +357,7 @@ export class Receiver {
     // A fragment of this epoch proves that the sender has our answer.
     this.answered(message);
     // What comes for a buffer that is gone is counted, so that the sender comes to its end.
-    if (!message.buffer.isGone) sink.views = message.buffer.slice(sink.from, sink.to);
+    if (!message.buffer.isGone) sink.views = message.slice(sink.from, sink.to);
     sink.message = message;
     message.openSinks.add(sink);
     return sink;

@@ -352,6 +352,11 @@ export class RecvMessage implements Linked<RecvMessage> {
     this.state = reads ? 'READING' : 'RECEIVING';
   }
 
+  /** Views of the bytes [from, to) of the buffer. */
+  slice(from: number, to: number): Uint8Array[] {
+    return this.buffer.slice(from, to);
+  }
+
   get traceId(): string {
     return `${this.slot}.${this.generation} from ${this.peer.rank} ctx ${this.ctx} tag ${this.tag} seq ${this.seq}`;
   }

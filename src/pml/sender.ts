@@ -2,10 +2,10 @@
 // Every decision "what must be sent for this message" is derived from its state by sendEnvelope, sendControl and
 // sendStream (level-triggered); a completion or packet only changes the state and puts the message on a queue.
 import type { Rail } from '../bml/rail.ts';
-import { BUSY, type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
+import { type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSED } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import { EMPTY_IOV, EMPTY_VIEWS, Iov } from '../util/iov.ts';
+import { EMPTY_VIEWS, type Iov } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
 import { EagerSender } from './eager.ts';
@@ -290,27 +290,10 @@ export class Sender {
     const range = message.toSend.takeFirst(Math.min(bytes, window.to - next), bytes);
     if (range === undefined) return false;
     const [from, to] = range;
-    const op: PmlOneSidedOp = {
-      kind: 'put',
-      local: message.slice(from, to),
-      bytes: to - from,
-      remoteKey: window.key,
-      remoteOffset: from - window.from,
-      railFrameNumber: 0,
-      peer: message.peer,
-      epoch: message.epoch,
-      from,
-      to,
-      window,
-      message,
-    };
-    const answer = rail.hasRoom ? (rail.endpoint.put?.(op) ?? BUSY) : BUSY;
-    if (answer !== OK) {
-      if (answer === BUSY) core.bml.handleBusy(rail);
+    if (!core.startOneSided('put', message, rail, window, from, to)) {
       message.toSend.add(from, to);
       return false;
     }
-    core.touched(rail);
     message.putsUnderWay++;
     this.countSent(message, from, to);
     core.counters.puts++;
@@ -562,77 +545,6 @@ export class Sender {
   private settle(message: SendMessage): void {
     if (!message.logicallyComplete || message.itemsOnRail > 0 || message.request === undefined) return;
     completeSend(this.core, message, message.request);
-  }
-
-  // ---------------------------------------------------------------- given up by the user
-
-  /**
-   * The user wants the buffer back before the send has ended. What has not left is copied, the request ends with this error, and the
-   * message goes on: it has its number. Where the memory cannot be given back yet, the request ends later; retryGivenUp() looks again.
-   * Nothing happens to a request that is done.
-   */
-  giveUp(request: SendRequest, error: MultirailError): void {
-    const { message } = request;
-    if (message === undefined || request.done) return;
-    message.givenUp ??= error;
-    this.core.givenUp.add(message);
-    this.giveBack(message);
-  }
-
-  /** Rails and copies may have let go of something since. */
-  retryGivenUp(): void {
-    for (const message of this.core.givenUp) this.giveBack(message);
-  }
-
-  private giveBack(message: SendMessage): void {
-    const { core } = this;
-    const { request, givenUp } = message;
-    if (request === undefined || givenUp === undefined) return;
-    message.givingBack = this.reasonToKeep(message);
-    if (message.givingBack !== '') return;
-    if (message.logicallyComplete) {
-      completeSend(this.core, message, request);
-      return;
-    }
-    // A buffer that was detached is read by nobody: the peer is told that its message has no data.
-    if (!message.buffer.isGone) {
-      const [from, to] = this.leftToSend(message);
-      const copy = new Uint8Array(to - from);
-      new Iov(message.slice(from, to)).copyTo(copy, 0);
-      message.readFrom(copy.length === 0 ? EMPTY_IOV : new Iov([copy]), from);
-      message.copiedBytes = copy.length;
-      core.abandonedBytes += copy.length;
-    }
-    core.counters.givenUp++;
-    request.error = givenUp;
-    completeSend(this.core, message, request);
-  }
-
-  /** Why the user's memory is needed still; empty when it is not, but for a copy that can be made. */
-  private reasonToKeep(message: SendMessage): string {
-    const { abandonedBytesMax } = this.core.options;
-    if (message.readable.length > 0) return 'the peer may read the memory until it has received the message';
-    if (!message.logicallyComplete) {
-      const [from, to] = this.leftToSend(message);
-      if (this.core.abandonedBytes + to - from > abandonedBytesMax)
-        return `there is no room for a copy of the ${to - from} bytes that are left (pml_abandoned_bytes_max)`;
-    }
-    if (message.putsUnderWay > 0) return `${message.putsUnderWay} puts read the memory`;
-    if (message.itemsOnRail === 0) return '';
-    let waits = '';
-    // Each is asked: those behind one that has not let go may have let go by the next time.
-    for (const { endpoint, key } of message.peer.bml.rails) if (endpoint.letGo?.() !== true) waits = `rail ${key} reads the memory`;
-    return waits;
-  }
-
-  /**
-   * The range in which all lies that may be asked for again. What the peer has from the first byte on it keeps; above a hole it may
-   * forget what it has (a RESTARTACK names so many ranges and no more).
-   */
-  private leftToSend(message: SendMessage): [from: number, to: number] {
-    if (message.state === 'ENVELOPE' || message.delivered === undefined) return [0, message.bytes];
-    const first = message.delivered.firstMissing(0, message.takeBytes);
-    return [first === -1 ? message.takeBytes : first, message.takeBytes];
   }
 
   /** The peer is gone for ever: everything to it ends. */

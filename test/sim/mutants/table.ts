@@ -41,6 +41,7 @@ const CORE = 'src/pml/core.ts';
 const ENGINE = 'src/progress/engine.ts';
 const SIM_ENDPOINT = 'tools/sim/sim-endpoint.ts';
 const EAGER = 'src/pml/eager.ts';
+const GIVEN_UP = 'src/pml/given-up.ts';
 const INBOX = 'src/pml/inbox.ts';
 const MATCH = 'src/pml/match.ts';
 const OWED = 'src/pml/owed.ts';
@@ -471,19 +472,19 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'given-up-not-copied',
     sentence: 'A send that was given up goes on reading the buffer of its user.',
-    edits: [edit(SENDER, 'message.readFrom(copy.length === 0 ? EMPTY_IOV : new Iov([copy]), from);', '')],
+    edits: [edit(GIVEN_UP, 'message.readFrom(copy.length === 0 ? EMPTY_IOV : new Iov([copy]), from);', '')],
     found: [{ profile: 'giveup', within: 20 }],
   },
   {
     name: 'given-up-rails-read',
     sentence: 'A send that was given up ends although a rail still reads the buffer of its user.',
-    edits: [edit(SENDER, 'if (endpoint.letGo?.() !== true) waits =', 'if (endpoint.letGo === undefined) waits =')],
+    edits: [edit(GIVEN_UP, 'if (endpoint.letGo?.() !== true) waits =', 'if (endpoint.letGo === undefined) waits =')],
     found: [{ profile: 'giveup', within: 60 }],
   },
   {
     name: 'given-up-puts-read',
     sentence: 'A send that was given up ends although puts of it run.',
-    edits: [edit(SENDER, 'if (message.putsUnderWay > 0) return', 'if (message.putsUnderWay < 0) return')],
+    edits: [edit(GIVEN_UP, 'if (message.putsUnderWay > 0) return', 'if (message.putsUnderWay < 0) return')],
     found: [{ scenario: 'given up after 1500 us: puts, no cut' }],
   },
   {
@@ -492,7 +493,7 @@ export const PLANTED: readonly Planted[] = [
       'Of a send that was given up, only what no frame has carried yet is copied, and not what was carried and may have to be sent again.',
     edits: [
       edit(
-        SENDER,
+        GIVEN_UP,
         'const first = message.delivered.firstMissing(0, message.takeBytes);',
         'const first = message.toSend.isEmpty ? -1 : message.toSend.first;',
       ),
@@ -502,7 +503,7 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'given-up-unbounded',
     sentence: 'Copies of sends that were given up know no bound.',
-    edits: [edit(SENDER, 'if (this.core.abandonedBytes + to - from > abandonedBytesMax)', 'if (abandonedBytesMax < 0)')],
+    edits: [edit(GIVEN_UP, 'if (this.core.abandonedBytes + to - from > abandonedBytesMax)', 'if (abandonedBytesMax < 0)')],
     found: [{ profile: 'giveup', within: 20 }],
   },
   {

@@ -202,29 +202,52 @@ export class PmlCore implements TransitionListener {
     return peer.releasedBytes + this.options.unexpectedBytesMax;
   }
 
-  /**
-   * Encodes `this.out` and gives it to the first of `rails` that takes it. BUSY when none has room, DOWN when there is none.
-   * The frame belongs to the rail until handleCompleted.
-   */
-  send(
+  // Each of these encodes `this.out` and gives it to a rail: BUSY when none of them has room, DOWN when there is none. The frame belongs
+  // to the rail until handleCompleted().
+
+  /** A packet without a payload. Somebody waits for each, but for a CREDIT. */
+  sendControl(peer: PmlPeer, use: FrameUse): SendResult {
+    const frame = this.newFrame(peer, use);
+    frame.prompt = use.kind !== 'credit';
+    return this.give(peer, peer.bml.eager, frame);
+  }
+
+  /** RNDV or RGET with the first part of its message. */
+  sendEnvelope(peer: PmlPeer, use: FrameUse, payload: readonly Uint8Array[], payloadBytes: number): SendResult {
+    const frame = this.newFrame(peer, use);
+    frame.payload = payload;
+    frame.payloadBytes = payloadBytes;
+    return this.give(peer, peer.bml.eager, frame);
+  }
+
+  /** FRAG, over that rail: its payload is placed. `isLast`: the request waits for this one. */
+  sendFragment(
     peer: PmlPeer,
-    rails: readonly Rail[],
+    rail: Rail,
     use: FrameUse,
     payload: readonly Uint8Array[],
     payloadBytes: number,
-    placed: boolean,
-    prompt: boolean,
+    isLast: boolean,
   ): SendResult {
+    const frame = this.newFrame(peer, use);
+    frame.payload = payload;
+    frame.payloadBytes = payloadBytes;
+    frame.placed = true;
+    frame.prompt = isLast;
+    return this.give(peer, [rail], frame);
+  }
+
+  private newFrame(peer: PmlPeer, use: FrameUse): PmlFrame {
     const frame = this.takeFrame();
     this.out.creditLimit = this.creditFor(peer);
     encodePacket(this.out, frame.headerView(packetBytes(this.out)));
     frame.creditLimit = this.out.creditLimit;
-    frame.payload = payload;
-    frame.payloadBytes = payloadBytes;
-    frame.placed = placed;
-    frame.prompt = prompt;
     frame.use = use;
     frame.peer = peer;
+    return frame;
+  }
+
+  private give(peer: PmlPeer, rails: readonly Rail[], frame: PmlFrame): SendResult {
     const result = this.offer(peer, rails, frame);
     if (result !== OK) this.recycle(frame);
     return result;

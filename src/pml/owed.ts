@@ -1,7 +1,6 @@
 // What is owed to a peer, not to one of its messages: RAILDOWN, RESTARTNACK and CREDIT. Events only note what is owed, and pump() sends it;
 // what was lost with a rail is owed still, so it is sent again.
 import { type CompletionStatus, DELIVERED, OK } from '../btl/btl.ts';
-import { EMPTY_VIEWS } from '../util/iov.ts';
 import { serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
 import { PACKET } from './hdr.ts';
@@ -73,7 +72,7 @@ export class OwedToPeers {
     if (core.creditFor(peer) - peer.creditTelling >= core.options.unexpectedBytesMax / 4) {
       core.out.type = PACKET.CREDIT;
       core.out.flags = 0;
-      if (core.send(peer, peer.bml.eager, { kind: 'credit' }, EMPTY_VIEWS, 0, false, false) !== OK) return 'busy';
+      if (core.sendControl(peer, { kind: 'credit' }) !== OK) return 'busy';
       any = true;
     }
     return any;
@@ -90,7 +89,7 @@ export class OwedToPeers {
       core.out.rail = rail;
       core.out.epoch = owed.epoch;
       const use: FrameUse = { kind: 'raildown', rail, epoch: owed.epoch };
-      if (core.send(peer, peer.bml.eager, use, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
+      if (core.sendControl(peer, use) !== OK) return 'busy';
       owed.onRail = true;
       any = true;
     }
@@ -120,7 +119,7 @@ export class OwedToPeers {
       senderGeneration: owed.senderGeneration,
       epoch: owed.epoch,
     };
-    if (this.core.send(peer, peer.bml.eager, use, EMPTY_VIEWS, 0, false, true) !== OK) return false;
+    if (this.core.sendControl(peer, use) !== OK) return false;
     owed.onRail = true;
     return true;
   }

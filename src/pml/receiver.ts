@@ -3,7 +3,7 @@
 import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
-import { EMPTY_BYTES, EMPTY_VIEWS } from '../util/iov.ts';
+import { EMPTY_BYTES } from '../util/iov.ts';
 import { serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
 import { FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
@@ -120,7 +120,6 @@ export class Receiver {
   sendControl(message: RecvMessage): 'sent' | 'none' | 'busy' {
     const { core } = this;
     const { peer } = message;
-    const rails = peer.bml.eager;
     const packet = core.out;
     packet.flags = 0;
     packet.senderSlot = message.senderSlot;
@@ -133,7 +132,7 @@ export class Receiver {
       packet.ctx = message.ctx;
       packet.source = core.options.rank;
       packet.seq = message.seq;
-      if (core.send(peer, rails, { kind: 'recverr', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
+      if (core.sendControl(peer, { kind: 'recverr', message, epoch: message.epoch }) !== OK) return 'busy';
       message.recvErrOnRail = true;
       core.counters.recvErrNotifies++;
       return 'sent';
@@ -145,8 +144,7 @@ export class Receiver {
       packet.number = 0;
       packet.from = 0;
       packet.to = message.takeBytes;
-      if (core.send(peer, rails, { kind: 'fin-to-sender', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true) !== OK)
-        return 'busy';
+      if (core.sendControl(peer, { kind: 'fin-to-sender', message, epoch: message.epoch }) !== OK) return 'busy';
       message.finOnRail = true;
       return 'sent';
     }
@@ -156,7 +154,7 @@ export class Receiver {
       packet.putRails = message.offers.announced();
       if (!message.restarted) packet.type = PACKET.ACK;
       else this.fillRestartAck(message, packet);
-      if (core.send(peer, rails, { kind: 'answer', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
+      if (core.sendControl(peer, { kind: 'answer', message, epoch: message.epoch }) !== OK) return 'busy';
       message.answerOnRail = true;
       return 'sent';
     }
@@ -173,7 +171,7 @@ export class Receiver {
       packet.to = window.to;
       // Without a key: its rail has no further windows.
       packet.windows = [{ rail: window.rail, railEpoch: window.railEpoch, key: window.registration?.key ?? EMPTY_BYTES }];
-      if (core.send(peer, rails, { kind: 'put', message, epoch: message.epoch, window }, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
+      if (core.sendControl(peer, { kind: 'put', message, epoch: message.epoch, window }) !== OK) return 'busy';
       window.telling = true;
       window.offered = true;
       return 'sent';

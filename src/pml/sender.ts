@@ -134,7 +134,7 @@ export class Sender {
     // Credit was charged for so many bytes.
     const payload =
       message.inlineBytes === 0 ? EMPTY_VIEWS : isGone ? [new Uint8Array(message.inlineBytes)] : message.slice(0, message.inlineBytes);
-    const result = core.send(peer, peer.bml.eager, { kind: 'envelope', message }, payload, message.inlineBytes, false, false);
+    const result = core.sendEnvelope(peer, { kind: 'envelope', message }, payload, message.inlineBytes);
     if (result !== OK) return false;
     message.envelopeOnRail = true;
     message.itemsOnRail++;
@@ -178,7 +178,7 @@ export class Sender {
       packet.type = PACKET.RNDVRESTARTNOTIFY;
       this.fillRestart(message, packet);
       packet.deadRails = core.bml.deadEpochs(peer.bml).slice(0, DEAD_RAILS_MAX);
-      const result = core.send(peer, peer.bml.eager, { kind: 'notify', message, epoch: message.epoch }, EMPTY_VIEWS, 0, false, true);
+      const result = core.sendControl(peer, { kind: 'notify', message, epoch: message.epoch });
       if (result !== OK) return 'busy';
       message.notifyOnRail = true;
       return 'sent';
@@ -194,7 +194,7 @@ export class Sender {
         packet.from = fin.from;
         packet.to = fin.to;
         const use: FrameUse = { kind: 'fin-to-receiver', message, epoch: message.epoch, fin };
-        if (core.send(peer, peer.bml.eager, use, EMPTY_VIEWS, 0, false, true) !== OK) return 'busy';
+        if (core.sendControl(peer, use) !== OK) return 'busy';
         fin.telling = true;
         return 'sent';
       }
@@ -241,7 +241,7 @@ export class Sender {
     packet.epoch = message.epoch;
     packet.from = from;
     const use: FrameUse = { kind: 'frag', message, epoch: message.epoch, from, to };
-    if (core.send(message.peer, [rail], use, message.slice(from, to), to - from, true, message.toSend.isEmpty) !== OK) {
+    if (core.sendFragment(message.peer, rail, use, message.slice(from, to), to - from, message.toSend.isEmpty) !== OK) {
       message.toSend.add(from, to);
       return false;
     }
@@ -270,8 +270,8 @@ export class Sender {
     packet.receiverGeneration = message.receiverGeneration;
     packet.epoch = message.epoch;
     packet.from = from;
-    if (core.send(message.peer, [rail], { kind: 'frag', message, epoch: message.epoch, from, to }, EMPTY_VIEWS, 0, true, true) !== OK)
-      return false;
+    const use: FrameUse = { kind: 'frag', message, epoch: message.epoch, from, to };
+    if (core.sendFragment(message.peer, rail, use, EMPTY_VIEWS, 0, true) !== OK) return false;
     message.isVoid = true;
     message.toSend.clear();
     this.countSent(message, from, to);

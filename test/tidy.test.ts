@@ -208,6 +208,15 @@ describe('imports', () => {
     expect(LIBRARY.flatMap(importsOf).filter(({ to }) => to.startsWith('tools/'))).toEqual([]);
   });
 
+  test('what lies behind the doors of the PML is looked at by tests only', () => {
+    expect(
+      inFiles(
+        [...LIBRARY, ...TOOLS].filter((file) => file !== 'src/pml/pml.ts'),
+        /\binternals\b/,
+      ),
+    ).toEqual([]);
+  });
+
   test('nothing is imported in a circle between files of different layers', () => {
     for (const { layer, may } of LAYERS) {
       for (const below of may) {

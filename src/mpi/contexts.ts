@@ -62,7 +62,7 @@ export class ContextTable {
     this.pml = pml;
     this.ownWorldRank = ownWorldRank;
     this.worldSize = worldSize;
-    pml.inbox.admits = (ctx) => this.admits(ctx);
+    pml.admits = (ctx) => this.admits(ctx);
   }
 
   /** An id that nobody has, for a creation that this process leads. */

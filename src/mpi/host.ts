@@ -102,7 +102,7 @@ export class Host {
     this.tuning = tuning;
     this.nativeKernels = nativeKernels;
     this.contexts = new ContextTable(engine.pml, rank, size);
-    engine.pml.inbox.onUnexpected = (envelope) => {
+    engine.pml.onUnexpected = (envelope) => {
       if (envelope.signature !== 0) this.meetUnexpected(envelope);
       this.lookSoon();
     };

@@ -475,9 +475,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   counters(): RuntimeCounters {
     const { pml, turns, aliveMs } = this.engine;
     return {
-      pml: { ...pml.core.counters },
+      pml: { ...pml.counters },
       collectives: { ...this.host.counters },
-      engine: { turns, aliveMs, retainedBytes: pml.core.retainedBytes },
+      engine: { turns, aliveMs, retainedBytes: pml.retainedBytes },
     };
   }
 
@@ -565,10 +565,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         rank: this.rank,
       });
     }
-    const { undelivered } = engine.pml.core;
-    if (undelivered.length > 0) {
-      const text = `${count(undelivered.length, 'message')} of rank ${this.rank} ${undelivered.length === 1 ? 'was' : 'were'} never received`;
-      throw new MultirailError('ERR_UNDELIVERED', `${text}: ${this.describeMessages('to', undelivered)}`, { rank: this.rank });
+    const { neverReceived } = engine.pml;
+    if (neverReceived.length > 0) {
+      const text = `${count(neverReceived.length, 'message')} of rank ${this.rank} ${neverReceived.length === 1 ? 'was' : 'were'} never received`;
+      throw new MultirailError('ERR_UNDELIVERED', `${text}: ${this.describeMessages('to', neverReceived)}`, { rank: this.rank });
     }
   }
 

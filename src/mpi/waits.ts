@@ -1,7 +1,7 @@
 // What this rank waits for, and since when: put together when somebody asks, and from within blocking calls that last. Where stalls are to be
 // told (mpi_stall_report_ms), it also looks once a second whether something moves; otherwise nothing runs until somebody asks.
 import type { RailLine, RankWaits, Wait } from '../launch/oob/waits.ts';
-import { describeRequests, markOf, type OpenRequest, openRequests } from '../pml/pending.ts';
+import { markOf, type OpenRequest } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';
 import type { Host } from './host.ts';
@@ -71,7 +71,7 @@ export class WaitsWatch {
       this.seen.set(key, { mark, movedMs });
       oldestMs = Math.max(oldestMs, nowMs - movedMs);
     };
-    for (const open of openRequests(this.engine.pml)) note(open.request, markOf(open), this.openedMs(open, nowMs));
+    for (const open of this.engine.pml.openRequests()) note(open.request, markOf(open), this.openedMs(open, nowMs));
     for (const probe of this.host.probes()) note(probe, 'probe', probe.sinceMs);
     if (oldestMs < this.stallMs) this.nextStallMs = this.stallMs;
     else if (oldestMs >= this.nextStallMs) {
@@ -93,9 +93,9 @@ export class WaitsWatch {
 
   /** What is pending now, oldest first. */
   report(nowMs: number): RankWaits {
-    const open = openRequests(this.engine.pml);
+    const open = this.engine.pml.openRequests();
     const oldest = oldestOf(open);
-    const waits: Wait[] = describeRequests(this.engine.pml, oldest).map(({ kind, peer, tag, ctx, bytes, phase }, i) => ({
+    const waits: Wait[] = this.engine.pml.describeRequests(oldest).map(({ kind, peer, tag, ctx, bytes, phase }, i) => ({
       kind,
       peer: peer === ANY ? 'any' : peer,
       tag: tag === ANY ? 'any' : tag,

@@ -84,7 +84,7 @@ export class PmlCore implements TransitionListener {
   openRequests = 0;
   /** Requests that were ever started and not done at once. */
   openedRequests = 0;
-  /** Of these, receives that are posted for good, for which nobody waits. */
+  /** Of those that are open, receives for which nobody waits. */
   backgroundRequests = 0;
   /** Completed requests, in order, for the engine to hand on. */
   readonly completions: (SendRequest | RecvRequest)[] = [];
@@ -99,7 +99,7 @@ export class PmlCore implements TransitionListener {
   /** Sends that were given up and whose buffers cannot be given back yet. */
   readonly givenUp = new Set<SendMessage>();
   /** Messages of ours that their receivers had not received when they left. */
-  readonly undelivered: Unreceived[] = [];
+  readonly neverReceived: Unreceived[] = [];
   /** Observes every transition besides the ring (coverage in the simulator). */
   transitionTap: TransitionListener | undefined;
   /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */

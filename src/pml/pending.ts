@@ -1,6 +1,8 @@
-// What is pending: one record for each request that its user may be waiting for, with the state of the protocol in words. A reader of the
-// PML: it changes nothing.
-import { ANY, type Pml } from './pml.ts';
+// What is pending: one record for each request that its user may be waiting for, with the state of the protocol in words. A reader: it
+// changes nothing.
+import type { PmlCore } from './core.ts';
+import type { Inbox } from './inbox.ts';
+import { ANY } from './match.ts';
 import { RecvMessage, type RecvRequest, SendMessage, type SendRequest } from './records.ts';
 
 /** A request that is not done, and the message that it has, if it is a send or has matched. */
@@ -23,17 +25,17 @@ export interface PendingRequest {
 }
 
 /** All sends and receives that are not done, in no particular order. Costs the same for each, whatever else is there. */
-export function openRequests(pml: Pml): OpenRequest[] {
+export function openRequests(core: PmlCore, inbox: Inbox): OpenRequest[] {
   const list: OpenRequest[] = [];
   const add = (message: SendMessage | RecvMessage): void => {
     const { request } = message;
     if (request !== undefined && !request.done) list.push({ request, message });
   };
-  for (const peer of pml.core.peers.values()) {
+  for (const peer of core.peers.values()) {
     for (const message of peer.sends) if (message instanceof SendMessage) add(message);
     for (const message of peer.recvs) add(message);
   }
-  for (const request of pml.inbox.postedRequests()) list.push({ request, message: undefined });
+  for (const request of inbox.postedRequests()) list.push({ request, message: undefined });
   return list;
 }
 
@@ -44,12 +46,12 @@ export function markOf({ message }: OpenRequest): string {
 }
 
 /** What these requests wait for, in their order. Looks through the messages that wait unexpected, once for all requests together. */
-export function describeRequests(pml: Pml, requests: readonly OpenRequest[]): PendingRequest[] {
+export function describeRequests(inbox: Inbox, requests: readonly OpenRequest[]): PendingRequest[] {
   const unexpected = new Map<number, Map<number, number>>();
   const othersOf = ({ ctx, source }: RecvRequest): number => {
     let bySource = unexpected.get(ctx);
     if (bySource === undefined) {
-      bySource = pml.inbox.unexpectedBySource(ctx);
+      bySource = inbox.unexpectedBySource(ctx);
       unexpected.set(ctx, bySource);
     }
     return bySource.get(source) ?? 0;

@@ -6,7 +6,8 @@
 //                                   handleRailUp, handleRailDown, handleRailsChanged, handleWritable, handlePeerFailed, handlePeerBye
 //   work                            pump(): gives what is owed to the rails. Call it after any of the above, before waiting.
 //   outcomes                        handOnCompletions(): calls `onDone` of the requests that are done, in order
-// No other method calls back, and none calls into the engine.
+//   views                           counters, openRequests, undelivered, …: they change nothing
+// No other method calls back but to `admits` and `onUnexpected`, and none calls into the engine.
 import type { Bml, BmlPeer } from '../bml/bml.ts';
 import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, type Frame, type OneSidedOp, type Sink } from '../btl/btl.ts';
@@ -14,13 +15,15 @@ import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import type { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
-import { PmlCore, type PmlOptions } from './core.ts';
+import { PmlCore, type PmlOptions, type TraceEntry } from './core.ts';
+import type { PmlCounters } from './counters.ts';
 import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
 import { OwedToPeers } from './owed.ts';
 import { PmlPeer } from './peer.ts';
+import { describeRequests, type OpenRequest, openRequests, type PendingRequest } from './pending.ts';
 import { isFragSink, Receiver } from './receiver.ts';
 import {
   EagerMessage,
@@ -35,17 +38,26 @@ import {
   type Unreceived,
 } from './records.ts';
 import { isSendOp, Sender } from './sender.ts';
+import type { TransitionListener } from './states.ts';
 
 /** Further messages are not looked at for what is left to send. */
 const BACKLOG_MESSAGES_MAX = 64;
 /** Packets of each kind that one pump() gives to the rails of a peer: more leave with the next one, after the rails had their turn. */
 const PUMP_MAX = 1024;
 
+/** Observers of messages, for a simulator. Each costs time with every message. */
+export interface PmlTaps extends TransitionListener {
+  /** An event meets a message in a state. */
+  onEvent: ((side: 'send' | 'recv', state: string, event: string) => void) | undefined;
+  /** A message has found its receive. */
+  onMatch(ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest): void;
+}
+
 export class Pml {
-  readonly core: PmlCore;
-  readonly sender: Sender;
-  readonly receiver: Receiver;
-  readonly inbox: Inbox;
+  private readonly core: PmlCore;
+  private readonly sender: Sender;
+  private readonly receiver: Receiver;
+  private readonly inbox: Inbox;
   private readonly givenUp: GivenUpSends;
   private readonly owed: OwedToPeers;
   private readonly packet: Packet = newPacket();
@@ -102,6 +114,19 @@ export class Pml {
     return request;
   }
 
+  /** As irecv, for a receive that nobody waits for: no driver spins for its sake. `onDone` is called once, unless it is done on return. */
+  irecvInBackground(source: number, ctx: number, tag: number, buffer: Iov, onDone: (request: RecvRequest) => void): RecvRequest {
+    const { core } = this;
+    const request = this.irecv(source, ctx, tag, buffer);
+    if (request.done) return request;
+    core.backgroundRequests++;
+    request.onDone = () => {
+      core.backgroundRequests--;
+      onDone(request);
+    };
+    return request;
+  }
+
   cancel(request: RecvRequest): boolean {
     return this.inbox.cancel(request);
   }
@@ -143,6 +168,16 @@ export class Pml {
   /** As freeContext(), when every message that was ever sent on it has come; `copies`: and what is here came a second time. */
   releaseContext(ctx: number, copies = false): void {
     this.inbox.releaseContext(ctx, copies);
+  }
+
+  /** Whether messages may come for a context (for any, unless this is set): of what may not, all that comes is dropped. */
+  set admits(admits: (ctx: number) => boolean) {
+    this.inbox.admits = admits;
+  }
+
+  /** Called when a message becomes visible to probes. */
+  set onUnexpected(onUnexpected: (envelope: Envelope) => void) {
+    this.inbox.onUnexpected = onUnexpected;
   }
 
   /** No more than so many receives are posted on the contexts from `first` to `last`, and no message of theirs is under way here. */
@@ -429,6 +464,33 @@ export class Pml {
     return message instanceof SendMessage ? this.sender.wantsStream(message) : this.receiver.wantsStream(message);
   }
 
+  // ---------------------------------------------------------------- for the engine
+
+  /** Rails that were given something since they were flushed last: who flushes them takes them out of the list. */
+  get railsToFlush(): Rail[] {
+    return this.core.toFlush;
+  }
+
+  /** Something was given to that rail past the PML. */
+  flushLater(rail: Rail): void {
+    this.core.touched(rail);
+  }
+
+  /** A command of the application is giving a frame to a rail: a rail that asks for progress now has to wait for its end. */
+  get isSending(): boolean {
+    return this.core.sending;
+  }
+
+  /** Requests are open that somebody waits for. */
+  get hasAwaitedRequests(): boolean {
+    return this.core.openRequests > this.core.backgroundRequests;
+  }
+
+  /** Requests that were ever started and not done at once. */
+  get openedRequests(): number {
+    return this.core.openedRequests;
+  }
+
   // ---------------------------------------------------------------- end of the job
 
   /** True when nothing is owed to that peer and nothing of ours is outstanding to it. */
@@ -445,6 +507,56 @@ export class Pml {
     return true;
   }
 
+  // ---------------------------------------------------------------- views
+
+  get options(): PmlOptions {
+    return this.core.options;
+  }
+
+  get counters(): Readonly<PmlCounters> {
+    return this.core.counters;
+  }
+
+  /** Copies of eager messages that are not known to be delivered. */
+  get retainedBytes(): number {
+    return this.core.retainedBytes;
+  }
+
+  /** Copies of what was left to send when sends were given up. */
+  get abandonedBytes(): number {
+    return this.core.abandonedBytes;
+  }
+
+  get peers(): Iterable<PmlPeer> {
+    return this.core.peers.values();
+  }
+
+  /** Rendezvous messages of which something is owed still, either way, and sends that were given up and have not ended. */
+  messagesKept(): { sends: number; recvs: number; givenUp: number } {
+    const { sends, recvs, givenUp } = this.core;
+    return { sends: sends.size, recvs: recvs.size, givenUp: givenUp.size };
+  }
+
+  /** All sends and receives that are not done, in no particular order. */
+  openRequests(): OpenRequest[] {
+    return openRequests(this.core, this.inbox);
+  }
+
+  /** What these requests wait for, in their order. */
+  describeRequests(requests: readonly OpenRequest[]): PendingRequest[] {
+    return describeRequests(this.inbox, requests);
+  }
+
+  /** The last transitions of messages, oldest first. */
+  traceEntries(): TraceEntry[] {
+    return this.core.traceEntries();
+  }
+
+  /** Messages of ours that their receivers had not received when they left. */
+  get neverReceived(): readonly Unreceived[] {
+    return this.core.neverReceived;
+  }
+
   /** Messages that came and that nothing has received. */
   unreceived(): Unreceived[] {
     return this.inbox.unreceived();
@@ -457,6 +569,18 @@ export class Pml {
       ...[...peer.sends].map((m) => `send ${m.traceId}: ${m.state}`),
       ...[...peer.recvs].map((m) => `receive ${m.traceId}: ${m.state}`),
     ];
+  }
+
+  /** From now on everything that happens is told to these. */
+  observe(taps: PmlTaps): void {
+    this.core.transitionTap = taps;
+    this.core.eventTap = taps.onEvent;
+    this.inbox.matchTap = taps.onMatch;
+  }
+
+  /** What lies behind the doors: for tests only. */
+  get internals(): { readonly core: PmlCore; readonly inbox: Inbox } {
+    return { core: this.core, inbox: this.inbox };
   }
 }
 

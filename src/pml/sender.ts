@@ -571,7 +571,7 @@ export class Sender {
       if (message.state === 'ENVELOPE' && message.request !== undefined) {
         message.request.error = peer.left;
         const { ctx, tag, bytes } = message;
-        if (!message.request.isForsaken) this.core.undelivered.push({ peer: peer.rank, ctx, tag, bytes });
+        if (!message.request.isForsaken) this.core.neverReceived.push({ peer: peer.rank, ctx, tag, bytes });
       }
       this.finish(message);
     }

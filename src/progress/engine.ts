@@ -280,9 +280,9 @@ export class Engine implements Upcalls {
 
   /** Everything given to rails leaves now: for calls that do not wait for the end of a turn. */
   flush(): void {
-    const { toFlush } = this.pml.core;
+    const { railsToFlush } = this.pml;
     // From the end: emptying an array by its length is a call out of compiled code.
-    for (let rail = toFlush.pop(); rail !== undefined; rail = toFlush.pop()) {
+    for (let rail = railsToFlush.pop(); rail !== undefined; rail = railsToFlush.pop()) {
       rail.needsFlush = false;
       rail.endpoint.flush();
       this.bml.handleSent(rail, this.nowMs);
@@ -291,8 +291,7 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    const { openRequests, backgroundRequests } = this.pml.core;
-    return openRequests > backgroundRequests;
+    return this.pml.hasAwaitedRequests;
   }
 
   /** A turn is under way: look() does nothing. */
@@ -315,7 +314,7 @@ export class Engine implements Upcalls {
     this.lastTurnMs = this.nowMs;
     this.aliveMs += Math.min(Math.max(0, elapsedMs), ALIVE_PER_TURN_MAX_MS);
     this.turns++;
-    this.openings.note(this.pml.core.openedRequests, this.nowMs);
+    this.openings.note(this.pml.openedRequests, this.nowMs);
   }
 
   private work(modules: readonly BtlModule[]): number {
@@ -349,7 +348,7 @@ export class Engine implements Upcalls {
 
   wake(): void {
     // A down-call is under way in the middle of a command: what asks from inside it must not be entered again.
-    if (this.pml.core.sending) this.schedule();
+    if (this.pml.isSending) this.schedule();
     // Whoever asks from a microtask would keep the event loop from its turn: the next progress() comes after that.
     else if (!this.isYielding) this.progress();
   }
@@ -576,13 +575,13 @@ export class Engine implements Upcalls {
     if (peer === undefined || peer.leave === 'done' || this.pml.peer(rank).failure !== undefined) return;
     if (peer.byeReceived) return;
     const error = new MultirailError(code, `rank ${rank}: ${text}`, { rank: this.options.rank, peer: rank });
-    const before = this.pml.core.counters.lostWithPeer;
+    const before = this.pml.counters.lostWithPeer;
     this.bml.closePeer(peer.bml);
     for (const rail of peer.bml.rails) {
       this.bml.fence(peer.bml, rail.index, rail.highestSeen, { kind: 'peer-failed', text });
     }
     this.pml.handlePeerFailed(rank, error);
-    this.hooks.onPeerFailed?.(rank, error, this.pml.core.counters.lostWithPeer - before);
+    this.hooks.onPeerFailed?.(rank, error, this.pml.counters.lostWithPeer - before);
     this.schedule();
   }
 
@@ -609,7 +608,7 @@ export class Engine implements Upcalls {
 
   private sayBye(peer: EnginePeer, rail: Rail): void {
     rail.endpoint.bye();
-    this.pml.core.touched(rail);
+    this.pml.flushLater(rail);
     peer.byeSentAtMs = this.nowMs;
   }
 

@@ -21,7 +21,7 @@ it.each([1, 2, 20, 45])('a rail that is up for %d ms at a time carries its messa
     const link = world.fabric.link(0, 1, 0);
     const [{ engine }] = world.processes;
     const rail = engine.bml.peers.get(1)?.rails[0];
-    const received = (): number => world.processes[1].engine.pml.core.counters.messagesReceived;
+    const received = (): number => world.processes[1].engine.pml.counters.messagesReceived;
     const endMs = world.nowMs + 3 * PEER_TIMEOUT_MS;
     let cutAtMs = world.nowMs + upMs;
     let wasUp = true;

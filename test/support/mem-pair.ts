@@ -432,7 +432,7 @@ export class MemPair {
       const peer = pml.peer(1 - rank);
       lines.push(...pml.undelivered(1 - rank));
       if (peer.heldBytes !== 0) lines.push(`rank ${rank} holds ${peer.heldBytes} unexpected bytes`);
-      if (pml.core.retainedBytes !== 0) lines.push(`rank ${rank} retains ${pml.core.retainedBytes} bytes`);
+      if (pml.retainedBytes !== 0) lines.push(`rank ${rank} retains ${pml.retainedBytes} bytes`);
       if (peer.restartNacks.size > 0 || peer.railDowns.size > 0) lines.push(`rank ${rank} owes something`);
     }
     return lines;

@@ -341,7 +341,7 @@ export class Bounded {
   /** Bytes that were sent again, over all ranks. */
   get wastedBytes(): number {
     let bytes = 0;
-    for (const { engine } of this.world.processes) bytes += engine.pml.core.counters.bytesResent;
+    for (const { engine } of this.world.processes) bytes += engine.pml.counters.bytesResent;
     return bytes;
   }
 

@@ -101,7 +101,7 @@ export class Scenario {
 
   /** A counter of the PML, over all ranks. */
   count(name: keyof PmlCounters): number {
-    return this.world.processes.reduce((sum, { engine }) => sum + engine.pml.core.counters[name], 0);
+    return this.world.processes.reduce((sum, { engine }) => sum + engine.pml.counters[name], 0);
   }
 
   /** Rail epochs lost so far, over all ranks. */

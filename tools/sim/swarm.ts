@@ -182,7 +182,7 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
 export function sumCounters(world: World): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const { engine } of world.processes)
-    for (const [name, value] of Object.entries(engine.pml.core.counters)) sums[name] = (sums[name] ?? 0) + value;
+    for (const [name, value] of Object.entries(engine.pml.counters)) sums[name] = (sums[name] ?? 0) + value;
   return sums;
 }
 

@@ -38,7 +38,7 @@ function checkCredit(sender: Watched, receiver: Watched): void {
       `I10: rank ${sender.rank} has used ${from.creditUsed} bytes of credit at rank ${rank}, where ${to.releasedBytes} are released and ${to.heldBytes} held; ${underWay} are under way`,
     );
   }
-  const grantedBytes = to.releasedBytes + receiver.engine.pml.core.options.unexpectedBytesMax;
+  const grantedBytes = to.releasedBytes + receiver.engine.pml.options.unexpectedBytesMax;
   if (from.creditLimit > grantedBytes)
     throw new OracleError(`I10: rank ${sender.rank} may send ${from.creditLimit} bytes to rank ${rank}, which grants ${grantedBytes}`);
   if (from.creditUsed > from.creditLimit)
@@ -68,12 +68,12 @@ function checkRails(here: Watched, there: Watched): void {
 
 /** I6. Bounds on what is kept. */
 function checkBounds({ rank, engine }: Watched): void {
-  const { core } = engine.pml;
-  const { retainedBytesMax, unexpectedBytesMax, abandonedBytesMax } = core.options;
-  if (core.retainedBytes > retainedBytesMax) throw new OracleError(`I6: rank ${rank} retains ${core.retainedBytes} bytes`);
-  if (core.abandonedBytes > abandonedBytesMax)
-    throw new OracleError(`I6: rank ${rank} keeps ${core.abandonedBytes} bytes of sends that were given up`);
-  for (const peer of core.peers.values()) {
+  const { retainedBytes, abandonedBytes, options, peers } = engine.pml;
+  const { retainedBytesMax, unexpectedBytesMax, abandonedBytesMax } = options;
+  if (retainedBytes > retainedBytesMax) throw new OracleError(`I6: rank ${rank} retains ${retainedBytes} bytes`);
+  if (abandonedBytes > abandonedBytesMax)
+    throw new OracleError(`I6: rank ${rank} keeps ${abandonedBytes} bytes of sends that were given up`);
+  for (const peer of peers) {
     if (peer.heldBytes > unexpectedBytesMax) throw new OracleError(`I6: rank ${rank} holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
   }
 }

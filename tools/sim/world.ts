@@ -133,18 +133,15 @@ export class World {
       settings.bml.fragBytesMax = fragBytes;
     }
     const engine = new Engine(settings, driver, hooks);
-    engine.pml.core.transitionTap = {
+    const { coverage } = this.options;
+    engine.pml.observe({
       onTransition: (side, message, from, to) => {
         if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${side} ${message.traceId}: ${from} -> ${to}`);
-        this.options.coverage?.onTransition(side, message, from, to);
+        coverage?.onTransition(side, message, from, to);
       },
-    };
-    if (this.options.coverage?.onEvent !== undefined) {
-      engine.pml.core.eventTap = (side, state, event) => this.options.coverage?.onEvent?.(side, state, event);
-    }
-    engine.pml.inbox.matchTap = (ctx, source, tag, messageBytes, request) => {
-      this.oracle.match(rank, ctx, source, tag, messageBytes, request);
-    };
+      onEvent: coverage?.onEvent?.bind(coverage),
+      onMatch: (ctx, source, tag, messageBytes, request) => this.oracle.match(rank, ctx, source, tag, messageBytes, request),
+    });
     const context = {
       rank,
       size: this.options.ranks,
@@ -473,7 +470,7 @@ export class World {
     const unfinished = this.oracle.unfinished();
     if (unfinished.length > 0) {
       const states = this.processes.flatMap(({ engine, rank }) =>
-        [...engine.pml.core.peers.keys()].flatMap((peer) => engine.pml.undelivered(peer).map((line) => `rank ${rank}: ${line}`)),
+        [...engine.pml.peers].flatMap((peer) => engine.pml.undelivered(peer.rank).map((line) => `rank ${rank}: ${line}`)),
       );
       throw new OracleError(
         `I5: ${unfinished.length} requests did not end: ${unfinished.slice(0, 6).join('; ')} | ${states.slice(0, 12).join('; ')}`,
@@ -493,15 +490,15 @@ export class World {
       );
     }
     for (const { rank, engine } of alive) {
-      const { core } = engine.pml;
-      if (core.retainedBytes !== 0) throw new OracleError(`I6: rank ${rank} still retains ${core.retainedBytes} bytes`);
-      if (core.abandonedBytes !== 0 || core.givenUp.size !== 0)
-        throw new OracleError(`I6: rank ${rank} still keeps ${core.abandonedBytes} bytes of sends that were given up`);
-      if (core.sends.size !== 0 || core.recvs.size !== 0)
-        throw new OracleError(`I6: rank ${rank} still holds ${core.sends.size} sends and ${core.recvs.size} receives`);
-      for (const peer of core.peers.values())
+      const { retainedBytes, abandonedBytes } = engine.pml;
+      const { sends, recvs, givenUp } = engine.pml.messagesKept();
+      if (retainedBytes !== 0) throw new OracleError(`I6: rank ${rank} still retains ${retainedBytes} bytes`);
+      if (abandonedBytes !== 0 || givenUp !== 0)
+        throw new OracleError(`I6: rank ${rank} still keeps ${abandonedBytes} bytes of sends that were given up`);
+      if (sends !== 0 || recvs !== 0) throw new OracleError(`I6: rank ${rank} still holds ${sends} sends and ${recvs} receives`);
+      for (const peer of engine.pml.peers)
         if (peer.sends.size !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.sends.size} sends to rank ${peer.rank}`);
-      for (const peer of core.peers.values()) {
+      for (const peer of engine.pml.peers) {
         // What nobody receives is held to the end; I10 has counted it.
         if (peer.heldBytes !== 0 && !this.oracle.abandons)
           throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);

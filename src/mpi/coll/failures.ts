@@ -116,25 +116,20 @@ export class FailureNotices {
     this.host.watchCalls();
     const { pml } = this.host.engine;
     // A notice is nothing that anybody waits for.
-    pml.core.backgroundRequests++;
     for (;;) {
-      const request = pml.irecv(ANY_SOURCE, CTX, TAG, new Iov([this.buffer]));
-      if (!request.done) {
-        request.onDone = () => this.onNotice(request);
-        return;
-      }
+      const request = pml.irecvInBackground(ANY_SOURCE, CTX, TAG, new Iov([this.buffer]), this.onNotice);
+      if (!request.done) return;
       this.read(request);
     }
   }
 
-  private onNotice(request: RecvRequest): void {
+  private readonly onNotice = (request: RecvRequest): void => {
     this.isListening = false;
-    this.host.engine.pml.core.backgroundRequests--;
     // The runtime is being finalized.
     if (request.error !== undefined) return;
     this.read(request);
     this.listen();
-  }
+  };
 
   private read(request: RecvRequest): void {
     const notice = decode(this.buffer.subarray(0, request.receivedBytes));
@@ -213,18 +208,16 @@ export class FailureNotices {
 
   private postDrain(byTag: Map<number, RecvRequest>, ctx: number, tag: number): void {
     const { pml } = this.host.engine;
+    const onDone = ({ error, cancelled }: RecvRequest): void => {
+      byTag.delete(tag);
+      // Its truncation is what was wanted; with any other error, or cancelled, the context is gone.
+      const hasTaken = error === undefined || error.code === 'ERR_TRUNCATE';
+      if (hasTaken && !cancelled) this.postDrain(byTag, ctx, tag);
+    };
     for (;;) {
-      const request = pml.irecv(ANY_SOURCE, ctx, tag, EMPTY_IOV);
+      const request = pml.irecvInBackground(ANY_SOURCE, ctx, tag, EMPTY_IOV, onDone);
       if (request.done) continue;
-      pml.core.backgroundRequests++;
       byTag.set(tag, request);
-      request.onDone = () => {
-        pml.core.backgroundRequests--;
-        byTag.delete(tag);
-        // Its truncation is what was wanted; with any other error, or cancelled, the context is gone.
-        const hasTaken = request.error === undefined || request.error.code === 'ERR_TRUNCATE';
-        if (hasTaken && !request.cancelled) this.postDrain(byTag, ctx, tag);
-      };
       return;
     }
   }

@@ -19,9 +19,9 @@ async function sumOfRanks(comm: Communicator, value: number): Promise<number> {
 /** What a process keeps of communicators. */
 function kept(world: P2pWorld, rank: number): { live: number; abandoned: number; contexts: number; flows: number } {
   const { host } = world.runtimes.find((runtime) => runtime.rank === rank) as unknown as { host: Host };
-  const { receiver, core } = host.engine.pml;
+  const { inbox, core } = host.engine.pml.internals;
   const { live, abandoned } = host.contexts.counts();
-  const { contexts } = receiver as unknown as { contexts: Map<number, unknown> };
+  const { contexts } = inbox as unknown as { contexts: Map<number, unknown> };
   let flows = 0;
   for (const peer of core.peers.values()) flows += peer.flowsIn.size + peer.flowsOut.size;
   return { live, abandoned, contexts: contexts.size, flows };

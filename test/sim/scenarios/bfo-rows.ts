@@ -349,7 +349,7 @@ function* row6(): Iterable<ScenarioCase> {
         s.on(
           { stage: 'arrive', type: PACKET.FIN, from: 0 },
           ({ link }) => {
-            owing = [...s.pml(0).core.sends.values()].some(({ state }) => state === 'OWING');
+            owing = [...s.pml(0).internals.core.sends.values()].some(({ state }) => state === 'OWING');
             s.fabric.cut(link);
             return 'lose';
           },
@@ -394,10 +394,10 @@ function* row7(): Iterable<ScenarioCase> {
           s.recv(LONG);
           s.send(LONG);
           s.world.mustFinish(60_000);
-          s.until('all slots are free', () => s.pml(0).core.sends.size === 0 && s.pml(1).core.recvs.size === 0);
+          s.until('all slots are free', () => s.pml(0).internals.core.sends.size === 0 && s.pml(1).internals.core.recvs.size === 0);
           if (uses > 100) {
             for (const rank of [0, 1]) {
-              const { core } = s.pml(rank);
+              const { core } = s.pml(rank).internals;
               for (const table of [core.sends, core.recvs]) {
                 const { generations } = table as unknown as { generations: number[] };
                 for (let slot = 0; slot < generations.length; slot++) generations[slot] += uses;
@@ -408,7 +408,7 @@ function* row7(): Iterable<ScenarioCase> {
             s.recv(LONG);
             s.send(LONG);
             if (i === Math.min(uses, 100) - 1) {
-              s.until('the slot is in use again', () => s.pml(0).core.sends.size > 0 && s.pml(1).core.recvs.size > 0);
+              s.until('the slot is in use again', () => s.pml(0).internals.core.sends.size > 0 && s.pml(1).internals.core.recvs.size > 0);
               replay(s, captured);
             }
             s.world.mustFinish(60_000);

@@ -138,7 +138,7 @@ export const guards: readonly ScenarioCase[] = [
       const receive = s.recv(LONG);
       s.send(LONG);
       s.until('all has come in the second epoch', () => receive.done);
-      const [message] = [...s.pml(0).core.sends.values()];
+      const [message] = [...s.pml(0).internals.core.sends.values()];
       for (const rail of s.world.processes[0].engine.bml.peers.get(1)?.rails ?? [])
         if (rail.isCarrying && rail.index < 2) s.fabric.cut(s.link(rail.index));
       s.until('the sender asks once more', () => message.state === 'NOTIFYING' && message.epoch === 2);

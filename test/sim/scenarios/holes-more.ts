@@ -233,10 +233,13 @@ function* hole17(): Iterable<ScenarioCase> {
         cutAt(s, PACKET.FRAG, 'arrived', { from: 0 }, 1);
         s.recv(1300, 5);
         s.send(1300, 5);
-        s.until('only the unmatched one is left', () => s.pml(0).core.sends.size === 1 && s.pml(1).core.recvs.size === 0);
+        s.until(
+          'only the unmatched one is left',
+          () => s.pml(0).internals.core.sends.size === 1 && s.pml(1).internals.core.recvs.size === 0,
+        );
         const { restartNacks } = s.pml(1).peer(0);
         s.until('no answer is owed', () => restartNacks.size === 0);
-        const slots = (s.pml(0).core.sends as unknown as { records: unknown[] }).records.length;
+        const slots = (s.pml(0).internals.core.sends as unknown as { records: unknown[] }).records.length;
         s.require('slots are used again', () => slots < 200);
         s.requireCount('restartNacks');
         s.recv(LONG, 77);
@@ -415,7 +418,7 @@ function* hole22(): Iterable<ScenarioCase> {
         s.run(1);
         for (const link of s.fabric.links()) s.fabric.stall(link, 1, 1_000_000);
         s.run(900);
-        const waiting = s.pml(0).core.sends.size;
+        const waiting = s.pml(0).internals.core.sends.size;
         s.require('sends waited for their counts', () => waiting > 0);
         s.finish();
       },
@@ -541,7 +544,7 @@ function* others(): Iterable<ScenarioCase> {
         const s = new Scenario(lab, { rails: transferRails(3, transfer) });
         const start = 0xffff_fffa;
         for (const rank of [0, 1]) {
-          const { core } = s.pml(rank);
+          const { core } = s.pml(rank).internals;
           s
             .pml(rank)
             .peer(1 - rank)
@@ -588,8 +591,8 @@ function* others(): Iterable<ScenarioCase> {
         };
         s.on({ stage: 'arrive', type: PACKET.RNDVRESTARTACK }, ({ header }) => {
           moved = true;
-          for (const message of s.pml(0).core.sends.values()) if (message.state === 'NOTIFYING') message.epoch = start;
-          for (const message of s.pml(1).core.recvs.values()) message.epoch = start;
+          for (const message of s.pml(0).internals.core.sends.values()) if (message.state === 'NOTIFYING') message.epoch = start;
+          for (const message of s.pml(1).internals.core.recvs.values()) message.epoch = start;
           forward(header, OFFSET.restartEpoch);
           return 'pass';
         });

@@ -307,7 +307,7 @@ function* death(): Iterable<ScenarioCase> {
           2,
         );
         sandwich(s, 8 * LONG);
-        const { core } = s.pml(alive);
+        const { core } = s.pml(alive).internals;
         s.until(
           `a message is ${state}`,
           () => begun.hits >= 2 && [...core.sends.values(), ...core.recvs.values()].some((message) => message.state === state),
@@ -370,7 +370,7 @@ function* hole8(): Iterable<ScenarioCase> {
           cutAt(s, PACKET.FRAG, 'not arrived', { linkNo: 0 });
           let openAtNotify = 0;
           s.on({ stage: 'arrive', type: PACKET.RNDVRESTARTNOTIFY }, () => {
-            for (const message of s.pml(1).core.recvs.values()) openAtNotify += message.openSinks.size;
+            for (const message of s.pml(1).internals.core.recvs.values()) openAtNotify += message.openSinks.size;
             return 'pass';
           });
           sandwich(s, LONG);

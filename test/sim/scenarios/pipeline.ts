@@ -171,7 +171,7 @@ export function* pipeline(): Iterable<ScenarioCase> {
     run(lab) {
       const s = new Scenario(lab, { rails: [{ ...SCENARIO_RAIL }, { ...SCENARIO_RAIL, ...RAIL, role: 'standby' }] });
       const [active, standby] = [0, 1];
-      const rails = () => s.pml(0).core.peers.get(1)?.bml.rails ?? [];
+      const rails = () => s.pml(0).peer(1).bml.rails;
       s.fabric.cut(s.link(active));
       s.until('the active rail is lost', () => s.railsLost >= 2);
       // It takes no data, so that nothing of it is in doubt, and nothing restarts, when it is lost again.

@@ -57,9 +57,9 @@ describe('context ids', () => {
       expect(table.isQuiet(id, 0)).toBe(true);
       table.close(id);
     }
-    const { core } = pair.engines[1].pml;
-    expect(core.counters.freedContextDropped).toBe(1);
-    expect(core.peers.get(0)?.heldBytes).toBe(0);
+    const { pml } = pair.engines[1];
+    expect(pml.counters.freedContextDropped).toBe(1);
+    expect(pml.peer(0).heldBytes).toBe(0);
     expectClean(pair);
   });
 
@@ -96,7 +96,7 @@ describe('context ids', () => {
       if (whileCreating) tables[1].endCreation(false);
       expect(tables[1].counts()).toEqual({ live: 2, abandoned: 0, early: 0 });
       expect([peer.heldBytes, peer.releasedBytes - releasedBytes]).toEqual([0, 0]);
-      expect([peer.flowsIn.size, receiver.core.counters.freedContextDropped]).toEqual([0, 1]);
+      expect([peer.flowsIn.size, receiver.counters.freedContextDropped]).toEqual([0, 1]);
       tables[0].close(id);
       expect(sender.peer(1).flowsOut.size).toBe(0);
     }

@@ -3,13 +3,12 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Wait } from '../../../src/launch/oob/waits.ts';
 import type { Host } from '../../../src/mpi/host.ts';
 import { WaitsWatch } from '../../../src/mpi/waits.ts';
-import { describeRequests, openRequests } from '../../../src/pml/pending.ts';
 import { ANY, type Pml } from '../../../src/pml/pml.ts';
 import { type Item, MemPair, pattern } from '../../support/mem-pair.ts';
 
 const LONG = 300_000;
 const hold = (type: string) => (item: Item) => (item.type === type ? 'hold' : 'pass');
-const pendingRequests = (pml: Pml) => describeRequests(pml, openRequests(pml));
+const pendingRequests = (pml: Pml) => pml.describeRequests(pml.openRequests());
 const phases = (pair: MemPair, side: 0 | 1) => pendingRequests(pair.engines[side].pml).map(({ kind, phase }) => `${kind} ${phase}`);
 
 describe('the state of the protocol in words', () => {
@@ -111,7 +110,7 @@ describe('the watch', () => {
     const pair = new MemPair();
     for (let i = 0; i < 50; i++) pair.send(0, pattern(8), 1);
     for (let i = 0; i < 20; i++) pair.recv(1, new Uint8Array(8), 2);
-    const { inbox } = pair.engines[1].pml;
+    const { inbox } = pair.engines[1].pml.internals;
     const through = vi.spyOn(inbox.context(0), 'unexpectedEnvelopes');
     const posted = vi.spyOn(inbox, 'postedRequests');
     const on = watchOf(pair, 5000);

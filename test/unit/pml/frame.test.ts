@@ -33,7 +33,7 @@ test('a packed payload stands behind the header, in bytes and in words, whatever
 
 test('a message that is restarted stands before the younger ones again', () => {
   const pair = new MemPair(1);
-  const core: PmlCore = pair.engines[0].pml.core;
+  const core: PmlCore = pair.engines[0].pml.internals.core;
   const peer = pair.engines[0].pml.peer(1);
   const buffers = [1, 2, 3].map(() => new Uint8Array(9000));
   for (const buffer of buffers) pair.send(0, buffer, 1);

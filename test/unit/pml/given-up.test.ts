@@ -2,7 +2,7 @@
 // message still arrives whole, whatever becomes of the buffer and of the rails.
 import { describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
-import { markOf, openRequests } from '../../../src/pml/pending.ts';
+import { markOf } from '../../../src/pml/pending.ts';
 import type { SendRequest } from '../../../src/pml/records.ts';
 import { Iov } from '../../../src/util/iov.ts';
 import { type Item, MemPair, pattern, type Verdict } from '../../support/mem-pair.ts';
@@ -40,10 +40,10 @@ function expectArrival(pair: MemPair, into = new Uint8Array(BYTES), recv = pair.
   expect(firstWrong(into)).toBe(-1);
   pair.advance(50);
   expect(pair.leftovers()).toEqual([]);
-  expect(pair.engines[0].pml.core.abandonedBytes).toBe(0);
+  expect(pair.engines[0].pml.abandonedBytes).toBe(0);
 }
 
-const phaseOf = (pair: MemPair): string => openRequests(pair.engines[0].pml).map(markOf).join('; ');
+const phaseOf = (pair: MemPair): string => pair.engines[0].pml.openRequests().map(markOf).join('; ');
 
 describe('a send that is given up', () => {
   test('before its envelope has left, for want of a rail', () => {
@@ -52,7 +52,7 @@ describe('a send that is given up', () => {
     const { request } = begin(pair);
     giveUp(pair, request);
     expect(request).toMatchObject({ done: true, error: TOO_LATE });
-    expect(pair.engines[0].pml.core.abandonedBytes).toBe(BYTES);
+    expect(pair.engines[0].pml.abandonedBytes).toBe(BYTES);
     pair.restore(0);
     expectArrival(pair);
   });
@@ -90,7 +90,7 @@ describe('a send that is given up', () => {
     const recv = pair.recv(1, into, 7);
     giveUp(pair, request);
     expect(request.error?.code).toBe('ERR_TIMEOUT');
-    const { abandonedBytes } = pair.engines[0].pml.core;
+    const { abandonedBytes } = pair.engines[0].pml;
     expect(abandonedBytes).toBeGreaterThan(0);
     expect(abandonedBytes).toBeLessThan(BYTES - 5000);
     expect(recv.done).toBe(false);
@@ -111,7 +111,7 @@ describe('a send that is given up', () => {
       expect(request.error?.code).toBe('ERR_TIMEOUT');
       pair.cut(0);
       expectArrival(pair, into, recv);
-      expect(pair.engines[0].pml.core.counters.restarts).toBe(1);
+      expect(pair.engines[0].pml.counters.restarts).toBe(1);
     });
   }
 
@@ -122,7 +122,7 @@ describe('a send that is given up', () => {
     const into = new Uint8Array(5000);
     const recv = pair.recv(1, into, 7);
     giveUp(pair, request);
-    expect(pair.engines[0].pml.core.abandonedBytes).toBeLessThan(5000);
+    expect(pair.engines[0].pml.abandonedBytes).toBeLessThan(5000);
     pair.verdictOf = () => 'pass';
     pair.advance(50);
     expect(recv.error?.code).toBe('ERR_TRUNCATE');
@@ -169,7 +169,7 @@ describe('a buffer that cannot be given back yet', () => {
     pair.advance(20);
     expect(third.request.done).toBe(true);
     expect(pair.leftovers()).toEqual([]);
-    expect(pair.engines[0].pml.core.abandonedBytes).toBe(0);
+    expect(pair.engines[0].pml.abandonedBytes).toBe(0);
   });
 
   test('whose peer dies meanwhile: the send ends with that', () => {
@@ -181,6 +181,6 @@ describe('a buffer that cannot be given back yet', () => {
     pair.engines[0].failPeer(1, 'ERR_PROC_FAILED', 'the test says so');
     pair.run();
     expect(request.error?.code).toBe('ERR_PROC_FAILED');
-    expect(pair.engines[0].pml.core.givenUp.size).toBe(0);
+    expect(pair.engines[0].pml.internals.core.givenUp.size).toBe(0);
   });
 });

@@ -29,7 +29,7 @@ describe('eager', () => {
     const send = pair.send(0, bytes, 7);
     expect(send.done).toBe(true);
     bytes.fill(0);
-    expect(pair.engines[0].pml.core.retainedBytes).toBe(100);
+    expect(pair.engines[0].pml.retainedBytes).toBe(100);
     const into = new Uint8Array(200);
     const recv = pair.recv(1, into, 7);
     expect(recv.done).toBe(false);
@@ -51,8 +51,8 @@ describe('eager', () => {
         expect(pair.recv(1, into, ANY)).toMatchObject({ matchedTag: tag, receivedBytes: 50 });
         expectBytes(into, pattern(50, tag));
       }
-      expect(pair.engines[1].pml.core.counters.envelopeDuplicates).toBe(arrived ? 3 : 0);
-      expect(pair.engines[0].pml.core.counters.envelopesResent).toBe(3);
+      expect(pair.engines[1].pml.counters.envelopeDuplicates).toBe(arrived ? 3 : 0);
+      expect(pair.engines[0].pml.counters.envelopesResent).toBe(3);
       expectClean(pair);
     });
   }
@@ -63,7 +63,7 @@ describe('eager', () => {
     pair.send(0, pattern(9, 1), 5);
     pair.busy.add(0);
     pair.send(0, pattern(9, 2), 5);
-    expect(pair.engines[1].pml.core.counters.earlyArrivals).toBe(1);
+    expect(pair.engines[1].pml.counters.earlyArrivals).toBe(1);
     expect(pair.engines[1].pml.iprobe(0, 0, 5)).toBeUndefined();
     const into = [new Uint8Array(9), new Uint8Array(9)];
     const recvs = into.map((buffer) => pair.recv(1, buffer, 5));
@@ -83,7 +83,7 @@ describe('eager', () => {
     const into = new Uint8Array(60);
     expect(pair.recv(1, into, 1).done).toBe(true);
     expectBytes(into, pattern(60));
-    expect(pair.engines[0].pml.core.counters.refused).toBe(2);
+    expect(pair.engines[0].pml.counters.refused).toBe(2);
     expectClean(pair);
   });
 });
@@ -147,7 +147,7 @@ describe('matching', () => {
     expect(pair.engines[1].pml.iprobe(0, 6, 1)).toBeUndefined();
     pair.engines[1].pml.freeContext(5);
     pair.send(0, pattern(10, 2), 1, false, 5);
-    expect(pair.engines[1].pml.core.counters.freedContextDropped).toBe(2);
+    expect(pair.engines[1].pml.counters.freedContextDropped).toBe(2);
     expectClean(pair);
   });
 });
@@ -182,7 +182,7 @@ describe('rendezvous', () => {
   test('without credit messages leave without data and a later tag still matches', () => {
     const pair = new MemPair(1, { unexpectedBytesMax: 64 * 1024, eagerLimitBytes: 16 * 1024 });
     const sends = Array.from({ length: 12 }, (_, i) => pair.send(0, pattern(16_000, i), i));
-    const { counters } = pair.engines[0].pml.core;
+    const { counters } = pair.engines[0].pml;
     expect(counters.creditStalls).toBeGreaterThan(0);
     expect(sends.filter(({ done }) => !done)).toHaveLength(counters.creditStalls);
     expect(pair.engines[1].pml.peer(0).heldBytes).toBeLessThanOrEqual(64 * 1024);
@@ -222,7 +222,7 @@ describe('rendezvous', () => {
     pair.recv(1, into, 1);
     expect(send.done).toBe(true);
     expectBytes(into, pattern(9000));
-    expect(pair.engines[0].pml.core.counters).toMatchObject({ refused: 5, restarts: 0 });
+    expect(pair.engines[0].pml.counters).toMatchObject({ refused: 5, restarts: 0 });
     expectClean(pair);
   });
 
@@ -269,7 +269,7 @@ describe('restart by resume', () => {
   function expectWhole({ into, recv, send }: ReturnType<typeof stream>, pair: MemPair): void {
     expect(recv.done && send.done).toBe(true);
     expectBytes(into, pattern(into.length));
-    expect(pair.engines[0].pml.core.counters.messagesSent).toBe(1);
+    expect(pair.engines[0].pml.counters.messagesSent).toBe(1);
     expectClean(pair);
   }
 
@@ -282,7 +282,7 @@ describe('restart by resume', () => {
       pair.verdictOf = (item) => (item.rail === 0 ? 'hold' : 'pass');
       pair.cut(0);
       expectWhole(transfer, pair);
-      const { restarts, bytesResent } = pair.engines[0].pml.core.counters;
+      const { restarts, bytesResent } = pair.engines[0].pml.counters;
       if (verdict !== 'mute') expect(restarts).toBe(1);
       expect(bytesResent).toBeLessThan(12_000);
     });
@@ -295,8 +295,8 @@ describe('restart by resume', () => {
     pair.cut(0);
     const recv = pair.recv(1, transfer.into, 1);
     expectWhole({ ...transfer, recv }, pair);
-    expect(pair.engines[1].pml.core.counters.envelopeDuplicates).toBe(1);
-    expect(pair.engines[0].pml.core.counters.restarts).toBe(0);
+    expect(pair.engines[1].pml.counters.envelopeDuplicates).toBe(1);
+    expect(pair.engines[0].pml.counters.restarts).toBe(0);
   });
 
   for (const verdict of ['hold', 'mute'] as const) {
@@ -341,7 +341,7 @@ describe('restart by resume', () => {
     expect(transfer.send.done).toBe(false);
     pair.cut(0);
     expectWhole(transfer, pair);
-    expect(pair.engines[0].pml.core.counters).toMatchObject({ restarts: 1, restartNacks: 1, restartAcks: 0 });
+    expect(pair.engines[0].pml.counters).toMatchObject({ restarts: 1, restartNacks: 1, restartAcks: 0 });
   });
 
   test('no rail left: everything waits, and goes on when one is back', () => {
@@ -444,7 +444,7 @@ describe('ends', () => {
     pair.send(0, pattern(100, 6), 6);
     pair.engines[0].failPeer(1, 'ERR_PROC_FAILED', 'the test says so');
     pair.run();
-    expect(pair.engines[0].pml.core.counters.lostWithPeer).toBe(4);
+    expect(pair.engines[0].pml.counters.lostWithPeer).toBe(4);
   });
 
   test('a peer to which no rail comes back is unreachable in the end', () => {

@@ -162,7 +162,7 @@ test('an invariant that broke comes with the last transitions', () => {
   const pair = new MemPair();
   pair.recv(1, new Uint8Array(5000), 1);
   pair.send(0, pattern(5000), 1);
-  const states = pair.engines[0].pml.core.traceEntries().map(({ from, to }) => `${from}>${to}`);
+  const states = pair.engines[0].pml.traceEntries().map(({ from, to }) => `${from}>${to}`);
   expect(states).toEqual(['ENVELOPE>STREAMING', 'STREAMING>DONE']);
 });
 

@@ -8,16 +8,16 @@ import { EMPTY_VIEWS, type Iov } from '../util/iov.ts';
 import { MemoryPool } from '../util/memory-pool.ts';
 import { serialDiff } from '../util/serial.ts';
 import { newPmlCounters, type PmlCounters } from './counters.ts';
+import { PACKED_PAYLOAD_BYTES_MAX } from './frame-memory.ts';
 import { encodePacket, newPacket, OFFSET, PACKET, PACKET_NAMES, type Packet, packetBytes, putU53 } from './hdr.ts';
-import type { PmlPeer } from './peer.ts';
 import {
   EagerMessage,
   type Envelope,
   type FrameUse,
   type OutMessage,
-  PACKED_PAYLOAD_BYTES_MAX,
   PmlFrame,
   type PmlOneSidedOp,
+  type PmlPeer,
   type RecvMessage,
   type RecvRequest,
   type SendMessage,

@@ -4,8 +4,7 @@ import { type CompletionStatus, DELIVERED, OK, REFUSED } from '../btl/btl.ts';
 import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET } from './hdr.ts';
-import type { PmlPeer } from './peer.ts';
-import type { EagerMessage } from './records.ts';
+import type { EagerMessage, PmlPeer } from './records.ts';
 import { moveSend } from './states.ts';
 
 export class EagerSender {

@@ -6,9 +6,8 @@ import type { PmlCore } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import { completeReceive } from './outcome.ts';
-import { type FlowIn, type PmlPeer, SEQ_SPAN_MAX } from './peer.ts';
 import type { Receiver } from './receiver.ts';
-import type { Envelope, RecvRequest, Unreceived } from './records.ts';
+import { type Envelope, type FlowIn, type PmlPeer, type RecvRequest, SEQ_SPAN_MAX, type Unreceived } from './records.ts';
 import type { RemoteWindow } from './windows.ts';
 
 const NO_WINDOWS: readonly RemoteWindow[] = [];

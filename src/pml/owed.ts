@@ -4,8 +4,7 @@ import { type CompletionStatus, DELIVERED, OK } from '../btl/btl.ts';
 import { serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
 import { PACKET } from './hdr.ts';
-import type { OwedRestartNack, PmlPeer } from './peer.ts';
-import type { FrameUse } from './records.ts';
+import type { FrameUse, OwedRestartNack, PmlPeer } from './records.ts';
 
 export class OwedToPeers {
   private readonly core: PmlCore;

@@ -22,7 +22,6 @@ import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
 import { OwedToPeers } from './owed.ts';
-import { PmlPeer } from './peer.ts';
 import { describeRequests, type OpenRequest, openRequests, type PendingRequest } from './pending.ts';
 import { isFragSink, Receiver } from './receiver.ts';
 import {
@@ -31,6 +30,7 @@ import {
   type OutMessage,
   PmlFrame,
   type PmlOneSidedOp,
+  PmlPeer,
   type RecvMessage,
   RecvRequest,
   SendMessage,

@@ -9,8 +9,7 @@ import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.t
 import { FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { bufferGone, completeReceive, senderLostBuffer } from './outcome.ts';
 import type { OwedToPeers } from './owed.ts';
-import type { PmlPeer } from './peer.ts';
-import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, RecvMessage, type RecvRequest } from './records.ts';
+import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, type PmlPeer, RecvMessage, type RecvRequest } from './records.ts';
 import { moveRecv } from './states.ts';
 import type { LocalWindow, RemoteWindow } from './windows.ts';
 

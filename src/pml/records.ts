@@ -1,13 +1,15 @@
-// The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the
-// request), envelopes that wait for a receive, and the frames that are on a rail. Data only; the protocol is in
-// inbox.ts, sender.ts and receiver.ts.
-import type { Frame, OneSidedOp, Registration, Sink } from '../btl/btl.ts';
+// The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the request), envelopes
+// that wait for a receive, peers with their numbers, credit and queues, and the frames that are on a rail. Each knows the others, so they
+// stand in one file. Data and its arithmetic only; the protocol is in inbox.ts, sender.ts and receiver.ts.
+import type { BmlPeer } from '../bml/bml.ts';
+import type { OneSidedOp, Registration, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
-import { EMPTY_BYTES, EMPTY_VIEWS, type Iov } from '../util/iov.ts';
-import type { Linked } from '../util/linked.ts';
+import { Deque } from '../util/deque.ts';
+import type { Iov } from '../util/iov.ts';
+import { type Linked, LinkedList } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
+import { FrameMemory } from './frame-memory.ts';
 import { FLAG, type PacketType } from './hdr.ts';
-import type { PmlPeer } from './peer.ts';
 import type { RecvState, SendState } from './states.ts';
 import { type LocalWindow, PutTargets, type RemoteWindow, WindowOffers } from './windows.ts';
 
@@ -362,6 +364,175 @@ export class RecvMessage implements Linked<RecvMessage> {
   }
 }
 
+/** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
+export const SEQ_SPAN_MAX = 2 ** 30;
+
+/** Messages to one peer on one context. */
+export interface FlowOut {
+  nextSeq: number;
+}
+
+/** Messages from one peer on one context. */
+export interface FlowIn {
+  expectedSeq: number;
+  /** Envelopes that overtook a lower number. */
+  readonly early: Map<number, Envelope>;
+}
+
+export interface OwedRailDown {
+  epoch: number;
+  onRail: boolean;
+}
+
+export interface OwedRestartNack {
+  senderSlot: number;
+  senderGeneration: number;
+  receiverSlot: number;
+  receiverGeneration: number;
+  epoch: number;
+  onRail: boolean;
+}
+
+export class PmlPeer {
+  readonly rank: number;
+  readonly bml: BmlPeer;
+  readonly flowsOut = new Map<number, FlowOut>();
+  readonly flowsIn = new Map<number, FlowIn>();
+
+  // --- credit. Cumulative byte counts since the start; limits are absolute, a newer value replaces an older one.
+  /** What the peer allows us to first-send, and what we have reserved of it. */
+  creditLimit: number;
+  creditUsed = 0;
+  /**
+   * Charges of messages that the peer is not known to have received, oldest first; those of rendezvous messages are negative. Credit comes
+   * back for what was received, in about that order.
+   */
+  private readonly charges = new Deque<number>();
+  private readonly initialCredit: number;
+  /** Charges of those that were. */
+  private receivedCharges = 0;
+  /** Charges of the peer's messages that we disposed of, and those we hold. */
+  releasedBytes = 0;
+  heldBytes = 0;
+  /** Highest limit that the peer is known to have been told, and that it may have been told. */
+  creditTold: number;
+  creditTelling: number;
+
+  // --- owed to the peer, level-triggered
+  readonly railDowns = new Map<number, OwedRailDown>();
+  readonly restartNacks = new Map<string, OwedRestartNack>();
+  readonly control = new Deque<SendMessage | RecvMessage>();
+  readonly envelopes = new Deque<OutMessage>();
+  /** Envelopes that came back in doubt or refused. */
+  readonly resends = new Deque<OutMessage>();
+  readonly streams = new Deque<SendMessage | RecvMessage>();
+
+  readonly sends = new LinkedList<OutMessage>();
+  readonly recvs = new LinkedList<RecvMessage>();
+
+  /** Set once, for ever. */
+  failure: MultirailError | undefined;
+  saidBye = false;
+  /** What a call to a peer that said BYE ends with. */
+  left: MultirailError | undefined;
+  /** We said BYE: nothing more is sent. */
+  leaving = false;
+  dirty = false;
+  private lastOutCtx = -1;
+  private lastOut: FlowOut | undefined;
+  private lastInCtx = -1;
+  private lastIn: FlowIn | undefined;
+
+  constructor(rank: number, bml: BmlPeer, initialCreditToUs: number, initialCreditToPeer: number) {
+    this.rank = rank;
+    this.bml = bml;
+    this.creditLimit = initialCreditToUs;
+    this.initialCredit = initialCreditToUs;
+    this.creditTold = initialCreditToPeer;
+    this.creditTelling = initialCreditToPeer;
+  }
+
+  /** A message was sent that takes so much of the credit. */
+  charge(bytes: number, isEager: boolean): void {
+    this.creditUsed += bytes;
+    if (bytes > 0) this.charges.push(isEager ? bytes : -bytes);
+  }
+
+  /** The peer allows more: it has received messages. */
+  raiseCredit(limit: number): void {
+    this.creditLimit = limit;
+    const released = limit - this.initialCredit;
+    for (let next = this.charges.peek(); next !== undefined; next = this.charges.peek()) {
+      const received = this.receivedCharges + Math.abs(next);
+      if (received > released) return;
+      this.receivedCharges = received;
+      this.charges.shift();
+    }
+  }
+
+  /** Eager messages that the peer is not known to have received. */
+  unreceivedEager(): number {
+    let count = 0;
+    for (const charge of this.charges) if (charge > 0) count++;
+    return count;
+  }
+
+  /** Nothing more comes from this peer, and nothing goes there: it failed, or it left. */
+  get ended(): MultirailError | undefined {
+    return this.failure ?? this.left;
+  }
+
+  /** Nothing is sent to it any more: what stands in the queues would keep its buffers alive. */
+  dropQueues(): void {
+    for (const message of this.control) message.controlQueued = false;
+    for (const message of this.streams) message.streamQueued = false;
+    for (const message of this.envelopes) message.envelopeQueued = false;
+    for (const message of this.resends) message.envelopeQueued = false;
+    this.control.clear();
+    this.streams.clear();
+    this.envelopes.clear();
+    this.resends.clear();
+    this.railDowns.clear();
+    this.restartNacks.clear();
+    this.charges.clear();
+  }
+
+  flowOut(ctx: number): FlowOut {
+    // Programs stay on one communicator for long: the last flow is asked for again.
+    if (ctx === this.lastOutCtx) return this.lastOut as FlowOut;
+    let flow = this.flowsOut.get(ctx);
+    if (flow === undefined) {
+      flow = { nextSeq: 0 };
+      this.flowsOut.set(ctx, flow);
+    }
+    this.lastOutCtx = ctx;
+    this.lastOut = flow;
+    return flow;
+  }
+
+  flowIn(ctx: number): FlowIn {
+    if (ctx === this.lastInCtx) return this.lastIn as FlowIn;
+    let flow = this.flowsIn.get(ctx);
+    if (flow === undefined) {
+      flow = { expectedSeq: 0, early: new Map() };
+      this.flowsIn.set(ctx, flow);
+    }
+    this.lastInCtx = ctx;
+    this.lastIn = flow;
+    return flow;
+  }
+
+  /** The sequences of a context that is gone; returns those of what came in. */
+  dropFlows(ctx: number): FlowIn | undefined {
+    const flow = this.flowsIn.get(ctx);
+    this.flowsIn.delete(ctx);
+    this.flowsOut.delete(ctx);
+    this.lastOutCtx = -1;
+    this.lastInCtx = -1;
+    return flow;
+  }
+}
+
 /** What a frame on a rail stands for, so that its completion finds its way. */
 export type FrameUse =
   | { kind: 'eager'; message: EagerMessage }
@@ -377,76 +548,16 @@ export type FrameUse =
   | { kind: 'raildown'; rail: number; epoch: number }
   | { kind: 'credit' };
 
-/** Memory of a frame: its header, and a short payload right behind it. */
-const FRAME_STORAGE_BYTES = 256;
-/** Payloads of eager messages up to this length are retained in their frame's own memory. */
-export const PACKED_PAYLOAD_BYTES_MAX = 192;
-
-/** A frame of the PML. Headers live in the frame's own storage, so a frame can be used again once it is complete. */
-export class PmlFrame implements Frame {
-  header: Uint8Array = EMPTY_BYTES;
-  payload: readonly Uint8Array[] = EMPTY_VIEWS;
-  payloadBytes = 0;
-  placed = false;
-  prompt = false;
-  railFrameNumber = 0;
+/** A frame of the PML. */
+export class PmlFrame extends FrameMemory {
   use: FrameUse | undefined;
   peer: PmlPeer | undefined;
   /** The credit limit that this frame carries. */
   creditLimit = 0;
-  headerWords: Int32Array;
-  packed = false;
   /** Memory of a longer retained copy, from the pool of the core. */
   retained: Uint8Array | undefined = undefined;
   /** `use` of an eager message, kept with the frame: it would be made anew for each one. */
   readonly eagerUse: { kind: 'eager'; message: EagerMessage } = { kind: 'eager', message: undefined as unknown as EagerMessage };
-  private storage = new Uint8Array(FRAME_STORAGE_BYTES);
-  private view: DataView;
-  private packedPayload: readonly Uint8Array[] = EMPTY_VIEWS;
-  private headerBytes = -1;
-  private packedAt = 0;
-  private packedBytes = -1;
-
-  constructor() {
-    this.view = new DataView(this.storage.buffer);
-    this.headerWords = new Int32Array(this.storage.buffer);
-  }
-
-  /** Storage for a header of that length; larger ones (NOTIFY, RESTARTACK, RGET) grow it. */
-  headerView(bytes: number): DataView {
-    if (bytes > this.storage.length) {
-      this.storage = new Uint8Array(Math.ceil(bytes / 8) * 8);
-      this.view = new DataView(this.storage.buffer);
-      this.headerWords = new Int32Array(this.storage.buffer);
-      this.packedBytes = -1;
-      this.headerBytes = -1;
-    }
-    if (this.headerBytes !== bytes) {
-      this.header = this.storage.subarray(0, bytes);
-      this.headerBytes = bytes;
-    }
-    return this.view;
-  }
-
-  /** The header that headerView() made last, to be changed in place. */
-  get headerBytesView(): DataView {
-    return this.view;
-  }
-
-  /** Copies a short payload behind the header, which headerView() has made room for. */
-  packPayload(from: Iov): void {
-    const at = this.headerBytes;
-    const { bytes } = from;
-    if (this.packedBytes !== bytes || this.packedAt !== at) {
-      this.packedPayload = bytes === 0 ? EMPTY_VIEWS : [this.storage.subarray(at, at + bytes)];
-      this.packedAt = at;
-      this.packedBytes = bytes;
-    }
-    from.copyTo(this.storage, at);
-    this.payload = this.packedPayload;
-    this.payloadBytes = bytes;
-    this.packed = true;
-  }
 }
 
 /** A put or get of the PML. */

@@ -11,13 +11,14 @@ import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.t
 import { EagerSender } from './eager.ts';
 import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { completeSend } from './outcome.ts';
-import { type PmlPeer, SEQ_SPAN_MAX } from './peer.ts';
 import {
   EagerMessage,
   type FrameUse,
   type OutMessage,
   type PmlOneSidedOp,
+  type PmlPeer,
   type ReadableWindow,
+  SEQ_SPAN_MAX,
   SendMessage,
   SendRequest,
 } from './records.ts';

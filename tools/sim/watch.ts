@@ -2,7 +2,7 @@
 // compare the state of the production code of two processes, which only a simulator can look at in one moment.
 
 import { ENVELOPE_CHARGE_BYTES } from '../../src/pml/hdr.ts';
-import type { PmlPeer } from '../../src/pml/peer.ts';
+import type { PmlPeer } from '../../src/pml/records.ts';
 import type { Engine } from '../../src/progress/engine.ts';
 import { serialDiff } from '../../src/util/serial.ts';
 import { OracleError } from './oracle.ts';

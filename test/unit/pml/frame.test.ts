@@ -2,8 +2,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { PmlCore } from '../../../src/pml/core.ts';
-import type { SendMessage } from '../../../src/pml/records.ts';
-import { PACKED_PAYLOAD_BYTES_MAX, PmlFrame } from '../../../src/pml/records.ts';
+import { PACKED_PAYLOAD_BYTES_MAX } from '../../../src/pml/frame-memory.ts';
+import { PmlFrame, type SendMessage } from '../../../src/pml/records.ts';
 import { Iov } from '../../../src/util/iov.ts';
 import { MemPair } from '../../support/mem-pair.ts';
 

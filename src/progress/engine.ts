@@ -21,7 +21,9 @@ import type { Poller } from '../native/poller.ts';
 import type { PmlOptions } from '../pml/core.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
+import { Departure } from './departure.ts';
 import { OpeningTimes } from './opening-times.ts';
+import { type RailEvent, railEvents } from './rail-events.ts';
 
 /** What drives the engine: the event loop of a process, or the simulator. */
 export interface Driver {
@@ -36,23 +38,6 @@ export interface Driver {
   yield(): void;
   /** Run engine.progress() at this time at the latest; replaces the time given before. */
   arm(atMs: number): void;
-}
-
-/**
- * What happened to a rail, for users. `added`: one that was not there at the start came up for the first time. `suspect`: nothing comes
- * through, or what it holds is late. `trial`: it is back and carries again once it is trusted, which `restored` says.
- */
-export interface RailEvent {
-  type: 'added' | 'restored' | 'lost' | 'suspect' | 'trial' | 'degraded' | 'last' | 'unreachable';
-  peer: number;
-  rail: number;
-  key: string;
-  epoch: number;
-  reason: string;
-  /** Rails to that peer that carry traffic now, and that exist. */
-  up: number;
-  of: number;
-  atMs: number;
 }
 
 export interface EngineOptions {
@@ -76,12 +61,6 @@ interface EnginePeer {
   rank: number;
   incarnation: number;
   bml: BmlPeer;
-  /** This side's end of the job with that peer (B9). */
-  leave: 'no' | 'draining' | 'bye-sent' | 'done';
-  byeReceived: boolean;
-  /** Its process is known to have finished: our BYE is not waited for to reach it. */
-  isGone: boolean;
-  byeSentAtMs: number;
 }
 
 /**
@@ -95,11 +74,6 @@ const MEMORY_LOOKS_PER_KERNEL = 2048;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
-/**
- * A peer's BYE was received, but ours is not known to be delivered: a rail that broke meanwhile is dialled again and BYE is said
- * again, for as long as this. After it the peer is taken to have left (its launcher, if any, has told it about us).
- */
-const BYE_GRACE_MS = 5000;
 const LOGS_PER_SECOND_MAX = 20;
 
 export class Engine implements Upcalls {
@@ -119,12 +93,12 @@ export class Engine implements Upcalls {
   private nowMs: number;
   private logWindowMs = 0;
   private logCount = 0;
-  private finalizing = false;
   private looks = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
   private readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
+  private readonly departure: Departure;
   private awaited: { readonly done: boolean } | undefined;
   /** Called after each look at the rails, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
@@ -144,6 +118,7 @@ export class Engine implements Upcalls {
     this.lastTurnMs = this.nowMs;
     this.bml = new Bml(options.bml, (rail, from, to) => this.onRailState(rail, from, to));
     this.pml = new Pml(options.pml, this.bml);
+    this.departure = new Departure(options.rank, this.bml, this.pml);
   }
 
   // ---------------------------------------------------------------- set-up
@@ -156,7 +131,8 @@ export class Engine implements Upcalls {
   addPeer(rank: number, incarnation: number, endpoints: readonly BtlEndpoint[], unexpectedBytesMax: number): void {
     const bml = this.bml.addPeer(rank, endpoints, this.driver.now(), this.aliveMs);
     this.pml.addPeer(rank, bml, unexpectedBytesMax);
-    this.peers.set(rank, { rank, incarnation, bml, leave: 'no', byeReceived: false, isGone: false, byeSentAtMs: 0 });
+    this.departure.addPeer(rank, bml);
+    this.peers.set(rank, { rank, incarnation, bml });
   }
 
   private peer(rank: number): EnginePeer {
@@ -323,7 +299,7 @@ export class Engine implements Upcalls {
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     if (pml.pump()) work++;
-    if (this.finalizing) this.leavePeers();
+    if (this.departure.isBegun) this.departure.step(nowMs);
     this.flush();
     const handedOn = pml.handOnCompletions();
     this.afterWork?.();
@@ -333,7 +309,7 @@ export class Engine implements Upcalls {
   nextDeadline(): number {
     let deadline = this.bml.nextDeadline();
     for (const module of this.modules) deadline = Math.min(deadline, module.nextDeadline());
-    if (this.finalizing) deadline = Math.min(deadline, this.nowMs + 20);
+    if (this.departure.isBegun) deadline = Math.min(deadline, this.nowMs + 20);
     if (this.pml.isUnfinished) deadline = Math.min(deadline, this.nowMs);
     return deadline;
   }
@@ -418,7 +394,7 @@ export class Engine implements Upcalls {
     this.bml.handleConnectFailed(endpoint, epoch, reason, highestEpoch, this.nowMs);
     if (reason.code === 'ERR_PROC_FAILED') this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
     // It said BYE and had ours before it closed: only its own BYE got lost with a rail (B9).
-    else if (reason.code === 'ERR_FINALIZED' && this.peer(endpoint.peer).leave === 'bye-sent') this.peerLeft(endpoint.peer, true);
+    else if (reason.code === 'ERR_FINALIZED' && this.departure.awaitsBye(endpoint.peer)) this.peerLeft(endpoint.peer, true);
     else this.log('debug', `rail ${endpoint.plan.key} to rank ${endpoint.peer}: epoch ${epoch} not connected: ${reason.text}`);
   }
 
@@ -503,20 +479,9 @@ export class Engine implements Upcalls {
     if (wasCarrying || rail.isCarrying) this.pml.handleRailsChanged(rail.peer);
     if (rail.isCarrying && !wasCarrying) {
       this.pml.handleRailUp(rail.peer, rail.index, rail.epoch);
-      const peer = this.peer(rail.peer);
-      if (peer.leave === 'bye-sent') this.sayBye(peer, rail);
+      this.departure.railUp(rail, this.nowMs);
     }
-    if (to === 'TRIAL') this.railEvent('trial', rail, `back after a loss: trusted when it has no fault for ${rail.trialMs} ms`);
-    else if (to === 'UP' && from !== 'SUSPECT') this.railEvent(rail.isAdded && rail.counters.ups === 1 ? 'added' : 'restored', rail, '');
-    else if (to === 'DOWN' && wasCarrying) {
-      const reason = rail.lastReason === undefined ? '' : `${rail.lastReason.kind}: ${rail.lastReason.text}`;
-      this.railEvent('lost', rail, reason);
-      const { up, of } = this.carrying(rail.peer);
-      if (up === 0) this.railEvent('unreachable', rail, 'no rail is left; it is dialled again until the peer timeout');
-      else if (up === 1 && of > 1) this.railEvent('last', rail, 'one rail is left');
-      else if (up < of) this.railEvent('degraded', rail, `${up} of ${of} rails are left`);
-    } else if (to === 'SUSPECT')
-      this.railEvent('suspect', rail, rail.isLate ? 'what it holds is late while another rail moves' : 'nothing came through for a while');
+    for (const event of railEvents(rail, from, to, this.peer(rail.peer).bml.rails, this.nowMs)) this.hooks.onRailEvent?.(event);
   }
 
   /** All traffic goes through memory: rails of the kernel's stand by, or are those of peers that are not there yet. */
@@ -528,24 +493,6 @@ export class Engine implements Upcalls {
       found = true;
     }
     return found;
-  }
-
-  private carrying(rank: number): { up: number; of: number } {
-    const { rails } = this.peer(rank).bml;
-    return { up: rails.filter((rail) => rail.isCarrying).length, of: rails.length };
-  }
-
-  private railEvent(type: RailEvent['type'], rail: Rail, reason: string): void {
-    this.hooks.onRailEvent?.({
-      type,
-      peer: rail.peer,
-      rail: rail.index,
-      key: rail.key,
-      epoch: type === 'lost' ? rail.highestDead : rail.epoch,
-      reason,
-      ...this.carrying(rail.peer),
-      atMs: this.nowMs,
-    });
   }
 
   private checkUnreachable(): void {
@@ -572,8 +519,7 @@ export class Engine implements Upcalls {
   /** The peer is gone for ever: all its requests end with `code`; its process is refused from now on. */
   failPeer(rank: number, code: ErrorCode, text: string): void {
     const peer = this.peers.get(rank);
-    if (peer === undefined || peer.leave === 'done' || this.pml.peer(rank).failure !== undefined) return;
-    if (peer.byeReceived) return;
+    if (peer === undefined || this.departure.isOver(rank) || this.pml.peer(rank).failure !== undefined) return;
     const error = new MultirailError(code, `rank ${rank}: ${text}`, { rank: this.options.rank, peer: rank });
     const before = this.pml.counters.lostWithPeer;
     this.bml.closePeer(peer.bml);
@@ -587,12 +533,7 @@ export class Engine implements Upcalls {
 
   /** The peer said BYE on a rail, or the launcher says that it finished: it owes us nothing and wants nothing (B9). */
   peerLeft(rank: number, isGone = false): void {
-    const peer = this.peers.get(rank);
-    if (peer === undefined) return;
-    if (isGone) peer.isGone = true;
-    if (peer.byeReceived) return;
-    peer.byeReceived = true;
-    this.pml.handlePeerBye(rank);
+    if (!this.peers.has(rank) || !this.departure.heardBye(rank, isGone)) return;
     this.hooks.onPeerLeft?.(rank);
     this.schedule();
   }
@@ -601,69 +542,27 @@ export class Engine implements Upcalls {
 
   /** Begins to leave: drains, then says BYE on each rail. isLeft() tells when it is done. */
   beginFinalize(): void {
-    this.finalizing = true;
-    for (const peer of this.peers.values()) if (peer.leave === 'no') peer.leave = 'draining';
+    this.departure.begin();
     this.schedule();
-  }
-
-  private sayBye(peer: EnginePeer, rail: Rail): void {
-    rail.endpoint.bye();
-    this.pml.flushLater(rail);
-    peer.byeSentAtMs = this.nowMs;
-  }
-
-  private leavePeers(): void {
-    for (const peer of this.peers.values()) {
-      if (this.pml.peer(peer.rank).failure !== undefined) peer.leave = 'done';
-      // Nobody posts a receive here any more: what this rank sent itself, and did not receive, is over.
-      if (peer.leave === 'draining' && peer.rank === this.options.rank && this.pml.hasOnlyUnmatched(peer.rank)) {
-        this.pml.handlePeerBye(peer.rank);
-      }
-      if (peer.leave === 'draining' && this.pml.isQuiet(peer.rank)) {
-        if (peer.rank === this.options.rank) {
-          peer.leave = 'done';
-          continue;
-        }
-        this.pml.peer(peer.rank).leaving = true;
-        peer.leave = 'bye-sent';
-        peer.byeSentAtMs = this.nowMs;
-        for (const rail of peer.bml.rails) if (rail.isCarrying) this.sayBye(peer, rail);
-      }
-      if (peer.leave === 'bye-sent' && peer.byeReceived) {
-        const told = peer.bml.rails.some((rail) => rail.endpoint.byeDelivered);
-        if (told || peer.isGone || this.nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
-          peer.leave = 'done';
-          this.bml.closePeer(peer.bml);
-        }
-      }
-    }
   }
 
   /** True when every peer has said BYE, or is dead, and so have we. */
   isLeft(): boolean {
-    for (const peer of this.peers.values()) if (peer.leave !== 'done') return false;
-    return true;
-  }
-
-  /** Why isLeft() is not yet true, for the error of finalize(). */
-  notLeft(): string[] {
-    return this.notLeftPeers().map(({ rank, text }) => `rank ${rank}: ${text}`);
+    return this.departure.isDone;
   }
 
   get isFinalizing(): boolean {
-    return this.finalizing;
+    return this.departure.isBegun;
   }
 
+  /** Who has not left, and why isLeft() is not yet true. */
   notLeftPeers(): { rank: number; text: string }[] {
-    const lines: { rank: number; text: string }[] = [];
-    for (const peer of this.peers.values()) {
-      if (peer.leave === 'done') continue;
-      const pending = this.pml.undelivered(peer.rank);
-      const text =
-        peer.leave === 'draining' ? `${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}` : 'it has not left the job';
-      lines.push({ rank: peer.rank, text });
-    }
-    return lines;
+    return this.departure.notLeft();
+  }
+
+  /** The same, for the error of finalize(). */
+  notLeft(): string[] {
+    return this.notLeftPeers().map(({ rank, text }) => `rank ${rank}: ${text}`);
   }
 
   /** Closes the transports; nothing happens any more. */

@@ -20,7 +20,8 @@ import {
 } from '../../src/btl/btl.ts';
 import { PACKET_NAMES } from '../../src/pml/hdr.ts';
 import type { RecvRequest, SendRequest } from '../../src/pml/records.ts';
-import { Engine, type EngineOptions, type RailEvent } from '../../src/progress/engine.ts';
+import { Engine, type EngineOptions } from '../../src/progress/engine.ts';
+import type { RailEvent } from '../../src/progress/rail-events.ts';
 import { Iov } from '../../src/util/iov.ts';
 
 /** One frame on its way. `type` is the packet's name, or BYE. */

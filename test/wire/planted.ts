@@ -16,6 +16,7 @@ export interface PlantedInside {
 }
 
 const BML = 'src/bml/bml.ts';
+const DEPARTURE = 'src/progress/departure.ts';
 const ENGINE = 'src/progress/engine.ts';
 const FRAMER = 'src/btl/base/frame-hdr.ts';
 const HANDSHAKE = 'src/btl/base/handshake.ts';
@@ -548,14 +549,14 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'says BYE while messages of its own are not delivered',
     case: 'a rank leaves when nothing is owed',
     caughtBy: 'BY-7',
-    edits: [edit(ENGINE, "if (peer.leave === 'draining' && this.pml.isQuiet(peer.rank)) {", "if (peer.leave === 'draining') {")],
+    edits: [edit(DEPARTURE, "if (peer.stage === 'DRAINING' && pml.isQuiet(peer.rank)) {", "if (peer.stage === 'DRAINING') {")],
   },
   {
     name: 'bye-once',
     about: 'does not say BYE again on a rail that comes up later',
     case: 'BYE that was not counted is said again',
     caughtBy: 'BY-5',
-    edits: [edit(ENGINE, "      if (peer.leave === 'bye-sent') this.sayBye(peer, rail);\n    }\n", '    }\n')],
+    edits: [edit(DEPARTURE, "    if (peer.stage === 'BYE_SENT') this.sayBye(peer, rail, nowMs);\n", '')],
   },
   // --- §13
   {

@@ -1,0 +1,134 @@
+// How a rank leaves its job (B9 of btl/btl.ts): what is owed to a peer drains, BYE is said on every rail to it, and the peer is left once it
+// has said BYE, too, and is known to have heard ours.
+//
+//   STAYING -> DRAINING -> BYE_SENT -> LEFT
+import type { Bml, BmlPeer } from '../bml/bml.ts';
+import type { Rail } from '../bml/rail.ts';
+import type { Pml } from '../pml/pml.ts';
+import { assert } from '../util/assert.ts';
+
+/**
+ * A peer's BYE was received, but ours is not known to be delivered: a rail that broke meanwhile is dialled again and BYE is said
+ * again, for as long as this. After it the peer is taken to have left (its launcher, if any, has told it about us).
+ */
+const BYE_GRACE_MS = 5000;
+
+interface Leaving {
+  readonly rank: number;
+  readonly bml: BmlPeer;
+  stage: 'STAYING' | 'DRAINING' | 'BYE_SENT' | 'LEFT';
+  byeReceived: boolean;
+  /** Its process is known to have finished: our BYE is not waited for to reach it. */
+  isGone: boolean;
+  byeSentAtMs: number;
+}
+
+export class Departure {
+  private readonly rank: number;
+  private readonly bml: Bml;
+  private readonly pml: Pml;
+  private readonly peers = new Map<number, Leaving>();
+  /** begin() was called. */
+  isBegun = false;
+
+  /** `rank`: of this process. */
+  constructor(rank: number, bml: Bml, pml: Pml) {
+    this.rank = rank;
+    this.bml = bml;
+    this.pml = pml;
+  }
+
+  addPeer(rank: number, bml: BmlPeer): void {
+    this.peers.set(rank, { rank, bml, stage: 'STAYING', byeReceived: false, isGone: false, byeSentAtMs: 0 });
+  }
+
+  private peer(rank: number): Leaving {
+    const peer = this.peers.get(rank);
+    assert(peer !== undefined, `unknown peer ${rank}`);
+    return peer;
+  }
+
+  begin(): void {
+    this.isBegun = true;
+    for (const peer of this.peers.values()) if (peer.stage === 'STAYING') peer.stage = 'DRAINING';
+  }
+
+  /** That peer said BYE, or its process is known to have finished. Whether that is news. */
+  heardBye(rank: number, isGone: boolean): boolean {
+    const peer = this.peer(rank);
+    if (isGone) peer.isGone = true;
+    if (peer.byeReceived) return false;
+    peer.byeReceived = true;
+    this.pml.handlePeerBye(rank);
+    return true;
+  }
+
+  /** Nothing that becomes of that peer matters any more: it said BYE, or this rank has left it. */
+  isOver(rank: number): boolean {
+    const { stage, byeReceived } = this.peer(rank);
+    return stage === 'LEFT' || byeReceived;
+  }
+
+  /** BYE was said to that peer, and its own is waited for. */
+  awaitsBye(rank: number): boolean {
+    return this.peer(rank).stage === 'BYE_SENT';
+  }
+
+  /** That rail carries again: a BYE that was said before may have been lost with another one. */
+  railUp(rail: Rail, nowMs: number): void {
+    const peer = this.peer(rail.peer);
+    if (peer.stage === 'BYE_SENT') this.sayBye(peer, rail, nowMs);
+  }
+
+  private sayBye(peer: Leaving, rail: Rail, nowMs: number): void {
+    rail.endpoint.bye();
+    this.pml.flushLater(rail);
+    peer.byeSentAtMs = nowMs;
+  }
+
+  /** In every turn, once it has begun. */
+  step(nowMs: number): void {
+    const { pml, bml } = this;
+    for (const peer of this.peers.values()) {
+      if (pml.peer(peer.rank).failure !== undefined) peer.stage = 'LEFT';
+      // Nobody posts a receive here any more: what this rank sent itself, and did not receive, is over.
+      if (peer.stage === 'DRAINING' && peer.rank === this.rank && pml.hasOnlyUnmatched(peer.rank)) pml.handlePeerBye(peer.rank);
+      if (peer.stage === 'DRAINING' && pml.isQuiet(peer.rank)) {
+        if (peer.rank === this.rank) {
+          peer.stage = 'LEFT';
+          continue;
+        }
+        pml.peer(peer.rank).leaving = true;
+        peer.stage = 'BYE_SENT';
+        peer.byeSentAtMs = nowMs;
+        for (const rail of peer.bml.rails) if (rail.isCarrying) this.sayBye(peer, rail, nowMs);
+      }
+      if (peer.stage === 'BYE_SENT' && peer.byeReceived) {
+        const told = peer.bml.rails.some((rail) => rail.endpoint.byeDelivered);
+        if (told || peer.isGone || nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
+          peer.stage = 'LEFT';
+          bml.closePeer(peer.bml);
+        }
+      }
+    }
+  }
+
+  /** Every peer has said BYE, or is dead, and so have we. */
+  get isDone(): boolean {
+    for (const peer of this.peers.values()) if (peer.stage !== 'LEFT') return false;
+    return true;
+  }
+
+  /** Who has not left, and why, for people. */
+  notLeft(): { rank: number; text: string }[] {
+    const list: { rank: number; text: string }[] = [];
+    for (const { rank, stage } of this.peers.values()) {
+      if (stage === 'LEFT') continue;
+      const pending = this.pml.undelivered(rank);
+      const text =
+        stage === 'DRAINING' ? `${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}` : 'it has not left the job';
+      list.push({ rank, text });
+    }
+    return list;
+  }
+}

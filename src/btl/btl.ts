@@ -11,6 +11,8 @@
 //   up-calls   (onFrame, onCompleted, onRailDown, …) are made ONLY inside BtlModule.progress().
 //   wake()     is how an event source (a socket's callback, a timer of the simulator) asks the engine for a
 //              progress() soon; the engine may run it at once, inside wake().
+//   send()     also comes in the middle of a command of the application: an eager message that has nothing before it is
+//              given to a rail at once. A wake() from inside that send() is answered after the command, not in it.
 //
 // So the layers above are never re-entered, and a module can be polled without the event loop.
 //

@@ -1,8 +1,8 @@
-// Blocking calls: waits for a request without the event loop. Looks at the rails, then gives the processor away, then sleeps in the
+// Blocking calls: waits for a request without the event loop. Polls the rails, then gives the processor away, then sleeps in the
 // kernel until a rail has something.
 //
-//   SPINNING   looks at the rails without a pause, for the spin time after the last thing that happened
-//   YIELDING   a few looks with the processor offered to others in between
+//   SPINNING   polls the rails without a pause, for the spin time after the last thing that happened
+//   YIELDING   a few polls with the processor offered to others in between
 //   SLEEPING   in the kernel, until a descriptor is ready, a doorbell rings or a deadline comes
 //
 // Where other processes want the same processor, spinning is the worst that can be done: the scheduler takes the processor away for
@@ -15,13 +15,13 @@ import type { Driver, Engine } from './engine.ts';
 /** What is waited for. */
 export interface Awaited {
   readonly done: boolean;
-  /** Asked once in many looks and after each sleep, for what costs more to find out: true ends the wait as `done` does. */
+  /** Asked once in many polls and after each sleep, for what costs more to find out: true ends the wait as `done` does. */
   isOver?(): boolean;
 }
 
-/** Looks between two readings of the clock. */
-const LOOKS_PER_CLOCK = 32;
-/** Looks with a yield before sleep. */
+/** Polls between two readings of the clock. */
+const POLLS_PER_CLOCK = 32;
+/** Polls with a yield before sleep. */
 const YIELDS = 4;
 /**
  * Between two readings of the clock in a spin, or for an offer of the processor: longer means that another process had the processor. It
@@ -47,7 +47,7 @@ export class BlockingWaiter {
   private crowdedMs = CROWDED_MIN_MS;
   private takenAwayAtMs = Number.NEGATIVE_INFINITY;
 
-  /** `spinUs`: how long to look at the rails without a pause before sleep. */
+  /** `spinUs`: how long to poll the rails without a pause before sleep. */
   constructor(engine: Engine, driver: Driver, spinUs: number) {
     this.engine = engine;
     this.driver = driver;
@@ -79,9 +79,9 @@ export class BlockingWaiter {
     // What the call begins and leaves (doorbells to ask for, reports that are due) is kept by the event loop, when it runs again.
     driver.defer();
     // Most often it is there, or comes, before it is worth reading a clock.
-    for (let i = 0; i < LOOKS_PER_CLOCK; i++) {
+    for (let i = 0; i < POLLS_PER_CLOCK; i++) {
       if (request.done) return true;
-      engine.look();
+      engine.poll();
     }
     if (request.done) return true;
     if (engine.isRunning) {
@@ -101,7 +101,7 @@ export class BlockingWaiter {
       if (engine.isClosed) throw new MultirailError('ERR_FINALIZED', 'the runtime was closed during a blocking call');
       if (nowMs >= deadlineMs) return false;
       if (nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
-        for (let i = 0; i < LOOKS_PER_CLOCK && !request.done; i++) engine.look();
+        for (let i = 0; i < POLLS_PER_CLOCK && !request.done; i++) engine.poll();
         const before = nowMs;
         nowMs = driver.now();
         if (engine.usefulWork !== useful) {
@@ -117,7 +117,7 @@ export class BlockingWaiter {
         // Somebody took the offer: this process would get the processor back as late each time.
         const backMs = driver.now();
         if (backMs - nowMs > TAKEN_AWAY_MS) this.takenAway(backMs);
-        engine.look();
+        engine.poll();
       } else {
         // Rails may have gone since the call began.
         this.mustBeReachable();
@@ -146,14 +146,14 @@ export class BlockingWaiter {
   private sleep(nowMs: number, deadlineMs: number): void {
     const { engine, poller } = this;
     if (poller === undefined) {
-      engine.look();
+      engine.poll();
       return;
     }
     if (engine.park()) {
       const untilMs = Math.min(engine.nextDeadline(), deadlineMs, nowMs + SLEEP_MAX_MS);
       if (untilMs > nowMs) poller.look(untilMs - nowMs);
     }
-    engine.freshLook();
+    engine.pollAfterSleep();
   }
 
   /** A call that cannot end is refused, not left hanging: throws ERR_SUPPORT. */

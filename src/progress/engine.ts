@@ -29,8 +29,8 @@ import { type RailEvent, railEvents } from './rail-events.ts';
 export interface Driver {
   /** Readiness of descriptors, where the native part is there. */
   readonly poller?: Poller | undefined;
-  /** The driver looks again by itself, and parks the engine when it stops: no module need ask for a doorbell. */
-  readonly looksAgain?: boolean;
+  /** The driver polls again by itself, and parks the engine when it stops: no module need ask for a doorbell. */
+  readonly pollsAgain?: boolean;
   now(): number;
   /** Run engine.progress() soon: after the current turn of user code, before anything is waited for. */
   defer(): void;
@@ -64,13 +64,13 @@ interface EnginePeer {
 }
 
 /**
- * A blocking call looks at the clock once in so many looks at the rails, and at what else the kernel has to say in so many more. A look at
- * a rail in memory costs less than a system call by two orders of magnitude. Powers of two.
+ * A blocking call reads the clock once in so many polls of the rails, and asks what else the kernel has to say once in so many more. To
+ * poll a rail in memory costs less than a system call by two orders of magnitude. Powers of two.
  */
-const LOOKS_PER_CLOCK = 8;
-const LOOKS_PER_KERNEL = 64;
-const MEMORY_LOOKS_PER_CLOCK = 64;
-const MEMORY_LOOKS_PER_KERNEL = 2048;
+const POLLS_PER_CLOCK = 8;
+const POLLS_PER_KERNEL = 64;
+const MEMORY_POLLS_PER_CLOCK = 64;
+const MEMORY_POLLS_PER_KERNEL = 2048;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
@@ -93,14 +93,14 @@ export class Engine implements Upcalls {
   private nowMs: number;
   private logWindowMs = 0;
   private logCount = 0;
-  private looks = 0;
+  private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
   private readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
   private awaited: { readonly done: boolean } | undefined;
-  /** Called after each look at the rails, while somebody waits for what no request tells: that nothing is under way any more. */
+  /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
   satisfied = false;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
@@ -150,8 +150,8 @@ export class Engine implements Upcalls {
       this.again = true;
       return;
     }
-    // A driver that looks again by itself takes the place of further passes: the application may run in between.
-    const passesMax = this.driver.looksAgain === true ? 1 : PASSES_MAX;
+    // A driver that polls again by itself takes the place of further passes: the application may run in between.
+    const passesMax = this.driver.pollsAgain === true ? 1 : PASSES_MAX;
     this.running = true;
     this.isYielding = false;
     try {
@@ -165,7 +165,7 @@ export class Engine implements Upcalls {
     } finally {
       this.running = false;
     }
-    this.isYielding = this.driver.looksAgain !== true && (this.again || !this.park());
+    this.isYielding = this.driver.pollsAgain !== true && (this.again || !this.park());
     if (this.isYielding) this.driver.yield();
     this.driver.arm(this.nextDeadline());
   }
@@ -180,7 +180,7 @@ export class Engine implements Upcalls {
     return this.again;
   }
 
-  /** Commands of the application go out; the rails are not looked at, because the driver is about to do that. */
+  /** Commands of the application go out; the rails are not polled, because the driver is about to do that. */
   serveCommands(): void {
     if (this.closed) return;
     if (this.running) {
@@ -204,21 +204,21 @@ export class Engine implements Upcalls {
     this.satisfied = false;
   }
 
-  /** One look at the rails, for blocking calls, which have no event loop. Returns how much there was to do. */
-  look(): number {
+  /** Polls the rails once, for blocking calls, which have no event loop. Returns how much there was to do. */
+  poll(): number {
     if (this.closed || this.running) return 0;
     this.running = true;
     try {
-      const looks = this.looks++;
+      const polls = this.polls++;
       const { memoryModules } = this;
       if (memoryModules !== undefined) {
-        // Rails of the kernel's stand by: they are looked at with the clock.
-        if ((looks & (MEMORY_LOOKS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
-        if ((looks & (MEMORY_LOOKS_PER_KERNEL - 1)) === 0) this.poller?.look();
+        // Rails of the kernel's stand by: they are polled when the clock is read.
+        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
+        if ((polls & (MEMORY_POLLS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
       } else {
-        if (this.poller?.direct === false || (looks & (LOOKS_PER_KERNEL - 1)) === 0) this.poller?.look();
-        if ((looks & (LOOKS_PER_CLOCK - 1)) === 0) this.takeTime();
+        if (this.poller?.direct === false || (polls & (POLLS_PER_KERNEL - 1)) === 0) this.poller?.look();
+        if ((polls & (POLLS_PER_CLOCK - 1)) === 0) this.takeTime();
       }
       return this.work(this.modules);
     } finally {
@@ -226,10 +226,10 @@ export class Engine implements Upcalls {
     }
   }
 
-  /** As look(), after a sleep: with the time as it is now, and with everything that the kernel has. */
-  freshLook(): void {
-    this.looks = 0;
-    this.look();
+  /** As poll(), after a sleep: with the time as it is now, and with everything that the kernel has. */
+  pollAfterSleep(): void {
+    this.polls = 0;
+    this.poll();
   }
 
   /** Why a blocking call may wait for ever: transports that only the event loop serves carry traffic, and no other does. */
@@ -270,7 +270,7 @@ export class Engine implements Upcalls {
     return this.pml.hasAwaitedRequests;
   }
 
-  /** A turn is under way: look() does nothing. */
+  /** A turn is under way: poll() does nothing. */
   get isRunning(): boolean {
     return this.running;
   }
@@ -323,7 +323,7 @@ export class Engine implements Upcalls {
   // ---------------------------------------------------------------- upcalls
 
   wake(): void {
-    // A down-call is under way in the middle of a command: what asks from inside it must not be entered again.
+    // An eager message is leaving in the middle of a command: who asks from inside it has to wait for the end of the command.
     if (this.pml.isSending) this.schedule();
     // Whoever asks from a microtask would keep the event loop from its turn: the next progress() comes after that.
     else if (!this.isYielding) this.progress();

@@ -1,6 +1,6 @@
-// Drives an engine from Node's event loop and from the readiness of descriptors (native part): what comes in is looked at as soon as
+// Drives an engine from Node's event loop and from the readiness of descriptors (native part): what comes in is taken as soon as
 // the kernel says so, and for a while after useful work the event loop is not given back, since waking from sleep costs more than a
-// whole round trip. Microtasks run between two looks.
+// whole round trip. Microtasks run between two polls.
 //
 //   IDLE      the event loop sleeps until a descriptor is ready, a timer is due, or somebody calls
 //   SPINNING  the poller calls again and again, until nothing useful came for the spin time or a turn is over
@@ -11,10 +11,10 @@ import { type Clock, systemClock } from './clock.ts';
 import { EventLoopDriver } from './driver.ts';
 import type { Engine } from './engine.ts';
 
-/** While it spins and streams are read at any time, the kernel is asked what else is ready once in so many looks. */
-const LOOKS_PER_KERNEL = 4;
-/** Looks without useful work before the core is offered to others. */
-const LOOKS_PER_YIELD = 32;
+/** While it spins and streams are read at any time, the kernel is asked what else is ready once in so many polls. */
+const POLLS_PER_KERNEL = 4;
+/** Polls without useful work before the core is offered to others. */
+const POLLS_PER_YIELD = 32;
 /** Longest time in one go, in milliseconds: then timers and other I/O get their turn. */
 const TURN_MAX_MS = 2;
 
@@ -26,14 +26,14 @@ export class PollerDriver extends EventLoopDriver {
   private readonly spinMs: number;
   private readonly doorbell: number;
   private state: SpinState = 'IDLE';
-  /** Useful work that the engine had done when it was last looked at, and when that had changed. */
+  /** Useful work that the engine had done after the last poll, and when that had changed. */
   private usefulBefore = 0;
   private usefulAtMs = Number.NEGATIVE_INFINITY;
   private turnBeganMs = 0;
-  private looks = 0;
-  private vainLooks = 0;
+  private polls = 0;
+  private vainPolls = 0;
   private closed = false;
-  looksAgain = false;
+  pollsAgain = false;
 
   /** The descriptors do not keep the process alive: whoever listens says so. */
   constructor(native: NativeBinding, spinUs: number, clock: Clock = systemClock) {
@@ -51,26 +51,26 @@ export class PollerDriver extends EventLoopDriver {
     if (this.closed) return false;
     const { poller } = this;
     const spares = this.state === 'SPINNING' && (poller.direct || poller.memoryFirst);
-    if (!spares || ++this.looks % LOOKS_PER_KERNEL === 0) poller.look();
+    if (!spares || ++this.polls % POLLS_PER_KERNEL === 0) poller.look();
     const { engine } = this;
     if (engine === undefined) return false;
-    // Rails in memory need no doorbell while they are looked at again and again.
-    this.looksAgain = true;
+    // Rails in memory need no doorbell while they are polled again and again.
+    this.pollsAgain = true;
     try {
       engine.progress();
       if (this.spins(engine)) return true;
     } catch (error) {
-      this.looksAgain = false;
+      this.pollsAgain = false;
       throw error;
     }
-    this.looksAgain = false;
-    // There is more, or something has come meanwhile: it is looked at after everybody else had a turn.
+    this.pollsAgain = false;
+    // There is more, or something has come meanwhile: it is taken after everybody else had a turn.
     if (engine.hasMore || !engine.park()) this.yield();
     return false;
   }
 
   protected override serve(engine: Engine): void {
-    if (this.looksAgain) engine.serveCommands();
+    if (this.pollsAgain) engine.serveCommands();
     else engine.progress();
   }
 
@@ -82,7 +82,7 @@ export class PollerDriver extends EventLoopDriver {
       this.usefulBefore = engine.usefulWork;
       this.usefulAtMs = nowMs;
     }
-    // After useful work there is one more look at least: the application, which runs in between, may only then wait for more.
+    // After useful work there is one more poll at least: the application, which runs in between, may only then wait for more.
     if (nowMs - this.usefulAtMs >= this.spinMs || !(isUseful || engine.wantsSpin())) {
       this.state = 'IDLE';
       return false;
@@ -93,9 +93,9 @@ export class PollerDriver extends EventLoopDriver {
       return true;
     }
     if (nowMs - this.turnBeganMs < TURN_MAX_MS) {
-      if (isUseful) this.vainLooks = 0;
+      if (isUseful) this.vainPolls = 0;
       // The peer may be waiting for this very core.
-      else if (++this.vainLooks % LOOKS_PER_YIELD === 0) this.native.yieldCpu();
+      else if (++this.vainPolls % POLLS_PER_YIELD === 0) this.native.yieldCpu();
       return true;
     }
     this.state = 'TURN';

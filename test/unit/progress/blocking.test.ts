@@ -48,14 +48,14 @@ class World {
   onSleep: (n: number) => void = () => {};
 
   readonly engine = ((world: World) => ({
-    look() {
+    poll() {
       world.looks++;
       world.notes.add('look');
       world.nowMs += LOOK_MS;
       world.onLook(world.looks);
       return 0;
     },
-    freshLook() {
+    pollAfterSleep() {
       world.looks++;
       world.notes.add('fresh');
       world.nowMs += LOOK_MS;

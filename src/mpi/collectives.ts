@@ -4,13 +4,14 @@ import { MultirailError } from '../errors.ts';
 import type { Call } from './coll/calls.ts';
 import * as calls from './coll/calls.ts';
 import { KnownRegions } from './coll/memory.ts';
-import { Operation, type Scope } from './coll/operation.ts';
+import type { Operation } from './coll/operation.ts';
+import type { Scope } from './coll/scope.ts';
 import { KnownSignatures, Ledger } from './coll/signature.ts';
 import { type CallOptions, checkOptions, TAG_UB, watchEnd } from './constants.ts';
 import { COLLECTIVE, ctxOf } from './contexts.ts';
 import type { Group } from './group.ts';
-import type { Host } from './host.ts';
 import { ObjectMessages } from './object-messages.ts';
+import type { ProcessState } from './process-state.ts';
 import { PersistentRequest, type Request } from './request.ts';
 
 /**
@@ -38,11 +39,11 @@ export class Collectives extends ObjectMessages {
   /** Numbers of persistent collectives: they are theirs for good. */
   private readonly keptTags = new Set<number>();
 
-  constructor(host: Host, name: string, contextId: number, group: Group) {
-    super(host, name, contextId, group);
+  constructor(proc: ProcessState, name: string, contextId: number, group: Group) {
+    super(proc, name, contextId, group);
     const ctx = ctxOf(contextId, COLLECTIVE);
     this.scope = this.scopeOf(ctx, group);
-    host.beginCommunicator(contextId, this);
+    proc.beginCommunicator(contextId, this);
   }
 
   /** @internal */
@@ -54,7 +55,7 @@ export class Collectives extends ObjectMessages {
   protected scopeOf(ctx: number, group: Group): Scope {
     const named = this;
     return {
-      host: this.host,
+      proc: this.proc,
       get name() {
         return named.name;
       },
@@ -62,7 +63,7 @@ export class Collectives extends ObjectMessages {
       rank: group.rank,
       size: group.size,
       ctx,
-      tuning: this.host.tuning,
+      tuning: this.proc.tuning,
       known: new KnownRegions(),
       signatures: this.signatures,
       ledger: new Ledger(),
@@ -81,8 +82,7 @@ export class Collectives extends ObjectMessages {
 
   /** Starts a collective on this communicator, or on those ranks. */
   protected begin<T>(call: Call<T>, scope = this.scope, tag?: number): Operation<T> {
-    const record = (this.host.idle.pop() as Operation<T> | undefined) ?? new Operation<T>();
-    const operation = record.begin(scope, call.signature, tag ?? this.takeTag());
+    const operation = this.proc.takeOperation<T>().begin(scope, call.signature, tag ?? this.takeTag());
     return operation.start(call.steps(operation));
   }
 
@@ -138,7 +138,7 @@ export class Collectives extends ObjectMessages {
 
   private takeResult<T>(operation: Operation<T>): T {
     const result = operation.result as T;
-    operation.recycle();
+    this.proc.recycle(operation);
     return result;
   }
 
@@ -430,6 +430,6 @@ function optionsOf(args: readonly unknown[], at: number): CallOptions | undefine
 
 function lateError({ name, scope }: { name: string; scope: Scope }, timeoutMs: number): MultirailError {
   return new MultirailError('ERR_TIMEOUT', `${name} on ${scope.name} did not end within ${timeoutMs} ms at rank ${scope.rank}`, {
-    rank: scope.host.rank,
+    rank: scope.proc.rank,
   });
 }

@@ -3,7 +3,8 @@ import { MultirailError } from '../errors.ts';
 import { dissemination } from './coll/barrier-bcast.ts';
 import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
-import type { Operation, Scope } from './coll/operation.ts';
+import type { Operation } from './coll/operation.ts';
+import type { Scope } from './coll/scope.ts';
 import { type CallOptions, checkOptions, checkSendTag, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
@@ -68,7 +69,7 @@ export class Communicator extends ObjectCollectives {
   private colorOf(type: unknown): number {
     if ((type as number) === UNDEFINED) return UNDEFINED;
     if (type !== 'shared') throw new MultirailError('ERR_ARG', `type is ${JSON.stringify(type)}; expected 'shared' or UNDEFINED`);
-    const { hostIds, rank } = this.host;
+    const { hostIds, rank } = this.proc;
     return hostIds.indexOf(hostIds[rank]);
   }
 
@@ -121,11 +122,11 @@ export class Communicator extends ObjectCollectives {
     };
   }
 
-  private readonly allocate = (): number => this.host.contexts.allocate();
+  private readonly allocate = (): number => this.proc.contexts.allocate();
 
   /** Starts a creation. `scope`: other ranks than those of this communicator. */
   private beginCreation(call: Creation, name: string, whenMade: (made: Communicator | null) => void, group?: Group, tag?: number) {
-    const { contexts } = this.host;
+    const { contexts } = this.proc;
     const scope: Scope | undefined = group === undefined ? undefined : this.scopeOf(ctxOf(this.contextId, CREATION), group);
     // From here on messages may come for it.
     contexts.beginCreation();
@@ -134,7 +135,7 @@ export class Communicator extends ObjectCollectives {
       const made = operation.result;
       if (operation.error === undefined && made !== undefined) {
         contexts.open(made.id);
-        whenMade(new Communicator(this.host, name, made.id, new Group(made.worldRanks, this.host.rank)));
+        whenMade(new Communicator(this.proc, name, made.id, new Group(made.worldRanks, this.proc.rank)));
       } else if (operation.error === undefined) whenMade(null);
       contexts.endCreation(operation.error !== undefined);
     };
@@ -231,12 +232,12 @@ export class Communicator extends ObjectCollectives {
    * anything on it any more, and all that was sent has arrived.
    */
   private leave(resolve: () => void, reject: (error: unknown) => void): void {
-    const { host, contextId } = this;
-    const { engine } = host;
-    const freed = new MultirailError('ERR_COMM', `the communicator ${this.name} was freed`, { rank: host.rank });
+    const { proc, contextId } = this;
+    const { engine } = proc;
+    const freed = new MultirailError('ERR_COMM', `the communicator ${this.name} was freed`, { rank: proc.rank });
     this.freed = freed;
     const abandon = (): void => {
-      host.endCommunicator(contextId, false, freed);
+      proc.endCommunicator(contextId, false, freed);
       resolve();
     };
     const close = (): void => {
@@ -244,7 +245,7 @@ export class Communicator extends ObjectCollectives {
       const operation = this.begin({ signature: this.signatures.of('free'), steps: dissemination }, scope, contextId);
       const end = (): void => {
         if (operation.error !== undefined) return abandon();
-        host.endCommunicator(contextId, true, freed);
+        proc.endCommunicator(contextId, true, freed);
         resolve();
       };
       if (operation.done) end();
@@ -252,9 +253,9 @@ export class Communicator extends ObjectCollectives {
     };
     const lacksMember = (): boolean => this.members.some((world) => engine.pml.peer(world).ended !== undefined);
     try {
-      host.whenDrained(() => {
+      proc.whenDrained(() => {
         if (lacksMember()) abandon();
-        else if (host.isQuiet(contextId)) close();
+        else if (proc.isQuiet(contextId)) close();
         else return false;
         return true;
       });

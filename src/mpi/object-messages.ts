@@ -70,7 +70,7 @@ export class ObjectMessages extends PointToPoint {
     const sent = this.startSend(sendIov(header), dest, tag, false, canGiveUp);
     if (sent === undefined) return [];
     if (bulk.length === 0) return [sent];
-    const { engine } = this.host;
+    const { engine } = this.proc;
     // Its own place in the internal context, so that no other receive can come between the header and its memory.
     const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, sendIov(bulk), false, 0, canGiveUp);
     engine.schedule();
@@ -114,7 +114,7 @@ export class ObjectMessages extends PointToPoint {
       // The sender waits for its memory to be taken: it is received into nothing, and truncated.
       failure = error;
     }
-    const { engine } = this.host;
+    const { engine } = this.proc;
     const iov = memory === undefined ? EMPTY_IOV : sendIov(memory);
     const inner = engine.pml.irecv(this.members[source], this.objectCtx, header.place, iov);
     engine.schedule();

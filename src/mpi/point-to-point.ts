@@ -26,8 +26,8 @@ import {
 } from './constants.ts';
 import { ctxOf, USER } from './contexts.ts';
 import type { Group } from './group.ts';
-import type { Host } from './host.ts';
 import { Message } from './message.ts';
+import type { ProcessState } from './process-state.ts';
 import { type Inner, PersistentRequest, Request, type RequestOwner } from './request.ts';
 import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
 
@@ -43,7 +43,7 @@ export class PointToPoint implements RequestOwner {
   readonly group: Group;
   /** Differs from that of every other communicator of the job; those that one split made share it. */
   readonly contextId: number;
-  protected readonly host: Host;
+  protected readonly proc: ProcessState;
   /** World rank of each rank. */
   protected readonly members: readonly number[];
   /** What every call ends with once the communicator is freed. */
@@ -57,8 +57,8 @@ export class PointToPoint implements RequestOwner {
   private readonly lastSent = new KnownBuffer();
   private readonly lastReceived = new KnownBuffer();
 
-  constructor(host: Host, name: string, contextId: number, group: Group) {
-    this.host = host;
+  constructor(proc: ProcessState, name: string, contextId: number, group: Group) {
+    this.proc = proc;
     this.ownName = name;
     this.contextId = contextId;
     this.group = group;
@@ -81,7 +81,7 @@ export class PointToPoint implements RequestOwner {
 
   /** Throws ERR_FINALIZED once finalize() was called, ERR_COMM once free() was. */
   protected mustBeUsable(): void {
-    this.host.mustBeActive();
+    this.proc.mustBeActive();
     if (this.freed !== undefined) throw this.freed;
   }
 
@@ -90,31 +90,31 @@ export class PointToPoint implements RequestOwner {
    * left by finalize(), a rank may go on to talk to itself.)
    */
   get deserted(): MultirailError | undefined {
-    const { host, members } = this;
-    if (this.membersGoneSeen === host.membersGone) return this.desertion;
-    this.membersGoneSeen = host.membersGone;
+    const { proc, members } = this;
+    if (this.membersGoneSeen === proc.membersGone) return this.desertion;
+    this.membersGoneSeen = proc.membersGone;
     let failure: MultirailError | undefined;
     for (let rank = 0; rank < members.length; rank++) {
       if (rank === this.rank) continue;
-      const peer = host.engine.pml.peer(members[rank]);
+      const peer = proc.engine.pml.peer(members[rank]);
       if (peer.ended === undefined) return undefined;
       failure ??= peer.failure;
     }
     if (failure === undefined) return undefined;
     const text = `no rank is left in ${this.name} that could send: ${failure.message}`;
-    this.desertion = new MultirailError(failure.code, text, { rank: host.rank, cause: failure });
+    this.desertion = new MultirailError(failure.code, text, { rank: proc.rank, cause: failure });
     return this.desertion;
   }
 
   /** Receives from ANY_SOURCE end when nobody is left. */
   memberGone(): void {
     const { deserted } = this;
-    if (deserted !== undefined) this.host.engine.pml.endPostedToAny(this.userCtx, deserted);
+    if (deserted !== undefined) this.proc.engine.pml.endPostedToAny(this.userCtx, deserted);
   }
 
   /** Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
   protected mustReachByPolling(): void {
-    if (this.size > 1) this.host.blocking.mustBeReachable();
+    if (this.size > 1) this.proc.blocking.mustBeReachable();
   }
 
   // ---------------------------------------------------------------- sends
@@ -145,7 +145,7 @@ export class PointToPoint implements RequestOwner {
     return watchEnd(
       options,
       (error) => {
-        for (const inner of list) this.host.giveUp(inner, error);
+        for (const inner of list) this.proc.giveUp(inner, error);
       },
       NOT_SENT,
     );
@@ -169,16 +169,16 @@ export class PointToPoint implements RequestOwner {
   /** Sends what was started, now, and waits for its end. */
   protected finishSync(inner: SendRequest | undefined, timeoutMs?: number): void {
     if (inner === undefined) return;
-    const { engine, blocking } = this.host;
+    const { engine, blocking } = this.proc;
     engine.flush();
     try {
       if (!inner.done && !blocking.wait(inner, timeoutMs === undefined ? undefined : blocking.now() + timeoutMs)) {
-        this.host.giveUp(inner, timeoutError(timeoutMs as number, NOT_SENT));
+        this.proc.giveUp(inner, timeoutError(timeoutMs as number, NOT_SENT));
         blocking.wait(inner);
       }
     } catch (error) {
       // It could not be waited for: its message goes on all the same, and must not read what is the caller's again.
-      this.host.giveUp(inner, error as MultirailError);
+      this.proc.giveUp(inner, error as MultirailError);
       throw error;
     }
     if (inner.error !== undefined) throw inner.error;
@@ -228,7 +228,7 @@ export class PointToPoint implements RequestOwner {
   /** `canGiveUp`: a timeout or signal may end it. */
   protected startSend(iov: Iov, dest: number, tag: number, sync: boolean, canGiveUp = false): SendRequest | undefined {
     if (dest === PROC_NULL) return undefined;
-    const { engine } = this.host;
+    const { engine } = this.proc;
     const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
     engine.schedule();
     if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
@@ -277,16 +277,16 @@ export class PointToPoint implements RequestOwner {
 
   /** Waits for a posted receive; one that has not matched in time, or cannot, is taken back. */
   private awaitReceive(inner: RecvRequest, timeoutMs: number | undefined): void {
-    const { blocking } = this.host;
+    const { blocking } = this.proc;
     try {
       if (timeoutMs === undefined) blocking.wait(inner);
       else if (!blocking.wait(inner, blocking.now() + timeoutMs)) {
-        if (this.host.cancel(inner)) throw timeoutError(timeoutMs);
+        if (this.proc.cancel(inner)) throw timeoutError(timeoutMs);
         // It matched: from here on it ends by itself.
         blocking.wait(inner);
       }
     } catch (error) {
-      if (!inner.done) this.host.cancel(inner);
+      if (!inner.done) this.proc.cancel(inner);
       throw error;
     }
   }
@@ -310,7 +310,7 @@ export class PointToPoint implements RequestOwner {
       this.finishSync(this.startSend(views, dest, sendTag, false, canEnd(options)), leftMs());
     } catch (error) {
       // Nobody would ever look at it again. One that has matched is written into until it has ended.
-      if (received !== undefined && !received.done && !this.host.cancel(received)) this.awaitReceive(received, undefined);
+      if (received !== undefined && !received.done && !this.proc.cancel(received)) this.awaitReceive(received, undefined);
       throw error;
     }
     if (received === undefined) return PROC_NULL_STATUS;
@@ -358,7 +358,7 @@ export class PointToPoint implements RequestOwner {
 
   private startRecv(iov: Iov, source: number, tag: number): RecvRequest | undefined {
     if (source === PROC_NULL) return undefined;
-    const { engine } = this.host;
+    const { engine } = this.proc;
     const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
     // What dead ranks had sent before is still received.
     if (source === ANY_SOURCE && !inner.matched) this.memberGone();
@@ -434,7 +434,7 @@ export class PointToPoint implements RequestOwner {
   async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Status> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    return this.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
+    return this.statusOfEnvelope(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
   }
 
   /** As probe(), without a promise. */
@@ -446,14 +446,14 @@ export class PointToPoint implements RequestOwner {
   }
 
   private findSync(source: number, tag: number, take: boolean, timeoutMs: number | undefined): Envelope {
-    const { host, userCtx } = this;
-    const { blocking } = host;
+    const { proc, userCtx } = this;
+    const { blocking } = proc;
     const world = this.worldOf(source);
     let found: Envelope | undefined;
     const awaited = {
       // Asked again and again: what was taken out of the queue must not be looked for there.
       get done() {
-        found ??= host.findMessage(world, userCtx, tag, take);
+        found ??= proc.findMessage(world, userCtx, tag, take);
         return found !== undefined;
       },
     };
@@ -466,8 +466,8 @@ export class PointToPoint implements RequestOwner {
   iprobe(source = ANY_SOURCE, tag = ANY_TAG): Status | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    this.host.engine.progress();
-    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, false);
+    this.proc.engine.progress();
+    const found = this.proc.findMessage(this.worldOf(source), this.userCtx, tag, false);
     return found === undefined ? undefined : this.statusOfEnvelope(found);
   }
 
@@ -475,7 +475,7 @@ export class PointToPoint implements RequestOwner {
   async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Message> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return this.messageOf(undefined);
-    return this.messageOf(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
+    return this.messageOf(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
   }
 
   /** As mprobe(), without a promise. */
@@ -489,8 +489,8 @@ export class PointToPoint implements RequestOwner {
   improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return this.messageOf(undefined);
-    this.host.engine.progress();
-    const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, true);
+    this.proc.engine.progress();
+    const found = this.proc.findMessage(this.worldOf(source), this.userCtx, tag, true);
     return found === undefined ? undefined : this.messageOf(found);
   }
 
@@ -508,34 +508,34 @@ export class PointToPoint implements RequestOwner {
 
   /** Also while the communicator is being freed: a message that was matched before is under way on it (MPI-4.1, section 7.4.3). */
   protected startMatched(envelope: Envelope, iov: Iov): RecvRequest {
-    this.host.mustBeActive();
-    if (this.freed !== undefined && !this.host.isOpen(this.userCtx)) throw this.freed;
-    const inner = this.host.engine.pml.imrecv(envelope, iov);
-    this.host.engine.schedule();
+    this.proc.mustBeActive();
+    if (this.freed !== undefined && !this.proc.isOpen(this.userCtx)) throw this.freed;
+    const inner = this.proc.engine.pml.imrecv(envelope, iov);
+    this.proc.engine.schedule();
     return inner;
   }
 
   // ---------------------------------------------------------------- RequestOwner
 
   progress(): void {
-    this.host.engine.progress();
+    this.proc.engine.progress();
   }
 
   wait(awaited: Awaited, deadlineMs?: number): boolean {
-    this.host.engine.flush();
-    return this.host.blocking.wait(awaited, deadlineMs);
+    this.proc.engine.flush();
+    return this.proc.blocking.wait(awaited, deadlineMs);
   }
 
   now(): number {
-    return this.host.blocking.now();
+    return this.proc.blocking.now();
   }
 
   cancel(inner: RecvRequest): boolean {
-    return this.host.cancel(inner);
+    return this.proc.cancel(inner);
   }
 
   giveUp(inner: SendRequest, error: MultirailError): void {
-    this.host.giveUp(inner, error);
+    this.proc.giveUp(inner, error);
   }
 
   statusOf(inner: Inner): Status {

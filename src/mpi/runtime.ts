@@ -6,8 +6,7 @@
 //   FINALIZING  no new calls; what is under way is delivered, peers say BYE
 //   FINALIZED   everything is closed
 import { EventEmitter } from 'node:events';
-import type { RailCounters, RailState } from '../bml/rail.ts';
-import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/btl.ts';
+import type { BtlContext, BtlModule, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import type { Job } from '../launch/job.ts';
 import { abortEverywhere } from '../launch/job-abort.ts';
@@ -17,7 +16,6 @@ import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
 import type { Poller } from '../native/poller.ts';
 import { ParamTable } from '../params.ts';
-import type { PmlCounters } from '../pml/counters.ts';
 import type { Unreceived } from '../pml/records.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
 import { EventLoopDriver } from '../progress/driver.ts';
@@ -32,8 +30,9 @@ import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
 import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
-import { type CollectiveCounters, Host } from './host.ts';
+import { type RailInfo, type RuntimeCounters, railInfos } from './info.ts';
 import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
+import { ProcessState } from './process-state.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
 import { WaitsWatch } from './waits.ts';
@@ -110,32 +109,6 @@ export interface PeerEvent {
   lostMessages: number;
 }
 
-export interface RailInfo {
-  peer: number;
-  rail: number;
-  key: string;
-  transport: string;
-  state: RailState;
-  /** Live epoch, 0 when none is. */
-  epoch: number;
-  role: 'active' | 'standby';
-  bandwidthMBps: number;
-  latencyUs: number;
-  /** 0 until measured. */
-  measuredMBps: number;
-  outstandingBytes: number;
-  windowBytes: number;
-  counters: RailCounters & RailByteCounters;
-  /** Why it was last lost or not connected. */
-  lastReason: string | undefined;
-}
-
-export interface RuntimeCounters {
-  pml: PmlCounters;
-  collectives: CollectiveCounters;
-  engine: { turns: number; aliveMs: number; retainedBytes: number };
-}
-
 interface RuntimeEvents {
   rail: [event: RailEvent];
   peer: [event: PeerEvent];
@@ -172,7 +145,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly job: RuntimeJob;
   private readonly options: RuntimeOptions;
   private readonly engine: Engine;
-  private readonly host: Host;
+  private readonly proc: ProcessState;
   private readonly driver: RuntimeDriver;
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
@@ -203,27 +176,27 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
       // A probe of that rank can only end in an error now.
-      onPeerLeft: () => this.host.memberGone(),
+      onPeerLeft: () => this.proc.memberGone(),
       onAddressChanged: (module) => this.onAddressChanged(module),
       log: (level, text) => this.options.log?.(level, text),
     });
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
     const kernels = native && new NativeKernels(native.combine);
-    this.host = new Host(this.engine, blocking, job.rank, job.size, tuningOf(this.params), kernels);
-    this.watch = new WaitsWatch(this.engine, this.host, this.params.int('mpi_stall_report_ms'), {
+    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(this.params), kernels);
+    this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
     });
     blocking.onSleep = (nowMs, beganMs) => {
       this.watch.lookBlocked(nowMs, beganMs);
-      this.host.lookAtBlockedCalls(nowMs);
+      this.proc.lookAtBlockedCalls(nowMs);
     };
     const everybody = new Group(
       Array.from({ length: job.size }, (_, rank) => rank),
       job.rank,
     );
-    this.world = new Communicator(this.host, 'world', WORLD_ID, everybody);
+    this.world = new Communicator(this.proc, 'world', WORLD_ID, everybody);
   }
 
   private makeDriver(native: NativeBinding | undefined): RuntimeDriver {
@@ -268,7 +241,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       // No progress() comes in between: connections that are here already are looked at once every peer is known.
       for (let peer = 0; peer < job.size; peer++) {
         const entry = peer === job.rank ? own : checkEntry(peer, entries[peer]);
-        this.host.hostIds[peer] = entry.hostId;
+        this.proc.hostIds[peer] = entry.hostId;
         this.entries.set(peer, entry);
         const waiting = (text: string): void => this.tellWaiting(peer, text);
         const rails = makeRails(job.rank, peer, this.modules, own, entry, waiting);
@@ -396,7 +369,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** A call of the program, or what it began, is under way. While it starts or ends, the runtime itself is. */
   private isAwaited(): boolean {
-    return this.state !== 'ACTIVE' || this.engine.wantsSpin() || this.host.isBusy;
+    return this.state !== 'ACTIVE' || this.engine.wantsSpin() || this.proc.isBusy;
   }
 
   private tellForgotten(): void {
@@ -426,7 +399,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   private onPeerFailed(peer: number, error: MultirailError, lostMessages: number): void {
-    this.host.memberGone();
+    this.proc.memberGone();
     const event: PeerEvent = { type: 'failed', rank: this.rank, peer, error, lostMessages };
     queueMicrotask(() => {
       if (peerFailedChannel.hasSubscribers) peerFailedChannel.publish(event);
@@ -448,36 +421,14 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** Every rail to every peer, as it is now. */
   rails(): RailInfo[] {
-    const list: RailInfo[] = [];
-    for (const peer of this.engine.bml.peers.values()) {
-      for (const rail of peer.rails) {
-        const { endpoint, attributes, lastReason } = rail;
-        list.push({
-          peer: rail.peer,
-          rail: rail.index,
-          key: rail.key,
-          transport: endpoint.module.name,
-          state: rail.state,
-          epoch: rail.epoch,
-          role: attributes.role,
-          bandwidthMBps: attributes.bandwidthMBps,
-          latencyUs: attributes.latencyUs,
-          measuredMBps: rail.rate / 1000,
-          outstandingBytes: endpoint.outstandingBytes,
-          windowBytes: endpoint.windowBytes,
-          counters: { ...rail.counters, ...endpoint.counters, framesRefused: rail.counters.framesRefused },
-          lastReason: lastReason === undefined ? undefined : `${lastReason.kind}: ${lastReason.text}`,
-        });
-      }
-    }
-    return list;
+    return railInfos(this.engine.bml);
   }
 
   counters(): RuntimeCounters {
     const { pml, turns, aliveMs } = this.engine;
     return {
       pml: { ...pml.counters },
-      collectives: { ...this.host.counters },
+      collectives: { ...this.proc.counters },
       engine: { turns, aliveMs, retainedBytes: pml.retainedBytes },
     };
   }
@@ -535,7 +486,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private async leave(timeoutMs: number): Promise<void> {
     const { engine, job } = this;
     this.moveTo('FINALIZING');
-    this.host.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.rank }));
+    this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.rank }));
     engine.beginFinalize();
     const deadlineMs = performance.now() + timeoutMs;
     let notLeft: string[] = [];
@@ -582,7 +533,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   private describeMessages(direction: 'to' | 'from', messages: readonly Unreceived[]): string {
     const lines = messages.slice(0, MESSAGES_NAMED_MAX).map(({ peer, ctx, tag, bytes }) => {
-      const { comm, call } = this.host.describe(ctx, tag);
+      const { comm, call } = this.proc.describe(ctx, tag);
       const hidden = isObjectContext(ctx) ? 'memory of an object' : (call ?? 'a part of a collective');
       const what = isUserContext(ctx) ? `tag ${tag}` : hidden;
       return `${bytes} bytes ${direction} rank ${peer} with ${what}${comm === 'world' ? '' : ` on ${comm}`}`;

@@ -4,7 +4,7 @@ import type { RailLine, RankWaits, Wait } from '../launch/oob/waits.ts';
 import { markOf, type OpenRequest } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';
-import type { Host } from './host.ts';
+import type { ProcessState } from './process-state.ts';
 
 /** How often pending requests are looked at, where stalls are to be told. */
 const LOOK_MS = 1000;
@@ -29,7 +29,7 @@ export interface WaitsHooks {
 
 export class WaitsWatch {
   private readonly engine: Engine;
-  private readonly host: Host;
+  private readonly proc: ProcessState;
   private readonly stallMs: number;
   private readonly hooks: WaitsHooks;
   private seen = new Map<object, Seen>();
@@ -39,9 +39,9 @@ export class WaitsWatch {
   private blockedAtMs = Number.NEGATIVE_INFINITY;
   private timer: NodeJS.Timeout | undefined;
 
-  constructor(engine: Engine, host: Host, stallMs: number, hooks: WaitsHooks) {
+  constructor(engine: Engine, proc: ProcessState, stallMs: number, hooks: WaitsHooks) {
     this.engine = engine;
-    this.host = host;
+    this.proc = proc;
     this.stallMs = stallMs;
     this.nextStallMs = stallMs;
     this.hooks = hooks;
@@ -72,7 +72,7 @@ export class WaitsWatch {
       oldestMs = Math.max(oldestMs, nowMs - movedMs);
     };
     for (const open of this.engine.pml.openRequests()) note(open.request, markOf(open), this.openedMs(open, nowMs));
-    for (const probe of this.host.probes()) note(probe, 'probe', probe.sinceMs);
+    for (const probe of this.proc.probes()) note(probe, 'probe', probe.sinceMs);
     if (oldestMs < this.stallMs) this.nextStallMs = this.stallMs;
     else if (oldestMs >= this.nextStallMs) {
       this.nextStallMs = oldestMs * 2;
@@ -99,19 +99,19 @@ export class WaitsWatch {
       kind,
       peer: peer === ANY ? 'any' : peer,
       tag: tag === ANY ? 'any' : tag,
-      ...this.host.describe(ctx, tag),
+      ...this.proc.describe(ctx, tag),
       bytes,
       waitedMs: Math.round(nowMs - this.openedMs(oldest[i], nowMs)),
       phase,
       rails: peer === ANY ? [] : (this.engine.bml.peers.get(peer)?.rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key),
     }));
-    for (const { pattern, sinceMs } of this.host.probes()) {
+    for (const { pattern, sinceMs } of this.proc.probes()) {
       const { source, ctx, tag } = pattern;
       waits.push({
         kind: 'probe',
         peer: source === ANY ? 'any' : source,
         tag: tag === ANY ? 'any' : tag,
-        ...this.host.describe(ctx, tag),
+        ...this.proc.describe(ctx, tag),
         bytes: 0,
         waitedMs: Math.round(nowMs - sinceMs),
         phase: 'no message matches',
@@ -124,7 +124,7 @@ export class WaitsWatch {
     waits.sort((a, b) => b.waitedMs - a.waitedMs);
     const listed = waits.slice(0, WAITS_MAX);
     const more = waits.length - listed.length + open.length - oldest.length;
-    return { rank: this.host.rank, pid: process.pid, waits: listed, more, rails: this.railsOf(listed) };
+    return { rank: this.proc.rank, pid: process.pid, waits: listed, more, rails: this.railsOf(listed) };
   }
 
   private openedMs({ request }: OpenRequest, nowMs: number): number {

@@ -21,7 +21,7 @@ import {
   sendRegion,
 } from './memory.ts';
 import { NATIVE_COMBINE_MIN } from './native-kernels.ts';
-import type { Operation, Scope, Steps } from './operation.ts';
+import type { Operation, Steps } from './operation.ts';
 import {
   allreduceRabenseifner,
   allreduceRecursiveDoubling,
@@ -39,6 +39,7 @@ import {
   scanLinear,
   scanRecursiveDoubling,
 } from './reduce-scatter.ts';
+import type { Scope } from './scope.ts';
 import { Signature } from './signature.ts';
 
 export interface Call<T = void> {
@@ -184,14 +185,14 @@ function mustHaveElements(region: Region, name: string): void {
   throw new MultirailError('ERR_BUFFER', `${name} has no elements to combine: a reduction takes a typed array, or a vector of one`);
 }
 
-function reductionOf({ host }: Scope, from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
+function reductionOf({ proc }: Scope, from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
   checkOp(op);
   mustHaveElements(from, 'send');
   if (into !== undefined) mustHaveElements(into, 'recv');
   if (into !== undefined && into.arrayName !== from.arrayName) {
     throw new MultirailError('ERR_BUFFER', `recv is a ${into.arrayName} and send a ${from.arrayName}: both must be of the same class`);
   }
-  const native = count >= NATIVE_COMBINE_MIN ? host.nativeKernels : undefined;
+  const native = count >= NATIVE_COMBINE_MIN ? proc.nativeKernels : undefined;
   const kernel = op.kernelFor(from.arrayName as NonNullable<typeof from.arrayName>, native);
   if (count % op.unit !== 0) {
     throw new MultirailError('ERR_COUNT', `${count} elements are no whole number of units of op ${op.name}, which have ${op.unit}`);

@@ -5,8 +5,7 @@ import type { RecvRequest } from '../../pml/records.ts';
 import { EMPTY_IOV, Iov } from '../../util/iov.ts';
 import { ANY_SOURCE } from '../constants.ts';
 import { COLLECTIVE, ctxOf, SERVICE_ID } from '../contexts.ts';
-import type { Host } from '../host.ts';
-import { mismatchError, type Scope } from './operation.ts';
+import { type Asked, type FailureNews, type LocalProcess, mismatchError, type Question, type Scope, type Told } from './scope.ts';
 import { agree, describeCode, type Signature } from './signature.ts';
 
 const CTX = ctxOf(SERVICE_ID, COLLECTIVE);
@@ -32,30 +31,8 @@ interface Notice {
   late?: number | undefined;
 }
 
-/** What another rank has told of a collective; `late`: the error is that of the earlier one with this tag, -1 for none. */
-export interface Told {
-  error: MultirailError;
-  late: number;
-}
-
-/** Asks whether a rank makes the same call, which it says only if it does not. */
-interface Question {
-  ctx: number;
-  tag: number;
-  /** The call of the asker. */
-  signature: number;
-  call: string;
-  /** A message of another call has come from there: the asker waits for the answer. */
-  met: boolean;
-}
-
-/** A question for a collective that has not begun here, and the world rank that asks. */
-interface Asked extends Question {
-  from: number;
-}
-
-export class FailureNotices {
-  private readonly host: Host;
+export class FailureNotices implements FailureNews {
+  private readonly proc: LocalProcess;
   private readonly buffer = new Uint8Array(NOTICE_BYTES_MAX);
   private isListening = false;
   private readonly early = new Map<string, Told>();
@@ -63,8 +40,8 @@ export class FailureNotices {
   /** Receives into nothing, by context and tag. */
   private readonly drains = new Map<number, Map<number, RecvRequest>>();
 
-  constructor(host: Host) {
-    this.host = host;
+  constructor(proc: LocalProcess) {
+    this.proc = proc;
   }
 
   /** Tells that process that the collective with this context and tag has failed here. */
@@ -81,8 +58,8 @@ export class FailureNotices {
   }
 
   private send(world: number, notice: Notice | Question): void {
-    this.host.engine.pml.isend(world, CTX, TAG, new Iov([new TextEncoder().encode(JSON.stringify(notice))]));
-    this.host.engine.schedule();
+    this.proc.engine.pml.isend(world, CTX, TAG, new Iov([new TextEncoder().encode(JSON.stringify(notice))]));
+    this.proc.engine.schedule();
   }
 
   /** Asks that process whether it makes the same call; `met`: it does not. It answers, to everybody, only if it does not. */
@@ -113,8 +90,8 @@ export class FailureNotices {
   private listen(): void {
     if (this.isListening) return;
     this.isListening = true;
-    this.host.watchCalls();
-    const { pml } = this.host.engine;
+    this.proc.watchCalls();
+    const { pml } = this.proc.engine;
     // A notice is nothing that anybody waits for.
     for (;;) {
       const request = pml.irecvInBackground(ANY_SOURCE, CTX, TAG, new Iov([this.buffer]), this.onNotice);
@@ -137,45 +114,45 @@ export class FailureNotices {
     if ('signature' in notice) return this.answer({ ...notice, from: request.matchedSource });
     const { ctx, tag, code, text, peer } = notice;
     const error = new MultirailError(code, `${text} (rank ${request.matchedSource} of the world has told)`, {
-      rank: this.host.rank,
+      rank: this.proc.rank,
       ...(peer === undefined ? {} : { peer }),
     });
     const late = notice.late ?? -1;
-    const running = this.host.findOperation(ctx, tag);
-    if (running === undefined && this.host.hasBegun(ctx, tag)) {
+    const running = this.proc.findOperation(ctx, tag);
+    if (running === undefined && this.proc.hasBegun(ctx, tag)) {
       // It ended well here: nobody was told by it of the earlier one either.
       if (code === 'ERR_COLLECTIVE_MISMATCH') this.endedWell(ctx, late === -1 ? tag : late, error);
       // What others have sent for it by then is of no use.
       return this.drain(ctx, tag);
     }
-    if (late !== -1) this.host.scopeOf(ctx)?.ledger.failed(late);
+    if (late !== -1) this.proc.scopeOf(ctx)?.ledger.failed(late);
     if (running !== undefined) return running.fail(error, false, late);
     const key = `${ctx}/${tag}`;
     if (this.early.has(key)) return;
     this.early.set(key, { error, late });
     // Whoever has sent for it already waits for that to be taken.
-    if (this.host.scopeOf(ctx) !== undefined) this.drain(ctx, tag);
+    if (this.proc.scopeOf(ctx) !== undefined) this.drain(ctx, tag);
     if (this.early.size > EARLY_MAX) for (const [oldest] of this.early) return void this.early.delete(oldest);
   }
 
   /** That collective has ended here, and it turns out that others made another call: the first after it that runs, or the next, ends with it. */
   private endedWell(ctx: number, tag: number, error: MultirailError): void {
-    const scope = this.host.scopeOf(ctx);
+    const scope = this.proc.scopeOf(ctx);
     const entry = scope?.ledger.find(tag);
     if (scope === undefined || entry === undefined || entry.failed) return;
     entry.failed = true;
-    const running = this.host.runningAfter(ctx, entry.order);
+    const running = this.proc.runningAfter(ctx, entry.order);
     if (running === undefined) scope.ledger.late = { error, tag };
     else running.fail(error, true, tag);
   }
 
   private answer(asked: Asked): void {
-    const { host } = this;
+    const { proc } = this;
     const { ctx, tag, from } = asked;
-    const scope = host.scopeOf(ctx);
-    const running = host.findOperation(ctx, tag);
+    const scope = proc.scopeOf(ctx);
+    const running = proc.findOperation(ctx, tag);
     const own = running?.signature ?? scope?.ledger.find(tag)?.signature;
-    if (own === undefined && !host.hasBegun(ctx, tag)) {
+    if (own === undefined && !proc.hasBegun(ctx, tag)) {
       const key = `${ctx}/${tag}`;
       if (!this.questions.has(key)) this.questions.set(key, asked);
       if (this.questions.size > EARLY_MAX) for (const [oldest] of this.questions) return void this.questions.delete(oldest);
@@ -186,7 +163,7 @@ export class FailureNotices {
     const ownCall = own === undefined || agree(own.code, asked.signature) ? 'another one' : String(own);
     const error = mismatchError(where, [where.members.indexOf(from), asked.call], [where.rank, ownCall]);
     if (running !== undefined) return running.fail(error, true);
-    for (const world of where.members) if (world !== host.rank) this.tell(world, ctx, tag, error);
+    for (const world of where.members) if (world !== proc.rank) this.tell(world, ctx, tag, error);
     this.endedWell(ctx, tag, error);
     // What ranks of the other call have sent for this one is taken by nobody else, and they wait for that when they leave.
     this.drain(ctx, tag);
@@ -203,11 +180,11 @@ export class FailureNotices {
     }
     if (byTag.has(tag)) return;
     this.postDrain(byTag, ctx, tag);
-    if (byTag.size > DRAINS_MAX) for (const oldest of byTag.values()) return void this.host.cancel(oldest);
+    if (byTag.size > DRAINS_MAX) for (const oldest of byTag.values()) return void this.proc.cancel(oldest);
   }
 
   private postDrain(byTag: Map<number, RecvRequest>, ctx: number, tag: number): void {
-    const { pml } = this.host.engine;
+    const { pml } = this.proc.engine;
     const onDone = ({ error, cancelled }: RecvRequest): void => {
       byTag.delete(tag);
       // Its truncation is what was wanted; with any other error, or cancelled, the context is gone.
@@ -229,7 +206,7 @@ export class FailureNotices {
 
   /** The context is gone. */
   forget(ctx: number): void {
-    for (const request of this.drains.get(ctx)?.values() ?? []) this.host.cancel(request);
+    for (const request of this.drains.get(ctx)?.values() ?? []) this.proc.cancel(request);
     this.drains.delete(ctx);
   }
 }

@@ -5,7 +5,6 @@ import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
 import { arrayNameOf, FLOAT16_ARRAY, type MessageBuffer, recvIov, sendIov, Vector } from '../buffers.ts';
 import { checkCount } from '../constants.ts';
 import type { ArrayName, TypedArray } from './kernels.ts';
-import type { Operation } from './operation.ts';
 
 /** In place of a send buffer: what this rank contributes stands in its receive buffer, at its place. */
 export const IN_PLACE: unique symbol = Symbol('multirail.IN_PLACE');
@@ -68,6 +67,11 @@ export function elementBytes(arrayName: ArrayName): number {
   throw new MultirailError('ERR_BUFFER', `collectives know no ${arrayName}: pass a view of its bytes, or another class of array`);
 }
 
+/** Gives memory for the time of a run. */
+export interface ScratchSource {
+  scratch(bytes: number): Uint8Array;
+}
+
 /** One buffer of a call. */
 export class Region implements Elements {
   /** The caller's memory. */
@@ -100,8 +104,8 @@ export class Region implements Elements {
   }
 
   /** Packs what is not contiguous, for the time of the run. */
-  load(operation: Operation): void {
-    this.bytes = operation.scratch(this.byteLength);
+  load(run: ScratchSource): void {
+    this.bytes = run.scratch(this.byteLength);
     this.typed = undefined;
     this.iov.copyTo(this.bytes, 0);
   }

@@ -13,7 +13,8 @@ import { decodeHeader, decodeObject, type EncodedObject, encodeObject, PLACE_TAG
 import { Status } from '../status.ts';
 import { lowestBit } from './barrier-bcast.ts';
 import type { Call } from './calls.ts';
-import type { Operation, Scope, Steps } from './operation.ts';
+import type { Operation, Steps } from './operation.ts';
+import type { Scope } from './scope.ts';
 
 /** Combines two values; the left one is of lower ranks. */
 export type Combine<T> = (left: T, right: T) => T;

@@ -15,43 +15,21 @@ import type { RecvRequest, SendRequest } from '../../pml/records.ts';
 import type { Awaited } from '../../progress/blocking.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
-import type { Host } from '../host.ts';
-import type { Tuning } from './choice.ts';
-import type { Told } from './failures.ts';
 import type { ArrayName } from './kernels.ts';
-import { elementBytes, type KnownRegions, ScratchElements } from './memory.ts';
-import { agree, describeCode, type KnownSignatures, type Ledger, type Signature } from './signature.ts';
+import { elementBytes, ScratchElements } from './memory.ts';
+import { type LocalProcess, mismatchError, type RunningCall, type Scope, type Told } from './scope.ts';
+import { agree, describeCode, type Ledger, type Signature } from './signature.ts';
 
 /** Steps of an algorithm: yields at the end of each round, returns the result of the call. */
 export type Steps<T = void> = Generator<void, T, void>;
-
-/** Ranks that run a collective together, and the context that it talks on. */
-export interface Scope {
-  readonly host: Host;
-  /** For messages. */
-  readonly name: string;
-  /** World rank of each rank. */
-  readonly members: readonly number[];
-  readonly rank: number;
-  readonly size: number;
-  readonly ctx: number;
-  readonly tuning: Tuning;
-  /** Buffers that were looked at. */
-  readonly known: KnownRegions;
-  readonly signatures: KnownSignatures;
-  /** What was begun on the context. */
-  readonly ledger: Ledger;
-}
 
 type OperationState = 'RUNNING' | 'FAILING' | 'ENDED';
 
 /** Scratch memory with its views that is kept for the next call: pieces, and the length of one. */
 const SPARE_MAX = 8;
-/** Records of runs that are kept for the next ones. */
-const IDLE_MAX = 64;
 const SPARE_BYTES_MAX = 64 * 1024;
 
-export class Operation<T = unknown> implements Awaited {
+export class Operation<T = unknown> implements Awaited, RunningCall {
   readonly kind = 'collective';
   /** Which call it is. */
   signature!: Signature;
@@ -129,18 +107,12 @@ export class Operation<T = unknown> implements Awaited {
     return this;
   }
 
-  /** It has ended well, and nobody refers to it any more. */
-  recycle(): void {
-    const { idle } = this.scope.host;
-    if (this.error === undefined && this.done && idle.length < IDLE_MAX) idle.push(this as Operation);
-  }
-
   /** Takes the first steps. */
   start(steps: Steps<T>): this {
-    const { host, ctx, ledger } = this.scope;
+    const { proc, ctx, ledger } = this.scope;
     const { tag, code } = this;
     this.steps = steps;
-    host.operations.add(this as Operation);
+    proc.operations.add(this);
     let told: Told | undefined;
     let late: Ledger['late'];
     let isOwn = false;
@@ -152,8 +124,8 @@ export class Operation<T = unknown> implements Awaited {
       ledger.late = undefined;
     }
     if (this.size > 1) {
-      told = host.failures.take(ctx, tag);
-      const asked = code === 0 ? undefined : host.failures.takeQuestion(ctx, tag);
+      told = proc.failures.take(ctx, tag);
+      const asked = code === 0 ? undefined : proc.failures.takeQuestion(ctx, tag);
       if (told === undefined && asked !== undefined && !agree(asked.signature, code)) {
         const asker = this.scope.members.indexOf(asked.from);
         told = { error: mismatchError(this.scope, [asker, asked.call], [this.scope.rank, String(this.signature)]), late: -1 };
@@ -164,7 +136,7 @@ export class Operation<T = unknown> implements Awaited {
     else if (told !== undefined) this.fail(told.error, isOwn, told.late);
     else if (stranger !== -1) this.meet(stranger, ledger.earlyCode(tag));
     else this.advance();
-    host.engine.schedule();
+    proc.engine.schedule();
     return this;
   }
 
@@ -183,13 +155,13 @@ export class Operation<T = unknown> implements Awaited {
   sendIov(rank: number, iov: Iov): void {
     const { scope } = this;
     if (this.state !== 'RUNNING') {
-      if (!this.toldAll) scope.host.failures.tell(scope.members[rank], scope.ctx, this.tag, this.error as MultirailError, this.lateTag);
+      if (!this.toldAll) scope.proc.failures.tell(scope.members[rank], scope.ctx, this.tag, this.error as MultirailError, this.lateTag);
       return;
     }
     this.messages++;
     this.bytes += iov.bytes;
     this.posted = true;
-    const request = scope.host.engine.pml.isend(scope.members[rank], scope.ctx, this.tag, iov, false, this.code);
+    const request = scope.proc.engine.pml.isend(scope.members[rank], scope.ctx, this.tag, iov, false, this.code);
     if (request.done) this.postError ??= request.error;
     else {
       this.pending++;
@@ -221,7 +193,7 @@ export class Operation<T = unknown> implements Awaited {
 
   private post(rank: number, iov: Iov): RecvRequest | undefined {
     const { scope } = this;
-    const { pml } = scope.host.engine;
+    const { pml } = scope.proc.engine;
     if (this.state !== 'RUNNING') return undefined;
     this.posted = true;
     const request = pml.irecv(scope.members[rank], scope.ctx, this.tag, iov);
@@ -235,14 +207,14 @@ export class Operation<T = unknown> implements Awaited {
   /** Memory for the time of the call. */
   scratch(bytes: number): Uint8Array {
     if (bytes === 0) return EMPTY_BYTES;
-    const piece = this.scope.host.scratch.take(bytes);
+    const piece = this.scope.proc.scratch.take(bytes);
     this.memory.push(piece);
     return piece.length === bytes ? piece : piece.subarray(0, bytes);
   }
 
   /** As scratch(), for elements. */
   scratchElements(arrayName: ArrayName, count: number): ScratchElements {
-    const { spare } = this.scope.host;
+    const { spare } = this.scope.proc;
     // Programs make the same call again and again: its last memory fits.
     for (let i = spare.length - 1; i >= 0; i--) {
       const elements = spare[i];
@@ -323,7 +295,7 @@ export class Operation<T = unknown> implements Awaited {
     return new MultirailError(
       'ERR_TRUNCATE',
       `${this.name} on ${this.scope.name}: rank ${from} sent ${request.receivedBytes} bytes where rank ${this.rank} takes ${request.buffer.bytes}: the lengths of the ranks do not fit together`,
-      { rank: this.scope.host.rank, peer: request.matchedSource },
+      { rank: this.scope.proc.rank, peer: request.matchedSource },
     );
   }
 
@@ -333,7 +305,7 @@ export class Operation<T = unknown> implements Awaited {
     return new MultirailError(
       'ERR_TRUNCATE',
       `${this.name} on ${this.scope.name}: rank ${from} sent more than the ${request.buffer.bytes} bytes that rank ${this.rank} takes: the lengths of the ranks do not fit together`,
-      { rank: this.scope.host.rank, peer: request.matchedSource, cause: error },
+      { rank: this.scope.proc.rank, peer: request.matchedSource, cause: error },
     );
   }
 
@@ -344,7 +316,7 @@ export class Operation<T = unknown> implements Awaited {
     if (this.state !== 'RUNNING') return;
     const error = this.endRound();
     if (this.stranger !== -1) {
-      if (this.scope.host.engine.pml.peer(this.stranger).ended !== undefined) this.fail(this.strangerGone(), true);
+      if (this.scope.proc.engine.pml.peer(this.stranger).ended !== undefined) this.fail(this.strangerGone(), true);
     } else if (error !== undefined) this.fail(error, true);
   }
 
@@ -359,7 +331,7 @@ export class Operation<T = unknown> implements Awaited {
     if (this.stranger !== -1 || this.state !== 'RUNNING') return;
     this.stranger = world;
     this.strangersCode = code;
-    this.scope.host.failures.ask(world, this.scope, this.tag, this.signature, true);
+    this.scope.proc.failures.ask(world, this.scope, this.tag, this.signature, true);
   }
 
   get isRunning(): boolean {
@@ -380,7 +352,7 @@ export class Operation<T = unknown> implements Awaited {
     this.asked = !isNew;
     if (isNew || wasAsked) return;
     for (const request of this.receives) {
-      if (!request.done && !request.matched) this.scope.host.failures.ask(request.source, this.scope, this.tag, this.signature, false);
+      if (!request.done && !request.matched) this.scope.proc.failures.ask(request.source, this.scope, this.tag, this.signature, false);
     }
   }
 
@@ -396,9 +368,9 @@ export class Operation<T = unknown> implements Awaited {
     this.error = error;
     if (this.code !== 0) this.scope.ledger.failed(this.tag);
     this.onFailed?.(error);
-    const { host, members, ctx } = this.scope;
+    const { proc, members, ctx } = this.scope;
     this.toldAll = isOwn;
-    if (isOwn) for (const world of members) if (world !== host.rank) host.failures.tell(world, ctx, this.tag, error, this.lateTag);
+    if (isOwn) for (const world of members) if (world !== proc.rank) proc.failures.tell(world, ctx, this.tag, error, this.lateTag);
     // Buffers that are only read are left to the sends: those cannot be taken back. Who has set a limit wants to use them again: then
     // they are waited for, which is not long, since everybody takes them into nothing once it is told.
     const isLimit = error.code === 'ERR_TIMEOUT' || error.code === 'ERR_ABORTED';
@@ -408,11 +380,11 @@ export class Operation<T = unknown> implements Awaited {
       request.onDone = undefined;
       this.pending--;
     }
-    for (const request of this.receives) if (!request.done) host.cancel(request);
-    if (this.size > 1) host.failures.drain(ctx, this.tag);
+    for (const request of this.receives) if (!request.done) proc.cancel(request);
+    if (this.size > 1) proc.failures.drain(ctx, this.tag);
     if (!isOwn) this.tellDependents();
     if (this.pending === 0) this.finish();
-    host.engine.schedule();
+    proc.engine.schedule();
   }
 
   /** The rest of the steps, which send nothing but the news. */
@@ -431,11 +403,11 @@ export class Operation<T = unknown> implements Awaited {
     this.release?.();
     this.release = undefined;
     this.steps = undefined;
-    const { host } = this.scope;
-    host.operations.delete(this as Operation);
+    const { proc } = this.scope;
+    proc.operations.delete(this);
     // What failed may still be read by sends that nobody waits for.
-    if (this.error === undefined) this.giveBack(host);
-    const { counters } = host;
+    if (this.error === undefined) this.giveBack(proc);
+    const { counters } = proc;
     counters.collectives++;
     counters.messages += this.messages;
     counters.bytes += this.bytes;
@@ -443,7 +415,7 @@ export class Operation<T = unknown> implements Awaited {
     this.onDone?.();
   }
 
-  private giveBack({ scratch, spare }: Host): void {
+  private giveBack({ scratch, spare }: LocalProcess): void {
     const { memory, elements } = this;
     for (let piece = memory.pop(); piece !== undefined; piece = memory.pop()) scratch.give(piece);
     for (let piece = elements.pop(); piece !== undefined; piece = elements.pop()) {
@@ -451,17 +423,4 @@ export class Operation<T = unknown> implements Awaited {
       spare.push(piece);
     }
   }
-}
-
-type Party = readonly [rank: number, call: string];
-
-/** Two ranks of a communicator have made calls that do not belong together: the lower rank is named first, by whoever finds it. */
-export function mismatchError({ host, name, members }: Pick<Scope, 'host' | 'name' | 'members'>, a: Party, b: Party): MultirailError {
-  const [first, second] = a[0] <= b[0] ? [a, b] : [b, a];
-  const peer = members[members[a[0]] === host.rank ? b[0] : a[0]];
-  return new MultirailError(
-    'ERR_COLLECTIVE_MISMATCH',
-    `on ${name} rank ${first[0]} has called ${first[1]} where rank ${second[0]} has called ${second[1]}: all ranks must make the same call`,
-    { rank: host.rank, ...(peer === undefined ? {} : { peer }) },
-  );
 }

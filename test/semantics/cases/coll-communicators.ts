@@ -3,7 +3,7 @@ import { strict as assert } from 'node:assert';
 import type { Communicator } from '../../../src/mpi/communicator.ts';
 import { ANY_SOURCE, ANY_TAG, UNDEFINED } from '../../../src/mpi/constants.ts';
 import { CONGRUENT, IDENT, SIMILAR, UNEQUAL } from '../../../src/mpi/group.ts';
-import type { Host } from '../../../src/mpi/host.ts';
+import type { ProcessState } from '../../../src/mpi/process-state.ts';
 import { everyRank } from '../../support/coll-audit.ts';
 import { audit, fails, fill } from '../../support/p2p-audit.ts';
 import type { P2pWorld } from '../../support/p2p-worlds.ts';
@@ -18,9 +18,9 @@ async function sumOfRanks(comm: Communicator, value: number): Promise<number> {
 
 /** What a process keeps of communicators. */
 function kept(world: P2pWorld, rank: number): { live: number; abandoned: number; contexts: number; flows: number } {
-  const { host } = world.runtimes.find((runtime) => runtime.rank === rank) as unknown as { host: Host };
-  const { inbox, core } = host.engine.pml.internals;
-  const { live, abandoned } = host.contexts.counts();
+  const { proc } = world.runtimes.find((runtime) => runtime.rank === rank) as unknown as { proc: ProcessState };
+  const { inbox, core } = proc.engine.pml.internals;
+  const { live, abandoned } = proc.contexts.counts();
   const { contexts } = inbox as unknown as { contexts: Map<number, unknown> };
   let flows = 0;
   for (const peer of core.peers.values()) flows += peer.flowsIn.size + peer.flowsOut.size;

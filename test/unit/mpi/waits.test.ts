@@ -1,7 +1,7 @@
 // What a rank says it waits for, in every state of the protocol, frame by frame; since when; and when it takes that for a stall.
 import { describe, expect, test, vi } from 'vitest';
 import type { Wait } from '../../../src/launch/oob/waits.ts';
-import type { Host } from '../../../src/mpi/host.ts';
+import type { ProcessState } from '../../../src/mpi/process-state.ts';
 import { WaitsWatch } from '../../../src/mpi/waits.ts';
 import { ANY, type Pml } from '../../../src/pml/pml.ts';
 import { type Item, MemPair, pattern } from '../../support/mem-pair.ts';
@@ -70,9 +70,9 @@ describe('the watch', () => {
     const blocked: Wait[][] = [];
     const probes: { pattern: { source: number; ctx: number; tag: number }; sinceMs: number }[] = [];
     const describe = () => ({ comm: 'world', call: undefined });
-    const host = { rank: 1, probes: () => probes, describe } as unknown as Host;
+    const proc = { rank: 1, probes: () => probes, describe } as unknown as ProcessState;
     const hooks = { onStall: (text: string) => stalls.push(text), onBlocked: ({ waits }: { waits: Wait[] }) => blocked.push(waits) };
-    return { watch: new WaitsWatch(pair.engines[1], host, stallMs, hooks), stalls, blocked, probes };
+    return { watch: new WaitsWatch(pair.engines[1], proc, stallMs, hooks), stalls, blocked, probes };
   }
 
   test('knows since when, oldest first, with the rails', () => {

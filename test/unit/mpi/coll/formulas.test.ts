@@ -3,8 +3,8 @@ import { afterAll, expect, test } from 'vitest';
 import { ALGORITHMS, type CollectiveName, type Tuning } from '../../../../src/mpi/coll/choice.ts';
 import { type Cost, type CostCase, FORMULAS } from '../../../../src/mpi/coll/formulas.ts';
 import type { Communicator } from '../../../../src/mpi/communicator.ts';
-import type { Host } from '../../../../src/mpi/host.ts';
 import { Op } from '../../../../src/mpi/op.ts';
+import type { ProcessState } from '../../../../src/mpi/process-state.ts';
 import { type P2pWorld, simFixture } from '../../../support/p2p-worlds.ts';
 
 const fixture = simFixture({ seed: 'formulas', rails: [{}] });
@@ -128,13 +128,13 @@ afterAll(() => {
 for (let size = 2; size <= 33; size++) {
   test(`${size} ranks`, { timeout: 60_000 }, async () => {
     const world = await fixture.world(size, { coll_bcast_segment_bytes: String(SEGMENT_BYTES) });
-    const hosts = world.runtimes.map((runtime) => (runtime as unknown as { host: Host }).host);
-    const nothing = hosts.map((): Cost => ({ messages: 0, bytes: 0, rounds: 0 }));
+    const procs = world.runtimes.map((runtime) => (runtime as unknown as { proc: ProcessState }).proc);
+    const nothing = procs.map((): Cost => ({ messages: 0, bytes: 0, rounds: 0 }));
     for (const [name, algorithms] of Object.entries(ALGORITHMS) as [CollectiveName, readonly string[]][]) {
       for (const algorithm of algorithms) {
         if (name === 'allgather' && algorithm === 'recursive_doubling' && (size & (size - 1)) !== 0) continue;
-        for (const host of hosts)
-          (host.tuning.forced as Record<string, string>)[name] = algorithm satisfies Tuning['forced'][CollectiveName];
+        for (const proc of procs)
+          (proc.tuning.forced as Record<string, string>)[name] = algorithm satisfies Tuning['forced'][CollectiveName];
         const onlyCommuting = name === 'allreduce' ? algorithm === 'ring' : name === 'reduce_scatter' && algorithm !== 'reduce_scatterv';
         const samples: Sample[] = [
           { count: 35, root: 0, commute: true },

@@ -1,5 +1,5 @@
-// What the communicators of one process share: the engine, the end of the runtime, the table of contexts, the collectives that run, and
-// the blocking probes that wait for a message.
+// The state of one process that its communicators share: the engine, the end of the runtime, the table of contexts, the collectives that
+// run, and the blocking probes that wait for a message.
 import type { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
@@ -9,7 +9,8 @@ import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { ScratchElements } from './coll/memory.ts';
 import type { NativeKernels } from './coll/native-kernels.ts';
-import type { Operation, Scope } from './coll/operation.ts';
+import { Operation } from './coll/operation.ts';
+import type { CollectiveCounters, LocalProcess, RunningCall, Scope } from './coll/scope.ts';
 import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf } from './contexts.ts';
@@ -30,7 +31,7 @@ export interface ProbePattern {
   tag: number;
 }
 
-/** What the host asks of a communicator. */
+/** What is asked of a communicator. */
 interface KnownCommunicator {
   readonly name: string;
   /** Of its collectives. */
@@ -42,22 +43,15 @@ interface KnownCommunicator {
   memberGone(): void;
 }
 
-/** What the collectives of this process have done. */
-export interface CollectiveCounters {
-  collectives: number;
-  messages: number;
-  bytes: number;
-  /** How often a rank had to wait for others. */
-  rounds: number;
-}
-
 /** How often collectives that stand still are looked at. */
 const CALLS_LOOK_MS = 500;
+/** Records of collectives that are kept for the next ones. */
+const IDLE_MAX = 64;
 /** Scratch memory of collectives that is kept for the next one, and its longest piece. */
 const SCRATCH_KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const SCRATCH_PIECE_BYTES_MAX = 32 * 1024 * 1024;
 
-export class Host {
+export class ProcessState implements LocalProcess {
   readonly engine: Engine;
   readonly blocking: BlockingWaiter;
   /** World rank of this process. */
@@ -67,10 +61,9 @@ export class Host {
   /** Undefined without the native part. */
   readonly nativeKernels: NativeKernels | undefined;
   /** Collectives that are under way. */
-  readonly operations = new Set<Operation>();
-  readonly failures = new FailureNotices(this);
-  /** Records and scratch memory of collectives that have ended. */
-  readonly idle: Operation[] = [];
+  readonly operations = new Set<RunningCall>();
+  readonly failures: FailureNotices = new FailureNotices(this);
+  /** Scratch memory of collectives that have ended. */
   readonly spare: ScratchElements[] = [];
   readonly scratch = new MemoryPool(SCRATCH_KEPT_BYTES_MAX, SCRATCH_PIECE_BYTES_MAX);
   readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0 };
@@ -80,6 +73,8 @@ export class Host {
   private readonly drains = new Set<() => boolean>();
   /** Messages of collectives that do not belong to the call that was made here. */
   private readonly strangers: Pick<Envelope, 'ctx' | 'tag' | 'source' | 'signature'>[] = [];
+  /** Records of collectives that have ended, for the next ones. */
+  private readonly idle: Operation[] = [];
   private callsTimer: NodeJS.Timeout | undefined;
   private callsLookedMs = Number.NEGATIVE_INFINITY;
   private readonly waiters = new Set<Waiter>();
@@ -158,6 +153,16 @@ export class Host {
     for (const operation of this.operations) operation.askAround();
   }
 
+  /** A record for a collective that begins. */
+  takeOperation<T>(): Operation<T> {
+    return (this.idle.pop() as Operation<T> | undefined) ?? new Operation<T>();
+  }
+
+  /** Nobody refers to it any more. One that has failed is not used again: what was begun for it may not have ended. */
+  recycle<T>(operation: Operation<T>): void {
+    if (operation.error === undefined && operation.done && this.idle.length < IDLE_MAX) this.idle.push(operation as Operation);
+  }
+
   /** The ranks that make collective calls on that context; undefined when it is of no communicator. */
   scopeOf(ctx: number): Scope | undefined {
     const scope = this.communicators.get(idOf(ctx))?.scope;
@@ -165,14 +170,14 @@ export class Host {
   }
 
   /** The first that runs of the collectives that were begun after that many others. */
-  runningAfter(ctx: number, order: number): Operation | undefined {
+  runningAfter(ctx: number, order: number): RunningCall | undefined {
     for (const operation of this.operations) {
       if (operation.scope.ctx === ctx && operation.isRunning && operation.order > order) return operation;
     }
     return undefined;
   }
 
-  findOperation(ctx: number, tag: number): Operation | undefined {
+  findOperation(ctx: number, tag: number): RunningCall | undefined {
     for (const operation of this.operations) if (operation.scope.ctx === ctx && operation.tag === tag) return operation;
     return undefined;
   }

@@ -10,7 +10,7 @@
 import type { RailReason } from '../../src/btl/btl.ts';
 import { assert } from '../../src/util/assert.ts';
 import { Prng } from '../../src/util/prng.ts';
-import { type CutFate, type Path, Pipe, type PipeSpec } from './pipe.ts';
+import { type CutFate, type Path, Pipe, type PipeNetwork, type PipeSpec } from './pipe.ts';
 import type { Nic, WireItem } from './wire.ts';
 
 /** A rail as it exists between every two ranks. Times in microseconds. */
@@ -161,7 +161,7 @@ export interface PacketHook {
   hits: number;
 }
 
-export class Fabric {
+export class Fabric implements PipeNetwork {
   readonly options: FabricOptions;
   readonly prng: Prng;
   nowUs = 0;

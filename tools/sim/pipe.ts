@@ -7,8 +7,7 @@
 // until then everything behind it waits.
 import { drawLoss, RETRANSMIT_TIMEOUT_MS } from '../../src/util/loss.ts';
 import type { Prng } from '../../src/util/prng.ts';
-import type { Fabric } from './fabric.ts';
-import type { Parcel, WireItem } from './wire.ts';
+import type { Nic, Parcel, WireItem } from './wire.ts';
 
 export interface PipeSpec {
   /** Bandwidth in bytes per millisecond: 1000 is 1 MB/s. */
@@ -55,6 +54,19 @@ interface Travelling {
   gone: boolean;
 }
 
+/** The network that a pipe is part of, as far as the pipe uses it. */
+export interface PipeNetwork {
+  readonly nowUs: number;
+  readonly tracing: boolean;
+  at(atUs: number, run: () => void): void;
+  note(text: string): void;
+  /** Whether a hook lets it pass. */
+  passes(stage: 'leave' | 'arrive', pipe: Pipe, item: WireItem): boolean;
+  isSilent(rank: number): boolean;
+  nic(rank: number, linkNo: number): Nic | undefined;
+  link(a: number, b: number, linkNo: number): { readonly refusing: ReadonlySet<number>; from(rank: number): Pipe };
+}
+
 export class Pipe {
   readonly from: number;
   readonly to: number;
@@ -78,7 +90,7 @@ export class Pipe {
   private wireBytes = 0;
   /** The sending side's kernel has sent something again. */
   onResent: () => void = () => undefined;
-  private readonly fabric: Fabric;
+  private readonly fabric: PipeNetwork;
   private queue: Parcel[] = [];
   private head = 0;
   /** The parcel on the wire just now; `token` tells its event from that of one that a cut took away. */
@@ -88,7 +100,7 @@ export class Pipe {
   private lastArrivalUs = 0;
   private travelling: Travelling[] = [];
 
-  constructor(fabric: Fabric, from: number, to: number, linkNo: number, spec: PipeSpec, prng: Prng) {
+  constructor(fabric: PipeNetwork, from: number, to: number, linkNo: number, spec: PipeSpec, prng: Prng) {
     this.fabric = fabric;
     this.from = from;
     this.to = to;

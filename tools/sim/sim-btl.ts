@@ -1,10 +1,10 @@
 // The BTL of the simulator: a BtlModule over the simulated fabric, one per simulated process, held to the same contract and
 // the same suite as the real ones.
-import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, RailReason, Upcalls } from '../../src/btl/btl.ts';
+import type { BtlComponent, BtlContext, BtlEndpoint, RailPlan, RailReason, Upcalls } from '../../src/btl/btl.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { assert } from '../../src/util/assert.ts';
 import { type Fabric, LINKS_MAX } from './fabric.ts';
-import { SimEndpoint } from './sim-endpoint.ts';
+import { SimEndpoint, type SimModule } from './sim-endpoint.ts';
 import type { HelloItem, Nic, SimAddress, SimConn, WireItem } from './wire.ts';
 
 export interface SimBtlOptions {
@@ -13,7 +13,7 @@ export interface SimBtlOptions {
   linkNos?: readonly number[];
 }
 
-export class SimBtl implements BtlModule, Nic {
+export class SimBtl implements SimModule, Nic {
   readonly name: string;
   readonly fabric: Fabric;
   readonly upcalls: Upcalls;
@@ -231,7 +231,7 @@ export class SimBtl implements BtlModule, Nic {
 
   // --- handshake
 
-  helloOf(endpoint: SimEndpoint, epoch: number): HelloItem {
+  helloOf(endpoint: BtlEndpoint, epoch: number): HelloItem {
     const { rank, incarnation, jobId, secret } = this.context;
     const hello = { rank, incarnation, rail: endpoint.rail, key: endpoint.plan.key, epoch };
     return { kind: 'hello', epoch, hello, jobId, secret };

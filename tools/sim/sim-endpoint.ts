@@ -6,6 +6,7 @@
 //   DOWN --helloOk/accept--> LIVE --fence, close, damage, loss, replaced, both BYE and close--> DOWN (endEpoch, one door)
 import {
   type BtlEndpoint,
+  type BtlModule,
   BUSY,
   DELIVERED,
   DOWN,
@@ -22,17 +23,17 @@ import {
   type Registration,
   type SendResult,
   type Sink,
+  type Upcalls,
 } from '../../src/btl/btl.ts';
 import { MultirailError } from '../../src/errors.ts';
 import { assert } from '../../src/util/assert.ts';
 import { EMPTY_BYTES } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
-import type { SimLink } from './fabric.ts';
+import type { Fabric, SimLink } from './fabric.ts';
 import { gather, scatter } from './gather.ts';
 import type { Pipe } from './pipe.ts';
-import type { SimBtl } from './sim-btl.ts';
-import { OneSided } from './sim-one-sided.ts';
-import { type CellItem, ITEM_BYTES, type Parcel, type Report, type SimConn, type WireItem } from './wire.ts';
+import { OneSided, type OneSidedRail } from './sim-one-sided.ts';
+import { type CellItem, type HelloItem, ITEM_BYTES, type Parcel, type Report, type SimConn, type WireItem } from './wire.ts';
 
 /** An accepted frame or BYE (frame null), in order of its number. */
 interface Sent {
@@ -76,8 +77,28 @@ interface Ending {
 const REFUSALS_WINDOW_US = 1_000_000;
 const PARTIAL_REPORT_US = 20_000;
 
-export class SimEndpoint implements BtlEndpoint {
-  readonly module: SimBtl;
+/** The module of an endpoint, as far as the endpoint uses it. */
+export interface SimModule extends BtlModule {
+  readonly fabric: Fabric;
+  readonly upcalls: Upcalls;
+  readonly rank: number;
+  readonly secret: Uint8Array | undefined;
+  readonly connectTimeoutUs: number;
+  readonly ackFrames: number;
+  readonly ackBytes: number;
+  readonly ackDelayUs: number;
+  readonly refusalsMax: number;
+  readonly aliveMs: number;
+  /** The first item of an attempt to connect. */
+  helloOf(endpoint: BtlEndpoint, epoch: number): HelloItem;
+  /** The other side knows the secret of the job. */
+  trusts(secret: Uint8Array | undefined): boolean;
+  note(text: string): void;
+  wake(): void;
+}
+
+export class SimEndpoint implements OneSidedRail {
+  readonly module: SimModule;
   readonly peer: number;
   readonly rail: number;
   readonly plan: RailPlan;
@@ -124,7 +145,7 @@ export class SimEndpoint implements BtlEndpoint {
   /** Numbers of refused frames whose NACK has not left: no report that leaves ahead of it may cover them. */
   private nacksQueued: number[] = [];
 
-  constructor(module: SimBtl, peer: number, rail: number, plan: RailPlan, link: SimLink) {
+  constructor(module: SimModule, peer: number, rail: number, plan: RailPlan, link: SimLink) {
     this.module = module;
     this.peer = peer;
     this.rail = rail;

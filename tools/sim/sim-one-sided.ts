@@ -1,13 +1,40 @@
 // Puts and gets of a simulated rail. As with a real card, they need no turn of the target's process: bytes land while the
 // fabric advances, in several steps, and after a loss they may land LATE: until the target fences that epoch or deregisters
 // the memory. The bytes of a get never land after its own completion.
-import { BUSY, countOneSided, DELIVERED, DOWN, OK, type OneSidedOp, type Registration, type SendResult } from '../../src/btl/btl.ts';
+import {
+  type BtlEndpoint,
+  type BtlModule,
+  BUSY,
+  countOneSided,
+  DELIVERED,
+  DOWN,
+  OK,
+  type OneSidedOp,
+  type Registration,
+  type SendResult,
+  type Upcalls,
+} from '../../src/btl/btl.ts';
 import { assert } from '../../src/util/assert.ts';
 import type { Fabric, SimLink } from './fabric.ts';
 import { gather, scatter } from './gather.ts';
 import type { Pipe } from './pipe.ts';
-import type { SimEndpoint } from './sim-endpoint.ts';
-import { ITEM_BYTES, type SimConn, type WireItem } from './wire.ts';
+import { ITEM_BYTES, type Parcel, type SimConn, type WireItem } from './wire.ts';
+
+/** The rail that they go over, as far as they use it. */
+export interface OneSidedRail extends BtlEndpoint {
+  readonly module: BtlModule & { readonly fabric: Fabric; readonly rank: number; readonly upcalls: Upcalls; note(text: string): void };
+  outstandingBytes: number;
+  readonly conn: SimConn | null;
+  readonly fencedEpoch: number;
+  /** There is room for so many bytes more. */
+  admits(bytes: number, hasPayload: boolean): boolean;
+  /** The place of an operation among all that is accepted. */
+  takeStamp(): number;
+  queue(parcel: Parcel): void;
+  release(bytes: number): void;
+  /** The other side has found an error in what was asked of it. */
+  failRemote(text: string): void;
+}
 
 interface Pending {
   op: OneSidedOp;
@@ -19,7 +46,7 @@ interface Pending {
 const KEY_BYTES = 8;
 
 export class OneSided {
-  private readonly endpoint: SimEndpoint;
+  private readonly endpoint: OneSidedRail;
   private readonly link: SimLink;
   private readonly out: Pipe;
   private pending: Pending[] = [];
@@ -27,7 +54,7 @@ export class OneSided {
   private nextKey = 1;
   private readonly registered = new Map<number, readonly Uint8Array[]>();
 
-  constructor(endpoint: SimEndpoint, link: SimLink, out: Pipe) {
+  constructor(endpoint: OneSidedRail, link: SimLink, out: Pipe) {
     this.endpoint = endpoint;
     this.link = link;
     this.out = out;

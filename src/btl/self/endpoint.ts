@@ -3,7 +3,9 @@ import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES } from '../../util/iov.ts';
 import {
+  type BtlContext,
   type BtlEndpoint,
+  type BtlModule,
   BUSY,
   DELIVERED,
   DOWN,
@@ -18,7 +20,13 @@ import {
   type SendResult,
   type Sink,
 } from '../btl.ts';
-import type { SelfModule } from './module.ts';
+
+/** The module of the endpoint, as far as it uses it. */
+export interface SelfOwner extends BtlModule {
+  readonly context: BtlContext;
+  /** There is something for progress(). */
+  due(): void;
+}
 
 /** Work for progress(), in the order of the down-calls; of one epoch each. */
 type Item =
@@ -61,7 +69,7 @@ function place(from: readonly Uint8Array[], to: readonly Uint8Array[]): void {
 }
 
 export class SelfEndpoint implements BtlEndpoint {
-  readonly module: SelfModule;
+  readonly module: SelfOwner;
   readonly peer: number;
   readonly rail: number;
   readonly plan: RailPlan;
@@ -79,7 +87,7 @@ export class SelfEndpoint implements BtlEndpoint {
   private receivedBytes = 0;
   private upcallsMade = 0;
 
-  constructor(module: SelfModule, peer: number, rail: number, plan: RailPlan) {
+  constructor(module: SelfOwner, peer: number, rail: number, plan: RailPlan) {
     this.module = module;
     this.peer = peer;
     this.rail = rail;

@@ -1,10 +1,10 @@
 // The self module: one rail from a rank to itself. A bounded queue, delivered in progress(); payloads are copied into sinks.
-import type { BtlContext, BtlEndpoint, BtlModule, RailPlan } from '../btl.ts';
-import { SelfEndpoint } from './endpoint.ts';
+import type { BtlContext, BtlEndpoint, RailPlan } from '../btl.ts';
+import { SelfEndpoint, type SelfOwner } from './endpoint.ts';
 
 const FRAME_PAYLOAD_BYTES_MAX = 16 * 1024 * 1024 + 64 * 1024;
 
-export class SelfModule implements BtlModule {
+export class SelfModule implements SelfOwner {
   readonly name = 'self';
   readonly inMemory = true;
   readonly context: BtlContext;

@@ -217,6 +217,20 @@ describe('imports', () => {
     ).toEqual([]);
   });
 
+  test('no files import each other in a circle, not even types', () => {
+    const circles: string[] = [];
+    const seen = new Set<string>();
+    const visit = (file: string, way: readonly string[]): void => {
+      const at = way.indexOf(file);
+      if (at !== -1) circles.push([...way.slice(at), file].join(' -> '));
+      if (seen.has(file)) return;
+      seen.add(file);
+      for (const { to } of importsOf(file)) if (SOURCES.includes(to)) visit(to, [...way, file]);
+    };
+    for (const file of SOURCES) visit(file, []);
+    expect(circles).toEqual([]);
+  });
+
   test('nothing is imported in a circle between files of different layers', () => {
     for (const { layer, may } of LAYERS) {
       for (const below of may) {

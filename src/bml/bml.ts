@@ -8,8 +8,9 @@
 import { ADDED_FRAME_BYTES_MIN, ALIVE_PER_TURN_MAX_MS, type BtlEndpoint, type RailReason } from '../btl/btl.ts';
 import { assert } from '../util/assert.ts';
 import { bySoonest, finishMs, isWorth, SOON_MS } from './choice.ts';
-import type { HealthLimits } from './health.ts';
 import { HealthWatch } from './health-watch.ts';
+import type { BmlOptions } from './options.ts';
+import { BmlPeer } from './peer.ts';
 import { moveRail, Rail, type RailListener } from './rail.ts';
 import { Rates } from './rates.ts';
 
@@ -24,83 +25,6 @@ export const HANDSHAKE_EPOCHS_AHEAD_MAX = 2 ** 20;
 
 /** Beside others, a rail of which nobody knows what it carries is given so much. */
 const UNKNOWN_BYTES_MAX = 8 * 1024;
-
-export interface BmlOptions extends HealthLimits {
-  rank: number;
-  railTimeoutMs: number;
-  probeIdleMs: number;
-  redialMinMs: number;
-  redialMaxMs: number;
-  connectTimeoutMs: number;
-  flapWindowMs: number;
-  flapHoldMaxMs: number;
-  windowMinBytes: number;
-  windowMaxBytes: number;
-  windowMs: number;
-  /** Fragment grid; the longest fragment; and how long a rail may need for one that is longer than the grid. */
-  fragBytes: number;
-  fragBytesMax: number;
-  fragUs: number;
-}
-
-/** Grows with everything that gets through on these rails, either way: also on one that is never up on this side. */
-function passedOver(rails: readonly Rail[]): number {
-  let passed = 0;
-  for (const { deliveredBytes, endpoint } of rails) passed += deliveredBytes + endpoint.counters.framesReceived;
-  return passed;
-}
-
-/** The rails of one peer and the sets made of them; the sets are made anew on every change. */
-export class BmlPeer {
-  readonly rank: number;
-  /** In the order in which they were made. */
-  readonly rails: Rail[] = [];
-  /** By their number. A side that is dialled may hear of a later rail first: there may be gaps. */
-  readonly byNumber: (Rail | undefined)[] = [];
-  /** For envelopes and control: lowest latency first, the others behind it. */
-  eager: Rail[] = [];
-  /** The stripe set: every rail that carries fragments. */
-  send: Rail[] = [];
-  /** Rails of the stripe set that can put, and that can get. */
-  put: Rail[] = [];
-  get: Rail[] = [];
-  /** Freshest alive time that the peer reported over any rail. */
-  aliveMs = 0;
-  wasHeard = false;
-  /** Reports that have come from it. */
-  reports = 0;
-  /** Since when, in alive time, no rail has come up and nothing has got through either way; -1 while a rail is UP. */
-  unreachableSinceAliveMs: number;
-  /** What had got through by then, to tell whether more has. */
-  passedBefore = 0;
-  /** No more dialling: the peer said BYE, or is dead. */
-  closed = false;
-  /** Longest message that is sent eagerly over the rails that carry now, in one frame of any rail that there is. */
-  eagerBytesMax = 0;
-  /** Longest first part of a rendezvous: any rail must be able to carry it in one frame. */
-  inlineBytesMax = 0;
-
-  constructor(rank: number, aliveMs: number) {
-    this.rank = rank;
-    this.unreachableSinceAliveMs = aliveMs;
-  }
-
-  /** Every rail of the stripe set can put: what travels with the first packet would be all that is copied. */
-  get putsAll(): boolean {
-    return this.put.length > 0 && this.put.length === this.send.length;
-  }
-
-  /** A message of that length is read by its receiver, where every rail of the stripe set can. Rails may find out late what it is worth. */
-  isReadWorth(bytes: number): boolean {
-    if (this.get.length === 0 || this.get.length !== this.send.length) return false;
-    for (const { attributes } of this.get) {
-      const { getBytesMin = 0, getBytesMax = Number.POSITIVE_INFINITY, pipelineBytes = Number.POSITIVE_INFINITY } = attributes;
-      // What is read is registered whole.
-      if (bytes < getBytesMin || bytes > getBytesMax || bytes > pipelineBytes) return false;
-    }
-    return true;
-  }
-}
 
 export class Bml {
   readonly options: BmlOptions;
@@ -124,7 +48,7 @@ export class Bml {
       // However short it is up: handleTime() may see it down before and after.
       if (to === 'UP') peer.unreachableSinceAliveMs = -1;
       this.health.countTime(rail, from, this.nowMs);
-      this.recompute(peer);
+      peer.makeSets();
       listener(rail, from, to);
     };
     this.rates = new Rates(options, (rail) => this.isBeside(rail));
@@ -138,7 +62,7 @@ export class Bml {
       rails: () => this.rails,
       progressed: (rail, aliveMs) => this.progressed(rail, aliveMs),
       tune: (rail) => this.rates.tune(rail),
-      reorder: (peer) => this.recompute(peer),
+      reorder: (peer) => peer.makeSets(),
     });
   }
 
@@ -186,33 +110,7 @@ export class Bml {
     return this.options.rank <= rail.peer;
   }
 
-  // ---------------------------------------------------------------- sets
-
-  /**
-   * Only rails that carry; UP before SUSPECT before TRIAL (those are used when nothing else is left); active before standby;
-   * the highest exclusivity class only.
-   */
-  private recompute(peer: BmlPeer): void {
-    let usable = peer.rails.filter((rail) => rail.state === 'UP');
-    if (usable.length === 0) usable = peer.rails.filter((rail) => rail.state === 'SUSPECT');
-    if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);
-    const active = usable.filter((rail) => rail.attributes.role === 'active');
-    if (active.length > 0) usable = active;
-    const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
-    usable = usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
-    peer.eager = [...usable].sort(
-      (a, b) =>
-        Number(a.avoided.isSet) - Number(b.avoided.isSet) ||
-        Number(a.slow.isSet) - Number(b.slow.isSet) ||
-        a.attributes.latencyUs - b.attributes.latencyUs ||
-        a.index - b.index,
-    );
-    peer.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
-    peer.put = peer.send.filter((rail) => rail.attributes.canPut);
-    peer.get = peer.send.filter((rail) => rail.attributes.canGet);
-    // A message may be sent again over any rail that comes up later, so the frames of all of them bound it.
-    peer.eagerBytesMax = Math.min(peer.inlineBytesMax, ...peer.eager.map((rail) => rail.attributes.eagerBytesMax ?? Infinity));
-  }
+  // ---------------------------------------------------------------- epochs
 
   isLive(peer: BmlPeer, rail: number, epoch: number): boolean {
     const found = peer.byNumber[rail];
@@ -525,7 +423,7 @@ export class Bml {
       }
       if (carrying) peer.unreachableSinceAliveMs = -1;
       else if (!peer.closed) {
-        const passed = passedOver(peer.rails);
+        const passed = peer.passed;
         if (peer.unreachableSinceAliveMs < 0 || passed !== peer.passedBefore) {
           peer.unreachableSinceAliveMs = aliveMs;
           peer.passedBefore = passed;

@@ -1,9 +1,10 @@
 // Watches how good the rails are that work: keeps the marks that health.ts judges by, ends the epoch of a rail that stalls, and puts one
 // that is back on trial. Part of the BML: pure and synchronous, time comes in.
 import type { RailReason } from '../btl/btl.ts';
-import type { BmlOptions, BmlPeer } from './bml.ts';
 import { heldOf, rateOf } from './choice.ts';
 import { addSample, doubtAfterMs, judgeCarrying, judgeTrial, leaveAfterMs, nextTrialMs, trialIntervalMs, usualMaxMs } from './health.ts';
+import type { BmlOptions } from './options.ts';
+import type { BmlPeer } from './peer.ts';
 import type { Aside, Rail, RailState } from './rail.ts';
 
 /** Some probes are as long as a fragment: what a rail does with a few bytes says little. */

@@ -1,6 +1,6 @@
 // What a rail carries: samples of its rate, and what follows from it, which are the bytes that it may hold and the length of its fragments.
 // Part of the BML: pure and synchronous, time comes in.
-import type { BmlOptions } from './bml.ts';
+import type { BmlOptions } from './options.ts';
 import type { Rail } from './rail.ts';
 
 /** Beside others a rail holds what it carries in this time and in two of its round trips; and so much before it was measured. */

@@ -1,11 +1,12 @@
 // Telling that a job is over to everybody who can end it.
-import type { Job } from './job.ts';
 
 /** How long an abort may take to reach the launcher, and the engine, before this process exits all the same. */
 const ABORT_WAIT_MS = 500;
 
 /** What of a job can end it. */
-export interface Ends extends Pick<Job, 'abortByEngine'> {
+export interface Ends {
+  /** By the engine's own means, where it has some. */
+  abortByEngine?: (code: number, reason: string) => Promise<void>;
   oob: { abort(code: number, reason: string, stack?: string): Promise<void> } | undefined;
 }
 

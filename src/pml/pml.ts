@@ -8,7 +8,8 @@
 //   outcomes                        handOnCompletions(): calls `onDone` of the requests that are done, in order
 //   views                           counters, openRequests, undelivered, …: they change nothing
 // No other method calls back but to `admits` and `onUnexpected`, and none calls into the engine.
-import type { Bml, BmlPeer } from '../bml/bml.ts';
+import type { Bml } from '../bml/bml.ts';
+import type { BmlPeer } from '../bml/peer.ts';
 import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, type Frame, type OneSidedOp, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';

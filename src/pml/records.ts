@@ -1,7 +1,7 @@
 // The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the request), envelopes
 // that wait for a receive, peers with their numbers, credit and queues, and the frames that are on a rail. Each knows the others, so they
 // stand in one file. Data and its arithmetic only; the protocol is in inbox.ts, sender.ts and receiver.ts.
-import type { BmlPeer } from '../bml/bml.ts';
+import type { BmlPeer } from '../bml/peer.ts';
 import type { OneSidedOp, Registration, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';

@@ -2,7 +2,8 @@
 // has said BYE, too, and is known to have heard ours.
 //
 //   STAYING -> DRAINING -> BYE_SENT -> LEFT
-import type { Bml, BmlPeer } from '../bml/bml.ts';
+import type { Bml } from '../bml/bml.ts';
+import type { BmlPeer } from '../bml/peer.ts';
 import type { Rail } from '../bml/rail.ts';
 import type { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';

@@ -1,6 +1,8 @@
 // The engine: the only loop. It polls the BTLs, feeds what they call up to BML and PML, gives the PML's work to the rails, and hands
 // completed requests on. It is the one implementation of `Upcalls`. Time comes from its driver (driver.ts, or the simulator).
-import { Bml, type BmlOptions, type BmlPeer, HANDSHAKE_EPOCHS_AHEAD_MAX } from '../bml/bml.ts';
+import { Bml, HANDSHAKE_EPOCHS_AHEAD_MAX } from '../bml/bml.ts';
+import type { BmlOptions } from '../bml/options.ts';
+import type { BmlPeer } from '../bml/peer.ts';
 import { CARRYING, type Rail, type RailState } from '../bml/rail.ts';
 import type {
   Admission,

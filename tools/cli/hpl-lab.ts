@@ -15,7 +15,7 @@ import { nodeInterface } from '../lab/plan.ts';
 import { type NamedRail, parseRails, railIndex } from '../lab/rails.ts';
 import { createLab } from '../lab/view.ts';
 import { commandLine, ownWords, pairMca } from './bench.ts';
-import type { HplOptions } from './hpl.ts';
+import type { HplOptions } from './hpl-options.ts';
 import { ownFile, untilSignal } from './lab-run.ts';
 
 /** A rail of this name is the service network: used only while no other is up. */

@@ -4,13 +4,14 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { ParamTable } from '../../src/params.ts';
-import { ALGEBRA_CHOICES, type AlgebraWish, BLAS_VARIABLE, chooseAlgebra } from '../hpl/blas.ts';
-import { SERIES, type Series } from '../hpl/experiment.ts';
+import { ALGEBRA_CHOICES, BLAS_VARIABLE, chooseAlgebra } from '../hpl/blas.ts';
+import { SERIES } from '../hpl/experiment.ts';
 import { squarestGrid } from '../hpl/grid.ts';
-import { BROADCASTS, type BroadcastName, SWAPS, type SwapName } from '../hpl/problem.ts';
-import { type HplPlan, hplAsRank, WAITS, type Waits } from '../hpl/rank.ts';
+import { BROADCASTS, SWAPS } from '../hpl/problem.ts';
+import { type HplPlan, hplAsRank, WAITS } from '../hpl/rank.ts';
 import { collect, commandLine, launchOrRun, ownWords, pairMca, wholeNumber } from './bench.ts';
 import { hplInLab, refuseLabOptions, wantsLab } from './hpl-lab.ts';
+import type { HplOptions } from './hpl-options.ts';
 
 const ORDER_MAX = 1_000_000;
 const NB_MAX = 4096;
@@ -19,41 +20,6 @@ const SEED_MAX = 2 ** 32;
 const DEFAULT_NB = 128;
 /** A checkpoint ten times in a run, unless told. */
 const CHECKPOINTS = 10;
-
-export interface HplOptions {
-  np: number;
-  order: number[];
-  nb: number[];
-  grid: { p: number; q: number }[];
-  depth: '0' | '1';
-  broadcast: BroadcastName;
-  swap: SwapName;
-  kernel: AlgebraWish;
-  seed: number;
-  repeat: number;
-  waits: Waits;
-  warmUp: boolean;
-  checkpoint?: string;
-  checkpointEvery?: number;
-  onRailLost: 'finish' | 'stop';
-  resume: boolean;
-  progress: boolean;
-  lines: boolean;
-  json?: string;
-  mca: string[];
-  rails?: string;
-  standby?: string;
-  pull: string[];
-  restore: string[];
-  fault: 'pull' | 'blackhole';
-  sweep: boolean;
-  moments?: string;
-  series: Series | 'both';
-  /** Seconds. */
-  timeout: number;
-  out: string;
-  plot: boolean;
-}
 
 const wholeNumbers =
   (min: number, max: number) =>

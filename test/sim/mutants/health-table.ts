@@ -3,7 +3,7 @@
 // scenario. Where the search does not begin at seed 0, the first seed that fails is a little behind `from`.
 import type { Edit, Planted } from './table.ts';
 
-const BML = 'src/bml/bml.ts';
+const BML_PEER = 'src/bml/peer.ts';
 const CHOICE = 'src/bml/choice.ts';
 const ENGINE = 'src/progress/engine.ts';
 const HEALTH = 'src/bml/health.ts';
@@ -80,9 +80,9 @@ export const PLANTED_HEALTH: readonly Planted[] = [
     sentence: 'Rails that are late carry, and come before those that are not.',
     edits: [
       edit(
-        BML,
-        "let usable = peer.rails.filter((rail) => rail.state === 'UP');",
-        "let usable = peer.rails.filter((rail) => rail.state === 'SUSPECT');\n    if (usable.length === 0) usable = peer.rails.filter((rail) => rail.state === 'UP');",
+        BML_PEER,
+        "let usable = this.rails.filter((rail) => rail.state === 'UP');",
+        "let usable = this.rails.filter((rail) => rail.state === 'SUSPECT');\n    if (usable.length === 0) usable = this.rails.filter((rail) => rail.state === 'UP');",
       ),
     ],
     found: [{ profile: 'impaired', within: 10 }],
@@ -92,9 +92,9 @@ export const PLANTED_HEALTH: readonly Planted[] = [
     sentence: 'A rail on trial carries beside the others.',
     edits: [
       edit(
-        BML,
-        "let usable = peer.rails.filter((rail) => rail.state === 'UP');",
-        "let usable = peer.rails.filter((rail) => rail.state === 'UP' || rail.state === 'TRIAL');",
+        BML_PEER,
+        "let usable = this.rails.filter((rail) => rail.state === 'UP');",
+        "let usable = this.rails.filter((rail) => rail.state === 'UP' || rail.state === 'TRIAL');",
       ),
     ],
     found: [{ profile: 'impaired', from: 50, within: 60 }],

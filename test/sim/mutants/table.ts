@@ -37,6 +37,7 @@ export interface Planted {
 }
 
 const BML = 'src/bml/bml.ts';
+const BML_PEER = 'src/bml/peer.ts';
 const CORE = 'src/pml/core.ts';
 const ENGINE = 'src/progress/engine.ts';
 const SIM_ENDPOINT = 'tools/sim/sim-endpoint.ts';
@@ -385,8 +386,8 @@ export const PLANTED: readonly Planted[] = [
     name: 'suspect-never-used',
     sentence: 'A suspect rail is never used, although no other carries.',
     edits: [
-      edit(BML, "if (usable.length === 0) usable = peer.rails.filter((rail) => rail.state === 'SUSPECT');", ''),
-      edit(BML, 'if (usable.length === 0) usable = peer.rails.filter((rail) => rail.isCarrying);', ''),
+      edit(BML_PEER, "if (usable.length === 0) usable = this.rails.filter((rail) => rail.state === 'SUSPECT');", ''),
+      edit(BML_PEER, 'if (usable.length === 0) usable = this.rails.filter((rail) => rail.isCarrying);', ''),
     ],
     found: [{ scenario: 'guard a suspect rail carries where no other does' }],
   },

@@ -1,5 +1,7 @@
 // A BML over endpoints that do nothing but note what they were told: a test plays the transports and the clock.
-import { Bml, type BmlOptions, type BmlPeer } from '../../../src/bml/bml.ts';
+import { Bml } from '../../../src/bml/bml.ts';
+import type { BmlOptions } from '../../../src/bml/options.ts';
+import type { BmlPeer } from '../../../src/bml/peer.ts';
 import type { Rail, RailState } from '../../../src/bml/rail.ts';
 import { type BtlEndpoint, type BtlModule, newRailByteCounters, OK, type RailAttributes, type RailReason } from '../../../src/btl/btl.ts';
 

@@ -1,0 +1,20 @@
+// The parameters of the BML.
+import type { HealthLimits } from './health.ts';
+
+export interface BmlOptions extends HealthLimits {
+  rank: number;
+  railTimeoutMs: number;
+  probeIdleMs: number;
+  redialMinMs: number;
+  redialMaxMs: number;
+  connectTimeoutMs: number;
+  flapWindowMs: number;
+  flapHoldMaxMs: number;
+  windowMinBytes: number;
+  windowMaxBytes: number;
+  windowMs: number;
+  /** Fragment grid; the longest fragment; and how long a rail may need for one that is longer than the grid. */
+  fragBytes: number;
+  fragBytesMax: number;
+  fragUs: number;
+}

@@ -1,0 +1,87 @@
+// The rails of one peer, and the sets made of them: which of them carry what.
+import type { Rail } from './rail.ts';
+
+/** The rails of one peer and the sets made of them; the sets are made anew on every change. */
+export class BmlPeer {
+  readonly rank: number;
+  /** In the order in which they were made. */
+  readonly rails: Rail[] = [];
+  /** By their number. A side that is dialled may hear of a later rail first: there may be gaps. */
+  readonly byNumber: (Rail | undefined)[] = [];
+  /** For envelopes and control: lowest latency first, the others behind it. */
+  eager: Rail[] = [];
+  /** The stripe set: every rail that carries fragments. */
+  send: Rail[] = [];
+  /** Rails of the stripe set that can put, and that can get. */
+  put: Rail[] = [];
+  get: Rail[] = [];
+  /** Freshest alive time that the peer reported over any rail. */
+  aliveMs = 0;
+  wasHeard = false;
+  /** Reports that have come from it. */
+  reports = 0;
+  /** Since when, in alive time, no rail has come up and nothing has got through either way; -1 while a rail is UP. */
+  unreachableSinceAliveMs: number;
+  /** What had got through by then, to tell whether more has. */
+  passedBefore = 0;
+  /** No more dialling: the peer said BYE, or is dead. */
+  closed = false;
+  /** Longest message that is sent eagerly over the rails that carry now, in one frame of any rail that there is. */
+  eagerBytesMax = 0;
+  /** Longest first part of a rendezvous: any rail must be able to carry it in one frame. */
+  inlineBytesMax = 0;
+
+  constructor(rank: number, aliveMs: number) {
+    this.rank = rank;
+    this.unreachableSinceAliveMs = aliveMs;
+  }
+
+  /** Every rail of the stripe set can put: what travels with the first packet would be all that is copied. */
+  get putsAll(): boolean {
+    return this.put.length > 0 && this.put.length === this.send.length;
+  }
+
+  /** A message of that length is read by its receiver, where every rail of the stripe set can. Rails may find out late what it is worth. */
+  isReadWorth(bytes: number): boolean {
+    if (this.get.length === 0 || this.get.length !== this.send.length) return false;
+    for (const { attributes } of this.get) {
+      const { getBytesMin = 0, getBytesMax = Number.POSITIVE_INFINITY, pipelineBytes = Number.POSITIVE_INFINITY } = attributes;
+      // What is read is registered whole.
+      if (bytes < getBytesMin || bytes > getBytesMax || bytes > pipelineBytes) return false;
+    }
+    return true;
+  }
+
+  /**
+   * Only rails that carry; UP before SUSPECT before TRIAL (those are used when nothing else is left); active before standby;
+   * the highest exclusivity class only.
+   */
+  makeSets(): void {
+    let usable = this.rails.filter((rail) => rail.state === 'UP');
+    if (usable.length === 0) usable = this.rails.filter((rail) => rail.state === 'SUSPECT');
+    if (usable.length === 0) usable = this.rails.filter((rail) => rail.isCarrying);
+    const active = usable.filter((rail) => rail.attributes.role === 'active');
+    if (active.length > 0) usable = active;
+    const exclusivity = Math.max(...usable.map((rail) => rail.attributes.exclusivity));
+    usable = usable.filter((rail) => rail.attributes.exclusivity === exclusivity);
+    this.eager = [...usable].sort(
+      (a, b) =>
+        Number(a.avoided.isSet) - Number(b.avoided.isSet) ||
+        Number(a.slow.isSet) - Number(b.slow.isSet) ||
+        a.attributes.latencyUs - b.attributes.latencyUs ||
+        a.index - b.index,
+    );
+    this.send = [...usable].sort((a, b) => b.attributes.bandwidthMBps - a.attributes.bandwidthMBps || a.index - b.index);
+    this.put = this.send.filter((rail) => rail.attributes.canPut);
+    this.get = this.send.filter((rail) => rail.attributes.canGet);
+    // A message may be sent again over any rail that comes up later, so the frames of all of them bound it.
+    this.eagerBytesMax = Math.min(this.inlineBytesMax, ...this.eager.map((rail) => rail.attributes.eagerBytesMax ?? Infinity));
+  }
+
+  /** Grows with everything that gets through on its rails, either way: also on one that is never up on this side. */
+  get passed(): number {
+    let passed = 0;
+    for (const { deliveredBytes, endpoint } of this.rails) passed += deliveredBytes + endpoint.counters.framesReceived;
+    return passed;
+  }
+}

@@ -13,6 +13,7 @@ import type { Group } from './group.ts';
 import { ObjectMessages } from './object-messages.ts';
 import type { ProcessState } from './process-state.ts';
 import { PersistentRequest, type Request } from './request.ts';
+import { RunningTrace, tracedSince } from './tracing.ts';
 
 /**
  * Collectives (MPI-4.1, chapter 6). Every rank of the communicator makes the same calls in the same order; nobody need wait for one
@@ -82,7 +83,15 @@ export class Collectives extends ObjectMessages {
 
   /** Starts a collective on this communicator, or on those ranks. */
   protected begin<T>(call: Call<T>, scope = this.scope, tag?: number): Operation<T> {
+    const sinceMs = tracedSince();
     const operation = this.proc.takeOperation<T>().begin(scope, call.signature, tag ?? this.takeTag());
+    if (sinceMs !== undefined) {
+      const { name, root } = call.signature;
+      operation.trace = new RunningTrace(
+        { operation: name, rank: scope.rank, comm: this.name, ...(root === undefined ? {} : { root }) },
+        sinceMs,
+      );
+    }
     return operation.start(call.steps(operation));
   }
 

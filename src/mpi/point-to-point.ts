@@ -30,6 +30,7 @@ import { Message } from './message.ts';
 import type { ProcessState } from './process-state.ts';
 import { type Inner, PersistentRequest, Request, type RequestOwner } from './request.ts';
 import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
+import { MessageTrace, type OperationTrace, tracedSince } from './tracing.ts';
 
 export type ProbeOptions = CallOptions;
 
@@ -229,10 +230,28 @@ export class PointToPoint implements RequestOwner {
   protected startSend(iov: Iov, dest: number, tag: number, sync: boolean, canGiveUp = false): SendRequest | undefined {
     if (dest === PROC_NULL) return undefined;
     const { engine } = this.proc;
+    const sinceMs = tracedSince();
     const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
+    if (sinceMs !== undefined) {
+      this.traceFrom(inner, sinceMs, {
+        operation: sync ? 'ssend' : 'send',
+        rank: this.rank,
+        comm: this.name,
+        peer: dest,
+        tag,
+        bytes: iov.bytes,
+      });
+    }
     engine.schedule();
     if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
     return inner;
+  }
+
+  /** One that is done already ends at once. */
+  private traceFrom(inner: SendRequest | RecvRequest, sinceMs: number, trace: OperationTrace): void {
+    const running = new MessageTrace(trace, sinceMs, (world) => this.rankOf(world));
+    if (inner.done) running.requestEnded(inner);
+    else inner.trace = running;
   }
 
   // ---------------------------------------------------------------- receives
@@ -359,7 +378,14 @@ export class PointToPoint implements RequestOwner {
   private startRecv(iov: Iov, source: number, tag: number): RecvRequest | undefined {
     if (source === PROC_NULL) return undefined;
     const { engine } = this.proc;
+    const sinceMs = tracedSince();
     const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
+    if (sinceMs !== undefined) {
+      const trace: OperationTrace = { operation: 'recv', rank: this.rank, comm: this.name };
+      if (source !== ANY_SOURCE) trace.peer = source;
+      if (tag !== ANY_TAG) trace.tag = tag;
+      this.traceFrom(inner, sinceMs, trace);
+    }
     // What dead ranks had sent before is still received.
     if (source === ANY_SOURCE && !inner.matched) this.memberGone();
     engine.schedule();

@@ -161,7 +161,7 @@ export class PmlCore implements TransitionListener {
   complete(request: SendRequest | RecvRequest): void {
     request.done = true;
     this.openRequests--;
-    if (request.onDone !== undefined) this.completions.push(request);
+    if (request.onDone !== undefined || request.trace !== undefined) this.completions.push(request);
   }
 
   queueControl(message: SendMessage | RecvMessage): void {

@@ -199,7 +199,10 @@ export class Pml {
     if (length === 0) return 0;
     // What a listener starts may be done at once and stands behind these: it has its turn in the next pass.
     const handedOn = completions.splice(0, length);
-    for (const request of handedOn) request.onDone?.();
+    for (const request of handedOn) {
+      request.trace?.requestEnded(request);
+      request.onDone?.();
+    }
     return length;
   }
 

@@ -28,6 +28,8 @@ abstract class Request {
   error: MultirailError | undefined;
   /** Called once by the engine, outside of the PML, after `done` became true. */
   onDone: (() => void) | undefined;
+  /** Who hears of its end besides `onDone`, before it; undefined unless somebody traces operations. */
+  trace: { requestEnded(request: SendRequest | RecvRequest): void } | undefined;
   /** Place among all requests that were not done at once, from 1 up; 0: it was done at once. The older of two has the lower one. */
   openedAs = 0;
 }

@@ -47,6 +47,8 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
   onDone: (() => void) | undefined;
   /** Called once, at the end: lets a timer and a signal go. */
   release: (() => void) | undefined;
+  /** Who hears of its end before everybody else; undefined unless somebody traces operations. */
+  trace: { ended(error: MultirailError | undefined): void } | undefined;
   /** Called once, when it fails. */
   onFailed: ((error: MultirailError) => void) | undefined;
   // What this rank sent, and how often it had to wait.
@@ -99,6 +101,7 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     this.done = false;
     this.result = undefined;
     this.onDone = undefined;
+    this.trace = undefined;
     this.messages = 0;
     this.bytes = 0;
     this.rounds = 0;
@@ -400,6 +403,7 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     if (this.state === 'ENDED') return;
     this.state = 'ENDED';
     this.done = true;
+    this.trace?.ended(this.error);
     this.release?.();
     this.release = undefined;
     this.steps = undefined;

@@ -6,6 +6,7 @@ import { selfComponent } from '../../../src/btl/self/component.ts';
 import { tcpComponent } from '../../../src/btl/tcp/component.ts';
 import { wsComponent } from '../../../src/btl/ws/component.ts';
 import { MultirailError } from '../../../src/errors.ts';
+import { ANY_SOURCE } from '../../../src/mpi/constants.ts';
 import { createRuntime, type PeerEvent, type Runtime, type RuntimeOob } from '../../../src/mpi/runtime.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { LOOPBACK_PARAMS, MemoryOobHub, makeRuntimes, SMALL_PARAMS } from '../../support/p2p-worlds.ts';
@@ -280,6 +281,49 @@ group('events and views', () => {
     expect(events[0].error.message).toMatch(/it exited with code 3/);
     expect(published).toEqual(events);
     hub.exited(0);
+  });
+
+  test('operations are published when they begin and when they end, the same object, with how long they took', async () => {
+    const { a, b } = await pair();
+    const begun: object[] = [];
+    const ended: Record<string, unknown>[] = [];
+    const onStart = (trace: unknown) => {
+      expect((trace as { durationMs?: number }).durationMs).toBeUndefined();
+      begun.push(trace as object);
+    };
+    const onEnd = (trace: unknown) => ended.push(trace as Record<string, unknown>);
+    subscribe('multirail:operation:start', onStart);
+    subscribe('multirail:operation:end', onEnd);
+    // Short and at once; long, by rendezvous; from anybody; an object of collectives; one that fails.
+    await Promise.all([a.send(new Uint8Array(5), 1, 8), b.recv(new Uint8Array(9), ANY_SOURCE)]);
+    const long = new Uint8Array(1 << 20);
+    await Promise.all([a.ssend(long, 1, 9), b.recv(new Uint8Array(1 << 20), 0, 9)]);
+    await Promise.all([a.bcast(new Uint8Array(4), 1), b.bcast(new Uint8Array(4), 1)]);
+    const late = b.recv(new Uint8Array(2), 0, 10).catch((error: { code: string }) => error.code);
+    await a.send(new Uint8Array(3), 1, 10);
+    expect(await late).toBe('ERR_TRUNCATE');
+    unsubscribe('multirail:operation:start', onStart);
+    unsubscribe('multirail:operation:end', onEnd);
+    await Promise.all([a.send(new Uint8Array(5), 1, 8), b.recv(new Uint8Array(9), 0)]);
+    expect(ended).toHaveLength(8);
+    expect(new Set(ended)).toEqual(new Set(begun));
+    for (const { durationMs } of ended) expect(durationMs).toBeGreaterThanOrEqual(0);
+    const seen = ended.map(({ operation, rank, comm, peer, root, tag, bytes, error }) => {
+      const code = (error as { code: string } | undefined)?.code;
+      return [operation, rank, comm, peer, root, tag, bytes, code].map((value) => value ?? '-').join(' ');
+    });
+    expect(seen.sort()).toEqual(
+      [
+        'send 0 world 1 - 8 5 -',
+        'recv 1 world 0 - 8 5 -',
+        `ssend 0 world 1 - 9 ${1 << 20} -`,
+        `recv 1 world 0 - 9 ${1 << 20} -`,
+        'bcast 0 world - 1 - - -',
+        'bcast 1 world - 1 - - -',
+        'recv 1 world 0 - 10 - ERR_TRUNCATE',
+        'send 0 world 1 - 10 3 -',
+      ].sort(),
+    );
   });
 
   test('sends and receives are published while somebody listens', async () => {

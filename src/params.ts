@@ -45,7 +45,7 @@ const string = (value: string, text: string, choices?: readonly string[]): Strin
 
 /** Parameter that names the algorithm of a collective. */
 const algorithm = (call: string, names: readonly string[]): StringParam =>
-  string('auto', `Algorithm of ${call} where it can be used; auto = by length and number of ranks (docs/COLLECTIVES.md).`, [
+  string('auto', `Algorithm of ${call} where it can be used; auto = by length and number of ranks (docs/reference/collectives.md).`, [
     'auto',
     ...names,
   ]);
@@ -401,7 +401,10 @@ export const PARAMS = {
   ),
   coll_scan_algorithm: algorithm('scan and exscan', ['recursive_doubling', 'linear']),
   // --- fault interposer
-  btl_fault: string('', 'Wrap every transport in the fault interposer with this plan (see docs/TUNING.md); for tests and demonstrations.'),
+  btl_fault: string(
+    '',
+    'Wrap every transport in the fault interposer with this plan (see docs/guide/tuning.md); for tests and demonstrations.',
+  ),
   // --- launcher
   plm_rsh_agent: string('ssh', 'Command, with its options, by which `multirail run` reaches other hosts; it gets the host and a command.'),
   plm_rsh_node: string(

@@ -205,7 +205,7 @@ const parts = {
       console.log(`skipped: the Promela models were not checked: ${why}`);
       return count('model', startedMs, 0, 0, 1, why);
     }
-    const done = run('bash', ['docs/model/check.sh', '--quick'], { timeout: 1_200_000 });
+    const done = run('bash', ['docs/internals/model/check.sh', '--quick'], { timeout: 1_200_000 });
     const line = /model: (\d+) checks? as expected, (\d+) not/.exec(done.stdout ?? '');
     if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}`);
     const failed = line === null ? 1 : Number(line[2]);

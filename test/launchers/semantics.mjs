@@ -9,7 +9,7 @@
 // Cases whose parameters do not go together are in different jobs: 0 has most, 1 the blocking calls, the others the
 // algorithms of the collectives by name. By default 0 and 1 are run.
 // Exits with 0 when every case passed or does not apply, with 77 when the engine is not here. The report is JSON; by default it goes
-// to .cache/report-launchers-ENGINE-RANKS.json, where docs/make-conformance.mjs finds it.
+// to .cache/report-launchers-ENGINE-RANKS.json, where docs/make-semantics.mjs finds it.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -35,7 +35,7 @@ const areSet = (names: readonly string[]): string => `${listOf(names)} ${names.l
 function withoutPlace({ name }: EngineDetector, { set, missing }: Incomplete): EngineDetector {
   const text =
     `${areSet(missing)} not set, although ${areSet(set)}, as for a rank of "${name}": set ${missing.length === 1 ? 'it' : 'them'} as well ` +
-    `(docs/LAUNCHING.md), or start the ranks with multirail run; a process that is meant to be alone says so by MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1`;
+    `(docs/guide/launching.md), or start the ranks with multirail run; a process that is meant to be alone says so by MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1`;
   return {
     name,
     seen: () => set.join(', '),

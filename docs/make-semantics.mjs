@@ -1,6 +1,6 @@
-// Writes docs/CONFORMANCE.md from the reports of the last run of the suites (test/run.mjs leaves them in .cache): which case of the
+// Writes docs/internals/SEMANTICS.md from the reports of the last run of the suites (test/run.mjs leaves them in .cache): which case of the
 // list passed where, healthy and while rails break, and which does not apply, with its reason. Imports node:*.
-//   MULTIRAIL_TEST_SHARE=1 MULTIRAIL_TEST_ONLY="semantics vm" npm test && node docs/make-conformance.mjs
+//   MULTIRAIL_TEST_SHARE=1 MULTIRAIL_TEST_ONLY="semantics vm" npm test && node docs/make-semantics.mjs
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import process from 'node:process';
@@ -180,7 +180,7 @@ function overLaunchers() {
   const text = [
     '## With every rank in a process of its own',
     '',
-    'The same cases, healthy, under engines that start jobs ([LAUNCHING.md](LAUNCHING.md#the-suites-of-semantics-under-each-of-them)): each rank plays its part and no',
+    'The same cases, healthy, under engines that start jobs ([launching.md](../guide/launching.md#the-suites-of-semantics-under-each-of-them)): each rank plays its part and no',
     'other. Blocking are the calls that end in `Sync`.',
     '',
     `| engine | ranks | ${suites.join(' | ')} | failed | not applicable |`,
@@ -205,9 +205,9 @@ const launchers = overLaunchers();
 const failed = launchers.failed + [...cells.values()].reduce((total, cell) => total + cell.failed, 0) + others.failed;
 const untested = CASES.filter(([number]) => columns.every((column) => !cells.has(`${number} ${column}`)));
 const lines = [
-  '# Conformance',
+  '# Semantics',
   '',
-  'Written by `node docs/make-conformance.mjs` from the reports of the last run of the suites; the numbers are those of a list of cases after MPICH’s',
+  'Written by `node docs/make-semantics.mjs` from the reports of the last run of the suites; the numbers are those of a list of cases after MPICH’s',
   'tests, of which the ideas are taken and no code. A cell says how many tests of the case passed: healthy `+` while rails are pulled, black-holed,',
   'stalled and flap at moments that a seed chooses. `n/a`: the case does not apply there, for the reason below.',
   '',
@@ -228,7 +228,7 @@ const lines = [
     .map(({ number, reason, columns: where }) => `| ${number} | ${reason.replace(/^not applicable[^:]*: /, '')} | ${[...where].join(', ')} |`),
   '',
 ];
-writeFileSync(join(root, 'docs/CONFORMANCE.md'), lines.join('\n'));
+writeFileSync(join(root, 'docs/internals/SEMANTICS.md'), lines.join('\n'));
 for (const path of missing) console.log(`${basename(path)} is missing: its columns are left out`);
-console.log(`docs/CONFORMANCE.md: ${CASES.length} cases, ${columns.length} columns, ${failed} failed, ${untested.length} without any test`);
+console.log(`docs/internals/SEMANTICS.md: ${CASES.length} cases, ${columns.length} columns, ${failed} failed, ${untested.length} without any test`);
 process.exitCode = failed > 0 || untested.length > 0 ? 1 : 0;

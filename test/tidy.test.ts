@@ -67,11 +67,14 @@ const allImports = SOURCES.flatMap(importsOf);
  */
 const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[] = [
   { layer: 'errors', files: /^src\/errors\.ts$/, may: [] },
+  { layer: 'param-spec', files: /^src\/param-spec\.ts$/, may: [] },
+  // Rows of the table of parameters, beside what they rule.
+  { layer: 'param-rows', files: /^src\/(?:[a-z]+\/)+params\.ts$/, may: ['param-spec'] },
   { layer: 'util', files: /^src\/util\//, may: ['errors'] },
   { layer: 'native', files: /^src\/native\//, may: ['errors', 'util'] },
   // The contract names the poller's type: whoever fills it is handed one.
   { layer: 'contract', files: /^src\/btl\/btl\.ts$/, may: ['errors', 'native'] },
-  { layer: 'params', files: /^src\/params\.ts$/, may: ['errors', 'contract'] },
+  { layer: 'params', files: /^src\/params\.ts$/, may: ['errors', 'contract', 'param-spec', 'param-rows'] },
   { layer: 'btl/base', files: /^src\/btl\/base\//, may: ['errors', 'util', 'contract', 'native'] },
   { layer: 'btl/interpose', files: /^src\/btl\/interpose\//, may: ['errors', 'util', 'contract'] },
   { layer: 'btl/self', files: /^src\/btl\/self\//, may: ['errors', 'util', 'contract'] },

@@ -40,7 +40,7 @@ export default defineConfig(() => {
   return [
     {
       ...shared,
-      // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where an engine
+      // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where a starter
       // has started the ranks: it is looked for beside the library.
       entry: { index: 'src/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/meeting/main.ts' },
       format: 'esm',

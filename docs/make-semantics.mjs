@@ -156,7 +156,7 @@ const sums = columns.map((column) => {
   const sum = (field) => all.reduce((total, cell) => total + cell[field], 0);
   return `${sum('healthy')} + ${sum('faults')}, ${sum('failed')} failed`;
 });
-/** What test/launchers/semantics.mjs left: one report per engine and number of ranks. */
+/** What test/launchers/semantics.mjs left: one report per starter and number of ranks. */
 function overLaunchers() {
   const cache = join(root, '.cache');
   const names = existsSync(cache) ? readdirSync(cache).filter((name) => /^report-launchers-.*\.json$/.test(name)) : [];
@@ -173,22 +173,22 @@ function overLaunchers() {
   for (const report of reports) {
     for (const { name, reason } of of(report, 'not applicable')) {
       const known = whys.get(`${name} ${reason}`) ?? { name, reason, where: [] };
-      known.where.push(`${report.engine} -n ${report.ranks}`);
+      known.where.push(`${report.starter} -n ${report.ranks}`);
       whys.set(`${name} ${reason}`, known);
     }
   }
   const text = [
     '## With every rank in a process of its own',
     '',
-    'The same cases, healthy, under engines that start jobs ([launching.md](../guide/launching.md#the-suites-of-semantics-under-each-of-them)): each rank plays its part and no',
+    'The same cases, healthy, under starters that start jobs ([launching.md](../guide/launching.md#the-suites-of-semantics-under-each-of-them)): each rank plays its part and no',
     'other. Blocking are the calls that end in `Sync`.',
     '',
-    `| engine | ranks | ${suites.join(' | ')} | failed | not applicable |`,
+    `| starter | ranks | ${suites.join(' | ')} | failed | not applicable |`,
     `| --- | --- | ${suites.map(() => '---').join(' | ')} | --- | --- |`,
     ...reports.map((report) => {
       const counts = suites.map((suite) => passedIn(report, suite)).join(' | ');
       const lost = of(report, 'failed').length;
-      return `| ${report.engine} | ${report.ranks} | ${counts} | ${lost > 0 || !report.isWell ? `**${lost}**` : 0} | ${of(report, 'not applicable').length} |`;
+      return `| ${report.starter} | ${report.ranks} | ${counts} | ${lost > 0 || !report.isWell ? `**${lost}**` : 0} | ${of(report, 'not applicable').length} |`;
     }),
     '',
     '| not run | reason | where |',

@@ -5,7 +5,7 @@ import { knownComponents, selectComponents } from '../../src/btl/registry.ts';
 import { type LocalInterface, readInterfaces, selectInterfaces } from '../../src/btl/tcp/interfaces.ts';
 import { socketOptionsOf } from '../../src/btl/tcp/module.ts';
 import { describeDevices, type RdmaPortInfo } from '../../src/btl/verbs/describe.ts';
-import { alone, findEngine } from '../../src/launch/starters/index.ts';
+import { alone, findStarter } from '../../src/launch/starters/index.ts';
 import type { Meeting } from '../../src/launch/starters/starter.ts';
 import { NATIVE_COMBINE_MIN } from '../../src/mpi/coll/native-kernels.ts';
 import type { NativeBinding } from '../../src/native/binding.ts';
@@ -178,15 +178,15 @@ function useOf(found: LocalInterface, usedBy: InterfaceInfo['usedBy']): string {
   return found.loopback ? `${names} between ranks on this host` : `${names} to ranks on other hosts`;
 }
 
-/** Which engine started this process as a rank, how that shows, where its ranks meet, and where their secret comes from. */
+/** Which starter started this process as a rank, how that shows, where its ranks meet, and where their secret comes from. */
 export function launcherOf(env: Env): string {
-  const { engine, seen } = findEngine(env);
-  if (engine === alone) return `none (${seen} is set): init() makes a world of one; multirail run -n N starts ranks here`;
+  const { starter, seen } = findStarter(env);
+  if (starter === alone) return `none (${seen} is set): init() makes a world of one; multirail run -n N starts ranks here`;
   try {
-    const { rank, size, meeting } = engine.place(env);
-    return `${engine.name} (by ${seen}): rank ${rank} of ${size}; ${meetingText(meeting)}${secretText(env, meeting)}`;
+    const { rank, size, meeting } = starter.place(env);
+    return `${starter.name} (by ${seen}): rank ${rank} of ${size}; ${meetingText(meeting)}${secretText(env, meeting)}`;
   } catch (error) {
-    return `${engine.name} (by ${seen}), but init() would fail: ${messageOf(error)}`;
+    return `${starter.name} (by ${seen}), but init() would fail: ${messageOf(error)}`;
   }
 }
 

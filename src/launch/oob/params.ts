@@ -16,7 +16,7 @@ export const OOB_PARAMS = {
     'ms',
     100,
     2 ** 31,
-    'How long a rank that another engine has started looks for its job, and how long the others wait for it.',
+    'How long a rank that another starter has started looks for its job, and how long the others wait for it.',
   ),
   oob_exit_grace_ms: int(
     'developer',

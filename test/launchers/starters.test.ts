@@ -1,4 +1,4 @@
-// The same program unchanged under the engines that can be started by one command here: multirail run, mpiexec of MPICH, mpirun of Open
+// The same program unchanged under the starters that can be started by one command here: multirail run, mpiexec of MPICH, mpirun of Open
 // MPI, and plain shells with the variables of torchrun. Slurm has a file of its own.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type BuiltCode, buildCode } from '../support/helpers.ts';
@@ -17,7 +17,7 @@ const OPEN_MPI = mpiCommand('Open MPI');
 const MPICH = mpiCommand('MPICH');
 const MPIRUN = [OPEN_MPI ?? 'mpirun', '--allow-run-as-root', '--oversubscribe'];
 
-interface EngineCase {
+interface StarterCase {
   name: string;
   /** Why it cannot be tried here. */
   missing?: string;
@@ -26,7 +26,7 @@ interface EngineCase {
   survivors?: (size: number) => string[];
 }
 
-const ENGINES: EngineCase[] = [
+const STARTERS: StarterCase[] = [
   {
     name: 'multirail run',
     command: (size) => [process.execPath, code.cli, 'run', '-n', String(size)],
@@ -47,34 +47,34 @@ const ENGINES: EngineCase[] = [
 
 const ranksIn = (stdout: string) => [...stdout.matchAll(/rank (\d+): of (\d+)/g)].map(([, rank, size]) => `${rank}/${size}`).sort();
 
-for (const engine of ENGINES) {
-  describe(engine.name, () => {
-    const why = engine.missing;
-    if (why !== undefined) console.log(`skipped: jobs of ${engine.name}: ${why}`);
+for (const starter of STARTERS) {
+  describe(starter.name, () => {
+    const why = starter.missing;
+    if (why !== undefined) console.log(`skipped: jobs of ${starter.name}: ${why}`);
 
     test.skipIf(why !== undefined)('four ranks find each other', async () => {
-      const ran = await run([...engine.command(4), ...program('ring')]);
+      const ran = await run([...starter.command(4), ...program('ring')]);
       expect({ ...ran, stdout: ranksIn(ran.stdout) }).toEqual({ code: 0, stderr: '', stdout: ['0/4', '1/4', '2/4', '3/4'] });
     });
 
     test.skipIf(why !== undefined)('a job of one is a job', async () => {
-      const ran = await run([...engine.command(1), ...program('ring')]);
+      const ran = await run([...starter.command(1), ...program('ring')]);
       expect({ ...ran, stdout: ranksIn(ran.stdout) }).toEqual({ code: 0, stderr: '', stdout: ['0/1'] });
     });
 
     test.skipIf(why !== undefined)('one throws, all end, with its stack and name', async () => {
-      const ran = await run([...engine.command(3), ...program('throw')]);
+      const ran = await run([...starter.command(3), ...program('throw')]);
       expect(ran.code).toBe(1);
       expect(ran.stderr).toMatch(/rank 1 of 3 \(pid \d+\): unhandled rejection:\n.*TypeError: this rank is wrong\n.* {4}at /);
     });
 
     test.skipIf(why !== undefined)('abort() ends all with its code', async () => {
-      const ran = await run([...engine.command(3), ...program('abort')]);
+      const ran = await run([...starter.command(3), ...program('abort')]);
       expect(ran.code).toBe(7);
       expect(ran.stderr).toMatch(/rank 1.* aborted the job with code 7: enough/);
     });
 
-    const { survivors } = engine;
+    const { survivors } = starter;
     if (survivors === undefined) return;
     test.skipIf(why !== undefined)('survivors of a killed rank learn it, and go on', async () => {
       const ran = await run([...survivors(3), ...program('killed', '1')]);

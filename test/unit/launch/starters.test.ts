@@ -1,9 +1,9 @@
-// The detectors of engines, each with environments as the engine was seen to set them (Open MPI 4.1.4, MPICH 4.0.2, Slurm 22.05.8) or
+// The detectors of starters, each with environments as the starter was seen to set them (Open MPI 4.1.4, MPICH 4.0.2, Slurm 22.05.8) or
 // documents them (torchrun, Kubernetes). Nothing is started.
 import { describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
 import type { Env } from '../../../src/launch/starters/env.ts';
-import { ENGINES, findEngine } from '../../../src/launch/starters/index.ts';
+import { findStarter, STARTERS } from '../../../src/launch/starters/index.ts';
 import { firstHost } from '../../../src/launch/starters/slurm.ts';
 import { derivedPort, type Meeting, parseAddress } from '../../../src/launch/starters/starter.ts';
 
@@ -45,8 +45,8 @@ const SRUN = {
 };
 const PMI2 = { ...SRUN, PMI_FD: '11', PMI_JOBID: '17.3', PMI_RANK: '2', PMI_SIZE: '4' };
 
-const nameOf = (env: Env) => findEngine(env).engine.name;
-const placeOf = (env: Env) => findEngine(env).engine.place(env);
+const nameOf = (env: Env) => findStarter(env).starter.name;
+const placeOf = (env: Env) => findStarter(env).starter.place(env);
 const meetingOf = (env: Env): Meeting => placeOf(env).meeting;
 function failureOf(env: Env): MultirailError {
   try {
@@ -58,7 +58,7 @@ function failureOf(env: Env): MultirailError {
   throw new Error('a place was found');
 }
 
-describe('which engine', () => {
+describe('which starter', () => {
   test('each is found by its own variables', () => {
     expect([{}, OURS, HYDRA, TORCHRUN, KUBERNETES, MPIRUN, SRUN, PMI2].map(nameOf)).toEqual([
       'world of one',
@@ -77,7 +77,7 @@ describe('which engine', () => {
     // From each one on, with all that come after it: the first wins.
     all.forEach((_, at) => {
       const env = Object.assign({}, ...all.slice(at).reverse()) as Env;
-      expect(nameOf(env)).toBe(ENGINES[at].name);
+      expect(nameOf(env)).toBe(STARTERS[at].name);
     });
   });
 
@@ -114,7 +114,7 @@ describe('which engine', () => {
     }
   });
 
-  test('incomplete variables count only where no engine is there whole, and never for a process that is alone', () => {
+  test('incomplete variables count only where no starter is there whole, and never for a process that is alone', () => {
     // As batch scripts export them, before srun starts the ranks.
     expect(nameOf({ ...SRUN, WORLD_SIZE: '4', MASTER_ADDR: 'n1', MASTER_PORT: '29500' })).toBe('srun of Slurm');
     for (const env of [
@@ -189,7 +189,7 @@ describe('places', () => {
     expect(placeOf({ ...SRUN, SLURM_NTASKS: '64' }).size).toBe(4);
   });
 
-  test('a job of one meets nobody, except where the engine wants to hear of it', () => {
+  test('a job of one meets nobody, except where the starter wants to hear of it', () => {
     for (const env of [
       { ...TORCHRUN, RANK: '0', WORLD_SIZE: '1' },
       { JOB_COMPLETION_INDEX: '0', MULTIRAIL_SIZE: '1' },

@@ -396,7 +396,7 @@ describe('files', () => {
       ...filesUnder('src', ['.md', '.proto']),
       ...filesUnder('tools', ['.md']),
     ];
-    for (const name of ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'package.json']) {
+    for (const name of ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'package.json']) {
       if (readdirSync(ROOT).includes(name)) documents.push(name);
     }
     expect([...all, ...documents].filter((file) => paths.test(textOf(file)))).toEqual([]);

@@ -5,7 +5,8 @@ import type { Host } from '../../../src/mpi/host.ts';
 import { WaitsWatch } from '../../../src/mpi/waits.ts';
 import { describeRequests, openRequests } from '../../../src/pml/pending.ts';
 import { ANY, type Pml } from '../../../src/pml/pml.ts';
-import { type Item, MemPair, pattern } from '../../support/mem-pair.ts';
+import { type Item, MemPair } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const LONG = 300_000;
 const hold = (type: string) => (item: Item) => (item.type === type ? 'hold' : 'pass');

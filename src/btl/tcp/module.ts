@@ -7,7 +7,8 @@ import type { ByteStream } from '../base/byte-stream.ts';
 import { isLoopbackAddress } from '../base/handshake.ts';
 import type { BtlContext, Params } from '../btl.ts';
 import type { LocalInterface } from './interfaces.ts';
-import { type DialTarget, IpModule, type Listener, standbyByList } from './ip-module.ts';
+import { type DialTarget, type Listener, standbyByList } from './ip-config.ts';
+import { IpModule } from './ip-module.ts';
 import { connectNative, NativeListener } from './native-listen.ts';
 import { NetStream } from './net-stream.ts';
 

@@ -10,7 +10,8 @@ import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { BtlContext, Params } from '../btl.ts';
 import type { LocalInterface } from '../tcp/interfaces.ts';
-import { type DialTarget, IpModule, type Listener } from '../tcp/ip-module.ts';
+import type { DialTarget, Listener } from '../tcp/ip-config.ts';
+import { IpModule } from '../tcp/ip-module.ts';
 import { WS_MESSAGE_BYTES_MAX, WsStream } from './ws-stream.ts';
 
 const PATH = '/multirail';

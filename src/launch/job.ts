@@ -4,9 +4,8 @@ import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
 import { abortByStarter, abortEverywhere } from './job-abort.ts';
 import { hostId, newIncarnation, restartedIncarnation } from './meeting/identity.ts';
-import { meet } from './meeting/rendezvous.ts';
 import { inheritedSecret } from './meeting/secret.ts';
-import { OobClient } from './oob/client.ts';
+import type { OobClient } from './oob/client.ts';
 import { LauncherWatch } from './oob/launcher-watch.ts';
 import { type Env, has } from './starters/env.ts';
 import { findStarter } from './starters/index.ts';
@@ -58,6 +57,7 @@ export async function joinJob(env: Env = process.env, params = new ParamTable({}
     starter: starter.name,
   };
   if (place.meeting.by === 'launcher') return await joinOwnLauncher(place, place.meeting, common, env, params, log);
+  const { meet } = await import('./meeting/rendezvous.ts');
   const { abort, ...met } = await meet({ place, incarnation, env, params, ...log });
   return { ...common, hasOwnLauncher: false, ...met, ...(abort === undefined ? {} : { abortByStarter: abort }) };
 }
@@ -82,6 +82,8 @@ async function joinOwnLauncher(
     throw new MultirailError('ERR_INIT', `the job's secret is missing: ${why}`, { rank: place.rank });
   }
   const { jobId, urls, launcherPid } = meeting;
+  // Loaded where it is needed: a process that is alone does without WebSockets and protobuf.
+  const { OobClient } = await import('./oob/client.ts');
   const oob = new OobClient({
     ...common,
     jobId,

@@ -117,7 +117,7 @@ const NAMESPACES = [
 const parts = {
   types: () => single('types', 'npm', ['run', '-s', 'typecheck']),
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
-  docs: () => single('docs', process.execPath, ['docs/make-api.mjs', '--check']),
+  docs: () => single('docs', 'sh', ['-c', 'node docs/make-parameters.mjs --check && node docs/make-api.mjs --check']),
   build: () => single('build', 'npx', ['tsup', '--silent']),
   package: () => {
     const startedMs = Date.now();
@@ -205,7 +205,7 @@ const parts = {
       console.log(`skipped: the Promela models were not checked: ${why}`);
       return count('model', startedMs, 0, 0, 1, why);
     }
-    const done = run('bash', ['docs/model/check.sh', '--quick'], { timeout: 1_200_000 });
+    const done = run('bash', ['docs/internals/model/check.sh', '--quick'], { timeout: 1_200_000 });
     const line = /model: (\d+) checks? as expected, (\d+) not/.exec(done.stdout ?? '');
     if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}`);
     const failed = line === null ? 1 : Number(line[2]);

@@ -67,11 +67,14 @@ const allImports = SOURCES.flatMap(importsOf);
  */
 const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[] = [
   { layer: 'errors', files: /^src\/errors\.ts$/, may: [] },
+  { layer: 'param-spec', files: /^src\/param-spec\.ts$/, may: [] },
+  // Rows of the table of parameters, beside what they rule.
+  { layer: 'param-rows', files: /^src\/(?:[a-z]+\/)+params\.ts$/, may: ['param-spec'] },
   { layer: 'util', files: /^src\/util\//, may: ['errors'] },
   { layer: 'native', files: /^src\/native\//, may: ['errors', 'util'] },
   // The contract names the poller's type: whoever fills it is handed one.
   { layer: 'contract', files: /^src\/btl\/btl\.ts$/, may: ['errors', 'native'] },
-  { layer: 'params', files: /^src\/params\.ts$/, may: ['errors', 'contract'] },
+  { layer: 'params', files: /^src\/params\.ts$/, may: ['errors', 'contract', 'param-spec', 'param-rows'] },
   { layer: 'btl/base', files: /^src\/btl\/base\//, may: ['errors', 'util', 'contract', 'native'] },
   { layer: 'btl/interpose', files: /^src\/btl\/interpose\//, may: ['errors', 'util', 'contract'] },
   { layer: 'btl/self', files: /^src\/btl\/self\//, may: ['errors', 'util', 'contract'] },
@@ -353,10 +356,15 @@ describe('purity', () => {
 });
 
 /** Files longer than FILE_LINES_MAX, with the reason. */
-const FILE_LINES_MAX = 700;
+const FILE_LINES_MAX = 600;
 const LONG_FILES: Readonly<Record<string, string>> = {
   'tools/sim/sim-endpoint.ts': 'one endpoint, as strict as the contract allows',
+  'tools/wire-suite/cases/framing.ts': 'a list of cases',
+  'tools/wire-suite/cases/handshake.ts': 'a list of cases',
+  'tools/wire-suite/cases/sending.ts': 'a list of cases',
   'test/contract/suite.ts': 'one suite as a function: a list of cases',
+  'test/sim/scenarios/holes-more.ts': 'a list of scenarios',
+  'test/wire/mutants.ts': 'a list of broken endpoints',
   'test/wire/planted.ts': 'a table',
 };
 
@@ -415,7 +423,7 @@ describe('files', () => {
       ...filesUnder('src', ['.md', '.proto']),
       ...filesUnder('tools', ['.md']),
     ];
-    for (const name of ['README.md', 'CHANGELOG.md', 'package.json']) {
+    for (const name of ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'package.json']) {
       if (readdirSync(ROOT).includes(name)) documents.push(name);
     }
     expect([...all, ...documents].filter((file) => paths.test(textOf(file)))).toEqual([]);

@@ -6,7 +6,7 @@ import { Lab, sleep } from '../../tools/lab/lab.ts';
 import { DEFAULT_SPEC, Job } from './measured-job.ts';
 import { nowMs, type Traffic } from './protocol.ts';
 import { Budget, type CommonOptions, Report } from './report.ts';
-import { digits, quantile, shuffled } from './stats.ts';
+import { digits, quantile } from './stats.ts';
 
 export interface FailoverOptions extends CommonOptions {
   faults: number;
@@ -95,7 +95,7 @@ export async function failover(options: FailoverOptions): Promise<number> {
   for (const traffic of options.traffics) {
     const plan: string[] = [];
     // Every round has each kind once: a campaign that is cut short has as many of each.
-    for (let round = 0; round < options.faults; round++) plan.push(...shuffled(options.kinds, prng.split(`${traffic}/${round}`)));
+    for (let round = 0; round < options.faults; round++) plan.push(...prng.split(`${traffic}/${round}`).shuffle([...options.kinds]));
     const chance = prng.split(traffic);
     for (let jobs = 0; plan.length > 0 && jobs < JOBS_MAX && budget.has(cycleMs(options) + 6000); jobs++) {
       await using lab = await Lab.create({

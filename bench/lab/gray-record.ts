@@ -1,7 +1,8 @@
 // What a campaign of bad links has measured, line by line as it is kept, and what follows from the lines of a cell. Pure.
 // Imports gray-protocol, lab-stats.
+
+import { median } from '../lib/stats.mjs';
 import type { GrayTraffic } from './gray-protocol.ts';
-import { median } from './stats.ts';
 
 export const TOPOLOGIES = {
   '2': { mbits: [1000, 1000], bad: 1, text: 'one bad rail of two of 1 Gbit/s' },

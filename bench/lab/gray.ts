@@ -46,7 +46,7 @@ import { writeGrayTable } from './gray-table.ts';
 import { JobError } from './job.ts';
 import { nowMs } from './protocol.ts';
 import { Budget, type CommonOptions, Report } from './report.ts';
-import { digits, shuffled } from './stats.ts';
+import { digits } from './stats.ts';
 
 export interface GrayOptions extends CommonOptions {
   /** Patterns of names: FAULT/TRAFFIC, FAULT, /TRAFFIC, with * for anything. */
@@ -103,7 +103,7 @@ export function chooseCells({ cells, sample, seed }: Pick<GrayOptions, 'cells' |
     cells === undefined ? GRAY_FAULTS[cell.fault].isAsked : patterns.some(({ pattern }) => pattern.test(cellName(cell))),
   );
   if (sample === undefined) return chosen;
-  const drawn = new Set(shuffled(chosen, new Prng(`${seed}/cells`)).slice(0, sample));
+  const drawn = new Set(new Prng(`${seed}/cells`).shuffle([...chosen]).slice(0, sample));
   return chosen.filter((cell) => drawn.has(cell));
 }
 

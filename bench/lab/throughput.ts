@@ -1,10 +1,11 @@
 // Several shaped rails against one: contenders interleaved round by round, each a job of its own over the same lab, as ratios within
 // each round; medians and bootstrap bounds of these. Imports the lab and the files of this folder.
 import { Lab } from '../../tools/lab/lab.ts';
+import { bootstrapMedian, median } from '../lib/stats.mjs';
 import { DEFAULT_SPEC, Job } from './measured-job.ts';
 import type { ThroughputRow } from './protocol.ts';
 import { Budget, type CommonOptions, Report } from './report.ts';
-import { bootstrapMedian, digits, median } from './stats.ts';
+import { digits } from './stats.ts';
 
 export interface ThroughputOptions extends CommonOptions {
   rounds: number;
@@ -199,7 +200,7 @@ function summarise(report: Report, rates: Map<string, Map<number, Map<string, nu
       }
       const all = byName.get('all') ?? [];
       const ratios = all.map((rate, round) => rate / against.names.reduce((sum, one) => sum + (byName.get(one)?.[round] ?? Number.NaN), 0));
-      const { low, high } = bootstrapMedian(ratios, options.seed);
+      const { low, high } = bootstrapMedian(ratios, { seed: options.seed });
       report.figure({ case: name, bytes, ratios, median: median(ratios), low, high, target });
       rows.push([
         `${name} Mbit/s`,

@@ -1,4 +1,4 @@
-// The statistics of the bench with peers: which runs count, which runs may be compared, and what their ratios say. Pure: no clock, no
+// The statistics of all benches, and of the one with peers: which runs count, which runs may be compared, and what their ratios say. Pure: no clock, no
 // input or output, and no chance but the seeded. Imports nothing.
 
 /** A run during which others took more than this part of one CPU says nothing. */
@@ -6,7 +6,7 @@ export const FOREIGN_MAX = 0.08;
 /** Fewer interleaved rounds of one core class show nothing. */
 export const ROUNDS_MIN = 9;
 
-/** A seeded generator of numbers in [0, 1) (mulberry32). */
+/** A seeded generator of numbers in [0, 1) (mulberry32): plain JavaScript, since what runs unbuilt cannot import src/util/prng.ts. */
 export function random(seed) {
   let state = seed >>> 0;
   return () => {

@@ -4,6 +4,7 @@
 //   node bench/loopback/signature-cost.mjs [pairs] [calls]        (needs the built package: npm run build)
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { median } from '../lib/stats.mjs';
 
 const PAIRS = Number(process.argv[2] ?? 20);
 const CALLS = Number(process.argv[3] ?? 300_000);
@@ -17,7 +18,6 @@ if (process.env.MULTIRAIL_SIGNATURE_COST === undefined) {
     const text = execFileSync(process.execPath, [...args, String(PAIRS), String(CALLS)], { env, encoding: 'utf8' });
     return Number(/([\d.]+) us/.exec(text)[1]);
   };
-  const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
   run(true);
   const pairs = Array.from({ length: PAIRS }, (_, i) => {
     // Either comes first as often.

@@ -1,6 +1,6 @@
 // Whether the memory of a rank is flat: a judgement over samples that were taken after garbage collection, between rounds. Pure.
 // Imports the arithmetic of this folder.
-import { median } from '../lab/stats.ts';
+import { median } from '../lib/stats.mjs';
 
 export interface MemoryPoint {
   /** Since the start of the soak. */

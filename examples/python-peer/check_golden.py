@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds docs/golden against this implementation: what it decodes, checks and computes must be what the vectors say."""
+"""Holds docs/internals/golden against this implementation: what it decodes, checks and computes must be what the vectors say."""
 
 import hashlib
 import hmac

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A rank of a job of `multirail run`, beside rank 0 in Node (job-rank0.mjs): written from docs/OOB.md and docs/PROTOCOL.md.
+"""A rank of a job of `multirail run`, beside rank 0 in Node (job-rank0.mjs): written from docs/internals/OOB.md and docs/internals/PROTOCOL.md.
 
     multirail run -n 2 sh examples/python-peer/job.sh
 

@@ -1,4 +1,4 @@
-"""The out-of-band channel of docs/OOB.md: what a rank is given, a WebSocket, protobuf by hand, the handshake, the session."""
+"""The out-of-band channel of docs/internals/OOB.md: what a rank is given, a WebSocket, protobuf by hand, the handshake, the session."""
 
 import asyncio
 import base64

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A receiver of multirail messages, written from docs/PROTOCOL.md, under the driver convention of docs/CONFORMANCE-WIRE.md:
+"""A receiver of multirail messages, written from docs/internals/PROTOCOL.md, under the driver convention of docs/internals/WIRE-SUITE.md:
 commands come as lines of JSON on the standard input, answers go to the standard output."""
 
 import asyncio

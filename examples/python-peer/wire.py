@@ -1,4 +1,4 @@
-"""Frames and packets of docs/PROTOCOL.md, sections 1, 3, 4 and 6: bytes in, fields out, and back."""
+"""Frames and packets of docs/internals/PROTOCOL.md, sections 1, 3, 4 and 6: bytes in, fields out, and back."""
 
 import hashlib
 import hmac

@@ -1,12 +1,12 @@
 // Telling that a job is over to everybody who can end it.
 
-/** How long an abort may take to reach the launcher, and the engine, before this process exits all the same. */
+/** How long an abort may take to reach the launcher, and the starter, before this process exits all the same. */
 const ABORT_WAIT_MS = 500;
 
 /** What of a job can end it. */
 export interface Ends {
-  /** By the engine's own means, where it has some. */
-  abortByEngine?: (code: number, reason: string) => Promise<void>;
+  /** By the starter's own means, where it has some. */
+  abortByStarter?: (code: number, reason: string) => Promise<void>;
   oob: { abort(code: number, reason: string, stack?: string): Promise<void> } | undefined;
 }
 
@@ -21,14 +21,14 @@ async function inTime(told: Promise<void> | undefined): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Tells the engine, where it is one that ends jobs. Resolves in bounded time. */
-export function abortByEngine(job: Ends, code: number, reason: string): Promise<void> {
-  return inTime(job.abortByEngine?.(code, reason));
+/** Tells the starter, where it is one that ends jobs. Resolves in bounded time. */
+export function abortByStarter(job: Ends, code: number, reason: string): Promise<void> {
+  return inTime(job.abortByStarter?.(code, reason));
 }
 
-/** Tells our server, then the engine. Resolves in bounded time. */
+/** Tells our server, then the starter. Resolves in bounded time. */
 export async function abortEverywhere(job: Ends, code: number, reason: string, stack = ''): Promise<void> {
   // The launcher also sees the exit code: the message is not waited for very long.
   await inTime(job.oob?.abort(code, reason, stack));
-  await abortByEngine(job, code, reason);
+  await abortByStarter(job, code, reason);
 }

@@ -1,15 +1,14 @@
-// How a process finds itself in a job: its rank, its peers' number, the job's secret, and the out-of-band channel. Which engine started
+// How a process finds itself in a job: its rank, its peers' number, the job's secret, and the out-of-band channel. Which starter started
 // it is a matter of the environment (starters/); how the ranks meet, of meeting/rendezvous.ts.
 import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
-import { abortByEngine, abortEverywhere } from './job-abort.ts';
+import { abortByStarter, abortEverywhere } from './job-abort.ts';
 import { hostId, newIncarnation, restartedIncarnation } from './meeting/identity.ts';
-import { meet } from './meeting/rendezvous.ts';
 import { inheritedSecret } from './meeting/secret.ts';
-import { OobClient } from './oob/client.ts';
+import type { OobClient } from './oob/client.ts';
 import { LauncherWatch } from './oob/launcher-watch.ts';
 import { type Env, has } from './starters/env.ts';
-import { findEngine } from './starters/index.ts';
+import { findStarter } from './starters/index.ts';
 import type { Meeting, Place } from './starters/starter.ts';
 
 export interface Job {
@@ -27,15 +26,15 @@ export interface Job {
   /** Undefined in a world of one. */
   oob: OobClient | undefined;
   /** What started this process. */
-  engine?: string;
+  starter?: string;
   /** This process ends because another one has aborted the job: nothing is wrong with it. */
   isEnding?: boolean;
-  /** Our own launcher waits for the processes, and ends them all when one fails; other engines may or may not. */
+  /** Our own launcher waits for the processes, and ends them all when one fails; other starters may or may not. */
   hasOwnLauncher?: boolean;
-  /** After the job: tells the engine that this process may exit. */
+  /** After the job: tells the starter that this process may exit. */
   leave?: () => Promise<void>;
-  /** Ends the job by the engine's own means. */
-  abortByEngine?: (code: number, reason: string) => Promise<void>;
+  /** Ends the job by the starter's own means. */
+  abortByStarter?: (code: number, reason: string) => Promise<void>;
 }
 
 /**
@@ -43,8 +42,8 @@ export interface Job {
  * this rank.
  */
 export async function joinJob(env: Env = process.env, params = new ParamTable({}, env)): Promise<Job> {
-  const { engine } = findEngine(env);
-  const place = engine.place(env);
+  const { starter } = findStarter(env);
+  const place = starter.place(env);
   const log = debugLog(env, place.rank);
   const incarnation = place.restarts === undefined ? newIncarnation() : restartedIncarnation(place.restarts);
   const { rank, size } = place;
@@ -55,11 +54,12 @@ export async function joinJob(env: Env = process.env, params = new ParamTable({}
     localSize: place.localSize ?? size,
     incarnation,
     hostId: hostId(),
-    engine: engine.name,
+    starter: starter.name,
   };
   if (place.meeting.by === 'launcher') return await joinOwnLauncher(place, place.meeting, common, env, params, log);
+  const { meet } = await import('./meeting/rendezvous.ts');
   const { abort, ...met } = await meet({ place, incarnation, env, params, ...log });
-  return { ...common, hasOwnLauncher: false, ...met, ...(abort === undefined ? {} : { abortByEngine: abort }) };
+  return { ...common, hasOwnLauncher: false, ...met, ...(abort === undefined ? {} : { abortByStarter: abort }) };
 }
 
 async function joinOwnLauncher(
@@ -82,6 +82,8 @@ async function joinOwnLauncher(
     throw new MultirailError('ERR_INIT', `the job's secret is missing: ${why}`, { rank: place.rank });
   }
   const { jobId, urls, launcherPid } = meeting;
+  // Loaded where it is needed: a process that is alone does without WebSockets and protobuf.
+  const { OobClient } = await import('./oob/client.ts');
   const oob = new OobClient({
     ...common,
     jobId,
@@ -110,7 +112,7 @@ function complain(text: string): void {
 const nameOf = (job: Job): string => `multirail: rank ${job.rank} of ${job.size} (pid ${process.pid})`;
 
 /**
- * An error that nobody caught in this rank ends the whole job: prints the stack with the rank, tells the launcher and the engine, exits
+ * An error that nobody caught in this rank ends the whole job: prints the stack with the rank, tells the launcher and the starter, exits
  * with 1. Returns the function that takes this back.
  */
 export function abortOnUncaught(job: Job): () => void {
@@ -123,7 +125,7 @@ export function abortOnUncaught(job: Job): () => void {
     const what = origin === 'unhandledRejection' ? 'unhandled rejection' : 'uncaught exception';
     complain(`${nameOf(job)}: ${what}:\n${stack}`);
     const exit = () => process.exit(1);
-    if (job.oob === undefined && job.abortByEngine === undefined) exit();
+    if (job.oob === undefined && job.abortByStarter === undefined) exit();
     else abortEverywhere(job, 1, stack.split('\n', 1)[0], stack).then(exit, exit);
   };
   const onException = (error: Error, origin: NodeJS.UncaughtExceptionOrigin) => handler(error, origin);
@@ -147,7 +149,7 @@ export function exitOnLauncherLost(job: Job): void {
 }
 
 /**
- * Where an engine has started the ranks, it ends them, and the loss of the channel ends nothing: the rails go on, and a peer that is gone
+ * Where a starter has started the ranks, it ends them, and the loss of the channel ends nothing: the rails go on, and a peer that is gone
  * is noticed by them. It is told once.
  */
 export function tellServerLost(job: Job): void {
@@ -160,7 +162,7 @@ export function tellServerLost(job: Job): void {
 }
 
 /**
- * Nobody of ours ends the processes when one rank aborts the job: each ends itself. The engine hears the code from each before it sees it
+ * Nobody of ours ends the processes when one rank aborts the job: each ends itself. The starter hears the code from each before it sees it
  * end: it would take the first end that it did not expect for a failure of its own kind, kill the rest, and report the signal instead of
  * the code, and who hears of the abort here may be faster than the word of the rank that aborts. Returns the function that takes this back.
  */
@@ -171,8 +173,8 @@ export function exitOnAbort(job: Job): () => void {
     complain(`${nameOf(job)}: ends, since rank ${info.rank} aborted the job: ${info.reason}`);
     const code = info.code & 0xff || 1;
     const exit = () => process.exit(code);
-    if (job.abortByEngine === undefined) exit();
-    else abortByEngine(job, code, info.reason).then(exit, exit);
+    if (job.abortByStarter === undefined) exit();
+    else abortByStarter(job, code, info.reason).then(exit, exit);
   };
   if (job.oob?.aborted !== undefined) leave(job.oob.aborted);
   job.oob?.on('abort', leave);

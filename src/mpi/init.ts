@@ -50,6 +50,8 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   const log = (level: string, text: string) => {
     if (debug || level === 'warn') process.stderr.write(`multirail: rank ${job.rank}: ${text}\n`);
   };
+  // All ranks have the same parameters: one of them says it.
+  if (job.rank === 0) for (const text of params.warnings) log('warn', text);
   let runtime: Runtime | undefined;
   const onExit = () => {
     if (runtime !== undefined && job.isEnding !== true) warnUnfinished(runtime);

@@ -1,6 +1,6 @@
 // Packet headers of the PML: layout, encode, decode. Names are those of ob1 and bfo. Little-endian, natural alignment,
 // a version byte, append-only. The rail's frame header covers every byte of a packet header by CRC32C, so that none is
-// decoded here that was not checked. docs/PROTOCOL.md states the same layouts with golden frames.
+// decoded here that was not checked. docs/internals/PROTOCOL.md states the same layouts with golden frames.
 import { MultirailError } from '../errors.ts';
 
 export const PACKET_VERSION = 1;
@@ -393,7 +393,7 @@ function viewOf(header: Uint8Array): DataView {
 
 /**
  * Reads a header. Throws ERR_PROTOCOL for an unknown version or type, a wrong length, or a count or range out of bounds:
- * the rail that carried it is then ended (I8 of docs/SIMULATION.md).
+ * the rail that carried it is then ended (I8 of docs/internals/SIMULATION.md).
  */
 export function decodePacket(header: Uint8Array, packet: Packet): void {
   const view = viewOf(header);

@@ -1,4 +1,4 @@
-// The point-to-point message layer: the face of src/pml. Pure and synchronous; see docs/ARCHITECTURE.md for the calling order.
+// The point-to-point message layer: the face of src/pml. Pure and synchronous; see docs/internals/ARCHITECTURE.md for the calling order.
 //
 // Four kinds of methods:
 //   commands from the application   isend, irecv, cancel, iprobe, improbe, imrecv, freeContext
@@ -208,7 +208,7 @@ export class Pml {
 
   // ---------------------------------------------------------------- events
 
-  /** A whole frame of that peer. Throws ERR_PROTOCOL, with no state changed, when the packet breaks the protocol (I8 of docs/SIMULATION.md). */
+  /** A whole frame of that peer. Throws ERR_PROTOCOL, with no state changed, when the packet breaks the protocol (I8 of docs/internals/SIMULATION.md). */
   handleFrame(rank: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void {
     const { packet } = this;
     const peer = this.peer(rank);
@@ -332,7 +332,7 @@ export class Pml {
     this.core.markDirty(this.peer(rank));
   }
 
-  /** For ever (docs/PROTOCOL.md §11, rule 8). The engine has fenced the peer's rails before. */
+  /** For ever (docs/internals/PROTOCOL.md §11, rule 8). The engine has fenced the peer's rails before. */
   handlePeerFailed(rank: number, error: MultirailError): void {
     const peer = this.peer(rank);
     if (peer.failure !== undefined) return;

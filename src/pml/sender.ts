@@ -509,7 +509,7 @@ export class Sender {
     const message = this.find(peer, packet);
     if (message === undefined) return;
     // Of any epoch: the message is complete for ever. An answer to an older, slower NOTIFY may be the only one that comes
-    // (docs/model, found by two-rail runs with three failures).
+    // (docs/internals/model, found by two-rail runs with three failures).
     if (message.state !== 'NOTIFYING') return this.stale();
     this.core.counters.restartNacks++;
     this.finish(message);

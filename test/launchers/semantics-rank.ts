@@ -1,6 +1,6 @@
 // One rank of the suites of semantics in which every rank is a process: all of them go through the cases in step, each plays its own part, and
-// rank 0 says how each case ended, in TAP. Started by semantics.mjs, under any engine.
-//   semantics-rank.mjs ENGINE JOB REPORT [ONLY]     the number of the job (semantics-cases.ts); a file for the verdicts as JSON; cases
+// rank 0 says how each case ended, in TAP. Started by semantics.mjs, under any starter.
+//   semantics-rank.mjs STARTER JOB REPORT [ONLY]     the number of the job (semantics-cases.ts); a file for the verdicts as JSON; cases
 //                                                     whose names match this expression, and no others
 import { writeFileSync } from 'node:fs';
 import process from 'node:process';
@@ -202,7 +202,7 @@ function tapOf({ suite, name, outcome, reason, errors, ms }: Outcome, number: nu
   return [`not ok ${title}`, ...told].join('\n');
 }
 
-const [engine, jobText, reportPath, only] = process.argv.slice(2);
+const [starter, jobText, reportPath, only] = process.argv.slice(2);
 const all = jobs();
 const job = all[Number(jobText)];
 if (job === undefined) throw new Error(`no job ${jobText}; expected 0 to ${all.length - 1}`);
@@ -215,7 +215,7 @@ const say = (text: string) => {
 const startedMs = performance.now();
 const conductor = await Conductor.start(mpi);
 say(
-  `TAP version 14\n1..${cases.length}\n# job ${jobText} of ${all.length}: ${size} ranks under ${engine}, ${JSON.stringify({ ...job.limits, ...job.params })}`,
+  `TAP version 14\n1..${cases.length}\n# job ${jobText} of ${all.length}: ${size} ranks under ${starter}, ${JSON.stringify({ ...job.limits, ...job.params })}`,
 );
 let goesOn = true;
 for (const [i, one] of cases.entries()) {
@@ -229,7 +229,7 @@ const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
 say(`# ${count('passed')} passed, ${count('failed')} failed, ${count('not applicable')} not applicable in ${seconds} s`);
 if (rank === 0) {
   const notRun = cases.length - conductor.outcomes.length;
-  writeFileSync(reportPath, JSON.stringify({ engine, ranks: size, jobs: all.length, notRun, outcomes: conductor.outcomes }));
+  writeFileSync(reportPath, JSON.stringify({ starter, ranks: size, jobs: all.length, notRun, outcomes: conductor.outcomes }));
 }
 process.exitCode = conductor.failed > 0 ? 1 : 0;
 // What has not ended will not end: no rank leaves by finalize(), which would wait for it.

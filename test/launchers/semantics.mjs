@@ -1,15 +1,15 @@
 #!/usr/bin/env node
-// Runs the suites of semantics with every rank in a process of its own, under an engine that starts jobs, and says in TAP how each case ended.
+// Runs the suites of semantics with every rank in a process of its own, under a starter that starts jobs, and says in TAP how each case ended.
 // Imports node:*, ../system/bundle.mjs.
 //
 //   node test/launchers/semantics.mjs run|mpiexec|mpirun|srun|env [-n RANKS] [--jobs all|0,1,…] [--only REGEXP] [--report FILE]
-//       [-- OPTIONS OF THE ENGINE]
+//       [-- OPTIONS OF THE STARTER]
 //   sudo test/launchers/slurm.sh node test/launchers/semantics.mjs srun -- -N4
 //
 // Cases whose parameters do not go together are in different jobs: 0 has most, 1 the blocking calls, the others the
 // algorithms of the collectives by name. By default 0 and 1 are run.
-// Exits with 0 when every case passed or does not apply, with 77 when the engine is not here. The report is JSON; by default it goes
-// to .cache/report-launchers-ENGINE-RANKS.json, where docs/make-conformance.mjs finds it.
+// Exits with 0 when every case passed or does not apply, with 77 when the starter is not here. The report is JSON; by default it goes
+// to .cache/report-launchers-STARTER-RANKS.json, where docs/make-semantics.mjs finds it.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ const has = (command) => spawnSync('sh', ['-c', `command -v ${command}`]).status
 const isRoot = process.getuid?.() === 0;
 
 /** What starts so many ranks: a command in front of the program, or several processes with variables of their own. */
-const ENGINES = {
+const STARTERS = {
   run: { starts: (n, options, cli) => [process.execPath, cli, 'run', '--no-prefix', '-n', n, ...options] },
   mpiexec: {
     mpi: 'MPICH',
@@ -45,7 +45,7 @@ const ENGINES = {
 
 function misused(text) {
   console.error(
-    `semantics: ${text}\nusage: semantics.mjs ${Object.keys(ENGINES).join('|')} [-n RANKS] [--jobs all|0,1,…] [--only REGEXP] [--report FILE]`,
+    `semantics: ${text}\nusage: semantics.mjs ${Object.keys(STARTERS).join('|')} [-n RANKS] [--jobs all|0,1,…] [--only REGEXP] [--report FILE]`,
   );
   process.exit(2);
 }
@@ -79,13 +79,13 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const [name, ...options] = positionals;
-const engine = ENGINES[name];
-if (engine === undefined) misused(`engine ${String(name)} is not known`);
+const starter = STARTERS[name];
+if (starter === undefined) misused(`starter ${String(name)} is not known`);
 if (!/^[1-9]\d*$/.test(values.n)) misused(`-n is ${values.n}; expected a number of ranks`);
 if (!/^(all|\d+(,\d+)*)$/.test(values.jobs)) misused(`--jobs is ${values.jobs}; expected "all", or numbers of jobs`);
-const command = engine.mpi === undefined ? engine.needs?.find(has) : mpiCommand(engine.mpi);
-if ((engine.mpi ?? engine.needs) !== undefined && command === undefined) {
-  console.error(`skipped: semantics under ${name}: ${engine.mpi ?? engine.needs.join(' or ')} is not installed`);
+const command = starter.mpi === undefined ? starter.needs?.find(has) : mpiCommand(starter.mpi);
+if ((starter.mpi ?? starter.needs) !== undefined && command === undefined) {
+  console.error(`skipped: semantics under ${name}: ${starter.mpi ?? starter.needs.join(' or ')} is not installed`);
   process.exit(CANNOT);
 }
 
@@ -106,10 +106,10 @@ async function runJob(number) {
     ...(values.only === undefined ? [] : [values.only]),
   ];
   let codes;
-  if (engine.starts !== undefined) codes = [await ended([...engine.starts(values.n, options, code.pathOf('cli'), command), ...program])];
+  if (starter.starts !== undefined) codes = [await ended([...starter.starts(values.n, options, code.pathOf('cli'), command), ...program])];
   else {
     const port = String(randomInt(20_000, 30_000));
-    const ranks = Array.from({ length: Number(values.n) }, (_, rank) => engine.each(String(rank), values.n, port));
+    const ranks = Array.from({ length: Number(values.n) }, (_, rank) => starter.each(String(rank), values.n, port));
     codes = await Promise.all(ranks.map((env) => ended(program, env)));
   }
   const verdicts = existsSync(part) ? JSON.parse(readFileSync(part, 'utf8')) : undefined;
@@ -127,7 +127,7 @@ try {
     // The first one says how many there are.
     if (values.jobs === 'all' && i === 0) numbers = Array.from({ length: ran.verdicts?.jobs ?? 1 }, (_, number) => number);
   }
-  writeFileSync(report, JSON.stringify({ engine: name, ranks: Number(values.n), isWell, outcomes }));
+  writeFileSync(report, JSON.stringify({ starter: name, ranks: Number(values.n), isWell, outcomes }));
 } finally {
   code.dispose();
 }

@@ -1,5 +1,5 @@
-// The suites of semantics with every rank in a process of its own, under the engines that can be started by one command here (Slurm has a
-// file of its own), by the script that a person would take. Its reports stay in .cache for docs/make-conformance.mjs.
+// The suites of semantics with every rank in a process of its own, under the starters that can be started by one command here (Slurm has a
+// file of its own), by the script that a person would take. Its reports stay in .cache for docs/make-semantics.mjs.
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -15,20 +15,20 @@ const ENV = { MULTIRAIL_TEST_CTX_ROUNDS: '50' };
 mkdirSync(CACHE, { recursive: true });
 
 describe('the suites of semantics under', () => {
-  const RUNS: { engine: string; ranks: number; jobs: string; only?: string; cases: number }[] = [
-    { engine: 'run', ranks: 4, jobs: 'all', cases: CASES.all },
-    { engine: 'mpiexec', ranks: 4, jobs: '0,1', cases: CASES[0] + CASES[1] },
-    { engine: 'mpirun', ranks: 4, jobs: '0', cases: CASES[0] },
-    { engine: 'env', ranks: 4, jobs: '0', cases: CASES[0] },
+  const RUNS: { starter: string; ranks: number; jobs: string; only?: string; cases: number }[] = [
+    { starter: 'run', ranks: 4, jobs: 'all', cases: CASES.all },
+    { starter: 'mpiexec', ranks: 4, jobs: '0,1', cases: CASES[0] + CASES[1] },
+    { starter: 'mpirun', ranks: 4, jobs: '0', cases: CASES[0] },
+    { starter: 'env', ranks: 4, jobs: '0', cases: CASES[0] },
     // All of them with eight take a minute where there are two processors.
-    { engine: 'env', ranks: 8, jobs: '0', only: '^(4|5|7|11|12|45|56|57|58|61) ', cases: 11 },
+    { starter: 'env', ranks: 8, jobs: '0', only: '^(4|5|7|11|12|45|56|57|58|61) ', cases: 11 },
   ];
-  for (const { engine, ranks, jobs, only, cases } of RUNS) {
-    test(`${engine}: ${ranks} ranks, jobs ${jobs}${only === undefined ? '' : ', some cases'}`, async ({ skip }) => {
-      const report = `${CACHE}report-launchers-${engine}-${ranks}.json`;
+  for (const { starter, ranks, jobs, only, cases } of RUNS) {
+    test(`${starter}: ${ranks} ranks, jobs ${jobs}${only === undefined ? '' : ', some cases'}`, async ({ skip }) => {
+      const report = `${CACHE}report-launchers-${starter}-${ranks}.json`;
       rmSync(report, { force: true });
       const chosen = only === undefined ? [] : ['--only', only];
-      const ran = await run([process.execPath, SCRIPT, engine, '-n', String(ranks), '--jobs', jobs, ...chosen], ENV, 110_000);
+      const ran = await run([process.execPath, SCRIPT, starter, '-n', String(ranks), '--jobs', jobs, ...chosen], ENV, 110_000);
       if (ran.code === CANNOT) {
         console.log(ran.stderr.trim());
         skip();
@@ -56,7 +56,7 @@ describe('the script', () => {
 
   test('misuse is told', async () => {
     for (const [args, text] of [
-      [['pbs'], 'engine pbs is not known'],
+      [['pbs'], 'starter pbs is not known'],
       [['run', '-n', '0'], '-n is 0; expected a number of ranks'],
       [['run', '--jobs', 'x'], '--jobs is x'],
     ] as const) {

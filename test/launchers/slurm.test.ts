@@ -57,10 +57,10 @@ class Cluster {
   run(command: string): Promise<Ran> {
     this.text = '';
     // Without an input of its own, srun would read the commands that follow.
-    this.shell.stdin?.write(`{ ${command}\n} </dev/null\necho "@@ $?"\n`);
+    this.shell.stdin?.write(`{ ${command}\n} </dev/null\necho "engine $?"\n`);
     return new Promise((resolve, reject) => {
       this.watcher = () => {
-        const match = /^@@ (\d+)\n/m.exec(this.text);
+        const match = /^engine (\d+)\n/m.exec(this.text);
         if (match !== null) resolve({ code: Number(match[1]), output: this.text.slice(0, match.index) });
         else if (this.ended !== undefined) reject(new Error(this.ended));
       };

@@ -93,7 +93,7 @@ describe('mutants', () => {
     }
   });
 
-  it('the table in docs/SIMULATION.md has exactly these', () => {
+  it('the table in docs/internals/SIMULATION.md has exactly these', () => {
     expect(documented().map(({ name, sentence }) => [name, sentence])).toEqual(
       PLANTED.map(({ name, sentence, guard }) => [name, guard === undefined ? sentence : `${sentence} Guarded: ${guard.because}`]),
     );

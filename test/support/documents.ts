@@ -25,7 +25,7 @@ export const read = (path: string): string => readFileSync(`${ROOT}${path}`, 'ut
 export const exists = (path: string): boolean => existsSync(`${ROOT}${path}`);
 
 /** Every document that people wrote; API.md is made from the docstrings. */
-export const DOCUMENTS = filesBelow('', (name) => name.endsWith('.md')).filter((path) => path !== 'docs/API.md');
+export const DOCUMENTS = filesBelow('', (name) => name.endsWith('.md')).filter((path) => path !== 'docs/reference/API.md');
 
 export interface Block {
   document: string;

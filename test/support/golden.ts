@@ -1,5 +1,5 @@
-// Golden bytes: reads docs/golden/*.json, encodes what they describe with the production code, and renders them for
-// docs/PROTOCOL.md. Used by golden.test.ts and by the fuzz tests.
+// Golden bytes: reads docs/internals/golden/*.json, encodes what they describe with the production code, and renders them for
+// docs/internals/PROTOCOL.md. Used by golden.test.ts and by the fuzz tests.
 import { readFileSync } from 'node:fs';
 import {
   encodeFrameHeader,
@@ -25,8 +25,8 @@ import { type CallName, Signature } from '../../src/mpi/coll/signature.ts';
 import { Op } from '../../src/mpi/op.ts';
 import { encodePacket, newPacket, PACKET, PACKET_NAMES, type Packet, packetBytes } from '../../src/pml/hdr.ts';
 
-export const GOLDEN_DIR = new URL('../../docs/golden/', import.meta.url);
-export const PROTOCOL_MD = new URL('../../docs/PROTOCOL.md', import.meta.url);
+export const GOLDEN_DIR = new URL('../../docs/internals/golden/', import.meta.url);
+export const PROTOCOL_MD = new URL('../../docs/internals/PROTOCOL.md', import.meta.url);
 
 type Fields = Record<string, unknown>;
 export interface GoldenPacket {
@@ -160,7 +160,7 @@ const show = (fields: Fields): string =>
     .map(([name, value]) => `${name}=${typeof value === 'object' ? JSON.stringify(value) : value}`)
     .join(' ');
 
-/** The golden part of docs/PROTOCOL.md. */
+/** The golden part of docs/internals/PROTOCOL.md. */
 export function renderGolden(): string {
   const parts: string[] = [];
   const block = (name: string, text: string, hex: string) => parts.push(`**${name}**\n\n\`\`\`text\n${text}\n${hexDump(hex)}\n\`\`\`\n`);

@@ -147,16 +147,6 @@ export function frameOf(headerBytes: number, payload: Uint8Array[] = [], options
   return { header, payload, payloadBytes, placed: options.placed ?? false, prompt: options.prompt ?? false, railFrameNumber: 0 };
 }
 
-export function pattern(bytes: number, seed = 1): Uint8Array {
-  const view = new Uint8Array(bytes);
-  let x = seed | 1;
-  for (let i = 0; i < bytes; i++) {
-    x = (Math.imul(x, 1664525) + 1013904223) | 0;
-    view[i] = x >>> 24;
-  }
-  return view;
-}
-
 export function mustSend(endpoint: BtlEndpoint, frame: Frame): Frame {
   const result = endpoint.send(frame);
   if (result !== OK) throw new Error(`send answered ${result}`);

@@ -439,7 +439,3 @@ export class MemPair {
     return lines;
   }
 }
-
-export function pattern(length: number, seed = 1): Uint8Array {
-  return Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8) * 7 + seed) & 0xff);
-}

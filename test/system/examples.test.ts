@@ -78,6 +78,15 @@ const CHECKS: Record<string, () => Promise<void>> = {
     expect(text).toContain('they go on from there');
     expect(text.match(/PASSED/g)).toHaveLength(1);
   },
+  'tracing-opentelemetry.mjs': async () => {
+    const lines = (await run(2, 'tracing-opentelemetry.mjs')).split('\n').filter((line) => line.includes('span '));
+    expect(lines.map((line) => line.replace(/^\[\d\] /, '')).sort()).toEqual([
+      'span multirail allreduce {"rank":0,"comm":"world"} ok',
+      'span multirail allreduce {"rank":1,"comm":"world"} ok',
+      'span multirail recv {"rank":1,"comm":"world","peer":0,"tag":5,"bytes":8000} ok',
+      'span multirail send {"rank":0,"comm":"world","peer":1,"tag":5,"bytes":8000} ok',
+    ]);
+  },
   'farm.mjs': async () => {
     const text = await run(3, 'farm.mjs', '30');
     const shares = (/rows by rank: (.*)/.exec(text)?.[1] ?? '').split(', ').map(Number);

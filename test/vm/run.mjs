@@ -84,7 +84,7 @@ async function main() {
     if (args.length === 0) countTap(join(out, 'device.tap'));
     countReport(join(out, 'vm.json'));
     if (args.length === 0 && existsSync(join(out, 'vm.json'))) {
-      // For docs/make-conformance.mjs.
+      // For docs/make-semantics.mjs.
       mkdirSync(join(ROOT, '.cache'), { recursive: true });
       copyFileSync(join(out, 'vm.json'), join(ROOT, '.cache/report-vm.json'));
     }

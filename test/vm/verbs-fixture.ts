@@ -41,7 +41,7 @@ export const unavailable = verbsComponent.unavailable(new ParamTable({}));
 /** A second, at the speed of the guest. */
 const LONG_PUT_BYTES = 24 * 1024 * 1024;
 /** Buffers that take the long frames of the suite; a guest whose host is busy acknowledges late. */
-const SUITE_PARAMS = { btl_verbs_buffer_bytes: '384k', btl_verbs_timeout: '16' };
+const SUITE_PARAMS = { btl_verbs_buffer_bytes: '384k', btl_verbs_ack_timeout_exponent: '16' };
 
 /** What the kernel has counted of that device. */
 export function hardwareCounter(device: string, name: string): number {

@@ -1,4 +1,4 @@
-// docs/golden/dialogues.json: written by dialogues.ts, and played to our endpoint and to the Python peer.
+// docs/internals/golden/dialogues.json: written by dialogues.ts, and played to our endpoint and to the Python peer.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { packetBytesOf, type Rail } from '../../tools/wire-suite/rail.ts';
 import { Session } from '../../tools/wire-suite/session.ts';
 import { type Dialogue, makeDialogues } from './dialogues.ts';
 
-const URL_OF_FILE = new URL('../../docs/golden/dialogues.json', import.meta.url);
+const URL_OF_FILE = new URL('../../docs/internals/golden/dialogues.json', import.meta.url);
 const PYTHON = new URL('../../examples/python-peer/', import.meta.url).pathname;
 
 if (process.env.UPDATE_GOLDEN === '1') writeFileSync(URL_OF_FILE, `${JSON.stringify(makeDialogues(), null, 2)}\n`);

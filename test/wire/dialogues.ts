@@ -1,5 +1,5 @@
 // Golden dialogues: what a tester says on a rail that is connected, and what a receiver must answer, frame by frame. Makes
-// docs/golden/dialogues.json; dialogues.test.ts holds file and endpoints to it.
+// docs/internals/golden/dialogues.json; dialogues.test.ts holds file and endpoints to it.
 import { crc32c } from '../../src/btl/base/crc32c.ts';
 import {
   encodeFrameHeader,

@@ -1,11 +1,11 @@
-// The table of broken endpoints in docs/CONFORMANCE-WIRE.md, by chapter of PROTOCOL.md: made from the tables of this folder, never by hand.
+// The table of broken endpoints in docs/internals/WIRE-SUITE.md, by chapter of PROTOCOL.md: made from the tables of this folder, never by hand.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { CLAUSES } from '../../tools/wire-suite/clauses.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
 import { ENGINE_MUTANTS, FRAMING_MUTANTS, HANDSHAKE_MUTANTS, MESSAGE_MUTANTS } from './mutants.ts';
 import { PLANTED_INSIDE } from './planted.ts';
 
-const FILE = new URL('../../docs/CONFORMANCE-WIRE.md', import.meta.url);
+const FILE = new URL('../../docs/internals/WIRE-SUITE.md', import.meta.url);
 const BEGIN = '<!-- mutants: begin (written by test/wire/mutants.test.ts) -->';
 const END = '<!-- mutants: end -->';
 
@@ -48,7 +48,7 @@ function split(): [string, string, string] {
   const text = readFileSync(FILE, 'utf8');
   const from = text.indexOf(BEGIN);
   const to = text.indexOf(END);
-  if (from < 0 || to < from) throw new Error(`docs/CONFORMANCE-WIRE.md lacks the lines ${BEGIN} and ${END}`);
+  if (from < 0 || to < from) throw new Error(`docs/internals/WIRE-SUITE.md lacks the lines ${BEGIN} and ${END}`);
   return [text.slice(0, from + BEGIN.length), text.slice(from + BEGIN.length, to), text.slice(to)];
 }
 

@@ -104,7 +104,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'makes one rail of a pair, however many both sides want',
     case: 'several rails are dialled, each with its key',
     caughtBy: 'AD-2',
-    edits: [edit(IP_MODULE, 'Math.min(LINKS_MAX, ours.links, theirs.links)', 'Math.min(1, ours.links, theirs.links)')],
+    edits: [edit('src/btl/tcp/ip-config.ts', 'Math.min(LINKS_MAX, ours.links, theirs.links)', 'Math.min(1, ours.links, theirs.links)')],
   },
   {
     name: 'key-without-transport',

@@ -1,4 +1,4 @@
-// The second implementation, examples/python-peer, under the suite: it was written from docs/PROTOCOL.md alone.
+// The second implementation, examples/python-peer, under the suite: it was written from docs/internals/PROTOCOL.md alone.
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import type { ClauseId } from '../../tools/wire-suite/clauses.ts';

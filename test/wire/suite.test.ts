@@ -83,7 +83,7 @@ function reportsSay(report: SuiteReport): void {
 const BEGIN = '<!-- clauses: begin (written by test/wire/suite.test.ts) -->';
 const END = '<!-- clauses: end -->';
 
-/** The list of clauses as docs/CONFORMANCE-WIRE.md shows it. */
+/** The list of clauses as docs/internals/WIRE-SUITE.md shows it. */
 function renderClauses(): string {
   const escaped = (text: string) => plain(text).replace(/\|/g, '\\|');
   const rows = CLAUSES.map(({ id, section, says, untestable }) => {
@@ -94,7 +94,7 @@ function renderClauses(): string {
 }
 
 describe('the table of clauses', () => {
-  const document = readFileSync(new URL('../../docs/PROTOCOL.md', import.meta.url), 'utf8');
+  const document = readFileSync(new URL('../../docs/internals/PROTOCOL.md', import.meta.url), 'utf8');
   /** Sections by number, each with its words only. */
   const sections = new Map<string, string>();
   for (const part of document.split(/^## /m).slice(1)) {
@@ -122,8 +122,8 @@ describe('the table of clauses', () => {
     expect(new Set(CASES.map(({ name }) => name)).size).toBe(CASES.length);
   });
 
-  test('docs/CONFORMANCE-WIRE.md lists them', () => {
-    const url = new URL('../../docs/CONFORMANCE-WIRE.md', import.meta.url);
+  test('docs/internals/WIRE-SUITE.md lists them', () => {
+    const url = new URL('../../docs/internals/WIRE-SUITE.md', import.meta.url);
     const text = readFileSync(url, 'utf8');
     const [before, rest] = text.split(BEGIN);
     const after = rest.split(END)[1];

@@ -50,7 +50,7 @@ function parseMs(text: string): number {
 export function register(program: Command): void {
   program
     .command('conformance')
-    .description('speak the wire protocol to an implementation, and judge it clause by clause of docs/PROTOCOL.md')
+    .description('speak the wire protocol to an implementation, and judge it clause by clause of docs/internals/PROTOCOL.md')
     .argument(
       '[driver...]',
       'where its driver listens (tcp://HOST:PORT, or ws://HOST:PORT for WebSocket rails), or, after --, a command that starts one',

@@ -49,7 +49,7 @@ export async function hplInLab(options: HplOptions, plan: HplPlan): Promise<void
   const rails = parseRails(options.rails as string);
   const given = pairMca(options.mca);
   const standby = standbyOf(options, rails);
-  const mca = standby.length === 0 || 'btl_tcp_standby' in given ? given : { ...given, btl_tcp_standby: standby.join(',') };
+  const mca = standby.length === 0 || 'btl_tcp_if_standby' in given ? given : { ...given, btl_tcp_if_standby: standby.join(',') };
   const moments = (list: readonly string[]) => list.map((text) => parseMoment(text, rails, options.np));
   const pulls = moments(options.pull);
   const restores = moments(options.restore);

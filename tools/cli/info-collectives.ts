@@ -10,7 +10,7 @@ const ELEMENT_BYTES = 8;
 export interface CollectiveInfo {
   call: CollectiveName;
   rule: string;
-  /** n is the length that the rule looks at: docs/COLLECTIVES.md. */
+  /** n is the length that the rule looks at: docs/reference/collectives.md. */
   algorithms: { name: string; messages: string; bytes: string; rounds: string }[];
   /** For sums of numbers of 8 bytes, with root 0; messages, bytes and rounds of the rank that has most of them. */
   choices: { bytes: number; algorithm: string; messages: number; sentBytes: number; rounds: number }[];
@@ -47,7 +47,7 @@ export function collectivesOf(params: ParamTable, ranks: number): CollectiveInfo
 export function collectiveLines(list: readonly CollectiveInfo[], ranks: number): string[] {
   const lines = [
     `Collectives on P = ${ranks} ranks: rule, then for n bytes the algorithm and the most that one rank sends and waits`,
-    '(v: rank counted from the root; lg: log2 P rounded up; L: rounded down; formulas in docs/COLLECTIVES.md)',
+    '(v: rank counted from the root; lg: log2 P rounded up; L: rounded down; formulas in docs/reference/collectives.md)',
   ];
   for (const { call, rule, algorithms, choices } of list) {
     lines.push('', `${call}: ${rule}`);

@@ -5,12 +5,12 @@ import { knownComponents, selectComponents } from '../../src/btl/registry.ts';
 import { type LocalInterface, readInterfaces, selectInterfaces } from '../../src/btl/tcp/interfaces.ts';
 import { socketOptionsOf } from '../../src/btl/tcp/module.ts';
 import { describeDevices, type RdmaPortInfo } from '../../src/btl/verbs/describe.ts';
-import { alone, findEngine } from '../../src/launch/starters/index.ts';
+import { alone, findStarter } from '../../src/launch/starters/index.ts';
 import type { Meeting } from '../../src/launch/starters/starter.ts';
 import { NATIVE_COMBINE_MIN } from '../../src/mpi/coll/native-kernels.ts';
 import type { NativeBinding } from '../../src/native/binding.ts';
 import { loadNative } from '../../src/native/load.ts';
-import { PARAM_ENV_PREFIX, PARAMS, type ParamName, type ParamSpec, ParamTable } from '../../src/params.ts';
+import { PARAM_ENV_PREFIX, PARAMS, type ParamLevel, type ParamName, type ParamSpec, ParamTable } from '../../src/params.ts';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { chooseAlgebra } from '../hpl/blas.ts';
 import { collectiveLines, collectivesOf } from './info-collectives.ts';
@@ -37,6 +37,7 @@ interface InterfaceInfo {
 
 interface ParamInfo {
   name: string;
+  level: ParamLevel;
   kind: ParamSpec['kind'];
   value: number | boolean | string;
   default: number | boolean | string;
@@ -68,6 +69,8 @@ export interface Info {
   rdmaReasons: string[];
   launcher: string;
   params: ParamInfo[];
+  /** Parameters that were given by a name of before. */
+  paramWarnings: string[];
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -175,15 +178,15 @@ function useOf(found: LocalInterface, usedBy: InterfaceInfo['usedBy']): string {
   return found.loopback ? `${names} between ranks on this host` : `${names} to ranks on other hosts`;
 }
 
-/** Which engine started this process as a rank, how that shows, where its ranks meet, and where their secret comes from. */
+/** Which starter started this process as a rank, how that shows, where its ranks meet, and where their secret comes from. */
 export function launcherOf(env: Env): string {
-  const { engine, seen } = findEngine(env);
-  if (engine === alone) return `none (${seen} is set): init() makes a world of one; multirail run -n N starts ranks here`;
+  const { starter, seen } = findStarter(env);
+  if (starter === alone) return `none (${seen} is set): init() makes a world of one; multirail run -n N starts ranks here`;
   try {
-    const { rank, size, meeting } = engine.place(env);
-    return `${engine.name} (by ${seen}): rank ${rank} of ${size}; ${meetingText(meeting)}${secretText(env, meeting)}`;
+    const { rank, size, meeting } = starter.place(env);
+    return `${starter.name} (by ${seen}): rank ${rank} of ${size}; ${meetingText(meeting)}${secretText(env, meeting)}`;
   } catch (error) {
-    return `${engine.name} (by ${seen}), but init() would fail: ${messageOf(error)}`;
+    return `${starter.name} (by ${seen}), but init() would fail: ${messageOf(error)}`;
   }
 }
 
@@ -217,6 +220,7 @@ function paramsOf(params: ParamTable): ParamInfo[] {
     const value = spec.kind === 'int' ? params.int(key) : spec.kind === 'bool' ? params.bool(key) : params.string(key);
     return {
       name,
+      level: spec.level,
       kind: spec.kind,
       value,
       default: spec.default,
@@ -248,8 +252,16 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
     rdmaReasons: rdma.reasons,
     launcher: launcherOf(env),
     params: paramsOf(params),
+    paramWarnings: params.warnings,
   };
 }
+
+/** Who sets a parameter, and how its part of the list is called. */
+const LEVELS: Readonly<Record<ParamLevel, string>> = {
+  user: 'for users: what a program or a network may ask for',
+  tuner: 'for tuning: sizes, thresholds and times, well as they are on most machines',
+  developer: 'for work on multirail: what its tests and its authors turn',
+};
 
 const shown = (value: number | boolean | string): string => (value === '' ? '(empty)' : String(value));
 
@@ -296,7 +308,13 @@ export function infoLines(info: Info, all: boolean): string[] {
     '',
     all ? 'Parameters (--mca NAME VALUE, or the environment variable MULTIRAIL_MCA_NAME)' : 'Parameters that are not at their default',
   );
-  for (const param of all ? info.params : changed) lines.push(...paramLines(param));
+  if (all) {
+    for (const [level, title] of Object.entries(LEVELS)) {
+      lines.push('', `  -- ${title} --`);
+      for (const param of info.params) if (param.level === level) lines.push(...paramLines(param));
+    }
+  } else for (const param of changed) lines.push(...paramLines(param));
+  for (const text of info.paramWarnings) lines.push(`  warning: ${text}`);
   if (!all && changed.length === 0) lines.push('  none');
   if (!all) lines.push('', 'multirail info --all lists every parameter with its default, range and meaning.');
   return lines;

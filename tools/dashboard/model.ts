@@ -1,7 +1,7 @@
 // What is known of a running job: its ranks, their rails, what happened, and bytes over time, put together from what the launcher is told.
 // Bounded in every direction. Pure but for the clock that it is given.
 
-import type { AbortInfo, ExitInfo, RankInfo } from '../../src/launch/oob/server.ts';
+import type { AbortInfo, ExitInfo, RankInfo } from '../../src/launch/oob/member.ts';
 import {
   RAIL_COUNTER_NAMES,
   REPORT_RAILS_MAX,

@@ -4,6 +4,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chooseCongestionControl } from './available.ts';
+import { checkCount, checkDelay, checkPositive, checkRate, labelled, range } from './checks.ts';
 import { Flapping } from './flap.ts';
 import type { ForwarderPort } from './forwarder.ts';
 import { Impairments } from './impairments.ts';
@@ -14,7 +15,6 @@ import {
   cableLines,
   congestionControlSetting,
   DEFAULT_HOLD_MS,
-  DELAY_MAX_MS,
   forgetNeighboursLine,
   MAX_NODES,
   MAX_RAILS,
@@ -571,32 +571,4 @@ export class Lab {
     if (!Number.isInteger(rail) || rail < 0 || rail >= this.rails.length)
       throw new LabError(`no rail ${rail} in a lab of ${this.rails.length}`);
   }
-}
-
-function range(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => i);
-}
-
-function checkCount(what: string, value: number, max: number): void {
-  if (!Number.isInteger(value) || value < 1 || value > max) throw new LabError(`${what} must be 1 to ${max}, not ${value}`);
-}
-
-function checkPositive(what: string, value: number): number {
-  if (!(Number.isFinite(value) && value > 0)) throw new LabError(`${what} must be a number above zero, not ${value}`);
-  return value;
-}
-
-function checkDelay(ms: number): void {
-  if (!(ms >= 0 && ms <= DELAY_MAX_MS)) throw new LabError(`a delay is 0 to ${DELAY_MAX_MS} ms, not ${ms}`);
-}
-
-function checkRate(mbit: number): number {
-  return mbit === Number.POSITIVE_INFINITY ? mbit : checkPositive('mbit', mbit);
-}
-
-async function labelled(label: string, text: Promise<string>): Promise<string[]> {
-  return (await text)
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => `${label}: ${line.trim()}`);
 }

@@ -1,8 +1,8 @@
-// The clauses of docs/PROTOCOL.md, one by one: what the suite judges. `says` is a sentence of the document, word for word (a test looks it
+// The clauses of docs/internals/PROTOCOL.md, one by one: what the suite judges. `says` is a sentence of the document, word for word (a test looks it
 // up there, in its section); where nothing outside of an implementation can tell, the reason says so. Imports nothing.
 
 interface ClauseRow {
-  /** Section of docs/PROTOCOL.md. */
+  /** Section of docs/internals/PROTOCOL.md. */
   section: string;
   says: string;
   /** Why no tester at the other end of a wire can see it. */

@@ -1,5 +1,5 @@
 // The driver convention: how the tester makes an implementation act as a rank. One JSON object per line and direction, over the standard
-// input and output of a program or over a TCP connection. docs/CONFORMANCE-WIRE.md states it for implementers. Types only.
+// input and output of a program or over a TCP connection. docs/internals/WIRE-SUITE.md states it for implementers. Types only.
 
 /** Version of this convention, in the answer to `describe`. */
 export const DRIVER_VERSION = 1;
@@ -69,7 +69,7 @@ export interface RequestState {
 export interface RailView {
   state: string;
   epoch: number;
-  /** Kind of §16 of docs/PROTOCOL.md, of the last loss or failed attempt. */
+  /** Kind of §16 of docs/internals/PROTOCOL.md, of the last loss or failed attempt. */
   lastReason?: string;
 }
 

@@ -22,7 +22,7 @@ import { decodePacket, encodePacket, newPacket, PACKET, PACKET_NAMES, type Packe
 import type { CaseContext } from './case.ts';
 import type { FrameReader, RawFrame, WireStream } from './wire.ts';
 
-/** docs/PROTOCOL.md §15. */
+/** docs/internals/PROTOCOL.md §15. */
 export const FRAME_PAYLOAD_BYTES_MAX = 16_842_752;
 
 /** A packet of the endpoint, in the order of arrival. */

@@ -1,7 +1,6 @@
 // One job of two ranks, the endpoint and the tester, for one case: starts it through the driver, connects rails in either role, makes
 // packets, and waits for what must come.
 import { randomBytes } from 'node:crypto';
-import { networkInterfaces } from 'node:os';
 import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_LIVENESS, FRAME_PROOF, FRAME_WELCOME } from '../../src/btl/base/frame-hdr.ts';
 import { type HandshakeIdentity, handshakeFrame, isLoopbackAddress, keyOfEpoch } from '../../src/btl/base/handshake.ts';
 import { type PublishedAddresses, pairInterfaces } from '../../src/btl/tcp/pairing.ts';
@@ -23,32 +22,10 @@ import {
 } from './handshake.ts';
 import { pattern, sha256 } from './pattern.ts';
 import { type Arrival, type FrameSpec, Rail, type RailOwner } from './rail.ts';
+import { DEFAULTS, ENDPOINT_INCARNATION, OWN_INCARNATION, ownInterface, type SessionOptions } from './session-options.ts';
 import { dialTcp, dialWebSocket, listenTcp, type WireStream } from './wire.ts';
 
 export const ANY = -1;
-
-export interface SessionOptions extends Partial<Omit<StartCommand, 'rank' | 'peer'>> {
-  /** `accept`: the endpoint is rank 1 and is dialled. `dial`: it is rank 0 and dials. */
-  role?: 'accept' | 'dial';
-  /** What our modex entry says of our own credit. */
-  ownUnexpectedBytesMax?: number;
-}
-
-/** Small limits, so that short messages reach every branch. */
-const DEFAULTS = {
-  size: 2,
-  links: 1,
-  unexpectedBytesMax: 65_536,
-  eagerLimitBytes: 4096,
-  rndvInlineBytes: 1024,
-  fragBytes: 8192,
-  retainedBytesMax: 1 << 20,
-  payloadCrc: false,
-  peerTimeoutMs: 60_000,
-} as const;
-
-const OWN_INCARNATION = 5000;
-const ENDPOINT_INCARNATION = 7000;
 
 export type Payload = Uint8Array;
 type Fields = Partial<Packet>;
@@ -609,20 +586,3 @@ export class Session implements RailOwner {
 }
 
 export const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** The interface of ours that reaches the endpoint. */
-function ownInterface(near: boolean, address: string, port: number): PublishedAddresses['interfaces'][number] {
-  const published = (name: string, loopback: boolean, host: string, family: 4 | 6, prefix: number) => ({
-    name,
-    loopback,
-    standby: false,
-    addresses: [{ address: host, family, prefix, port, linkLocal: false }],
-  });
-  if (near) return published('lo', true, '127.0.0.1', 4, 8);
-  for (const [name, addresses = []] of Object.entries(networkInterfaces())) {
-    for (const { address: own, family, cidr } of addresses) {
-      if (own === address) return published(name, false, own, family === 'IPv6' ? 6 : 4, Number(cidr?.split('/')[1] ?? 24));
-    }
-  }
-  return published('tester', false, address, address.includes(':') ? 6 : 4, 24);
-}

@@ -1,6 +1,7 @@
 // The measuring scheme of c/cells.h for the Node programs, but for the way to a steady state, which takes longer here: which cells,
-// how long, and the orders by which rank 0 leads rank 1. Change both together. Imports nothing but node:*.
+// how long, and the orders by which rank 0 leads rank 1. Change both together.
 import process from 'node:process';
+import { median } from '../../lib/stats.mjs';
 
 export const LATENCY = 0;
 export const BANDWIDTH = 1;
@@ -47,12 +48,6 @@ export function checkPattern(buffer, rank) {
   for (let i = 0; i < CHECK_BYTES; i++) {
     if (buffer[i] !== ((i * 131 + (i >> 8) + rank) & 0xff)) throw new Error(`byte ${i} of the pattern of rank ${rank} is wrong`);
   }
-}
-
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
 /** The sizes that a variable of the environment lists: none when it is empty. */

@@ -34,10 +34,10 @@ import {
   type FrameHeader,
   frameKindName,
   liveLimits,
-  PROBE_PADDING_BYTES_MAX,
   sealFrames,
   writeFrameHeader,
 } from './frame-hdr.ts';
+import { giveBackSlab, NO_SLAB, paddingOf, takeSlab } from './frame-memory.ts';
 import { type Link, type LinkEnd, type LinkOwner, tellEnd } from './link.ts';
 import { OutstandingFrames } from './outstanding.ts';
 import type { FramerHandler, StreamFramer } from './stream-framer.ts';
@@ -48,45 +48,13 @@ const STREAM_QUEUE_BYTES_MAX = 4 * 1024 * 1024;
 const POLL_BYTES = 2 * 1024 * 1024;
 /** Payloads up to this size are copied next to their header, so that small frames leave as one piece of memory. */
 const COPY_BYTES_MAX = 2048;
-const SLAB_BYTES = 64 * 1024;
 /** Frames, or bytes, of one turn after which the first ones leave. */
 const EARLY_FLUSH_FRAMES = 32;
 const EARLY_FLUSH_BYTES = 1024 * 1024;
-/** Slabs are lent from flush to flush: an idle rail holds none. These many wait for the next rail that has something to say. */
-const SLABS_KEPT_MAX = 16;
-const freeSlabs: Slab[] = [];
 /** Probes of one peer that wait for their answers; of more than these the oldest go unanswered. */
 const PROBE_ANSWERS_MAX = 16;
 /** While a large frame comes in slowly, the sender hears this often that its bytes arrive. */
 const PARTIAL_REPORT_MS = 50;
-/** What pads a PROBE: made when the first one needs it. */
-let padding = EMPTY_BYTES;
-const NO_VIEW = new DataView(new ArrayBuffer(0));
-
-/** Memory in which frames stand one behind the other until they are written. */
-interface Slab {
-  bytes: Uint8Array;
-  view: DataView;
-}
-const NO_SLAB: Slab = { bytes: EMPTY_BYTES, view: NO_VIEW };
-
-function paddingOf(bytes: number): Frame {
-  if (padding.length === 0) padding = new Uint8Array(PROBE_PADDING_BYTES_MAX);
-  return {
-    header: EMPTY_BYTES,
-    payload: [padding.subarray(0, bytes)],
-    payloadBytes: bytes,
-    placed: false,
-    prompt: false,
-    railFrameNumber: 0,
-  };
-}
-
-function newSlab(): Slab {
-  const bytes = new Uint8Array(SLAB_BYTES);
-  return { bytes, view: new DataView(bytes.buffer) };
-}
-
 export class RailLink implements Link, FramerHandler {
   readonly epoch: number;
   readonly stream: ByteStream;
@@ -244,8 +212,7 @@ export class RailLink implements Link, FramerHandler {
     this.stagedBytes = 0;
     this.stagedFrames = 0;
     // Everything is with the kernel: the memory is free again. Else it stays with the stream, and a new slab follows.
-    if (this.stream.queuedBytes === 0 && this.slab !== NO_SLAB && freeSlabs.length < SLABS_KEPT_MAX) {
-      freeSlabs.push(this.slab);
+    if (this.stream.queuedBytes === 0 && this.slab !== NO_SLAB && giveBackSlab(this.slab)) {
       this.slab = NO_SLAB;
       this.slabAt = 0;
       this.slabFrom = 0;
@@ -556,7 +523,7 @@ export class RailLink implements Link, FramerHandler {
     // Words are copied whole: there must be room for what the last one has too much.
     if (this.slab.bytes.length - this.slabAt < bytes + 4) {
       this.closeSlabPart();
-      this.slab = freeSlabs.pop() ?? newSlab();
+      this.slab = takeSlab();
       this.slabAt = 0;
       this.slabFrom = 0;
     }

@@ -25,42 +25,10 @@ import {
   type Registration,
   type SendResult,
   type Sink,
-  type Upcalls,
 } from '../btl.ts';
 import { BadPath, type BadPathKind } from './bad-path.ts';
+import { type Entry, type FaultHost, halfOf, type OpenSink, type Work } from './fault-entry.ts';
 import type { PullMode } from './fault-plan.ts';
-
-type Work = { frame: Frame; op: null } | { frame: null; op: OneSidedOp };
-
-/** One accepted frame or operation. The Map that holds them keeps the order in which they were accepted. */
-interface Entry {
-  work: Work;
-  bytes: number;
-  /** Handed to the inner endpoint. */
-  given: boolean;
-  /** On a bad path: when it leaves; 0 on a sound one. */
-  dueMs: number;
-  /** What the inner endpoint said while nobody might hear it. */
-  settled: CompletionStatus | undefined;
-}
-
-interface OpenSink {
-  outer: Sink;
-  inner: Sink;
-  /** Its frame must not count: part of the payload went nowhere. */
-  spoiled: boolean;
-}
-
-/** What the endpoint needs of the module around it. */
-export interface FaultHost {
-  readonly upcalls: Upcalls;
-  /** Time of the latest progress(). */
-  readonly now: number;
-  readonly railTimeoutMs: number;
-  readonly connectTimeoutMs: number;
-  counted(): void;
-  wake(): void;
-}
 
 /** normal: carries. inside: as normal, until the next placed frame. The others: pulled. */
 type State = 'normal' | PullMode;
@@ -627,20 +595,4 @@ export class FaultEndpoint implements BtlEndpoint {
     }
     return due;
   }
-}
-
-/** The first half of the payload into the sink, the rest into nothing that anyone sees. */
-function halfOf(views: readonly Uint8Array[], payloadBytes: number): readonly Uint8Array[] {
-  if (views.length === 0) return views;
-  const half = Math.floor(payloadBytes / 2);
-  const list: Uint8Array[] = [];
-  let left = half;
-  for (const view of views) {
-    if (left === 0) break;
-    const piece = view.subarray(0, left);
-    list.push(piece);
-    left -= piece.length;
-  }
-  list.push(new Uint8Array(payloadBytes - half));
-  return list;
 }

@@ -7,7 +7,8 @@
 // hears a thing: a pulled cable. Where only one rank pulls, the other sees silence too, until it sends: then its rail is closed.
 import { Prng } from '../../util/prng.ts';
 import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, Upcalls } from '../btl.ts';
-import { FaultEndpoint, type FaultHost } from './fault-endpoint.ts';
+import { FaultEndpoint } from './fault-endpoint.ts';
+import type { FaultHost } from './fault-entry.ts';
 import { type FaultAction, type FaultPlan, type PullMode, parseFaultPlan, type RailSelector, RandomSchedule } from './fault-plan.ts';
 
 /** Breaks and mends rails while a job runs. Safe to call at any time; what follows comes up in the next progress(). */

@@ -8,15 +8,8 @@ import { isLoopbackAddress, type LivenessClaim } from '../base/handshake.ts';
 import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { type InboundCheck, noSecretReason, StreamModule } from '../base/stream-module.ts';
 import { ADDED_FRAME_BYTES_MIN, type BtlContext, type RailAttributes, type RailPlan, type RailReason } from '../btl.ts';
-import {
-  type LocalAddress,
-  type LocalInterface,
-  matchesEntry,
-  readInterfaces,
-  readNames,
-  selectIdle,
-  selectInterfaces,
-} from './interfaces.ts';
+import { type LocalInterface, readInterfaces, readNames, selectIdle, selectInterfaces } from './interfaces.ts';
+import { type DialTarget, type IpModuleConfig, type IpRailDetail, LINKS_MAX, type Listener, linksOf } from './ip-config.ts';
 import { type LinkChange, LinkMonitor } from './link-monitor.ts';
 import { LivenessWatch } from './liveness-watch.ts';
 import {
@@ -42,47 +35,8 @@ const LOOK_AGAIN_IDLE_MS = 5000;
 const LOOK_AFTER_CHANGE_MS = 100;
 /** Interfaces that share no subnet make a rail only when nothing has come for so long: their partners may be about to come. */
 const SETTLED_MS = 3000;
-/** More rails per pair of interfaces than any parameter can ask for. */
-const LINKS_MAX = 16;
 /** Policy rules are not in the route tables: `ip` is asked again this often even when nothing is seen to change. */
 const ASK_ROUTES_AGAIN_MS = 60_000;
-
-/** What the subclass reads from its parameters. */
-export interface IpModuleConfig {
-  include: string[];
-  exclude: string[];
-  disabledFamily: 0 | 4 | 6;
-  portMin: number;
-  portRange: number;
-  links: number;
-  bandwidthMBps: number;
-  latencyUs: number;
-  routeCheck: boolean;
-  /** Whether rails of this interface work only while no other is up. */
-  standby: (name: string, addresses: readonly LocalAddress[]) => boolean;
-}
-
-/** `detail` of a plan. */
-export interface IpRailDetail {
-  localInterface: string;
-  remoteInterface: string;
-  sameHost: boolean;
-  linkLocal: boolean;
-}
-
-export interface Listener {
-  port: number;
-  close(): Promise<void>;
-}
-
-/** Where a stream is opened to, and from which local address. Link-local IPv6 addresses carry their zone. */
-export interface DialTarget {
-  host: string;
-  port: number;
-  localAddress: string;
-  /** Interface that its packets must leave by; '' when the peer is on this host. */
-  device: string;
-}
 
 /** Another rank as its addresses are now. */
 interface IpPeer {
@@ -634,13 +588,4 @@ export abstract class IpModule extends StreamModule {
     const plain = address.split('%')[0];
     return this.interfaces.find((found) => found.addresses.some((entry) => entry.address === plain))?.name;
   }
-}
-
-function linksOf(ours: PublishedAddresses, theirs: PublishedAddresses): number {
-  return Math.max(1, Math.min(LINKS_MAX, ours.links, theirs.links));
-}
-
-/** For a standby list of names and subnets. */
-export function standbyByList(entries: readonly string[]): IpModuleConfig['standby'] {
-  return (name, addresses) => entries.some((entry) => matchesEntry(entry, name, addresses));
 }

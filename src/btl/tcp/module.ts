@@ -7,7 +7,8 @@ import type { ByteStream } from '../base/byte-stream.ts';
 import { isLoopbackAddress } from '../base/handshake.ts';
 import type { BtlContext, Params } from '../btl.ts';
 import type { LocalInterface } from './interfaces.ts';
-import { type DialTarget, IpModule, type Listener, standbyByList } from './ip-module.ts';
+import { type DialTarget, type Listener, standbyByList } from './ip-config.ts';
+import { IpModule } from './ip-module.ts';
 import { connectNative, NativeListener } from './native-listen.ts';
 import { NetStream } from './net-stream.ts';
 
@@ -48,10 +49,10 @@ export class TcpModule extends IpModule {
         portMin: params.int('btl_tcp_port_min'),
         portRange: params.int('btl_tcp_port_range'),
         links: params.int('btl_tcp_links'),
-        bandwidthMBps: params.int('btl_tcp_bandwidth_mbps'),
+        bandwidthMBps: params.int('btl_tcp_bandwidth_mbytes_per_s'),
         latencyUs: params.int('btl_tcp_latency_us'),
         routeCheck: params.bool('btl_tcp_route_check'),
-        standby: standbyByList(params.list('btl_tcp_standby')),
+        standby: standbyByList(params.list('btl_tcp_if_standby')),
       },
       readTable,
       names,

@@ -2,7 +2,7 @@
 import { constants } from 'node:os';
 import { POLL_IN, type SocketOptions } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';
-import type { Listener } from './ip-module.ts';
+import type { Listener } from './ip-config.ts';
 import { NativeStream } from './native-stream.ts';
 
 const BACKLOG = 511;

@@ -61,7 +61,7 @@ export class VerbsModule extends StreamModule implements VerbsHost {
     const { params } = context;
     this.clock = clock;
     this.verbs = {
-      timeout: params.int('btl_verbs_timeout'),
+      timeout: params.int('btl_verbs_ack_timeout_exponent'),
       retryCount: params.int('btl_verbs_retry_count'),
       beatMs: params.int('btl_verbs_beat_ms'),
       readsMax: params.int('btl_verbs_reads_max'),

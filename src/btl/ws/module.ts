@@ -1,16 +1,15 @@
 // The ws module: WebSocket connections, with TLS by option, on the interfaces that tcp/ip-module.ts chooses.
 import { readFileSync } from 'node:fs';
-import { createServer as createHttpServer, type Server } from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
+import type { Server } from 'node:http';
 import { connect, isIPv6, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
-import { WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../../errors.ts';
 import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { BtlContext, Params } from '../btl.ts';
 import type { LocalInterface } from '../tcp/interfaces.ts';
-import { type DialTarget, IpModule, type Listener } from '../tcp/ip-module.ts';
+import type { DialTarget, Listener } from '../tcp/ip-config.ts';
+import { IpModule } from '../tcp/ip-module.ts';
+import { loadWeb, web } from './web.ts';
 import { WS_MESSAGE_BYTES_MAX, WsStream } from './ws-stream.ts';
 
 const PATH = '/multirail';
@@ -78,13 +77,18 @@ export class WsModule extends IpModule {
     this.tls = readTls(params);
   }
 
+  override async open(): Promise<void> {
+    await loadWeb();
+    await super.open();
+  }
+
   protected listen(address: string, port: number, onStream: (stream: ByteStream) => void): Promise<Listener> {
     const limits = { maxHeaderSize: HTTP_HEADER_BYTES_MAX };
     const http: Server =
       this.tls === undefined
-        ? createHttpServer(limits)
-        : createHttpsServer({ ...limits, ...this.tls, requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
-    const upgrader = new WebSocketServer({
+        ? web().createHttpServer(limits)
+        : web().createHttpsServer({ ...limits, ...this.tls, requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.2' });
+    const upgrader = new (web().WebSocketServer)({
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
@@ -155,7 +159,7 @@ export class WsModule extends IpModule {
   protected dialStream(target: DialTarget): ByteStream {
     const { tls } = this;
     const host = isIPv6(target.host) ? `[${target.host.split('%')[0]}]` : target.host;
-    const ws = new WebSocket(`${tls === undefined ? 'ws' : 'wss'}://${host}:${target.port}${PATH}`, {
+    const ws = new (web().WebSocket)(`${tls === undefined ? 'ws' : 'wss'}://${host}:${target.port}${PATH}`, {
       // The URL cannot carry the zone of a link-local address, nor the local one.
       createConnection: () => this.connectTo(target),
       perMessageDeflate: false,
@@ -174,7 +178,7 @@ export class WsModule extends IpModule {
     if (tls === undefined) return connect({ ...target, noDelay: true }).unref();
     // Certificates are the job's own and name no addresses: who signed them is what counts, and the handshake of the
     // rail proves the rank.
-    const socket = connectTls({ ...target, ...tls, rejectUnauthorized: true, checkServerIdentity: () => undefined });
+    const socket = web().connectTls({ ...target, ...tls, rejectUnauthorized: true, checkServerIdentity: () => undefined });
     return socket.setNoDelay(true).unref();
   }
 }

@@ -57,7 +57,7 @@ export function privateFolder(): string {
   return folder;
 }
 
-/** Names of jobs come from engines: what is no letter, digit, dot or dash is left out of a file's name. */
+/** Names of jobs come from starters: what is no letter, digit, dot or dash is left out of a file's name. */
 export function fileForJob(jobKey: string): string {
   return join(privateFolder(), `meeting-${jobKey.replace(/[^\w.-]+/g, '_').slice(0, 180)}`);
 }

@@ -12,7 +12,7 @@ export function newIncarnation(): number {
 
 const RESTARTS_MAX = 2 ** 20;
 
-/** As newIncarnation(), where the engine counts restarts: a later one is larger whatever the clocks of two hosts say. */
+/** As newIncarnation(), where the starter counts restarts: a later one is larger whatever the clocks of two hosts say. */
 export function restartedIncarnation(restarts: number): number {
   return Math.min(restarts, RESTARTS_MAX) * 2 ** 32 + Math.floor((performance.timeOrigin + performance.now()) / 1000);
 }

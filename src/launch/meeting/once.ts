@@ -3,7 +3,7 @@
 import { isMainThread } from 'node:worker_threads';
 import { MultirailError } from '../../errors.ts';
 import type { Env } from '../starters/env.ts';
-import { findEngine } from '../starters/index.ts';
+import { findStarter } from '../starters/index.ts';
 
 type Stage = 'joined' | 'left';
 
@@ -27,7 +27,7 @@ export interface JoinedOnce {
  * is a worker thread. An environment that is given by hand may place several ranks in one process, each of them once.
  */
 export function joinOnce(env: Env, isOwn: boolean, isMain = isMainThread): JoinedOnce {
-  const { rank, size, jobKey, meeting } = findEngine(env).engine.place(env);
+  const { rank, size, jobKey, meeting } = findStarter(env).starter.place(env);
   if (!isMain && (isOwn || meeting.by !== 'nobody')) {
     throw new MultirailError(
       'ERR_INIT',

@@ -1,4 +1,4 @@
-// How the ranks of a job that an engine has started find each other, and come to a secret: rank 0 has the out-of-band channel served
+// How the ranks of a job that a starter has started find each other, and come to a secret: rank 0 has the out-of-band channel served
 // (main.ts) and says where; the others look there until they find it or the time to join is over.
 //
 //   meeting by   where rank 0 says it                    where the secret comes from
@@ -47,9 +47,9 @@ export interface Met {
   oob: OobClient | undefined;
   secret: Uint8Array | undefined;
   jobId: string;
-  /** After the job: tells the engine that this process may exit. */
+  /** After the job: tells the starter that this process may exit. */
   leave?: () => Promise<void>;
-  /** Ends the job by the engine's own means. */
+  /** Ends the job by the starter's own means. */
   abort?: (code: number, reason: string) => Promise<void>;
 }
 

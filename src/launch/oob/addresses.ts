@@ -95,3 +95,15 @@ export function ownAddresses(): string[] {
   }
   return found.sort((a, b) => Number(a.late) - Number(b.late)).map(({ address }) => address);
 }
+
+/** `host`, `host:port`, `[v6]:port` or a bare IPv6 address. */
+export function parseListenAddress(text: string): { host: string; port: number } {
+  const bracketed = /^\[([^\]]+)\](?::(\d+))?$/.exec(text);
+  const plain = isIPv6(text) ? [text, text, undefined] : /^([^:]+)(?::(\d+))?$/.exec(text);
+  const match = bracketed ?? plain;
+  const port = Number(match?.[2] ?? 0);
+  if (match === null || match[1] === undefined || port > 65535) {
+    throw new MultirailError('ERR_CONFIG', `"${text}" is not an address to listen on: expected host, host:port or [v6]:port`);
+  }
+  return { host: match[1], port };
+}

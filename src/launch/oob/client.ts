@@ -5,6 +5,7 @@ import { EventEmitter } from 'node:events';
 import { MultirailError } from '../../errors.ts';
 import { type DialOptions, LIFELINE_IDLE_MS, OobDial } from './dial.ts';
 import { LauncherWatch } from './launcher-watch.ts';
+import type { AbortInfo, ExitInfo } from './member.ts';
 import {
   boundedText,
   decodeJson,
@@ -16,7 +17,6 @@ import {
   RAIL_EVENT_BYTES_MAX,
   WAITS_BYTES_MAX,
 } from './messages.ts';
-import type { AbortInfo, ExitInfo } from './server.ts';
 import { OobSession } from './session.ts';
 import { checkRailFault, TELEMETRY_WAITING_MAX, type Telemetry } from './telemetry.ts';
 

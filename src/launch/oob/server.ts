@@ -9,9 +9,10 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../../errors.ts';
 import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
-import { checkLoopback, isLoopback } from './addresses.ts';
+import { checkLoopback, isLoopback, parseListenAddress } from './addresses.ts';
 import { checkSize, OobCollectives } from './collectives.ts';
 import { LIFELINE_IDLE_MS } from './dial.ts';
+import { type AbortInfo, CONNECTION, type ConnectionState, type ExitInfo, type Member, type RankInfo } from './member.ts';
 import {
   boundedText,
   decodeEnvelope,
@@ -64,29 +65,6 @@ export interface OobServerOptions {
   log?: (text: string) => void;
 }
 
-export interface RankInfo {
-  incarnation: number;
-  pid: number;
-  hostId: string;
-}
-
-export interface ExitInfo {
-  /** Exit code; undefined after a signal or when the rank was lost. */
-  code: number | undefined;
-  signal: string;
-  /** The rank had said that it was done. */
-  finalized: boolean;
-  /** Taken for dead after silence. */
-  lost: boolean;
-}
-
-export interface AbortInfo {
-  rank: number;
-  code: number;
-  reason: string;
-  stack: string;
-}
-
 interface OobServerEvents {
   joined: [rank: number, info: RankInfo];
   abort: [info: AbortInfo];
@@ -101,29 +79,6 @@ interface OobServerEvents {
   /** Only without process knowledge, or when a rank's queue overflowed. */
   lost: [rank: number, text: string];
 }
-
-interface Member {
-  rank: number;
-  session: OobSession;
-  info: RankInfo | undefined;
-  socket: WebSocket | undefined;
-  lifeline: WebSocket | undefined;
-  /** When its kernel ended the lifeline; undefined = it did not, or there is a new one. */
-  lifelineEndedMs: number | undefined;
-  finalized: boolean;
-  exit: ExitInfo | undefined;
-  lastContactMs: number;
-  ackScheduled: boolean;
-  drainWaiters: (() => void)[];
-}
-
-/** States of one connection. */
-const CONNECTION = {
-  CHALLENGED: 0, // the challenge is sent, the hello is awaited, under a deadline and a bound on bytes
-  BOUND: 1, // the rank proved itself: messages go to its session
-  CLOSED: 2, // refused, broken, or replaced by a newer connection
-} as const;
-type ConnectionState = (typeof CONNECTION)[keyof typeof CONNECTION];
 
 export class OobServer extends EventEmitter<OobServerEvents> {
   /** ws:// addresses for the ranks; valid after open(). */
@@ -617,16 +572,4 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       `out-of-band channel: connection from ${from} ${what}`,
     );
   }
-}
-
-/** `host`, `host:port`, `[v6]:port` or a bare IPv6 address. */
-export function parseListenAddress(text: string): { host: string; port: number } {
-  const bracketed = /^\[([^\]]+)\](?::(\d+))?$/.exec(text);
-  const plain = isIPv6(text) ? [text, text, undefined] : /^([^:]+)(?::(\d+))?$/.exec(text);
-  const match = bracketed ?? plain;
-  const port = Number(match?.[2] ?? 0);
-  if (match === null || match[1] === undefined || port > 65535) {
-    throw new MultirailError('ERR_CONFIG', `"${text}" is not an address to listen on: expected host, host:port or [v6]:port`);
-  }
-  return { host: match[1], port };
 }

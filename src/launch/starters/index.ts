@@ -1,4 +1,4 @@
-// The table of engines, in the order in which they are asked; the last one always answers. Where one starts another (mpirun inside an
+// The table of starters, in the order in which they are asked; the last one always answers. Where one starts another (mpirun inside an
 // allocation of Slurm), the one that started this process comes first. Where none is seen whole but one is in part, that is an error: ranks
 // that each take themselves for a world of one compute nonsense side by side.
 import { MultirailError } from '../../errors.ts';
@@ -8,13 +8,13 @@ import { openMpi } from './open-mpi.ts';
 import { own } from './own.ts';
 import { pmi } from './pmi.ts';
 import { slurm } from './slurm.ts';
-import type { EngineDetector, Incomplete } from './starter.ts';
+import type { Incomplete, Starter } from './starter.ts';
 import { torchrun } from './torchrun.ts';
 
 /** Nobody started this process as a rank. */
-export const alone: EngineDetector = {
+export const alone: Starter = {
   name: 'world of one',
-  seen: () => 'no variable of an engine',
+  seen: () => 'no variable of a starter',
   place: () => ({
     rank: 0,
     size: 1,
@@ -26,16 +26,16 @@ export const alone: EngineDetector = {
   }),
 };
 
-export const ENGINES: readonly EngineDetector[] = [own, pmi, torchrun, kubernetes, openMpi, slurm, alone];
+export const STARTERS: readonly Starter[] = [own, pmi, torchrun, kubernetes, openMpi, slurm, alone];
 
 const listOf = (names: readonly string[]): string => names.join(', ').replace(/, (?=[^,]*$)/, ' and ');
 const areSet = (names: readonly string[]): string => `${listOf(names)} ${names.length === 1 ? 'is' : 'are'}`;
 
-/** An engine of which some variables are missing: it has no place for this process, only an error that names them. */
-function withoutPlace({ name }: EngineDetector, { set, missing }: Incomplete): EngineDetector {
+/** A starter of which some variables are missing: it has no place for this process, only an error that names them. */
+function withoutPlace({ name }: Starter, { set, missing }: Incomplete): Starter {
   const text =
     `${areSet(missing)} not set, although ${areSet(set)}, as for a rank of "${name}": set ${missing.length === 1 ? 'it' : 'them'} as well ` +
-    `(docs/LAUNCHING.md), or start the ranks with multirail run; a process that is meant to be alone says so by MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1`;
+    `(docs/guide/launching.md), or start the ranks with multirail run; a process that is meant to be alone says so by MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1`;
   return {
     name,
     seen: () => set.join(', '),
@@ -45,19 +45,19 @@ function withoutPlace({ name }: EngineDetector, { set, missing }: Incomplete): E
   };
 }
 
-/** The engine that started this process, and the variables that say so. */
-export function findEngine(env: Env): { engine: EngineDetector; seen: string } {
-  for (const engine of ENGINES) {
-    const seen = engine.seen(env);
-    if (seen !== undefined) return (engine === alone ? incompleteOne(env) : undefined) ?? { engine, seen };
+/** The starter that started this process, and the variables that say so. */
+export function findStarter(env: Env): { starter: Starter; seen: string } {
+  for (const starter of STARTERS) {
+    const seen = starter.seen(env);
+    if (seen !== undefined) return (starter === alone ? incompleteOne(env) : undefined) ?? { starter, seen };
   }
-  return { engine: alone, seen: alone.seen(env) as string };
+  return { starter: alone, seen: alone.seen(env) as string };
 }
 
-function incompleteOne(env: Env): { engine: EngineDetector; seen: string } | undefined {
-  for (const engine of ENGINES) {
-    const incomplete = engine.incomplete?.(env);
-    if (incomplete !== undefined) return { engine: withoutPlace(engine, incomplete), seen: incomplete.set.join(', ') };
+function incompleteOne(env: Env): { starter: Starter; seen: string } | undefined {
+  for (const starter of STARTERS) {
+    const incomplete = starter.incomplete?.(env);
+    if (incomplete !== undefined) return { starter: withoutPlace(starter, incomplete), seen: incomplete.set.join(', ') };
   }
   return undefined;
 }

@@ -2,7 +2,7 @@
 // the headless service that the Job's template names as its subdomain.
 import { MultirailError } from '../../errors.ts';
 import { type Env, envInt, envIntIfSet, has } from './env.ts';
-import { aloneOr, checkRank, type EngineDetector, incompleteOf, type Meeting, meetingOf, PORT_MAX, RANKS_LIMIT } from './starter.ts';
+import { aloneOr, checkRank, incompleteOf, type Meeting, meetingOf, PORT_MAX, RANKS_LIMIT, type Starter } from './starter.ts';
 
 export const KUBERNETES_PORT = 7117;
 
@@ -23,7 +23,7 @@ function meetingInService(env: Env, rank: number): Meeting {
   return { by: 'address', host, port, rule: 'pod 0 of the Indexed Job in MULTIRAIL_SERVICE, and MULTIRAIL_PORT' };
 }
 
-export const kubernetes: EngineDetector = {
+export const kubernetes: Starter = {
   name: 'Kubernetes Indexed Job',
 
   seen: (env) => (has(env, 'JOB_COMPLETION_INDEX') && has(env, 'MULTIRAIL_SIZE') ? 'JOB_COMPLETION_INDEX, MULTIRAIL_SIZE' : undefined),

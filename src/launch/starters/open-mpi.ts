@@ -2,11 +2,11 @@
 // all on one host through a file of the user's, else where MULTIRAIL_RENDEZVOUS says.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, has } from './env.ts';
-import { aloneOr, checkRank, type EngineDetector, incompleteOf, meetingOf, RANKS_LIMIT } from './starter.ts';
+import { aloneOr, checkRank, incompleteOf, meetingOf, RANKS_LIMIT, type Starter } from './starter.ts';
 
 const BECAUSE = 'although OMPI_COMM_WORLD_RANK is';
 
-export const openMpi: EngineDetector = {
+export const openMpi: Starter = {
   name: 'mpirun of Open MPI',
 
   seen: (env) => (has(env, 'OMPI_COMM_WORLD_RANK') ? 'OMPI_COMM_WORLD_RANK' : undefined),

@@ -1,11 +1,11 @@
 // Our own variables: those that `multirail run` sets, or a user by hand together with MULTIRAIL_RENDEZVOUS.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, envText, has } from './env.ts';
-import { aloneOr, checkRank, type EngineDetector, incompleteOf, type Meeting, meetingOf, RANKS_LIMIT } from './starter.ts';
+import { aloneOr, checkRank, incompleteOf, type Meeting, meetingOf, RANKS_LIMIT, type Starter } from './starter.ts';
 
 const BECAUSE = 'although MULTIRAIL_RANK is';
 
-export const own: EngineDetector = {
+export const own: Starter = {
   name: 'multirail run',
 
   // An empty one is a mistake in a script, and is told as such.

@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 
-/** No reply of an engine is longer; more is not PMI. */
+/** No reply of a starter is longer; more is not PMI. */
 const LINE_BYTES_MAX = 64 * 1024;
 /** Room for the number of a part in front of a value. */
 const PARTS_MAX = 4096;
@@ -21,8 +21,8 @@ interface Waiter {
 /** States of a client. */
 const PMI = {
   NEW: 0, // nothing is said yet
-  OPEN: 1, // the engine has answered init
-  FINALIZED: 2, // finalize is answered: the engine expects nothing more of this process
+  OPEN: 1, // the starter has answered init
+  FINALIZED: 2, // finalize is answered: the starter expects nothing more of this process
   BROKEN: 3, // the connection ended, or said what is not PMI
 } as const;
 type PmiState = (typeof PMI)[keyof typeof PMI];
@@ -64,7 +64,7 @@ export class PmiClient {
     stream.setEncoding('utf8');
     stream.on('data', (text: string) => this.take(text));
     stream.on('error', (error) => this.break(error.message));
-    stream.on('close', () => this.break('the engine closed the connection'));
+    stream.on('close', () => this.break('the starter closed the connection'));
     // Only a command that waits for its reply keeps the process alive.
     this.stream.unref?.();
   }
@@ -72,16 +72,16 @@ export class PmiClient {
   /** Says hello; learns the limits and the name of the job's key-value space. */
   async init(): Promise<void> {
     const reply = await this.command('cmd=init pmi_version=1 pmi_subversion=1', 'response_to_init');
-    if (reply.get('pmi_version') !== '1') throw this.error(`the engine speaks version ${reply.get('pmi_version')}, not 1`);
+    if (reply.get('pmi_version') !== '1') throw this.error(`the starter speaks version ${reply.get('pmi_version')}, not 1`);
     this.moveTo(PMI.OPEN);
     const maxes = await this.command('cmd=get_maxes', 'maxes');
     this.keyBytesMax = this.limit(maxes, 'keylen_max');
     this.valueBytesMax = this.limit(maxes, 'vallen_max');
     this.kvsName = (await this.command('cmd=get_my_kvsname', 'my_kvsname')).get('kvsname') ?? '';
-    if (this.kvsName === '') throw this.error('the engine names no key-value space');
+    if (this.kvsName === '') throw this.error('the starter names no key-value space');
   }
 
-  /** Stores a text under a key, in as many parts as the engine's limit on values asks for. Others see it after a barrier. */
+  /** Stores a text under a key, in as many parts as the starter's limit on values asks for. Others see it after a barrier. */
   async put(key: string, text: string): Promise<void> {
     // Base64 for URLs: no blank and no equals sign, which have a meaning in the protocol. The limits include a final zero byte.
     const encoded = Buffer.from(text).toString('base64url');
@@ -110,19 +110,19 @@ export class PmiClient {
     await this.command('cmd=barrier_in', 'barrier_out');
   }
 
-  /** The process is done, and may exit without the engine taking that for a failure. Never rejects: the job is over. */
+  /** The process is done, and may exit without the starter taking that for a failure. Never rejects: the job is over. */
   async finalize(): Promise<void> {
     if (this.state !== PMI.OPEN) return;
     try {
       await this.command('cmd=finalize', 'finalize_ack');
       this.moveTo(PMI.FINALIZED);
     } catch {
-      // The engine is gone.
+      // The starter is gone.
     }
     this.stream.destroy();
   }
 
-  /** Ends the whole job by the engine's own means. There is no reply. Resolves when the command has left this process. */
+  /** Ends the whole job by the starter's own means. There is no reply. Resolves when the command has left this process. */
   abort(code: number, reason: string): Promise<void> {
     if (this.state !== PMI.OPEN) return Promise.resolve();
     // Hydra prints the text; blanks would end it.

@@ -3,7 +3,7 @@
 //
 // Only tasks of srun count. The batch script itself, and a shell of salloc, have SLURM_PROCID or SLURM_NTASKS too, and are no ranks.
 import { envInt, envIntIfSet, envText, has } from './env.ts';
-import { aloneOr, checkRank, derivedPort, type EngineDetector, incompleteOf, meetingOf, RANKS_LIMIT } from './starter.ts';
+import { aloneOr, checkRank, derivedPort, incompleteOf, meetingOf, RANKS_LIMIT, type Starter } from './starter.ts';
 
 const BECAUSE = 'although SLURM_STEP_ID is';
 
@@ -23,7 +23,7 @@ export function firstHost(list: string): string {
   return host;
 }
 
-export const slurm: EngineDetector = {
+export const slurm: Starter = {
   name: 'srun of Slurm',
 
   seen: (env) =>

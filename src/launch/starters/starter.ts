@@ -1,5 +1,5 @@
-// What a rank learns from the environment that an engine (Slurm, mpiexec, Kubernetes, …) started it in: its place, and where the ranks
-// of the job meet. One file per engine beside this one; index.ts is the table of them. Pure.
+// What a rank learns from the environment that a starter (Slurm, mpiexec, Kubernetes, …) started it in: its place, and where the ranks
+// of the job meet. One file per starter beside this one; index.ts is the table of them. Pure.
 import { MultirailError } from '../../errors.ts';
 import { type Env, has } from './env.ts';
 
@@ -22,17 +22,17 @@ export type Meeting =
 export interface Place {
   rank: number;
   size: number;
-  /** Undefined where the engine does not say. */
+  /** Undefined where the starter does not say. */
   localRank: number | undefined;
   localSize: number | undefined;
-  /** Names the job among others of the same user at the same time, as far as the engine does; equal on all ranks. */
+  /** Names the job among others of the same user at the same time, as far as the starter does; equal on all ranks. */
   jobKey: string;
-  /** How often the engine has started this rank anew; undefined where it does not count. */
+  /** How often the starter has started this rank anew; undefined where it does not count. */
   restarts: number | undefined;
   meeting: Meeting;
 }
 
-/** Variables that show an engine in part. */
+/** Variables that show a starter in part. */
 export interface Incomplete {
   set: readonly string[];
   /** Those without which a rank cannot know its place. */
@@ -40,12 +40,12 @@ export interface Incomplete {
 }
 
 /** One way in which a rank is started. The functions look at nothing but the environment. */
-export interface EngineDetector {
+export interface Starter {
   readonly name: string;
-  /** The variables that show that this engine started the process; undefined = it did not. */
+  /** The variables that show that this starter started the process; undefined = it did not. */
   seen(env: Env): string | undefined;
   /**
-   * Asked when no engine is seen: some of its variables are there, and say that there are other ranks, but not all. Undefined = there are
+   * Asked when no starter is seen: some of its variables are there, and say that there are other ranks, but not all. Undefined = there are
    * too few to tell them from names that others use.
    */
   incomplete?(env: Env): Incomplete | undefined;
@@ -73,7 +73,7 @@ export function parseAddress(text: string): { host: string; port: number } | und
   return match === null || port < 1 || port > PORT_MAX ? undefined : { host: match[1], port };
 }
 
-/** What the user says in MULTIRAIL_RENDEZVOUS, which wins over what an engine's variables say; undefined when it is not set. */
+/** What the user says in MULTIRAIL_RENDEZVOUS, which wins over what a starter's variables say; undefined when it is not set. */
 export function meetingOf(env: Env): Meeting | undefined {
   if (!has(env, 'MULTIRAIL_RENDEZVOUS')) return undefined;
   const text = env.MULTIRAIL_RENDEZVOUS as string;

@@ -3,12 +3,12 @@
 // Rank 0 listens on MASTER_PORT. Under torchrun itself the agent's own key-value store listens there already, and says so in
 // TORCHELASTIC_USE_AGENT_STORE: then it is the port above (the one below for port 65535).
 import { envInt, envIntIfSet, envText, has } from './env.ts';
-import { aloneOr, checkRank, type EngineDetector, incompleteOf, meetingOf, PORT_MAX, RANKS_LIMIT } from './starter.ts';
+import { aloneOr, checkRank, incompleteOf, meetingOf, PORT_MAX, RANKS_LIMIT, type Starter } from './starter.ts';
 
 const BECAUSE = 'although RANK and WORLD_SIZE are';
 const NAMES = ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT'];
 
-export const torchrun: EngineDetector = {
+export const torchrun: Starter = {
   name: 'torchrun style',
 
   seen: (env) => (NAMES.every((name) => has(env, name)) ? NAMES.join(', ') : undefined),

@@ -1,5 +1,6 @@
 // Who watches a job from the launcher: what it is told, and the one place where the out-of-band channel's events become that.
-import type { AbortInfo, ExitInfo, OobServer, RankInfo } from '../oob/server.ts';
+import type { AbortInfo, ExitInfo, RankInfo } from '../oob/member.ts';
+import type { OobServer } from '../oob/server.ts';
 import type { Telemetry } from '../oob/telemetry.ts';
 
 /** Every method is called from the launcher's event loop, and must not throw. */

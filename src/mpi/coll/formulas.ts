@@ -1,6 +1,6 @@
 // What each algorithm costs: messages and bytes that a rank sends, and rounds, which is how often it waits for others. In closed form, not
 // taken from the algorithms: a test counts what they really do, for 2 to 33 ranks, and finds the same numbers. The sentences are printed
-// by `multirail info --collectives` and stand in docs/COLLECTIVES.md.
+// by `multirail info --collectives` and stand in docs/reference/collectives.md.
 //
 //   P ranks, r this rank, v = r counted from the root, n bytes (choice.ts says of what)
 //   lg = log2 P, rounded up; L = log2 of the largest power of two that is not above P; X = P - 2^L ranks that are folded

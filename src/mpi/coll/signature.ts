@@ -1,5 +1,5 @@
 // What every rank must say alike when it makes a collective call: which call, its root, the class of its elements, its operation, its
-// lengths. It travels as 32 bits with each message of the call (docs/PROTOCOL.md has the formula), so that the first message from a rank
+// lengths. It travels as 32 bits with each message of the call (docs/internals/PROTOCOL.md has the formula), so that the first message from a rank
 // that makes another call tells of it.
 //
 //   bits 27-31  call          bits 23-26  class of the elements, 0: bytes        bits 19-22  operation

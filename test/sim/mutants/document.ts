@@ -1,9 +1,9 @@
-// The table of planted mistakes in docs/SIMULATION.md: written by `npm run sim:mutants`, read by the tests.
+// The table of planted mistakes in docs/internals/SIMULATION.md: written by `npm run sim:mutants`, read by the tests.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './plant.ts';
 
-const FILE = join(ROOT, 'docs/SIMULATION.md');
+const FILE = join(ROOT, 'docs/internals/SIMULATION.md');
 const BEGIN = '<!-- mutants: begin (written by `npm run sim:mutants`) -->';
 const END = '<!-- mutants: end -->';
 

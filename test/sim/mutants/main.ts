@@ -1,5 +1,5 @@
 // `npm run sim:mutants`: plants each mistake, looks for it from seed 0 of the profile that is said to find it (or by the scenario), prints
-// what came of it, and writes the table in docs/SIMULATION.md. `--only NAME,NAME`: those alone, `--profile NAME`: by that profile instead;
+// what came of it, and writes the table in docs/internals/SIMULATION.md. `--only NAME,NAME`: those alone, `--profile NAME`: by that profile instead;
 // the document then stays as it is.
 // Exit codes: 0 each was found, 1 one was not, 2 the command line makes no sense.
 import { fork } from 'node:child_process';

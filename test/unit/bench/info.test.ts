@@ -24,6 +24,12 @@ test('every parameter is listed with default, range and meaning; changed ones wi
     expect(all).toMatch(new RegExp(`^  ${name} = `, 'm'));
     expect(all).toContain(text);
   }
+  // By who sets them: users first.
+  const place = (text: string) => all.indexOf(text);
+  expect(place('for users')).toBeLessThan(place('\n  btl_tcp_links = '));
+  expect(place('\n  btl_tcp_links = ')).toBeLessThan(place('for tuning'));
+  expect(place('for tuning')).toBeLessThan(place('\n  bml_window_ms = '));
+  expect(place('for work on multirail')).toBeLessThan(place('\n  btl_fault = '));
   const some = infoLines(info, false).join('\n');
   expect(some).toContain('btl_tcp_links = 2 connections [argument]');
   expect(some).toContain('pml_frag_bytes = 65536 bytes [environment MULTIRAIL_MCA_pml_frag_bytes]');

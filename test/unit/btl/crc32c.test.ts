@@ -1,7 +1,7 @@
 // Method: the vectors of RFC 3720 B.4, and agreement of the native and the JavaScript function on lengths around their border.
 import { expect, test } from 'vitest';
 import { crc32c, crc32cBackend, crc32cJs } from '../../../src/btl/base/crc32c.ts';
-import { pattern } from '../../support/harness.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const ascending = Uint8Array.from({ length: 32 }, (_, i) => i);
 

@@ -20,7 +20,7 @@ import type { NativeStream } from '../../../src/btl/tcp/native-stream.ts';
 import type { SocketOptions } from '../../../src/native/binding.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { Poller } from '../../../src/native/poller.ts';
-import { pattern } from '../../support/harness.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const { binding, reason } = loadNative();
 const test = (title: string, body: () => Promise<void>) =>

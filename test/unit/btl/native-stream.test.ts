@@ -8,7 +8,7 @@ import { NativeStream } from '../../../src/btl/tcp/native-stream.ts';
 import { POLL_IN } from '../../../src/native/binding.ts';
 import { Poller } from '../../../src/native/poller.ts';
 import { FakeNative } from '../../support/fake-native.ts';
-import { pattern } from '../../support/harness.ts';
+import { pattern } from '../../support/pattern.ts';
 
 /** Collects a stream; where `sink` stands, the next bytes go there first. */
 class Collector implements StreamReader {

@@ -8,7 +8,8 @@ import { loadRdma } from '../../../src/btl/verbs/rdma.ts';
 import { MultirailError } from '../../../src/errors.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { ParamTable } from '../../../src/params.ts';
-import { contextOf, frameOf, mustSend, pattern, Recorder } from '../../support/harness.ts';
+import { contextOf, frameOf, mustSend, Recorder } from '../../support/harness.ts';
+import { pattern } from '../../support/pattern.ts';
 
 function make() {
   const up = new Recorder();

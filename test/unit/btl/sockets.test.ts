@@ -16,7 +16,8 @@ import { WsModule } from '../../../src/btl/ws/module.ts';
 import type { NativeBinding } from '../../../src/native/binding.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { Poller } from '../../../src/native/poller.ts';
-import { contextOf, frameOf, mustSend, pattern, Recorder } from '../../support/harness.ts';
+import { contextOf, frameOf, mustSend, Recorder } from '../../support/harness.ts';
+import { pattern } from '../../support/pattern.ts';
 
 type Make = (context: BtlContext) => BtlModule;
 const MAKERS: Record<string, Make> = { tcp: (context) => new TcpModule(context), ws: (context) => new WsModule(context) };

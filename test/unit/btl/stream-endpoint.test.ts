@@ -3,7 +3,8 @@
 import { describe, expect, test } from 'vitest';
 import { BUSY, DOWN, OK } from '../../../src/btl/btl.ts';
 import { MultirailError } from '../../../src/errors.ts';
-import { frameOf, MemoryPair, mustSend, pattern } from '../../support/harness.ts';
+import { frameOf, MemoryPair, mustSend } from '../../support/harness.ts';
+import { pattern } from '../../support/pattern.ts';
 
 describe('a live rail', () => {
   test('delivers in order, places payloads, and completes after the upcall', () => {

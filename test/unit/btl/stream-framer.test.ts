@@ -16,7 +16,7 @@ import {
 } from '../../../src/btl/base/frame-hdr.ts';
 import { type FramerHandler, StreamFramer } from '../../../src/btl/base/stream-framer.ts';
 import type { Sink } from '../../../src/btl/btl.ts';
-import { pattern } from '../../support/harness.ts';
+import { pattern } from '../../support/pattern.ts';
 
 function frame(kind: number, flags: number, packetHeaderBytes: number, payload: Uint8Array, seed: number): Uint8Array {
   const bytes = new Uint8Array(FRAME_HEADER_BYTES + packetHeaderBytes + payload.length);

@@ -7,7 +7,7 @@ import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { ERROR_CODES } from '../../../src/errors.ts';
 import * as channels from '../../../src/mpi/channels.ts';
-import { PARAMS } from '../../../src/params.ts';
+import { OLD_PARAM_NAMES, PARAMS } from '../../../src/params.ts';
 import { CLAUSES } from '../../../tools/wire-suite/clauses.ts';
 import { anchorsOf, blocksOf, DOCUMENTS, exists, filesBelow, proseOf, ROOT, read, tablesOf } from '../../support/documents.ts';
 
@@ -85,7 +85,7 @@ describe('file maps', () => {
     'tools/sim/README.md',
     'tools/wire-suite/README.md',
     'examples/python-peer/README.md',
-    'docs/model/README.md',
+    'docs/internals/model/README.md',
     'examples/README.md',
     'test/lab/README.md',
     'test/vm/README.md',
@@ -112,7 +112,7 @@ describe('file maps', () => {
 
 describe('what is cited is defined', () => {
   const everything = [...DOCUMENTS, ...CODE].filter((file) => !file.startsWith('test/unit/docs/'));
-  const PROTOCOL = read('docs/PROTOCOL.md');
+  const PROTOCOL = read('docs/internals/PROTOCOL.md');
   const sections = (text: string): Set<string> => new Set([...text.matchAll(/^## (\d+)\. /gm)].map(([, number]) => number));
 
   test('rules of the contract (B1 to B9) are those at the head of btl.ts', () => {
@@ -123,19 +123,19 @@ describe('what is cited is defined', () => {
 
   test('invariants (I1, …) are listed by number, the first nine with the rules that were modelled, all of them with the simulator', () => {
     const listed = (document: string): string[] => [...read(document).matchAll(/^\| (I\d+) \|/gm)].map(([, name]) => name);
-    const first = listed('docs/model/DESIGN.md');
+    const first = listed('docs/internals/model/DESIGN.md');
     expect(first).toEqual(Array.from({ length: 9 }, (_, i) => `I${i + 1}`));
-    const defined = new Set([...first, ...listed('docs/SIMULATION.md')]);
+    const defined = new Set([...first, ...listed('docs/internals/SIMULATION.md')]);
     expect(wrong(everything, /\bI\d+\b/g, ([name]) => defined.has(name))).toEqual([]);
   });
 
-  test('weaknesses of the first text (W1, …) are those of docs/model/README.md, and DESIGN is cited by the models alone', () => {
-    const text = read('docs/model/README.md');
+  test('weaknesses of the first text (W1, …) are those of docs/internals/model/README.md, and DESIGN is cited by the models alone', () => {
+    const text = read('docs/internals/model/README.md');
     const defined = new Set([...text.matchAll(/^\*\*(W\d+)\. /gm)].map(([, name]) => name));
     expect(defined.size).toBe(9);
     expect(wrong(everything, /\bW\d\b/g, ([name]) => defined.has(name))).toEqual([]);
-    expect(exists('docs/model/DESIGN.md')).toBe(true);
-    expect(wrong(everything, /\bDESIGN\b/g, (_, file) => file.startsWith('docs/model/'))).toEqual([]);
+    expect(exists('docs/internals/model/DESIGN.md')).toBe(true);
+    expect(wrong(everything, /\bDESIGN\b/g, (_, file) => file.startsWith('docs/internals/model/'))).toEqual([]);
   });
 
   test('sections: §N is one of PROTOCOL.md, or of the document that says it', () => {
@@ -154,7 +154,7 @@ describe('what is cited is defined', () => {
   test('rules by number say whose they are, and exist', () => {
     const rules = [...(PROTOCOL.split('\n## 11. ')[1] ?? '').split('\n## ')[0].matchAll(/^(\d+)\. /gm)].map(([, number]) => number);
     expect(rules).toEqual(Array.from({ length: 9 }, (_, i) => String(i + 1)));
-    const files = everything.filter((file) => !file.startsWith('docs/model/') && file !== 'docs/PROTOCOL.md');
+    const files = everything.filter((file) => !file.startsWith('docs/internals/model/') && file !== 'docs/internals/PROTOCOL.md');
     const bad = wrong(files, /\brules? (\d+)\b/g, ([text, number], _, line) => {
       return /§ ?11,? $|section 11,? $/.test(line.slice(0, line.indexOf(text)).replace(/\($/, '')) && rules.includes(number);
     });
@@ -168,8 +168,8 @@ describe('what is cited is defined', () => {
     expect(wrong(files, new RegExp(`\\b(?:${families})-\\d+\\b`, 'g'), ([id], _, line) => known.has(id) || /MPI/.test(line))).toEqual([]);
   });
 
-  test('holes and rows that scenarios stand for are those of docs/model/HOLES.md', () => {
-    const text = read('docs/model/HOLES.md');
+  test('holes and rows that scenarios stand for are those of docs/internals/model/HOLES.md', () => {
+    const text = read('docs/internals/model/HOLES.md');
     const rows = (pattern: RegExp): string[] => [...text.matchAll(pattern)].map(([, number]) => number);
     const holes = rows(/^\| (\d+) \|/gm);
     const bfo = rows(/^\| 9\.(\d+) \|/gm);
@@ -190,7 +190,7 @@ describe('what is cited is defined', () => {
       .filter((line) => line.startsWith('//   '))
       .map((line) => line.slice(5));
     expect(lines.length).toBeGreaterThan(10);
-    const block = blocksOf('docs/PROTOCOL.md').find(({ text }) => text.startsWith(lines[0]));
+    const block = blocksOf('docs/internals/PROTOCOL.md').find(({ text }) => text.startsWith(lines[0]));
     expect(block?.text.split('\n').filter((line) => line !== '')).toEqual(lines);
     const [magic, version] = [/SEGMENT_MAGIC = (\w+);/, /SEGMENT_VERSION = (\d+);/].map(
       (line) => line.exec(read('src/btl/sm/segment.ts'))?.[1],
@@ -199,7 +199,11 @@ describe('what is cited is defined', () => {
   });
 
   test('documents that code cites are there', () => {
-    const bad = wrong(everything, /\bdocs\/[\w/-]+\.(?:md|json|sh|pml|svg)\b/g, ([path]) => exists(path) || path === 'docs/API.md');
+    const bad = wrong(
+      everything,
+      /\bdocs\/[\w/-]+\.(?:md|json|sh|pml|svg)\b/g,
+      ([path]) => exists(path) || path === 'docs/reference/API.md',
+    );
     expect(bad).toEqual([]);
   });
 });
@@ -210,8 +214,10 @@ describe('names', () => {
     const pattern = new RegExp(`\`((?:btl|${prefixes.join('|')})_[a-z0-9_]+)\`|--mca ((?:[a-z]+_)?[a-z_0-9]+) `, 'g');
     // Names of others: Open MPI's array in the glossary.
     const foreign = new Set(['btl_send']);
-    const bad = wrong(DOCUMENTS, pattern, ([, quoted, option]) => {
+    const bad = wrong(DOCUMENTS, pattern, ([, quoted, option], document) => {
       const name = quoted ?? option;
+      // Where names of before are told, and in what was written then.
+      if (/^(docs\/reference\/parameters|CHANGELOG)\.md$/.test(document) && name in OLD_PARAM_NAMES) return true;
       return name in PARAMS || foreign.has(name);
     });
     expect(bad).toEqual([]);
@@ -226,16 +232,19 @@ describe('names', () => {
     expect(Object.keys(ERROR_CODES).filter((code) => !text.includes(`'${code}'`))).toEqual([]);
   });
 
-  test('every diagnostics channel stands in docs/DASHBOARD.md', () => {
+  test('every diagnostics channel stands in docs/guide/dashboard.md', () => {
     const names = Object.values(channels).map((one) => one.name as string);
-    const section = read('docs/DASHBOARD.md').split('\n## Diagnostics channels')[1] ?? '';
+    const section = read('docs/guide/dashboard.md').split('\n## Diagnostics channels')[1] ?? '';
     expect([...section.matchAll(/^\| `(multirail:[\w:]+)` \|/gm)].map(([, name]) => name).sort()).toEqual(names.sort());
   });
 
-  test('the parts of npm test are those that docs/HACKING.md names', () => {
+  test('the parts of npm test are those that docs/internals/HACKING.md names', () => {
     const table = read('test/run.mjs').split('const parts = {')[1].split('\n};')[0];
     const parts = [...table.matchAll(/^ {2}(\w+): \(\) =>/gm)].map(([, name]) => name);
-    const named = /MULTIRAIL_TEST_ONLY="[^"]*" npm test +# some parts: ([\w ]+)/.exec(read('docs/HACKING.md'))?.[1].trim().split(' ');
+    const named = /MULTIRAIL_TEST_ONLY="[^"]*" npm test +# some parts: ([\w ]+)/
+      .exec(read('docs/internals/HACKING.md'))?.[1]
+      .trim()
+      .split(' ');
     expect(named?.sort()).toEqual(parts.sort());
   });
 });

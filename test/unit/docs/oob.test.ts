@@ -1,4 +1,4 @@
-// docs/OOB.md holds what src/launch does: the definition of its messages, the proofs, the bounds, and who sends what.
+// docs/internals/OOB.md holds what src/launch does: the definition of its messages, the proofs, the bounds, and who sends what.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
@@ -18,8 +18,8 @@ import {
 import { OOB_PROTO } from '../../../src/launch/oob/proto.ts';
 import { OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX } from '../../../src/launch/oob/session.ts';
 
-const OOB_MD = new URL('../../../docs/OOB.md', import.meta.url);
-const OOB_JSON = new URL('../../../docs/golden/oob.json', import.meta.url);
+const OOB_MD = new URL('../../../docs/internals/OOB.md', import.meta.url);
+const OOB_JSON = new URL('../../../docs/internals/golden/oob.json', import.meta.url);
 
 const SECRET = Uint8Array.from({ length: 32 }, (_, i) => i);
 const SERVER_NONCE = new Uint8Array(32).fill(0x20);
@@ -103,7 +103,7 @@ if (process.env.UPDATE_GOLDEN === '1') {
 
 const text = readFileSync(OOB_MD, 'utf8');
 
-describe('docs/OOB.md', () => {
+describe('docs/internals/OOB.md', () => {
   test('carries the whole of oob.proto', () => {
     expect(marked(text, 'definition').inside.trim()).toBe(definition);
   });

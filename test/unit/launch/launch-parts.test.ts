@@ -233,31 +233,31 @@ describe('job', () => {
     expect(new LauncherWatch(undefined).knowledge()).toBe('unknown');
   });
 
-  test("who ends because of another rank's abort tells the engine first, once, and does not wait for it for ever", async () => {
+  test("who ends because of another rank's abort tells the starter first, once, and does not wait for it for ever", async () => {
     const steps: string[] = [];
     vi.spyOn(process, 'exit').mockImplementation((code) => steps.push(`exit ${code}`) as never);
     vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     try {
       const oob = new EventEmitter();
       let taken = () => {};
-      const abortByEngine = (code: number, reason: string) => {
-        steps.push(`engine ${code} ${reason}`);
+      const abortByStarter = (code: number, reason: string) => {
+        steps.push(`starter ${code} ${reason}`);
         return new Promise<void>((resolve) => {
           taken = resolve;
         });
       };
-      const job = (): Job => ({ rank: 2, size: 3, oob, abortByEngine }) as unknown as Job;
+      const job = (): Job => ({ rank: 2, size: 3, oob, abortByStarter }) as unknown as Job;
       const undo = exitOnAbort(job());
       for (let time = 0; time < 2; time++) oob.emit('abort', { rank: 1, code: 7, reason: 'enough' });
       await pause(20);
-      expect(steps).toEqual(['engine 7 enough']);
+      expect(steps).toEqual(['starter 7 enough']);
       taken();
-      await vi.waitFor(() => expect(steps).toEqual(['engine 7 enough', 'exit 7']));
+      await vi.waitFor(() => expect(steps).toEqual(['starter 7 enough', 'exit 7']));
       undo();
 
       exitOnAbort(job());
       oob.emit('abort', { rank: 1, code: 8, reason: 'deaf' });
-      await vi.waitFor(() => expect(steps.slice(2)).toEqual(['engine 8 deaf', 'exit 8']), { timeout: 5_000 });
+      await vi.waitFor(() => expect(steps.slice(2)).toEqual(['starter 8 deaf', 'exit 8']), { timeout: 5_000 });
     } finally {
       vi.restoreAllMocks();
     }

@@ -6,10 +6,11 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { newIncarnation } from '../../../src/launch/meeting/identity.ts';
+import { parseListenAddress } from '../../../src/launch/oob/addresses.ts';
 import { OobClient, type OobClientOptions } from '../../../src/launch/oob/client.ts';
 import { LauncherWatch } from '../../../src/launch/oob/launcher-watch.ts';
 import { encodeEnvelope, OOB_VERSION } from '../../../src/launch/oob/messages.ts';
-import { OobServer, type OobServerOptions, parseListenAddress } from '../../../src/launch/oob/server.ts';
+import { OobServer, type OobServerOptions } from '../../../src/launch/oob/server.ts';
 
 const SECRET = randomBytes(32);
 const cleanups: (() => unknown)[] = [];

@@ -1,10 +1,10 @@
-// The PMI-1 client against an engine in this process that keeps to the limits it names, as hydra and Slurm do, or breaks the protocol.
+// The PMI-1 client against a starter in this process that keeps to the limits it names, as hydra and Slurm do, or breaks the protocol.
 import { Duplex } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { openPmiFd, PmiClient } from '../../../src/launch/starters/pmi-client.ts';
 
-/** One engine for `size` processes; `answer` may replace a reply. */
-class Engine {
+/** One starter for `size` processes; `answer` may replace a reply. */
+class Starter {
   readonly log: string[] = [];
   readonly store = new Map<string, string>();
   readonly streams: Duplex[] = [];
@@ -71,58 +71,58 @@ class Engine {
 
 describe('PMI-1', () => {
   test('what one puts, the others get after the barrier', async () => {
-    const engine = new Engine(3);
-    const clients = [engine.client(), engine.client(), engine.client()];
+    const starter = new Starter(3);
+    const clients = [starter.client(), starter.client(), starter.client()];
     await Promise.all(clients.map((client) => client.init()));
     await clients[0].put('where', '{"url": "ws://[::1]:5/x", "secret": "a+b/c==\\n"}');
     await Promise.all(clients.map((client) => client.barrier()));
     expect(await clients[2].get('where')).toBe('{"url": "ws://[::1]:5/x", "secret": "a+b/c==\\n"}');
     await Promise.all(clients.map((client) => client.finalize()));
-    expect(engine.log.filter((line) => line === 'cmd=finalize')).toHaveLength(3);
+    expect(starter.log.filter((line) => line === 'cmd=finalize')).toHaveLength(3);
     // Nothing that has a meaning in the protocol is in a value.
-    for (const value of engine.store.values()) expect(value).toMatch(/^[\w:-]+$/);
+    for (const value of starter.store.values()) expect(value).toMatch(/^[\w:-]+$/);
   });
 
   test.each([33, 64, 1024])('values are cut to the limit of %i bytes', async (valueBytesMax) => {
-    const engine = new Engine(1, valueBytesMax);
-    const client = engine.client();
+    const starter = new Starter(1, valueBytesMax);
+    const client = starter.client();
     await client.init();
     const texts = ['', 'x', 'é'.repeat(valueBytesMax), 'z'.repeat(valueBytesMax * 3 - 1), 'z'.repeat(5000)];
     for (const [i, text] of texts.entries()) {
       await client.put(`key${i}`, text);
       expect(await client.get(`key${i}`)).toBe(text);
     }
-    expect(engine.store.size).toBeGreaterThan(texts.length);
-    for (const value of engine.store.values()) expect(value.length).toBeLessThan(valueBytesMax);
+    expect(starter.store.size).toBeGreaterThan(texts.length);
+    for (const value of starter.store.values()) expect(value.length).toBeLessThan(valueBytesMax);
   });
 
   test('a key that is too long, and one that nobody has put, are refused', async () => {
-    const client = new Engine(1).client();
+    const client = new Starter(1).client();
     await client.init();
     await expect(client.put('k'.repeat(64), 'v')).rejects.toThrow('the key kkk');
     await expect(client.get('nothing')).rejects.toThrow(/get failed: rc=-1 key_not_found/);
   });
 
   test('abort goes out in one word, and is not answered', async () => {
-    const engine = new Engine(1);
-    const client = engine.client();
+    const starter = new Starter(1);
+    const client = starter.client();
     await client.init();
     await client.abort(7, 'Error: so far\nand no further');
-    expect(engine.log.at(-1)).toBe('cmd=abort exitcode=7 error_msg=Error:_so_far_and_no_further');
+    expect(starter.log.at(-1)).toBe('cmd=abort exitcode=7 error_msg=Error:_so_far_and_no_further');
   });
 
-  test('an engine that is gone, or speaks something else, fails what waits', async () => {
-    const gone = new Engine(2);
+  test('a starter that is gone, or speaks something else, fails what waits', async () => {
+    const gone = new Starter(2);
     const client = gone.client();
     await client.init();
     const waiting = client.barrier();
     gone.streams[0].destroy();
-    await expect(waiting).rejects.toThrow('barrier_in: the engine closed the connection');
+    await expect(waiting).rejects.toThrow('barrier_in: the starter closed the connection');
     await expect(client.barrier()).rejects.toThrow('the connection is over');
     // The end is not spoilt by it.
     await client.finalize();
     const wrong = (line: string, reply: string) =>
-      new Engine(1, 1024, (asked) => (asked.includes(line) ? reply : undefined)).client().init();
+      new Starter(1, 1024, (asked) => (asked.includes(line) ? reply : undefined)).client().init();
     await expect(wrong('init', 'HTTP/1.1 400')).rejects.toThrow('init was answered by "HTTP/1.1 400"');
     await expect(wrong('init', 'cmd=response_to_init pmi_version=2 rc=0')).rejects.toThrow('version 2');
     await expect(wrong('get_maxes', 'cmd=maxes keylen_max=64')).rejects.toThrow('vallen_max=undefined');
@@ -130,9 +130,9 @@ describe('PMI-1', () => {
   });
 
   test('a reply without end does not fill the memory', async () => {
-    const engine = new Engine(1, 1024, (line) => (line.includes('cmd=init') ? 'x'.repeat(70_000) : undefined));
-    await expect(engine.client().init()).rejects.toThrow(/without end|answered by/);
-    const unasked = new Engine(1);
+    const starter = new Starter(1, 1024, (line) => (line.includes('cmd=init') ? 'x'.repeat(70_000) : undefined));
+    await expect(starter.client().init()).rejects.toThrow(/without end|answered by/);
+    const unasked = new Starter(1);
     const client = unasked.client();
     await client.init();
     unasked.streams[0].push('cmd=barrier_out\n');

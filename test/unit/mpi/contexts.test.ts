@@ -4,7 +4,8 @@ import { MultirailError } from '../../../src/errors.ts';
 import { ContextTable, ctxOf, USER } from '../../../src/mpi/contexts.ts';
 import { ANY } from '../../../src/pml/match.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { MemPair, pattern } from '../../support/mem-pair.ts';
+import { MemPair } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 function pairWithTables(): { pair: MemPair; tables: ContextTable[] } {
   const pair = new MemPair();

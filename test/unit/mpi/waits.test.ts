@@ -4,7 +4,8 @@ import type { Wait } from '../../../src/launch/oob/waits.ts';
 import type { ProcessState } from '../../../src/mpi/process-state.ts';
 import { WaitsWatch } from '../../../src/mpi/waits.ts';
 import { ANY, type Pml } from '../../../src/pml/pml.ts';
-import { type Item, MemPair, pattern } from '../../support/mem-pair.ts';
+import { type Item, MemPair } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const LONG = 300_000;
 const hold = (type: string) => (item: Item) => (item.type === type ? 'hold' : 'pass');

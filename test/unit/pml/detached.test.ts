@@ -1,6 +1,7 @@
 // Buffers whose memory is taken away while a message uses them: that request fails, the peer is told, and nothing else suffers.
 import { describe, expect, test } from 'vitest';
-import { type Item, MemPair, pattern } from '../../support/mem-pair.ts';
+import { type Item, MemPair } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const LONG = 5000;
 const detach = (view: Uint8Array) => void structuredClone(view.buffer, { transfer: [view.buffer as ArrayBuffer] });

@@ -5,7 +5,8 @@ import { MultirailError } from '../../../src/errors.ts';
 import { markOf } from '../../../src/pml/pending.ts';
 import type { SendRequest } from '../../../src/pml/records.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { type Item, MemPair, pattern, type Verdict } from '../../support/mem-pair.ts';
+import { type Item, MemPair, type Verdict } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const BYTES = 20_000;
 const TOO_LATE = new MultirailError('ERR_TIMEOUT', 'the test gives it up');

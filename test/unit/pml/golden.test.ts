@@ -1,4 +1,4 @@
-// Golden bytes: docs/golden/*.json, the code and docs/PROTOCOL.md must agree. A change of a hex line is a change of the wire
+// Golden bytes: docs/internals/golden/*.json, the code and docs/internals/PROTOCOL.md must agree. A change of a hex line is a change of the wire
 // format and needs a new version number. `UPDATE_GOLDEN=1 npx vitest run --project unit test/unit/pml/golden.test.ts` writes
 // the hex of the JSON files, and the golden part of the document, anew.
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -95,7 +95,7 @@ test('the handshake, frame by frame', () => {
   expect(hexOf(epochKey)).toBe(golden.epochKey);
 });
 
-test('docs/PROTOCOL.md shows the same bytes', () => {
+test('docs/internals/PROTOCOL.md shows the same bytes', () => {
   const text = readFileSync(PROTOCOL_MD, 'utf8');
   expect(text).toContain(BEGIN);
   expect(text.slice(text.indexOf(BEGIN) + BEGIN.length, text.indexOf(END)).trim()).toBe(renderGolden().trim());

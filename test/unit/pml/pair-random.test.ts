@@ -4,7 +4,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { RecvRequest, SendRequest } from '../../../src/pml/records.ts';
 import { Prng } from '../../../src/util/prng.ts';
-import { type Item, MemPair, pattern, type Verdict } from '../../support/mem-pair.ts';
+import { type Item, MemPair, type Verdict } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const VERDICTS: readonly Verdict[] = ['pass', 'pass', 'pass', 'hold', 'mute', 'half', 'refuse'];
 const RAILS = 3;

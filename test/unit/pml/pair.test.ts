@@ -3,7 +3,8 @@
 import { describe, expect, test } from 'vitest';
 import { ANY } from '../../../src/pml/match.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { type Item, MemPair, pattern, type Verdict } from '../../support/mem-pair.ts';
+import { type Item, MemPair, type Verdict } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 const only =
   (type: string, verdict: Verdict, more: (item: Item) => boolean = () => true) =>

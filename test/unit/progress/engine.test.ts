@@ -5,7 +5,8 @@ import { ParamTable } from '../../../src/params.ts';
 import { Engine } from '../../../src/progress/engine.ts';
 import { engineOptions } from '../../../src/progress/options.ts';
 import { Iov } from '../../../src/util/iov.ts';
-import { MemPair, OPTIONS, pattern } from '../../support/mem-pair.ts';
+import { MemPair, OPTIONS } from '../../support/mem-pair.ts';
+import { pattern } from '../../support/pattern.ts';
 
 test('rail events tell what happened, and how many rails are left', () => {
   const pair = new MemPair(3);

@@ -1,5 +1,5 @@
-// Documents that repeat what the code says must say the same: the parameters in docs/TUNING.md, the states and edges in
-// docs/PROTOCOL.md, and the places that documents name.
+// Documents that repeat what the code says must say the same: the parameters in docs/reference/parameters.md, the states and edges in
+// docs/internals/PROTOCOL.md, and the places that documents name.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { RAIL_EDGES, RAIL_STATES } from '../../../src/bml/rail.ts';
@@ -29,8 +29,10 @@ function shownDefault(spec: ParamSpec): string {
 }
 const unitOf = (spec: ParamSpec): string => (spec.kind === 'int' ? spec.unit : spec.kind);
 
-describe('docs/TUNING.md', () => {
-  const rows = rowsOf(read('docs/TUNING.md')).filter(([name]) => /^`[a-z_]+`$/.test(name));
+describe('docs/reference/parameters.md', () => {
+  const rows = rowsOf(read('docs/reference/parameters.md'))
+    .filter((row) => row.length === 4)
+    .filter(([name]) => /^`[a-z_]+`$/.test(name));
 
   test('has every parameter once, with its default and unit, and no other', () => {
     const wanted = Object.entries(PARAMS as Record<string, ParamSpec>).map(([name, spec]) => [
@@ -43,16 +45,16 @@ describe('docs/TUNING.md', () => {
   });
 });
 
-describe('docs/DASHBOARD.md', () => {
+describe('docs/guide/dashboard.md', () => {
   test('has every type of event with its sentence, and no other', () => {
-    const section = read('docs/DASHBOARD.md').split('## Events')[1];
+    const section = read('docs/guide/dashboard.md').split('## Events')[1];
     const shown = rowsOf(section).filter(([name]) => /^`[a-z-]+`$/.test(name));
     expect(shown.map(([name, text]) => [name.slice(1, -1), text])).toEqual(Object.entries(EVENT_TYPES));
   });
 });
 
-describe('docs/PROTOCOL.md', () => {
-  const rows = rowsOf(read('docs/PROTOCOL.md'));
+describe('docs/internals/PROTOCOL.md', () => {
+  const rows = rowsOf(read('docs/internals/PROTOCOL.md'));
 
   test.each([
     ['sender', SEND_STATES, SEND_EDGES],
@@ -65,7 +67,7 @@ describe('docs/PROTOCOL.md', () => {
         `${state} with its sentence`,
       ).toBe(true);
     }
-    const section = read('docs/PROTOCOL.md')
+    const section = read('docs/internals/PROTOCOL.md')
       .split(new RegExp(`### ${side[0].toUpperCase()}${side.slice(1)}\\b`))[1]
       .split(/\n##/)[0];
     const shown = rowsOf(section)
@@ -85,9 +87,9 @@ describe('docs/PROTOCOL.md', () => {
   });
 });
 
-describe('docs/COLLECTIVES.md', () => {
+describe('docs/reference/collectives.md', () => {
   test('has every algorithm with its formulas, and no other', () => {
-    const rows = rowsOf(read('docs/COLLECTIVES.md')).filter((row) => row.length === 5 && row[1].startsWith('`'));
+    const rows = rowsOf(read('docs/reference/collectives.md')).filter((row) => row.length === 5 && row[1].startsWith('`'));
     const wanted = Object.entries(FORMULAS).flatMap(([call, algorithms]) =>
       Object.entries(algorithms).map(([name, { messages, bytes, rounds }]) => [call, `\`${name}\``, messages, bytes, rounds]),
     );
@@ -97,10 +99,13 @@ describe('docs/COLLECTIVES.md', () => {
 
 test('files that documents name exist', () => {
   const missing: string[] = [];
-  const documents = readdirSync(new URL('docs/', ROOT)).filter((name) => name.endsWith('.md'));
-  for (const folder of ['src/pml', 'src/bml', 'src/btl', 'tools/sim']) documents.push(`../${folder}/README.md`);
+  const documents = (readdirSync(new URL('docs/', ROOT), { recursive: true }) as string[])
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`);
+  expect(documents.length).toBeGreaterThan(15);
+  for (const folder of ['src/pml', 'src/bml', 'src/btl', 'tools/sim']) documents.push(`${folder}/README.md`);
   for (const name of documents) {
-    for (const [, path] of read(`docs/${name}`).matchAll(/`((?:src|tools|test|docs|examples|bench)\/[\w./-]+)`/g)) {
+    for (const [, path] of read(name).matchAll(/`((?:src|tools|test|docs|examples|bench)\/[\w./-]+)`/g)) {
       if (!existsSync(new URL(path, ROOT))) missing.push(`${name}: ${path}`);
     }
   }

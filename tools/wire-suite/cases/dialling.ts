@@ -7,7 +7,8 @@ import type { Case, CaseContext } from '../case.ts';
 import type { Feature } from '../convention.ts';
 import { challengeFrame, type HandshakeConnection, makeChallenge } from '../handshake.ts';
 import { pattern } from '../pattern.ts';
-import { ANY, Session, type SessionOptions } from '../session.ts';
+import { ANY, Session } from '../session.ts';
+import type { SessionOptions } from '../session-options.ts';
 import { standingBytes } from './handshake.ts';
 
 const needs: readonly Feature[] = ['dial'];

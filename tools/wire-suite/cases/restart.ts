@@ -5,7 +5,8 @@ import type { ClauseId } from '../clauses.ts';
 import type { Feature } from '../convention.ts';
 import { pattern } from '../pattern.ts';
 import type { Arrival, Rail } from '../rail.ts';
-import { ANY, Session, type SessionOptions, sleep } from '../session.ts';
+import { ANY, Session, sleep } from '../session.ts';
+import type { SessionOptions } from '../session-options.ts';
 import { lacks } from './rendezvous.ts';
 
 const needs: readonly Feature[] = ['accept', 'receive'];

@@ -6,7 +6,8 @@ import type { ClauseId } from '../clauses.ts';
 import type { Feature } from '../convention.ts';
 import { pattern } from '../pattern.ts';
 import type { Arrival, Rail } from '../rail.ts';
-import { Session, type SessionOptions } from '../session.ts';
+import { Session } from '../session.ts';
+import type { SessionOptions } from '../session-options.ts';
 
 const needs: readonly Feature[] = ['accept', 'send'];
 

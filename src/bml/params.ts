@@ -1,0 +1,67 @@
+// The parameters of the rails of a peer; src/params.ts puts them into the table of all.
+import { int, KIB, MIB, type ParamRows } from '../param-spec.ts';
+
+export const BML_PARAMS = {
+  bml_rail_timeout_ms: int(
+    'tuner',
+    400,
+    'ms',
+    20,
+    600_000,
+    'A rail on which nothing comes through for this time, although the peer is seen to be polling, is lost.',
+  ),
+  bml_stall_timeout_ms: int(
+    'tuner',
+    60,
+    'ms',
+    0,
+    600_000,
+    'A rail that holds something for longer than this and than it usually does, while another rail to that peer moves, is left: what it held goes again over others. 0 = rails are only left when nothing comes through at all.',
+  ),
+  bml_trial_min_ms: int(
+    'developer',
+    50,
+    'ms',
+    0,
+    600_000,
+    'A rail that was lost is probed for this long, without a late answer, before it carries again beside others.',
+  ),
+  bml_trial_max_ms: int(
+    'developer',
+    1200,
+    'ms',
+    0,
+    600_000,
+    'Longest trial of a rail that is lost again and again: each one is three times as long as the last.',
+  ),
+  bml_probe_idle_ms: int('developer', 1000, 'ms', 10, 600_000, 'How often an idle rail is probed.'),
+  bml_redial_min_ms: int(
+    'tuner',
+    50,
+    'ms',
+    1,
+    600_000,
+    'First pause before a lost rail is dialled again; doubled up to bml_redial_max_ms.',
+  ),
+  bml_redial_max_ms: int('tuner', 200, 'ms', 1, 600_000, 'Longest pause between two attempts to bring a lost rail back.'),
+  bml_connect_timeout_ms: int(
+    'tuner',
+    600,
+    'ms',
+    10,
+    600_000,
+    'An attempt to connect is given up after this time, and after three times this time where the peer took the connection and does not answer the handshake.',
+  ),
+  bml_flap_window_ms: int(
+    'developer',
+    10_000,
+    'ms',
+    0,
+    600_000,
+    'A rail lost several times within this window is held down for longer each time.',
+  ),
+  bml_flap_hold_max_ms: int('developer', 500, 'ms', 0, 600_000, 'Longest time that a flapping rail is held down.'),
+  bml_window_min_bytes: int('tuner', 512 * KIB, 'bytes', 4 * KIB, 2 ** 40, 'Least bytes in flight that a rail is allowed.'),
+  bml_window_max_bytes: int('tuner', 8 * MIB, 'bytes', 4 * KIB, 2 ** 40, 'Most bytes in flight that a rail is allowed.'),
+  bml_window_ms: int('tuner', 5, 'ms', 1, 10_000, 'Bytes in flight on a rail are bounded to what it was measured to carry in this time.'),
+} as const satisfies ParamRows;

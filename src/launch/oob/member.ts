@@ -1,0 +1,49 @@
+// What the server of the out-of-band channel knows of one rank, and the states of a connection.
+import type { WebSocket } from 'ws';
+import type { OobSession } from './session.ts';
+
+export interface RankInfo {
+  incarnation: number;
+  pid: number;
+  hostId: string;
+}
+
+export interface ExitInfo {
+  /** Exit code; undefined after a signal or when the rank was lost. */
+  code: number | undefined;
+  signal: string;
+  /** The rank had said that it was done. */
+  finalized: boolean;
+  /** Taken for dead after silence. */
+  lost: boolean;
+}
+
+export interface AbortInfo {
+  rank: number;
+  code: number;
+  reason: string;
+  stack: string;
+}
+
+export interface Member {
+  rank: number;
+  session: OobSession;
+  info: RankInfo | undefined;
+  socket: WebSocket | undefined;
+  lifeline: WebSocket | undefined;
+  /** When its kernel ended the lifeline; undefined = it did not, or there is a new one. */
+  lifelineEndedMs: number | undefined;
+  finalized: boolean;
+  exit: ExitInfo | undefined;
+  lastContactMs: number;
+  ackScheduled: boolean;
+  drainWaiters: (() => void)[];
+}
+
+/** States of one connection. */
+export const CONNECTION = {
+  CHALLENGED: 0, // the challenge is sent, the hello is awaited, under a deadline and a bound on bytes
+  BOUND: 1, // the rank proved itself: messages go to its session
+  CLOSED: 2, // refused, broken, or replaced by a newer connection
+} as const;
+export type ConnectionState = (typeof CONNECTION)[keyof typeof CONNECTION];

@@ -1,0 +1,71 @@
+// The parameters of messages; src/params.ts puts them into the table of all.
+import { int, KIB, MIB, type ParamRows } from '../param-spec.ts';
+
+export const PML_PARAMS = {
+  pml_eager_limit_bytes: int(
+    'user',
+    64 * KIB,
+    'bytes',
+    0,
+    16 * MIB,
+    'Messages up to this length are sent eagerly, without waiting for the receiver.',
+  ),
+  pml_rndv_inline_bytes: int('tuner', 16 * KIB, 'bytes', 0, MIB, 'Bytes of a rendezvous message that travel with its first packet.'),
+  pml_frag_bytes: int(
+    'tuner',
+    128 * KIB,
+    'bytes',
+    1 * KIB,
+    16 * MIB,
+    'Fragment grid of a rendezvous message: the unit that is given to a rail.',
+  ),
+  pml_frag_bytes_max: int(
+    'tuner',
+    1 * MIB,
+    'bytes',
+    1 * KIB,
+    16 * MIB,
+    'Fragments for a fast rail grow, in doublings of pml_frag_bytes, up to this length; no more than pml_frag_bytes switches it off.',
+  ),
+  pml_frag_us: int('developer', 250, 'us', 0, 1_000_000, 'Fragments grow only as long as the rail carries one of them in this time.'),
+  pml_retained_bytes_max: int(
+    'tuner',
+    64 * MIB,
+    'bytes',
+    4 * KIB,
+    2 ** 40,
+    'Bound on copies of eager messages kept until delivered; beyond it messages go by rendezvous.',
+  ),
+  pml_abandoned_bytes_max: int(
+    'tuner',
+    256 * MIB,
+    'bytes',
+    0,
+    2 ** 40,
+    'Bound on copies of what was left to send when sends were ended by timeoutMs or a signal; beyond it such a send keeps its buffer until there is room.',
+  ),
+  pml_unexpected_bytes_max: int(
+    'tuner',
+    16 * MIB,
+    'bytes',
+    4 * KIB,
+    2 ** 40,
+    'Bound, per peer, on payload held for receives not yet posted; beyond it senders wait by rendezvous.',
+  ),
+  pml_peer_timeout_ms: int(
+    'user',
+    60_000,
+    'ms',
+    100,
+    2 ** 31,
+    'A peer to which no rail came up and nothing got through for this time is unreachable for ever: its requests end with ERR_PROC_UNREACHABLE.',
+  ),
+  pml_trace_entries: int(
+    'developer',
+    1024,
+    'entries',
+    0,
+    MIB,
+    'Length of the ring of state transitions that is printed when an invariant breaks; 0 switches it off.',
+  ),
+} as const satisfies ParamRows;

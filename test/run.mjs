@@ -236,7 +236,7 @@ function nativePart() {
   const isBuilt = (folder, binary) =>
     [`build/Release/${binary}`, `prebuilds/linux-${process.arch}`].some((path) => existsSync(join(root, folder, path)));
   const missing = [
-    ...(process.env.MULTIRAIL_NATIVE === '0' || isBuilt('native', 'multirail.node') ? [] : ['native']),
+    ...(process.env.MULTIRAIL_NATIVE === '0' || isBuilt('native/addon', 'multirail.node') ? [] : ['addon']),
     ...(isBuilt('native/impair', 'impair.node') ? [] : ['impair']),
   ];
   if (process.platform !== 'linux' || missing.length === 0) return;

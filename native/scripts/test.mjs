@@ -5,37 +5,39 @@
 // Prints what it ran, what it could not run and why, and ends with the line "native: N passed, N failed, N skipped".
 // Runs g++, node-gyp and vitest.
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
+import { copySources, NATIVE, PARTS } from './parts.mjs';
 
-const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 const ROOT = dirname(NATIVE);
 const SCRATCH = join(ROOT, '.cache', 'native-test');
 const require = createRequire(import.meta.url);
 const compiler = process.env.CXX ?? 'g++';
 
-const CORE = [
-  'net/socket',
-  'net/unix',
-  'net/tcp-info',
-  'net/netlink',
-  'net/route',
-  'shm/segment',
-  'shm/doorbell',
-  'shm/cma',
-  'crc/crc32c',
-  'crc/frames',
-  'blas/blas',
-  'combine/combine',
-];
-const GROUPS = [
-  { folder: NATIVE, units: CORE, programs: ['crc', 'frames', 'shm', 'net', 'blas', 'combine'] },
-  { folder: join(NATIVE, 'rdma'), units: ['objects', 'work'], programs: ['objects'], needsVerbs: true },
-  { folder: join(NATIVE, 'impair'), units: ['wire'], programs: ['wire'] },
-];
+/** What of each part is tested without Node, and the programs in its folder `test` that do it. */
+const PLAIN = {
+  addon: {
+    units: [
+      'net/socket',
+      'net/unix',
+      'net/tcp-info',
+      'net/netlink',
+      'net/route',
+      'shm/segment',
+      'shm/doorbell',
+      'shm/cma',
+      'crc/crc32c',
+      'crc/frames',
+      'blas/blas',
+      'combine/combine',
+    ],
+    programs: ['crc', 'frames', 'shm', 'net', 'blas', 'combine'],
+  },
+  rdma: { units: ['objects', 'work'], programs: ['objects'] },
+  impair: { units: ['wire'], programs: ['wire'] },
+};
 const SANITIZERS = [
   { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },
   { name: 'thread', env: { TSAN_OPTIONS: 'halt_on_error=1' } },
@@ -78,31 +80,32 @@ function sanitizerMissing(sanitizer) {
 function plainTests() {
   for (const sanitizer of SANITIZERS) {
     const missing = sanitizerMissing(sanitizer);
-    for (const group of GROUPS) {
-      const why = missing ?? (group.needsVerbs ? verbsHeadersMissing() : undefined);
-      if (why === undefined) plainGroup(group, sanitizer);
-      else for (const program of group.programs) say('skipped', `${program}-test with ${sanitizer.name}`, why);
+    for (const part of PARTS) {
+      const why = missing ?? (part.needsVerbs ? verbsHeadersMissing() : undefined);
+      if (why === undefined) plainPart(part, sanitizer);
+      else for (const program of PLAIN[part.key].programs) say('skipped', `${program}-test with ${sanitizer.name}`, why);
     }
   }
 }
 
-function plainGroup(group, sanitizer) {
-  const folder = join(SCRATCH, sanitizer.name.replace(',', '-'));
+function plainPart(part, sanitizer) {
+  const { units, programs } = PLAIN[part.key];
+  const folder = join(SCRATCH, sanitizer.name.replace(',', '-'), part.key);
   mkdirSync(folder, { recursive: true });
-  const include = group.needsVerbs ? [`-I${verbsInclude}`] : [];
+  const include = part.needsVerbs ? [`-I${verbsInclude}`] : [];
   const flags = [...FLAGS, ...include, `-fsanitize=${sanitizer.name}`, '-fno-sanitize-recover=all', '-D_GNU_SOURCE'];
   const objects = [];
   let broken;
-  for (const unit of group.units) {
+  for (const unit of units) {
     const object = join(folder, `${unit.replace('/', '-')}.o`);
-    const built = run(compiler, [...flags, '-c', join(group.folder, 'src', `${unit}.cc`), '-o', object]);
+    const built = run(compiler, [...flags, '-c', join(part.folder, 'src', `${unit}.cc`), '-o', object]);
     if (built.status !== 0) broken = words(built);
     objects.push(object);
   }
-  for (const program of group.programs) {
+  for (const program of programs) {
     const what = `${program}-test with ${sanitizer.name}`;
     const path = join(folder, `${program}-test`);
-    const built = run(compiler, [...flags, join(group.folder, 'test', `${program}-test.cc`), ...objects, '-o', path]);
+    const built = run(compiler, [...flags, join(part.folder, 'test', `${program}-test.cc`), ...objects, '-o', path]);
     if (broken !== undefined || built.status !== 0) {
       console.log(broken ?? words(built));
       say('failed', what, 'it does not compile');
@@ -129,10 +132,12 @@ function addonTests() {
   } catch (error) {
     return say('skipped', what, String(error.message).split('\n')[0]);
   }
-  const folder = join(SCRATCH, 'addon');
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  for (const part of ['package.json', 'binding.gyp', 'src']) cpSync(join(NATIVE, part), join(folder, part), { recursive: true });
+  const scratch = join(SCRATCH, 'sources');
+  rmSync(scratch, { recursive: true, force: true });
+  const folder = copySources(
+    PARTS.find(({ key }) => key === 'addon'),
+    scratch,
+  );
   const flags = '-fsanitize=address,undefined -fno-sanitize-recover=all -g -fno-omit-frame-pointer';
   const env = { ...process.env, CXXFLAGS: flags, LDFLAGS: flags };
   const built = run(process.execPath, [nodeGyp, '-C', folder, 'rebuild', '--loglevel=warn', `--nodedir=${headers.folder}`], { env });

@@ -1,5 +1,5 @@
-// Loads the native part: finds the package's folder `native`, takes the binary that was built there or the prebuilt one for this
-// platform, and tries it before anybody uses it. Without one everything runs on; the reason is kept for `multirail info`.
+// Loads the native part: finds the package's folder `native`, takes the binary that was built in its folder `addon` or the prebuilt one for
+// this platform, and tries it before anybody uses it. Without one everything runs on; the reason is kept for `multirail info`.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -22,7 +22,7 @@ export function thisFile(): string {
 
 function isNativeFolder(folder: string): boolean {
   try {
-    return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string }).name === 'multirail-native';
+    return (JSON.parse(readFileSync(join(folder, 'addon', 'package.json'), 'utf8')) as { name?: string }).name === 'multirail-native';
   } catch {
     return false;
   }
@@ -77,10 +77,11 @@ function tryToLoad(): NativeAvailability {
   }
   const folder = nativeFolder();
   if (folder === undefined) return { binding: undefined, reason: `no folder 'native' of the package above ${dirname(thisFile())}` };
-  const require = createRequire(join(folder, 'package.json'));
+  const addon = join(folder, 'addon');
+  const require = createRequire(join(addon, 'package.json'));
   let path: string;
   try {
-    path = (require('node-gyp-build') as { path(folder: string): string }).path(folder);
+    path = (require('node-gyp-build') as { path(folder: string): string }).path(addon);
   } catch (error) {
     if (!firstLine(error).startsWith('No native build')) return { binding: undefined, reason: firstLine(error) };
     return { binding: undefined, reason: `no prebuilt binary for ${platformName()}; 'npm run build:native' builds one from source` };

@@ -144,7 +144,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
   tally.check('the tarball has a binary of all three parts for x64 and arm64, glibc and musl', () => {
     const wanted = ['x64', 'arm64'].flatMap((arch) =>
       ['glibc', 'musl'].flatMap((libc) => [
-        `native/prebuilds/linux-${arch}/multirail-native.${libc}.node`,
+        `native/addon/prebuilds/linux-${arch}/multirail-native.${libc}.node`,
         `native/rdma/prebuilds/linux-${arch}/node-rdma.${libc}.node`,
         `native/impair/prebuilds/linux-${arch}/multirail-impair.${libc}.node`,
       ]),
@@ -170,7 +170,17 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
     const ignored = files.filter(isIgnored);
     demand(ignored.includes('dist/cli.js'), 'dist/cli.js does not count as ignored: .gitignore is not read as it should be');
     // There may be no git on this machine. Where there is, it has the last word about what .gitignore means.
-    const probes = [...files, 'a/node_modules/b', 'x.log', 'a/b.log/c', 'out', 'out/a', 'a/outer', 'native/build/a', 'a/native/build/b'];
+    const probes = [
+      ...files,
+      'a/node_modules/b',
+      'x.log',
+      'a/b.log/c',
+      'out',
+      'out/a',
+      'a/outer',
+      'native/addon/build/a',
+      'a/native/addon/build/b',
+    ];
     const asked = spawnSync('git', ['-c', 'core.excludesFile=/dev/null', 'check-ignore', '--no-index', '--stdin'], {
       cwd: ROOT,
       encoding: 'utf8',
@@ -181,7 +191,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
       for (const file of probes.filter(isIgnored)) if (!differing.delete(file)) differing.add(file);
       demand(differing.size === 0, `git has another opinion of ${[...differing].join(', ')}`);
     }
-    const strays = ignored.filter((file) => !/^dist\/|^native\/((rdma|impair)\/)?prebuilds\//.test(file));
+    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|rdma|impair)\/prebuilds\//.test(file));
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('every relative link in its documents leads to a file in it', () => {

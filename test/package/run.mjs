@@ -50,7 +50,7 @@ if (packed !== undefined) {
   if (isInstalled) {
     checkSize(tally, project);
     const libc = process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
-    const binaries = join(unpacked, 'package/native/prebuilds');
+    const binaries = join(unpacked, 'package/native/addon/prebuilds');
     let hasBinary = false;
     try {
       hasBinary = readdirSync(join(binaries, `linux-${process.arch}`)).includes(`multirail-native.${libc}.node`);

@@ -3,7 +3,7 @@
 #include "../src/crc/frames.h"
 
 #include "../src/crc/crc32c.h"
-#include "check.h"
+#include "../../test/check.h"
 
 using namespace multirail;
 

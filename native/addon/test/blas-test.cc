@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "check.h"
+#include "../../test/check.h"
 
 using namespace multirail;
 

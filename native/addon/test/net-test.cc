@@ -12,7 +12,7 @@
 #include "../src/net/netlink.h"
 #include "../src/net/tcp-info.h"
 #include "../src/net/unix.h"
-#include "check.h"
+#include "../../test/check.h"
 
 using namespace multirail;
 

@@ -1,4 +1,4 @@
-# The addon. `npm run build:native` builds it; scripts/build.mjs finds the headers.
+# The addon. `npm run build:native` builds it; native/scripts/build.mjs finds the headers.
 {
   "targets": [
     {

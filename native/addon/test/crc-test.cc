@@ -1,7 +1,7 @@
 // CRC32C: known values, every length and alignment against a bit by bit reference, continued inputs, both implementations.
 #include "../src/crc/crc32c.h"
 
-#include "check.h"
+#include "../../test/check.h"
 
 using namespace multirail;
 

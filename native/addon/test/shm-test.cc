@@ -11,7 +11,7 @@
 #include "../src/shm/cma.h"
 #include "../src/shm/doorbell.h"
 #include "../src/shm/segment.h"
-#include "check.h"
+#include "../../test/check.h"
 
 using namespace multirail;
 

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "check.h"
+#include "../../test/check.h"
 
 using namespace multirail;
 

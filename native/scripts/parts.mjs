@@ -1,0 +1,19 @@
+// The parts that are built from C++, each in a folder of its name beside this one, and how their sources are copied to where they are built
+// apart.
+import { cpSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
+
+export const PARTS = [
+  { key: 'addon', name: 'native part', binary: 'multirail.node' },
+  { key: 'rdma', name: 'node-rdma', binary: 'rdma.node', needsVerbs: true },
+  { key: 'impair', name: 'forwarder of the lab', binary: 'impair.node' },
+].map((part) => ({ ...part, folder: join(NATIVE, part.key) }));
+
+/** Copies what a part is built from into `to`, as it lies here. Answers the folder of the part there. */
+export function copySources(part, to) {
+  for (const name of ['package.json', 'binding.gyp', 'src']) cpSync(join(part.folder, name), join(to, part.key, name), { recursive: true });
+  return join(to, part.key);
+}

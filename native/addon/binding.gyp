@@ -28,6 +28,7 @@
         "src/combine/combine.cc",
         "src/combine/combine-binding.cc"
       ],
+      "include_dirs": [".."],
       "defines": ["NAPI_VERSION=8", "_GNU_SOURCE"],
       "cflags_cc!": ["-std=gnu++14", "-std=gnu++17", "-std=gnu++20", "-fexceptions", "-frtti"],
       "cflags_cc": [

@@ -12,8 +12,11 @@ export const PARTS = [
   { key: 'impair', name: 'forwarder of the lab', binary: 'impair.node' },
 ].map((part) => ({ ...part, folder: join(NATIVE, part.key) }));
 
+/** What a part is built from, seen from the folder `native`: `common` is for all of them. */
+export const sourcesOf = (part) => ['common', ...['package.json', 'binding.gyp', 'src'].map((name) => join(part.key, name))];
+
 /** Copies what a part is built from into `to`, as it lies here. Answers the folder of the part there. */
 export function copySources(part, to) {
-  for (const name of ['package.json', 'binding.gyp', 'src']) cpSync(join(part.folder, name), join(to, part.key, name), { recursive: true });
+  for (const name of sourcesOf(part)) cpSync(join(NATIVE, name), join(to, name), { recursive: true });
   return join(to, part.key);
 }

@@ -15,7 +15,7 @@ import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
-import { copySources, NATIVE, PARTS } from './parts.mjs';
+import { copySources, NATIVE, PARTS, sourcesOf } from './parts.mjs';
 
 const SCRATCH = join(dirname(NATIVE), '.cache', 'prebuilds');
 /** The headers of libibverbs and what of the kernel's they need: the same for every processor. */
@@ -209,10 +209,13 @@ const digest = (...contents) => contents.reduce((hash, content) => hash.update(c
 /** Of everything that a binary is made from but the compiler: what was built from the same is kept. */
 function sourcesDigest(one) {
   const scripts = ['prebuilds.mjs', 'headers.mjs', 'parts.mjs'].map((name) => join(NATIVE, 'scripts', name));
-  const sources = readdirSync(join(one.folder, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
-  const files = [...sources.sort(), join(one.folder, 'binding.gyp'), ...scripts];
+  const sources = sourcesOf(one).flatMap((name) => {
+    const path = join(NATIVE, name);
+    if (statSync(path).isFile()) return [path];
+    const entries = readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    return entries.map((entry) => join(entry.parentPath, entry.name));
+  });
+  const files = [...sources.sort(), ...scripts];
   return digest(...files.flatMap((file) => [`${relative(NATIVE, file)}\n`, readFileSync(file)]));
 }
 

@@ -92,7 +92,7 @@ function plainPart(part, sanitizer) {
   const { units, programs } = PLAIN[part.key];
   const folder = join(SCRATCH, sanitizer.name.replace(',', '-'), part.key);
   mkdirSync(folder, { recursive: true });
-  const include = part.needsVerbs ? [`-I${verbsInclude}`] : [];
+  const include = [`-I${NATIVE}`, ...(part.needsVerbs ? [`-I${verbsInclude}`] : [])];
   const flags = [...FLAGS, ...include, `-fsanitize=${sanitizer.name}`, '-fno-sanitize-recover=all', '-D_GNU_SOURCE'];
   const objects = [];
   let broken;

@@ -2,8 +2,8 @@
 // The functions live beside what they wrap; the surface is described in src/native/binding.ts.
 #include <stdlib.h>
 
+#include "common/napi-args.h"
 #include "env.h"
-#include "napi-args.h"
 
 namespace multirail {
 namespace {
@@ -22,17 +22,6 @@ void freeEnv(napi_env, void* data, void*) {
   Env* env = static_cast<Env*>(data);
   mappingsOrphan(env);
   free(env);
-}
-
-bool exportAll(napi_env env, napi_value exports, Exports group) {
-  for (size_t i = 0; i < group.count; i++) {
-    napi_value function;
-    if (napi_create_function(env, group.list[i].name, NAPI_AUTO_LENGTH, group.list[i].function, nullptr, &function) != napi_ok ||
-        napi_set_named_property(env, exports, group.list[i].name, function) != napi_ok) {
-      return false;
-    }
-  }
-  return true;
 }
 
 }  // namespace

@@ -2,7 +2,12 @@
 #pragma once
 #include <node_api.h>
 
+#include "common/exports.h"
+#include "common/napi-args.h"
+
 namespace multirail {
+
+using namespace common;
 
 struct Poller;
 struct Mapping;
@@ -30,17 +35,7 @@ bool pollerOwns(Env* env, int fd);
 /// The mappings outlive the environment's record until their ArrayBuffers are collected.
 void mappingsOrphan(Env* env);
 
-/// One name and its function, as `addon.cc` exports them.
-struct Export {
-  const char* name;
-  napi_callback function;
-};
-
-struct Exports {
-  const Export* list;
-  size_t count;
-};
-
+/// What `addon.cc` exports.
 Exports netExports();
 Exports unixExports();
 Exports netlinkExports();

@@ -16,8 +16,6 @@ void uv_unref(uv_handle_s* handle);
 void uv_close(uv_handle_s* handle, void (*closed)(uv_handle_s* handle));
 int uv_poll_init(uv_loop_s* loop, uv_poll_s* handle, int fd);
 int uv_poll_start(uv_poll_s* handle, int events, void (*ready)(uv_poll_s* handle, int status, int events));
-char* uv_err_name_r(int err, char* out, size_t capacity);
-char* uv_strerror_r(int err, char* out, size_t capacity);
 }
 
 namespace multirail {

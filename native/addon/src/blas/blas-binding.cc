@@ -2,7 +2,7 @@
 #include <limits.h>
 
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "blas.h"
 
 namespace multirail {
@@ -83,6 +83,6 @@ constexpr Export kExports[] = {{"blasOpen", jsBlasOpen}, {"dgemm", jsDgemm}, {"d
 
 }  // namespace
 
-Exports blasExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports blasExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

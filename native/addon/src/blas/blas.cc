@@ -2,23 +2,11 @@
 // passes them; libraries in C do not look at them.
 #include "blas.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 
-// glibc 2.34 moved these into libc under a new version; the old one is still there, and a binary that asks for it loads on older systems too.
-#if defined(__GLIBC__) && defined(__x86_64__)
-#define OLD_VERSION(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
-#elif defined(__GLIBC__) && defined(__aarch64__)
-#define OLD_VERSION(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
-#endif
-#ifdef OLD_VERSION
-OLD_VERSION(dlopen);
-OLD_VERSION(dlsym);
-OLD_VERSION(dlerror);
-OLD_VERSION(dlclose);
-#endif
+#include "common/dl.h"
 
 namespace multirail {
 namespace {

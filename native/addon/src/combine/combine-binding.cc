@@ -1,6 +1,6 @@
 // Combination of arrays in the surface: from JavaScript's arguments to combine.h.
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "combine.h"
 
 namespace multirail {
@@ -66,6 +66,6 @@ constexpr Export kExports[] = {{"combine", jsCombine}};
 
 }  // namespace
 
-Exports combineExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports combineExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

@@ -1,6 +1,6 @@
 // Checksums of the surface: from JavaScript's arguments to crc32c.h and frames.h and back.
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "crc32c.h"
 #include "frames.h"
 
@@ -44,6 +44,6 @@ constexpr Export kExports[] = {{"crc32c", jsCrc32c}, {"frameSeal", jsFrameSeal},
 
 }  // namespace
 
-Exports crcExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports crcExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

@@ -4,7 +4,7 @@
 #include <sys/uio.h>
 
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "route.h"
 #include "socket.h"
 #include "tcp-info.h"
@@ -268,6 +268,6 @@ constexpr Export kExports[] = {
 
 }  // namespace
 
-Exports netExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports netExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

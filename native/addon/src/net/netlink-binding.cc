@@ -1,6 +1,6 @@
 // The events of the network in the surface: from netlink.h to JavaScript's objects.
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "netlink.h"
 
 namespace multirail {
@@ -71,6 +71,6 @@ constexpr Export kExports[] = {{"netlinkOpen", jsNetlinkOpen}, {"netlinkRead", j
 
 }  // namespace
 
-Exports netlinkExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports netlinkExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

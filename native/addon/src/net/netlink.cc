@@ -120,12 +120,6 @@ int netlinkParse(const void* data, size_t length, NetlinkSink sink, void* contex
 
 namespace {
 
-Outcome failed(int fd, const char* syscall) {
-  const int failure = -errno;
-  if (fd >= 0) close(fd);
-  return {failure, syscall};
-}
-
 /// One datagram of the kernel's. 1 = read, 2 = end of a list, 0 = nothing now, or a negative errno.
 int readDatagram(int fd, NetlinkSink sink, void* context) {
   alignas(nlmsghdr) uint8_t buffer[kDatagramMax];

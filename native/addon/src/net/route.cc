@@ -44,12 +44,6 @@ const void* bytesOf(const Address& address, size_t* length) {
   return &reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr;
 }
 
-Outcome failed(int fd, const char* syscall) {
-  const int failure = -errno;
-  close(fd);
-  return {failure, syscall};
-}
-
 /// The interface index of the answer, or a negative errno.
 int indexIn(const uint8_t* at, size_t length) {
   nlmsghdr message;

@@ -24,12 +24,6 @@
 namespace multirail {
 namespace {
 
-Outcome failed(int fd, const char* syscall) {
-  const int failure = -errno;
-  if (fd >= 0) close(fd);
-  return {failure, syscall};
-}
-
 bool setInt(int fd, int level, int name, int value) { return setsockopt(fd, level, name, &value, sizeof value) == 0; }
 
 bool applyOptions(int fd, const SocketOptions& options) {

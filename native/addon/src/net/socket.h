@@ -6,13 +6,12 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "common/outcome.h"
+
 namespace multirail {
 
-/// A descriptor or 0, or a negative errno with the call that failed.
-struct Outcome {
-  int value;
-  const char* syscall;
-};
+using common::failed;
+using common::Outcome;
 
 /// Empty strings and zeros leave the system's values.
 struct SocketOptions {

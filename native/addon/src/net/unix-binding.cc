@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "unix.h"
 
 namespace multirail {
@@ -97,6 +97,6 @@ constexpr Export kExports[] = {
 
 }  // namespace
 
-Exports unixExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports unixExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

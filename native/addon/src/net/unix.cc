@@ -22,12 +22,6 @@ bool localAddress(const char* name, size_t length, sockaddr_un* out, socklen_t* 
 
 int openLocal() { return socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); }
 
-Outcome failed(int fd, const char* syscall) {
-  const int failure = -errno;
-  if (fd >= 0) close(fd);
-  return {failure, syscall};
-}
-
 union ControlBuffer {
   char bytes[CMSG_SPACE(sizeof(int) * kDescriptorsMax)];
   cmsghdr aligned;

@@ -1,6 +1,6 @@
 // The machine's part of the surface: processors.
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "affinity.h"
 
 namespace multirail {
@@ -23,6 +23,6 @@ constexpr Export kExports[] = {{"setAffinity", jsSetAffinity}, {"currentCpu", js
 
 }  // namespace
 
-Exports osExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports osExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

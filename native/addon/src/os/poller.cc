@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "../env.h"
-#include "../napi-args.h"
+#include "../uv-abi.h"
+#include "common/napi-args.h"
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
@@ -265,6 +266,6 @@ void pollersEnd(Env* env) {
   }
 }
 
-Exports pollerExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports pollerExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../env.h"
-#include "../napi-args.h"
+#include "common/napi-args.h"
 #include "cma.h"
 #include "doorbell.h"
 #include "segment.h"
@@ -148,6 +148,6 @@ void mappingsOrphan(Env* env) {
   for (Mapping* mapping = env->mappings; mapping != nullptr; mapping = mapping->next) mapping->env = nullptr;
 }
 
-Exports shmExports() { return {kExports, sizeof kExports / sizeof kExports[0]}; }
+Exports shmExports() { return exportsOf(kExports); }
 
 }  // namespace multirail

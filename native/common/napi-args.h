@@ -9,9 +9,13 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "uv-abi.h"
+// Of libuv, with an ABI that is fixed within libuv 1; Node exports them.
+extern "C" {
+char* uv_err_name_r(int err, char* out, size_t capacity);
+char* uv_strerror_r(int err, char* out, size_t capacity);
+}
 
-namespace multirail {
+namespace common {
 
 /// Bytes of a typed array. `data` is null when the length is 0.
 struct Bytes {
@@ -86,6 +90,10 @@ inline void setInt(napi_env env, napi_value object, const char* name, int32_t va
   napi_set_named_property(env, object, name, answerInt(env, value));
 }
 
+inline void setNumber(napi_env env, napi_value object, const char* name, double value) {
+  napi_set_named_property(env, object, name, answerNumber(env, value));
+}
+
 inline void setBool(napi_env env, napi_value object, const char* name, bool value) {
   napi_set_named_property(env, object, name, answerBool(env, value));
 }
@@ -114,6 +122,13 @@ struct Args {
     char message[160];
     snprintf(message, sizeof message, "%s must be %s", name, wanted);
     throwArgument(env, message);
+  }
+
+  /// For what is wrong with more than one argument.
+  void fail(const char* code, const char* what) {
+    if (!ok) return;
+    ok = false;
+    throwCode(env, code, what);
   }
 
   /// A whole number in [low, high]. Fractions, NaN and other types are refused.
@@ -185,4 +200,4 @@ struct Args {
   }
 };
 
-}  // namespace multirail
+}  // namespace common

@@ -119,7 +119,7 @@ struct Args {
   void refuse(const char* name, const char* wanted) {
     if (!ok) return;
     ok = false;
-    char message[160];
+    char message[192];
     snprintf(message, sizeof message, "%s must be %s", name, wanted);
     throwArgument(env, message);
   }
@@ -136,7 +136,9 @@ struct Args {
     double value;
     if (napi_get_value_double(env, at[index], &value) != napi_ok || !(value >= low && value <= high) ||
         static_cast<double>(static_cast<int64_t>(value)) != value) {
-      refuse(name, "a whole number in its range");
+      char wanted[96];
+      snprintf(wanted, sizeof wanted, "a whole number from %.0f to %.0f", low, high);
+      refuse(name, wanted);
       return 0;
     }
     return static_cast<int64_t>(value);
@@ -192,7 +194,9 @@ struct Args {
     size_t length = 0;
     out[0] = '\0';
     if (napi_get_value_string_utf8(env, at[index], nullptr, 0, &length) != napi_ok || length >= capacity) {
-      refuse(name, "a string that is short enough");
+      char wanted[48];
+      snprintf(wanted, sizeof wanted, "a string of at most %zu bytes", capacity - 1);
+      refuse(name, wanted);
       return 0;
     }
     napi_get_value_string_utf8(env, at[index], out, capacity, &length);

@@ -68,6 +68,12 @@ describeNative('bounds', () => {
     }
   });
 
+  test('the error says which argument it is, and what it may be', () => {
+    expect(() => native.tcpListen('127.0.0.1', 65536, 8, {})).toThrow('port must be a whole number from 0 to 65535');
+    expect(() => native.send(CLOSED, bytes, 0.5, 1)).toThrow('offset must be a whole number from 0 to 9007199254740991');
+    expect(() => native.unixListen('x'.repeat(500), 1)).toThrow('name must be a string of at most 127 bytes');
+  });
+
   test('the ends themselves are within', () => {
     expect(native.send(CLOSED, bytes, 8, 0)).toBe(EBADF);
     expect(native.crc32c(bytes, 8, 0, 5)).toBe(5);
@@ -273,6 +279,7 @@ describeNative('wrong types', () => {
   test('a poller is closed by pollerClose only', () => {
     const poller = native.pollerOpen(() => false);
     expect(thrown(() => native.close(poller))).toEqual(misuse);
+    expect(() => native.close(poller)).toThrow('fd is a poller: close it with pollerClose()');
     native.pollerClose(poller);
     expect(thrown(() => native.pollerClose(poller))).toEqual({ name: 'Error', code: 'EBADF', syscall: 'pollerClose' });
   });

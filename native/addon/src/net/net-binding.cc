@@ -239,8 +239,8 @@ napi_value jsShutdownWrite(napi_env env, napi_callback_info info) {
 napi_value closeAnswer(napi_env env, napi_callback_info info, int (*closing)(int)) {
   Args<1> args(env, info);
   const int fd = args.fd(0);
-  if (args.ok && pollerOwns(envOf(env), fd)) args.refuse("fd", "no poller, which pollerClose closes");
   if (!args.ok) return nullptr;
+  if (pollerOwns(envOf(env), fd)) return throwArgument(env, "fd is a poller: close it with pollerClose()");
   const int outcome = closing(fd);
   return outcome < 0 ? throwSystem(env, outcome, "close") : nullptr;
 }

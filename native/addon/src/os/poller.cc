@@ -177,8 +177,8 @@ napi_value jsPollerSet(napi_env env, napi_callback_info info) {
 
 /// epoll_pwait2 where the kernel has it, else milliseconds rounded up.
 int waitFor(int epoll, epoll_event* events, int capacity, double timeoutMs) {
-  static bool fine = true;
-  if (timeoutMs > 0 && __atomic_load_n(&fine, __ATOMIC_RELAXED)) {
+  static bool hasPwait2 = true;
+  if (timeoutMs > 0 && __atomic_load_n(&hasPwait2, __ATOMIC_RELAXED)) {
     const auto nanoseconds = static_cast<uint64_t>(timeoutMs * 1e6);
     // The system call takes 64-bit seconds and nanoseconds on every platform.
     const struct {
@@ -189,7 +189,7 @@ int waitFor(int epoll, epoll_event* events, int capacity, double timeoutMs) {
     if (found >= 0) return static_cast<int>(found);
     // EPERM: what a sandbox answers for calls that it does not know.
     if (errno != ENOSYS && errno != EPERM) return -errno;
-    __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
+    __atomic_store_n(&hasPwait2, false, __ATOMIC_RELAXED);
   }
   const int whole = static_cast<int>(timeoutMs);
   const int found = epoll_wait(epoll, events, capacity, whole < timeoutMs ? whole + 1 : whole);

@@ -4,7 +4,18 @@
   "targets": [
     {
       "target_name": "rdma",
-      "sources": ["src/addon.cc", "src/objects.cc", "src/verbs-lib.cc", "src/work.cc"],
+      "sources": [
+        "src/addon.cc",
+        "src/verbs-lib.cc",
+        "src/objects.cc",
+        "src/objects-binding.cc",
+        "src/device.cc",
+        "src/device-binding.cc",
+        "src/memory-binding.cc",
+        "src/completion-binding.cc",
+        "src/queue-pair-binding.cc",
+        "src/work.cc"
+      ],
       "include_dirs": ["<!(test -f ../common/napi-args.h && echo .. || echo .)", "<!(echo ${RDMA_INCLUDE:-/usr/include})"],
       "defines": ["NAPI_VERSION=8", "_GNU_SOURCE"],
       "cflags_cc!": ["-std=gnu++14", "-std=gnu++17", "-std=gnu++20", "-fexceptions", "-frtti"],

@@ -35,7 +35,7 @@ const PLAIN = {
     ],
     programs: ['crc', 'frames', 'shm', 'net', 'blas', 'combine'],
   },
-  rdma: { units: ['objects', 'work'], programs: ['objects'] },
+  rdma: { units: ['objects', 'device', 'work'], programs: ['objects', 'device'] },
   impair: { units: ['wire'], programs: ['wire'] },
 };
 const SANITIZERS = [

@@ -1,27 +1,16 @@
 // Table and words without a device: the library is a handful of functions that count what they are asked for. Built with sanitizers by
-// scripts/test.mjs. Ends with 0 when everything held.
+// native/scripts/test.mjs.
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <utility>
 
+#include "../../test/check.h"
 #include "../src/objects.h"
 #include "../src/work.h"
 
 using namespace noderdma;
 
 namespace {
-
-int failures = 0;
-#define CHECK(condition)                                                     \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);   \
-      failures++;                                                            \
-    }                                                                        \
-  } while (0)
 
 /// What was destroyed, one letter each, in order.
 char destroyed[256];
@@ -293,6 +282,5 @@ int main() {
   owners();
   posting();
   polling();
-  printf(failures == 0 ? "objects: all held\n" : "objects: %d did not hold\n", failures);
-  return failures == 0 ? 0 : 1;
+  return check::finish("objects");
 }

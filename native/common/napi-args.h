@@ -1,6 +1,6 @@
 // Reading of arguments and making of answers and errors: all that stands between JavaScript values and the plain functions below.
 // A reader that finds a bad value throws a TypeError with the code ERR_INVALID_ARG and turns `ok` to false; the caller looks at `ok`
-// once, before it does anything. The readers never run JavaScript, except `Options`, so pointers into buffers stay good.
+// once, before it does anything. The readers never run JavaScript, except `property`, so pointers into buffers stay good.
 #pragma once
 #include <errno.h>
 #include <node_api.h>
@@ -187,6 +187,14 @@ struct Args {
     const size_t length = size(index + 2, "length");
     if (ok && (offset > whole.length || length > whole.length - offset)) refuse("offset and length", "within the bytes");
     return ok ? Bytes{whole.data + offset, length} : Bytes{nullptr, 0};
+  }
+
+  /// A property of an object, and what it is: undefined where there is none. A getter may throw; then its error stays.
+  napi_value property(napi_value object, const char* name, napi_valuetype* type) {
+    napi_value value = nullptr;
+    *type = napi_undefined;
+    if (ok && (napi_get_named_property(env, object, name, &value) != napi_ok || napi_typeof(env, value, type) != napi_ok)) ok = false;
+    return value;
   }
 
   /// UTF-8 into `out` of `capacity` bytes, which may hold NULs and is closed by one; returns the bytes without the last NUL.

@@ -41,11 +41,8 @@ napi_value jsCreateQp(napi_env env, napi_callback_info info) {
 
 /// A number of `object` by that name, if it is there.
 bool field(Args& args, napi_value object, const char* name, double high, double* out) {
-  bool has = false;
-  napi_value value = nullptr;
-  napi_valuetype type = napi_undefined;
-  if (!args.ok || napi_has_named_property(args.env, object, name, &has) != napi_ok || !has) return false;
-  if (napi_get_named_property(args.env, object, name, &value) != napi_ok || napi_typeof(args.env, value, &type) != napi_ok) return false;
+  napi_valuetype type;
+  const napi_value value = args.property(object, name, &type);
   if (type == napi_undefined) return false;
   if (napi_get_value_double(args.env, value, out) != napi_ok || !(*out >= 0 && *out <= high)) {
     char wanted[64];
@@ -67,32 +64,33 @@ bool addressOf(Args& args, napi_value from, ibv_ah_attr* to) {
   if (field(args, from, "hopLimit", 255, &value)) to->grh.hop_limit = static_cast<uint8_t>(value);
   if (field(args, from, "trafficClass", 255, &value)) to->grh.traffic_class = static_cast<uint8_t>(value);
   if (field(args, from, "flowLabel", 1048575, &value)) to->grh.flow_label = static_cast<uint32_t>(value);
-  napi_value gid = nullptr;
-  napi_typedarray_type type;
+  napi_valuetype type;
+  const napi_value gid = args.property(from, "gid", &type);
+  if (type == napi_undefined) return args.ok;
+  napi_typedarray_type elements;
   size_t length = 0;
   void* data = nullptr;
-  if (args.ok && napi_get_named_property(args.env, from, "gid", &gid) == napi_ok &&
-      napi_get_typedarray_info(args.env, gid, &type, &length, &data, nullptr, nullptr) == napi_ok) {
-    if (type != napi_uint8_array || length != 16) {
-      args.refuse("gid", "a Uint8Array of 16 bytes");
-      return false;
-    }
-    memcpy(to->grh.dgid.raw, data, 16);
-    to->is_global = 1;
+  if (napi_get_typedarray_info(args.env, gid, &elements, &length, &data, nullptr, nullptr) != napi_ok || elements != napi_uint8_array ||
+      length != 16) {
+    args.refuse("gid", "a Uint8Array of 16 bytes");
+    return false;
   }
+  memcpy(to->grh.dgid.raw, data, 16);
+  to->is_global = 1;
   return args.ok;
 }
 
 /// Sets what the object names, and nothing else.
 napi_value jsModifyQp(napi_env env, napi_callback_info info) {
   Args args(env, info);
-  const Object* qp = args.object(0, Kind::qp, "queue pair");
-  if (!args.ok) return nullptr;
   ibv_qp_attr attr;
   memset(&attr, 0, sizeof attr);
   int mask = 0;
   double value = 0;
   const napi_value given = args.at[1];
+  napi_valuetype type = napi_undefined;
+  napi_typeof(env, given, &type);
+  if (type != napi_object) args.refuse("attributes", "an object");
 #define TAKE(name, high, member, type, bit)          \
   if (field(args, given, name, high, &value)) {      \
     attr.member = static_cast<type>(value);          \
@@ -113,13 +111,10 @@ napi_value jsModifyQp(napi_env env, napi_callback_info info) {
   TAKE("retryCount", 7, retry_cnt, uint8_t, IBV_QP_RETRY_CNT)
   TAKE("rnrRetry", 7, rnr_retry, uint8_t, IBV_QP_RNR_RETRY)
 #undef TAKE
-  bool hasAddress = false;
-  napi_value address = nullptr;
-  napi_valuetype type = napi_undefined;
-  if (args.ok && napi_has_named_property(env, given, "address", &hasAddress) == napi_ok && hasAddress &&
-      napi_get_named_property(env, given, "address", &address) == napi_ok && napi_typeof(env, address, &type) == napi_ok && type == napi_object) {
-    if (addressOf(args, address, &attr.ah_attr)) mask |= IBV_QP_AV;
-  }
+  const napi_value address = args.property(given, "address", &type);
+  if (type == napi_object && addressOf(args, address, &attr.ah_attr)) mask |= IBV_QP_AV;
+  // Not before: a getter among them could have closed the pair.
+  const Object* qp = args.object(0, Kind::qp, "queue pair");
   if (!args.ok) return nullptr;
   const int answer = args.own->lib->modify_qp(qp->qp(), &attr, mask);
   return answer == 0 ? answerInt(env, 0) : throwSystem(env, failureOf(answer), "ibv_modify_qp");

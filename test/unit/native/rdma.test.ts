@@ -28,8 +28,32 @@ describeRdma('node-rdma without a device', missing, () => {
       expect(thrown(() => addon[call](1))).toMatchObject({ name: 'Error', code: 'ERR_RDMA_CLOSED' });
       expect(thrown(() => addon[call]({}))).toMatchObject({ name: 'Error', code: 'ERR_RDMA_CLOSED' });
     }
+    expect(thrown(() => addon.modifyQp(1, {}))).toMatchObject({ name: 'Error', code: 'ERR_RDMA_CLOSED' });
     expect(addon.close(1)).toBe(-9);
     expect(rdma.live()).toEqual({ devices: 0, domains: 0, regions: 0, channels: 0, completionQueues: 0, queuePairs: 0 });
+  });
+});
+
+describeRdma('attributes of a queue pair', missing, () => {
+  test('each is read before the pair is looked up, and what is wrong with it is told', () => {
+    const modify = (attributes: unknown) => thrown(() => addon.modifyQp(1, attributes));
+    for (const attributes of [undefined, null, 7, 'state', { state: 7 }, { port: '1' }, { address: { gid: new Uint8Array(15) } }]) {
+      expect(modify(attributes)).toEqual(misuse);
+    }
+    const trap = {
+      get timeout() {
+        throw new RangeError('trap');
+      },
+    };
+    expect(modify(trap)?.name).toBe('RangeError');
+    expect(
+      modify({
+        get address() {
+          throw new RangeError('trap');
+        },
+      })?.name,
+    ).toBe('RangeError');
+    expect(modify({ state: 1, address: { gid: new Uint8Array(16), port: undefined } })?.code).toBe('ERR_RDMA_CLOSED');
   });
 });
 

@@ -15,16 +15,11 @@ namespace {
 constexpr size_t kChunksMax = 1024;
 static_assert(kChunksMax <= IOV_MAX, "one sendmsg takes all chunks that are looked at");
 
-/// Reads a text property that may be missing. Getters may throw; then their error stays.
+/// Reads a text property that may be missing.
 template <int N>
 void optionText(Args<N>& args, napi_value options, const char* name, char* out, size_t capacity) {
-  napi_value value;
   napi_valuetype type;
-  if (!args.ok) return;
-  if (napi_get_named_property(args.env, options, name, &value) != napi_ok || napi_typeof(args.env, value, &type) != napi_ok) {
-    args.ok = false;
-    return;
-  }
+  const napi_value value = args.property(options, name, &type);
   if (type == napi_undefined) return;
   size_t length = 0;
   if (napi_get_value_string_utf8(args.env, value, nullptr, 0, &length) != napi_ok || length >= capacity) {
@@ -36,13 +31,8 @@ void optionText(Args<N>& args, napi_value options, const char* name, char* out, 
 
 template <int N>
 void optionSize(Args<N>& args, napi_value options, const char* name, int* out) {
-  napi_value value;
   napi_valuetype type;
-  if (!args.ok) return;
-  if (napi_get_named_property(args.env, options, name, &value) != napi_ok || napi_typeof(args.env, value, &type) != napi_ok) {
-    args.ok = false;
-    return;
-  }
+  const napi_value value = args.property(options, name, &type);
   if (type == napi_undefined) return;
   double number = -1;
   if (napi_get_value_double(args.env, value, &number) != napi_ok || !(number >= 0 && number <= INT_MAX)) {

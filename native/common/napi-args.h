@@ -9,11 +9,10 @@
 #include <string.h>
 #include <sys/types.h>
 
-// Of libuv, with an ABI that is fixed within libuv 1; Node exports them.
-extern "C" {
-char* uv_err_name_r(int err, char* out, size_t capacity);
-char* uv_strerror_r(int err, char* out, size_t capacity);
-}
+#include "errno-name.h"
+
+// Of libuv, with an ABI that is fixed within libuv 1; Node exports it.
+extern "C" char* uv_strerror_r(int err, char* out, size_t capacity);
 
 namespace common {
 
@@ -35,10 +34,9 @@ inline napi_value throwCode(napi_env env, const char* code, const char* what) {
 
 /// Throws an Error with `code` ('EADDRINUSE'), `errno` (negative, as Node gives it) and `syscall`. `failure` is a negative errno.
 inline napi_value throwSystem(napi_env env, int failure, const char* syscall) {
-  char code[32];
+  const char* code = errnoName(-failure);
   char reason[128];
   char message[256];
-  uv_err_name_r(failure, code, sizeof code);
   uv_strerror_r(failure, reason, sizeof reason);
   snprintf(message, sizeof message, "%s %s: %s", syscall, code, reason);
   napi_value jsCode, jsMessage, jsSyscall, jsErrno, error;

@@ -23,7 +23,7 @@ const VERBS_HEADERS = ['infiniband', 'rdma'];
 /** What a binary of each part is tried with, once it is loaded. */
 const WORKS = {
   addon: "addon.crc32c(Buffer.from('123456789'), 0, 9, 0) === 0xe3069283",
-  rdma: 'addon.abi === 1',
+  rdma: 'addon.abi === 2',
   impair: "addon.abi === 1 && typeof addon.forward === 'function'",
 };
 const PACKAGES = PARTS.map((part) => ({

@@ -16,8 +16,9 @@ const SCRATCH = join(ROOT, '.cache', 'native-test');
 const require = createRequire(import.meta.url);
 const compiler = process.env.CXX ?? 'g++';
 
-/** What of each part is tested without Node, and the programs in its folder `test` that do it. */
+/** What of each part is tested without Node, and the programs in its folder `test` that do it; those of `common` lie in native/test. */
 const PLAIN = {
+  common: { units: [], programs: ['errno'] },
   addon: {
     units: [
       'net/socket',
@@ -38,6 +39,7 @@ const PLAIN = {
   rdma: { units: ['objects', 'device', 'work'], programs: ['objects', 'device'] },
   impair: { units: ['wire'], programs: ['wire'] },
 };
+const COMMON = { key: 'common', folder: NATIVE };
 const SANITIZERS = [
   { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },
   { name: 'thread', env: { TSAN_OPTIONS: 'halt_on_error=1' } },
@@ -80,7 +82,7 @@ function sanitizerMissing(sanitizer) {
 function plainTests() {
   for (const sanitizer of SANITIZERS) {
     const missing = sanitizerMissing(sanitizer);
-    for (const part of PARTS) {
+    for (const part of [COMMON, ...PARTS]) {
       const why = missing ?? (part.needsVerbs ? verbsHeadersMissing() : undefined);
       if (why === undefined) plainPart(part, sanitizer);
       else for (const program of PLAIN[part.key].programs) say('skipped', `${program}-test with ${sanitizer.name}`, why);

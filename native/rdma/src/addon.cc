@@ -9,7 +9,7 @@ namespace noderdma {
 namespace {
 
 /// ABI of binding.js.
-constexpr int32_t kAbi = 1;
+constexpr int32_t kAbi = 2;
 
 /// Lets go of the memory of a region that is gone.
 void disown(void* data, void* owner) {

@@ -28,7 +28,7 @@ napi_value jsChannelFd(napi_env env, napi_callback_info info) {
 napi_value jsChannelEvents(napi_env env, napi_callback_info info) {
   Args args(env, info);
   const Object* channel = args.object(0, Kind::channel, "completion channel");
-  return args.ok ? answerInt(env, channelEvents(*args.own->lib, channel->channel())) : nullptr;
+  return args.ok ? answerOrThrow(env, channelEvents(*args.own->lib, channel->channel()), "ibv_get_cq_event") : nullptr;
 }
 
 napi_value jsCreateCq(napi_env env, napi_callback_info info) {
@@ -53,7 +53,7 @@ napi_value jsPoll(napi_env env, napi_callback_info info) {
   size_t length = 0;
   uint32_t* words = args.words(1, &length);
   if (!args.ok) return nullptr;
-  return answerInt(env, pollCompletions(cq->cq(), words, length / kCompletionWords));
+  return answerOrThrow(env, pollCompletions(cq->cq(), words, length / kCompletionWords), "ibv_poll_cq");
 }
 
 napi_value jsNotify(napi_env env, napi_callback_info info) {

@@ -138,13 +138,17 @@ napi_value jsAsyncFd(napi_env env, napi_callback_info info) {
   return args.ok ? answerInt(env, context->context()->async_fd) : nullptr;
 }
 
+/// Whether there was one, which `into` holds then.
 napi_value jsAsyncEvent(napi_env env, napi_callback_info info) {
   Args args(env, info);
   const Object* context = args.object(0, Kind::context, "device");
   size_t length = 0;
   auto* into = static_cast<int32_t*>(args.array(1, "into", napi_int32_array, "an Int32Array of two words", &length));
   if (args.ok && length < 2) args.refuse("into", "an Int32Array of two words");
-  return args.ok ? answerInt(env, deviceEvent(*args.own->lib, context->context(), into)) : nullptr;
+  if (!args.ok) return nullptr;
+  const int outcome = deviceEvent(*args.own->lib, context->context(), into);
+  if (outcome == -EAGAIN || outcome == -EINTR) return answerBool(env, false);
+  return outcome < 0 ? throwSystem(env, outcome, "ibv_get_async_event") : answerBool(env, true);
 }
 
 constexpr Export kExports[] = {

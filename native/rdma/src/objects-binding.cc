@@ -9,7 +9,8 @@ napi_value jsClose(napi_env env, napi_callback_info info) {
   int32_t id = 0;
   napi_get_value_int32(env, args.at[0], &id);
   if (!args.ok) return nullptr;
-  return answerInt(env, args.own->table.close(id));
+  const int outcome = args.own->table.close(id);
+  return outcome < 0 ? throwSystem(env, outcome, "close") : nullptr;
 }
 
 /// How many objects of each kind exist, those included that were closed and wait for others.

@@ -42,6 +42,18 @@ describeNative('bad descriptors', () => {
   test.each(THROWING)('%s throws EBADF', (_, call) => expect(thrown(call)).toMatchObject({ name: 'Error', code: 'EBADF' }));
 });
 
+describeNative('the error of a system call', () => {
+  test('has the code, the number and the words that Node has for it', () => {
+    let error: NodeJS.ErrnoException | undefined;
+    try {
+      native.close(CLOSED);
+    } catch (caught) {
+      error = caught as NodeJS.ErrnoException;
+    }
+    expect(error).toMatchObject({ code: 'EBADF', errno: EBADF, syscall: 'close', message: 'close EBADF: bad file descriptor' });
+  });
+});
+
 describeNative('bounds', () => {
   const OUTSIDE: [number, number][] = [
     [0, 9],

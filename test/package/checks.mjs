@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, normalize, relative } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { headersFolder, verbsHeadersMissing } from '../../native/scripts/headers.mjs';
 import { bundleInto } from '../support/bundle.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -110,6 +111,9 @@ export function strangersEnv(path, home) {
   }
   return env;
 }
+
+const hasCompiler = () =>
+  [process.env.CXX ?? 'g++', 'make', process.env.PYTHON ?? 'python3'].every((name) => spawnSync(name, ['--version']).status === 0);
 
 /** The npm that belongs to this Node. */
 export function ownNpm() {
@@ -220,6 +224,29 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
   tally.check('attw has no complaint', () => {
     const cli = join(modules, '@arethetypeswrong/cli/dist/index.js');
     run(process.execPath, [cli, tarball, '--no-emoji', '--no-color'], { timeout: 120_000 });
+  });
+}
+
+/** node-rdma has a package of its own, which has to bring all that it is built from. */
+export function checkRdmaPackage(tally, folder, npm = ownNpm()) {
+  const unpacked = join(folder, 'package');
+  const isPacked = tally.check("node-rdma's own package holds what it is built from", () => {
+    run(npm[0], [...npm.slice(1), 'pack', '--pack-destination', folder], { cwd: join(ROOT, 'native/rdma') });
+    const [name] = readdirSync(folder).filter((entry) => entry.endsWith('.tgz'));
+    run('tar', ['xzf', join(folder, name), '-C', folder]);
+    const files = filesUnder(unpacked);
+    for (const file of ['binding.gyp', 'index.js', 'src/addon.cc', 'common/napi-args.h'])
+      demand(files.includes(file), `${file} is not there`);
+    demand(!existsSync(join(ROOT, 'native/rdma/common')), 'the copy of native/common was left behind');
+  });
+  if (!isPacked) return;
+  tally.check('node-rdma is built from its own package alone', () => {
+    const headers = headersFolder(join(ROOT, '.cache'));
+    const missing = verbsHeadersMissing() ?? headers.missing ?? (hasCompiler() ? undefined : 'no C++ compiler, make or python3');
+    if (missing !== undefined) return { skipped: missing };
+    const gyp = createRequire(join(ROOT, 'package.json')).resolve('node-gyp/bin/node-gyp.js');
+    run(process.execPath, [gyp, '-C', unpacked, 'rebuild', '--loglevel=warn', `--nodedir=${headers.folder}`]);
+    run(process.execPath, ['-e', `require(${JSON.stringify(join(unpacked, 'build/Release/rdma.node'))})`]);
   });
 }
 

@@ -8,6 +8,7 @@ import {
   barePath,
   checkInstalled,
   checkPlanted,
+  checkRdmaPackage,
   checkSize,
   checkTarball,
   checkTypes,
@@ -33,6 +34,8 @@ let packed;
 tally.check('npm pack', () => {
   packed = pack(inside('tarball'));
 });
+// After that, which installs the headers of libibverbs where they may be installed.
+checkRdmaPackage(tally, inside('rdma'));
 if (packed !== undefined) {
   const unpacked = inside('unpacked');
   checkTarball(tally, packed, unpacked);

@@ -229,14 +229,16 @@ const parts = {
 };
 
 /**
- * A machine without a compiler has no native part, and no forwarder of the lab, after `npm install`: where root may install one, the tests
- * are of the whole product.
+ * A machine without a compiler has no native part, no way to OpenBLAS and no forwarder of the lab after `npm install`: where root may
+ * install one, the tests are of the whole product.
  */
 function nativePart() {
   const isBuilt = (folder, binary) =>
     [`build/Release/${binary}`, `prebuilds/linux-${process.arch}`].some((path) => existsSync(join(root, folder, path)));
+  const isOff = process.env.MULTIRAIL_NATIVE === '0';
   const missing = [
-    ...(process.env.MULTIRAIL_NATIVE === '0' || isBuilt('native/addon', 'multirail.node') ? [] : ['addon']),
+    ...(isOff || isBuilt('native/addon', 'multirail.node') ? [] : ['addon']),
+    ...(isOff || isBuilt('native/blas', 'blas.node') ? [] : ['blas']),
     ...(isBuilt('native/impair', 'impair.node') ? [] : ['impair']),
   ];
   if (process.platform !== 'linux' || missing.length === 0) return;

@@ -23,8 +23,6 @@
         "src/crc/crc32c.cc",
         "src/crc/frames.cc",
         "src/crc/crc-binding.cc",
-        "src/blas/blas.cc",
-        "src/blas/blas-binding.cc",
         "src/combine/combine.cc",
         "src/combine/combine-binding.cc"
       ],

@@ -8,6 +8,7 @@ export const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 
 export const PARTS = [
   { key: 'addon', name: 'native part', binary: 'multirail.node' },
+  { key: 'blas', name: 'BLAS of hpl', binary: 'blas.node' },
   { key: 'rdma', name: 'node-rdma', binary: 'rdma.node', needsVerbs: true },
   { key: 'impair', name: 'forwarder of the lab', binary: 'impair.node' },
 ].map((part) => ({ ...part, folder: join(NATIVE, part.key) }));

@@ -1,5 +1,5 @@
-// Builds the binaries that the packages carry, multirail's into native/addon/prebuilds, those of node-rdma into native/rdma/prebuilds and those of the
-// lab's forwarder into native/impair/prebuilds: one per processor and C library.
+// Builds the binaries that the packages carry, those of the native part into native/addon/prebuilds, and of each other part (parts.mjs) into
+// its own folder of that name: one per processor and C library.
 //   node native/scripts/prebuilds.mjs                all that can be built here
 //   node native/scripts/prebuilds.mjs x64-glibc      only these
 //   node native/scripts/prebuilds.mjs --for-package  as a step of `npm pack`: a missing one is an error, and all that is missing is named
@@ -23,6 +23,7 @@ const VERBS_HEADERS = ['infiniband', 'rdma'];
 /** What a binary of each part is tried with, once it is loaded. */
 const WORKS = {
   addon: "addon.crc32c(Buffer.from('123456789'), 0, 9, 0) === 0xe3069283",
+  blas: "addon.abi === 1 && typeof addon.dgemm === 'function'",
   rdma: 'addon.abi === 2',
   impair: "addon.abi === 1 && typeof addon.forward === 'function'",
 };

@@ -1,5 +1,5 @@
 // The native part under sanitizers: its plain C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer, and again with
-// ThreadSanitizer; then the addon, built with AddressSanitizer, under the tests in test/unit/native.
+// ThreadSanitizer; then the addons that need no other headers, built with AddressSanitizer, under the tests in test/unit/native.
 //   node native/scripts/test.mjs            everything
 //   node native/scripts/test.mjs plain      only the C++ tests
 // Prints what it ran, what it could not run and why, and ends with the line "native: N passed, N failed, N skipped".
@@ -31,11 +31,11 @@ const PLAIN = {
       'shm/cma',
       'crc/crc32c',
       'crc/frames',
-      'blas/blas',
       'combine/combine',
     ],
-    programs: ['crc', 'frames', 'shm', 'net', 'blas', 'combine'],
+    programs: ['crc', 'frames', 'shm', 'net', 'combine'],
   },
+  blas: { units: ['blas'], programs: ['blas'] },
   rdma: { units: ['objects', 'device', 'work'], programs: ['objects', 'device'] },
   impair: { units: ['wire'], programs: ['wire'] },
 };
@@ -119,7 +119,7 @@ function plainPart(part, sanitizer) {
   }
 }
 
-/** The addon with AddressSanitizer: Node itself has none, so its library is loaded first, and leaks of Node are not looked for. */
+/** The addons with AddressSanitizer: Node itself has none, so its library is loaded first, and leaks of Node are not looked for. */
 function addonTests() {
   const what = 'test/unit/native with address,undefined';
   const library = words(run(compiler, ['-print-file-name=libasan.so']));
@@ -136,16 +136,16 @@ function addonTests() {
   }
   const scratch = join(SCRATCH, 'sources');
   rmSync(scratch, { recursive: true, force: true });
-  const folder = copySources(
-    PARTS.find(({ key }) => key === 'addon'),
-    scratch,
-  );
   const flags = '-fsanitize=address,undefined -fno-sanitize-recover=all -g -fno-omit-frame-pointer';
   const env = { ...process.env, CXXFLAGS: flags, LDFLAGS: flags };
-  const built = run(process.execPath, [nodeGyp, '-C', folder, 'rebuild', '--loglevel=warn', `--nodedir=${headers.folder}`], { env });
-  if (built.status !== 0) {
+  const folders = {};
+  for (const part of PARTS.filter(({ key }) => ['addon', 'blas'].includes(key))) {
+    folders[part.key] = copySources(part, scratch);
+    const args = [nodeGyp, '-C', folders[part.key], 'rebuild', '--loglevel=warn', `--nodedir=${headers.folder}`];
+    const built = run(process.execPath, args, { env });
+    if (built.status === 0) continue;
     console.log(words(built));
-    return say('failed', what, 'it does not compile');
+    return say('failed', what, `${part.name}: it does not compile`);
   }
   const ran = run(process.execPath, [vitest, 'run', '--project', 'unit', '--testTimeout=120000', 'test/unit/native'], {
     cwd: ROOT,
@@ -154,9 +154,10 @@ function addonTests() {
       LD_PRELOAD: library,
       ASAN_OPTIONS: 'detect_leaks=0',
       UBSAN_OPTIONS: 'print_stacktrace=1',
-      // node-gyp-build looks there for the binary of the package multirail-native.
-      MULTIRAIL_NATIVE_PREBUILD: folder,
-      MULTIRAIL_NATIVE_EXPECT: folder,
+      // node-gyp-build looks there for the binaries of the packages multirail-native and multirail-blas.
+      MULTIRAIL_NATIVE_PREBUILD: folders.addon,
+      MULTIRAIL_NATIVE_EXPECT: folders.addon,
+      MULTIRAIL_BLAS_PREBUILD: folders.blas,
     },
   });
   console.log(words(ran).split('\n').slice(-40).join('\n'));

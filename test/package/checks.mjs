@@ -145,10 +145,11 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
   const top = join(folder, 'package');
   const files = filesUnder(top);
   const has = (pattern) => files.filter((file) => pattern.test(file));
-  tally.check('the tarball has a binary of all three parts for x64 and arm64, glibc and musl', () => {
+  tally.check('the tarball has a binary of all four parts for x64 and arm64, glibc and musl', () => {
     const wanted = ['x64', 'arm64'].flatMap((arch) =>
       ['glibc', 'musl'].flatMap((libc) => [
         `native/addon/prebuilds/linux-${arch}/multirail-native.${libc}.node`,
+        `native/blas/prebuilds/linux-${arch}/multirail-blas.${libc}.node`,
         `native/rdma/prebuilds/linux-${arch}/node-rdma.${libc}.node`,
         `native/impair/prebuilds/linux-${arch}/multirail-impair.${libc}.node`,
       ]),
@@ -195,7 +196,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
       for (const file of probes.filter(isIgnored)) if (!differing.delete(file)) differing.add(file);
       demand(differing.size === 0, `git has another opinion of ${[...differing].join(', ')}`);
     }
-    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|rdma|impair)\/prebuilds\//.test(file));
+    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|blas|rdma|impair)\/prebuilds\//.test(file));
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('every relative link in its documents leads to a file in it', () => {
@@ -374,11 +375,11 @@ function exportedValues(project) {
 export function checkInstalled(tally, { project, multirail, env, hasBinary = true }) {
   const at = { cwd: project, env };
   const start = (command, args) => run(command[0], [...command.slice(1), ...args], at);
-  tally.check('multirail info says that the native part is loaded, and finds node-rdma', () => {
+  tally.check('multirail info says that the native part is loaded, and finds node-rdma and the addon for BLAS', () => {
     const said = start(multirail, ['info']);
     if (!hasBinary) return { skipped: 'the tarball has no binary for this machine' };
     demand(/^Native part +loaded from .*prebuilds/m.test(said), said);
-    demand(!/node-rdma (is not|has no)/.test(said), said);
+    demand(!/node-rdma (is not|has no)|no native part for BLAS/.test(said), said);
   });
   for (const [i, block] of readmeBlocks().entries()) {
     tally.check(`block ${i + 1} of README.md runs on four ranks`, () => {

@@ -9,7 +9,7 @@ namespace multirail {
 namespace {
 
 /// NATIVE_ABI of src/native/binding.ts.
-constexpr int32_t kAbi = 5;
+constexpr int32_t kAbi = 6;
 
 void endEnv(napi_async_cleanup_hook_handle handle, void* data) {
   Env* env = static_cast<Env*>(data);
@@ -40,7 +40,7 @@ NAPI_MODULE_INIT() {
     return throwCode(env, "ERR_NATIVE_INIT", "clean-up hook refused");
   }
   setInt(env, exports, "abi", kAbi);
-  const Exports groups[] = {netExports(), unixExports(), netlinkExports(), pollerExports(), shmExports(), crcExports(), osExports(), blasExports(), combineExports()};
+  const Exports groups[] = {netExports(), unixExports(), netlinkExports(), pollerExports(), shmExports(), crcExports(), osExports(), combineExports()};
   for (const Exports& group : groups) {
     if (!exportAll(env, exports, group)) return throwCode(env, "ERR_NATIVE_INIT", "exports refused");
   }

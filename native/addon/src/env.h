@@ -43,7 +43,6 @@ Exports pollerExports();
 Exports shmExports();
 Exports crcExports();
 Exports osExports();
-Exports blasExports();
 Exports combineExports();
 
 }  // namespace multirail

@@ -1,24 +1,29 @@
-// BLAS of the surface: from JavaScript's arguments to blas.h. Matrices are places in one Float64Array, in doubles.
+// Entry of the addon: from JavaScript's arguments to blas.h. Matrices are places in one Float64Array, in doubles. The surface is described
+// in tools/hpl/blas.ts.
 #include <limits.h>
 
-#include "../env.h"
-#include "common/napi-args.h"
 #include "blas.h"
+#include "common/exports.h"
+#include "common/napi-args.h"
 
-namespace multirail {
+namespace blas {
 namespace {
 
+using namespace common;
+
+/// BLAS_ABI of tools/hpl/blas.ts.
+constexpr int32_t kAbi = 1;
 constexpr size_t kNameMax = 4096;
 constexpr int kTextMax = 512;
 
-napi_value jsBlasOpen(napi_env env, napi_callback_info info) {
+napi_value jsOpen(napi_env env, napi_callback_info info) {
   Args<1> args(env, info);
   char name[kNameMax];
   const size_t length = args.text(0, "name", name, sizeof name);
   if (args.ok && (length == 0 || memchr(name, '\0', length) != nullptr)) args.refuse("name", "the name of a library");
   if (!args.ok) return nullptr;
   char text[kTextMax];
-  if (!blasOpen(name, text, sizeof text)) return throwCode(env, "ERR_BLAS", text);
+  if (!openLibrary(name, text, sizeof text)) return throwCode(env, "ERR_BLAS", text);
   napi_value answer = nullptr;
   napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &answer);
   return answer;
@@ -54,11 +59,8 @@ struct Matrices {
     return {args.ok ? doubles + place : nullptr, ld};
   }
 
-  bool ready(napi_env env) {
-    if (args.ok && !blasReady()) {
-      args.ok = false;
-      throwCode(env, "ERR_BLAS", "no library is open: blasOpen opens one");
-    }
+  bool ready() {
+    if (!isOpen()) args.fail("ERR_BLAS", "no library is open: open() opens one");
     return args.ok;
   }
 };
@@ -67,7 +69,7 @@ napi_value jsDgemm(napi_env env, napi_callback_info info) {
   Matrices<10> in(env, info);
   const int m = in.dimension(1, "m"), n = in.dimension(2, "n"), k = in.dimension(3, "k");
   const Matrix a = in.matrix(4, "a", m, k), b = in.matrix(6, "b", k, n), c = in.matrix(8, "c", m, n);
-  if (in.ready(env) && m > 0 && n > 0 && k > 0) blasDgemm(m, n, k, a.data, a.ld, b.data, b.ld, c.data, c.ld);
+  if (in.ready() && m > 0 && n > 0 && k > 0) dgemm(m, n, k, a.data, a.ld, b.data, b.ld, c.data, c.ld);
   return nullptr;
 }
 
@@ -75,14 +77,18 @@ napi_value jsDtrsm(napi_env env, napi_callback_info info) {
   Matrices<7> in(env, info);
   const int m = in.dimension(1, "m"), n = in.dimension(2, "n");
   const Matrix l = in.matrix(3, "l", m, m), b = in.matrix(5, "b", m, n);
-  if (in.ready(env) && m > 0 && n > 0) blasDtrsm(m, n, l.data, l.ld, b.data, b.ld);
+  if (in.ready() && m > 0 && n > 0) dtrsm(m, n, l.data, l.ld, b.data, b.ld);
   return nullptr;
 }
 
-constexpr Export kExports[] = {{"blasOpen", jsBlasOpen}, {"dgemm", jsDgemm}, {"dtrsm", jsDtrsm}};
+constexpr Export kExports[] = {{"open", jsOpen}, {"dgemm", jsDgemm}, {"dtrsm", jsDtrsm}};
 
 }  // namespace
+}  // namespace blas
 
-Exports blasExports() { return exportsOf(kExports); }
-
-}  // namespace multirail
+NAPI_MODULE_INIT() {
+  using namespace blas;
+  setInt(env, exports, "abi", kAbi);
+  if (!exportAll(env, exports, exportsOf(kExports))) return throwCode(env, "ERR_NATIVE_INIT", "exports refused");
+  return exports;
+}

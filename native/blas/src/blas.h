@@ -3,19 +3,19 @@
 #pragma once
 #include <stdint.h>
 
-namespace multirail {
+namespace blas {
 
 /// Loads a library (`libopenblas.so.0`, or a path) and finds its routines in it: true, and from then on all threads use it. The last one that
 /// was loaded is used. `text` gets what it says of itself ("" when it says nothing), or why it cannot be used.
-bool blasOpen(const char* name, char* text, int capacity);
+bool openLibrary(const char* name, char* text, int capacity);
 
 /// Whether a library is loaded.
-bool blasReady();
+bool isOpen();
 
 /// C := C - A B; A is m x k, B is k x n.
-void blasDgemm(int m, int n, int k, const double* a, int lda, const double* b, int ldb, double* c, int ldc);
+void dgemm(int m, int n, int k, const double* a, int lda, const double* b, int ldb, double* c, int ldc);
 
 /// B := L^-1 B; L is the unit lower triangle of m rows, B is m x n.
-void blasDtrsm(int m, int n, const double* l, int ldl, double* b, int ldb);
+void dtrsm(int m, int n, const double* l, int ldl, double* b, int ldb);
 
-}  // namespace multirail
+}  // namespace blas

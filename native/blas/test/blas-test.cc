@@ -1,11 +1,11 @@
 // The machine's BLAS by name: what cannot be loaded says why, and what can computes what a plain loop computes.
-#include "../src/blas/blas.h"
+#include "../src/blas.h"
 
 #include <math.h>
 
 #include "../../test/check.h"
 
-using namespace multirail;
+using namespace blas;
 
 namespace {
 
@@ -21,7 +21,7 @@ void products(check::Random& random) {
   for (int j = 0; j < kN; j++)
     for (int i = 0; i < kM; i++)
       for (int p = 0; p < kK; p++) wanted[j * kLd + i] -= a[p * kLd + i] * b[j * kLd + p];
-  blasDgemm(kM, kN, kK, a, kLd, b, kLd, c, kLd);
+  dgemm(kM, kN, kK, a, kLd, b, kLd, c, kLd);
   for (int i = 0; i < kLd * kN; i++) CHECK(fabs(c[i] - wanted[i]) < 1e-12);
 }
 
@@ -34,7 +34,7 @@ void solves(check::Random& random) {
   for (int j = 0; j < kN; j++)
     for (int i = 0; i < kM; i++)
       for (int p = 0; p < i; p++) x[j * kLd + i] -= l[p * kLd + i] * x[j * kLd + p];
-  blasDtrsm(kM, kN, l, kLd, b, kLd);
+  dtrsm(kM, kN, l, kLd, b, kLd);
   for (int i = 0; i < kLd * kN; i++) CHECK(fabs(b[i] - x[i]) < 1e-12);
 }
 
@@ -42,18 +42,18 @@ void solves(check::Random& random) {
 
 int main() {
   char text[512] = "";
-  CHECK(!blasOpen("libno-such-library.so.77", text, sizeof text));
+  CHECK(!openLibrary("libno-such-library.so.77", text, sizeof text));
   CHECK(strstr(text, "libno-such-library.so.77") != nullptr);
-  CHECK(!blasReady());
+  CHECK(!isOpen());
   // A library, and no BLAS.
-  CHECK(!blasOpen("libc.so.6", text, sizeof text));
+  CHECK(!openLibrary("libc.so.6", text, sizeof text));
   CHECK(strstr(text, "dgemm_") != nullptr);
-  CHECK(!blasReady());
+  CHECK(!isOpen());
   setenv("OPENBLAS_NUM_THREADS", "1", 0);
-  if (blasOpen("libopenblas.so.0", text, sizeof text)) {
+  if (openLibrary("libopenblas.so.0", text, sizeof text)) {
     printf("blas: %s\n", text);
-    CHECK(blasReady());
-    CHECK(blasOpen("libopenblas.so.0", text, sizeof text));
+    CHECK(isOpen());
+    CHECK(openLibrary("libopenblas.so.0", text, sizeof text));
     check::Random random{0x9e3779b97f4a7c15ull};
     products(random);
     solves(random);

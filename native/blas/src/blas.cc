@@ -8,7 +8,7 @@
 
 #include "common/dl.h"
 
-namespace multirail {
+namespace blas {
 namespace {
 
 using Dgemm = void (*)(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*, const double*,
@@ -61,23 +61,23 @@ bool find(const char* name, char* text, int capacity) {
 
 }  // namespace
 
-bool blasOpen(const char* name, char* text, int capacity) {
+bool openLibrary(const char* name, char* text, int capacity) {
   pthread_mutex_lock(&opening);
   const bool opened = find(name, text, capacity);
   pthread_mutex_unlock(&opening);
   return opened;
 }
 
-bool blasReady() { return __atomic_load_n(&current, __ATOMIC_ACQUIRE) != nullptr; }
+bool isOpen() { return __atomic_load_n(&current, __ATOMIC_ACQUIRE) != nullptr; }
 
-void blasDgemm(int m, int n, int k, const double* a, int lda, const double* b, int ldb, double* c, int ldc) {
+void dgemm(int m, int n, int k, const double* a, int lda, const double* b, int ldb, double* c, int ldc) {
   const double minusOne = -1, one = 1;
   __atomic_load_n(&current, __ATOMIC_ACQUIRE)->dgemm("N", "N", &m, &n, &k, &minusOne, a, &lda, b, &ldb, &one, c, &ldc, 1, 1);
 }
 
-void blasDtrsm(int m, int n, const double* l, int ldl, double* b, int ldb) {
+void dtrsm(int m, int n, const double* l, int ldl, double* b, int ldb) {
   const double one = 1;
   __atomic_load_n(&current, __ATOMIC_ACQUIRE)->dtrsm("L", "L", "N", "U", &m, &n, &one, l, &ldl, b, &ldb, 1, 1, 1, 1);
 }
 
-}  // namespace multirail
+}  // namespace blas

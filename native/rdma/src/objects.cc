@@ -73,7 +73,12 @@ void Table::made(Object* object, void* verbs, void* owner) {
   object->owner = owner;
 }
 
-void Table::dropped(Object* object) { forget(object); }
+void Table::dropped(Object* object) {
+  for (Object* parent : object->parents) {
+    if (parent != nullptr) parent->users--;
+  }
+  forget(object);
+}
 
 Object* Table::at(int32_t id) const {
   if (id <= 0) return nullptr;
@@ -95,18 +100,18 @@ int Table::close(int32_t id) {
   return object->users == 0 ? release(object) : 0;
 }
 
-/// Destroys an object that nobody needs, and those of its parents that were closed and waited for it.
+/// Destroys an object that nobody needs, and those of its parents that were closed and waited for it. Parents are let go one after the other,
+/// so that each is there when it is looked at: one may be the parent of another (the device of a queue, and of the queue's channel), and the
+/// same may stand there twice (one queue for both directions).
 int Table::release(Object* object) {
   int failure = destroy(object);
   Object* parents[kParentsMax];
   memcpy(parents, object->parents, sizeof parents);
   forget(object);
   for (Object* parent : parents) {
-    if (parent == nullptr || !parent->closed || parent->users > 0) continue;
+    if (parent == nullptr || --parent->users > 0 || !parent->closed) continue;
     const int worse = release(parent);
     if (failure == 0) failure = worse;
-    // The same object may be parent twice (one queue for both directions).
-    for (Object*& other : parents) if (other == parent) other = nullptr;
   }
   return failure;
 }
@@ -129,7 +134,6 @@ int Table::destroy(Object* object) {
 }
 
 void Table::forget(Object* object) {
-  for (Object* parent : object->parents) if (parent != nullptr) parent->users--;
   if (object->owner != nullptr) disown_(data_, object->owner);
   const uint32_t index = static_cast<uint32_t>(object->id) & kIndexMask;
   slots_[index] = nullptr;

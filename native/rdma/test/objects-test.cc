@@ -92,6 +92,27 @@ void anyOrder() {
   for (int kind = 0; kind < kKinds; kind++) CHECK(table.live(static_cast<Kind>(kind)) == 0);
 }
 
+/// A parent that is needed by another one: whichever of them stands first, the device goes after the channel.
+void parentsOfParents() {
+  const VerbsLib lib = fake();
+  OwnTable table(&lib);
+  for (const bool contextFirst : {true, false}) {
+    Object* context = make(table, Kind::context);
+    Object* channel = make(table, Kind::channel, context);
+    Object* cq = contextFirst ? make(table, Kind::cq, context, channel) : make(table, Kind::cq, channel, context);
+    CHECK(table.close(context->id) == 0 && table.close(channel->id) == 0);
+    CHECK(wasDestroyed(""));
+    CHECK(table.close(cq->id) == 0);
+    CHECK(wasDestroyed("qhc"));
+    // A queue that could not be made holds nobody.
+    Object* again = make(table, Kind::context);
+    Object* none = table.begin(Kind::cq, &again, 1);
+    table.dropped(none);
+    CHECK(table.close(again->id) == 0);
+    CHECK(wasDestroyed("c"));
+  }
+}
+
 void numbers() {
   const VerbsLib lib = fake();
   OwnTable table(&lib);
@@ -277,6 +298,7 @@ void polling() {
 
 int main() {
   anyOrder();
+  parentsOfParents();
   numbers();
   failuresAreTold();
   owners();

@@ -2,26 +2,17 @@
 #include "frames.h"
 
 #include "crc32c.h"
+#include "frame-layout.h"
 
 namespace multirail {
 namespace {
-
-// The layout of src/btl/base/frame-hdr.ts.
-constexpr size_t kHeaderBytes = 40;
-constexpr size_t kOffsetVersion = 0;
-constexpr size_t kOffsetPacketHeaderBytes = 4;
-constexpr size_t kOffsetMagic = 6;
-constexpr size_t kOffsetPayloadBytes = 8;
-constexpr size_t kOffsetHeaderCrc = 36;
-constexpr uint8_t kVersion = 1;
-constexpr uint32_t kMagic = 0x524d;
 
 uint32_t u16At(const uint8_t* data) { return static_cast<uint32_t>(data[0]) | static_cast<uint32_t>(data[1]) << 8; }
 uint32_t u32At(const uint8_t* data) { return u16At(data) | u16At(data + 2) << 16; }
 
 uint32_t headerCrc(const uint8_t* frame, size_t packetHeaderBytes) {
   const uint32_t crc = crc32c(0, frame, kOffsetHeaderCrc);
-  return packetHeaderBytes == 0 ? crc : crc32c(crc, frame + kHeaderBytes, packetHeaderBytes);
+  return packetHeaderBytes == 0 ? crc : crc32c(crc, frame + kFrameHeaderBytes, packetHeaderBytes);
 }
 
 }  // namespace
@@ -30,10 +21,10 @@ bool frameSeal(uint8_t* data, size_t from, size_t to, uint64_t inlinePayloadMax)
   while (from < to) {
     const size_t left = to - from;
     uint8_t* frame = data + from;
-    if (left < kHeaderBytes) return false;
+    if (left < kFrameHeaderBytes) return false;
     const size_t packetHeaderBytes = u16At(frame + kOffsetPacketHeaderBytes);
     const uint64_t payloadBytes = u32At(frame + kOffsetPayloadBytes);
-    const uint64_t bytes = kHeaderBytes + packetHeaderBytes + (payloadBytes <= inlinePayloadMax ? payloadBytes : 0);
+    const uint64_t bytes = kFrameHeaderBytes + packetHeaderBytes + (payloadBytes <= inlinePayloadMax ? payloadBytes : 0);
     if (bytes > left) return false;
     const uint32_t crc = headerCrc(frame, packetHeaderBytes);
     for (int i = 0; i < 4; i++) frame[kOffsetHeaderCrc + i] = static_cast<uint8_t>(crc >> (8 * i));
@@ -44,13 +35,13 @@ bool frameSeal(uint8_t* data, size_t from, size_t to, uint64_t inlinePayloadMax)
 
 uint64_t frameScan(const uint8_t* data, size_t from, size_t to) {
   uint64_t end = from;
-  while (end < to && to - end >= kHeaderBytes) {
+  while (end < to && to - end >= kFrameHeaderBytes) {
     const uint8_t* frame = data + end;
-    if (u16At(frame + kOffsetMagic) != kMagic || frame[kOffsetVersion] != kVersion) break;
+    if (u16At(frame + kOffsetMagic) != kFrameMagic || frame[kOffsetVersion] != kFrameVersion) break;
     const size_t packetHeaderBytes = u16At(frame + kOffsetPacketHeaderBytes);
-    if (packetHeaderBytes > to - end - kHeaderBytes) break;
+    if (packetHeaderBytes > to - end - kFrameHeaderBytes) break;
     if (u32At(frame + kOffsetHeaderCrc) != headerCrc(frame, packetHeaderBytes)) break;
-    end += kHeaderBytes + packetHeaderBytes + u32At(frame + kOffsetPayloadBytes);
+    end += kFrameHeaderBytes + packetHeaderBytes + u32At(frame + kOffsetPayloadBytes);
   }
   return end;
 }

@@ -10,8 +10,8 @@ inline const char* errnoName(int number) {
     int number;
     const char* name;
   };
-#define NAME(name) \
-  { name, #name }
+  // clang-format off
+#define NAME(name) {name, #name}
   static constexpr Name kNames[] = {
       NAME(EPERM), NAME(ENOENT), NAME(ESRCH), NAME(EINTR), NAME(EIO), NAME(ENXIO), NAME(E2BIG), NAME(ENOEXEC), NAME(EBADF), NAME(ECHILD),
       NAME(EAGAIN), NAME(ENOMEM), NAME(EACCES), NAME(EFAULT), NAME(ENOTBLK), NAME(EBUSY), NAME(EEXIST), NAME(EXDEV), NAME(ENODEV),
@@ -31,6 +31,7 @@ inline const char* errnoName(int number) {
       NAME(EKEYREVOKED), NAME(EKEYREJECTED), NAME(EOWNERDEAD), NAME(ENOTRECOVERABLE), NAME(ERFKILL), NAME(EHWPOISON),
   };
 #undef NAME
+  // clang-format on
   for (const Name& one : kNames) {
     if (one.number == number) return one.name;
   }

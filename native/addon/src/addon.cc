@@ -40,7 +40,8 @@ NAPI_MODULE_INIT() {
     return throwCode(env, "ERR_NATIVE_INIT", "clean-up hook refused");
   }
   setInt(env, exports, "abi", kAbi);
-  const Exports groups[] = {netExports(), unixExports(), netlinkExports(), pollerExports(), shmExports(), crcExports(), osExports(), combineExports()};
+  const Exports groups[] = {netExports(), unixExports(), netlinkExports(), pollerExports(),
+                            shmExports(), crcExports(),  osExports(),      combineExports()};
   for (const Exports& group : groups) {
     if (!exportAll(env, exports, group)) return throwCode(env, "ERR_NATIVE_INIT", "exports refused");
   }

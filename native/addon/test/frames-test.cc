@@ -2,8 +2,8 @@
 // the sanitizer sees every step outside.
 #include "../src/crc/frames.h"
 
-#include "../src/crc/crc32c.h"
 #include "../../test/check.h"
+#include "../src/crc/crc32c.h"
 
 using namespace multirail;
 
@@ -107,7 +107,8 @@ void chance() {
     Buffer buffer(random.below(400));
     for (size_t i = 0; i < buffer.length; i++) buffer.data[i] = static_cast<uint8_t>(random.next());
     // Mostly plausible beginnings, so that the lengths are believed.
-    if (buffer.length >= 40 && random.below(4) != 0) header(buffer.data, random.below(300), random.below(4) == 0 ? random.next() : random.below(300));
+    if (buffer.length >= 40 && random.below(4) != 0)
+      header(buffer.data, random.below(300), random.below(4) == 0 ? random.next() : random.below(300));
     const size_t from = random.below(4) == 0 ? random.below(static_cast<unsigned>(buffer.length) + 1) : 0;
     const size_t to = from + random.below(static_cast<unsigned>(buffer.length - from) + 1);
     CHECK(frameScan(buffer.data, from, to) >= from);

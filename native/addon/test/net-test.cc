@@ -9,10 +9,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../../test/check.h"
 #include "../src/net/netlink.h"
 #include "../src/net/tcp-info.h"
 #include "../src/net/unix.h"
-#include "../../test/check.h"
 
 using namespace multirail;
 
@@ -30,7 +30,8 @@ void addresses() {
   Address address;
   uint16_t port = 0;
   char text[kAddressTextMax];
-  CHECK(parseAddress("127.0.0.1", 80, &address) && formatAddress(address, text, &port) == 9 && strcmp(text, "127.0.0.1") == 0 && port == 80);
+  CHECK(parseAddress("127.0.0.1", 80, &address) && formatAddress(address, text, &port) == 9 && strcmp(text, "127.0.0.1") == 0 &&
+        port == 80);
   CHECK(parseAddress("::1", 81, &address) && formatAddress(address, text, &port) == 3 && strcmp(text, "::1") == 0 && port == 81);
   CHECK(parseAddress("fe80::1%lo", 1, &address));
   formatAddress(address, text, &port);
@@ -229,7 +230,8 @@ void kernelMessages() {
     const size_t bytes = random.below(static_cast<unsigned>(length) + 1);
     auto* part = static_cast<uint8_t*>(malloc(bytes == 0 ? 1 : bytes));
     memcpy(part, whole, bytes);
-    for (unsigned i = random.below(6); i > 0 && bytes > 0; i--) part[random.below(static_cast<unsigned>(bytes))] = static_cast<uint8_t>(random.next());
+    for (unsigned i = random.below(6); i > 0 && bytes > 0; i--)
+      part[random.below(static_cast<unsigned>(bytes))] = static_cast<uint8_t>(random.next());
     counted = {};
     netlinkParse(part, bytes, countEvent, &counted);
     CHECK(counted.links + counted.addresses <= static_cast<int>(bytes / NLMSG_LENGTH(0)));

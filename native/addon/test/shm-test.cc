@@ -8,10 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../test/check.h"
 #include "../src/shm/cma.h"
 #include "../src/shm/doorbell.h"
 #include "../src/shm/segment.h"
-#include "../../test/check.h"
 
 using namespace multirail;
 

@@ -11,8 +11,8 @@
 namespace blas {
 namespace {
 
-using Dgemm = void (*)(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*, const double*,
-                       const int*, const double*, double*, const int*, size_t, size_t);
+using Dgemm = void (*)(const char*, const char*, const int*, const int*, const int*, const double*, const double*, const int*,
+                       const double*, const int*, const double*, double*, const int*, size_t, size_t);
 using Dtrsm = void (*)(const char*, const char*, const char*, const char*, const int*, const int*, const double*, const double*, const int*,
                        double*, const int*, size_t, size_t, size_t, size_t);
 using Words = const char* (*)();

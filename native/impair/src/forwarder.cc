@@ -351,11 +351,10 @@ void Forwarder::answerStats() {
     socklen_t size = sizeof stats;
     if (getsockopt(port.fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0) port.counters.missed += stats.tp_drops;
     const Counters& c = port.counters;
-    length += static_cast<size_t>(
-        snprintf(text + length, sizeof text - length,
-                 "%s{\"taken\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"flipped\":%" PRIu64 ",\"held\":%" PRIu64 ",\"sent\":%" PRIu64
-                 ",\"refused\":%" PRIu64 ",\"noRoom\":%" PRIu64 ",\"missed\":%" PRIu64 "}",
-                 i == 0 ? "" : ",", c.taken, c.lost, c.flipped, c.held, c.sent, c.refused, c.noRoom, c.missed));
+    length += static_cast<size_t>(snprintf(text + length, sizeof text - length,
+                                           "%s{\"taken\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"flipped\":%" PRIu64 ",\"held\":%" PRIu64
+                                           ",\"sent\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"noRoom\":%" PRIu64 ",\"missed\":%" PRIu64 "}",
+                                           i == 0 ? "" : ",", c.taken, c.lost, c.flipped, c.held, c.sent, c.refused, c.noRoom, c.missed));
   }
   length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "]}\n"));
   answer(text, length);

@@ -66,8 +66,8 @@ napi_value jsNotify(napi_env env, napi_callback_info info) {
 }
 
 constexpr Export kExports[] = {
-    {"createChannel", jsCreateChannel}, {"channelFd", jsChannelFd}, {"channelEvents", jsChannelEvents}, {"createCq", jsCreateCq},
-    {"poll", jsPoll}, {"notify", jsNotify},
+    {"createChannel", jsCreateChannel}, {"channelFd", jsChannelFd}, {"channelEvents", jsChannelEvents},
+    {"createCq", jsCreateCq},           {"poll", jsPoll},           {"notify", jsNotify},
 };
 
 }  // namespace

@@ -152,8 +152,8 @@ napi_value jsAsyncEvent(napi_env env, napi_callback_info info) {
 }
 
 constexpr Export kExports[] = {
-    {"unavailable", jsUnavailable}, {"devices", jsDevices}, {"openDevice", jsOpenDevice}, {"queryDevice", jsQueryDevice},
-    {"queryPort", jsQueryPort}, {"queryGid", jsQueryGid}, {"asyncFd", jsAsyncFd}, {"asyncEvent", jsAsyncEvent},
+    {"unavailable", jsUnavailable}, {"devices", jsDevices},   {"openDevice", jsOpenDevice}, {"queryDevice", jsQueryDevice},
+    {"queryPort", jsQueryPort},     {"queryGid", jsQueryGid}, {"asyncFd", jsAsyncFd},       {"asyncEvent", jsAsyncEvent},
 };
 
 }  // namespace

@@ -71,7 +71,9 @@ napi_value jsMemory(napi_env env, napi_callback_info info) {
 }
 
 constexpr Export kExports[] = {
-    {"allocPd", jsAllocPd}, {"register", jsRegister}, {"memory", jsMemory},
+    {"allocPd", jsAllocPd},
+    {"register", jsRegister},
+    {"memory", jsMemory},
 };
 
 }  // namespace

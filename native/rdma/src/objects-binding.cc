@@ -30,7 +30,8 @@ napi_value jsLive(napi_env env, napi_callback_info info) {
 }
 
 constexpr Export kExports[] = {
-    {"close", jsClose}, {"live", jsLive},
+    {"close", jsClose},
+    {"live", jsLive},
 };
 
 }  // namespace

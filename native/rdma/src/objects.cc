@@ -120,12 +120,24 @@ int Table::destroy(Object* object) {
   int answer = 0;
   if (object->verbs != nullptr) {
     switch (object->kind) {
-      case Kind::context: answer = lib_->close_device(object->context()); break;
-      case Kind::pd: answer = lib_->dealloc_pd(object->pd()); break;
-      case Kind::mr: answer = lib_->dereg_mr(object->mr()); break;
-      case Kind::channel: answer = lib_->destroy_comp_channel(object->channel()); break;
-      case Kind::cq: answer = lib_->destroy_cq(object->cq()); break;
-      case Kind::qp: answer = lib_->destroy_qp(object->qp()); break;
+      case Kind::context:
+        answer = lib_->close_device(object->context());
+        break;
+      case Kind::pd:
+        answer = lib_->dealloc_pd(object->pd());
+        break;
+      case Kind::mr:
+        answer = lib_->dereg_mr(object->mr());
+        break;
+      case Kind::channel:
+        answer = lib_->destroy_comp_channel(object->channel());
+        break;
+      case Kind::cq:
+        answer = lib_->destroy_cq(object->cq());
+        break;
+      case Kind::qp:
+        answer = lib_->destroy_qp(object->qp());
+        break;
     }
   }
   if (answer == 0) return 0;

@@ -91,10 +91,10 @@ napi_value jsModifyQp(napi_env env, napi_callback_info info) {
   napi_valuetype type = napi_undefined;
   napi_typeof(env, given, &type);
   if (type != napi_object) args.refuse("attributes", "an object");
-#define TAKE(name, high, member, type, bit)          \
-  if (field(args, given, name, high, &value)) {      \
-    attr.member = static_cast<type>(value);          \
-    mask |= bit;                                     \
+#define TAKE(name, high, member, type, bit)     \
+  if (field(args, given, name, high, &value)) { \
+    attr.member = static_cast<type>(value);     \
+    mask |= bit;                                \
   }
   TAKE("state", 6, qp_state, ibv_qp_state, IBV_QP_STATE)
   TAKE("pkeyIndex", 65535, pkey_index, uint16_t, IBV_QP_PKEY_INDEX)
@@ -155,8 +155,7 @@ napi_value jsPostSend(napi_env env, napi_callback_info info) { return postWith(e
 napi_value jsPostReceive(napi_env env, napi_callback_info info) { return postWith(env, info, postReceives); }
 
 constexpr Export kExports[] = {
-    {"createQp", jsCreateQp}, {"modifyQp", jsModifyQp}, {"queryQp", jsQueryQp}, {"postSend", jsPostSend},
-    {"postReceive", jsPostReceive},
+    {"createQp", jsCreateQp}, {"modifyQp", jsModifyQp}, {"queryQp", jsQueryQp}, {"postSend", jsPostSend}, {"postReceive", jsPostReceive},
 };
 
 }  // namespace

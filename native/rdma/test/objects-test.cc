@@ -18,12 +18,31 @@ size_t destroyedCount = 0;
 int refuseWith = 0;
 
 void note(char what) { destroyed[destroyedCount++ % sizeof destroyed] = what; }
-int closeDevice(ibv_context*) { note('c'); return 0; }
-int deallocPd(ibv_pd*) { note('p'); return refuseWith; }
-int deregMr(ibv_mr* mr) { note('m'); free(mr); return 0; }
-int destroyChannel(ibv_comp_channel*) { note('h'); return 0; }
-int destroyCq(ibv_cq*) { note('q'); return 0; }
-int destroyQp(ibv_qp*) { note('u'); return 0; }
+int closeDevice(ibv_context*) {
+  note('c');
+  return 0;
+}
+int deallocPd(ibv_pd*) {
+  note('p');
+  return refuseWith;
+}
+int deregMr(ibv_mr* mr) {
+  note('m');
+  free(mr);
+  return 0;
+}
+int destroyChannel(ibv_comp_channel*) {
+  note('h');
+  return 0;
+}
+int destroyCq(ibv_cq*) {
+  note('q');
+  return 0;
+}
+int destroyQp(ibv_qp*) {
+  note('u');
+  return 0;
+}
 
 VerbsLib fake() {
   VerbsLib lib;
@@ -120,7 +139,8 @@ void numbers() {
   const int32_t id = first->id;
   CHECK(table.find(id, Kind::context) == first);
   CHECK(table.find(id, Kind::pd) == nullptr);
-  CHECK(table.find(0, Kind::context) == nullptr && table.find(-5, Kind::context) == nullptr && table.find(1 << 30, Kind::context) == nullptr);
+  CHECK(table.find(0, Kind::context) == nullptr && table.find(-5, Kind::context) == nullptr &&
+        table.find(1 << 30, Kind::context) == nullptr);
   CHECK(table.close(id) == 0);
   CHECK(table.close(id) == -EBADF);
   // Many come and go: a number of one that is gone never names another.
@@ -223,10 +243,14 @@ void posting() {
   CHECK(postSends(table, &qp, words, 100) == 100);
   CHECK(seenCount == 100);
   CHECK(seen[99].wr_id == ((1ull << 32) | 7) && seen[99].wr.rdma.remote_addr == ((2ull << 32) | 0x55) && seen[99].wr.rdma.rkey == 99);
-  CHECK(seenPieces[99][0].addr == reinterpret_cast<uint64_t>(memory) + 99 && seenPieces[99][0].length == 10 && seenPieces[99][0].lkey == 44);
+  CHECK(seenPieces[99][0].addr == reinterpret_cast<uint64_t>(memory) + 99 && seenPieces[99][0].length == 10 &&
+        seenPieces[99][0].lkey == 44);
 
   // Out of bounds, in every way: what stands before it is posted.
-  const struct { uint64_t offset; uint32_t bytes; } bad[] = {{1001, 0}, {1000, 1}, {0, 1001}, {0xffffffffffffffff, 1}, {991, 10}};
+  const struct {
+    uint64_t offset;
+    uint32_t bytes;
+  } bad[] = {{1001, 0}, {1000, 1}, {0, 1001}, {0xffffffffffffffff, 1}, {991, 10}};
   for (const auto& one : bad) {
     write(words + 40 * kRequestWords, region->id, one.offset, one.bytes);
     seenCount = 0;

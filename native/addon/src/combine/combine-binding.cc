@@ -1,7 +1,7 @@
 // Combination of arrays in the surface: from JavaScript's arguments to combine.h.
 #include "../env.h"
-#include "common/napi-args.h"
 #include "combine.h"
+#include "common/napi-args.h"
 
 namespace multirail {
 namespace {

@@ -102,9 +102,7 @@ bool askProcessor() {
 }
 #else
 CRC_INSTRUCTION inline uint32_t step1(uint32_t crc, uint8_t byte) { return __builtin_aarch64_crc32cb(crc, byte); }
-CRC_INSTRUCTION inline uint64_t step8(uint64_t crc, uint64_t word) {
-  return __builtin_aarch64_crc32cx(static_cast<uint32_t>(crc), word);
-}
+CRC_INSTRUCTION inline uint64_t step8(uint64_t crc, uint64_t word) { return __builtin_aarch64_crc32cx(static_cast<uint32_t>(crc), word); }
 
 bool askProcessor() {
   constexpr unsigned long kHwcapCrc32 = 1ul << 7;

@@ -248,11 +248,21 @@ napi_value jsTcpInfo(napi_env env, napi_callback_info info) {
 }
 
 constexpr Export kExports[] = {
-    {"tcpListen", jsTcpListen},       {"accept", jsAccept},           {"tcpConnect", jsTcpConnect},
-    {"connectResult", jsConnectResult}, {"socketName", jsSocketName},   {"peerName", jsPeerName},
-    {"congestionOf", jsCongestionOf}, {"send", jsSend},               {"recv", jsRecv},
-    {"sendv", jsSendv},               {"recv2", jsRecv2},             {"shutdownWrite", jsShutdownWrite},
-    {"close", jsClose},               {"closeReset", jsCloseReset},   {"tcpInfo", jsTcpInfo},
+    {"tcpListen", jsTcpListen},
+    {"accept", jsAccept},
+    {"tcpConnect", jsTcpConnect},
+    {"connectResult", jsConnectResult},
+    {"socketName", jsSocketName},
+    {"peerName", jsPeerName},
+    {"congestionOf", jsCongestionOf},
+    {"send", jsSend},
+    {"recv", jsRecv},
+    {"sendv", jsSendv},
+    {"recv2", jsRecv2},
+    {"shutdownWrite", jsShutdownWrite},
+    {"close", jsClose},
+    {"closeReset", jsCloseReset},
+    {"tcpInfo", jsTcpInfo},
     {"routeDevice", jsRouteDevice},
 };
 

@@ -76,7 +76,8 @@ napi_value jsRecvDescriptors(napi_env env, napi_callback_info info) {
   size_t count;
   const ssize_t got = receiveDescriptors(fd, bytes.data, bytes.length, came, &count);
   size_t pushed = 0;
-  while (pushed < count && napi_set_element(env, args.at[2], before + static_cast<uint32_t>(pushed), answerInt(env, came[pushed])) == napi_ok) {
+  while (pushed < count &&
+         napi_set_element(env, args.at[2], before + static_cast<uint32_t>(pushed), answerInt(env, came[pushed])) == napi_ok) {
     pushed++;
   }
   // A frozen array takes nothing and says nothing.

@@ -1,7 +1,7 @@
 // The machine's part of the surface: processors.
 #include "../env.h"
-#include "common/napi-args.h"
 #include "affinity.h"
+#include "common/napi-args.h"
 
 namespace multirail {
 namespace {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "../env.h"
-#include "common/napi-args.h"
 #include "cma.h"
+#include "common/napi-args.h"
 #include "doorbell.h"
 #include "segment.h"
 
@@ -137,9 +137,9 @@ napi_value jsEventClear(napi_env env, napi_callback_info info) {
 }
 
 constexpr Export kExports[] = {
-    {"memoryCreate", jsMemoryCreate}, {"memoryMap", jsMemoryMap},       {"memoryUnmap", jsMemoryUnmap},
-    {"addressOf", jsAddressOf},       {"processRead", jsProcessRead},   {"processWatch", jsProcessWatch},
-    {"eventOpen", jsEventOpen},       {"eventSignal", jsEventSignal},   {"eventClear", jsEventClear},
+    {"memoryCreate", jsMemoryCreate}, {"memoryMap", jsMemoryMap},     {"memoryUnmap", jsMemoryUnmap},
+    {"addressOf", jsAddressOf},       {"processRead", jsProcessRead}, {"processWatch", jsProcessWatch},
+    {"eventOpen", jsEventOpen},       {"eventSignal", jsEventSignal}, {"eventClear", jsEventClear},
 };
 
 }  // namespace

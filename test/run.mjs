@@ -134,8 +134,9 @@ const parts = {
   native: () => {
     const startedMs = Date.now();
     const why = needDebian([{ command: 'g++', name: 'g++' }]);
-    // Without them the test of node-rdma alone is left out, and says so.
+    // Without them the test of node-rdma, and that of the form, are left out, and say so.
     needDebian([{ file: '/usr/include/infiniband/verbs.h', name: 'libibverbs-dev' }]);
+    needDebian([{ command: 'clang-format', name: 'clang-format' }]);
     if (why !== undefined) {
       console.log(`skipped: the native part under sanitizers: ${why}`);
       return count('native', startedMs, 0, 0, 1, why);

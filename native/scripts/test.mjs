@@ -1,11 +1,12 @@
-// The native part under sanitizers: its plain C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer, and again with
-// ThreadSanitizer; then the addons that need no other headers, built with AddressSanitizer, under the tests in test/unit/native.
+// The C++ has the form of .clang-format; and under sanitizers: the plain C++ tests with AddressSanitizer and UndefinedBehaviorSanitizer, and
+// again with ThreadSanitizer; then the addons that need no other headers, built with AddressSanitizer, under the tests in test/unit/native.
 //   node native/scripts/test.mjs            everything
 //   node native/scripts/test.mjs plain      only the C++ tests
+//   node native/scripts/test.mjs format     only the form; clang-format -i mends it
 // Prints what it ran, what it could not run and why, and ends with the line "native: N passed, N failed, N skipped".
-// Runs g++, node-gyp and vitest.
+// Runs clang-format, g++, node-gyp and vitest.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
@@ -77,6 +78,24 @@ function sanitizerMissing(sanitizer) {
   if (built.status !== 0) return `${compiler} has no -fsanitize=${sanitizer.name}`;
   const ran = run(probe, [], { env: { ...process.env, ...sanitizer.env } });
   return ran.status === 0 ? undefined : `programs with it do not start here: ${words(ran).split('\n')[0]}`;
+}
+
+/** Whether the C++ has the form that .clang-format says. */
+function formatTest() {
+  const what = 'the form of the C++';
+  if (run('clang-format', ['--version']).status !== 0) return say('skipped', what, 'clang-format is not installed');
+  const folders = [
+    join(NATIVE, 'test'),
+    join(NATIVE, 'common'),
+    ...PARTS.flatMap(({ folder }) => [join(folder, 'src'), join(folder, 'test')]),
+  ];
+  const files = folders
+    .filter(existsSync)
+    .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, name)))
+    .filter((file) => /\.(cc|h)$/.test(file));
+  const done = run('clang-format', ['--dry-run', '--Werror', '--style=file', ...files]);
+  if (done.status !== 0) console.log(words(done));
+  return say(done.status === 0 ? 'passed' : 'failed', what, `${files.length} files`);
 }
 
 function plainTests() {
@@ -164,14 +183,17 @@ function addonTests() {
   return say(ran.status === 0 ? 'passed' : 'failed', what);
 }
 
-mkdirSync(SCRATCH, { recursive: true });
-if (process.platform !== 'linux') {
-  say('skipped', 'the native tests', `the native part is for Linux, this is ${process.platform}`);
-} else if (run(compiler, ['--version']).status !== 0) {
-  say('skipped', 'the native tests', `no C++ compiler (${compiler})`);
-} else {
+function sanitizerTests(withAddons) {
+  const what = 'the native tests';
+  if (process.platform !== 'linux') return say('skipped', what, `the native part is for Linux, this is ${process.platform}`);
+  if (run(compiler, ['--version']).status !== 0) return say('skipped', what, `no C++ compiler (${compiler})`);
   plainTests();
-  if (!process.argv.includes('plain')) addonTests();
+  if (withAddons) addonTests();
 }
+
+mkdirSync(SCRATCH, { recursive: true });
+const only = process.argv[2];
+if (only !== 'plain') formatTest();
+if (only !== 'format') sanitizerTests(only !== 'plain');
 console.log(`native: ${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
 process.exitCode = totals.failed > 0 ? 1 : 0;

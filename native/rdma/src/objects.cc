@@ -1,3 +1,4 @@
+// See objects.h.
 #include "objects.h"
 
 #include <errno.h>

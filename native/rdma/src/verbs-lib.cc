@@ -1,3 +1,4 @@
+// See verbs-lib.h.
 #include "verbs-lib.h"
 
 #include <pthread.h>

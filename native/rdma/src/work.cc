@@ -1,3 +1,4 @@
+// See work.h.
 #include "work.h"
 
 #include <arpa/inet.h>

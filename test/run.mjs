@@ -134,8 +134,9 @@ const parts = {
   native: () => {
     const startedMs = Date.now();
     const why = needDebian([{ command: 'g++', name: 'g++' }]);
-    // Without them the test of node-rdma alone is left out, and says so.
+    // Without them the test of node-rdma, and that of the form, are left out, and say so.
     needDebian([{ file: '/usr/include/infiniband/verbs.h', name: 'libibverbs-dev' }]);
+    needDebian([{ command: 'clang-format', name: 'clang-format' }]);
     if (why !== undefined) {
       console.log(`skipped: the native part under sanitizers: ${why}`);
       return count('native', startedMs, 0, 0, 1, why);
@@ -229,14 +230,16 @@ const parts = {
 };
 
 /**
- * A machine without a compiler has no native part, and no forwarder of the lab, after `npm install`: where root may install one, the tests
- * are of the whole product.
+ * A machine without a compiler has no native part, no way to OpenBLAS and no forwarder of the lab after `npm install`: where root may
+ * install one, the tests are of the whole product.
  */
 function nativePart() {
   const isBuilt = (folder, binary) =>
     [`build/Release/${binary}`, `prebuilds/linux-${process.arch}`].some((path) => existsSync(join(root, folder, path)));
+  const isOff = process.env.MULTIRAIL_NATIVE === '0';
   const missing = [
-    ...(process.env.MULTIRAIL_NATIVE === '0' || isBuilt('native', 'multirail.node') ? [] : ['native']),
+    ...(isOff || isBuilt('native/addon', 'multirail.node') ? [] : ['addon']),
+    ...(isOff || isBuilt('native/blas', 'blas.node') ? [] : ['blas']),
     ...(isBuilt('native/impair', 'impair.node') ? [] : ['impair']),
   ];
   if (process.platform !== 'linux' || missing.length === 0) return;

@@ -444,6 +444,25 @@ describe('files', () => {
   });
 });
 
+describe('C++', () => {
+  const LINES_MAX = 600;
+  // What was built, and the copy that node-rdma's package travels with, is nobody's to mend.
+  const all = filesUnder('native', ['.cc', '.h']).filter((file) => !/\/build\/|^native\/rdma\/common\//.test(file));
+
+  test(`every file opens with a comment that says what lives in it, and has at most ${LINES_MAX} lines`, () => {
+    expect(all.length).toBeGreaterThan(60);
+    expect(all.filter((file) => !textOf(file).startsWith('//'))).toEqual([]);
+    expect(all.filter((file) => textOf(file).split('\n').length - 1 > LINES_MAX)).toEqual([]);
+  });
+
+  test('Node is known to bindings and entries only, so that all else is tested without it', () => {
+    // The poller is the event loop's own.
+    const may = /-binding\.cc$|\/addon\.cc$|\/env\.h$|^native\/addon\/src\/os\/poller\.cc$|^native\/common\//;
+    const knows = /^#include [<"](node_api\.h|.*\b(napi-args|exports|env|uv-abi)\.h)[>"]/m;
+    expect(all.filter((file) => knows.test(textOf(file)) && !may.test(file))).toEqual([]);
+  });
+});
+
 test('this test looks at something', () => {
   expect(SOURCES.length).toBeGreaterThan(60);
   expect(allImports.length).toBeGreaterThan(300);

@@ -98,7 +98,7 @@ export async function runContender({ command, env = {} }, { latency, bandwidth, 
 /** A name for the code that is measured: of what was built, and of the native parts beside it. */
 export function buildName() {
   const hash = createHash('sha256');
-  const folders = ['dist', 'native/prebuilds', 'native/build/Release'].filter((folder) => existsSync(folder));
+  const folders = ['dist', 'native/addon/prebuilds', 'native/addon/build/Release'].filter((folder) => existsSync(folder));
   for (const folder of folders) {
     for (const name of readdirSync(folder, { recursive: true }).sort()) {
       if (/\.(c?js|node)$/.test(name)) hash.update(name).update(readFileSync(join(folder, name)));

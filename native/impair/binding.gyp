@@ -4,6 +4,7 @@
     {
       "target_name": "impair",
       "sources": ["src/addon.cc", "src/forwarder.cc", "src/wire.cc"],
+      "include_dirs": [".."],
       "defines": ["NAPI_VERSION=8", "_GNU_SOURCE"],
       "cflags_cc!": ["-std=gnu++14", "-std=gnu++17", "-std=gnu++20", "-fexceptions", "-frtti"],
       "cflags_cc": [

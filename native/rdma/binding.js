@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-const ABI = 1;
+const ABI = 2;
 const require = createRequire(import.meta.url);
 
 const isMusl = () => process.report?.getReport()?.header?.glibcVersionRuntime === undefined;

@@ -3,8 +3,9 @@
  * be: no connection management, no retries, no buffers of its own. Linux; the library libibverbs is looked for at run time.
  *
  * Objects may be closed in any order: what others still need is destroyed with the last of these. What was not closed goes with its
- * thread. A call of a closed object throws an error with the code ERR_RDMA_CLOSED; a call that the library refuses throws one with
- * `errno` (negative) and `syscall`. Objects belong to the thread that made them.
+ * thread. A call of a closed object throws an error with the code ERR_RDMA_CLOSED, an argument of the wrong type or out of its range a
+ * TypeError with ERR_INVALID_ARG; a call that the library refuses throws one with `code` ('ENODEV'), `errno` (negative) and `syscall`.
+ * Objects belong to the thread that made them.
  */
 
 /** Thrown by every function but `unavailable` and `devicesOfKernel` where verbs cannot be used; code ERR_RDMA_UNAVAILABLE. */

@@ -61,8 +61,7 @@ class Handle {
     if (this.#id === 0) return;
     const id = this.#id;
     this.#id = 0;
-    const answer = addon.close(id);
-    if (answer !== 0) throw Object.assign(new Error(`close: error ${-answer}`), { errno: answer });
+    addon.close(id);
   }
   [Symbol.dispose ?? Symbol.for('nodejs.dispose')]() {
     this.close();
@@ -111,10 +110,7 @@ export class Device extends Handle {
   /** The next asynchronous event, acknowledged; undefined when there is none. `of` is a port, or the id of a queue or queue pair. */
   nextEvent() {
     const into = new Int32Array(2);
-    const answer = addon.asyncEvent(this.id, into);
-    if (answer === 0) return { type: into[0], of: into[1] };
-    if (answer === -11 || answer === -4) return undefined;
-    throw Object.assign(new Error(`ibv_get_async_event: error ${-answer}`), { errno: answer });
+    return addon.asyncEvent(this.id, into) ? { type: into[0], of: into[1] } : undefined;
   }
   allocDomain() {
     return new Domain(addon.allocPd(this.id));
@@ -181,18 +177,14 @@ export class CompletionChannel extends Handle {
   }
   /** Takes and acknowledges the events that wait; answers how many. */
   takeEvents() {
-    const answer = addon.channelEvents(this.id);
-    if (answer < 0) throw Object.assign(new Error(`ibv_get_cq_event: error ${-answer}`), { errno: answer });
-    return answer;
+    return addon.channelEvents(this.id);
   }
 }
 
 export class CompletionQueue extends Handle {
   /** Fills `words` (COMPLETION_WORDS each) and answers how many completions there were. */
   poll(words) {
-    const answer = addon.poll(this.id, words);
-    if (answer < 0) throw Object.assign(new Error(`ibv_poll_cq: error ${-answer}`), { errno: answer });
-    return answer;
+    return addon.poll(this.id, words);
   }
   /** The channel gets one event at the next completion. What came before is not told: poll once more after this. */
   requestNotify(solicitedOnly = false) {

@@ -1,6 +1,6 @@
-// Builds the native part, and node-rdma and the lab's forwarder beside it, from source, by node-gyp, for the Node that runs this.
+// Builds the native part, and BLAS for hpl, node-rdma and the lab's forwarder beside it, from source, by node-gyp, for the Node that runs this.
 //   node native/scripts/build.mjs                 builds all afresh; ends with 1 when it cannot
-//   node native/scripts/build.mjs native|rdma|impair   only that one
+//   node native/scripts/build.mjs addon|blas|rdma|impair   only that one
 //   node native/scripts/build.mjs --if-possible   as a step of `npm install` in the repository: builds what changed, or says why
 //                                                 not and ends with 0, since everything but the native path works without
 // node-rdma needs the headers of libibverbs (Debian: libibverbs-dev; RDMA_INCLUDE names another folder than /usr/include).
@@ -8,10 +8,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { headersFolder, verbsHeadersMissing } from './headers.mjs';
+import { NATIVE, PARTS } from './parts.mjs';
 
-const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 const ROOT = dirname(NATIVE);
 const require = createRequire(import.meta.url);
 const ifPossible = process.argv.includes('--if-possible');
@@ -26,12 +25,6 @@ function nodeGyp() {
     return process.env.npm_config_node_gyp;
   }
 }
-
-const TARGETS = [
-  { key: 'native', name: 'native part', folder: NATIVE, binary: 'multirail.node' },
-  { key: 'rdma', name: 'node-rdma', folder: join(NATIVE, 'rdma'), binary: 'rdma.node', needsVerbs: true },
-  { key: 'impair', name: 'forwarder of the lab', folder: join(NATIVE, 'impair'), binary: 'impair.node' },
-];
 
 /** Why that cannot be built here, or undefined. */
 function missing({ name, folder, needsVerbs }) {
@@ -65,7 +58,7 @@ function build(target) {
 }
 
 const asked = process.argv.slice(2).filter((word) => !word.startsWith('-'));
-for (const target of TARGETS) {
+for (const target of PARTS) {
   if (asked.length > 0 && !asked.includes(target.key)) continue;
   const why = build(target);
   if (why === undefined) console.log(`${target.name}: built`);

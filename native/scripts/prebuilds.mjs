@@ -1,31 +1,37 @@
-// Builds the binaries that the packages carry, multirail's into native/prebuilds, those of node-rdma into native/rdma/prebuilds and those of the
-// lab's forwarder into native/impair/prebuilds: one per processor and C library.
+// Builds the binaries that the packages carry, those of the native part into native/addon/prebuilds, and of each other part (parts.mjs) into
+// its own folder of that name: one per processor and C library.
 //   node native/scripts/prebuilds.mjs                all that can be built here
 //   node native/scripts/prebuilds.mjs x64-glibc      only these
 //   node native/scripts/prebuilds.mjs --for-package  as a step of `npm pack`: a missing one is an error, and all that is missing is named
 //   MULTIRAIL_PREBUILDS=some                         a package with fewer binaries will do (the step of `npm pack` then only says so)
 //   MULTIRAIL_PREBUILD_APT=0                         installs no Debian packages
-// Each is built in a scratch folder, so that the binary in native/build stays. One that was built from the same sources is kept. Ends with
+// Each is built in a scratch folder, so that the binary in native/addon/build stays. One that was built from the same sources is kept. Ends with
 // 1 when one was refused by its checks or the one of this machine could not be built; what is missing for the others is said and is no
 // failure by itself. Runs prebuildify, and apt-get where it is root.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
+import { copySources, NATIVE, PARTS, sourcesOf } from './parts.mjs';
 
-const NATIVE = dirname(dirname(fileURLToPath(import.meta.url)));
 const SCRATCH = join(dirname(NATIVE), '.cache', 'prebuilds');
 /** The headers of libibverbs and what of the kernel's they need: the same for every processor. */
 const VERBS_HEADERS = ['infiniband', 'rdma'];
-const PACKAGES = [
-  { folder: NATIVE, works: "addon.crc32c(Buffer.from('123456789'), 0, 9, 0) === 0xe3069283" },
-  { folder: join(NATIVE, 'rdma'), works: 'addon.abi === 1', needsVerbs: true },
-  { folder: join(NATIVE, 'impair'), works: "addon.abi === 1 && typeof addon.forward === 'function'" },
-].map((one) => ({ ...one, name: JSON.parse(readFileSync(join(one.folder, 'package.json'), 'utf8')).name }));
+/** What a binary of each part is tried with, once it is loaded. */
+const WORKS = {
+  addon: "addon.crc32c(Buffer.from('123456789'), 0, 9, 0) === 0xe3069283",
+  blas: "addon.abi === 1 && typeof addon.dgemm === 'function'",
+  rdma: 'addon.abi === 2',
+  impair: "addon.abi === 1 && typeof addon.forward === 'function'",
+};
+const PACKAGES = PARTS.map((part) => ({
+  ...part,
+  works: WORKS[part.key],
+  name: JSON.parse(readFileSync(join(part.folder, 'package.json'), 'utf8')).name,
+}));
 /** What Node 20 itself asks for; a binary must not ask for more. */
 const GLIBC_MAX = [2, 28];
 
@@ -203,11 +209,14 @@ const digest = (...contents) => contents.reduce((hash, content) => hash.update(c
 
 /** Of everything that a binary is made from but the compiler: what was built from the same is kept. */
 function sourcesDigest(one) {
-  const scripts = ['prebuilds.mjs', 'headers.mjs'].map((name) => join(NATIVE, 'scripts', name));
-  const sources = readdirSync(join(one.folder, 'src'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
-  const files = [...sources.sort(), join(one.folder, 'binding.gyp'), ...scripts];
+  const scripts = ['prebuilds.mjs', 'headers.mjs', 'parts.mjs'].map((name) => join(NATIVE, 'scripts', name));
+  const sources = sourcesOf(one).flatMap((name) => {
+    const path = join(NATIVE, name);
+    if (statSync(path).isFile()) return [path];
+    const entries = readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    return entries.map((entry) => join(entry.parentPath, entry.name));
+  });
+  const files = [...sources.sort(), ...scripts];
   return digest(...files.flatMap((file) => [`${relative(NATIVE, file)}\n`, readFileSync(file)]));
 }
 
@@ -225,7 +234,7 @@ function build(one, target) {
   const folder = join(SCRATCH, `${one.name}-${target.arch}-${target.libc}`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  for (const part of ['package.json', 'binding.gyp', 'src']) cpSync(join(one.folder, part), join(folder, part), { recursive: true });
+  const sources = copySources(one, folder);
   const tools = target.musl ? muslCompiler(target, folder) : { compiler: target.compiler, link: target.compiler };
   const env = {
     ...process.env,
@@ -241,7 +250,7 @@ function build(one, target) {
   const bin = createRequire(import.meta.url).resolve('prebuildify/bin.js');
   const args = [bin, '--napi', '--strip', '--tag-libc', '--platform', 'linux', '--arch', target.arch, '--strip-bin', target.strip];
   // What the compiler says goes to standard error: `npm pack --json` has the other for itself.
-  const made = spawnSync(process.execPath, [...args, '--cwd', folder, '--out', one.folder], { env, stdio: ['ignore', 2, 2] });
+  const made = spawnSync(process.execPath, [...args, '--cwd', sources, '--out', one.folder], { env, stdio: ['ignore', 2, 2] });
   const path = pathOf(one, target);
   if (made.status !== 0 || !existsSync(path)) return 'the build failed';
   const wrong = check(target, path, one.works);

@@ -7,7 +7,7 @@
 // addresses. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 5;
+export const NATIVE_ABI = 6;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -225,33 +225,12 @@ export interface NativeBinding {
    */
   combine(op: number, left: CombineArray, i: number, right: CombineArray, j: number, out: CombineArray, k: number, count: number): void;
 
-  // --- the machine's BLAS, for tools/hpl. Matrices lie by columns; places and leading dimensions are in doubles of `memory`
-  /**
-   * Loads a library by name (`libopenblas.so.0`) or path, for all threads of the process. Returns what it says of itself, "" when it says
-   * nothing. Throws ERR_BLAS when it cannot be loaded or has no dgemm or dtrsm.
-   */
-  blasOpen(name: string): string;
-  /** C := C - A B; A is m x k, B is k x n. Throws ERR_BLAS when no library is open. */
-  dgemm(
-    memory: Float64Array,
-    m: number,
-    n: number,
-    k: number,
-    a: number,
-    lda: number,
-    b: number,
-    ldb: number,
-    c: number,
-    ldc: number,
-  ): void;
-  /** B := L^-1 B; L is the unit lower triangle of m rows, B is m x n. Throws ERR_BLAS when no library is open. */
-  dtrsm(memory: Float64Array, m: number, n: number, l: number, ldl: number, b: number, ldb: number): void;
-
   // --- the machine, for the launcher and benchmarks
   /** Binds the calling thread to a processor: 0 or negative errno. */
   setAffinity(cpu: number): number;
   currentCpu(): number;
 }
 
-/** The native part of this process, or why there is none. */
-export type NativeAvailability = { binding: NativeBinding; reason: undefined; path: string } | { binding: undefined; reason: string };
+/** An addon of this process, or why there is none. */
+export type Availability<T> = { binding: T; reason: undefined; path: string } | { binding: undefined; reason: string };
+export type NativeAvailability = Availability<NativeBinding>;

@@ -1,10 +1,11 @@
-// Loads the native part: finds the package's folder `native`, takes the binary that was built there or the prebuilt one for this
-// platform, and tries it before anybody uses it. Without one everything runs on; the reason is kept for `multirail info`.
+// Loads the native part: finds the package's folder `native`, takes the binary that was built in its folder `addon` or the prebuilt one for
+// this platform, and tries it before anybody uses it. Without one everything runs on; the reason is kept for `multirail info`. The addons of
+// the tools, which lie in folders beside it, are loaded in the same way.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { NATIVE_ABI, type NativeAvailability, type NativeBinding } from './binding.ts';
+import { type Availability, NATIVE_ABI, type NativeAvailability, type NativeBinding } from './binding.ts';
 
 /** `MULTIRAIL_NATIVE=0` in the environment runs without the native part. */
 const SWITCH = 'MULTIRAIL_NATIVE';
@@ -22,7 +23,7 @@ export function thisFile(): string {
 
 function isNativeFolder(folder: string): boolean {
   try {
-    return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name?: string }).name === 'multirail-native';
+    return (JSON.parse(readFileSync(join(folder, 'addon', 'package.json'), 'utf8')) as { name?: string }).name === 'multirail-native';
   } catch {
     return false;
   }
@@ -69,33 +70,45 @@ export function otherRuntime(versions: Readonly<Record<string, string | undefine
   return undefined;
 }
 
-function tryToLoad(): NativeAvailability {
-  const other = otherRuntime(process.versions);
-  if (other !== undefined) return { binding: undefined, reason: other };
-  if (process.platform !== 'linux') {
-    return { binding: undefined, reason: `no prebuilt binary for ${platformName()}; the native part is for Linux` };
-  }
-  const folder = nativeFolder();
-  if (folder === undefined) return { binding: undefined, reason: `no folder 'native' of the package above ${dirname(thisFile())}` };
+/** The binary in one folder of `native`: the one that was built there, else the prebuilt one for this platform; or why there is none. */
+export function binaryIn(folder: string): { path: string } | { missing: string } {
   const require = createRequire(join(folder, 'package.json'));
-  let path: string;
   try {
-    path = (require('node-gyp-build') as { path(folder: string): string }).path(folder);
+    return { path: (require('node-gyp-build') as { path(folder: string): string }).path(folder) };
   } catch (error) {
-    if (!firstLine(error).startsWith('No native build')) return { binding: undefined, reason: firstLine(error) };
-    return { binding: undefined, reason: `no prebuilt binary for ${platformName()}; 'npm run build:native' builds one from source` };
+    if (!firstLine(error).startsWith('No native build')) return { missing: firstLine(error) };
+    return { missing: `no prebuilt binary for ${platformName()}; 'npm run build:native' builds one from source` };
   }
+}
+
+/** Loads the addon in that folder of `native`, which has to be of that interface. Never throws. */
+export function loadAddon<T extends { readonly abi: number }>(name: string, abi: number): Availability<T> {
+  const missing = (reason: string): Availability<T> => ({ binding: undefined, reason });
+  if (process.env[SWITCH] === '0') return missing(`switched off by ${SWITCH}=0`);
+  const other = otherRuntime(process.versions);
+  if (other !== undefined) return missing(other);
+  if (process.platform !== 'linux') return missing(`no prebuilt binary for ${platformName()}; the native part is for Linux`);
+  const folder = nativeFolder();
+  if (folder === undefined) return missing(`no folder 'native' of the package above ${dirname(thisFile())}`);
+  const found = binaryIn(join(folder, name));
+  if ('missing' in found) return missing(found.missing);
+  const { path } = found;
   try {
-    const binding = require(path) as NativeBinding;
-    if (binding.abi !== NATIVE_ABI) return { binding: undefined, reason: `${path} has interface ${binding.abi}, not ${NATIVE_ABI}` };
-    const crc = binding.crc32c(new TextEncoder().encode('123456789'), 0, 9, 0);
-    if (crc !== KNOWN_CRC) return { binding: undefined, reason: `${path} computes a wrong checksum` };
+    const binding = createRequire(path)(path) as T;
+    if (binding.abi !== abi) return missing(`${path} has interface ${binding.abi}, not ${abi}`);
     // The addon's exports are a hash table to the engine, asked anew at every call. As a prototype it is a structure, whose functions
     // compiled code knows.
-    return { binding: Object.create(binding) as NativeBinding, reason: undefined, path };
+    return { binding: Object.create(binding) as T, reason: undefined, path };
   } catch (error) {
-    return { binding: undefined, reason: `${path} does not load: ${firstLine(error)}` };
+    return missing(`${path} does not load: ${firstLine(error)}`);
   }
+}
+
+function tryToLoad(): NativeAvailability {
+  const native = loadAddon<NativeBinding>('addon', NATIVE_ABI);
+  if (native.binding === undefined) return native;
+  const crc = native.binding.crc32c(new TextEncoder().encode('123456789'), 0, 9, 0);
+  return crc === KNOWN_CRC ? native : { binding: undefined, reason: `${native.path} computes a wrong checksum` };
 }
 
 let loaded: NativeAvailability | undefined;

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, normalize, relative } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { headersFolder, verbsHeadersMissing } from '../../native/scripts/headers.mjs';
 import { bundleInto } from '../support/bundle.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -111,6 +112,9 @@ export function strangersEnv(path, home) {
   return env;
 }
 
+const hasCompiler = () =>
+  [process.env.CXX ?? 'g++', 'make', process.env.PYTHON ?? 'python3'].every((name) => spawnSync(name, ['--version']).status === 0);
+
 /** The npm that belongs to this Node. */
 export function ownNpm() {
   const besides = join(dirname(process.execPath), '../lib/node_modules/npm/bin/npm-cli.js');
@@ -141,10 +145,11 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
   const top = join(folder, 'package');
   const files = filesUnder(top);
   const has = (pattern) => files.filter((file) => pattern.test(file));
-  tally.check('the tarball has a binary of all three parts for x64 and arm64, glibc and musl', () => {
+  tally.check('the tarball has a binary of all four parts for x64 and arm64, glibc and musl', () => {
     const wanted = ['x64', 'arm64'].flatMap((arch) =>
       ['glibc', 'musl'].flatMap((libc) => [
-        `native/prebuilds/linux-${arch}/multirail-native.${libc}.node`,
+        `native/addon/prebuilds/linux-${arch}/multirail-native.${libc}.node`,
+        `native/blas/prebuilds/linux-${arch}/multirail-blas.${libc}.node`,
         `native/rdma/prebuilds/linux-${arch}/node-rdma.${libc}.node`,
         `native/impair/prebuilds/linux-${arch}/multirail-impair.${libc}.node`,
       ]),
@@ -170,7 +175,17 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
     const ignored = files.filter(isIgnored);
     demand(ignored.includes('dist/cli.js'), 'dist/cli.js does not count as ignored: .gitignore is not read as it should be');
     // There may be no git on this machine. Where there is, it has the last word about what .gitignore means.
-    const probes = [...files, 'a/node_modules/b', 'x.log', 'a/b.log/c', 'out', 'out/a', 'a/outer', 'native/build/a', 'a/native/build/b'];
+    const probes = [
+      ...files,
+      'a/node_modules/b',
+      'x.log',
+      'a/b.log/c',
+      'out',
+      'out/a',
+      'a/outer',
+      'native/addon/build/a',
+      'a/native/addon/build/b',
+    ];
     const asked = spawnSync('git', ['-c', 'core.excludesFile=/dev/null', 'check-ignore', '--no-index', '--stdin'], {
       cwd: ROOT,
       encoding: 'utf8',
@@ -181,7 +196,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
       for (const file of probes.filter(isIgnored)) if (!differing.delete(file)) differing.add(file);
       demand(differing.size === 0, `git has another opinion of ${[...differing].join(', ')}`);
     }
-    const strays = ignored.filter((file) => !/^dist\/|^native\/((rdma|impair)\/)?prebuilds\//.test(file));
+    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|blas|rdma|impair)\/prebuilds\//.test(file));
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('every relative link in its documents leads to a file in it', () => {
@@ -210,6 +225,29 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
   tally.check('attw has no complaint', () => {
     const cli = join(modules, '@arethetypeswrong/cli/dist/index.js');
     run(process.execPath, [cli, tarball, '--no-emoji', '--no-color'], { timeout: 120_000 });
+  });
+}
+
+/** node-rdma has a package of its own, which has to bring all that it is built from. */
+export function checkRdmaPackage(tally, folder, npm = ownNpm()) {
+  const unpacked = join(folder, 'package');
+  const isPacked = tally.check("node-rdma's own package holds what it is built from", () => {
+    run(npm[0], [...npm.slice(1), 'pack', '--pack-destination', folder], { cwd: join(ROOT, 'native/rdma') });
+    const [name] = readdirSync(folder).filter((entry) => entry.endsWith('.tgz'));
+    run('tar', ['xzf', join(folder, name), '-C', folder]);
+    const files = filesUnder(unpacked);
+    for (const file of ['binding.gyp', 'index.js', 'src/addon.cc', 'common/napi-args.h'])
+      demand(files.includes(file), `${file} is not there`);
+    demand(!existsSync(join(ROOT, 'native/rdma/common')), 'the copy of native/common was left behind');
+  });
+  if (!isPacked) return;
+  tally.check('node-rdma is built from its own package alone', () => {
+    const headers = headersFolder(join(ROOT, '.cache'));
+    const missing = verbsHeadersMissing() ?? headers.missing ?? (hasCompiler() ? undefined : 'no C++ compiler, make or python3');
+    if (missing !== undefined) return { skipped: missing };
+    const gyp = createRequire(join(ROOT, 'package.json')).resolve('node-gyp/bin/node-gyp.js');
+    run(process.execPath, [gyp, '-C', unpacked, 'rebuild', '--loglevel=warn', `--nodedir=${headers.folder}`]);
+    run(process.execPath, ['-e', `require(${JSON.stringify(join(unpacked, 'build/Release/rdma.node'))})`]);
   });
 }
 
@@ -337,11 +375,11 @@ function exportedValues(project) {
 export function checkInstalled(tally, { project, multirail, env, hasBinary = true }) {
   const at = { cwd: project, env };
   const start = (command, args) => run(command[0], [...command.slice(1), ...args], at);
-  tally.check('multirail info says that the native part is loaded, and finds node-rdma', () => {
+  tally.check('multirail info says that the native part is loaded, and finds node-rdma and the addon for BLAS', () => {
     const said = start(multirail, ['info']);
     if (!hasBinary) return { skipped: 'the tarball has no binary for this machine' };
     demand(/^Native part +loaded from .*prebuilds/m.test(said), said);
-    demand(!/node-rdma (is not|has no)/.test(said), said);
+    demand(!/node-rdma (is not|has no)|no native part for BLAS/.test(said), said);
   });
   for (const [i, block] of readmeBlocks().entries()) {
     tally.check(`block ${i + 1} of README.md runs on four ranks`, () => {

@@ -8,6 +8,7 @@ import {
   barePath,
   checkInstalled,
   checkPlanted,
+  checkRdmaPackage,
   checkSize,
   checkTarball,
   checkTypes,
@@ -34,6 +35,8 @@ let packed;
 tally.check('npm pack', () => {
   packed = pack(inside('tarball'));
 });
+// After that, which installs the headers of libibverbs where they may be installed.
+checkRdmaPackage(tally, inside('rdma'));
 if (packed !== undefined) {
   const unpacked = inside('unpacked');
   checkTarball(tally, packed, unpacked);
@@ -51,7 +54,7 @@ if (packed !== undefined) {
   if (isInstalled) {
     checkSize(tally, project);
     const libc = process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc';
-    const binaries = join(unpacked, 'package/native/prebuilds');
+    const binaries = join(unpacked, 'package/native/addon/prebuilds');
     let hasBinary = false;
     try {
       hasBinary = readdirSync(join(binaries, `linux-${process.arch}`)).includes(`multirail-native.${libc}.node`);

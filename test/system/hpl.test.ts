@@ -115,7 +115,9 @@ describe('multirail info', () => {
     const { description, reason } = chooseAlgebra('auto');
     expect(stdout).toContain(`Algebra      ${description} (${reason})`);
     const without = await startNode([code.cli, 'info'], { env: { MULTIRAIL_NATIVE: '0' } }).ended;
-    expect(without.stdout).toContain('Algebra      WebAssembly SIMD (there is no native part: switched off by MULTIRAIL_NATIVE=0)');
+    expect(without.stdout).toContain(
+      'Algebra      WebAssembly SIMD (there is no native part for BLAS: switched off by MULTIRAIL_NATIVE=0)',
+    );
     const wrong = await startNode([code.cli, 'info'], { env: { MULTIRAIL_BLAS: 'libnone.so' } }).ended;
     if (chooseAlgebra('auto').name === 'openblas')
       expect(wrong.stdout).toContain('Algebra      WebAssembly SIMD (MULTIRAIL_BLAS=libnone.so: libnone.so');

@@ -5,7 +5,7 @@
 //   MULTIRAIL_VM_PULLS=50             that many pulls instead of 5 (test/vm/failover.test.ts)
 //   MULTIRAIL_VM_CONNECTS=10000       that many connects instead of 150 (test/vm/leaks.test.ts)
 //   MULTIRAIL_VM_FULL=1               the point-to-point suite again while rails break
-// Needs dist, and the binaries of native and native/rdma; builds what is missing. Imports node:*, vm.mjs.
+// Needs dist, and the binaries of native/addon and native/rdma; builds what is missing. Imports node:*, vm.mjs.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ function notHere() {
   return (
     whyNot() ??
     make('dist', 'dist/cli.js', 'npx', 'tsup', '--silent') ??
-    make('the native part', 'native/build/Release/multirail.node', process.execPath, 'native/scripts/build.mjs', 'native') ??
+    make('the native part', 'native/addon/build/Release/multirail.node', process.execPath, 'native/scripts/build.mjs', 'addon') ??
     make('node-rdma', 'native/rdma/build/Release/rdma.node', process.execPath, 'native/scripts/build.mjs', 'rdma')
   );
 }

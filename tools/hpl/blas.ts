@@ -1,7 +1,6 @@
-// Which kernels a rank computes with: the machine's OpenBLAS by way of the native part where both are there, else WebAssembly.
+// Which kernels a rank computes with: the machine's OpenBLAS by way of an addon (native/blas) where both are there, else WebAssembly.
 import { MultirailError } from '../../src/errors.ts';
-import type { NativeBinding } from '../../src/native/binding.ts';
-import { loadNative } from '../../src/native/load.ts';
+import { loadAddon } from '../../src/native/load.ts';
 import { ALGEBRA_NAMES, type Algebra, type AlgebraName, solveByHalves, wasmAlgebra } from './algebra.ts';
 import type { MakeAlgebra } from './problem.ts';
 
@@ -26,9 +25,40 @@ export interface AlgebraChoice {
 export const ALGEBRA_CHOICES = ['auto', ...ALGEBRA_NAMES] as const;
 export type AlgebraWish = (typeof ALGEBRA_CHOICES)[number];
 
+/** Raised with every change of the surface below: a binary of another number is not used. */
+const BLAS_ABI = 1;
+
+/** The machine's BLAS. Matrices lie by columns; places and leading dimensions are in doubles of `memory`. */
+export interface BlasBinding {
+  readonly abi: number;
+  /**
+   * Loads a library by name (`libopenblas.so.0`) or path, for all threads of the process. Returns what it says of itself, "" when it says
+   * nothing. Throws ERR_BLAS when it cannot be loaded or has no dgemm or dtrsm.
+   */
+  open(name: string): string;
+  /** C := C - A B; A is m x k, B is k x n. Throws ERR_BLAS when no library is open. */
+  dgemm(
+    memory: Float64Array,
+    m: number,
+    n: number,
+    k: number,
+    a: number,
+    lda: number,
+    b: number,
+    ldb: number,
+    c: number,
+    ldc: number,
+  ): void;
+  /** B := L^-1 B; L is the unit lower triangle of m rows, B is m x n. Throws ERR_BLAS when no library is open. */
+  dtrsm(memory: Float64Array, m: number, n: number, l: number, ldl: number, b: number, ldb: number): void;
+}
+
+/** The addon, or why there is none. */
+export const loadBlas = () => loadAddon<BlasBinding>('blas', BLAS_ABI);
+
 type Found = { description: string; library: string } | { missing: string };
 
-function findBlas(native: NativeBinding, env: NodeJS.ProcessEnv): Found {
+function findBlas(blas: BlasBinding, env: NodeJS.ProcessEnv): Found {
   // One thread per rank: the ranks are the parallelism. The library reads it when it is loaded.
   env[THREADS_VARIABLE] ??= '1';
   const named = env[BLAS_VARIABLE];
@@ -36,7 +66,7 @@ function findBlas(native: NativeBinding, env: NodeJS.ProcessEnv): Found {
   for (const library of hasName ? [named] : LIBRARIES) {
     let said: string;
     try {
-      said = native.blasOpen(library);
+      said = blas.open(library);
     } catch (error) {
       if (hasName) return { missing: `${BLAS_VARIABLE}=${named}: ${(error as Error).message}` };
       continue;
@@ -58,22 +88,22 @@ export function chooseAlgebra(wish: AlgebraWish, env: NodeJS.ProcessEnv = proces
     make: (_, kernels) => wasmAlgebra(kernels),
   });
   if (wish === 'wasm') return wasm('asked for');
-  const loaded = loadNative();
+  const loaded = loadBlas();
   const found: Found =
-    loaded.binding === undefined ? { missing: `there is no native part: ${loaded.reason}` } : findBlas(loaded.binding, env);
+    loaded.binding === undefined ? { missing: `there is no native part for BLAS: ${loaded.reason}` } : findBlas(loaded.binding, env);
   if ('missing' in found) {
     if (wish === 'openblas') throw new MultirailError('ERR_SUPPORT', `OpenBLAS cannot be used: ${found.missing}`);
     return wasm(found.missing);
   }
-  const native = loaded.binding as NativeBinding;
+  const blas = loaded.binding as BlasBinding;
   const description = `${found.description} (${found.library}, ${env[THREADS_VARIABLE]} thread${env[THREADS_VARIABLE] === '1' ? '' : 's'})`;
   return {
     name: 'openblas',
     description,
     reason: wish === 'openblas' ? 'asked for' : 'it is installed',
     make: ({ f64 }) => {
-      const dgemm: Algebra['dgemm'] = (m, n, k, a, lda, b, ldb, c, ldc) => native.dgemm(f64, m, n, k, a, lda, b, ldb, c, ldc);
-      const dtrsm: Algebra['dtrsm'] = (m, n, l, ldl, b, ldb) => native.dtrsm(f64, m, n, l, ldl, b, ldb);
+      const dgemm: Algebra['dgemm'] = (m, n, k, a, lda, b, ldb, c, ldc) => blas.dgemm(f64, m, n, k, a, lda, b, ldb, c, ldc);
+      const dtrsm: Algebra['dtrsm'] = (m, n, l, ldl, b, ldb) => blas.dtrsm(f64, m, n, l, ldl, b, ldb);
       return { name: 'openblas', description, dgemm, dtrsm: solveByHalves(dgemm, dtrsm, DTRSM_ROWS_MAX) };
     },
   };

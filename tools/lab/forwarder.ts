@@ -1,11 +1,10 @@
 // The process that passes the frames of an impaired rail on (native/impair): it runs in the wire's namespace while the rail is impaired, and
 // is told over a pipe what to do. Nothing else of the lab needs a binary. Imports errors, native/load and node:*.
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';
-import { nativeFolder, otherRuntime } from '../../src/native/load.ts';
+import { binaryIn, nativeFolder, otherRuntime } from '../../src/native/load.ts';
 
 /** Of native/impair/src/addon.cc. */
 const ABI = 1;
@@ -51,12 +50,8 @@ export function findForwarder(native = nativeFolder()): { path: string } | { mis
   const other = otherRuntime(process.versions);
   if (other !== undefined) return { missing: other };
   if (native === undefined) return { missing: 'the package has no folder `native`' };
-  const require = createRequire(join(native, 'package.json'));
-  try {
-    return { path: (require('node-gyp-build') as { path(folder: string): string }).path(join(native, 'impair')) };
-  } catch {
-    return { missing: `there is no binary of it for ${process.platform}-${process.arch}; \`npm run build:native\` builds one` };
-  }
+  const found = binaryIn(join(native, 'impair'));
+  return 'path' in found ? found : { missing: `there is no binary of it: ${found.missing}` };
 }
 
 const chance = (percent: number): bigint => (percent >= 100 ? 1n << 32n : BigInt(Math.round((percent / 100) * 2 ** 32)));

@@ -1,64 +1,52 @@
 // Entry of the addon. `forward(ports, seed)` does not return before the forwarder is told to end (forwarder.h): it is for a process of its own.
-#include <node_api.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "common/exports.h"
+#include "common/napi-args.h"
 #include "forwarder.h"
 #include "wire.h"
 
+namespace impair {
 namespace {
+
+using namespace common;
 
 /// What tools/lab/forwarder.ts asks for.
 constexpr int32_t kAbi = 1;
 /// IFNAMSIZ.
 constexpr size_t kNameBytes = 16;
 
-napi_value refuse(napi_env env, const char* what) {
-  napi_throw_type_error(env, "ERR_INVALID_ARG", what);
-  return nullptr;
-}
-
 napi_value jsForward(napi_env env, napi_callback_info info) {
-  static char names[impair::kPortsMax][kNameBytes];
-  const char* ports[impair::kPortsMax];
-  size_t given = 2;
-  napi_value args[2];
+  static char names[kPortsMax][kNameBytes];
+  const char* ports[kPortsMax];
+  Args<2> args(env, info);
   uint32_t count = 0;
-  double seed = 0;
-  napi_get_cb_info(env, info, &given, args, nullptr, nullptr);
-  if (napi_get_array_length(env, args[0], &count) != napi_ok || count < 1 || count > impair::kPortsMax) {
-    return refuse(env, "ports must be the names of 1 to 32 interfaces");
+  if (napi_get_array_length(env, args.at[0], &count) != napi_ok || count < 1 || count > kPortsMax) {
+    args.refuse("ports", "the names of 1 to 32 interfaces");
   }
-  for (uint32_t i = 0; i < count; i++) {
+  for (uint32_t i = 0; args.ok && i < count; i++) {
     napi_value name = nullptr;
     size_t length = 0;
-    if (napi_get_element(env, args[0], i, &name) != napi_ok || napi_get_value_string_utf8(env, name, nullptr, 0, &length) != napi_ok ||
+    if (napi_get_element(env, args.at[0], i, &name) != napi_ok || napi_get_value_string_utf8(env, name, nullptr, 0, &length) != napi_ok ||
         length >= kNameBytes) {
-      return refuse(env, "ports must be the names of interfaces");
+      args.refuse("ports", "the names of interfaces");
+      break;
     }
     napi_get_value_string_utf8(env, name, names[i], kNameBytes, &length);
     ports[i] = names[i];
   }
-  if (napi_get_value_double(env, args[1], &seed) != napi_ok || !(seed >= 0 && seed <= 9007199254740991.0)) {
-    return refuse(env, "seed must be a whole number");
-  }
-  const impair::Failure failure = impair::forward(ports, static_cast<int>(count), static_cast<uint64_t>(seed));
-  if (failure.error != 0) {
-    char message[128];
-    snprintf(message, sizeof message, "%s: %s", failure.call, strerror(-failure.error));
-    napi_throw_error(env, "ERR_SUPPORT", message);
-  }
-  return nullptr;
+  const uint64_t seed = args.size(1, "seed");
+  if (!args.ok) return nullptr;
+  const Outcome outcome = forward(ports, static_cast<int>(count), seed);
+  return outcome.value < 0 ? throwSystem(env, outcome.value, outcome.syscall) : nullptr;
 }
 
+constexpr Export kExports[] = {{"forward", jsForward}};
+
 }  // namespace
+}  // namespace impair
 
 NAPI_MODULE_INIT() {
-  napi_value function, abi;
-  napi_create_int32(env, kAbi, &abi);
-  napi_set_named_property(env, exports, "abi", abi);
-  if (napi_create_function(env, "forward", NAPI_AUTO_LENGTH, jsForward, nullptr, &function) == napi_ok) {
-    napi_set_named_property(env, exports, "forward", function);
-  }
+  using namespace impair;
+  setInt(env, exports, "abi", kAbi);
+  if (!exportAll(env, exports, exportsOf(kExports))) return throwCode(env, "ERR_NATIVE_INIT", "exports refused");
   return exports;
 }

@@ -77,7 +77,7 @@ int64_t nowNs() {
 
 class Forwarder {
  public:
-  Failure start(const char* const* names, int portCount, uint64_t seed);
+  Outcome start(const char* const* names, int portCount, uint64_t seed);
   void run();
 
  private:
@@ -121,7 +121,7 @@ void setBuffer(int fd, int forced, int plain, int bytes) {
   if (setsockopt(fd, SOL_SOCKET, forced, &bytes, sizeof bytes) != 0) setsockopt(fd, SOL_SOCKET, plain, &bytes, sizeof bytes);
 }
 
-Failure openPort(Port* port, const char* name) {
+Outcome openPort(Port* port, const char* name) {
   port->index = if_nametoindex(name);
   if (port->index == 0) return {-errno, "if_nametoindex"};
   // Protocol 0: nothing is received before `on`.
@@ -158,11 +158,11 @@ bool listenAt(const Port& port) {
   return bind(port.fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
 }
 
-Failure Forwarder::start(const char* const* names, int portCount, uint64_t seed) {
+Outcome Forwarder::start(const char* const* names, int portCount, uint64_t seed) {
   portCount_ = portCount;
   for (int i = 0; i < portCount; i++) {
-    const Failure failure = openPort(&ports_[i], names[i]);
-    if (failure.error != 0) return failure;
+    const Outcome outcome = openPort(&ports_[i], names[i]);
+    if (outcome.value < 0) return outcome;
     ports_[i].dice.seed(seed, i);
   }
   frames_ = reserve<Frame>(kFrames);
@@ -351,11 +351,10 @@ void Forwarder::answerStats() {
     socklen_t size = sizeof stats;
     if (getsockopt(port.fd, SOL_PACKET, PACKET_STATISTICS, &stats, &size) == 0) port.counters.missed += stats.tp_drops;
     const Counters& c = port.counters;
-    length += static_cast<size_t>(
-        snprintf(text + length, sizeof text - length,
-                 "%s{\"taken\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"flipped\":%" PRIu64 ",\"held\":%" PRIu64 ",\"sent\":%" PRIu64
-                 ",\"refused\":%" PRIu64 ",\"noRoom\":%" PRIu64 ",\"missed\":%" PRIu64 "}",
-                 i == 0 ? "" : ",", c.taken, c.lost, c.flipped, c.held, c.sent, c.refused, c.noRoom, c.missed));
+    length += static_cast<size_t>(snprintf(text + length, sizeof text - length,
+                                           "%s{\"taken\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"flipped\":%" PRIu64 ",\"held\":%" PRIu64
+                                           ",\"sent\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"noRoom\":%" PRIu64 ",\"missed\":%" PRIu64 "}",
+                                           i == 0 ? "" : ",", c.taken, c.lost, c.flipped, c.held, c.sent, c.refused, c.noRoom, c.missed));
   }
   length += static_cast<size_t>(snprintf(text + length, sizeof text - length, "]}\n"));
   answer(text, length);
@@ -435,12 +434,12 @@ void Forwarder::run() {
 
 }  // namespace
 
-Failure forward(const char* const* ports, int portCount, uint64_t seed) {
+Outcome forward(const char* const* ports, int portCount, uint64_t seed) {
   // Large, and there is only one: its sockets and mappings go with the process, which does nothing else.
   static Forwarder forwarder;
-  const Failure failure = forwarder.start(ports, portCount, seed);
-  if (failure.error == 0) forwarder.run();
-  return failure;
+  const Outcome outcome = forwarder.start(ports, portCount, seed);
+  if (outcome.value == 0) forwarder.run();
+  return outcome;
 }
 
 }  // namespace impair

@@ -2,14 +2,11 @@
 #pragma once
 #include <stdint.h>
 
+#include "common/outcome.h"
+
 namespace impair {
 
-struct Failure {
-  /// Negative errno; 0 is success.
-  int error;
-  /// What was refused.
-  const char* call;
-};
+using common::Outcome;
 
 /**
  * Runs in the network namespace of the ports (interface names) until it is told `end` on descriptor 0, or that is closed. Orders, one a
@@ -18,8 +15,8 @@ struct Failure {
  *   on            frames are taken from now on; before, none is
  *   stats         {"ports":[{"taken":0, ...}]}
  *   end           what it holds is sent at once, in the order in which it is due, and it returns
- * An order that makes no sense is answered by a line that begins with `no`.
+ * An order that makes no sense is answered by a line that begins with `no`. Answers 0, or what was refused before the first order.
  */
-Failure forward(const char* const* ports, int portCount, uint64_t seed);
+Outcome forward(const char* const* ports, int portCount, uint64_t seed);
 
 }  // namespace impair

@@ -1,3 +1,4 @@
+// See objects.h.
 #include "objects.h"
 
 #include <errno.h>
@@ -73,7 +74,12 @@ void Table::made(Object* object, void* verbs, void* owner) {
   object->owner = owner;
 }
 
-void Table::dropped(Object* object) { forget(object); }
+void Table::dropped(Object* object) {
+  for (Object* parent : object->parents) {
+    if (parent != nullptr) parent->users--;
+  }
+  forget(object);
+}
 
 Object* Table::at(int32_t id) const {
   if (id <= 0) return nullptr;
@@ -95,18 +101,18 @@ int Table::close(int32_t id) {
   return object->users == 0 ? release(object) : 0;
 }
 
-/// Destroys an object that nobody needs, and those of its parents that were closed and waited for it.
+/// Destroys an object that nobody needs, and those of its parents that were closed and waited for it. Parents are let go one after the other,
+/// so that each is there when it is looked at: one may be the parent of another (the device of a queue, and of the queue's channel), and the
+/// same may stand there twice (one queue for both directions).
 int Table::release(Object* object) {
   int failure = destroy(object);
   Object* parents[kParentsMax];
   memcpy(parents, object->parents, sizeof parents);
   forget(object);
   for (Object* parent : parents) {
-    if (parent == nullptr || !parent->closed || parent->users > 0) continue;
+    if (parent == nullptr || --parent->users > 0 || !parent->closed) continue;
     const int worse = release(parent);
     if (failure == 0) failure = worse;
-    // The same object may be parent twice (one queue for both directions).
-    for (Object*& other : parents) if (other == parent) other = nullptr;
   }
   return failure;
 }
@@ -115,12 +121,24 @@ int Table::destroy(Object* object) {
   int answer = 0;
   if (object->verbs != nullptr) {
     switch (object->kind) {
-      case Kind::context: answer = lib_->close_device(object->context()); break;
-      case Kind::pd: answer = lib_->dealloc_pd(object->pd()); break;
-      case Kind::mr: answer = lib_->dereg_mr(object->mr()); break;
-      case Kind::channel: answer = lib_->destroy_comp_channel(object->channel()); break;
-      case Kind::cq: answer = lib_->destroy_cq(object->cq()); break;
-      case Kind::qp: answer = lib_->destroy_qp(object->qp()); break;
+      case Kind::context:
+        answer = lib_->close_device(object->context());
+        break;
+      case Kind::pd:
+        answer = lib_->dealloc_pd(object->pd());
+        break;
+      case Kind::mr:
+        answer = lib_->dereg_mr(object->mr());
+        break;
+      case Kind::channel:
+        answer = lib_->destroy_comp_channel(object->channel());
+        break;
+      case Kind::cq:
+        answer = lib_->destroy_cq(object->cq());
+        break;
+      case Kind::qp:
+        answer = lib_->destroy_qp(object->qp());
+        break;
     }
   }
   if (answer == 0) return 0;
@@ -129,7 +147,6 @@ int Table::destroy(Object* object) {
 }
 
 void Table::forget(Object* object) {
-  for (Object* parent : object->parents) if (parent != nullptr) parent->users--;
   if (object->owner != nullptr) disown_(data_, object->owner);
   const uint32_t index = static_cast<uint32_t>(object->id) & kIndexMask;
   slots_[index] = nullptr;

@@ -1,21 +1,10 @@
+// See verbs-lib.h.
 #include "verbs-lib.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 
-// glibc 2.34 moved these into libc under a new version; the old one is still there, and a binary that asks for it loads on older systems
-// too. (pthread_once has moved as well and is not used for that reason.)
-#if defined(__GLIBC__) && defined(__x86_64__)
-#define OLD_VERSION(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
-#elif defined(__GLIBC__) && defined(__aarch64__)
-#define OLD_VERSION(name) __asm__(".symver " #name "," #name "@GLIBC_2.17")
-#endif
-#ifdef OLD_VERSION
-OLD_VERSION(dlopen);
-OLD_VERSION(dlsym);
-OLD_VERSION(dlerror);
-#endif
+#include "common/dl.h"
 
 namespace noderdma {
 namespace {

@@ -1,3 +1,4 @@
+// See work.h.
 #include "work.h"
 
 #include <arpa/inet.h>
@@ -71,7 +72,8 @@ int postTo(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) { return ibv_post_
 int postTo(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) { return ibv_post_recv(qp, first, bad); }
 
 template <typename Request>
-size_t post(const Table& table, ibv_qp* qp, uint32_t* words, size_t count, bool (*read)(const Table&, const uint32_t*, Request*, ibv_sge*)) {
+size_t post(const Table& table, ibv_qp* qp, uint32_t* words, size_t count,
+            bool (*read)(const Table&, const uint32_t*, Request*, ibv_sge*)) {
   Request requests[kBatch];
   ibv_sge lists[kBatch][kPiecesMax];
   size_t posted = 0;

@@ -1,6 +1,5 @@
 // What people write for a lab: rails, rates, times, actions, timelines. And who is told what when it makes no sense.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ACTION_USAGE, describeAction, type LabAction, parseAction, parseTime } from '../../../tools/lab/actions.ts';
@@ -239,9 +238,12 @@ test('of what a forwarder does there is one of each kind, and none of it is left
 });
 
 test('without its binary the forwarder is missing, and says how to have it', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'lab-native-'));
+  // Inside the checkout, where its packages are found.
+  const cache = join(import.meta.dirname, '../../../.cache');
+  mkdirSync(cache, { recursive: true });
+  const folder = mkdtempSync(join(cache, 'lab-native-'));
   expect(findForwarder(folder)).toEqual({
-    missing: expect.stringMatching(/^there is no binary of it for \w+-\w+; `npm run build:native`/),
+    missing: expect.stringMatching(/^there is no binary of it: no prebuilt binary for \w+-\w+; 'npm run build:native' builds one/),
   });
   rmSync(folder, { recursive: true });
 });

@@ -1,9 +1,16 @@
 // Checksums and frames of the native part against those in TypeScript.
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { frameLayout, HEADER } from '../../../native/scripts/frame-layout.mjs';
 import { crc32cJs } from '../../../src/btl/base/crc32c.ts';
 import { decodeFrameHeader, encodeFrameHeader, FRAME_DATA, FRAME_HEADER_BYTES, newFrameHeader } from '../../../src/btl/base/frame-hdr.ts';
 import { describeNative, misuse, native, thrown } from './native-fixture.ts';
+
+test('the layout of a frame in C++ is that of frame-hdr.ts (node native/scripts/frame-layout.mjs writes it)', () => {
+  expect(frameLayout().match(/^constexpr/gm)).toHaveLength(15);
+  expect(readFileSync(HEADER, 'utf8')).toBe(frameLayout());
+});
 
 const noise = (length: number, seed = 1): Uint8Array => {
   const bytes = new Uint8Array(length);

@@ -60,9 +60,9 @@ describe('without the binary', () => {
 
   test('the reason names the platform when nothing was built for it', () => {
     const root = join(outside, 'empty');
-    mkdirSync(join(root, 'native'), { recursive: true });
+    mkdirSync(join(root, 'native', 'addon'), { recursive: true });
     mkdirSync(join(root, 'dist'));
-    writeFileSync(join(root, 'native', 'package.json'), '{"name":"multirail-native"}');
+    writeFileSync(join(root, 'native', 'addon', 'package.json'), '{"name":"multirail-native"}');
     spawnSync('ln', ['-s', join(ROOT, 'node_modules'), join(root, 'node_modules')]);
     spawnSync('cp', [join(outside, 'load.mjs'), join(outside, 'load.cjs'), join(root, 'dist')]);
     for (const name of ['load.mjs', 'load.cjs']) {
@@ -73,9 +73,9 @@ describe('without the binary', () => {
 
   test('a file that is no binary, and one of another interface, are reasons and not errors', () => {
     const root = join(outside, 'broken');
-    const release = join(root, 'native', 'build', 'Release');
+    const release = join(root, 'native', 'addon', 'build', 'Release');
     mkdirSync(release, { recursive: true });
-    writeFileSync(join(root, 'native', 'package.json'), '{"name":"multirail-native"}');
+    writeFileSync(join(root, 'native', 'addon', 'package.json'), '{"name":"multirail-native"}');
     spawnSync('ln', ['-s', join(ROOT, 'node_modules'), join(root, 'node_modules')]);
     spawnSync('cp', [join(outside, 'load.mjs'), root]);
     writeFileSync(join(release, 'multirail.node'), 'rubbish');
@@ -100,7 +100,7 @@ describeNative('with the binary', () => {
   });
 
   test('it is the binary that the caller of these tests means', () => {
-    const meant = process.env.MULTIRAIL_NATIVE_EXPECT ?? join(ROOT, 'native');
+    const meant = process.env.MULTIRAIL_NATIVE_EXPECT ?? join(ROOT, 'native', 'addon');
     expect((available as { path: string }).path.startsWith(meant)).toBe(true);
   });
 });

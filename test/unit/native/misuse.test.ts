@@ -42,6 +42,18 @@ describeNative('bad descriptors', () => {
   test.each(THROWING)('%s throws EBADF', (_, call) => expect(thrown(call)).toMatchObject({ name: 'Error', code: 'EBADF' }));
 });
 
+describeNative('the error of a system call', () => {
+  test('has the code, the number and the words that Node has for it', () => {
+    let error: NodeJS.ErrnoException | undefined;
+    try {
+      native.close(CLOSED);
+    } catch (caught) {
+      error = caught as NodeJS.ErrnoException;
+    }
+    expect(error).toMatchObject({ code: 'EBADF', errno: EBADF, syscall: 'close', message: 'close EBADF: bad file descriptor' });
+  });
+});
+
 describeNative('bounds', () => {
   const OUTSIDE: [number, number][] = [
     [0, 9],
@@ -66,6 +78,12 @@ describeNative('bounds', () => {
     ]) {
       expect(thrown(call)).toEqual(misuse);
     }
+  });
+
+  test('the error says which argument it is, and what it may be', () => {
+    expect(() => native.tcpListen('127.0.0.1', 65536, 8, {})).toThrow('port must be a whole number from 0 to 65535');
+    expect(() => native.send(CLOSED, bytes, 0.5, 1)).toThrow('offset must be a whole number from 0 to 9007199254740991');
+    expect(() => native.unixListen('x'.repeat(500), 1)).toThrow('name must be a string of at most 127 bytes');
   });
 
   test('the ends themselves are within', () => {
@@ -118,7 +136,6 @@ describeNative('wrong types', () => {
       'abi',
       'accept',
       'addressOf',
-      'blasOpen',
       'close',
       'closeReset',
       'combine',
@@ -126,8 +143,6 @@ describeNative('wrong types', () => {
       'connectResult',
       'crc32c',
       'currentCpu',
-      'dgemm',
-      'dtrsm',
       'eventClear',
       'eventOpen',
       'eventSignal',
@@ -273,6 +288,7 @@ describeNative('wrong types', () => {
   test('a poller is closed by pollerClose only', () => {
     const poller = native.pollerOpen(() => false);
     expect(thrown(() => native.close(poller))).toEqual(misuse);
+    expect(() => native.close(poller)).toThrow('fd is a poller: close it with pollerClose()');
     native.pollerClose(poller);
     expect(thrown(() => native.pollerClose(poller))).toEqual({ name: 'Error', code: 'EBADF', syscall: 'pollerClose' });
   });

@@ -2,18 +2,20 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { describe } from 'vitest';
-import { type NativeBinding, POLL_IN } from '../../../src/native/binding.ts';
+import { type Availability, type NativeBinding, POLL_IN } from '../../../src/native/binding.ts';
 import { loadNative } from '../../../src/native/load.ts';
 
 export const available = loadNative();
 /** Only used by tests that are skipped without it. */
 export const native = available.binding as NativeBinding;
 
-/** A group of tests that needs the binary; without one it is skipped, and its name says why. */
-export function describeNative(name: string, body: () => void): void {
-  if (available.binding === undefined) describe.skip(`${name} (skipped: ${available.reason})`, body);
+/** A group of tests that needs an addon; without one it is skipped, and its name says why. */
+export function describeAddon(addon: Availability<unknown>, name: string, body: () => void): void {
+  if (addon.reason !== undefined) describe.skip(`${name} (skipped: ${addon.reason})`, body);
   else describe(name, body);
 }
+
+export const describeNative = (name: string, body: () => void): void => describeAddon(available, name, body);
 
 /** Code and system call of what a function throws. */
 export function thrown(body: () => unknown): { name: string; code: string | undefined; syscall: string | undefined } | undefined {
@@ -64,8 +66,19 @@ export async function rounds(count = 3): Promise<void> {
 
 /** Runs a program with `native` in a process of its own. */
 export function program(code: string, flags: readonly string[] = [], command: readonly string[] = []) {
-  const path = available.binding === undefined ? '' : available.path;
-  const whole = `const native = require(${JSON.stringify(path)});\n${code}`;
+  return programWith('native', available, code, flags, command);
+}
+
+/** Runs a program that has that addon by that name. */
+export function programWith(
+  name: string,
+  addon: Availability<unknown>,
+  code: string,
+  flags: readonly string[] = [],
+  command: readonly string[] = [],
+) {
+  const path = addon.reason === undefined ? addon.path : '';
+  const whole = `const ${name} = require(${JSON.stringify(path)});\n${code}`;
   const [first, ...rest] = [...command, process.execPath, ...flags, '-e', whole];
   const { status, signal, stdout, stderr } = spawnSync(first, rest, { encoding: 'utf8', timeout: 100_000 });
   return { status, signal, stdout: stdout.trim(), stderr: stderr.trim() };

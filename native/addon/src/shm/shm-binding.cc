@@ -1,0 +1,153 @@
+// Shared memory, doorbells and single copy of the surface: from JavaScript's arguments to segment.h, doorbell.h, cma.h and back.
+// A mapping belongs to its ArrayBuffer. It is unmapped once: by memoryUnmap, or when the ArrayBuffer is collected.
+#include <stdlib.h>
+
+#include "../env.h"
+#include "cma.h"
+#include "common/napi-args.h"
+#include "doorbell.h"
+#include "segment.h"
+
+namespace multirail {
+
+struct Mapping {
+  /// Null after the environment's record is gone.
+  Env* env;
+  Mapping* previous;
+  Mapping* next;
+  /// Null once unmapped.
+  void* base;
+  size_t bytes;
+};
+
+namespace {
+
+/// The ArrayBuffer is gone, or detached by memoryUnmap.
+void release(napi_env, void*, void* hint) {
+  auto* mapping = static_cast<Mapping*>(hint);
+  if (mapping->base != nullptr) segmentUnmap(mapping->base, mapping->bytes);
+  if (mapping->previous != nullptr) mapping->previous->next = mapping->next;
+  else if (mapping->env != nullptr) mapping->env->mappings = mapping->next;
+  if (mapping->next != nullptr) mapping->next->previous = mapping->previous;
+  free(mapping);
+}
+
+napi_value jsMemoryCreate(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  char name[200];
+  const size_t length = args.text(0, "name", name, sizeof name);
+  if (args.ok && strlen(name) != length) args.refuse("name", "without NUL");
+  const auto bytes = static_cast<size_t>(args.whole(1, "bytes", 1, 9007199254740991.0));
+  if (!args.ok) return nullptr;
+  const char* syscall;
+  const int outcome = segmentCreate(name, bytes, &syscall);
+  return answerOrThrow(env, outcome, syscall);
+}
+
+napi_value jsMemoryMap(napi_env env, napi_callback_info info) {
+  Args<2> args(env, info);
+  const int fd = args.fd(0);
+  const auto bytes = static_cast<size_t>(args.whole(1, "bytes", 1, 9007199254740991.0));
+  if (!args.ok) return nullptr;
+  void* base = nullptr;
+  const int outcome = segmentMap(fd, bytes, &base);
+  if (outcome == kSegmentTooSmall) return throwCode(env, "ERR_SEGMENT_SIZE", "the segment is smaller than what is to be mapped");
+  if (outcome == kSegmentNotSealed) return throwCode(env, "ERR_SEGMENT_SEAL", "the segment is not sealed against shrinking");
+  if (outcome < 0) return throwSystem(env, outcome, "mmap");
+  auto* mapping = static_cast<Mapping*>(calloc(1, sizeof(Mapping)));
+  if (mapping == nullptr) {
+    segmentUnmap(base, bytes);
+    return throwSystem(env, -ENOMEM, "mmap");
+  }
+  mapping->base = base;
+  mapping->bytes = bytes;
+  napi_value memory = nullptr;
+  const napi_status status = napi_create_external_arraybuffer(env, base, bytes, release, mapping, &memory);
+  if (status != napi_ok) {
+    segmentUnmap(base, bytes);
+    free(mapping);
+    // napi_no_external_buffers_allowed, which headers before Node 18.13 lack.
+    if (static_cast<int>(status) == 22) return throwCode(env, "ERR_NO_EXTERNAL", "this runtime permits no ArrayBuffer over foreign memory");
+    return throwCode(env, "ERR_MEMORY_MAP", "no ArrayBuffer could be made over the segment");
+  }
+  Env* data = envOf(env);
+  mapping->env = data;
+  mapping->next = data->mappings;
+  if (mapping->next != nullptr) mapping->next->previous = mapping;
+  data->mappings = mapping;
+  return memory;
+}
+
+napi_value jsMemoryUnmap(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  void* base = nullptr;
+  size_t bytes = 0;
+  if (napi_get_arraybuffer_info(env, args.at[0], &base, &bytes) != napi_ok) args.refuse("memory", "an ArrayBuffer of memoryMap");
+  Mapping* mapping = base == nullptr ? nullptr : envOf(env)->mappings;
+  while (mapping != nullptr && mapping->base != base) mapping = mapping->next;
+  if (mapping == nullptr) args.refuse("memory", "an ArrayBuffer of memoryMap that is still mapped");
+  if (!args.ok) return nullptr;
+  // After this no view can reach the memory. `release` may run at once or later; it finds nothing left to unmap.
+  mapping->base = nullptr;
+  const size_t mapped = mapping->bytes;
+  if (napi_detach_arraybuffer(env, args.at[0]) != napi_ok) {
+    mapping->base = base;
+    return throwCode(env, "ERR_MEMORY_MAP", "the ArrayBuffer cannot be detached");
+  }
+  segmentUnmap(base, mapped);
+  return nullptr;
+}
+
+napi_value jsAddressOf(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const Bytes bytes = args.bytes(0);
+  return args.ok ? answerNumber(env, static_cast<double>(reinterpret_cast<uintptr_t>(bytes.data))) : nullptr;
+}
+
+napi_value jsProcessRead(napi_env env, napi_callback_info info) {
+  Args<5> args(env, info);
+  const int pid = args.fd(0, "pid");
+  const uint64_t address = args.size(1, "address");
+  const Bytes bytes = args.slice(2);
+  return args.ok ? answerCount(env, processRead(pid, address, bytes.data, bytes.length)) : nullptr;
+}
+
+napi_value jsProcessWatch(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const int pid = args.fd(0, "pid");
+  return args.ok ? answerInt(env, processWatch(pid)) : nullptr;
+}
+
+napi_value jsEventOpen(napi_env env, napi_callback_info) { return answerOrThrow(env, doorbellOpen(), "eventfd"); }
+
+napi_value jsEventSignal(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const int fd = args.fd(0);
+  if (!args.ok) return nullptr;
+  const int outcome = doorbellSignal(fd);
+  return outcome < 0 ? throwSystem(env, outcome, "write") : nullptr;
+}
+
+napi_value jsEventClear(napi_env env, napi_callback_info info) {
+  Args<1> args(env, info);
+  const int fd = args.fd(0);
+  if (!args.ok) return nullptr;
+  const int outcome = doorbellClear(fd);
+  return outcome < 0 ? throwSystem(env, outcome, "read") : answerBool(env, outcome > 0);
+}
+
+constexpr Export kExports[] = {
+    {"memoryCreate", jsMemoryCreate}, {"memoryMap", jsMemoryMap},     {"memoryUnmap", jsMemoryUnmap},
+    {"addressOf", jsAddressOf},       {"processRead", jsProcessRead}, {"processWatch", jsProcessWatch},
+    {"eventOpen", jsEventOpen},       {"eventSignal", jsEventSignal}, {"eventClear", jsEventClear},
+};
+
+}  // namespace
+
+void mappingsOrphan(Env* env) {
+  for (Mapping* mapping = env->mappings; mapping != nullptr; mapping = mapping->next) mapping->env = nullptr;
+}
+
+Exports shmExports() { return exportsOf(kExports); }
+
+}  // namespace multirail

@@ -9,17 +9,25 @@ export type BufferPart = NodeJS.ArrayBufferView | ArrayBuffer | SharedArrayBuffe
 /** What can be sent and received into: one piece, several pieces in order, or a strided vector. */
 export type MessageBuffer = BufferPart | Vector | readonly (BufferPart | Vector)[];
 
+let viewsOf: (part: Vector) => readonly Uint8Array[];
+let elementsOf: (part: Vector) => ArrayName | undefined;
+
 /** `count` blocks of `blockLength` elements, `stride` elements from the start of one block to that of the next. */
 export class Vector {
-  readonly views: readonly Uint8Array[];
   readonly bytes: number;
+  private readonly views: readonly Uint8Array[];
   /** Class of its elements, for reductions; undefined when it is made of bytes. */
-  readonly arrayName: ArrayName | undefined;
+  private readonly arrayName: ArrayName | undefined;
 
   constructor(views: readonly Uint8Array[], bytes: number, arrayName?: ArrayName) {
     this.views = views;
     this.bytes = bytes;
     this.arrayName = arrayName;
+  }
+
+  static {
+    viewsOf = (part) => part.views;
+    elementsOf = (part) => part.arrayName;
   }
 }
 
@@ -57,9 +65,10 @@ export const FLOAT16_ARRAY = (globalThis as { Float16Array?: unknown }).Float16A
 const CLASS_NAME = (Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag) as { get(): string })
   .get;
 
-/** Class of a typed array (a Buffer is a Uint8Array); undefined for everything else. */
+/** Class of a typed array (a Buffer is a Uint8Array) or of what a vector is cut from; undefined for everything else. */
 export function arrayNameOf(buffer: unknown): ArrayName | undefined {
-  if (!ArrayBuffer.isView(buffer) || buffer instanceof DataView) return undefined;
+  if (!ArrayBuffer.isView(buffer)) return buffer instanceof Vector ? elementsOf(buffer) : undefined;
+  if (buffer instanceof DataView) return undefined;
   return CLASS_NAME.call(buffer) as ArrayName;
 }
 
@@ -131,14 +140,14 @@ export class KnownBuffer {
 
 /** Views of a buffer that is read from. */
 export function sendIov(buffer: MessageBuffer, name = 'buffer'): Iov {
-  if (buffer instanceof Vector) return buffer.bytes === 0 ? EMPTY_IOV : new Iov(buffer.views);
+  if (buffer instanceof Vector) return buffer.bytes === 0 ? EMPTY_IOV : new Iov(viewsOf(buffer));
   if (!Array.isArray(buffer)) {
     const bytes = bytesOf(buffer as BufferPart, name);
     return bytes.byteLength === 0 ? EMPTY_IOV : new Iov([bytes]);
   }
   const views: Uint8Array[] = [];
   buffer.forEach((part, i) => {
-    if (part instanceof Vector) for (const view of part.views) views.push(view);
+    if (part instanceof Vector) for (const view of viewsOf(part)) views.push(view);
     else {
       const bytes = bytesOf(part, `${name}[${i}]`);
       if (bytes.byteLength > 0) views.push(bytes);

@@ -11,7 +11,7 @@ import { COLLECTIVE, ctxOf } from './contexts.ts';
 import type { Group } from './group.ts';
 import type { Host } from './host.ts';
 import { ObjectMessages } from './object-messages.ts';
-import { PersistentRequest, type Request } from './request.ts';
+import { endRequestAt, PersistentRequest, type Request } from './request.ts';
 
 /**
  * Collectives (MPI-4.1, chapter 6). Every rank of the communicator makes the same calls in the same order; nobody need wait for one
@@ -31,8 +31,7 @@ import { PersistentRequest, type Request } from './request.ts';
  */
 export class Collectives extends ObjectMessages {
   protected readonly signatures = new KnownSignatures();
-  /** @internal */
-  readonly scope: Scope;
+  private readonly scope: Scope;
   /** Number of the next collective: all ranks count alike. */
   private nextCollective = 0;
   /** Numbers of persistent collectives: they are theirs for good. */
@@ -42,12 +41,18 @@ export class Collectives extends ObjectMessages {
     super(host, name, contextId, group);
     const ctx = ctxOf(contextId, COLLECTIVE);
     this.scope = this.scopeOf(ctx, group);
-    host.beginCommunicator(contextId, this);
-  }
-
-  /** @internal */
-  hasBegun(tag: number): boolean {
-    return this.keptTags.has(tag) || tag <= this.nextCollective;
+    const { desk } = this;
+    host.beginCommunicator(contextId, {
+      get name() {
+        return desk.name;
+      },
+      get deserted() {
+        return desk.deserted;
+      },
+      scope: this.scope,
+      hasBegun: (tag) => this.keptTags.has(tag) || tag <= this.nextCollective,
+      memberGone: () => desk.memberGone(),
+    });
   }
 
   /** Ranks of this communicator that talk on a context of their own. */
@@ -117,9 +122,9 @@ export class Collectives extends ObjectMessages {
   }
 
   protected endedSync<T>(operation: Operation<T>, timeoutMs = Number.POSITIVE_INFINITY): T {
-    if (!operation.done && !this.wait(operation, this.now() + timeoutMs)) {
+    if (!operation.done && !this.desk.wait(operation, this.desk.now() + timeoutMs)) {
       operation.fail(lateError(operation, timeoutMs), true);
-      if (!operation.done) this.wait(operation);
+      if (!operation.done) this.desk.wait(operation);
     }
     if (operation.error !== undefined) throw operation.error;
     return operation.result as T;
@@ -130,7 +135,8 @@ export class Collectives extends ObjectMessages {
     const { timeoutMs } = options;
     if (operation.done) return;
     // For waitSync(), during which no timer runs.
-    if (timeoutMs !== undefined) request?.endAt(this.now() + timeoutMs, lateError(operation, timeoutMs));
+    if (timeoutMs !== undefined && request !== undefined)
+      endRequestAt(request, this.desk.now() + timeoutMs, lateError(operation, timeoutMs));
     operation.release = watchEnd(options, (error) =>
       operation.fail(error.code === 'ERR_TIMEOUT' ? lateError(operation, timeoutMs as number) : error, true),
     );
@@ -145,7 +151,7 @@ export class Collectives extends ObjectMessages {
   private request<A extends unknown[]>(make: (scope: Scope, ...args: A) => Call, args: A, optionsAt: number): Request {
     const options = optionsOf(args, optionsAt);
     const operation = this.begin(this.prepare(make, args));
-    const request = this.requestOf(operation);
+    const request = this.desk.requestOf(operation);
     if (options !== undefined) this.limit(operation, options, request);
     return request;
   }
@@ -156,7 +162,7 @@ export class Collectives extends ObjectMessages {
     const tag = this.takeTag();
     this.keptTags.add(tag);
     let failed: MultirailError | undefined;
-    return new PersistentRequest(this, () => {
+    return new PersistentRequest(this.desk, () => {
       // What one rank has of a run that failed would meet the next run of another.
       if (failed !== undefined) throw failed;
       // Looked at again: buffers may have been detached since.

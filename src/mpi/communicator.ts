@@ -217,7 +217,7 @@ export class Communicator extends ObjectCollectives {
       failure = error;
     };
     this.leave(() => end(), end);
-    if (!left.done) this.wait(left);
+    if (!left.done) this.desk.wait(left);
     if (failure !== undefined) throw failure;
   }
 

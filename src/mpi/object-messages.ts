@@ -48,11 +48,11 @@ export class ObjectMessages extends PointToPoint {
     this.mustBeUsable();
     this.mustReachByPolling();
     const started = this.startObject(value, dest, tag, canEnd(options));
-    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.now() + options.timeoutMs;
+    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.desk.now() + options.timeoutMs;
     let failure: unknown;
     for (const inner of started) {
       try {
-        this.finishSync(inner, deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.now()));
+        this.finishSync(inner, deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.desk.now()));
       } catch (error) {
         failure ??= error;
       }
@@ -99,7 +99,7 @@ export class ObjectMessages extends PointToPoint {
     if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
     const header = decodeHeader(message.recvBytesSync(), message.status);
     const bulk = this.startBulk(header, message.status.source);
-    if (bulk.inner !== undefined) this.wait(bulk.inner);
+    if (bulk.inner !== undefined) this.desk.wait(bulk.inner);
     return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
   }
 

@@ -20,6 +20,12 @@ export interface OpOptions {
   name?: string;
 }
 
+/**
+ * What combines arrays of that class, with the native part's loops where they are given and have the operation. ERR_OP when the operation is
+ * not defined for them.
+ */
+export let kernelOf: (op: Op, array: ArrayName, native?: NativeKernels) => Kernel<TypedArray>;
+
 export class Op {
   readonly name: string;
   readonly commute: boolean;
@@ -73,17 +79,15 @@ export class Op {
     return this.user !== undefined;
   }
 
-  /**
-   * For the collectives: what combines arrays of that class, with the native part's loops where they are given and have the operation.
-   * ERR_OP when the operation is not defined for them.
-   */
-  kernelFor(array: ArrayName, native?: NativeKernels): Kernel<TypedArray> {
-    const { user } = this;
-    if (user !== undefined) return (left, i, right, j, out, k, count) => callUser(user, left, i, right, j, out, k, count);
-    const kernel = this.kernels?.[array] as Kernel<TypedArray> | undefined;
-    if (kernel !== undefined) return native === undefined ? kernel : native.kernelFor(this.name, array, kernel);
-    const defined = Object.keys(this.kernels ?? {}).join(', ');
-    throw new MultirailError('ERR_OP', `op ${this.name} is not defined for ${array}: it takes ${defined}`);
+  static {
+    kernelOf = (op, array, native) => {
+      const { user } = op;
+      if (user !== undefined) return (left, i, right, j, out, k, count) => callUser(user, left, i, right, j, out, k, count);
+      const kernel = op.kernels?.[array] as Kernel<TypedArray> | undefined;
+      if (kernel !== undefined) return native === undefined ? kernel : native.kernelFor(op.name, array, kernel);
+      const defined = Object.keys(op.kernels ?? {}).join(', ');
+      throw new MultirailError('ERR_OP', `op ${op.name} is not defined for ${array}: it takes ${defined}`);
+    };
   }
 }
 

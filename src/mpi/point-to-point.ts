@@ -1,10 +1,9 @@
 // The point-to-point calls of a communicator. Ranks are those of the communicator; `group` says which world rank each one is.
 import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
-import type { Awaited } from '../progress/blocking.ts';
 import type { Iov } from '../util/iov.ts';
 import { allocate, KnownBuffer, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
-import { recvChannel, sendChannel } from './channels.ts';
+import { sendChannel } from './channels.ts';
 import {
   ANY_SOURCE,
   ANY_TAG,
@@ -24,18 +23,18 @@ import {
   timeoutError,
   watchEnd,
 } from './constants.ts';
-import { ctxOf, USER } from './contexts.ts';
 import type { Group } from './group.ts';
 import type { Host } from './host.ts';
 import { Message } from './message.ts';
-import { type Inner, PersistentRequest, Request, type RequestOwner } from './request.ts';
-import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
+import { endRequest, endRequestAt, PersistentRequest, type Request } from './request.ts';
+import { RequestDesk } from './request-desk.ts';
+import { PROC_NULL_STATUS, type Status } from './status.ts';
 
 export type ProbeOptions = CallOptions;
 
 const DONE = Promise.resolve();
 
-export class PointToPoint implements RequestOwner {
+export class PointToPoint {
   /** Own rank in this communicator. */
   readonly rank: number;
   readonly size: number;
@@ -48,68 +47,37 @@ export class PointToPoint implements RequestOwner {
   protected readonly members: readonly number[];
   /** What every call ends with once the communicator is freed. */
   protected freed: MultirailError | undefined;
-  private ownName: string;
+  /** What its requests, and the process, ask of it. */
+  protected readonly desk: RequestDesk;
   private readonly userCtx: number;
-  /** Rank here of each world rank is the same. */
-  private readonly isWorldOrder: boolean;
-  private desertion: MultirailError | undefined;
-  private membersGoneSeen = 0;
   private readonly lastSent = new KnownBuffer();
   private readonly lastReceived = new KnownBuffer();
 
   constructor(host: Host, name: string, contextId: number, group: Group) {
     this.host = host;
-    this.ownName = name;
+    this.desk = new RequestDesk(host, name, contextId, group);
     this.contextId = contextId;
     this.group = group;
     this.members = group.worldRanks;
     this.size = group.size;
     this.rank = group.rank;
-    this.userCtx = ctxOf(contextId, USER);
-    this.isWorldOrder = this.members.every((world, rank) => world === rank);
+    this.userCtx = this.desk.userCtx;
   }
 
   /** For people: in errors and events. */
   get name(): string {
-    return this.ownName;
+    return this.desk.name;
   }
 
   setName(name: string): void {
     if (typeof name !== 'string') throw new MultirailError('ERR_ARG', `name is ${name === null ? 'null' : typeof name}; expected a string`);
-    this.ownName = name;
+    this.desk.name = name;
   }
 
   /** Throws ERR_FINALIZED once finalize() was called, ERR_COMM once free() was. */
   protected mustBeUsable(): void {
     this.host.mustBeActive();
     if (this.freed !== undefined) throw this.freed;
-  }
-
-  /**
-   * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would wait for ever. (When all have
-   * left by finalize(), a rank may go on to talk to itself.)
-   */
-  get deserted(): MultirailError | undefined {
-    const { host, members } = this;
-    if (this.membersGoneSeen === host.membersGone) return this.desertion;
-    this.membersGoneSeen = host.membersGone;
-    let failure: MultirailError | undefined;
-    for (let rank = 0; rank < members.length; rank++) {
-      if (rank === this.rank) continue;
-      const peer = host.engine.pml.peer(members[rank]);
-      if (peer.ended === undefined) return undefined;
-      failure ??= peer.failure;
-    }
-    if (failure === undefined) return undefined;
-    const text = `no rank is left in ${this.name} that could send: ${failure.message}`;
-    this.desertion = new MultirailError(failure.code, text, { rank: host.rank, cause: failure });
-    return this.desertion;
-  }
-
-  /** Receives from ANY_SOURCE end when nobody is left. */
-  memberGone(): void {
-    const { deserted } = this;
-    if (deserted !== undefined) this.host.engine.pml.endPostedToAny(this.userCtx, deserted);
   }
 
   /** Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
@@ -195,7 +163,7 @@ export class PointToPoint implements RequestOwner {
   private nonblockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Request {
     checkOptions(options);
     const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync, canEnd(options));
-    const request = this.requestOf(inner);
+    const request = this.desk.requestOf(inner);
     if (inner !== undefined && !inner.done) this.endBy(request, inner, options, NOT_SENT);
     return request;
   }
@@ -211,7 +179,7 @@ export class PointToPoint implements RequestOwner {
 
   private persistentSend(buffer: MessageBuffer, dest: number, tag: number, sync: boolean): PersistentRequest {
     this.checkedSend(buffer, dest, tag);
-    return new PersistentRequest(this, () => {
+    return new PersistentRequest(this.desk, () => {
       // Looked at again: the buffer may have been detached since.
       const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
       return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
@@ -245,7 +213,7 @@ export class PointToPoint implements RequestOwner {
       if (inner === undefined) return Promise.resolve(PROC_NULL_STATUS);
       return new Promise((resolve, reject) => {
         const settle = () => {
-          if (inner.error === undefined) resolve(this.received(inner));
+          if (inner.error === undefined) resolve(this.desk.received(inner));
           else reject(inner.error);
         };
         if (inner.done) settle();
@@ -254,12 +222,6 @@ export class PointToPoint implements RequestOwner {
     } catch (error) {
       return Promise.reject(error);
     }
-  }
-
-  private received(inner: RecvRequest): Status {
-    const status = this.statusOf(inner);
-    this.onReceived(status);
-    return status;
   }
 
   /**
@@ -272,7 +234,7 @@ export class PointToPoint implements RequestOwner {
     if (inner === undefined) return PROC_NULL_STATUS;
     if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
     if (inner.error !== undefined) throw inner.error;
-    return this.received(inner);
+    return this.desk.received(inner);
   }
 
   /** Waits for a posted receive; one that has not matched in time, or cannot, is taken back. */
@@ -303,8 +265,8 @@ export class PointToPoint implements RequestOwner {
   ): Status {
     checkSyncOptions(options);
     const views = this.checkedSend(sendBuffer, dest, sendTag);
-    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.now() + options.timeoutMs;
-    const leftMs = () => (deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.now()));
+    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.desk.now() + options.timeoutMs;
+    const leftMs = () => (deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.desk.now()));
     const received = this.startRecv(this.checkedRecv(recvBuffer, source, recvTag), source, recvTag);
     try {
       this.finishSync(this.startSend(views, dest, sendTag, false, canEnd(options)), leftMs());
@@ -316,24 +278,24 @@ export class PointToPoint implements RequestOwner {
     if (received === undefined) return PROC_NULL_STATUS;
     if (!received.done) this.awaitReceive(received, leftMs());
     if (received.error !== undefined) throw received.error;
-    return this.received(received);
+    return this.desk.received(received);
   }
 
   irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
     checkOptions(options);
     const iov = this.checkedRecv(buffer, source, tag);
     const inner = this.startRecv(iov, source, tag);
-    const request = this.requestOf(inner);
+    const request = this.desk.requestOf(inner);
     if (inner !== undefined && !inner.done) this.endBy(request, inner, options);
     return request;
   }
 
   /** A signal or timeout un-posts a receive, or gives a send up; both are let go when it ends. */
   private endBy(request: Request, inner: SendRequest | RecvRequest, options: CallOptions | undefined, what: string = NO_MATCH): void {
-    const release = watchEnd(options, (error) => request.end(error), what);
+    const release = watchEnd(options, (error) => endRequest(request, error), what);
     if (release === undefined) return;
     const timeoutMs = options?.timeoutMs;
-    if (timeoutMs !== undefined) request.endAt(this.now() + timeoutMs, timeoutError(timeoutMs, what));
+    if (timeoutMs !== undefined) endRequestAt(request, this.desk.now() + timeoutMs, timeoutError(timeoutMs, what));
     const settle = inner.onDone;
     inner.onDone = () => {
       release();
@@ -343,7 +305,7 @@ export class PointToPoint implements RequestOwner {
 
   recvInit(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG): PersistentRequest {
     this.checkedRecv(buffer, source, tag);
-    return new PersistentRequest(this, () => {
+    return new PersistentRequest(this.desk, () => {
       const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
       return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
     });
@@ -361,7 +323,7 @@ export class PointToPoint implements RequestOwner {
     const { engine } = this.host;
     const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
     // What dead ranks had sent before is still received.
-    if (source === ANY_SOURCE && !inner.matched) this.memberGone();
+    if (source === ANY_SOURCE && !inner.matched) this.desk.memberGone();
     engine.schedule();
     return inner;
   }
@@ -382,18 +344,18 @@ export class PointToPoint implements RequestOwner {
     checkOptions(options);
     const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
     const received = this.irecv(recvBuffer, source, recvTag);
-    const sent = this.requestOf(this.startSend(sendViews, dest, sendTag, false, canEnd(options)));
+    const sent = this.desk.requestOf(this.startSend(sendViews, dest, sendTag, false, canEnd(options)));
     const release = watchEnd(
       options,
       (error) => {
-        received.end(error);
-        sent.end(error);
+        endRequest(received, error);
+        endRequest(sent, error);
       },
       NOT_EXCHANGED,
     );
     const [sending, receiving] = await Promise.allSettled([
       sent.promise().catch((error) => {
-        received.end(error);
+        endRequest(received, error);
         throw error;
       }),
       received.promise(),
@@ -434,7 +396,7 @@ export class PointToPoint implements RequestOwner {
   async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Status> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    return this.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
+    return this.desk.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
   }
 
   /** As probe(), without a promise. */
@@ -442,7 +404,7 @@ export class PointToPoint implements RequestOwner {
     checkSyncOptions(options);
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    return this.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
+    return this.desk.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
   }
 
   private findSync(source: number, tag: number, take: boolean, timeoutMs: number | undefined): Envelope {
@@ -468,7 +430,7 @@ export class PointToPoint implements RequestOwner {
     if (source === PROC_NULL) return PROC_NULL_STATUS;
     this.host.engine.progress();
     const found = this.host.findMessage(this.worldOf(source), this.userCtx, tag, false);
-    return found === undefined ? undefined : this.statusOfEnvelope(found);
+    return found === undefined ? undefined : this.desk.statusOfEnvelope(found);
   }
 
   /** As probe(), but takes the message: only the Message that it resolves with can receive it. */
@@ -502,8 +464,8 @@ export class PointToPoint implements RequestOwner {
   }
 
   private messageOf(envelope: Envelope | undefined): Message {
-    if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.requestOf(undefined));
-    return new Message(this.statusOfEnvelope(envelope), (iov) => this.requestOf(this.startMatched(envelope, iov)));
+    if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.desk.requestOf(undefined));
+    return new Message(this.desk.statusOfEnvelope(envelope), (iov) => this.desk.requestOf(this.startMatched(envelope, iov)));
   }
 
   /** Also while the communicator is being freed: a message that was matched before is under way on it (MPI-4.1, section 7.4.3). */
@@ -515,56 +477,10 @@ export class PointToPoint implements RequestOwner {
     return inner;
   }
 
-  // ---------------------------------------------------------------- RequestOwner
-
-  progress(): void {
-    this.host.engine.progress();
-  }
-
-  wait(awaited: Awaited, deadlineMs?: number): boolean {
-    this.host.engine.flush();
-    return this.host.blocking.wait(awaited, deadlineMs);
-  }
-
-  now(): number {
-    return this.host.blocking.now();
-  }
-
-  cancel(inner: RecvRequest): boolean {
-    return this.host.cancel(inner);
-  }
-
-  giveUp(inner: SendRequest, error: MultirailError): void {
-    this.host.giveUp(inner, error);
-  }
-
-  statusOf(inner: Inner): Status {
-    if (inner.kind === 'collective') return EMPTY_STATUS;
-    if (inner.kind === 'send') return new Status(this.rank, inner.tag, inner.bytes);
-    return new Status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes, inner.cancelled);
-  }
-
-  onReceived(status: Status): void {
-    if (!recvChannel.hasSubscribers) return;
-    recvChannel.publish({ rank: this.rank, comm: this.name, source: status.source, tag: status.tag, bytes: status.bytes });
-  }
-
   // ---------------------------------------------------------------- ranks
-
-  protected requestOf(inner: Inner | undefined): Request {
-    return inner === undefined ? new Request(this, undefined, PROC_NULL_STATUS) : new Request(this, inner);
-  }
-
-  private statusOfEnvelope(envelope: Envelope): Status {
-    return new Status(this.rankOf(envelope.source), envelope.tag, envelope.messageBytes);
-  }
 
   private worldOf(source: number): number {
     return source === ANY_SOURCE ? ANY_SOURCE : this.members[source];
-  }
-
-  private rankOf(world: number): number {
-    return this.isWorldOrder ? world : (this.group.rankOf(world) ?? world);
   }
 }
 

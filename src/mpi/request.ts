@@ -43,6 +43,14 @@ export interface RequestOwner {
 
 type Entry = Request | null | undefined;
 
+/**
+ * For timeouts and signals of the calls that make requests: as cancel(), ending with that error. A send gives its buffer back and ends, at
+ * once or soon; its message goes on.
+ */
+export let endRequest: (request: Request, error: MultirailError) => boolean;
+/** It ends with this error at that time of the owner's clock, unless it has ended, or is a receive that has matched, by then. */
+export let endRequestAt: (request: Request, atMs: number, error: MultirailError) => void;
+
 export class Request implements PromiseLike<Status> {
   protected readonly owner: RequestOwner;
   /** Undefined: inactive, or ended from the start (PROC_NULL). */
@@ -183,11 +191,8 @@ export class Request implements PromiseLike<Status> {
     return this.end(new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched'));
   }
 
-  /**
-   * As cancel(), ending with another error; for timeouts and signals. A send gives its buffer back and ends, at once or soon; its message
-   * goes on.
-   */
-  end(error: MultirailError): boolean {
+  /** As cancel(), with another error. */
+  private end(error: MultirailError): boolean {
     const { inner, owner } = this;
     if (inner === undefined || inner.done) return false;
     if (inner.kind === 'send') {
@@ -199,10 +204,12 @@ export class Request implements PromiseLike<Status> {
     return true;
   }
 
-  /** It ends with this error at that time of the owner's clock, unless it has ended, or is a receive that has matched, by then. */
-  endAt(atMs: number, error: MultirailError): void {
-    this.limitMs = atMs;
-    this.limitError = error;
+  static {
+    endRequest = (request, error) => request.end(error);
+    endRequestAt = (request, atMs, error) => {
+      request.limitMs = atMs;
+      request.limitError = error;
+    };
   }
 
   private endIfLate(): void {

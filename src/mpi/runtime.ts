@@ -162,6 +162,9 @@ function nativeOf({ native, driver }: RuntimeOptions): NativeBinding | undefined
   return driver === undefined ? loadNative().binding : undefined;
 }
 
+/** A runtime for this job over these transports. Resolves when all ranks have exchanged their addresses. */
+export let createRuntime: (job: RuntimeJob, options: RuntimeOptions) => Promise<Runtime>;
+
 export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly rank: number;
   readonly size: number;
@@ -242,8 +245,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- start
 
-  /** For createRuntime(): opens the transports, exchanges addresses, plans the rails. */
-  async start(): Promise<this> {
+  static {
+    createRuntime = (job, options) => new Runtime(job, options).start();
+  }
+
+  /** Opens the transports, exchanges addresses, plans the rails. */
+  private async start(): Promise<this> {
     const { job } = this;
     this.listenToJob();
     // A world of one has nobody who might need it: it ends when its program does. Whoever brings a driver looks after the process.
@@ -599,9 +606,4 @@ function describeExit({ code, signal, lost }: ExitNotice): string {
   if (lost) return 'it was not heard of any more';
   if (signal !== '') return `it was killed by ${signal}`;
   return code === 0 || code === undefined ? 'it ended without finalize()' : `it exited with code ${code}`;
-}
-
-/** A runtime for this job over these transports. Resolves when all ranks have exchanged their addresses. */
-export function createRuntime(job: RuntimeJob, options: RuntimeOptions): Promise<Runtime> {
-  return new Runtime(job, options).start();
 }

@@ -2,7 +2,7 @@
 import { MultirailError } from '../../errors.ts';
 import type { MessageBuffer } from '../buffers.ts';
 import type { CallOptions } from '../constants.ts';
-import { checkOp, Op } from '../op.ts';
+import { checkOp, kernelOf, Op } from '../op.ts';
 import { allgatherBruck, allgatherRecursiveDoubling, allgatherRing, type Parts } from './allgather.ts';
 import { alltoallBruck, alltoallIovs, alltoallLinear, alltoallPairwise } from './alltoall.ts';
 import { bcastBinomial, bcastChain, bcastScatterAllgather, dissemination } from './barrier-bcast.ts';
@@ -192,7 +192,7 @@ function reductionOf({ host }: Scope, from: Region, into: Region | undefined, op
     throw new MultirailError('ERR_BUFFER', `recv is a ${into.arrayName} and send a ${from.arrayName}: both must be of the same class`);
   }
   const native = count >= NATIVE_COMBINE_MIN ? host.nativeKernels : undefined;
-  const kernel = op.kernelFor(from.arrayName as NonNullable<typeof from.arrayName>, native);
+  const kernel = kernelOf(op, from.arrayName as NonNullable<typeof from.arrayName>, native);
   if (count % op.unit !== 0) {
     throw new MultirailError('ERR_COUNT', `${count} elements are no whole number of units of op ${op.name}, which have ${op.unit}`);
   }

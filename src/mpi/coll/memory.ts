@@ -87,11 +87,8 @@ export class Region implements Elements {
     this.byteLength = iov.bytes;
     this.isContiguous = iov.isContiguous;
     this.bytes = this.isContiguous ? (iov.views[0] ?? EMPTY_BYTES) : EMPTY_BYTES;
-    if (buffer instanceof Vector) this.arrayName = buffer.arrayName;
-    else {
-      this.arrayName = arrayNameOf(buffer);
-      if (this.arrayName !== undefined) this.typed = buffer as TypedArray;
-    }
+    this.arrayName = arrayNameOf(buffer);
+    if (this.arrayName !== undefined && !(buffer instanceof Vector)) this.typed = buffer as TypedArray;
     this.unitBytes = this.arrayName === undefined ? 1 : elementBytes(this.arrayName);
   }
 

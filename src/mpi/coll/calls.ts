@@ -48,49 +48,67 @@ export interface Call<T = void> {
 
 /** What is sent, or IN_PLACE. */
 export type SendArgument = MessageBuffer | InPlace;
-/** A buffer that only counts at the root: null elsewhere. */
+/** A buffer that is only looked at at the root: null elsewhere. */
 export type RootBuffer = MessageBuffer | null | undefined;
-/** One number for each rank. */
+/** One number for each rank, in the order of the ranks: of elements, or of the first element of each part. */
 export type Counts = readonly number[];
 
-export type BarrierArgs = [options?: CallOptions];
-export type BcastArgs = [buffer: MessageBuffer, root?: number, options?: CallOptions];
-export type ReduceArgs = [send: SendArgument, recv: RootBuffer, op?: Op, root?: number, options?: CallOptions];
-export type AllreduceArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
-export type GatherArgs = [send: SendArgument, recv: RootBuffer, root?: number, options?: CallOptions];
+export type BarrierArgs = [options?: CallOptions | undefined];
+export type BcastArgs = [buffer: MessageBuffer, root?: number | undefined, options?: CallOptions | undefined];
+export type ReduceArgs = [
+  send: SendArgument,
+  recv: RootBuffer,
+  op?: Op | undefined,
+  root?: number | undefined,
+  options?: CallOptions | undefined,
+];
+export type AllreduceArgs = [send: SendArgument, recv: MessageBuffer, op?: Op | undefined, options?: CallOptions | undefined];
+export type GatherArgs = [send: SendArgument, recv: RootBuffer, root?: number | undefined, options?: CallOptions | undefined];
 export type GathervArgs = [
   send: SendArgument,
   recv: RootBuffer,
   counts: Counts | null,
-  displs?: Counts | null,
-  root?: number,
-  options?: CallOptions,
+  displs?: Counts | null | undefined,
+  root?: number | undefined,
+  options?: CallOptions | undefined,
 ];
-export type ScatterArgs = [send: RootBuffer, recv: SendArgument, root?: number, options?: CallOptions];
+export type ScatterArgs = [send: RootBuffer, recv: SendArgument, root?: number | undefined, options?: CallOptions | undefined];
 export type ScattervArgs = [
   send: RootBuffer,
   counts: Counts | null,
   displs: Counts | null,
   recv: SendArgument,
-  root?: number,
-  options?: CallOptions,
+  root?: number | undefined,
+  options?: CallOptions | undefined,
 ];
-export type AllgatherArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions];
-export type AllgathervArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, displs?: Counts | null, options?: CallOptions];
-export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions];
+export type AllgatherArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions | undefined];
+export type AllgathervArgs = [
+  send: SendArgument,
+  recv: MessageBuffer,
+  counts: Counts,
+  displs?: Counts | null | undefined,
+  options?: CallOptions | undefined,
+];
+export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions | undefined];
 export type AlltoallvArgs = [
   send: MessageBuffer,
   sendCounts: Counts,
   sendDispls: Counts | null,
   recv: MessageBuffer,
   recvCounts: Counts,
-  recvDispls?: Counts | null,
-  options?: CallOptions,
+  recvDispls?: Counts | null | undefined,
+  options?: CallOptions | undefined,
 ];
-export type AlltoallwArgs = [sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[]];
-export type ReduceScatterArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, op?: Op, options?: CallOptions];
-export type ReduceScatterBlockArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
-export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
+export type AlltoallwArgs = [sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions | undefined];
+export type ReduceScatterArgs = [
+  send: SendArgument,
+  recv: MessageBuffer,
+  counts: Counts,
+  op?: Op | undefined,
+  options?: CallOptions | undefined,
+];
+export type ReduceScatterBlockArgs = [send: SendArgument, recv: MessageBuffer, op?: Op | undefined, options?: CallOptions | undefined];
+export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op | undefined, options?: CallOptions | undefined];
 
 // ---------------------------------------------------------------- what the calls share
 

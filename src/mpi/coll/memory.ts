@@ -7,8 +7,9 @@ import { checkCount } from '../constants.ts';
 import type { ArrayName, TypedArray } from './kernels.ts';
 import type { Operation } from './operation.ts';
 
-/** In place of a send buffer: what this rank contributes stands in its receive buffer, at its place. */
+/** In place of a send buffer: what this rank contributes stands in its receive buffer, at its place (MPI-4.1, section 6.2). */
 export const IN_PLACE: unique symbol = Symbol('multirail.IN_PLACE');
+/** The type of IN_PLACE. */
 export type InPlace = typeof IN_PLACE;
 
 const ARRAYS = {

@@ -6,8 +6,7 @@
 //   FINALIZING  no new calls; what is under way is delivered, peers say BYE
 //   FINALIZED   everything is closed
 import { EventEmitter } from 'node:events';
-import type { RailCounters, RailState } from '../bml/rail.ts';
-import type { BtlContext, BtlModule, RailByteCounters, Upcalls } from '../btl/btl.ts';
+import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import type { Job } from '../launch/job.ts';
 import { abortEverywhere } from '../launch/job-abort.ts';
@@ -17,7 +16,6 @@ import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
 import type { Poller } from '../native/poller.ts';
 import { ParamTable } from '../params.ts';
-import type { PmlCounters } from '../pml/counters.ts';
 import type { Unreceived } from '../pml/records.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
 import { EventLoopDriver } from '../progress/driver.ts';
@@ -31,10 +29,11 @@ import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
 import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
-import { type CollectiveCounters, Host } from './host.ts';
+import { Host } from './host.ts';
 import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
+import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
 import { WaitsWatch } from './waits.ts';
 
 /** What the runtime uses of the out-of-band channel. */
@@ -90,57 +89,7 @@ export interface RuntimeOptions {
   onClosed?: () => void;
 }
 
-/** Something happened to a rail of this rank. */
-export interface RailEvent extends EngineRailEvent {
-  /** This rank. */
-  rank: number;
-}
-
-/** A peer is gone for ever. */
-export interface PeerEvent {
-  type: 'failed';
-  rank: number;
-  peer: number;
-  error: MultirailError;
-  /**
-   * Messages that were complete for the sender and that the peer was not known to have received when it died. Whoever receives says so by
-   * the credit that its next packet carries, so of messages that nothing answered some may have been received all the same.
-   */
-  lostMessages: number;
-}
-
-export interface RailInfo {
-  peer: number;
-  rail: number;
-  key: string;
-  transport: string;
-  state: RailState;
-  /** Live epoch, 0 when none is. */
-  epoch: number;
-  role: 'active' | 'standby';
-  bandwidthMBps: number;
-  latencyUs: number;
-  /** 0 until measured. */
-  measuredMBps: number;
-  outstandingBytes: number;
-  windowBytes: number;
-  counters: RailCounters & RailByteCounters;
-  /** Why it was last lost or not connected. */
-  lastReason: string | undefined;
-}
-
-export interface RuntimeCounters {
-  pml: PmlCounters;
-  collectives: CollectiveCounters;
-  engine: { turns: number; aliveMs: number; retainedBytes: number };
-}
-
-interface RuntimeEvents {
-  rail: [event: RailEvent];
-  peer: [event: PeerEvent];
-}
-
-export type RuntimeState = 'STARTING' | 'ACTIVE' | 'FINALIZING' | 'FINALIZED';
+type RuntimeState = 'STARTING' | 'ACTIVE' | 'FINALIZING' | 'FINALIZED';
 const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   STARTING: ['ACTIVE', 'FINALIZED'],
   ACTIVE: ['FINALIZING'],
@@ -165,12 +114,21 @@ function nativeOf({ native, driver }: RuntimeOptions): NativeBinding | undefined
 /** A runtime for this job over these transports. Resolves when all ranks have exchanged their addresses. */
 export let createRuntime: (job: RuntimeJob, options: RuntimeOptions) => Promise<Runtime>;
 
+/**
+ * This process as a rank of its job: what init() gives. It emits `rail` when something happens to a rail, and `peer` when a peer is gone
+ * for ever (RuntimeEvents).
+ */
 export class Runtime extends EventEmitter<RuntimeEvents> {
+  /** World rank of this process. */
   readonly rank: number;
+  /** Number of ranks of the job. */
   readonly size: number;
+  /** Id of the job, the same at every rank. */
   readonly jobId: string;
+  /** The communicator of all ranks (MPI-4.1, section 7.2.4). */
   readonly world: Communicator;
-  readonly params: ParamTable;
+  /** The parameters of this rank, by name. */
+  readonly params: Params;
   private readonly job: RuntimeJob;
   private readonly options: RuntimeOptions;
   private readonly engine: Engine;
@@ -188,19 +146,19 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private stay: Stay | undefined;
   private telemetry: TelemetryReporter | undefined;
 
-  /** For createRuntime(). */
-  constructor(job: RuntimeJob, options: RuntimeOptions) {
+  private constructor(job: RuntimeJob, options: RuntimeOptions) {
     super();
     this.job = job;
     this.options = options;
     this.rank = job.rank;
     this.size = job.size;
     this.jobId = job.jobId;
-    this.params = options.params ?? new ParamTable();
+    const params = options.params ?? new ParamTable();
+    this.params = params;
     const native = nativeOf(options);
     const driver = options.driver ?? this.makeDriver(native);
     this.driver = driver;
-    this.engine = new Engine(engineOptions(job.rank, this.params), driver, {
+    this.engine = new Engine(engineOptions(job.rank, params), driver, {
       onRailEvent: (event) => this.onRailEvent(event),
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
@@ -212,7 +170,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
     const kernels = native && new NativeKernels(native.combine);
-    this.host = new Host(this.engine, blocking, job.rank, job.size, tuningOf(this.params), kernels);
+    this.host = new Host(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
     this.watch = new WaitsWatch(this.engine, this.host, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -239,6 +197,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.state = next;
   }
 
+  /** Whether finalize() was called. */
   get isFinalized(): boolean {
     return this.state === 'FINALIZING' || this.state === 'FINALIZED';
   }
@@ -452,7 +411,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- views
 
-  /** Every rail to every peer, as it is now. */
+  /** Every rail to every peer, as it is now; the way to oneself included. */
   rails(): RailInfo[] {
     const list: RailInfo[] = [];
     for (const peer of this.engine.bml.peers.values()) {
@@ -479,6 +438,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     return list;
   }
 
+  /** What messages, collectives and the engine of this rank have done since its start. The numbers are copies. */
   counters(): RuntimeCounters {
     const { pml, turns, aliveMs } = this.engine;
     return {
@@ -488,7 +448,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     };
   }
 
-  /** What this rank has sent or receives and is not done, one line each. */
+  /** Sends and receives of this rank that have not ended, one line each, for people. */
   undelivered(): string[] {
     return [...this.engine.bml.peers.keys()].flatMap((peer) => this.engine.pml.undelivered(peer));
   }
@@ -499,8 +459,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   /**
-   * Prints who waits for whom in the whole job: by the launcher, or by the process that serves the out-of-band channel. In a world of
-   * one, and as a rank that cannot reach it, this rank prints what it waits for itself.
+   * Prints who waits for whom in the whole job: by the launcher, or by the process that serves the out-of-band channel. In a world of one,
+   * and as a rank that cannot reach it, this rank prints what it waits for itself.
+   *
+   * @param reason Why, in words: it stands in the report.
    */
   reportWaits(reason: string): void {
     const { oob } = this.job;
@@ -513,7 +475,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- end
 
-  /** Ends the whole job, this process included. */
+  /**
+   * Ends the whole job, this process included (MPI-4.1, section 11.4.2). Other ranks end with the same code.
+   *
+   * @param code Exit code of the processes; 1 by default.
+   * @param reason Why, in words: it is printed.
+   */
   async abort(code = 1, reason = 'abort() was called'): Promise<void> {
     await abortEverywhere(this.job, code, reason);
     this.options.log?.('warn', `rank ${this.rank} aborts the job: ${reason}`);
@@ -521,12 +488,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   /**
-   * Collective: resolves when everything that this rank sent is delivered and every other rank has come to the same point or is
-   * dead; then nothing of the runtime keeps the process alive. Rejects, after closing all the same, with ERR_UNDELIVERED when ranks left
-   * without having received what was sent to them, and with ERR_FINALIZE_TIMEOUT when it takes longer than `timeoutMs` (parameter
-   * mpi_finalize_timeout_ms); both name the messages by rank and tag. A short message that arrived and that nobody received is known to
-   * its receiver only: that rank names it in a warning. What was lost with a dead rank is told by the event of its death. Further calls
-   * answer with the same promise.
+   * Leaves the job (MPI-4.1, section 11.2.2). Collective: resolves when everything that this rank sent is delivered and every other rank
+   * has come to the same point or is dead; then nothing of the runtime keeps the process alive. When it rejects, everything is closed all
+   * the same. A short message that arrived and that nobody received is known to its receiver only: that rank names it in a warning. What
+   * was lost with a dead rank is told by the event `peer`. Further calls answer with the same promise.
+   *
+   * @param options `timeoutMs`: how long it waits, in milliseconds; the parameter mpi_finalize_timeout_ms by default.
+   * @throws ERR_UNDELIVERED: ranks left without having received what was sent to them; the message names it by rank and tag.
+   * @throws ERR_FINALIZE_TIMEOUT: the time was over; the message names what was not delivered.
+   * @throws ERR_ARG: an option does not fit.
    */
   finalize(options: { timeoutMs?: number } = {}): Promise<void> {
     try {
@@ -597,6 +567,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     return `${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
   }
 
+  /** As finalize(), for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finalize();
   }

@@ -30,17 +30,16 @@ import { endRequest, endRequestAt, PersistentRequest, type Request } from './req
 import { RequestDesk } from './request-desk.ts';
 import { PROC_NULL_STATUS, type Status } from './status.ts';
 
-export type ProbeOptions = CallOptions;
-
 const DONE = Promise.resolve();
 
 export class PointToPoint {
-  /** Own rank in this communicator. */
+  /** Rank of this process in the communicator, from 0 to `size` - 1 (MPI-4.1, section 7.4.1). */
   readonly rank: number;
+  /** Number of its ranks (MPI-4.1, section 7.4.1). */
   readonly size: number;
-  /** The processes, in the order of their ranks. */
+  /** Its processes, in the order of their ranks (MPI-4.1, section 7.4.1). */
   readonly group: Group;
-  /** Differs from that of every other communicator of the job; those that one split made share it. */
+  /** A number that tells it apart from every other communicator of the job; those that one split() made share it. */
   readonly contextId: number;
   protected readonly host: Host;
   /** World rank of each rank. */
@@ -53,6 +52,7 @@ export class PointToPoint {
   private readonly lastSent = new KnownBuffer();
   private readonly lastReceived = new KnownBuffer();
 
+  /** @internal */
   constructor(host: Host, name: string, contextId: number, group: Group) {
     this.host = host;
     this.desk = new RequestDesk(host, name, contextId, group);
@@ -64,11 +64,17 @@ export class PointToPoint {
     this.userCtx = this.desk.userCtx;
   }
 
-  /** For people: in errors and events. */
+  /** Its name, for people: in errors and events (MPI-4.1, section 7.8). */
   get name(): string {
     return this.desk.name;
   }
 
+  /**
+   * Gives it another name (MPI-4.1, section 7.8). Only this rank knows it.
+   *
+   * @param name Any string.
+   * @throws ERR_ARG: the name is no string.
+   */
   setName(name: string): void {
     if (typeof name !== 'string') throw new MultirailError('ERR_ARG', `name is ${name === null ? 'null' : typeof name}; expected a string`);
     this.desk.name = name;
@@ -87,12 +93,37 @@ export class PointToPoint {
 
   // ---------------------------------------------------------------- sends
 
-  /** Resolves when the buffer may be used again: at once for short messages, when the receiver has taken it for long ones. */
+  /**
+   * Sends a message to one rank (MPI-4.1, section 3.2.1). Resolves when the buffer may be used again: at once for a short message, when the
+   * receiver has taken it for a long one. Until then the buffer belongs to the library.
+   *
+   * @param buffer What is sent: a typed array or other view, an ArrayBuffer, a vector, or an array of these, which is one message.
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param tag 0 to TAG_UB; 0 by default.
+   * @param options When the send is given up; its message may still arrive.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   send(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
     return this.blockingSend(buffer, dest, tag, options, false);
   }
 
-  /** As send(), but resolves only once the receive has matched, however short the message is. */
+  /**
+   * As send(), but resolves only once a receive has matched, however short the message is (MPI-4.1, section 3.4).
+   *
+   * @param buffer What is sent, as for send().
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param tag 0 to TAG_UB; 0 by default.
+   * @param options When the send is given up; its message may still arrive.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   ssend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
     return this.blockingSend(buffer, dest, tag, options, true);
   }
@@ -120,15 +151,18 @@ export class PointToPoint {
   }
 
   /**
-   * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile. ERR_SUPPORT when the
-   * rails to `dest` need it (ws, tcp without the native part).
+   * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: the rails to `dest` need the event loop (ws, tcp without the native part). The message may still arrive.
    */
   sendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
     checkSyncOptions(options);
     this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false, canEnd(options)), options?.timeoutMs);
   }
 
-  /** As ssend(), without a promise. */
+  /**
+   * As ssend(), without a promise: returns when a receive has matched. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: the rails to `dest` need the event loop (ws, tcp without the native part). The message may still arrive.
+   */
   ssendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
     checkSyncOptions(options);
     this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true, canEnd(options)), options?.timeoutMs);
@@ -152,10 +186,18 @@ export class PointToPoint {
     if (inner.error !== undefined) throw inner.error;
   }
 
+  /**
+   * Starts send() and returns its Request at once (MPI-4.1, section 3.7.2). The buffer belongs to the library until the request has ended.
+   * Wrong arguments throw.
+   */
   isend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
     return this.nonblockingSend(buffer, dest, tag, options, false);
   }
 
+  /**
+   * Starts ssend() and returns its Request at once (MPI-4.1, section 3.7.2). The buffer belongs to the library until the request has ended.
+   * Wrong arguments throw.
+   */
   issend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
     return this.nonblockingSend(buffer, dest, tag, options, true);
   }
@@ -168,11 +210,18 @@ export class PointToPoint {
     return request;
   }
 
-  /** A send that can be started again and again; `start()` sends what the buffer holds then. */
+  /**
+   * A request that sends what the buffer holds whenever it is started (MPI-4.1, section 3.9). From start() to the end of that send the
+   * buffer belongs to the library.
+   */
   sendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
     return this.persistentSend(buffer, dest, tag, false);
   }
 
+  /**
+   * As sendInit(), and each send ends only once a receive has matched (MPI-4.1, section 3.9). From start() to the end of that send the
+   * buffer belongs to the library.
+   */
   ssendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
     return this.persistentSend(buffer, dest, tag, true);
   }
@@ -205,7 +254,22 @@ export class PointToPoint {
 
   // ---------------------------------------------------------------- receives
 
-  /** Resolves when a message has been received into the buffer. A message that is too long ends in ERR_TRUNCATE. */
+  /**
+   * Receives a message (MPI-4.1, section 3.2.4). Resolves with its sender, tag and length when it is in the buffer; until then the buffer
+   * belongs to the library. Messages of one sender are received in the order in which they were sent, as far as they match.
+   *
+   * @param buffer Where the message comes; it may be longer than the message.
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options When a receive that has not matched is taken back.
+   * @throws ERR_TRUNCATE: the message was longer than the buffer, which holds its first bytes.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit. ERR_BUFFER also when the memory was taken away while it was
+   *   in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
     try {
       if (options !== undefined) return this.irecv(buffer, source, tag, options).promise();
@@ -224,10 +288,7 @@ export class PointToPoint {
     }
   }
 
-  /**
-   * As recv(), without a promise: returns when a message has been received. The event loop does not run meanwhile, so an AbortSignal
-   * cannot come; `timeoutMs` can.
-   */
+  /** As recv(), without a promise: returns when a message is in the buffer. The event loop does not run meanwhile. */
   recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
     checkSyncOptions(options);
     const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
@@ -253,7 +314,7 @@ export class PointToPoint {
     }
   }
 
-  /** As sendrecv(), without promises. */
+  /** As sendrecv(), without promises: returns when both have ended. The event loop does not run meanwhile. */
   sendrecvSync(
     sendBuffer: MessageBuffer,
     dest: number,
@@ -281,6 +342,10 @@ export class PointToPoint {
     return this.desk.received(received);
   }
 
+  /**
+   * Starts recv() and returns its Request at once (MPI-4.1, section 3.7.2). The buffer belongs to the library until the request has ended.
+   * Wrong arguments throw.
+   */
   irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
     checkOptions(options);
     const iov = this.checkedRecv(buffer, source, tag);
@@ -303,6 +368,10 @@ export class PointToPoint {
     };
   }
 
+  /**
+   * A request that receives into the buffer whenever it is started (MPI-4.1, section 3.9). From start() to the end of that receive the
+   * buffer belongs to the library.
+   */
   recvInit(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG): PersistentRequest {
     this.checkedRecv(buffer, source, tag);
     return new PersistentRequest(this.desk, () => {
@@ -329,8 +398,23 @@ export class PointToPoint {
   }
 
   /**
-   * A send and a receive at the same time, which cannot block each other. Settles when both have ended: then both buffers may be used
-   * again. When the send fails, a receive that has not matched is taken back; a timeout or signal ends both.
+   * Sends and receives at the same time, so that the two cannot block each other (MPI-4.1, section 3.10). Settles when both have ended,
+   * with the status of the receive; until then both buffers belong to the library. When the send fails, a receive that has not matched is
+   * taken back.
+   *
+   * @param sendBuffer What is sent.
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param sendTag Tag of the send, 0 to TAG_UB.
+   * @param recvBuffer Where the message comes; it shares no memory with `sendBuffer`.
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param recvTag Tag of the receive, or ANY_TAG, which is the default.
+   * @param options When both end before their time.
+   * @throws ERR_TRUNCATE: the message was longer than the buffer, which holds its first bytes.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   async sendrecv(
     sendBuffer: MessageBuffer,
@@ -366,7 +450,23 @@ export class PointToPoint {
     return receiving.value;
   }
 
-  /** As sendrecv(), with one buffer: what it holds is sent, what comes replaces it. */
+  /**
+   * As sendrecv() with one buffer: what it holds is sent, and what comes replaces it (MPI-4.1, section 3.10). The library copies what is
+   * sent.
+   *
+   * @param buffer What is sent, and where the message comes.
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param sendTag Tag of the send, 0 to TAG_UB.
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param recvTag Tag of the receive, or ANY_TAG, which is the default.
+   * @param options When both end before their time.
+   * @throws ERR_TRUNCATE: the message was longer than the buffer, which holds its first bytes.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   async sendrecvReplace(
     buffer: MessageBuffer,
     dest: number,
@@ -378,7 +478,7 @@ export class PointToPoint {
     return this.sendrecv(copyOf(this.checkedSend(buffer, dest, sendTag)), dest, sendTag, buffer, source, recvTag, options);
   }
 
-  /** As sendrecvReplace(), without promises. */
+  /** As sendrecvReplace(), without promises: returns when both have ended. The event loop does not run meanwhile. */
   sendrecvReplaceSync(
     buffer: MessageBuffer,
     dest: number,
@@ -392,14 +492,29 @@ export class PointToPoint {
 
   // ---------------------------------------------------------------- probes
 
-  /** Resolves once a message that fits is there; it stays where it is, for the next receive that matches it. */
-  async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Status> {
+  /**
+   * Waits for a message that matches, and leaves it where it is, for the next receive that matches it (MPI-4.1, section 3.8.1). Resolves
+   * with its sender, tag and length.
+   *
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options When the probe ends without a message.
+   * @throws ERR_ARG, ERR_RANK, ERR_TAG: an argument does not fit.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
     return this.desk.statusOfEnvelope(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
   }
 
-  /** As probe(), without a promise. */
+  /**
+   * As probe(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
   probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
     checkSyncOptions(options);
     this.checkProbe(source, tag, undefined);
@@ -424,7 +539,10 @@ export class PointToPoint {
     return found as Envelope;
   }
 
-  /** Status of a message that fits and is there, or undefined. Polls the rails once. */
+  /**
+   * As probe(), without waiting (MPI-4.1, section 3.8.1): looks at the rails once, and returns undefined when no message that matches is
+   * there.
+   */
   iprobe(source = ANY_SOURCE, tag = ANY_TAG): Status | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
@@ -433,14 +551,29 @@ export class PointToPoint {
     return found === undefined ? undefined : this.desk.statusOfEnvelope(found);
   }
 
-  /** As probe(), but takes the message: only the Message that it resolves with can receive it. */
-  async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Message> {
+  /**
+   * As probe(), but takes the message out of the queue: only the Message that it resolves with can receive it (MPI-4.1, section 3.8.2).
+   * With PROC_NULL that is a message without data.
+   *
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options When the probe ends without a message.
+   * @throws ERR_ARG, ERR_RANK, ERR_TAG: an argument does not fit.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Message> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return this.messageOf(undefined);
     return this.messageOf(await this.host.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
   }
 
-  /** As mprobe(), without a promise. */
+  /**
+   * As mprobe(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
   mprobeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Message {
     checkSyncOptions(options);
     this.checkProbe(source, tag, undefined);
@@ -448,6 +581,10 @@ export class PointToPoint {
     return this.messageOf(this.findSync(source, tag, true, options?.timeoutMs));
   }
 
+  /**
+   * As mprobe(), without waiting (MPI-4.1, section 3.8.2): looks at the rails once, and returns undefined when no message that matches is
+   * there.
+   */
   improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return this.messageOf(undefined);
@@ -456,7 +593,7 @@ export class PointToPoint {
     return found === undefined ? undefined : this.messageOf(found);
   }
 
-  protected checkProbe(source: number, tag: number, options: ProbeOptions | undefined): void {
+  protected checkProbe(source: number, tag: number, options: CallOptions | undefined): void {
     this.mustBeUsable();
     checkOptions(options);
     checkSource(source, this.size);

@@ -19,6 +19,7 @@ import {
   strangersEnv,
   Tally,
 } from './checks.mjs';
+import { checkFace } from './face.mjs';
 
 // What plants mistakes takes the working directory for the checkout.
 process.chdir(ROOT);
@@ -60,6 +61,7 @@ if (packed !== undefined) {
     const multirail = [...node, join(project, 'node_modules/multirail/dist/cli.js')];
     const start = checkInstalled(tally, { project, multirail, env, hasBinary });
     checkTypes(tally, { project, start, node });
+    await checkFace(tally, join(project, 'node_modules/multirail'));
   }
 }
 tally.end();

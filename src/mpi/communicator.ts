@@ -110,7 +110,7 @@ export class Communicator extends ObjectCollectives {
    * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, no further one can be made, or finalize() was called.
    */
-  splitType(type: 'shared', key = 0, options?: CallOptions): Promise<Communicator | null> {
+  splitType(type: 'shared' | typeof UNDEFINED, key = 0, options?: CallOptions): Promise<Communicator | null> {
     return this.make(() => this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`, options);
   }
 
@@ -118,13 +118,13 @@ export class Communicator extends ObjectCollectives {
    * As splitType(), without a promise. The event loop does not run meanwhile.
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
    */
-  splitTypeSync(type: 'shared', key = 0, options?: CallOptions): Communicator | null {
+  splitTypeSync(type: 'shared' | typeof UNDEFINED, key = 0, options?: CallOptions): Communicator | null {
     return this.makeSync(this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`, options);
   }
 
   /** The lowest world rank on the host of this rank. Hosts are told apart as for shared memory: by the id that their ranks publish. */
   private colorOf(type: unknown): number {
-    if ((type as number) === UNDEFINED) return UNDEFINED;
+    if (type === UNDEFINED) return UNDEFINED;
     if (type !== 'shared') throw new MultirailError('ERR_ARG', `type is ${JSON.stringify(type)}; expected 'shared' or UNDEFINED`);
     const { hostIds, rank } = this.host;
     return hostIds.indexOf(hostIds[rank]);

@@ -4,7 +4,7 @@ import { dissemination } from './coll/barrier-bcast.ts';
 import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
 import type { Operation, Scope } from './coll/operation.ts';
-import { type CallOptions, checkOptions, checkSendTag, UNDEFINED } from './constants.ts';
+import { type CallOptions, checkOptions, checkSendTag, describe, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
 import { ObjectCollectives } from './object-collectives.ts';
@@ -193,7 +193,11 @@ export class Communicator extends ObjectCollectives {
   private createGroupCall(group: Group, tag: number): Creation {
     this.checkSubgroup(group);
     checkSendTag(tag);
-    if (group.rank === UNDEFINED) throw new MultirailError('ERR_GROUP', 'group does not hold the rank that calls createGroup()');
+    if (group.rank === UNDEFINED)
+      throw new MultirailError(
+        'ERR_GROUP',
+        `group lacks rank ${this.host.rank} of the world, which calls createGroup(); expected one with it: only the ranks of the group make this call`,
+      );
     const { allocate } = this;
     return {
       signature: this.signatures.of('createGroup'),
@@ -275,7 +279,11 @@ export class Communicator extends ObjectCollectives {
    * @throws ERR_COMM: it is no Communicator.
    */
   compare(other: Communicator): Comparison {
-    if (!(other instanceof Communicator)) throw new MultirailError('ERR_COMM', `other is no communicator, but ${typeof other}`);
+    if (!(other instanceof Communicator))
+      throw new MultirailError(
+        'ERR_COMM',
+        `other is ${describe(other)}; expected a Communicator, such as mpi.world (a Group has a compare() of its own)`,
+      );
     if (other === this) return IDENT;
     const groups = this.group.compare(other.group);
     return groups === IDENT ? CONGRUENT : groups;

@@ -36,10 +36,21 @@ export interface SyncOptions {
 const CALL_KEYS: readonly string[] = ['signal', 'timeoutMs'];
 const SYNC_KEYS: readonly string[] = ['timeoutMs'];
 
-function describe(value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
-  if (value === null) return 'null';
-  return typeof value === 'string' ? JSON.stringify(value) : `a value of type ${typeof value}`;
+/** What was given, for error messages. */
+export function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value !== 'object' || value === null) return String(value);
+  const name = value.constructor?.name ?? '';
+  return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
+}
+
+/** ERR_COUNT for a list that has not one entry for each rank. `more`: what else would do. */
+export function checkForEachRank(list: { readonly length: number }, size: number, name: string, more = ''): void {
+  if (list.length === size) return;
+  const text = `${name} has ${list.length} ${list.length === 1 ? 'entry' : 'entries'}; expected ${size}, one for each rank of the communicator`;
+  throw new MultirailError('ERR_COUNT', `${text}${more}`);
 }
 
 /** A rank that can be sent to: 0 to size - 1, or PROC_NULL. */

@@ -27,7 +27,11 @@ export class Message {
 
   private startInto(iov: Iov): Request {
     const { start } = this;
-    if (start === undefined) throw new MultirailError('ERR_REQUEST', 'this message was received before');
+    if (start === undefined)
+      throw new MultirailError(
+        'ERR_REQUEST',
+        'this Message was received before; expected one that was not: each is received once, and mprobe() takes the next',
+      );
     this.start = undefined;
     return start(iov);
   }

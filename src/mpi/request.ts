@@ -533,7 +533,11 @@ export class PersistentRequest extends Request {
    *   collective that has failed, its error.
    */
   start(): this {
-    if (this.state === 'ACTIVE') throw new MultirailError('ERR_REQUEST', 'the persistent request was started before and has not ended');
+    if (this.state === 'ACTIVE')
+      throw new MultirailError(
+        'ERR_REQUEST',
+        'start() was called while the request is under way; expected one that has ended: await it, or call waitSync(), first',
+      );
     // It may have ended in this very turn: whoever waits is told of that end, and not of the next one.
     this.settle();
     const { inner, ended } = this.post();

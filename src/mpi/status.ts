@@ -1,6 +1,6 @@
 // What is known of a message that was received, probed or sent.
 import { MultirailError } from '../errors.ts';
-import { ANY_TAG, PROC_NULL, UNDEFINED } from './constants.ts';
+import { ANY_TAG, describe, PROC_NULL, UNDEFINED } from './constants.ts';
 
 /** What is known of a message that was received, probed or sent (MPI-4.1, section 3.2.5). */
 export class Status {
@@ -29,7 +29,11 @@ export class Status {
    */
   count(type: { readonly BYTES_PER_ELEMENT: number } | number): number {
     const unit = typeof type === 'number' ? type : type?.BYTES_PER_ELEMENT;
-    if (!Number.isInteger(unit) || unit < 1) throw new MultirailError('ERR_ARG', 'type is not a typed array class, nor a number of bytes');
+    if (!Number.isInteger(unit) || unit < 1)
+      throw new MultirailError(
+        'ERR_ARG',
+        `type is ${describe(type)}; expected a class of typed arrays, such as Float64Array, or the bytes of one element`,
+      );
     return this.bytes % unit === 0 ? this.bytes / unit : UNDEFINED;
   }
 }

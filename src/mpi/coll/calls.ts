@@ -1,7 +1,7 @@
 // The calls: arguments are checked, before anything is sent, and an algorithm is chosen for them. A call can be run as often as wanted.
 import { MultirailError } from '../../errors.ts';
 import type { MessageBuffer } from '../buffers.ts';
-import type { CallOptions } from '../constants.ts';
+import { type CallOptions, checkForEachRank, describe } from '../constants.ts';
 import { checkOp, kernelOf, Op } from '../op.ts';
 import { allgatherBruck, allgatherRecursiveDoubling, allgatherRing, type Parts } from './allgather.ts';
 import { alltoallBruck, alltoallIovs, alltoallLinear, alltoallPairwise } from './alltoall.ts';
@@ -154,6 +154,16 @@ function checkLength(region: Region, bytes: number, name: string, why: string): 
   throw new MultirailError(code, `${name} has ${region.byteLength} bytes; expected ${bytes}: ${why}`);
 }
 
+/** Before lengths are compared: those of buffers that hold other elements differ for that alone. */
+function checkSameClass(from: Region, into: Region): void {
+  if (into.arrayName === from.arrayName) return;
+  const [send, recv] = [from, into].map(({ arrayName }) => arrayName ?? 'buffer of bytes');
+  throw new MultirailError(
+    'ERR_BUFFER',
+    `send is a ${send} and recv a ${recv}; expected two arrays of the same class: a reduction combines element by element`,
+  );
+}
+
 /** The class of two buffers of a call between which elements are moved: bytes, where they differ. */
 function classOf(a: Region | undefined, b: Region | undefined): ArrayName | undefined {
   return a === undefined || b === undefined || a.arrayName === b.arrayName ? (a ?? b)?.arrayName : undefined;
@@ -205,10 +215,6 @@ function mustHaveElements(region: Region, name: string): void {
 function reductionOf({ host }: Scope, from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
   checkOp(op);
   mustHaveElements(from, 'send');
-  if (into !== undefined) mustHaveElements(into, 'recv');
-  if (into !== undefined && into.arrayName !== from.arrayName) {
-    throw new MultirailError('ERR_BUFFER', `recv is a ${into.arrayName} and send a ${from.arrayName}: both must be of the same class`);
-  }
   const native = count >= NATIVE_COMBINE_MIN ? host.nativeKernels : undefined;
   const kernel = kernelOf(op, from.arrayName as NonNullable<typeof from.arrayName>, native);
   if (count % op.unit !== 0) {
@@ -230,7 +236,10 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
   const { from, into } = isRoot
     ? bothOf(scope, send, atRoot(recv, 'recv'))
     : { from: sendRegion(notInPlace(send, 'send')), into: undefined };
-  if (into !== undefined) checkLength(into, from.byteLength, 'recv', 'as many as send');
+  if (into !== undefined) {
+    checkSameClass(from, into);
+    checkLength(into, from.byteLength, 'recv', 'as many as send');
+  }
   const r = reductionOf(scope, from, into, op);
   const algorithm = chooseAlgorithm('reduce', shapeOf(scope, r), scope.tuning);
   const steps = { binomial: reduceBinomial, rabenseifner: reduceRabenseifner }[algorithm];
@@ -240,6 +249,7 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
 
 export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
+  checkSameClass(from, into);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('allreduce', shapeOf(scope, r), scope.tuning);
@@ -269,6 +279,7 @@ export function reduceScatter(scope: Scope, ...[send, recv, counts, op = Op.SUM]
 }
 
 function scatteredCall(scope: Scope, signature: Signature, from: Region, into: Region, blocks: Blocks, op: Op): Call {
+  checkSameClass(from, into);
   const total = sum(blocks.counts);
   checkLength(from, total * from.unitBytes, from === into ? 'recv' : 'send', 'as many elements as all counts together');
   const r: ScatteredReduction = { ...(reductionOf(scope, from, into, op, total) as OwnReduction), blocks };
@@ -287,6 +298,7 @@ function scatteredCall(scope: Scope, signature: Signature, from: Region, into: R
 
 function scanCall(scope: Scope, name: 'scan' | 'exscan', exclusive: boolean, [send, recv, op = Op.SUM]: ScanArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
+  checkSameClass(from, into);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('scan', shapeOf(scope, r), scope.tuning);
@@ -470,9 +482,13 @@ export function alltoallw(scope: Scope, ...[sends, recvs]: AlltoallwArgs): Call 
     [sends, 'sends'],
     [recvs, 'recvs'],
   ] as const) {
-    if (!Array.isArray(list) || list.length !== size) {
-      throw new MultirailError('ERR_COUNT', `${name} is no array with a buffer for each of the ${size} ranks`);
+    if (!Array.isArray(list)) {
+      throw new MultirailError(
+        'ERR_COUNT',
+        `${name} is ${describe(list)}; expected an array with one buffer for each of the ranks, ${size} in all`,
+      );
     }
+    checkForEachRank(list, size, name);
   }
   const out = sends.map((buffer, i) => sendRegion(buffer, `sends[${i}]`));
   const taken = recvs.map((buffer, i) => recvRegion(buffer, `recvs[${i}]`));

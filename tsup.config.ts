@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
+import { writeDeclarations } from './tools/api/declarations.mjs';
 import { buildPage } from './tools/dashboard/build-page.mjs';
 
 // Bundled CommonJS asks for Node's modules by require(), which an ES module has to make first.
@@ -59,7 +60,10 @@ export default defineConfig(() => {
       banner: { js: REQUIRE },
       esbuildOptions: readable,
       esbuildPlugins: [licenses],
-      onSuccess: () => buildPage('dist/dashboard'),
+      onSuccess: async () => {
+        await buildPage('dist/dashboard');
+        writeDeclarations('dist', process.cwd());
+      },
     },
     {
       ...shared,
@@ -72,6 +76,5 @@ export default defineConfig(() => {
         options.logOverride = { 'empty-import-meta': 'silent' };
       },
     },
-    { ...shared, entry: { index: 'src/index.ts' }, format: ['esm', 'cjs'], dts: { only: true } },
   ];
 });

@@ -40,27 +40,43 @@ export const ERROR_CODES = {
   ERR_INTERNAL: 'An invariant of multirail itself is broken: please report it with the trace.',
 } as const;
 
+/** A code of the table. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** What a MultirailError knows beside its code. */
 export interface ErrorDetails {
   /** World rank that reports the error. */
   rank?: number;
   /** World rank of the other side. */
   peer?: number;
-  /** Rail concerned, as printed by `rails()`. */
+  /** Rail concerned, by its key, as rails() has it. */
   rail?: string;
+  /** Tag of the message concerned. */
   tag?: number;
+  /** What led to it. */
   cause?: unknown;
 }
 
-/** The one error class. `code` is stable; `rank`, `peer`, `rail` and `tag` are there where they are known. */
+/** Every error of the library. Match on `code`, which is stable, and never on the message, which is for people (MPI-4.1, section 9.4). */
 export class MultirailError extends Error {
+  /** What went wrong: one of ERROR_CODES. */
   readonly code: ErrorCode;
+  /** World rank that reports the error, where it is known. */
   readonly rank: number | undefined;
+  /** World rank of the other side, where there is one. */
   readonly peer: number | undefined;
+  /** Rail concerned, by its key, where there is one. */
   readonly rail: string | undefined;
+  /** Tag of the message concerned, where there is one. */
   readonly tag: number | undefined;
 
+  /**
+   * Makes an error of this kind.
+   *
+   * @param code One of ERROR_CODES.
+   * @param message What was given, what was expected, what to do.
+   * @param details Ranks, rail, tag and cause, where they are known.
+   */
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(`${code}: ${message}`, details.cause === undefined ? undefined : { cause: details.cause });
     this.name = 'MultirailError';

@@ -404,11 +404,35 @@ export interface BtlContext {
   poller?: Poller | undefined;
 }
 
-/** Read access to the parameters (src/params.ts). */
+/** The parameters of a rank, by name; `multirail info --all` lists them. */
 export interface Params {
+  /**
+   * A parameter that is a number, in the unit that it is described with.
+   *
+   * @param name Name of the parameter.
+   * @throws ERR_CONFIG: there is no such parameter.
+   */
   int(name: string): number;
+  /**
+   * A parameter that is on or off.
+   *
+   * @param name Name of the parameter.
+   * @throws ERR_CONFIG: there is no such parameter.
+   */
   bool(name: string): boolean;
+  /**
+   * A parameter that is a text.
+   *
+   * @param name Name of the parameter.
+   * @throws ERR_CONFIG: there is no such parameter.
+   */
   string(name: string): string;
+  /**
+   * A parameter that is a list of names, separated by commas.
+   *
+   * @param name Name of the parameter.
+   * @throws ERR_CONFIG: there is no such parameter.
+   */
   list(name: string): string[];
 }
 

@@ -4,28 +4,46 @@ import { EMPTY_IOV, Iov } from '../util/iov.ts';
 import type { ArrayName } from './coll/kernels.ts';
 import { checkCount } from './constants.ts';
 
-/** One piece of memory. */
+/** One piece of memory. It must not be resizable, and not be transferred while a call uses it. */
 export type BufferPart = NodeJS.ArrayBufferView | ArrayBuffer | SharedArrayBuffer;
-/** What can be sent and received into: one piece, several pieces in order, or a strided vector. */
+/** What can be sent and received into: one piece of memory, a vector, or several of these in order, which are one message. */
 export type MessageBuffer = BufferPart | Vector | readonly (BufferPart | Vector)[];
 
-/** `count` blocks of `blockLength` elements, `stride` elements from the start of one block to that of the next. */
-export class Vector {
-  readonly views: readonly Uint8Array[];
-  readonly bytes: number;
-  /** Class of its elements, for reductions; undefined when it is made of bytes. */
-  readonly arrayName: ArrayName | undefined;
+let viewsOf: (part: Vector) => readonly Uint8Array[];
+let elementsOf: (part: Vector) => ArrayName | undefined;
 
+/** A strided part of a buffer, made by vector(). */
+export class Vector {
+  /** Bytes in its blocks together. */
+  readonly bytes: number;
+  private readonly views: readonly Uint8Array[];
+  /** Class of its elements, for reductions; undefined when it is made of bytes. */
+  private readonly arrayName: ArrayName | undefined;
+
+  /** @internal */
   constructor(views: readonly Uint8Array[], bytes: number, arrayName?: ArrayName) {
     this.views = views;
     this.bytes = bytes;
     this.arrayName = arrayName;
   }
+
+  static {
+    viewsOf = (part) => part.views;
+    elementsOf = (part) => part.arrayName;
+  }
 }
 
 /**
- * A strided part of a buffer, such as a column of a matrix: `vector(matrix, rows, 1, columns)`. Units are elements for a typed array,
- * bytes for everything else. Blocks must lie within the buffer and must not overlap.
+ * A strided part of a buffer, such as a column of a matrix: `vector(matrix, rows, 1, columns)` (MPI-4.1, section 5.1.2). Units are elements
+ * for a typed array, bytes for everything else. Nothing is copied.
+ *
+ * @param buffer The memory that the blocks lie in.
+ * @param count Number of blocks.
+ * @param blockLength Elements in each block.
+ * @param stride Elements from the start of one block to that of the next; blocks do not overlap.
+ * @throws ERR_COUNT: a count is negative or no whole number, or the blocks reach beyond the end of the buffer.
+ * @throws ERR_ARG: the blocks would overlap.
+ * @throws ERR_BUFFER: the buffer is none, or is detached or resizable.
  */
 export function vector(buffer: BufferPart, count: number, blockLength: number, stride: number): Vector {
   checkCount(count, 'count');
@@ -57,9 +75,10 @@ export const FLOAT16_ARRAY = (globalThis as { Float16Array?: unknown }).Float16A
 const CLASS_NAME = (Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag) as { get(): string })
   .get;
 
-/** Class of a typed array (a Buffer is a Uint8Array); undefined for everything else. */
+/** Class of a typed array (a Buffer is a Uint8Array) or of what a vector is cut from; undefined for everything else. */
 export function arrayNameOf(buffer: unknown): ArrayName | undefined {
-  if (!ArrayBuffer.isView(buffer) || buffer instanceof DataView) return undefined;
+  if (!ArrayBuffer.isView(buffer)) return buffer instanceof Vector ? elementsOf(buffer) : undefined;
+  if (buffer instanceof DataView) return undefined;
   return CLASS_NAME.call(buffer) as ArrayName;
 }
 
@@ -131,14 +150,14 @@ export class KnownBuffer {
 
 /** Views of a buffer that is read from. */
 export function sendIov(buffer: MessageBuffer, name = 'buffer'): Iov {
-  if (buffer instanceof Vector) return buffer.bytes === 0 ? EMPTY_IOV : new Iov(buffer.views);
+  if (buffer instanceof Vector) return buffer.bytes === 0 ? EMPTY_IOV : new Iov(viewsOf(buffer));
   if (!Array.isArray(buffer)) {
     const bytes = bytesOf(buffer as BufferPart, name);
     return bytes.byteLength === 0 ? EMPTY_IOV : new Iov([bytes]);
   }
   const views: Uint8Array[] = [];
   buffer.forEach((part, i) => {
-    if (part instanceof Vector) for (const view of part.views) views.push(view);
+    if (part instanceof Vector) for (const view of viewsOf(part)) views.push(view);
     else {
       const bytes = bytesOf(part, `${name}[${i}]`);
       if (bytes.byteLength > 0) views.push(bytes);

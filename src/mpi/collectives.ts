@@ -1,444 +1,341 @@
-// The collectives of a communicator: as promises, as blocking calls, as requests, and as persistent requests. Each is one line, since all
-// four run the same call (coll/calls.ts).
-import { MultirailError } from '../errors.ts';
-import type { Call } from './coll/calls.ts';
+// The collectives of a communicator as promises. Each is one line, since all forms run the same call (coll/calls.ts).
+
+import type { MessageBuffer } from './buffers.ts';
+import type { Counts, RootBuffer } from './coll/calls.ts';
 import * as calls from './coll/calls.ts';
-import { KnownRegions } from './coll/memory.ts';
-import type { Operation } from './coll/operation.ts';
-import type { Scope } from './coll/scope.ts';
-import { KnownSignatures, Ledger } from './coll/signature.ts';
-import { type CallOptions, checkOptions, TAG_UB, watchEnd } from './constants.ts';
-import { COLLECTIVE, ctxOf } from './contexts.ts';
-import type { Group } from './group.ts';
-import { ObjectMessages } from './object-messages.ts';
-import type { ProcessState } from './process-state.ts';
-import { PersistentRequest, type Request } from './request.ts';
-import { RunningTrace, tracedSince } from './tracing.ts';
+import type { InPlace } from './coll/memory.ts';
+import { CollectiveRuns } from './collective-runs.ts';
+import type { CallOptions } from './constants.ts';
+import type { Op } from './op.ts';
 
-/**
- * Collectives (MPI-4.1, chapter 6). Every rank of the communicator makes the same calls in the same order; nobody need wait for one
- * before the next. They go on by themselves, also while nobody awaits them, and never meet point-to-point messages.
- *
- * - Buffers are as for send() and recv() and belong to the library until the call has ended. Lengths are those of the buffers; counts and
- *   displacements are in elements of a typed array, in bytes for everything else. No two buffers of a call may share memory: pass
- *   `IN_PLACE` where MPI has it, and what this rank contributes is taken from its receive buffer.
- * - Wrong arguments end the call on this rank before anything is sent. Lengths that do not fit together end it with ERR_TRUNCATE where it
- *   is seen, and on the others with the same error.
- * - When a member is gone, the call ends with ERR_PROC_FAILED or ERR_PROC_UNREACHABLE on every rank that needs it, and what is left of it
- *   disturbs no later call. After an error the send buffer may still be read until all that was begun is over.
- * - Options come last: `timeoutMs` and `signal` end a call that has not ended by then, at every rank that has not, with ERR_TIMEOUT or
- *   ERR_ABORTED. No signal can come during a blocking call. Those of `…Init` hold for each start.
- * - `…Sync` returns when the call has ended, without the event loop; ERR_SUPPORT where rails need it. `i…` gives a Request, for
- *   Request.waitAll() and the like. `…Init` gives a request that start() starts as often as wanted (MPI-4.1, section 6.13).
- */
-export class Collectives extends ObjectMessages {
-  protected readonly signatures = new KnownSignatures();
-  /** @internal */
-  readonly scope: Scope;
-  /** Number of the next collective: all ranks count alike. */
-  private nextCollective = 0;
-  /** Numbers of persistent collectives: they are theirs for good. */
-  private readonly keptTags = new Set<number>();
-
-  constructor(proc: ProcessState, name: string, contextId: number, group: Group) {
-    super(proc, name, contextId, group);
-    const ctx = ctxOf(contextId, COLLECTIVE);
-    this.scope = this.scopeOf(ctx, group);
-    proc.beginCommunicator(contextId, this);
-  }
-
-  /** @internal */
-  hasBegun(tag: number): boolean {
-    return this.keptTags.has(tag) || tag <= this.nextCollective;
-  }
-
-  /** Ranks of this communicator that talk on a context of their own. */
-  protected scopeOf(ctx: number, group: Group): Scope {
-    const named = this;
-    return {
-      proc: this.proc,
-      get name() {
-        return named.name;
-      },
-      members: group.worldRanks,
-      rank: group.rank,
-      size: group.size,
-      ctx,
-      tuning: this.proc.tuning,
-      known: new KnownRegions(),
-      signatures: this.signatures,
-      ledger: new Ledger(),
-    };
-  }
-
-  // ---------------------------------------------------------------- four ways to run a call
-
-  /** After 2^31 collectives numbers begin anew: none of those is under way any more, but for persistent ones. */
-  private takeTag(): number {
-    do {
-      this.nextCollective = this.nextCollective === TAG_UB ? 0 : this.nextCollective + 1;
-    } while (this.keptTags.has(this.nextCollective));
-    return this.nextCollective;
-  }
-
-  /** Starts a collective on this communicator, or on those ranks. */
-  protected begin<T>(call: Call<T>, scope = this.scope, tag?: number): Operation<T> {
-    const sinceMs = tracedSince();
-    const operation = this.proc.takeOperation<T>().begin(scope, call.signature, tag ?? this.takeTag());
-    if (sinceMs !== undefined) {
-      const { name, root } = call.signature;
-      operation.trace = new RunningTrace(
-        { operation: name, rank: scope.rank, comm: this.name, ...(root === undefined ? {} : { root }) },
-        sinceMs,
-      );
-    }
-    return operation.start(call.steps(operation));
-  }
-
-  protected prepare<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A): Call<T> {
-    this.mustBeUsable();
-    return make(this.scope, ...args);
-  }
-
-  protected run<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A, optionsAt = args.length): Promise<T> {
-    try {
-      const options = optionsOf(args, optionsAt);
-      const operation = this.begin(this.prepare(make, args));
-      if (options !== undefined) this.limit(operation, options);
-      if (operation.done && operation.error === undefined) return Promise.resolve(this.takeResult(operation));
-      return new Promise((resolve, reject) => {
-        const settle = (): void => (operation.error === undefined ? resolve(this.takeResult(operation)) : reject(operation.error));
-        if (operation.done) settle();
-        else operation.onDone = settle;
-      });
-    } catch (error) {
-      return Promise.reject(error);
-    }
-  }
-
-  protected runSync<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A, optionsAt = args.length): T {
-    const options = optionsOf(args, optionsAt);
-    const call = this.prepare(make, args);
-    this.mustReachByPolling();
-    const operation = this.begin(call);
-    this.endedSync(operation, options?.timeoutMs);
-    return this.takeResult(operation);
-  }
-
-  protected endedSync<T>(operation: Operation<T>, timeoutMs = Number.POSITIVE_INFINITY): T {
-    if (!operation.done && !this.wait(operation, this.now() + timeoutMs)) {
-      operation.fail(lateError(operation, timeoutMs), true);
-      if (!operation.done) this.wait(operation);
-    }
-    if (operation.error !== undefined) throw operation.error;
-    return operation.result as T;
-  }
-
-  /** A signal or timeout ends the collective, at every rank; both are let go when it ends. */
-  protected limit<T>(operation: Operation<T>, options: CallOptions, request?: Request): void {
-    const { timeoutMs } = options;
-    if (operation.done) return;
-    // For waitSync(), during which no timer runs.
-    if (timeoutMs !== undefined) request?.endAt(this.now() + timeoutMs, lateError(operation, timeoutMs));
-    operation.release = watchEnd(options, (error) =>
-      operation.fail(error.code === 'ERR_TIMEOUT' ? lateError(operation, timeoutMs as number) : error, true),
-    );
-  }
-
-  private takeResult<T>(operation: Operation<T>): T {
-    const result = operation.result as T;
-    this.proc.recycle(operation);
-    return result;
-  }
-
-  private request<A extends unknown[]>(make: (scope: Scope, ...args: A) => Call, args: A, optionsAt: number): Request {
-    const options = optionsOf(args, optionsAt);
-    const operation = this.begin(this.prepare(make, args));
-    const request = this.requestOf(operation);
-    if (options !== undefined) this.limit(operation, options, request);
-    return request;
-  }
-
-  private persistent<A extends unknown[]>(make: (scope: Scope, ...args: A) => Call, args: A, optionsAt: number): PersistentRequest {
-    const options = optionsOf(args, optionsAt);
-    this.prepare(make, args);
-    const tag = this.takeTag();
-    this.keptTags.add(tag);
-    let failed: MultirailError | undefined;
-    return new PersistentRequest(this, () => {
-      // What one rank has of a run that failed would meet the next run of another.
-      if (failed !== undefined) throw failed;
-      // Looked at again: buffers may have been detached since.
-      const inner = this.begin(this.prepare(make, args), this.scope, tag);
-      inner.onFailed = (error) => {
-        failed = error;
-      };
-      if (options !== undefined) this.limit(inner, options);
-      return { inner };
-    });
-  }
-
-  // ---------------------------------------------------------------- promises
-
-  /** Resolves when every rank has called it (MPI-4.1, section 6.3). */
-  barrier(...args: calls.BarrierArgs): Promise<void> {
-    return this.run(calls.barrier, args, 0);
-  }
-
-  /** What the buffer holds at the root comes into the buffers of all others, of the same length. */
-  bcast(...args: calls.BcastArgs): Promise<void> {
-    return this.run(calls.bcast, args, 2);
-  }
-
-  /** Combines the send buffers of all ranks, element by element; the result comes into `recv` of the root (null elsewhere). */
-  reduce(...args: calls.ReduceArgs): Promise<void> {
-    return this.run(calls.reduce, args, 4);
-  }
-
-  /** As reduce(), with the result at every rank: the same bits everywhere. */
-  allreduce(...args: calls.AllreduceArgs): Promise<void> {
-    return this.run(calls.allreduce, args, 3);
-  }
-
-  /** The send buffers of all ranks, of the same length, come one behind the other into `recv` of the root. */
-  gather(...args: calls.GatherArgs): Promise<void> {
-    return this.run(calls.gather, args, 3);
+export class Collectives extends CollectiveRuns {
+  /**
+   * Waits for all: resolves once every rank of the communicator has called it (MPI-4.1, section 6.3).
+   *
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ARG: an option is unknown or out of range; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  barrier(options?: CallOptions): Promise<void> {
+    return this.run(calls.barrier, [options], 0);
   }
 
   /**
-   * As gather() with lengths that differ: rank i fills `counts[i]` elements of `recv` from `displs[i]` on (one behind the other when
-   * missing). Counts and displacements are looked at only at the root.
+   * Copies what the buffer of the root holds into the buffers of all other ranks (MPI-4.1, section 6.4). Resolves when the buffer may be
+   * used again at this rank; until then it belongs to the library.
+   *
+   * @param buffer Read at the root, written at all others; of the same length in bytes everywhere.
+   * @param root Rank of the root, the same at every rank; 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ROOT, ERR_BUFFER: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
-  gatherv(...args: calls.GathervArgs): Promise<void> {
-    return this.run(calls.gatherv, args, 5);
+  bcast(buffer: MessageBuffer, root?: number, options?: CallOptions): Promise<void> {
+    return this.run(calls.bcast, [buffer, root, options], 2);
   }
 
-  /** The send buffer of the root is cut into as many parts as there are ranks, and each gets one. `send` is null elsewhere. */
-  scatter(...args: calls.ScatterArgs): Promise<void> {
-    return this.run(calls.scatter, args, 3);
+  /**
+   * Combines the send buffers of all ranks, element by element, and puts the result into `recv` at the root (MPI-4.1, section 6.9.1).
+   * Resolves when this rank is done with its buffers, which belong to the library until then.
+   *
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE at the root: its contribution stands in `recv`.
+   * @param recv Where the result comes: of the class and length of `send` at the root, null elsewhere.
+   * @param op How two elements are combined; Op.SUM by default.
+   * @param root Rank of the root, the same at every rank; 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ROOT, ERR_BUFFER, ERR_COUNT, ERR_OP, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  reduce(send: MessageBuffer | InPlace, recv: RootBuffer, op?: Op, root?: number, options?: CallOptions): Promise<void> {
+    return this.run(calls.reduce, [send, recv, op, root, options], 4);
   }
 
-  /** As scatter() with lengths that differ: rank i gets `counts[i]` elements from `displs[i]` on. */
-  scatterv(...args: calls.ScattervArgs): Promise<void> {
-    return this.run(calls.scatterv, args, 5);
+  /**
+   * As reduce(), with the result at every rank: the same bits everywhere (MPI-4.1, section 6.9.6).
+   *
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it stands in `recv`.
+   * @param recv Where the result comes: of the class and length of `send`.
+   * @param op How two elements are combined; Op.SUM by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT, ERR_OP: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  allreduce(send: MessageBuffer | InPlace, recv: MessageBuffer, op?: Op, options?: CallOptions): Promise<void> {
+    return this.run(calls.allreduce, [send, recv, op, options], 3);
   }
 
-  /** As gather(), with the result at every rank. */
-  allgather(...args: calls.AllgatherArgs): Promise<void> {
-    return this.run(calls.allgather, args, 2);
+  /**
+   * Puts the send buffers of all ranks, in the order of the ranks and all of the same length, one behind the other into `recv` at the root
+   * (MPI-4.1, section 6.5). Resolves when this rank is done with its buffers, which belong to the library until then.
+   *
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE at the root: its part stands in `recv`, at its place.
+   * @param recv As long as `send` times the number of ranks at the root, null elsewhere.
+   * @param root Rank of the root, the same at every rank; 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ROOT, ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  gather(send: MessageBuffer | InPlace, recv: RootBuffer, root?: number, options?: CallOptions): Promise<void> {
+    return this.run(calls.gather, [send, recv, root, options], 3);
   }
 
-  /** As gatherv(), with the result at every rank; all ranks give the same counts, each displacements of its own. */
-  allgatherv(...args: calls.AllgathervArgs): Promise<void> {
-    return this.run(calls.allgatherv, args, 4);
+  /**
+   * As gather() with lengths that differ: the root takes `counts[i]` elements from rank i into `recv`, from element `displs[i]` on
+   * (MPI-4.1, section 6.5).
+   *
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE at the root: its part stands in `recv`, at its place.
+   * @param recv Where the parts come at the root, null elsewhere.
+   * @param counts Elements from each rank: of the typed array `recv`, else bytes. Only looked at at the root, null elsewhere.
+   * @param displs First element of each part in `recv`; without it the parts stand one behind the other.
+   * @param root Rank of the root, the same at every rank; 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ROOT, ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  gatherv(
+    send: MessageBuffer | InPlace,
+    recv: RootBuffer,
+    counts: Counts | null,
+    displs?: Counts | null,
+    root?: number,
+    options?: CallOptions,
+  ): Promise<void> {
+    return this.run(calls.gatherv, [send, recv, counts, displs, root, options], 5);
   }
 
-  /** Part i of the send buffer goes to rank i; part i of the receive buffer comes from rank i. */
-  alltoall(...args: calls.AlltoallArgs): Promise<void> {
-    return this.run(calls.alltoall, args, 2);
+  /**
+   * Cuts the send buffer of the root into as many parts as there are ranks, all of the same length, and gives each rank its part (MPI-4.1,
+   * section 6.6). Resolves when this rank is done with its buffers, which belong to the library until then.
+   *
+   * @param send As long as `recv` times the number of ranks at the root, null elsewhere.
+   * @param recv Where the part of this rank comes. IN_PLACE at the root: its part stays where it is in `send`.
+   * @param root Rank of the root, the same at every rank; 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ROOT, ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  scatter(send: RootBuffer, recv: MessageBuffer | InPlace, root?: number, options?: CallOptions): Promise<void> {
+    return this.run(calls.scatter, [send, recv, root, options], 3);
   }
 
-  /** As alltoall() with lengths that differ. Parts without elements are not sent. */
-  alltoallv(...args: calls.AlltoallvArgs): Promise<void> {
-    return this.run(calls.alltoallv, args, 6);
+  /**
+   * As scatter() with lengths that differ: rank i gets `counts[i]` elements of the send buffer of the root, from element `displs[i]` on
+   * (MPI-4.1, section 6.6).
+   *
+   * @param send What is cut at the root, null elsewhere.
+   * @param counts Elements for each rank: of the typed array `send`, else bytes. Only looked at at the root, null elsewhere.
+   * @param displs First element of each part in `send`; null: the parts stand one behind the other.
+   * @param recv Where the part of this rank comes. IN_PLACE at the root: its part stays where it is in `send`.
+   * @param root Rank of the root, the same at every rank; 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ROOT, ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  scatterv(
+    send: RootBuffer,
+    counts: Counts | null,
+    displs: Counts | null,
+    recv: MessageBuffer | InPlace,
+    root?: number,
+    options?: CallOptions,
+  ): Promise<void> {
+    return this.run(calls.scatterv, [send, counts, displs, recv, root, options], 5);
   }
 
-  /** As alltoall() with a buffer of any shape for each rank: `sends[i]` goes to rank i, `recvs[i]` comes from it. */
-  alltoallw(...args: calls.AlltoallwArgs): Promise<void> {
-    return this.run(calls.alltoallw, args, 2);
+  /**
+   * As gather(), with the result at every rank (MPI-4.1, section 6.7).
+   *
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE: its part stands in `recv`, at its place.
+   * @param recv As long as `send` times the number of ranks.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  allgather(send: MessageBuffer | InPlace, recv: MessageBuffer, options?: CallOptions): Promise<void> {
+    return this.run(calls.allgather, [send, recv, options], 2);
   }
 
-  /** Combines as reduce(); of the result rank i gets `counts[i]` elements. In place: into the beginning of `recv`. */
-  reduceScatter(...args: calls.ReduceScatterArgs): Promise<void> {
-    return this.run(calls.reduceScatter, args, 4);
+  /**
+   * As gatherv(), with the result at every rank (MPI-4.1, section 6.7). All ranks give the same counts; the displacements are those of each
+   * rank.
+   *
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE: its part stands in `recv`, at its place.
+   * @param recv Where the parts come.
+   * @param counts Elements from each rank: of the typed array `recv`, else bytes.
+   * @param displs First element of each part in `recv`; without it the parts stand one behind the other.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  allgatherv(
+    send: MessageBuffer | InPlace,
+    recv: MessageBuffer,
+    counts: Counts,
+    displs?: Counts | null,
+    options?: CallOptions,
+  ): Promise<void> {
+    return this.run(calls.allgatherv, [send, recv, counts, displs, options], 4);
   }
 
-  /** As reduceScatter() with parts of the same length. */
-  reduceScatterBlock(...args: calls.ReduceScatterBlockArgs): Promise<void> {
-    return this.run(calls.reduceScatterBlock, args, 3);
+  /**
+   * Sends part i of the send buffer to rank i, and puts what comes from rank i into part i of the receive buffer; all parts are of the same
+   * length (MPI-4.1, section 6.8). Resolves when this rank is done with its buffers, which belong to the library until then.
+   *
+   * @param send A buffer of as many parts as there are ranks. IN_PLACE: the parts stand in `recv`, and are replaced.
+   * @param recv As long as `send`.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  alltoall(send: MessageBuffer | InPlace, recv: MessageBuffer, options?: CallOptions): Promise<void> {
+    return this.run(calls.alltoall, [send, recv, options], 2);
   }
 
-  /** Combines what the ranks up to this one contribute. */
-  scan(...args: calls.ScanArgs): Promise<void> {
-    return this.run(calls.scan, args, 3);
+  /**
+   * As alltoall() with lengths that differ (MPI-4.1, section 6.8). Parts without elements are not sent.
+   *
+   * @param send What the parts are cut from.
+   * @param sendCounts Elements for each rank: of the typed array `send`, else bytes.
+   * @param sendDispls First element of each part in `send`; null: the parts stand one behind the other.
+   * @param recv Where the parts come.
+   * @param recvCounts Elements from each rank: of the typed array `recv`, else bytes.
+   * @param recvDispls First element of each part in `recv`; without it the parts stand one behind the other.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  alltoallv(
+    send: MessageBuffer,
+    sendCounts: Counts,
+    sendDispls: Counts | null,
+    recv: MessageBuffer,
+    recvCounts: Counts,
+    recvDispls?: Counts | null,
+    options?: CallOptions,
+  ): Promise<void> {
+    return this.run(calls.alltoallv, [send, sendCounts, sendDispls, recv, recvCounts, recvDispls, options], 6);
   }
 
-  /** As scan() without the own contribution: `recv` of rank 0 stays as it is. */
-  exscan(...args: calls.ScanArgs): Promise<void> {
-    return this.run(calls.exscan, args, 3);
+  /**
+   * As alltoall() with a buffer of any shape for each rank (MPI-4.1, section 6.8).
+   *
+   * @param sends `sends[i]` goes to rank i.
+   * @param recvs `recvs[i]` takes what comes from rank i; as long as what that rank sends.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  alltoallw(sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions): Promise<void> {
+    return this.run(calls.alltoallw, [sends, recvs, options], 2);
   }
 
-  // ---------------------------------------------------------------- blocking
-
-  barrierSync(...args: calls.BarrierArgs): void {
-    return this.runSync(calls.barrier, args, 0);
-  }
-  bcastSync(...args: calls.BcastArgs): void {
-    return this.runSync(calls.bcast, args, 2);
-  }
-  reduceSync(...args: calls.ReduceArgs): void {
-    return this.runSync(calls.reduce, args, 4);
-  }
-  allreduceSync(...args: calls.AllreduceArgs): void {
-    return this.runSync(calls.allreduce, args, 3);
-  }
-  gatherSync(...args: calls.GatherArgs): void {
-    return this.runSync(calls.gather, args, 3);
-  }
-  gathervSync(...args: calls.GathervArgs): void {
-    return this.runSync(calls.gatherv, args, 5);
-  }
-  scatterSync(...args: calls.ScatterArgs): void {
-    return this.runSync(calls.scatter, args, 3);
-  }
-  scattervSync(...args: calls.ScattervArgs): void {
-    return this.runSync(calls.scatterv, args, 5);
-  }
-  allgatherSync(...args: calls.AllgatherArgs): void {
-    return this.runSync(calls.allgather, args, 2);
-  }
-  allgathervSync(...args: calls.AllgathervArgs): void {
-    return this.runSync(calls.allgatherv, args, 4);
-  }
-  alltoallSync(...args: calls.AlltoallArgs): void {
-    return this.runSync(calls.alltoall, args, 2);
-  }
-  alltoallvSync(...args: calls.AlltoallvArgs): void {
-    return this.runSync(calls.alltoallv, args, 6);
-  }
-  alltoallwSync(...args: calls.AlltoallwArgs): void {
-    return this.runSync(calls.alltoallw, args, 2);
-  }
-  reduceScatterSync(...args: calls.ReduceScatterArgs): void {
-    return this.runSync(calls.reduceScatter, args, 4);
-  }
-  reduceScatterBlockSync(...args: calls.ReduceScatterBlockArgs): void {
-    return this.runSync(calls.reduceScatterBlock, args, 3);
-  }
-  scanSync(...args: calls.ScanArgs): void {
-    return this.runSync(calls.scan, args, 3);
-  }
-  exscanSync(...args: calls.ScanArgs): void {
-    return this.runSync(calls.exscan, args, 3);
+  /**
+   * Combines as reduce(), and gives `counts[i]` elements of the result to rank i, in the order of the ranks (MPI-4.1, section 6.10.2).
+   *
+   * @param send What this rank contributes: a typed array, or a vector of one. As long as all counts together. IN_PLACE: it stands in
+   *   `recv`, and the part of this rank comes into the beginning of `recv`.
+   * @param recv Where the part of this rank comes: as many elements as its count.
+   * @param counts Elements for each rank, the same at every rank.
+   * @param op How two elements are combined; Op.SUM by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT, ERR_OP, ERR_ARG: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  reduceScatter(send: MessageBuffer | InPlace, recv: MessageBuffer, counts: Counts, op?: Op, options?: CallOptions): Promise<void> {
+    return this.run(calls.reduceScatter, [send, recv, counts, op, options], 4);
   }
 
-  // ---------------------------------------------------------------- requests
-
-  ibarrier(...args: calls.BarrierArgs): Request {
-    return this.request(calls.barrier, args, 0);
-  }
-  ibcast(...args: calls.BcastArgs): Request {
-    return this.request(calls.bcast, args, 2);
-  }
-  ireduce(...args: calls.ReduceArgs): Request {
-    return this.request(calls.reduce, args, 4);
-  }
-  iallreduce(...args: calls.AllreduceArgs): Request {
-    return this.request(calls.allreduce, args, 3);
-  }
-  igather(...args: calls.GatherArgs): Request {
-    return this.request(calls.gather, args, 3);
-  }
-  igatherv(...args: calls.GathervArgs): Request {
-    return this.request(calls.gatherv, args, 5);
-  }
-  iscatter(...args: calls.ScatterArgs): Request {
-    return this.request(calls.scatter, args, 3);
-  }
-  iscatterv(...args: calls.ScattervArgs): Request {
-    return this.request(calls.scatterv, args, 5);
-  }
-  iallgather(...args: calls.AllgatherArgs): Request {
-    return this.request(calls.allgather, args, 2);
-  }
-  iallgatherv(...args: calls.AllgathervArgs): Request {
-    return this.request(calls.allgatherv, args, 4);
-  }
-  ialltoall(...args: calls.AlltoallArgs): Request {
-    return this.request(calls.alltoall, args, 2);
-  }
-  ialltoallv(...args: calls.AlltoallvArgs): Request {
-    return this.request(calls.alltoallv, args, 6);
-  }
-  ialltoallw(...args: calls.AlltoallwArgs): Request {
-    return this.request(calls.alltoallw, args, 2);
-  }
-  ireduceScatter(...args: calls.ReduceScatterArgs): Request {
-    return this.request(calls.reduceScatter, args, 4);
-  }
-  ireduceScatterBlock(...args: calls.ReduceScatterBlockArgs): Request {
-    return this.request(calls.reduceScatterBlock, args, 3);
-  }
-  iscan(...args: calls.ScanArgs): Request {
-    return this.request(calls.scan, args, 3);
-  }
-  iexscan(...args: calls.ScanArgs): Request {
-    return this.request(calls.exscan, args, 3);
+  /**
+   * As reduceScatter() with parts of the same length (MPI-4.1, section 6.10.1).
+   *
+   * @param send What this rank contributes: a typed array, or a vector of one. As long as `recv` times the number of ranks. IN_PLACE: it
+   *   stands in `recv`, and the part of this rank comes into the beginning of `recv`.
+   * @param recv Where the part of this rank comes.
+   * @param op How two elements are combined; Op.SUM by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT, ERR_OP: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  reduceScatterBlock(send: MessageBuffer | InPlace, recv: MessageBuffer, op?: Op, options?: CallOptions): Promise<void> {
+    return this.run(calls.reduceScatterBlock, [send, recv, op, options], 3);
   }
 
-  // ---------------------------------------------------------------- persistent requests
+  /**
+   * Combines what the ranks up to this one contribute, this one included (MPI-4.1, section 6.11.1).
+   *
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it stands in `recv`.
+   * @param recv Where the result comes: of the class and length of `send`.
+   * @param op How two elements are combined; Op.SUM by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT, ERR_OP: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  scan(send: MessageBuffer | InPlace, recv: MessageBuffer, op?: Op, options?: CallOptions): Promise<void> {
+    return this.run(calls.scan, [send, recv, op, options], 3);
+  }
 
-  barrierInit(...args: calls.BarrierArgs): PersistentRequest {
-    return this.persistent(calls.barrier, args, 0);
+  /**
+   * Combines what the ranks before this one contribute (MPI-4.1, section 6.11.2): `recv` of rank 0 stays as it is.
+   *
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it stands in `recv`.
+   * @param recv Where the result comes: of the class and length of `send`.
+   * @param op How two elements are combined; Op.SUM by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_BUFFER, ERR_COUNT, ERR_OP: an argument does not fit; nothing was sent.
+   * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  exscan(send: MessageBuffer | InPlace, recv: MessageBuffer, op?: Op, options?: CallOptions): Promise<void> {
+    return this.run(calls.exscan, [send, recv, op, options], 3);
   }
-  bcastInit(...args: calls.BcastArgs): PersistentRequest {
-    return this.persistent(calls.bcast, args, 2);
-  }
-  reduceInit(...args: calls.ReduceArgs): PersistentRequest {
-    return this.persistent(calls.reduce, args, 4);
-  }
-  allreduceInit(...args: calls.AllreduceArgs): PersistentRequest {
-    return this.persistent(calls.allreduce, args, 3);
-  }
-  gatherInit(...args: calls.GatherArgs): PersistentRequest {
-    return this.persistent(calls.gather, args, 3);
-  }
-  gathervInit(...args: calls.GathervArgs): PersistentRequest {
-    return this.persistent(calls.gatherv, args, 5);
-  }
-  scatterInit(...args: calls.ScatterArgs): PersistentRequest {
-    return this.persistent(calls.scatter, args, 3);
-  }
-  scattervInit(...args: calls.ScattervArgs): PersistentRequest {
-    return this.persistent(calls.scatterv, args, 5);
-  }
-  allgatherInit(...args: calls.AllgatherArgs): PersistentRequest {
-    return this.persistent(calls.allgather, args, 2);
-  }
-  allgathervInit(...args: calls.AllgathervArgs): PersistentRequest {
-    return this.persistent(calls.allgatherv, args, 4);
-  }
-  alltoallInit(...args: calls.AlltoallArgs): PersistentRequest {
-    return this.persistent(calls.alltoall, args, 2);
-  }
-  alltoallvInit(...args: calls.AlltoallvArgs): PersistentRequest {
-    return this.persistent(calls.alltoallv, args, 6);
-  }
-  alltoallwInit(...args: calls.AlltoallwArgs): PersistentRequest {
-    return this.persistent(calls.alltoallw, args, 2);
-  }
-  reduceScatterInit(...args: calls.ReduceScatterArgs): PersistentRequest {
-    return this.persistent(calls.reduceScatter, args, 4);
-  }
-  reduceScatterBlockInit(...args: calls.ReduceScatterBlockArgs): PersistentRequest {
-    return this.persistent(calls.reduceScatterBlock, args, 3);
-  }
-  scanInit(...args: calls.ScanArgs): PersistentRequest {
-    return this.persistent(calls.scan, args, 3);
-  }
-  exscanInit(...args: calls.ScanArgs): PersistentRequest {
-    return this.persistent(calls.exscan, args, 3);
-  }
-}
-
-function optionsOf(args: readonly unknown[], at: number): CallOptions | undefined {
-  const options = args[at] as CallOptions | undefined;
-  if (options !== undefined) checkOptions(options);
-  return options;
-}
-
-function lateError({ name, scope }: { name: string; scope: Scope }, timeoutMs: number): MultirailError {
-  return new MultirailError('ERR_TIMEOUT', `${name} on ${scope.name} did not end within ${timeoutMs} ms at rank ${scope.rank}`, {
-    rank: scope.proc.rank,
-  });
 }

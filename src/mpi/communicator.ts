@@ -5,7 +5,7 @@ import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
 import type { Operation } from './coll/operation.ts';
 import type { Scope } from './coll/scope.ts';
-import { type CallOptions, checkOptions, checkSendTag, UNDEFINED } from './constants.ts';
+import { type CallOptions, checkOptions, checkSendTag, describe, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
 import { ObjectCollectives } from './object-collectives.ts';
@@ -13,14 +13,43 @@ import { ObjectCollectives } from './object-collectives.ts';
 /** What a creation has made; undefined for ranks that are not in it. */
 type Creation = Call<Made | undefined>;
 
+/**
+ * Ranks that talk to each other, apart from all other communicators (MPI-4.1, chapters 3, 6 and 7). The world is `mpi.world`; others are
+ * made of it by dup(), split(), splitType(), create() and createGroup().
+ *
+ * Point-to-point calls name a rank and a tag. In a collective every rank of the communicator makes the same calls in the same order; none
+ * need wait for one before the next, and collectives never meet point-to-point messages. Calls go on by themselves, also while nobody
+ * awaits them.
+ *
+ * A buffer belongs to the library from the call to its end: meanwhile the program does not write into it, nor read one that is received
+ * into. Lengths are those of the buffers; counts and displacements are in elements of a typed array, in bytes for everything else. No two
+ * buffers of a collective share memory; IN_PLACE stands for the one that would.
+ *
+ * Each call has up to four forms: `send()` gives a promise, `sendSync()` blocks without the event loop, `isend()` gives a Request, and
+ * `sendInit()` a request that can be started again and again.
+ */
 export class Communicator extends ObjectCollectives {
   // ---------------------------------------------------------------- creation (MPI-4.1, section 7.4)
 
-  /** A communicator of the same ranks, whose messages never meet those of this one. Collective. */
+  /**
+   * Makes a communicator of the same ranks, whose messages never meet those of this one (MPI-4.1, section 7.4.2). Collective: every rank of
+   * this communicator calls it.
+   *
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ARG: an option does not fit.
+   * @throws ERR_COLLECTIVE_MISMATCH: the ranks have made other calls.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, no further one can be made, or finalize() was called.
+   */
   dup(options?: CallOptions): Promise<Communicator> {
     return this.make(() => this.dupCall(), `${this.name}.dup`, options) as Promise<Communicator>;
   }
 
+  /**
+   * As dup(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
   dupSync(options?: CallOptions): Communicator {
     return this.makeSync(this.dupCall(), `${this.name}.dup`, options) as Communicator;
   }
@@ -37,13 +66,26 @@ export class Communicator extends ObjectCollectives {
   }
 
   /**
-   * A communicator for each colour: of the ranks that give the same one, in the order of their keys, of equal keys in that of their ranks
-   * here. `color`: 0 or more, or UNDEFINED, which gives null: this rank gets none. Collective.
+   * Makes a communicator for each colour, of the ranks that give the same one (MPI-4.1, section 7.4.2). They are ordered by their keys, and
+   * those with equal keys by their ranks here. Collective: every rank of this communicator calls it.
+   *
+   * @param color 0 or more; UNDEFINED: this rank gets null, and is in none of them.
+   * @param key Any whole number; 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ARG: the colour, the key or an option does not fit.
+   * @throws ERR_COLLECTIVE_MISMATCH: the ranks have made other calls.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, no further one can be made, or finalize() was called.
    */
   split(color: number, key = 0, options?: CallOptions): Promise<Communicator | null> {
     return this.make(() => this.splitCall(color, key), `${this.name}.split(${color})`, options);
   }
 
+  /**
+   * As split(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
   splitSync(color: number, key = 0, options?: CallOptions): Communicator | null {
     return this.makeSync(this.splitCall(color, key), `${this.name}.split(${color})`, options);
   }
@@ -56,31 +98,60 @@ export class Communicator extends ObjectCollectives {
     return { signature: this.signatures.of('split'), steps: (o) => agreeOnSplit(o, color, key, this.allocate) };
   }
 
-  /** As split(), by what the ranks share: 'shared' = those on the same host, which can share memory. Collective. */
-  splitType(type: 'shared', key = 0, options?: CallOptions): Promise<Communicator | null> {
+  /**
+   * As split(), by what the ranks share (MPI-4.1, section 7.4.2): a communicator for each host, of its ranks, which can share memory.
+   * Collective: every rank of this communicator calls it.
+   *
+   * @param type `'shared'`; UNDEFINED: this rank gets null.
+   * @param key As for split(); 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_ARG: the type, the key or an option does not fit.
+   * @throws ERR_COLLECTIVE_MISMATCH: the ranks have made other calls.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, no further one can be made, or finalize() was called.
+   */
+  splitType(type: 'shared' | typeof UNDEFINED, key = 0, options?: CallOptions): Promise<Communicator | null> {
     return this.make(() => this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`, options);
   }
 
-  splitTypeSync(type: 'shared', key = 0, options?: CallOptions): Communicator | null {
+  /**
+   * As splitType(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
+  splitTypeSync(type: 'shared' | typeof UNDEFINED, key = 0, options?: CallOptions): Communicator | null {
     return this.makeSync(this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`, options);
   }
 
   /** The lowest world rank on the host of this rank. Hosts are told apart as for shared memory: by the id that their ranks publish. */
   private colorOf(type: unknown): number {
-    if ((type as number) === UNDEFINED) return UNDEFINED;
+    if (type === UNDEFINED) return UNDEFINED;
     if (type !== 'shared') throw new MultirailError('ERR_ARG', `type is ${JSON.stringify(type)}; expected 'shared' or UNDEFINED`);
     const { hostIds, rank } = this.proc;
     return hostIds.indexOf(hostIds[rank]);
   }
 
   /**
-   * A communicator of the ranks of the group, in its order; null for ranks that are not in it. Every rank of this communicator calls it;
-   * groups of different ranks are the same, or have no member in common (ERR_GROUP).
+   * Makes a communicator of the ranks of a group, in its order; resolves with null at ranks that are not in it (MPI-4.1, section 7.4.2).
+   * Collective: every rank of this communicator calls it. The groups that two ranks give are the same, or have no member in common.
+   *
+   * @param group Processes of this communicator.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_GROUP: the group holds a rank that is not here, or another rank of it has given another group.
+   * @throws ERR_ARG: an option does not fit.
+   * @throws ERR_COLLECTIVE_MISMATCH: the ranks have made other calls.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, no further one can be made, or finalize() was called.
    */
   create(group: Group, options?: CallOptions): Promise<Communicator | null> {
     return this.make(() => this.createCall(group), `${this.name}.create`, options);
   }
 
+  /**
+   * As create(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
   createSync(group: Group, options?: CallOptions): Communicator | null {
     return this.makeSync(this.createCall(group), `${this.name}.create`, options);
   }
@@ -97,13 +168,25 @@ export class Communicator extends ObjectCollectives {
   }
 
   /**
-   * As create(), but only the ranks of the group call it. `tag` tells creations apart that run at the same time with members in common;
-   * it meets no other tag.
+   * As create(), but only the ranks of the group call it (MPI-4.1, section 7.4.2).
+   *
+   * @param group Processes of this communicator, this one among them.
+   * @param tag Tells creations apart that run at the same time with members in common; it meets no other tag. 0 by default.
+   * @param options When the call ends before its time, at every rank.
+   * @throws ERR_GROUP: the group holds a rank that is not here, or lacks this one.
+   * @throws ERR_ARG, ERR_TAG: the tag or an option does not fit.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: a rank that the call needs is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, no further one can be made, or finalize() was called.
    */
   createGroup(group: Group, tag = 0, options?: CallOptions): Promise<Communicator> {
     return this.make(() => this.createGroupCall(group, tag), `${this.name}.createGroup`, options, group, tag) as Promise<Communicator>;
   }
 
+  /**
+   * As createGroup(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
   createGroupSync(group: Group, tag = 0, options?: CallOptions): Communicator {
     return this.makeSync(this.createGroupCall(group, tag), `${this.name}.createGroup`, options, group, tag) as Communicator;
   }
@@ -111,7 +194,11 @@ export class Communicator extends ObjectCollectives {
   private createGroupCall(group: Group, tag: number): Creation {
     this.checkSubgroup(group);
     checkSendTag(tag);
-    if (group.rank === UNDEFINED) throw new MultirailError('ERR_GROUP', 'group does not hold the rank that calls createGroup()');
+    if (group.rank === UNDEFINED)
+      throw new MultirailError(
+        'ERR_GROUP',
+        `group lacks rank ${this.proc.rank} of the world, which calls createGroup(); expected one with it: only the ranks of the group make this call`,
+      );
     const { allocate } = this;
     return {
       signature: this.signatures.of('createGroup'),
@@ -185,9 +272,19 @@ export class Communicator extends ObjectCollectives {
     return made;
   }
 
-  /** IDENT: the same communicator; CONGRUENT: the same ranks in the same order; SIMILAR: in another order; UNEQUAL. */
+  /**
+   * Says how another communicator relates to this one (MPI-4.1, section 7.4.1): IDENT, the same one; CONGRUENT, the same ranks in the same
+   * order; SIMILAR, the same ranks in another order; UNEQUAL.
+   *
+   * @param other The other communicator.
+   * @throws ERR_COMM: it is no Communicator.
+   */
   compare(other: Communicator): Comparison {
-    if (!(other instanceof Communicator)) throw new MultirailError('ERR_COMM', `other is no communicator, but ${typeof other}`);
+    if (!(other instanceof Communicator))
+      throw new MultirailError(
+        'ERR_COMM',
+        `other is ${describe(other)}; expected a Communicator, such as mpi.world (a Group has a compare() of its own)`,
+      );
     if (other === this) return IDENT;
     const groups = this.group.compare(other.group);
     return groups === IDENT ? CONGRUENT : groups;
@@ -196,10 +293,13 @@ export class Communicator extends ObjectCollectives {
   // ---------------------------------------------------------------- the end (MPI-4.1, section 7.4.3)
 
   /**
-   * Frees the communicator. Collective: every rank calls it, and it resolves when everything that was begun on it, on any rank, has ended;
-   * messages that nobody has received by then are dropped. Every later call on it throws ERR_COMM; a Message that a probe has matched
-   * can be received until it resolves. The world cannot be freed. When a member is gone, it resolves without waiting for anybody, and
-   * receives that are still posted end with ERR_COMM.
+   * Frees the communicator (MPI-4.1, section 7.4.3). Collective: every rank calls it, and it resolves when everything that was begun on it,
+   * on any rank, has ended; messages that nobody has received by then are dropped. Every later call on it ends with ERR_COMM; a Message
+   * that a probe has taken can be received until it resolves. When a member is gone, it resolves without waiting for anybody, and receives
+   * that are still posted end with ERR_COMM.
+   *
+   * @throws ERR_COMM: it is the world, which finalize() ends, or was freed before.
+   * @throws ERR_FINALIZED: finalize() was called.
    */
   free(): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -208,6 +308,10 @@ export class Communicator extends ObjectCollectives {
     });
   }
 
+  /**
+   * As free(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
   freeSync(): void {
     this.mustBeFreeable();
     this.mustReachByPolling();
@@ -218,7 +322,7 @@ export class Communicator extends ObjectCollectives {
       failure = error;
     };
     this.leave(() => end(), end);
-    if (!left.done) this.wait(left);
+    if (!left.done) this.desk.wait(left);
     if (failure !== undefined) throw failure;
   }
 

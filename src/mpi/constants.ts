@@ -1,42 +1,56 @@
 // The constants of the interface, and the checks of arguments that every call shares.
 import { MultirailError } from '../errors.ts';
 
-/** Matches a message of any rank of the communicator. */
+/** As the source of a receive or probe: a message of any rank of the communicator matches (MPI-4.1, section 3.2.4). */
 export const ANY_SOURCE = -1;
-/** Matches any tag. */
+/** As the tag of a receive or probe: any tag matches (MPI-4.1, section 3.2.4). */
 export const ANY_TAG = -1;
-/** A rank that is nobody: sends to it and receives from it end at once, with no data. */
+/** A rank that is nobody: sends to it and receives from it end at once, with no data (MPI-4.1, section 3.11). */
 export const PROC_NULL = -2;
-/** "No such index", "not a whole number of elements". */
+/** Stands for no colour, no rank, no index, and not a whole number of elements. */
 export const UNDEFINED = -3;
-/** Highest tag. */
+/** Highest tag (MPI-4.1, section 9.1). */
 export const TAG_UB = 2 ** 31 - 1;
 
+/** When a call ends before its time. */
 export interface CallOptions {
   /**
-   * Aborting un-posts a receive or ends a probe (ERR_ABORTED). A receive that has matched goes on to its end and the call resolves
-   * as if nothing had happened. A send takes its place in the order of messages at once and cannot be taken back: when it has not ended by
-   * then, what has not left is copied, the buffer is the caller's again, and the call ends with ERR_ABORTED; **the message may still
-   * arrive**. (Copies are bounded by pml_abandoned_bytes_max: beyond it, and while a transport still reads the buffer, the call goes on,
-   * and waits() says why.) Large messages of such sends are not read out of the caller's memory by their receiver.
+   * Ends the call with ERR_ABORTED when it is aborted. A receive or probe that has not matched is taken back; a receive that has matched
+   * goes on to its end, and the call resolves as if nothing had happened. A send takes its place in the order of messages at once and
+   * cannot be taken back: when it has not ended by then, what has not left is copied, the buffer is the caller's again, and **the message
+   * may still arrive**. (Copies are bounded by pml_abandoned_bytes_max: beyond it, and while a transport still reads the buffer, the call
+   * goes on, and waits() says why.) Large messages of such sends are not read out of the caller's memory by their receiver. A collective
+   * ends at every rank where it has not ended.
    */
   signal?: AbortSignal | undefined;
-  /** As `signal`, after this many milliseconds, with ERR_TIMEOUT. */
+  /** As `signal`, after this many milliseconds, with ERR_TIMEOUT; without it the call waits for as long as it takes. */
   timeoutMs?: number | undefined;
 }
 
-/** Options of calls that block: no signal can come while they do. */
+/** When a blocking call ends before its time: no signal can come while it blocks. */
 export interface SyncOptions {
+  /** Milliseconds after which the call ends with ERR_TIMEOUT, as with CallOptions; without it, it waits for as long as it takes. */
   timeoutMs?: number | undefined;
 }
 
 const CALL_KEYS: readonly string[] = ['signal', 'timeoutMs'];
 const SYNC_KEYS: readonly string[] = ['timeoutMs'];
 
-function describe(value: unknown): string {
-  if (typeof value === 'number' || typeof value === 'bigint') return String(value);
-  if (value === null) return 'null';
-  return typeof value === 'string' ? JSON.stringify(value) : `a value of type ${typeof value}`;
+/** What was given, for error messages. */
+export function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value !== 'object' || value === null) return String(value);
+  const name = value.constructor?.name ?? '';
+  return name === '' || name === 'Object' ? 'an object' : `an object of class ${name}`;
+}
+
+/** ERR_COUNT for a list that has not one entry for each rank. `more`: what else would do. */
+export function checkForEachRank(list: { readonly length: number }, size: number, name: string, more = ''): void {
+  if (list.length === size) return;
+  const text = `${name} has ${list.length} ${list.length === 1 ? 'entry' : 'entries'}; expected ${size}, one for each rank of the communicator`;
+  throw new MultirailError('ERR_COUNT', `${text}${more}`);
 }
 
 /** A rank that can be sent to: 0 to size - 1, or PROC_NULL. */

@@ -1,35 +1,6 @@
-// What a runtime shows of itself: its rails and its counters.
+// What a runtime shows of its rails.
 import type { Bml } from '../bml/bml.ts';
-import type { RailCounters, RailState } from '../bml/rail.ts';
-import type { RailByteCounters } from '../btl/btl.ts';
-import type { PmlCounters } from '../pml/counters.ts';
-import type { CollectiveCounters } from './coll/scope.ts';
-
-export interface RailInfo {
-  peer: number;
-  rail: number;
-  key: string;
-  transport: string;
-  state: RailState;
-  /** Live epoch, 0 when none is. */
-  epoch: number;
-  role: 'active' | 'standby';
-  bandwidthMBps: number;
-  latencyUs: number;
-  /** 0 until measured. */
-  measuredMBps: number;
-  outstandingBytes: number;
-  windowBytes: number;
-  counters: RailCounters & RailByteCounters;
-  /** Why it was last lost or not connected. */
-  lastReason: string | undefined;
-}
-
-export interface RuntimeCounters {
-  pml: PmlCounters;
-  collectives: CollectiveCounters;
-  engine: { turns: number; aliveMs: number; retainedBytes: number };
-}
+import type { RailInfo } from './views.ts';
 
 /** Every rail to every peer, as it is now. */
 export function railInfos(bml: Bml): RailInfo[] {

@@ -9,6 +9,7 @@ import { checkKeys } from './constants.ts';
 import { SELF } from './modex.ts';
 import { createRuntime, type ModuleSource, type Runtime } from './runtime.ts';
 
+/** Options of init(). */
 export interface InitOptions {
   /** Parameters by name, above those of the environment: `{ btl: 'self,tcp', btl_tcp_links: '2' }`. */
   params?: Readonly<Record<string, string | number | boolean>>;
@@ -26,8 +27,14 @@ const INIT_KEYS: readonly (keyof InitOptions)[] = ['params', 'env', 'abortOnUnca
 const WAITS_SIGNAL = 'SIGUSR2';
 
 /**
- * Joins the job that the environment describes; without one, a world of one. Resolves when all ranks have done the same. A process calls it
- * once, in its main thread; it rejects with ERR_INIT when it is called again, or in a worker thread.
+ * Joins the job that the environment describes; without one, a world of one (MPI-4.1, section 11.2.1). Resolves when all ranks have done
+ * the same. A process calls it once, in its main thread.
+ *
+ * @param options Parameters, the environment to look at, and what becomes of uncaught errors.
+ * @throws ERR_INIT: it was called before, or in a worker thread; the environment describes half a job; or the other ranks could not be met.
+ * @throws ERR_CONFIG: a parameter has an unknown name, or a value out of range.
+ * @throws ERR_ARG: an option is unknown.
+ * @throws ERR_OOB, ERR_LAUNCH: the channel to the launcher failed.
  */
 export async function init(options: InitOptions = {}): Promise<Runtime> {
   checkKeys(options, INIT_KEYS);

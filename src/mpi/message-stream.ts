@@ -4,8 +4,11 @@ import { MultirailError } from '../errors.ts';
 import type { Message } from './message.ts';
 import type { Status } from './status.ts';
 
+/** One message of Communicator.messages(). */
 export interface ReceivedMessage {
+  /** Its bytes, in memory of their own, which is the reader's. */
   data: Uint8Array<ArrayBuffer>;
+  /** Sender, tag and length. */
   status: Status;
 }
 

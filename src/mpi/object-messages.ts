@@ -27,8 +27,18 @@ export class ObjectMessages extends PointToPoint {
   private nextPlace = 0;
 
   /**
-   * Sends a value by structured clone. Memory of ArrayBuffers and views from 64 KiB on is sent from where it is, uncopied: like any
-   * buffer it belongs to the library until the promise settles. Receive with recvObject(). In order with all other messages.
+   * Sends a value by structured clone; recvObject() receives it, in order with all other messages. Memory of ArrayBuffers and views from 64
+   * KiB on is sent from where it is, uncopied: like any buffer it belongs to the library until the promise settles.
+   *
+   * @param value What structured clone takes: no functions, no classes of your own.
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param tag 0 to TAG_UB; 0 by default.
+   * @param options When the send is given up; its message may still arrive.
+   * @throws ERR_ARG: the value cannot be cloned, or an option does not fit; nothing was sent.
+   * @throws ERR_RANK, ERR_TAG: the rank or tag does not fit; nothing was sent.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
     checkOptions(options);
@@ -41,18 +51,18 @@ export class ObjectMessages extends PointToPoint {
 
   /**
    * As sendObject(), without a promise: returns when the memory of the value may be used again. The event loop does not run meanwhile.
-   * ERR_SUPPORT, before anything is sent, when a rail needs it (ws, tcp without the native part).
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
    */
   sendObjectSync(value: unknown, dest: number, tag = 0, options?: SyncOptions): void {
     checkSyncOptions(options);
     this.mustBeUsable();
     this.mustReachByPolling();
     const started = this.startObject(value, dest, tag, canEnd(options));
-    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.now() + options.timeoutMs;
+    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.desk.now() + options.timeoutMs;
     let failure: unknown;
     for (const inner of started) {
       try {
-        this.finishSync(inner, deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.now()));
+        this.finishSync(inner, deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.desk.now()));
       } catch (error) {
         failure ??= error;
       }
@@ -77,7 +87,21 @@ export class ObjectMessages extends PointToPoint {
     return [moved, sent];
   }
 
-  /** Receives what sendObject() sent. ERR_ARG when the message that matches is not of sendObject(): it is then used up. */
+  /**
+   * Receives a value that sendObject() sent. Resolves with the value, and with sender, tag and length of its message.
+   *
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options When the wait for the message ends; once it is there, it is received to its end.
+   * @throws ERR_ARG: the message that matched is not of sendObject(), and is used up; or an option does not fit.
+   * @throws ERR_RANK, ERR_TAG: the rank or tag does not fit.
+   * @throws ERR_BUFFER: there is no memory for the value.
+   * @throws ERR_SUPPORT: the value holds an array of a class that this Node does not have.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   async recvObject<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<{ data: T; status: Status }> {
     const message = await this.mprobe(source, tag, options);
     if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
@@ -89,8 +113,8 @@ export class ObjectMessages extends PointToPoint {
   }
 
   /**
-   * As recvObject(), without a promise: the event loop does not run meanwhile. `timeoutMs` is for the message to come; once it is there, it
-   * is received to its end. ERR_SUPPORT, before anything is taken, when a rail needs the event loop (ws, tcp without the native part).
+   * As recvObject(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was taken.
    */
   recvObjectSync<T = unknown>(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): { data: T; status: Status } {
     this.mustBeUsable();
@@ -99,7 +123,7 @@ export class ObjectMessages extends PointToPoint {
     if (message.status.source === PROC_NULL) return { data: undefined as T, status: message.status };
     const header = decodeHeader(message.recvBytesSync(), message.status);
     const bulk = this.startBulk(header, message.status.source);
-    if (bulk.inner !== undefined) this.wait(bulk.inner);
+    if (bulk.inner !== undefined) this.desk.wait(bulk.inner);
     return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
   }
 
@@ -128,8 +152,18 @@ export class ObjectMessages extends PointToPoint {
   }
 
   /**
-   * The messages that match, one after the other, each in memory of its own: `for await (const { data, status } of comm.messages())`.
-   * No more than one is taken ahead of its reader. Leaving the loop ends it and leaves further messages where they are.
+   * The messages that match, one after the other, each in memory of its own: `for await (const { data, status } of comm.messages())`. No
+   * more than one is taken ahead of its reader. Leaving the loop ends it, and leaves further messages where they are.
+   *
+   * @param source Rank of the senders, or ANY_SOURCE, which is the default.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options `signal` ends the loop with ERR_ABORTED.
+   * @throws ERR_ARG, ERR_RANK, ERR_TAG: an argument does not fit, or the source is PROC_NULL.
+   * @throws ERR_BUFFER: there is no memory for a message.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_ABORTED: the signal ended the loop.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   messages(source = ANY_SOURCE, tag = ANY_TAG, options: { signal?: AbortSignal } = {}): AsyncIterableIterator<ReceivedMessage> {
     checkKeys(options, ['signal']);

@@ -1,10 +1,9 @@
 // The point-to-point calls of a communicator. Ranks are those of the communicator; `group` says which world rank each one is.
 import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
-import type { Awaited } from '../progress/blocking.ts';
 import type { Iov } from '../util/iov.ts';
 import { allocate, KnownBuffer, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
-import { recvChannel, sendChannel } from './channels.ts';
+import { sendChannel } from './channels.ts';
 import {
   ANY_SOURCE,
   ANY_TAG,
@@ -24,93 +23,68 @@ import {
   timeoutError,
   watchEnd,
 } from './constants.ts';
-import { ctxOf, USER } from './contexts.ts';
 import type { Group } from './group.ts';
 import { Message } from './message.ts';
 import type { ProcessState } from './process-state.ts';
-import { type Inner, PersistentRequest, Request, type RequestOwner } from './request.ts';
-import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
-import { MessageTrace, type OperationTrace, tracedSince } from './tracing.ts';
-
-export type ProbeOptions = CallOptions;
+import { endRequest, endRequestAt, PersistentRequest, type Request } from './request.ts';
+import { RequestDesk } from './request-desk.ts';
+import { PROC_NULL_STATUS, type Status } from './status.ts';
+import { tracedSince } from './tracing.ts';
 
 const DONE = Promise.resolve();
 
-export class PointToPoint implements RequestOwner {
-  /** Own rank in this communicator. */
+export class PointToPoint {
+  /** Rank of this process in the communicator, from 0 to `size` - 1 (MPI-4.1, section 7.4.1). */
   readonly rank: number;
+  /** Number of its ranks (MPI-4.1, section 7.4.1). */
   readonly size: number;
-  /** The processes, in the order of their ranks. */
+  /** Its processes, in the order of their ranks (MPI-4.1, section 7.4.1). */
   readonly group: Group;
-  /** Differs from that of every other communicator of the job; those that one split made share it. */
+  /** A number that tells it apart from every other communicator of the job; those that one split() made share it. */
   readonly contextId: number;
   protected readonly proc: ProcessState;
   /** World rank of each rank. */
   protected readonly members: readonly number[];
   /** What every call ends with once the communicator is freed. */
   protected freed: MultirailError | undefined;
-  private ownName: string;
+  /** What its requests, and the process, ask of it. */
+  protected readonly desk: RequestDesk;
   private readonly userCtx: number;
-  /** Rank here of each world rank is the same. */
-  private readonly isWorldOrder: boolean;
-  private desertion: MultirailError | undefined;
-  private membersGoneSeen = 0;
   private readonly lastSent = new KnownBuffer();
   private readonly lastReceived = new KnownBuffer();
 
+  /** @internal */
   constructor(proc: ProcessState, name: string, contextId: number, group: Group) {
     this.proc = proc;
-    this.ownName = name;
+    this.desk = new RequestDesk(proc, name, contextId, group);
     this.contextId = contextId;
     this.group = group;
     this.members = group.worldRanks;
     this.size = group.size;
     this.rank = group.rank;
-    this.userCtx = ctxOf(contextId, USER);
-    this.isWorldOrder = this.members.every((world, rank) => world === rank);
+    this.userCtx = this.desk.userCtx;
   }
 
-  /** For people: in errors and events. */
+  /** Its name, for people: in errors and events (MPI-4.1, section 7.8). */
   get name(): string {
-    return this.ownName;
+    return this.desk.name;
   }
 
+  /**
+   * Gives it another name (MPI-4.1, section 7.8). Only this rank knows it.
+   *
+   * @param name Any string.
+   * @throws ERR_ARG: the name is no string.
+   */
   setName(name: string): void {
     if (typeof name !== 'string') throw new MultirailError('ERR_ARG', `name is ${name === null ? 'null' : typeof name}; expected a string`);
-    this.ownName = name;
+    this.desk.name = name;
   }
 
   /** Throws ERR_FINALIZED once finalize() was called, ERR_COMM once free() was. */
   protected mustBeUsable(): void {
     this.proc.mustBeActive();
     if (this.freed !== undefined) throw this.freed;
-  }
-
-  /**
-   * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would wait for ever. (When all have
-   * left by finalize(), a rank may go on to talk to itself.)
-   */
-  get deserted(): MultirailError | undefined {
-    const { proc, members } = this;
-    if (this.membersGoneSeen === proc.membersGone) return this.desertion;
-    this.membersGoneSeen = proc.membersGone;
-    let failure: MultirailError | undefined;
-    for (let rank = 0; rank < members.length; rank++) {
-      if (rank === this.rank) continue;
-      const peer = proc.engine.pml.peer(members[rank]);
-      if (peer.ended === undefined) return undefined;
-      failure ??= peer.failure;
-    }
-    if (failure === undefined) return undefined;
-    const text = `no rank is left in ${this.name} that could send: ${failure.message}`;
-    this.desertion = new MultirailError(failure.code, text, { rank: proc.rank, cause: failure });
-    return this.desertion;
-  }
-
-  /** Receives from ANY_SOURCE end when nobody is left. */
-  memberGone(): void {
-    const { deserted } = this;
-    if (deserted !== undefined) this.proc.engine.pml.endPostedToAny(this.userCtx, deserted);
   }
 
   /** Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
@@ -120,12 +94,37 @@ export class PointToPoint implements RequestOwner {
 
   // ---------------------------------------------------------------- sends
 
-  /** Resolves when the buffer may be used again: at once for short messages, when the receiver has taken it for long ones. */
+  /**
+   * Sends a message to one rank (MPI-4.1, section 3.2.1). Resolves when the buffer may be used again: at once for a short message, when the
+   * receiver has taken it for a long one. Until then the buffer belongs to the library.
+   *
+   * @param buffer What is sent: a typed array or other view, an ArrayBuffer, a vector, or an array of these, which is one message.
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param tag 0 to TAG_UB; 0 by default.
+   * @param options When the send is given up; its message may still arrive.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   send(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
     return this.blockingSend(buffer, dest, tag, options, false);
   }
 
-  /** As send(), but resolves only once the receive has matched, however short the message is. */
+  /**
+   * As send(), but resolves only once a receive has matched, however short the message is (MPI-4.1, section 3.4).
+   *
+   * @param buffer What is sent, as for send().
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param tag 0 to TAG_UB; 0 by default.
+   * @param options When the send is given up; its message may still arrive.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   ssend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Promise<void> {
     return this.blockingSend(buffer, dest, tag, options, true);
   }
@@ -153,15 +152,18 @@ export class PointToPoint implements RequestOwner {
   }
 
   /**
-   * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile. ERR_SUPPORT when the
-   * rails to `dest` need it (ws, tcp without the native part).
+   * As send(), without a promise: returns when the buffer may be used again. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: the rails to `dest` need the event loop (ws, tcp without the native part). The message may still arrive.
    */
   sendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
     checkSyncOptions(options);
     this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false, canEnd(options)), options?.timeoutMs);
   }
 
-  /** As ssend(), without a promise. */
+  /**
+   * As ssend(), without a promise: returns when a receive has matched. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: the rails to `dest` need the event loop (ws, tcp without the native part). The message may still arrive.
+   */
   ssendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
     checkSyncOptions(options);
     this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true, canEnd(options)), options?.timeoutMs);
@@ -185,10 +187,18 @@ export class PointToPoint implements RequestOwner {
     if (inner.error !== undefined) throw inner.error;
   }
 
+  /**
+   * Starts send() and returns its Request at once (MPI-4.1, section 3.7.2). The buffer belongs to the library until the request has ended.
+   * Wrong arguments throw.
+   */
   isend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
     return this.nonblockingSend(buffer, dest, tag, options, false);
   }
 
+  /**
+   * Starts ssend() and returns its Request at once (MPI-4.1, section 3.7.2). The buffer belongs to the library until the request has ended.
+   * Wrong arguments throw.
+   */
   issend(buffer: MessageBuffer, dest: number, tag = 0, options?: CallOptions): Request {
     return this.nonblockingSend(buffer, dest, tag, options, true);
   }
@@ -196,23 +206,30 @@ export class PointToPoint implements RequestOwner {
   private nonblockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Request {
     checkOptions(options);
     const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync, canEnd(options));
-    const request = this.requestOf(inner);
+    const request = this.desk.requestOf(inner);
     if (inner !== undefined && !inner.done) this.endBy(request, inner, options, NOT_SENT);
     return request;
   }
 
-  /** A send that can be started again and again; `start()` sends what the buffer holds then. */
+  /**
+   * A request that sends what the buffer holds whenever it is started (MPI-4.1, section 3.9). From start() to the end of that send the
+   * buffer belongs to the library.
+   */
   sendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
     return this.persistentSend(buffer, dest, tag, false);
   }
 
+  /**
+   * As sendInit(), and each send ends only once a receive has matched (MPI-4.1, section 3.9). From start() to the end of that send the
+   * buffer belongs to the library.
+   */
   ssendInit(buffer: MessageBuffer, dest: number, tag = 0): PersistentRequest {
     return this.persistentSend(buffer, dest, tag, true);
   }
 
   private persistentSend(buffer: MessageBuffer, dest: number, tag: number, sync: boolean): PersistentRequest {
     this.checkedSend(buffer, dest, tag);
-    return new PersistentRequest(this, () => {
+    return new PersistentRequest(this.desk, () => {
       // Looked at again: the buffer may have been detached since.
       const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync);
       return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
@@ -232,31 +249,30 @@ export class PointToPoint implements RequestOwner {
     const { engine } = this.proc;
     const sinceMs = tracedSince();
     const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
-    if (sinceMs !== undefined) {
-      this.traceFrom(inner, sinceMs, {
-        operation: sync ? 'ssend' : 'send',
-        rank: this.rank,
-        comm: this.name,
-        peer: dest,
-        tag,
-        bytes: iov.bytes,
-      });
-    }
+    if (sinceMs !== undefined) this.desk.traceSend(inner, sinceMs, { peer: dest, sync });
     engine.schedule();
     if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
     return inner;
   }
 
-  /** One that is done already ends at once. */
-  private traceFrom(inner: SendRequest | RecvRequest, sinceMs: number, trace: OperationTrace): void {
-    const running = new MessageTrace(trace, sinceMs, (world) => this.rankOf(world));
-    if (inner.done) running.requestEnded(inner);
-    else inner.trace = running;
-  }
-
   // ---------------------------------------------------------------- receives
 
-  /** Resolves when a message has been received into the buffer. A message that is too long ends in ERR_TRUNCATE. */
+  /**
+   * Receives a message (MPI-4.1, section 3.2.4). Resolves with its sender, tag and length when it is in the buffer; until then the buffer
+   * belongs to the library. Messages of one sender are received in the order in which they were sent, as far as they match.
+   *
+   * @param buffer Where the message comes; it may be longer than the message.
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options When a receive that has not matched is taken back.
+   * @throws ERR_TRUNCATE: the message was longer than the buffer, which holds its first bytes.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit. ERR_BUFFER also when the memory was taken away while it was
+   *   in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
     try {
       if (options !== undefined) return this.irecv(buffer, source, tag, options).promise();
@@ -264,7 +280,7 @@ export class PointToPoint implements RequestOwner {
       if (inner === undefined) return Promise.resolve(PROC_NULL_STATUS);
       return new Promise((resolve, reject) => {
         const settle = () => {
-          if (inner.error === undefined) resolve(this.received(inner));
+          if (inner.error === undefined) resolve(this.desk.received(inner));
           else reject(inner.error);
         };
         if (inner.done) settle();
@@ -275,23 +291,14 @@ export class PointToPoint implements RequestOwner {
     }
   }
 
-  private received(inner: RecvRequest): Status {
-    const status = this.statusOf(inner);
-    this.onReceived(status);
-    return status;
-  }
-
-  /**
-   * As recv(), without a promise: returns when a message has been received. The event loop does not run meanwhile, so an AbortSignal
-   * cannot come; `timeoutMs` can.
-   */
+  /** As recv(), without a promise: returns when a message is in the buffer. The event loop does not run meanwhile. */
   recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
     checkSyncOptions(options);
     const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
     if (inner === undefined) return PROC_NULL_STATUS;
     if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
     if (inner.error !== undefined) throw inner.error;
-    return this.received(inner);
+    return this.desk.received(inner);
   }
 
   /** Waits for a posted receive; one that has not matched in time, or cannot, is taken back. */
@@ -310,7 +317,7 @@ export class PointToPoint implements RequestOwner {
     }
   }
 
-  /** As sendrecv(), without promises. */
+  /** As sendrecv(), without promises: returns when both have ended. The event loop does not run meanwhile. */
   sendrecvSync(
     sendBuffer: MessageBuffer,
     dest: number,
@@ -322,8 +329,8 @@ export class PointToPoint implements RequestOwner {
   ): Status {
     checkSyncOptions(options);
     const views = this.checkedSend(sendBuffer, dest, sendTag);
-    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.now() + options.timeoutMs;
-    const leftMs = () => (deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.now()));
+    const deadlineMs = options?.timeoutMs === undefined ? undefined : this.desk.now() + options.timeoutMs;
+    const leftMs = () => (deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.desk.now()));
     const received = this.startRecv(this.checkedRecv(recvBuffer, source, recvTag), source, recvTag);
     try {
       this.finishSync(this.startSend(views, dest, sendTag, false, canEnd(options)), leftMs());
@@ -335,24 +342,28 @@ export class PointToPoint implements RequestOwner {
     if (received === undefined) return PROC_NULL_STATUS;
     if (!received.done) this.awaitReceive(received, leftMs());
     if (received.error !== undefined) throw received.error;
-    return this.received(received);
+    return this.desk.received(received);
   }
 
+  /**
+   * Starts recv() and returns its Request at once (MPI-4.1, section 3.7.2). The buffer belongs to the library until the request has ended.
+   * Wrong arguments throw.
+   */
   irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
     checkOptions(options);
     const iov = this.checkedRecv(buffer, source, tag);
     const inner = this.startRecv(iov, source, tag);
-    const request = this.requestOf(inner);
+    const request = this.desk.requestOf(inner);
     if (inner !== undefined && !inner.done) this.endBy(request, inner, options);
     return request;
   }
 
   /** A signal or timeout un-posts a receive, or gives a send up; both are let go when it ends. */
   private endBy(request: Request, inner: SendRequest | RecvRequest, options: CallOptions | undefined, what: string = NO_MATCH): void {
-    const release = watchEnd(options, (error) => request.end(error), what);
+    const release = watchEnd(options, (error) => endRequest(request, error), what);
     if (release === undefined) return;
     const timeoutMs = options?.timeoutMs;
-    if (timeoutMs !== undefined) request.endAt(this.now() + timeoutMs, timeoutError(timeoutMs, what));
+    if (timeoutMs !== undefined) endRequestAt(request, this.desk.now() + timeoutMs, timeoutError(timeoutMs, what));
     const settle = inner.onDone;
     inner.onDone = () => {
       release();
@@ -360,9 +371,13 @@ export class PointToPoint implements RequestOwner {
     };
   }
 
+  /**
+   * A request that receives into the buffer whenever it is started (MPI-4.1, section 3.9). From start() to the end of that receive the
+   * buffer belongs to the library.
+   */
   recvInit(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG): PersistentRequest {
     this.checkedRecv(buffer, source, tag);
-    return new PersistentRequest(this, () => {
+    return new PersistentRequest(this.desk, () => {
       const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
       return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
     });
@@ -380,21 +395,31 @@ export class PointToPoint implements RequestOwner {
     const { engine } = this.proc;
     const sinceMs = tracedSince();
     const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
-    if (sinceMs !== undefined) {
-      const trace: OperationTrace = { operation: 'recv', rank: this.rank, comm: this.name };
-      if (source !== ANY_SOURCE) trace.peer = source;
-      if (tag !== ANY_TAG) trace.tag = tag;
-      this.traceFrom(inner, sinceMs, trace);
-    }
+    if (sinceMs !== undefined) this.desk.traceReceive(inner, sinceMs, source);
     // What dead ranks had sent before is still received.
-    if (source === ANY_SOURCE && !inner.matched) this.memberGone();
+    if (source === ANY_SOURCE && !inner.matched) this.desk.memberGone();
     engine.schedule();
     return inner;
   }
 
   /**
-   * A send and a receive at the same time, which cannot block each other. Settles when both have ended: then both buffers may be used
-   * again. When the send fails, a receive that has not matched is taken back; a timeout or signal ends both.
+   * Sends and receives at the same time, so that the two cannot block each other (MPI-4.1, section 3.10). Settles when both have ended,
+   * with the status of the receive; until then both buffers belong to the library. When the send fails, a receive that has not matched is
+   * taken back.
+   *
+   * @param sendBuffer What is sent.
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param sendTag Tag of the send, 0 to TAG_UB.
+   * @param recvBuffer Where the message comes; it shares no memory with `sendBuffer`.
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param recvTag Tag of the receive, or ANY_TAG, which is the default.
+   * @param options When both end before their time.
+   * @throws ERR_TRUNCATE: the message was longer than the buffer, which holds its first bytes.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   async sendrecv(
     sendBuffer: MessageBuffer,
@@ -408,18 +433,18 @@ export class PointToPoint implements RequestOwner {
     checkOptions(options);
     const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
     const received = this.irecv(recvBuffer, source, recvTag);
-    const sent = this.requestOf(this.startSend(sendViews, dest, sendTag, false, canEnd(options)));
+    const sent = this.desk.requestOf(this.startSend(sendViews, dest, sendTag, false, canEnd(options)));
     const release = watchEnd(
       options,
       (error) => {
-        received.end(error);
-        sent.end(error);
+        endRequest(received, error);
+        endRequest(sent, error);
       },
       NOT_EXCHANGED,
     );
     const [sending, receiving] = await Promise.allSettled([
       sent.promise().catch((error) => {
-        received.end(error);
+        endRequest(received, error);
         throw error;
       }),
       received.promise(),
@@ -430,7 +455,23 @@ export class PointToPoint implements RequestOwner {
     return receiving.value;
   }
 
-  /** As sendrecv(), with one buffer: what it holds is sent, what comes replaces it. */
+  /**
+   * As sendrecv() with one buffer: what it holds is sent, and what comes replaces it (MPI-4.1, section 3.10). The library copies what is
+   * sent.
+   *
+   * @param buffer What is sent, and where the message comes.
+   * @param dest Rank of the receiver; PROC_NULL: nothing is sent.
+   * @param sendTag Tag of the send, 0 to TAG_UB.
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param recvTag Tag of the receive, or ANY_TAG, which is the default.
+   * @param options When both end before their time.
+   * @throws ERR_TRUNCATE: the message was longer than the buffer, which holds its first bytes.
+   * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit; nothing was sent. ERR_BUFFER also when the memory was taken
+   *   away while it was in use.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
   async sendrecvReplace(
     buffer: MessageBuffer,
     dest: number,
@@ -442,7 +483,7 @@ export class PointToPoint implements RequestOwner {
     return this.sendrecv(copyOf(this.checkedSend(buffer, dest, sendTag)), dest, sendTag, buffer, source, recvTag, options);
   }
 
-  /** As sendrecvReplace(), without promises. */
+  /** As sendrecvReplace(), without promises: returns when both have ended. The event loop does not run meanwhile. */
   sendrecvReplaceSync(
     buffer: MessageBuffer,
     dest: number,
@@ -456,19 +497,34 @@ export class PointToPoint implements RequestOwner {
 
   // ---------------------------------------------------------------- probes
 
-  /** Resolves once a message that fits is there; it stays where it is, for the next receive that matches it. */
-  async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Status> {
+  /**
+   * Waits for a message that matches, and leaves it where it is, for the next receive that matches it (MPI-4.1, section 3.8.1). Resolves
+   * with its sender, tag and length.
+   *
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options When the probe ends without a message.
+   * @throws ERR_ARG, ERR_RANK, ERR_TAG: an argument does not fit.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    return this.statusOfEnvelope(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
+    return this.desk.statusOfEnvelope(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
   }
 
-  /** As probe(), without a promise. */
+  /**
+   * As probe(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
   probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
     checkSyncOptions(options);
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    return this.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
+    return this.desk.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
   }
 
   private findSync(source: number, tag: number, take: boolean, timeoutMs: number | undefined): Envelope {
@@ -488,23 +544,41 @@ export class PointToPoint implements RequestOwner {
     return found as Envelope;
   }
 
-  /** Status of a message that fits and is there, or undefined. Polls the rails once. */
+  /**
+   * As probe(), without waiting (MPI-4.1, section 3.8.1): looks at the rails once, and returns undefined when no message that matches is
+   * there.
+   */
   iprobe(source = ANY_SOURCE, tag = ANY_TAG): Status | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
     this.proc.engine.progress();
     const found = this.proc.findMessage(this.worldOf(source), this.userCtx, tag, false);
-    return found === undefined ? undefined : this.statusOfEnvelope(found);
+    return found === undefined ? undefined : this.desk.statusOfEnvelope(found);
   }
 
-  /** As probe(), but takes the message: only the Message that it resolves with can receive it. */
-  async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: ProbeOptions): Promise<Message> {
+  /**
+   * As probe(), but takes the message out of the queue: only the Message that it resolves with can receive it (MPI-4.1, section 3.8.2).
+   * With PROC_NULL that is a message without data.
+   *
+   * @param source Rank of the sender, or ANY_SOURCE, which is the default; PROC_NULL: the call ends at once, with no data.
+   * @param tag 0 to TAG_UB, or ANY_TAG, which is the default.
+   * @param options When the probe ends without a message.
+   * @throws ERR_ARG, ERR_RANK, ERR_TAG: an argument does not fit.
+   * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
+   *   aborted.
+   * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Message> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return this.messageOf(undefined);
     return this.messageOf(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
   }
 
-  /** As mprobe(), without a promise. */
+  /**
+   * As mprobe(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
   mprobeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Message {
     checkSyncOptions(options);
     this.checkProbe(source, tag, undefined);
@@ -512,6 +586,10 @@ export class PointToPoint implements RequestOwner {
     return this.messageOf(this.findSync(source, tag, true, options?.timeoutMs));
   }
 
+  /**
+   * As mprobe(), without waiting (MPI-4.1, section 3.8.2): looks at the rails once, and returns undefined when no message that matches is
+   * there.
+   */
   improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return this.messageOf(undefined);
@@ -520,7 +598,7 @@ export class PointToPoint implements RequestOwner {
     return found === undefined ? undefined : this.messageOf(found);
   }
 
-  protected checkProbe(source: number, tag: number, options: ProbeOptions | undefined): void {
+  protected checkProbe(source: number, tag: number, options: CallOptions | undefined): void {
     this.mustBeUsable();
     checkOptions(options);
     checkSource(source, this.size);
@@ -528,8 +606,8 @@ export class PointToPoint implements RequestOwner {
   }
 
   private messageOf(envelope: Envelope | undefined): Message {
-    if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.requestOf(undefined));
-    return new Message(this.statusOfEnvelope(envelope), (iov) => this.requestOf(this.startMatched(envelope, iov)));
+    if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.desk.requestOf(undefined));
+    return new Message(this.desk.statusOfEnvelope(envelope), (iov) => this.desk.requestOf(this.startMatched(envelope, iov)));
   }
 
   /** Also while the communicator is being freed: a message that was matched before is under way on it (MPI-4.1, section 7.4.3). */
@@ -541,56 +619,10 @@ export class PointToPoint implements RequestOwner {
     return inner;
   }
 
-  // ---------------------------------------------------------------- RequestOwner
-
-  progress(): void {
-    this.proc.engine.progress();
-  }
-
-  wait(awaited: Awaited, deadlineMs?: number): boolean {
-    this.proc.engine.flush();
-    return this.proc.blocking.wait(awaited, deadlineMs);
-  }
-
-  now(): number {
-    return this.proc.blocking.now();
-  }
-
-  cancel(inner: RecvRequest): boolean {
-    return this.proc.cancel(inner);
-  }
-
-  giveUp(inner: SendRequest, error: MultirailError): void {
-    this.proc.giveUp(inner, error);
-  }
-
-  statusOf(inner: Inner): Status {
-    if (inner.kind === 'collective') return EMPTY_STATUS;
-    if (inner.kind === 'send') return new Status(this.rank, inner.tag, inner.bytes);
-    return new Status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes, inner.cancelled);
-  }
-
-  onReceived(status: Status): void {
-    if (!recvChannel.hasSubscribers) return;
-    recvChannel.publish({ rank: this.rank, comm: this.name, source: status.source, tag: status.tag, bytes: status.bytes });
-  }
-
   // ---------------------------------------------------------------- ranks
-
-  protected requestOf(inner: Inner | undefined): Request {
-    return inner === undefined ? new Request(this, undefined, PROC_NULL_STATUS) : new Request(this, inner);
-  }
-
-  private statusOfEnvelope(envelope: Envelope): Status {
-    return new Status(this.rankOf(envelope.source), envelope.tag, envelope.messageBytes);
-  }
 
   private worldOf(source: number): number {
     return source === ANY_SOURCE ? ANY_SOURCE : this.members[source];
-  }
-
-  private rankOf(world: number): number {
-    return this.isWorldOrder ? world : (this.group.rankOf(world) ?? world);
   }
 }
 

@@ -24,6 +24,10 @@ export interface CollectiveInner {
 /** What a request stands for. */
 export type Inner = SendRequest | RecvRequest | CollectiveInner;
 
+/**
+ * `INACTIVE`: a persistent request that is not started. `ACTIVE`: under way; its buffers belong to the library. `DONE`: ended, well or with
+ * an error.
+ */
 export type RequestState = 'INACTIVE' | 'ACTIVE' | 'DONE';
 
 /** What a request needs of the communicator that it belongs to. */
@@ -43,6 +47,19 @@ export interface RequestOwner {
 
 type Entry = Request | null | undefined;
 
+/**
+ * For timeouts and signals of the calls that make requests: as cancel(), ending with that error. A send gives its buffer back and ends, at
+ * once or soon; its message goes on.
+ */
+export let endRequest: (request: Request, error: MultirailError) => boolean;
+/** It ends with this error at that time of the owner's clock, unless it has ended, or is a receive that has matched, by then. */
+export let endRequestAt: (request: Request, atMs: number, error: MultirailError) => void;
+
+/**
+ * A send, receive or collective that was started (MPI-4.1, section 3.7.1). It can be awaited like a promise, tested, waited for without the
+ * event loop, or handed to waitAll() and its siblings together with others. Nothing is lost when nobody looks: a request that fails and is
+ * never awaited is no unhandled rejection.
+ */
 export class Request implements PromiseLike<Status> {
   protected readonly owner: RequestOwner;
   /** Undefined: inactive, or ended from the start (PROC_NULL). */
@@ -60,6 +77,7 @@ export class Request implements PromiseLike<Status> {
   private limitMs = Number.POSITIVE_INFINITY;
   private limitError: MultirailError | undefined;
 
+  /** @internal */
   constructor(owner: RequestOwner, inner: Inner | undefined, ended?: Status) {
     this.owner = owner;
     this.ended = ended;
@@ -79,17 +97,21 @@ export class Request implements PromiseLike<Status> {
     }
   }
 
+  /** Where it stands. Looks at no rail. */
   get state(): RequestState {
     if (this.inner !== undefined) return this.inner.done ? 'DONE' : 'ACTIVE';
     return this.ended !== undefined ? 'DONE' : 'INACTIVE';
   }
 
-  /** As test(), but without polling the rails, and without taking the result. */
+  /** Whether it has ended, well or with an error. Looks at no rail, and leaves the result to be taken by a wait or test. */
   get done(): boolean {
     return this.state === 'DONE';
   }
 
-  /** How it ended; undefined while it is under way. */
+  /**
+   * Sender, tag and length of what was received; of a send, the own rank; empty for a collective (MPI-4.1, section 3.2.5). Undefined while
+   * it is under way.
+   */
   get status(): Status | undefined {
     if (this.ended === undefined && this.inner?.done) this.ended = this.owner.statusOf(this.inner);
     return this.ended;
@@ -127,7 +149,12 @@ export class Request implements PromiseLike<Status> {
     else settlePending.reject(error);
   }
 
-  /** A promise for the end: made at the first call, so that nobody pays who does not await. */
+  /**
+   * A promise for the end: it resolves with the status, or rejects with the error. It is made at the first call, so that nobody pays who
+   * does not await.
+   *
+   * @throws ERR_CANCELLED: cancel() took the receive back. Otherwise what the call that started the request names.
+   */
   promise(): Promise<Status> {
     this.pending ??= this.makePromise();
     return this.pending;
@@ -144,6 +171,12 @@ export class Request implements PromiseLike<Status> {
     });
   }
 
+  /**
+   * As promise().then(), so that `await request` works.
+   *
+   * @param onDone Called with the status.
+   * @param onError Called with the error.
+   */
   // biome-ignore lint/suspicious/noThenProperty: a request is awaited, that is its purpose
   then<A = Status, B = never>(
     onDone?: ((status: Status) => A | PromiseLike<A>) | null,
@@ -152,7 +185,11 @@ export class Request implements PromiseLike<Status> {
     return this.promise().then(onDone, onError);
   }
 
-  /** True when the request has ended, or is inactive; throws its error when it failed. Polls the rails once. */
+  /**
+   * Looks at the rails once, and says whether it has ended, or is inactive (MPI-4.1, section 3.7.3). Then its result counts as taken.
+   *
+   * @throws The error of a request that failed: ERR_CANCELLED, or one that the call that started it names.
+   */
   test(): boolean {
     if (this.state === 'ACTIVE') this.owner.progress();
     if (this.state === 'ACTIVE') return false;
@@ -162,8 +199,11 @@ export class Request implements PromiseLike<Status> {
   }
 
   /**
-   * Waits for the end without a promise, and without the event loop; throws the error of a request that failed. The `timeoutMs` of the
-   * request holds; a signal cannot come.
+   * Waits for the end without the event loop, and returns the status (MPI-4.1, section 3.7.3). The `timeoutMs` of the request holds; a
+   * signal cannot come.
+   *
+   * @throws The error of a request that failed: ERR_CANCELLED, or one that the call that started it names.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
    */
   waitSync(): Status {
     const { inner } = this;
@@ -175,19 +215,16 @@ export class Request implements PromiseLike<Status> {
   }
 
   /**
-   * Takes back a receive that has not matched: true, and the request ends with ERR_CANCELLED. False when it has matched or ended,
-   * and for every send, since a send has its place in the order of messages from the start.
+   * Takes back a receive that has not matched (MPI-4.1, section 3.8.4): true, and it ends with ERR_CANCELLED; its buffer is the caller's
+   * again. False when it has matched or ended, and for every send, since a send has its place in the order of messages from the start.
    */
   cancel(): boolean {
     if (this.inner?.kind !== 'recv') return false;
     return this.end(new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched'));
   }
 
-  /**
-   * As cancel(), ending with another error; for timeouts and signals. A send gives its buffer back and ends, at once or soon; its message
-   * goes on.
-   */
-  end(error: MultirailError): boolean {
+  /** As cancel(), with another error. */
+  private end(error: MultirailError): boolean {
     const { inner, owner } = this;
     if (inner === undefined || inner.done) return false;
     if (inner.kind === 'send') {
@@ -199,10 +236,12 @@ export class Request implements PromiseLike<Status> {
     return true;
   }
 
-  /** It ends with this error at that time of the owner's clock, unless it has ended, or is a receive that has matched, by then. */
-  endAt(atMs: number, error: MultirailError): void {
-    this.limitMs = atMs;
-    this.limitError = error;
+  static {
+    endRequest = (request, error) => request.end(error);
+    endRequestAt = (request, atMs, error) => {
+      request.limitMs = atMs;
+      request.limitError = error;
+    };
   }
 
   private endIfLate(): void {
@@ -249,10 +288,13 @@ export class Request implements PromiseLike<Status> {
   }
 
   /**
-   * Resolves with the status of each when all have ended. As soon as one fails it rejects with a RequestsError (ERR_IN_STATUS) that
-   * lists the error of each and which are still under way: those go on, and can be waited for again.
+   * Resolves with the status of each, in the order of the list, when all have ended (MPI-4.1, section 3.7.5). As soon as one fails it
+   * rejects; the others go on, and can be waited for again.
+   *
+   * @param requests Requests; null, undefined and inactive ones count as ended, with an empty status.
+   * @throws ERR_IN_STATUS: at least one of them failed: a RequestsError, with the error of each.
    */
-  static waitAll(requests: readonly Entry[]): Promise<Status[]> {
+  static waitAll(requests: readonly (Request | null | undefined)[]): Promise<Status[]> {
     const list = [...requests];
     return new Promise((resolve, reject) => {
       let active = list.filter((entry) => entry?.state === 'ACTIVE').length;
@@ -270,8 +312,11 @@ export class Request implements PromiseLike<Status> {
     });
   }
 
-  /** As waitAll(), without a promise and without the event loop; throws the RequestsError as waitAll rejects. */
-  static waitAllSync(requests: readonly Entry[]): Status[] {
+  /**
+   * As waitAll(), without a promise and without the event loop.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
+  static waitAllSync(requests: readonly (Request | null | undefined)[]): Status[] {
     const all = new AllOf(requests);
     if (!all.done) {
       const { owner } = all.current as Request;
@@ -313,10 +358,13 @@ export class Request implements PromiseLike<Status> {
   }
 
   /**
-   * Resolves with the first that ends and its index; requests whose result was handed out before, null and inactive ones do not
-   * count, and with nothing else in the list the index is UNDEFINED. Rejects with that request's own error when it failed.
+   * Resolves with the first that ends and its index in the list (MPI-4.1, section 3.7.5). Requests whose result was taken before, null and
+   * inactive ones do not count; with nothing else in the list the index is UNDEFINED.
+   *
+   * @param requests Requests, null or undefined.
+   * @throws The error of that request, when it failed.
    */
-  static waitAny(requests: readonly Entry[]): Promise<{ index: number; status: Status }> {
+  static waitAny(requests: readonly (Request | null | undefined)[]): Promise<{ index: number; status: Status }> {
     const list = [...requests];
     return new Promise((resolve, reject) => {
       const finish = (): void => {
@@ -343,8 +391,13 @@ export class Request implements PromiseLike<Status> {
     return { index, status: entry.status as Status };
   }
 
-  /** As waitAny, with all that have ended by then. Rejects with a RequestsError when one of them failed. */
-  static waitSome(requests: readonly Entry[]): Promise<{ indices: number[]; statuses: Status[] }> {
+  /**
+   * As waitAny(), with all that have ended by then (MPI-4.1, section 3.7.5).
+   *
+   * @param requests Requests, null or undefined.
+   * @throws ERR_IN_STATUS: at least one of them failed: a RequestsError, with the error of each.
+   */
+  static waitSome(requests: readonly (Request | null | undefined)[]): Promise<{ indices: number[]; statuses: Status[] }> {
     const list = [...requests];
     return new Promise((resolve, reject) => {
       const finish = (): void => {
@@ -376,8 +429,13 @@ export class Request implements PromiseLike<Status> {
     return { indices, statuses: ended.map((entry) => entry.status as Status) };
   }
 
-  /** The statuses when all have ended, else undefined; then none is taken. Throws a RequestsError as waitAll rejects. */
-  static testAll(requests: readonly Entry[]): Status[] | undefined {
+  /**
+   * Looks at the rails once, and returns the statuses when all have ended (MPI-4.1, section 3.7.5); else undefined, and none is taken.
+   *
+   * @param requests Requests; null, undefined and inactive ones count as ended, with an empty status.
+   * @throws ERR_IN_STATUS: at least one of them failed: a RequestsError, with the error of each.
+   */
+  static testAll(requests: readonly (Request | null | undefined)[]): Status[] | undefined {
     Request.poll(requests);
     if (!anyFailed(requests) && requests.some((entry) => entry?.state === 'ACTIVE')) return undefined;
     const result = Request.takeAll(requests);
@@ -385,22 +443,37 @@ export class Request implements PromiseLike<Status> {
     return result;
   }
 
-  /** As waitAny, but undefined when none has ended yet. */
-  static testAny(requests: readonly Entry[]): { index: number; status: Status } | undefined {
+  /**
+   * As waitAny(), without waiting (MPI-4.1, section 3.7.5): undefined when none has ended yet.
+   *
+   * @param requests Requests, null or undefined.
+   * @throws The error of that request, when it failed.
+   */
+  static testAny(requests: readonly (Request | null | undefined)[]): { index: number; status: Status } | undefined {
     Request.poll(requests);
     if (requests.every(Request.isNull)) return { index: UNDEFINED, status: EMPTY_STATUS };
     return Request.takeAny(requests);
   }
 
-  /** As waitSome, with empty lists when none has ended yet. */
-  static testSome(requests: readonly Entry[]): { indices: number[]; statuses: Status[] } {
+  /**
+   * As waitSome(), without waiting (MPI-4.1, section 3.7.5): the lists are empty when none has ended yet.
+   *
+   * @param requests Requests, null or undefined.
+   * @throws ERR_IN_STATUS: at least one of them failed: a RequestsError, with the error of each.
+   */
+  static testSome(requests: readonly (Request | null | undefined)[]): { indices: number[]; statuses: Status[] } {
     Request.poll(requests);
     const result = Request.takeSome(requests);
     if (result instanceof RequestsError) throw result;
     return result;
   }
 
-  /** Starts persistent requests, in order. */
+  /**
+   * Starts persistent requests, in the order of the list (MPI-4.1, section 3.9).
+   *
+   * @param requests Persistent requests that are not under way.
+   * @throws ERR_REQUEST: one of them is under way. Those before it in the list were started.
+   */
   static startAll(requests: readonly PersistentRequest[]): void {
     for (const request of requests) request.start();
   }
@@ -439,17 +512,32 @@ function anyFailed(list: readonly Entry[]): boolean {
   return list.some((entry) => entry?.error !== undefined);
 }
 
-/** A send, receive or collective whose arguments are given once and which is started as often as wanted, one at a time. */
+/**
+ * A send, receive or collective whose arguments are given once and which is started as often as wanted, one run at a time (MPI-4.1,
+ * sections 3.9 and 6.13).
+ */
 export class PersistentRequest extends Request {
   private readonly post: () => { inner: Inner | undefined; ended?: Status };
 
+  /** @internal */
   constructor(owner: RequestOwner, post: () => { inner: Inner | undefined; ended?: Status }) {
     super(owner, undefined);
     this.post = post;
   }
 
+  /**
+   * Starts the next run, and returns the request itself. The buffers belong to the library until that run has ended (MPI-4.1, section 3.9).
+   *
+   * @throws ERR_REQUEST: a run is under way.
+   * @throws ERR_COMM, ERR_FINALIZED, ERR_BUFFER: the communicator was freed, finalize() was called, or the buffer is detached by now. Of a
+   *   collective that has failed, its error.
+   */
   start(): this {
-    if (this.state === 'ACTIVE') throw new MultirailError('ERR_REQUEST', 'the persistent request was started before and has not ended');
+    if (this.state === 'ACTIVE')
+      throw new MultirailError(
+        'ERR_REQUEST',
+        'start() was called while the request is under way; expected one that has ended: await it, or call waitSync(), first',
+      );
     // It may have ended in this very turn: whoever waits is told of that end, and not of the next one.
     this.settle();
     const { inner, ended } = this.post();
@@ -458,13 +546,21 @@ export class PersistentRequest extends Request {
   }
 }
 
-/** Of waitAll, waitSome, testAll and testSome: at least one request failed. */
+/**
+ * What waitAll(), waitSome(), testAll() and testSome() end with when at least one request failed; its code is ERR_IN_STATUS (MPI-4.1,
+ * section 3.7.5).
+ */
 export class RequestsError extends MultirailError {
-  /** By index in the list; undefined for those that ended well or are under way. */
+  /** The errors by index in the list; undefined for those that ended well or are under way. */
   readonly errors: readonly (MultirailError | undefined)[];
-  /** By index in the list; undefined for those that are still under way (or, in waitSome, were not looked at). */
+
+  /**
+   * The statuses by index in the list; undefined for those that are under way, and in waitSome() and testSome() for those that were not
+   * looked at.
+   */
   readonly statuses: readonly (Status | undefined)[];
 
+  /** @internal */
   constructor(errors: readonly (MultirailError | undefined)[], statuses: readonly (Status | undefined)[]) {
     const failed = errors.flatMap((error, i) => (error === undefined ? [] : [`[${i}] ${error.message}`]));
     const more = failed.length > 4 ? `; and ${failed.length - 4} more` : '';

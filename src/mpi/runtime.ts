@@ -6,7 +6,7 @@
 //   FINALIZING  no new calls; what is under way is delivered, peers say BYE
 //   FINALIZED   everything is closed
 import { EventEmitter } from 'node:events';
-import type { BtlContext, BtlModule, Upcalls } from '../btl/btl.ts';
+import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import type { Job } from '../launch/job.ts';
 import { abortEverywhere } from '../launch/job-abort.ts';
@@ -30,11 +30,12 @@ import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
 import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
-import { type RailInfo, type RuntimeCounters, railInfos } from './info.ts';
+import { railInfos } from './info.ts';
 import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
 import { ProcessState } from './process-state.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
+import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
 import { WaitsWatch } from './waits.ts';
 
 /** What the runtime uses of the out-of-band channel. */
@@ -90,31 +91,7 @@ export interface RuntimeOptions {
   onClosed?: () => void;
 }
 
-/** Something happened to a rail of this rank. */
-export interface RailEvent extends EngineRailEvent {
-  /** This rank. */
-  rank: number;
-}
-
-/** A peer is gone for ever. */
-export interface PeerEvent {
-  type: 'failed';
-  rank: number;
-  peer: number;
-  error: MultirailError;
-  /**
-   * Messages that were complete for the sender and that the peer was not known to have received when it died. Whoever receives says so by
-   * the credit that its next packet carries, so of messages that nothing answered some may have been received all the same.
-   */
-  lostMessages: number;
-}
-
-interface RuntimeEvents {
-  rail: [event: RailEvent];
-  peer: [event: PeerEvent];
-}
-
-export type RuntimeState = 'STARTING' | 'ACTIVE' | 'FINALIZING' | 'FINALIZED';
+type RuntimeState = 'STARTING' | 'ACTIVE' | 'FINALIZING' | 'FINALIZED';
 const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   STARTING: ['ACTIVE', 'FINALIZED'],
   ACTIVE: ['FINALIZING'],
@@ -136,12 +113,24 @@ function nativeOf({ native, driver }: RuntimeOptions): NativeBinding | undefined
   return driver === undefined ? loadNative().binding : undefined;
 }
 
+/** A runtime for this job over these transports. Resolves when all ranks have exchanged their addresses. */
+export let createRuntime: (job: RuntimeJob, options: RuntimeOptions) => Promise<Runtime>;
+
+/**
+ * This process as a rank of its job: what init() gives. It emits `rail` when something happens to a rail, and `peer` when a peer is gone
+ * for ever (RuntimeEvents).
+ */
 export class Runtime extends EventEmitter<RuntimeEvents> {
+  /** World rank of this process. */
   readonly rank: number;
+  /** Number of ranks of the job. */
   readonly size: number;
+  /** Id of the job, the same at every rank. */
   readonly jobId: string;
+  /** The communicator of all ranks (MPI-4.1, section 7.2.4). */
   readonly world: Communicator;
-  readonly params: ParamTable;
+  /** The parameters of this rank, by name. */
+  readonly params: Params;
   private readonly job: RuntimeJob;
   private readonly options: RuntimeOptions;
   private readonly engine: Engine;
@@ -159,19 +148,19 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private stay: Stay | undefined;
   private telemetry: TelemetryReporter | undefined;
 
-  /** For createRuntime(). */
-  constructor(job: RuntimeJob, options: RuntimeOptions) {
+  private constructor(job: RuntimeJob, options: RuntimeOptions) {
     super();
     this.job = job;
     this.options = options;
     this.rank = job.rank;
     this.size = job.size;
     this.jobId = job.jobId;
-    this.params = options.params ?? new ParamTable();
+    const params = options.params ?? new ParamTable();
+    this.params = params;
     const native = nativeOf(options);
     const driver = options.driver ?? this.makeDriver(native);
     this.driver = driver;
-    this.engine = new Engine(engineOptions(job.rank, this.params), driver, {
+    this.engine = new Engine(engineOptions(job.rank, params), driver, {
       onRailEvent: (event) => this.onRailEvent(event),
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
@@ -183,7 +172,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
     const kernels = native && new NativeKernels(native.combine);
-    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(this.params), kernels);
+    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -210,14 +199,19 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.state = next;
   }
 
+  /** Whether finalize() was called. */
   get isFinalized(): boolean {
     return this.state === 'FINALIZING' || this.state === 'FINALIZED';
   }
 
   // ---------------------------------------------------------------- start
 
-  /** For createRuntime(): opens the transports, exchanges addresses, plans the rails. */
-  async start(): Promise<this> {
+  static {
+    createRuntime = (job, options) => new Runtime(job, options).start();
+  }
+
+  /** Opens the transports, exchanges addresses, plans the rails. */
+  private async start(): Promise<this> {
     const { job } = this;
     this.listenToJob();
     // A world of one has nobody who might need it: it ends when its program does. Whoever brings a driver looks after the process.
@@ -419,11 +413,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- views
 
-  /** Every rail to every peer, as it is now. */
+  /** Every rail to every peer, as it is now; the way to oneself included. */
   rails(): RailInfo[] {
     return railInfos(this.engine.bml);
   }
 
+  /** What messages, collectives and the engine of this rank have done since its start. The numbers are copies. */
   counters(): RuntimeCounters {
     const { pml, turns, aliveMs } = this.engine;
     return {
@@ -433,7 +428,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     };
   }
 
-  /** What this rank has sent or receives and is not done, one line each. */
+  /** Sends and receives of this rank that have not ended, one line each, for people. */
   undelivered(): string[] {
     return [...this.engine.bml.peers.keys()].flatMap((peer) => this.engine.pml.undelivered(peer));
   }
@@ -444,8 +439,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   /**
-   * Prints who waits for whom in the whole job: by the launcher, or by the process that serves the out-of-band channel. In a world of
-   * one, and as a rank that cannot reach it, this rank prints what it waits for itself.
+   * Prints who waits for whom in the whole job: by the launcher, or by the process that serves the out-of-band channel. In a world of one,
+   * and as a rank that cannot reach it, this rank prints what it waits for itself.
+   *
+   * @param reason Why, in words: it stands in the report.
    */
   reportWaits(reason: string): void {
     const { oob } = this.job;
@@ -458,7 +455,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- end
 
-  /** Ends the whole job, this process included. */
+  /**
+   * Ends the whole job, this process included (MPI-4.1, section 11.4.2). Other ranks end with the same code.
+   *
+   * @param code Exit code of the processes; 1 by default.
+   * @param reason Why, in words: it is printed.
+   */
   async abort(code = 1, reason = 'abort() was called'): Promise<void> {
     await abortEverywhere(this.job, code, reason);
     this.options.log?.('warn', `rank ${this.rank} aborts the job: ${reason}`);
@@ -466,12 +468,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   /**
-   * Collective: resolves when everything that this rank sent is delivered and every other rank has come to the same point or is
-   * dead; then nothing of the runtime keeps the process alive. Rejects, after closing all the same, with ERR_UNDELIVERED when ranks left
-   * without having received what was sent to them, and with ERR_FINALIZE_TIMEOUT when it takes longer than `timeoutMs` (parameter
-   * mpi_finalize_timeout_ms); both name the messages by rank and tag. A short message that arrived and that nobody received is known to
-   * its receiver only: that rank names it in a warning. What was lost with a dead rank is told by the event of its death. Further calls
-   * answer with the same promise.
+   * Leaves the job (MPI-4.1, section 11.2.2). Collective: resolves when everything that this rank sent is delivered and every other rank
+   * has come to the same point or is dead; then nothing of the runtime keeps the process alive. When it rejects, everything is closed all
+   * the same. A short message that arrived and that nobody received is known to its receiver only: that rank names it in a warning. What
+   * was lost with a dead rank is told by the event `peer`. Further calls answer with the same promise.
+   *
+   * @param options `timeoutMs`: how long it waits, in milliseconds; the parameter mpi_finalize_timeout_ms by default.
+   * @throws ERR_UNDELIVERED: ranks left without having received what was sent to them; the message names it by rank and tag.
+   * @throws ERR_FINALIZE_TIMEOUT: the time was over; the message names what was not delivered.
+   * @throws ERR_ARG: an option does not fit.
    */
   finalize(options: { timeoutMs?: number } = {}): Promise<void> {
     try {
@@ -542,6 +547,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     return `${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
   }
 
+  /** As finalize(), for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finalize();
   }
@@ -551,9 +557,4 @@ function describeExit({ code, signal, lost }: ExitNotice): string {
   if (lost) return 'it was not heard of any more';
   if (signal !== '') return `it was killed by ${signal}`;
   return code === 0 || code === undefined ? 'it ended without finalize()' : `it exited with code ${code}`;
-}
-
-/** A runtime for this job over these transports. Resolves when all ranks have exchanged their addresses. */
-export function createRuntime(job: RuntimeJob, options: RuntimeOptions): Promise<Runtime> {
-  return new Runtime(job, options).start();
 }

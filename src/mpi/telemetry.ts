@@ -15,7 +15,7 @@ import {
   type TelemetryMove,
   type TelemetryRail,
 } from '../launch/oob/telemetry.ts';
-import type { RailInfo, RuntimeCounters } from './info.ts';
+import type { RailInfo, RuntimeCounters } from './views.ts';
 
 /** Moves that are kept for the next report; it takes REPORT_MOVES_MAX of them. */
 const MOVES_KEPT_MAX = 1024;

@@ -130,7 +130,10 @@ export class Inbox {
     if (packet.source !== peer.rank)
       throw new MultirailError('ERR_PROTOCOL', `a message of rank ${packet.source} on a rail of rank ${peer.rank}`);
     if (packet.type !== PACKET.MATCH && payload.length > packet.messageBytes) {
-      throw new MultirailError('ERR_PROTOCOL', 'a rendezvous that carries more than its message');
+      throw new MultirailError(
+        'ERR_PROTOCOL',
+        `rank ${peer.rank} sent ${payload.length} bytes with the rendezvous of a message of ${packet.messageBytes}; expected no more than the message has: run the same version of multirail on all ranks`,
+      );
     }
     if (packet.ctx !== this.lastCtx && this.admits?.(packet.ctx) === false) {
       core.counters.freedContextDropped++;

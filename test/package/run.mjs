@@ -20,6 +20,7 @@ import {
   strangersEnv,
   Tally,
 } from './checks.mjs';
+import { checkFace } from './face.mjs';
 import { checkGuide } from './guide.mjs';
 
 // What plants mistakes takes the working directory for the checkout.
@@ -65,6 +66,7 @@ if (packed !== undefined) {
     const start = checkInstalled(tally, { project, multirail, env, hasBinary });
     checkTypes(tally, { project, start, node });
     checkGuide(tally, packed.tarball, inside('guide'));
+    await checkFace(tally, join(project, 'node_modules/multirail'));
   }
 }
 tally.end();

@@ -3,9 +3,9 @@
 import { crc32c } from '../../src/btl/base/crc32c.ts';
 import { MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
-import type { RailInfo, RuntimeCounters } from '../../src/mpi/info.ts';
 import type { Request } from '../../src/mpi/request.ts';
-import type { RailEvent, Runtime } from '../../src/mpi/runtime.ts';
+import type { Runtime } from '../../src/mpi/runtime.ts';
+import type { RailEvent, RailInfo, RuntimeCounters } from '../../src/mpi/views.ts';
 import { type AuditFindings, StreamAudit, StreamHash, type StreamTotals } from './audit.ts';
 import { encodeHeader, HEADER_BYTES, MessagePattern } from './message.ts';
 import {

@@ -33,7 +33,9 @@ export class OneSidedOps {
       this.lastKey = op.remoteKey;
       this.lastWindow = decodeWindow(op.remoteKey);
     }
-    if (this.lastWindow === undefined) return 'the peer gave a key that is none of memory';
+    if (this.lastWindow === undefined) {
+      return `the peer's key for its memory has ${op.remoteKey.length} bytes that name none; expected a list of addresses and lengths: run the same version of multirail on all ranks`;
+    }
     return (
       cutToRequests(op, this.lastWindow, this.port.messageBytesMax, this.rdma.PIECES_MAX) ??
       'the peer gave a key for less memory than it speaks of'

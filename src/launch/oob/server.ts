@@ -369,7 +369,10 @@ export class OobServer extends EventEmitter<OobServerEvents> {
 
   /** Undefined when the hello is welcome, else the reason and a sentence. */
   private judge(hello: OobBodies['hello'], nonce: Uint8Array): [reason: string, text: string] | undefined {
-    if (hello.version !== OOB_VERSION) return ['VERSION', `version ${hello.version}; here it is ${OOB_VERSION}`];
+    if (hello.version !== OOB_VERSION) {
+      const text = `rank ${hello.rank} speaks version ${hello.version} of the out-of-band channel; expected version ${OOB_VERSION}, that of the launcher`;
+      return ['VERSION', `${text}: run the same version of multirail on all hosts`];
+    }
     if (hello.nonce.length !== NONCE_BYTES || !proofEquals(hello.proof, proofOfRank(this.options.secret, nonce, hello))) {
       return ['BAD_PROOF', "the other side does not know the job's secret"];
     }

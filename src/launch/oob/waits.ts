@@ -3,9 +3,11 @@
 
 /** One thing that a rank waits for. */
 export interface Wait {
+  /** What it is; `finalize` stands for a call of finalize() that waits. */
   kind: 'send' | 'recv' | 'probe' | 'finalize';
   /** World rank; 'any' for a receive or probe from any source. */
   peer: number | 'any';
+  /** Tag; 'any' for a receive or probe with any tag. */
   tag: number | 'any';
   /** Name of the communicator. */
   comm: string;
@@ -21,20 +23,27 @@ export interface Wait {
   rails: string[];
 }
 
+/** A rail in a report of waits. */
 export interface RailLine {
+  /** World rank of the other side. */
   peer: number;
+  /** Name of the rail. */
   key: string;
+  /** Where it stands: a RailState. */
   state: string;
+  /** Why it was last lost, or could not be connected; empty while that has not happened. */
   reason: string;
 }
 
-/** A rank's own report. */
+/** What one rank waits for: Runtime.waits(). */
 export interface RankWaits {
+  /** World rank. */
   rank: number;
+  /** Id of its process. */
   pid: number;
   /** Oldest first. */
   waits: Wait[];
-  /** Requests beyond those that are listed. */
+  /** Number of requests beyond those that are listed. */
   more: number;
   /** Rails to the ranks that are waited for. */
   rails: RailLine[];

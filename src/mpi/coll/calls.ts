@@ -1,8 +1,8 @@
 // The calls: arguments are checked, before anything is sent, and an algorithm is chosen for them. A call can be run as often as wanted.
 import { MultirailError } from '../../errors.ts';
 import type { MessageBuffer } from '../buffers.ts';
-import type { CallOptions } from '../constants.ts';
-import { checkOp, Op } from '../op.ts';
+import { type CallOptions, checkForEachRank, describe } from '../constants.ts';
+import { checkOp, kernelOf, Op } from '../op.ts';
 import { allgatherBruck, allgatherRecursiveDoubling, allgatherRing, type Parts } from './allgather.ts';
 import { alltoallBruck, alltoallIovs, alltoallLinear, alltoallPairwise } from './alltoall.ts';
 import { bcastBinomial, bcastChain, bcastScatterAllgather, dissemination } from './barrier-bcast.ts';
@@ -49,49 +49,67 @@ export interface Call<T = void> {
 
 /** What is sent, or IN_PLACE. */
 export type SendArgument = MessageBuffer | InPlace;
-/** A buffer that only counts at the root: null elsewhere. */
+/** A buffer that is only looked at at the root: null elsewhere. */
 export type RootBuffer = MessageBuffer | null | undefined;
-/** One number for each rank. */
+/** One number for each rank, in the order of the ranks: of elements, or of the first element of each part. */
 export type Counts = readonly number[];
 
-export type BarrierArgs = [options?: CallOptions];
-export type BcastArgs = [buffer: MessageBuffer, root?: number, options?: CallOptions];
-export type ReduceArgs = [send: SendArgument, recv: RootBuffer, op?: Op, root?: number, options?: CallOptions];
-export type AllreduceArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
-export type GatherArgs = [send: SendArgument, recv: RootBuffer, root?: number, options?: CallOptions];
+export type BarrierArgs = [options?: CallOptions | undefined];
+export type BcastArgs = [buffer: MessageBuffer, root?: number | undefined, options?: CallOptions | undefined];
+export type ReduceArgs = [
+  send: SendArgument,
+  recv: RootBuffer,
+  op?: Op | undefined,
+  root?: number | undefined,
+  options?: CallOptions | undefined,
+];
+export type AllreduceArgs = [send: SendArgument, recv: MessageBuffer, op?: Op | undefined, options?: CallOptions | undefined];
+export type GatherArgs = [send: SendArgument, recv: RootBuffer, root?: number | undefined, options?: CallOptions | undefined];
 export type GathervArgs = [
   send: SendArgument,
   recv: RootBuffer,
   counts: Counts | null,
-  displs?: Counts | null,
-  root?: number,
-  options?: CallOptions,
+  displs?: Counts | null | undefined,
+  root?: number | undefined,
+  options?: CallOptions | undefined,
 ];
-export type ScatterArgs = [send: RootBuffer, recv: SendArgument, root?: number, options?: CallOptions];
+export type ScatterArgs = [send: RootBuffer, recv: SendArgument, root?: number | undefined, options?: CallOptions | undefined];
 export type ScattervArgs = [
   send: RootBuffer,
   counts: Counts | null,
   displs: Counts | null,
   recv: SendArgument,
-  root?: number,
-  options?: CallOptions,
+  root?: number | undefined,
+  options?: CallOptions | undefined,
 ];
-export type AllgatherArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions];
-export type AllgathervArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, displs?: Counts | null, options?: CallOptions];
-export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions];
+export type AllgatherArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions | undefined];
+export type AllgathervArgs = [
+  send: SendArgument,
+  recv: MessageBuffer,
+  counts: Counts,
+  displs?: Counts | null | undefined,
+  options?: CallOptions | undefined,
+];
+export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions | undefined];
 export type AlltoallvArgs = [
   send: MessageBuffer,
   sendCounts: Counts,
   sendDispls: Counts | null,
   recv: MessageBuffer,
   recvCounts: Counts,
-  recvDispls?: Counts | null,
-  options?: CallOptions,
+  recvDispls?: Counts | null | undefined,
+  options?: CallOptions | undefined,
 ];
-export type AlltoallwArgs = [sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[]];
-export type ReduceScatterArgs = [send: SendArgument, recv: MessageBuffer, counts: Counts, op?: Op, options?: CallOptions];
-export type ReduceScatterBlockArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
-export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op, options?: CallOptions];
+export type AlltoallwArgs = [sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions | undefined];
+export type ReduceScatterArgs = [
+  send: SendArgument,
+  recv: MessageBuffer,
+  counts: Counts,
+  op?: Op | undefined,
+  options?: CallOptions | undefined,
+];
+export type ReduceScatterBlockArgs = [send: SendArgument, recv: MessageBuffer, op?: Op | undefined, options?: CallOptions | undefined];
+export type ScanArgs = [send: SendArgument, recv: MessageBuffer, op?: Op | undefined, options?: CallOptions | undefined];
 
 // ---------------------------------------------------------------- what the calls share
 
@@ -135,6 +153,16 @@ function checkLength(region: Region, bytes: number, name: string, why: string): 
   if (region.byteLength === bytes) return;
   const code = region.byteLength < bytes ? 'ERR_BUFFER' : 'ERR_COUNT';
   throw new MultirailError(code, `${name} has ${region.byteLength} bytes; expected ${bytes}: ${why}`);
+}
+
+/** Before lengths are compared: those of buffers that hold other elements differ for that alone. */
+function checkSameClass(from: Region, into: Region): void {
+  if (into.arrayName === from.arrayName) return;
+  const [send, recv] = [from, into].map(({ arrayName }) => arrayName ?? 'buffer of bytes');
+  throw new MultirailError(
+    'ERR_BUFFER',
+    `send is a ${send} and recv a ${recv}; expected two arrays of the same class: a reduction combines element by element`,
+  );
 }
 
 /** The class of two buffers of a call between which elements are moved: bytes, where they differ. */
@@ -188,12 +216,8 @@ function mustHaveElements(region: Region, name: string): void {
 function reductionOf({ proc }: Scope, from: Region, into: Region | undefined, op: Op, count = from.length): Reduction {
   checkOp(op);
   mustHaveElements(from, 'send');
-  if (into !== undefined) mustHaveElements(into, 'recv');
-  if (into !== undefined && into.arrayName !== from.arrayName) {
-    throw new MultirailError('ERR_BUFFER', `recv is a ${into.arrayName} and send a ${from.arrayName}: both must be of the same class`);
-  }
   const native = count >= NATIVE_COMBINE_MIN ? proc.nativeKernels : undefined;
-  const kernel = op.kernelFor(from.arrayName as NonNullable<typeof from.arrayName>, native);
+  const kernel = kernelOf(op, from.arrayName as NonNullable<typeof from.arrayName>, native);
   if (count % op.unit !== 0) {
     throw new MultirailError('ERR_COUNT', `${count} elements are no whole number of units of op ${op.name}, which have ${op.unit}`);
   }
@@ -213,7 +237,10 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
   const { from, into } = isRoot
     ? bothOf(scope, send, atRoot(recv, 'recv'))
     : { from: sendRegion(notInPlace(send, 'send')), into: undefined };
-  if (into !== undefined) checkLength(into, from.byteLength, 'recv', 'as many as send');
+  if (into !== undefined) {
+    checkSameClass(from, into);
+    checkLength(into, from.byteLength, 'recv', 'as many as send');
+  }
   const r = reductionOf(scope, from, into, op);
   const algorithm = chooseAlgorithm('reduce', shapeOf(scope, r), scope.tuning);
   const steps = { binomial: reduceBinomial, rabenseifner: reduceRabenseifner }[algorithm];
@@ -223,6 +250,7 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
 
 export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
+  checkSameClass(from, into);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('allreduce', shapeOf(scope, r), scope.tuning);
@@ -252,6 +280,7 @@ export function reduceScatter(scope: Scope, ...[send, recv, counts, op = Op.SUM]
 }
 
 function scatteredCall(scope: Scope, signature: Signature, from: Region, into: Region, blocks: Blocks, op: Op): Call {
+  checkSameClass(from, into);
   const total = sum(blocks.counts);
   checkLength(from, total * from.unitBytes, from === into ? 'recv' : 'send', 'as many elements as all counts together');
   const r: ScatteredReduction = { ...(reductionOf(scope, from, into, op, total) as OwnReduction), blocks };
@@ -270,6 +299,7 @@ function scatteredCall(scope: Scope, signature: Signature, from: Region, into: R
 
 function scanCall(scope: Scope, name: 'scan' | 'exscan', exclusive: boolean, [send, recv, op = Op.SUM]: ScanArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
+  checkSameClass(from, into);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(scope, from, into, op) as OwnReduction;
   const algorithm = chooseAlgorithm('scan', shapeOf(scope, r), scope.tuning);
@@ -453,9 +483,13 @@ export function alltoallw(scope: Scope, ...[sends, recvs]: AlltoallwArgs): Call 
     [sends, 'sends'],
     [recvs, 'recvs'],
   ] as const) {
-    if (!Array.isArray(list) || list.length !== size) {
-      throw new MultirailError('ERR_COUNT', `${name} is no array with a buffer for each of the ${size} ranks`);
+    if (!Array.isArray(list)) {
+      throw new MultirailError(
+        'ERR_COUNT',
+        `${name} is ${describe(list)}; expected an array with one buffer for each of the ranks, ${size} in all`,
+      );
     }
+    checkForEachRank(list, size, name);
   }
   const out = sends.map((buffer, i) => sendRegion(buffer, `sends[${i}]`));
   const taken = recvs.map((buffer, i) => recvRegion(buffer, `recvs[${i}]`));

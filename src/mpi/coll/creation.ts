@@ -3,7 +3,7 @@ import { MultirailError } from '../../errors.ts';
 import { Iov } from '../../util/iov.ts';
 import { UNDEFINED } from '../constants.ts';
 import type { Group } from '../group.ts';
-import { Op } from '../op.ts';
+import { kernelOf, Op } from '../op.ts';
 import { allgatherBruck } from './allgather.ts';
 import { Region } from './memory.ts';
 import type { Operation, Steps } from './operation.ts';
@@ -39,7 +39,7 @@ export function* agreeOnId(o: Operation<number>, allocate: () => number): Steps<
   const numbers = new Float64Array(1);
   if (o.rank === 0) numbers[0] = allocate();
   const region = new Region(numbers, new Iov([new Uint8Array(numbers.buffer)]));
-  const kernel = Op.MAX.kernelFor('Float64Array');
+  const kernel = kernelOf(Op.MAX, 'Float64Array');
   yield* allreduceRecursiveDoubling(o as unknown as Operation, { kernel, commute: true, unit: 1, count: 1, from: region, into: region });
   return numbers[0];
 }

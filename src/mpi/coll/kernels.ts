@@ -19,7 +19,19 @@ export interface Arrays {
   BigUint64Array: BigUint64Array;
 }
 export type ArrayName = keyof Arrays;
-export type TypedArray = Arrays[ArrayName];
+/** An array that a reduction can combine. */
+export type TypedArray =
+  | Int8Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | Float32Array
+  | Float64Array
+  | BigInt64Array
+  | BigUint64Array;
 
 /**
  * `out[k + n] = left[i + n] operation right[j + n]` for `count` elements. Left holds what comes of lower ranks. `out` may be the memory

@@ -3,11 +3,12 @@
 import { MultirailError } from '../../errors.ts';
 import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
 import { arrayNameOf, FLOAT16_ARRAY, type MessageBuffer, recvIov, sendIov, Vector } from '../buffers.ts';
-import { checkCount } from '../constants.ts';
+import { checkCount, checkForEachRank, describe } from '../constants.ts';
 import type { ArrayName, TypedArray } from './kernels.ts';
 
-/** In place of a send buffer: what this rank contributes stands in its receive buffer, at its place. */
+/** In place of a send buffer: what this rank contributes stands in its receive buffer, at its place (MPI-4.1, section 6.2). */
 export const IN_PLACE: unique symbol = Symbol('multirail.IN_PLACE');
+/** The type of IN_PLACE. */
 export type InPlace = typeof IN_PLACE;
 
 const ARRAYS = {
@@ -91,11 +92,8 @@ export class Region implements Elements {
     this.byteLength = iov.bytes;
     this.isContiguous = iov.isContiguous;
     this.bytes = this.isContiguous ? (iov.views[0] ?? EMPTY_BYTES) : EMPTY_BYTES;
-    if (buffer instanceof Vector) this.arrayName = buffer.arrayName;
-    else {
-      this.arrayName = arrayNameOf(buffer);
-      if (this.arrayName !== undefined) this.typed = buffer as TypedArray;
-    }
+    this.arrayName = arrayNameOf(buffer);
+    if (this.arrayName !== undefined && !(buffer instanceof Vector)) this.typed = buffer as TypedArray;
     this.unitBytes = this.arrayName === undefined ? 1 : elementBytes(this.arrayName);
   }
 
@@ -224,12 +222,19 @@ export function checkBlocks(
   names: { buffer: string; counts: string; displs: string; written: boolean },
 ): Blocks {
   if (!isList(counts))
-    throw new MultirailError('ERR_ARG', `${names.counts} is missing; expected a number of elements for each of the ${size} ranks`);
-  if (counts.length !== size) {
-    throw new MultirailError('ERR_COUNT', `${names.counts} has ${counts.length} entries; expected one for each of the ${size} ranks`);
-  }
-  if (places !== undefined && places !== null && (!isList(places) || places.length !== size)) {
-    throw new MultirailError('ERR_COUNT', `${names.displs} has not one entry for each of the ${size} ranks`);
+    throw new MultirailError(
+      'ERR_ARG',
+      `${names.counts} is ${describe(counts)}; expected an array with a number of elements for each rank`,
+    );
+  checkForEachRank(counts, size, names.counts);
+  if (places !== undefined && places !== null) {
+    const more = ', or null where the parts stand one behind the other';
+    if (!isList(places))
+      throw new MultirailError(
+        'ERR_COUNT',
+        `${names.displs} is ${describe(places)}; expected an array with one number for each rank${more}`,
+      );
+    checkForEachRank(places, size, names.displs, more);
   }
   for (let i = 0; i < size; i++) {
     checkCount(counts[i], `${names.counts}[${i}]`);

@@ -8,7 +8,7 @@ import { MultirailError } from '../../errors.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import { Iov } from '../../util/iov.ts';
 import { allocate } from '../buffers.ts';
-import type { CallOptions } from '../constants.ts';
+import { type CallOptions, checkForEachRank, describe } from '../constants.ts';
 import { decodeHeader, decodeObject, type EncodedObject, encodeObject, PLACE_TAG_FIRST } from '../objects.ts';
 import { Status } from '../status.ts';
 import { lowestBit } from './barrier-bcast.ts';
@@ -139,8 +139,14 @@ function* combineAll<T>(o: Operation, own: T, combine: Combine<T>): Steps<T> {
 const plain = <T>(o: Operation<T>): Operation => o as unknown as Operation;
 
 function checkList(values: unknown, size: number, name: string): readonly unknown[] {
-  if (Array.isArray(values) && values.length === size) return values;
-  throw new MultirailError('ERR_COUNT', `${name} is no array with a value for each of the ${size} ranks`);
+  if (!Array.isArray(values)) {
+    throw new MultirailError(
+      'ERR_COUNT',
+      `${name} is ${describe(values)}; expected an array with one value for each of the ranks, ${size} in all`,
+    );
+  }
+  checkForEachRank(values, size, name);
+  return values;
 }
 
 function checkCombine(combine: unknown): void {

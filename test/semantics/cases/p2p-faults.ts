@@ -1,7 +1,7 @@
 // Cases of the point-to-point suite that need faults of their own, or a peer that is gone.
 import { strict as assert } from 'node:assert';
 import { ANY_SOURCE } from '../../../src/mpi/constants.ts';
-import type { PeerEvent, RailEvent } from '../../../src/mpi/runtime.ts';
+import type { PeerEvent, RailEvent } from '../../../src/mpi/views.ts';
 import { arrived, audit, fails, fill, pairOf, until } from '../../support/p2p-audit.ts';
 import type { P2pWorld } from '../../support/p2p-worlds.ts';
 import type { P2pCase } from '../p2p-suite.ts';

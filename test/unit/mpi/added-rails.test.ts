@@ -7,7 +7,8 @@ import { selfComponent } from '../../../src/btl/self/component.ts';
 import type { LocalInterface } from '../../../src/btl/tcp/interfaces.ts';
 import { TcpModule } from '../../../src/btl/tcp/module.ts';
 import { WsModule } from '../../../src/btl/ws/module.ts';
-import { createRuntime, type RailEvent, type Runtime } from '../../../src/mpi/runtime.ts';
+import { createRuntime, type Runtime } from '../../../src/mpi/runtime.ts';
+import type { RailEvent } from '../../../src/mpi/views.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { MemoryOobHub } from '../../support/p2p-worlds.ts';
 

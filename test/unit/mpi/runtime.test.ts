@@ -7,7 +7,8 @@ import { tcpComponent } from '../../../src/btl/tcp/component.ts';
 import { wsComponent } from '../../../src/btl/ws/component.ts';
 import { MultirailError } from '../../../src/errors.ts';
 import { ANY_SOURCE } from '../../../src/mpi/constants.ts';
-import { createRuntime, type PeerEvent, type Runtime, type RuntimeOob } from '../../../src/mpi/runtime.ts';
+import { createRuntime, type Runtime, type RuntimeOob } from '../../../src/mpi/runtime.ts';
+import type { PeerEvent } from '../../../src/mpi/views.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { LOOPBACK_PARAMS, MemoryOobHub, makeRuntimes, SMALL_PARAMS } from '../../support/p2p-worlds.ts';
 

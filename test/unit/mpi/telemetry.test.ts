@@ -13,9 +13,9 @@ import {
   REPORT_RAILS_MAX,
   type Telemetry,
 } from '../../../src/launch/oob/telemetry.ts';
-import type { RailInfo, RuntimeCounters } from '../../../src/mpi/info.ts';
 import { createRuntime, type Runtime } from '../../../src/mpi/runtime.ts';
 import { TelemetryReporter } from '../../../src/mpi/telemetry.ts';
+import type { RailInfo, RuntimeCounters } from '../../../src/mpi/views.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { newPmlCounters } from '../../../src/pml/counters.ts';
 import { LOOPBACK_PARAMS, MemoryOobHub } from '../../support/p2p-worlds.ts';

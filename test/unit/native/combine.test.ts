@@ -2,7 +2,7 @@
 // any place and of any length; and what is no sound call of them is refused before anything is written.
 import { describe, expect, test } from 'vitest';
 import { NATIVE_COMBINE_MIN, NativeKernels } from '../../../src/mpi/coll/native-kernels.ts';
-import { Op } from '../../../src/mpi/op.ts';
+import { kernelOf, Op } from '../../../src/mpi/op.ts';
 import { COMBINE, type CombineArray } from '../../../src/native/binding.ts';
 import { ARRAY_NAMES, ARRAYS, isBig, isFloat, sameBits } from '../../support/coll-audit.ts';
 import { describeNative, misuse, native, thrown } from './native-fixture.ts';
@@ -58,7 +58,7 @@ describeNative('native loops of reductions', () => {
     for (const name of ARRAY_NAMES.filter((one) => one !== 'Float16Array')) {
       for (const [op, code] of OPS) {
         if (!isDefined(op, name)) continue;
-        const kernel = (Op[op] as Op).kernelFor(name) as (...args: unknown[]) => void;
+        const kernel = kernelOf(Op[op] as Op, name) as (...args: unknown[]) => void;
         const left = filled(name, length, random, 1);
         const right = filled(name, length, random, EXTREMES.length);
         for (const [i, j, k, count] of [
@@ -150,7 +150,7 @@ describe('choice of the loop', () => {
     const array = new Int32Array(NATIVE_COMBINE_MIN).fill(1);
     const run = (op: Op, count: number): number => {
       const out = new Int32Array(count);
-      op.kernelFor('Int32Array', kernels)(array, 0, array, 0, out, 0, count);
+      kernelOf(op, 'Int32Array', kernels)(array, 0, array, 0, out, 0, count);
       return out[0];
     };
     expect(run(Op.BXOR, NATIVE_COMBINE_MIN)).toBe(0);
@@ -163,7 +163,7 @@ describe('choice of the loop', () => {
     const own = Op.create(difference, { name: 'SUM' });
     expect(run(own, NATIVE_COMBINE_MIN)).toBe(0);
     expect(calls.length).toBe(2);
-    expect(Op.SUM.kernelFor('Int32Array', kernels)).toBe(Op.SUM.kernelFor('Int32Array', kernels));
-    expect(Op.SUM.kernelFor('Int32Array')).not.toBe(Op.SUM.kernelFor('Int32Array', kernels));
+    expect(kernelOf(Op.SUM, 'Int32Array', kernels)).toBe(kernelOf(Op.SUM, 'Int32Array', kernels));
+    expect(kernelOf(Op.SUM, 'Int32Array')).not.toBe(kernelOf(Op.SUM, 'Int32Array', kernels));
   });
 });

@@ -3,7 +3,7 @@ import { expect, describe as group, test } from 'vitest';
 import { FLOAT16_ARRAY, type MessageBuffer, vector } from '../../../../src/mpi/buffers.ts';
 import { recvRegion, ScratchElements, sendRegion } from '../../../../src/mpi/coll/memory.ts';
 import { decodeHeader, decodeObject, encodeObject, PLACE_TAG_FIRST } from '../../../../src/mpi/objects.ts';
-import { Op } from '../../../../src/mpi/op.ts';
+import { kernelOf, Op } from '../../../../src/mpi/op.ts';
 import { Status } from '../../../../src/mpi/status.ts';
 
 const float16 = (...values: number[]): Float32Array => (FLOAT16_ARRAY as Float32ArrayConstructor).from(values);
@@ -32,10 +32,10 @@ group('classes of buffers', () => {
     expect([region.arrayName, region.unitBytes, region.length]).toEqual(['Float16Array', 2, 3]);
     expect(new ScratchElements('Float16Array', 3, new Uint8Array(6)).array).toBeInstanceOf(FLOAT16_ARRAY as Float32ArrayConstructor);
     const [a, b] = [float16(0.1, 1, 60000), float16(0.2, 2048, 60000)];
-    Op.SUM.kernelFor('Float16Array')(a, 0, b, 0, a, 0, 3);
+    kernelOf(Op.SUM, 'Float16Array')(a, 0, b, 0, a, 0, 3);
     // Rounded as the array does it: 2049 lies between two values of this class.
     expect([...a]).toEqual([float16(float16(0.1)[0] + float16(0.2)[0])[0], 2048, Number.POSITIVE_INFINITY]);
-    expect(() => Op.BAND.kernelFor('Float16Array')).toThrow(/ERR_OP/);
+    expect(() => kernelOf(Op.BAND, 'Float16Array')).toThrow(/ERR_OP/);
   });
 
   test.skipIf(FLOAT16_ARRAY === undefined)('a Float16Array travels in an object', () => {

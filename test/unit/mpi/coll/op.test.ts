@@ -1,7 +1,7 @@
 // The loops of the operations, at any place and with any overlap that algorithms use; the user's operations.
 import { describe, expect, test } from 'vitest';
 import type { TypedArray } from '../../../../src/mpi/coll/kernels.ts';
-import { checkOp, Op } from '../../../../src/mpi/op.ts';
+import { checkOp, kernelOf, Op } from '../../../../src/mpi/op.ts';
 import { ARRAY_NAMES, combined, isFloat, MEANING, sameBits, values, zeros } from '../../../support/coll-audit.ts';
 
 const opOf = (name: string): Op => (Op as unknown as Record<string, Op>)[name];
@@ -11,10 +11,10 @@ describe('operations', () => {
     for (const name of ARRAY_NAMES) {
       for (const [op, { floats }] of Object.entries(MEANING)) {
         if (!floats && isFloat(name)) {
-          expect(() => opOf(op).kernelFor(name)).toThrow(/ERR_OP/);
+          expect(() => kernelOf(opOf(op), name)).toThrow(/ERR_OP/);
           continue;
         }
-        const kernel = opOf(op).kernelFor(name);
+        const kernel = kernelOf(opOf(op), name);
         const left = values(name, 40, 1);
         const right = values(name, 40, 2);
         const expected = combined(name, op, [left.slice(3, 23) as TypedArray, right.slice(7, 27) as TypedArray]);
@@ -36,7 +36,7 @@ describe('operations', () => {
   test('overflow wraps, or is cut, as the array does; 32-bit floats are rounded each time', () => {
     const sum = (a: TypedArray, b: TypedArray) => {
       const name = a.constructor.name as 'Int8Array';
-      Op.SUM.kernelFor(name)(a, 0, b, 0, a, 0, a.length);
+      kernelOf(Op.SUM, name)(a, 0, b, 0, a, 0, a.length);
       return a[0];
     };
     expect(sum(Int8Array.of(127), Int8Array.of(1))).toBe(-128);
@@ -47,13 +47,13 @@ describe('operations', () => {
     expect(sum(BigUint64Array.of(2n ** 64n - 1n), BigUint64Array.of(1n))).toBe(0n);
     expect(sum(Float32Array.of(2 ** 24), Float32Array.of(1))).toBe(2 ** 24);
     const product = Int32Array.of(123_456_789);
-    Op.PROD.kernelFor('Int32Array')(product, 0, Int32Array.of(987_654_321), 0, product, 0, 1);
+    kernelOf(Op.PROD, 'Int32Array')(product, 0, Int32Array.of(987_654_321), 0, product, 0, 1);
     expect(product[0]).toBe(Number(BigInt.asIntN(32, 123_456_789n * 987_654_321n)));
   });
 
   test('MAX and MIN give the same bits whatever the order: NaN, 0 and -0', () => {
     for (const op of [Op.MAX, Op.MIN]) {
-      const kernel = op.kernelFor('Float64Array');
+      const kernel = kernelOf(op, 'Float64Array');
       for (const [a, b] of [
         [0, -0],
         [Number.NaN, 1],
@@ -72,9 +72,9 @@ describe('operations', () => {
     const out = new Int32Array(6);
     const a = Int32Array.of(5, 1, 7, 1, 3, 4);
     const b = Int32Array.of(6, 2, 7, 0, 3, 9);
-    Op.MAXLOC.kernelFor('Int32Array')(a, 0, b, 0, out, 0, 6);
+    kernelOf(Op.MAXLOC, 'Int32Array')(a, 0, b, 0, out, 0, 6);
     expect([...out]).toEqual([6, 2, 7, 0, 3, 4]);
-    Op.MINLOC.kernelFor('Int32Array')(a, 0, b, 0, out, 0, 6);
+    kernelOf(Op.MINLOC, 'Int32Array')(a, 0, b, 0, out, 0, 6);
     expect([...out]).toEqual([5, 1, 7, 0, 3, 4]);
   });
 
@@ -85,7 +85,7 @@ describe('operations', () => {
       for (let i = 0; i < inout.length; i++) inout[i] = incoming[i] * 10 + inout[i];
     });
     expect([op.commute, op.unit]).toEqual([false, 1]);
-    const kernel = op.kernelFor('Int32Array');
+    const kernel = kernelOf(op, 'Int32Array');
     const left = Int32Array.of(0, 1, 2);
     const right = Int32Array.of(3, 4);
     const out = new Int32Array(4);

@@ -1,5 +1,5 @@
-// Loads the native part: finds the package's folder `native`, takes the binary that was built there or the prebuilt one for this
-// platform, and tries it before anybody uses it. Without one everything runs on; the reason is kept for `multirail info`.
+// Loads the native part: it finds the package's folder `native`, takes the binary that was built there or the prebuilt one for this
+// platform, and tries it before anything uses it. Without a binary everything else works; `multirail info` shows the reason.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';

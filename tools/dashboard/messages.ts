@@ -1,5 +1,5 @@
-// What the dashboard's server tells its page, as JSON over a WebSocket, and the events that /events and --events FILE give too.
-// Types and tables only: the page is built from this file as well. Imports nothing.
+// What the dashboard's server tells its page, as JSON over a WebSocket, and the events that /events and --events FILE give too. Types and
+// tables only, since the page is built from this file as well.
 
 /** What happens in a job, and what the fields of such an event mean. Every event has seq, time, atMs, type and text. */
 export const EVENT_TYPES = {

@@ -1,4 +1,4 @@
-// Which kernels a rank computes with: the machine's OpenBLAS by way of the native part where both are there, else WebAssembly.
+// Which kernels a rank computes with: the machine's OpenBLAS through the native part where both are there, otherwise WebAssembly.
 import { MultirailError } from '../../src/errors.ts';
 import type { NativeBinding } from '../../src/native/binding.ts';
 import { loadNative } from '../../src/native/load.ts';

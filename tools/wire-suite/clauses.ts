@@ -1,5 +1,5 @@
-// The clauses of docs/internals/PROTOCOL.md, one by one: what the suite judges. `says` is a sentence of the document, word for word (a test looks it
-// up there, in its section); where nothing outside of an implementation can tell, the reason says so. Imports nothing.
+// The clauses of docs/internals/PROTOCOL.md, one by one: what the suite judges. `says` is a sentence of the document, word for word (a test
+// looks it up in its section); where nothing outside an implementation can tell, `untestable` has the reason.
 
 interface ClauseRow {
   /** Section of docs/internals/PROTOCOL.md. */

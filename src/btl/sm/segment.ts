@@ -1,5 +1,5 @@
-// The layout of the shared segment between two processes: one per rail epoch, made by the dialer, gone with its last mapping.
-// Numbers and views only; who writes when is in ring.ts and sm-link.ts. Imports nothing.
+// The layout of the shared segment between two processes: there is one per rail epoch, made by the dialer, gone with its last mapping.
+// ring.ts and sm-link.ts say who writes when.
 //
 //   offset     0  u32 magic, u32 version, u32 ringBytes          written by the dialer before anybody else sees it
 //            128  the dialer's words      |  each block is written by its owner alone and read by the other side; blocks are two

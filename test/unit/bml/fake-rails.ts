@@ -1,4 +1,4 @@
-// A BML over endpoints that do nothing but note what they were told: a test plays the transports and the clock.
+// A BML over endpoints that only record what they were told: a test plays the transports and the clock.
 import { Bml, type BmlOptions, type BmlPeer } from '../../../src/bml/bml.ts';
 import type { Rail, RailState } from '../../../src/bml/rail.ts';
 import { type BtlEndpoint, type BtlModule, newRailByteCounters, OK, type RailAttributes, type RailReason } from '../../../src/btl/btl.ts';

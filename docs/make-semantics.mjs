@@ -180,7 +180,7 @@ function overLaunchers() {
   const text = [
     '## With every rank in a process of its own',
     '',
-    'The same cases, healthy, under starters that start jobs ([launching.md](../guide/launching.md#the-suites-of-semantics-under-each-of-them)): each rank plays its part and no',
+    'The same cases, healthy, under starters that start jobs ([launching.md](../guide/launching.md#the-suites-of-semantics-under-each-starter)): each rank plays its part and no',
     'other. Blocking are the calls that end in `Sync`.',
     '',
     `| starter | ranks | ${suites.join(' | ')} | failed | not applicable |`,

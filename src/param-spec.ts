@@ -1,4 +1,5 @@
-// The one form in which a parameter is written: level, default, unit, range, a sentence. Rows stand in params.ts beside what they rule.
+// The one form in which a parameter is written: level, default, unit, range, a sentence. The rows are in params.ts files next to what they
+// control.
 
 /**
  * Who sets a parameter, after the levels of MPI's tool interface (MPI 4.1, section 15.3.2): everybody who runs programs, those who tune

@@ -1,5 +1,5 @@
-// All parameters of multirail in one table, put together from the rows that stand beside what they rule, and the values that a process has
-// of them. Set in Open MPI's style: `--mca NAME VALUE` on the command line of `multirail run`, or MULTIRAIL_MCA_NAME=VALUE in the
+// All parameters of multirail in one table, put together from the rows next to the code that they control, and the values that a process
+// has. They are set in Open MPI's style: `--mca NAME VALUE` on the command line of `multirail run`, or MULTIRAIL_MCA_NAME=VALUE in the
 // environment; the command line wins. `multirail info --all` prints this table.
 
 import { BML_PARAMS } from './bml/params.ts';

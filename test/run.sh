@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The project's tests, all of them, in order. Ends with the plain line "N passed, N failed, N skipped".
+# All of the project's tests, in order. It ends with the plain line "N passed, N failed, N skipped".
 #   MULTIRAIL_TEST_APT=0        never install Debian packages
 #   MULTIRAIL_TEST_ONLY="unit sim"   only these parts (the names are those of the table `parts` in test/run.mjs)
 set -u

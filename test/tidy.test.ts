@@ -1,5 +1,5 @@
-// The rules of the house, held by a test: which folder may import which, what the pure layers must not touch, and what no file
-// contains. A rule that turns out wrong is changed here, with its reason; a file that breaks a rule is mended.
+// The house rules as a test: which folder may import which, what the pure layers must not touch, and what no file contains. A rule that
+// turns out wrong is changed here, with its reason; a file that breaks a rule is fixed.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';

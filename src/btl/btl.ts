@@ -3,13 +3,13 @@
 // the simulated one included, to the rules B1-B9 below.
 //
 // Words: a RAIL is one endpoint to one peer. A RAIL EPOCH is one incarnation of a rail, from connect to loss.
-// A FRAME is what a BTL carries as one unit: a packet header, which the BTL does not read, and a payload.
+// A FRAME is the unit that a BTL carries: a packet header, which the BTL does not read, and a payload.
 //
 // The shape, modelled on a reliable-connected queue pair:
 //
 //   down-calls (connect, send, fence, …) come from the engine at any time. THEY NEVER CALL UP.
 //   up-calls   (onFrame, onCompleted, onRailDown, …) are made ONLY inside BtlModule.progress().
-//   wake()     is how an event source (a socket's callback, a timer of the simulator) asks the engine for a
+//   wake()     lets an event source (a socket's callback, a timer of the simulator) ask the engine for a
 //              progress() soon; the engine may run it at once, inside wake().
 //   send()     also comes in the middle of a command of the application: an eager message that has nothing before it is
 //              given to a rail at once. A wake() from inside that send() is answered after the command, not in it.
@@ -19,18 +19,18 @@
 //  B1 order       Within one rail epoch frames are delivered in the order accepted.
 //  B2 completion  Every accepted frame completes exactly once: DELIVERED, REFUSED or IN_DOUBT. A transport's own
 //                 "written" is not delivery: the peer's BTL counts frames, raises the count AFTER its onFrame upcall
-//                 has returned, and reports the cumulative count of this rail epoch: on reverse traffic, else on its own
+//                 has returned, and reports the cumulative count of this rail epoch: on reverse traffic, or on its own
 //                 after some frames, some bytes, at once for a frame marked `prompt`, when it goes idle, before it closes.
 //                 A damaged frame, or one that breaks the protocol, ends the rail epoch and is not counted.
 //                 A frame with a sound header and a damaged payload is refused: NACK(frame number) goes back on the same
 //                 rail ahead of the count that covers it, and the sender's frame completes as REFUSED.
 //  B3 loss        When a rail epoch ends, onRailDown(epoch, reason) comes first, then onSinkDropped of a half-filled sink, then
-//                 every outstanding frame as IN_DOUBT, in order. After that nothing of that epoch comes up again.
+//                 every outstanding frame as IN_DOUBT, in order. After that no upcall of that epoch is made.
 //  B4 memory      Frames are handed up whole, as views valid during the upcall; only `placed` frames (FRAG) are not: for
 //                 these the BTL asks sinkFor(header) as soon as the header is there and writes the payload into the
 //                 sink's views. A partial frame never counts. revokeSink() is synchronous: after it returns not one byte
-//                 is written into that sink; the frame runs to its end into nothing, is then handed up (its sink says
-//                 revoked) and counted.
+//                 is written into that sink; the rest of the frame is read and discarded, then the frame is handed up (its sink
+//                 says revoked) and counted.
 //  B5 pressure    send() answers OK, BUSY or DOWN, and does not block. BUSY: something is outstanding and this frame would take
 //                 it beyond the window. After BUSY comes onWritable once the smallest frame that was refused fits.
 //                 A BUSY or DOWN frame was not accepted and never completes.
@@ -43,7 +43,7 @@
 //                 knowledge of the job's secret both ways (HMAC challenge). Everyone else is refused with a logged reason.
 //                 The lower rank dials, with an epoch above all it has seen; the acceptor ends a live older epoch
 //                 (onRailDown, IN_DOUBT) before onConnected of the newer one.
-//  B9 end         bye() is a frame of its own, counted like any other; a rail that closes after the peer's BYE came and our own
+//  B9 end         bye() sends a frame that is counted like any other; a rail that closes after the peer's BYE came and this side's
 //                 was counted raises no onRailDown. A side that closes in good order reports its count before.
 import type { ErrorCode } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';

@@ -1,4 +1,4 @@
-// The parameters of which transports are used; src/params.ts puts them into the table of all.
+// The parameters that say which transports are used; src/params.ts puts them into the table of all parameters.
 import { list, type ParamRows } from '../param-spec.ts';
 
 export const BTL_PARAMS = {

@@ -1,5 +1,5 @@
-// The transports that there are, and which of them a process uses (parameter `btl`). Another one is added by one line in
-// COMPONENTS, or by registerComponent() before the runtime starts.
+// The transports that exist, and which of them a process uses (parameter `btl`). A new one is one line in COMPONENTS, or a call of
+// registerComponent() before the runtime starts.
 import { MultirailError } from '../errors.ts';
 import type { BtlComponent, Params } from './btl.ts';
 import { selfComponent } from './self/component.ts';

@@ -1,4 +1,4 @@
-// Telling that a job is over to everybody who can end it.
+// Tells everybody who can end the job that it is over.
 
 /** How long an abort may take to reach the launcher, and the starter, before this process exits all the same. */
 const ABORT_WAIT_MS = 500;

@@ -1,5 +1,5 @@
-// How a process finds itself in a job: its rank, its peers' number, the job's secret, and the out-of-band channel. Which starter started
-// it is a matter of the environment (starters/); how the ranks meet, of meeting/rendezvous.ts.
+// How a process finds itself in a job: its rank, the number of ranks, the job's secret, and the out-of-band channel. starters/ finds out
+// which starter started it; meeting/rendezvous.ts lets the ranks meet.
 import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
 import { abortByStarter, abortEverywhere } from './job-abort.ts';

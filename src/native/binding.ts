@@ -1,10 +1,10 @@
 // The native part as TypeScript sees it: its typed surface, and the one place that loads it. The native part moves bytes and reports
 // counts; it knows no tag, no sequence, no rail and no retry. Every descriptor is a plain number that its opener closes.
 //
-// Answers: hot calls return a count >= 0, or a negative errno (-EAGAIN = nothing now). Cold calls throw an Error with `code`
-// ('EADDRINUSE') and `syscall`; those without an answer (close, eventSignal, pollerSet, …) are cold in this. An argument of the wrong
-// type, a number that is not whole, and a range outside its bytes throw a TypeError with the code ERR_INVALID_ARG. Hosts are numeric
-// addresses. No call blocks, except `pollerWait` with a timeout. JavaScript is never called from another thread.
+// Hot calls return a count >= 0, or a negative errno (-EAGAIN = nothing now). Cold calls throw an Error with `code` ('EADDRINUSE') and
+// `syscall`; calls without an answer (close, eventSignal, pollerSet, …) count as cold. An argument of the wrong type, a number that is not
+// whole, and a range outside its bytes throw a TypeError with the code ERR_INVALID_ARG. Hosts are numeric addresses. No call blocks, except
+// `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
 export const NATIVE_ABI = 6;

@@ -1,6 +1,6 @@
-// Loads the native part: finds the package's folder `native`, takes the binary that was built in its folder `addon` or the prebuilt one for
-// this platform, and tries it before anybody uses it. Without one everything runs on; the reason is kept for `multirail info`. The addons of
-// the tools, which lie in folders beside it, are loaded in the same way.
+// Loads the native part: it finds the package's folder `native`, takes the binary that was built in its folder `addon` or the prebuilt one for
+// this platform, and tries it before anything uses it. Without a binary everything else works; `multirail info` shows the reason. The addons
+// of the tools, in folders next to it, are loaded in the same way.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, join } from 'node:path';

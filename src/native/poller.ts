@@ -1,5 +1,5 @@
-// Readiness of every descriptor of one runtime, over the native part: the sockets of all rails, listeners, doorbells, netlink.
-// One per runtime; modules find it in their context. Makes no decisions: it sets what is ready and lets the engine run.
+// Readiness of every descriptor of one runtime, over the native part: the sockets of all rails, listeners, doorbells, netlink. There is one
+// per runtime, in the modules' context. It makes no decisions: it sets what is ready and lets the engine run.
 import { type NativeBinding, POLL_IN } from './binding.ts';
 
 /** What stands behind a descriptor. `onReady` only notes what it is told; the work is done in progress(). */

@@ -1,4 +1,4 @@
-// Invariants, checked in production too. Imports the error class only.
+// Invariants, checked in production too.
 import { MultirailError } from '../errors.ts';
 
 /** Throws ERR_INTERNAL when an invariant of ours is broken. Never used for what a caller or a peer can cause. */

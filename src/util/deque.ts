@@ -1,4 +1,4 @@
-// A double-ended queue on a ring of slots; amortised O(1) at both ends. Imports nothing.
+// A double-ended queue on a ring of slots; amortised O(1) at both ends.
 //
 //      head            head+size
 //        v                 v

@@ -1,5 +1,5 @@
-// Ids of messages: slot + u32 generation, never a pointer. A retired generation is its own tombstone: a late packet
-// that names it is recognised without anything being kept. Imports: assert.
+// Ids of messages: slot + u32 generation, never a pointer. A retired generation is its own tombstone: a late packet that names it is
+// recognised although nothing is kept.
 import { assert } from './assert.ts';
 
 /** What a look-up of an id from the wire can find. */

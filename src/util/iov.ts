@@ -1,4 +1,4 @@
-// A message buffer as a list of byte views (gather on send, scatter on receive). Imports nothing.
+// A message buffer as a list of byte views (gather on send, scatter on receive).
 
 /** Up to here a loop is faster than a call of set(), which costs about 50 ns (Node 20). */
 const LOOP_BYTES_MAX = 48;

@@ -1,4 +1,4 @@
-// A doubly linked list whose links are fields of its items: adding and deleting allocate nothing. Imports nothing.
+// A doubly linked list whose links are fields of its items: adding and deleting allocate nothing.
 
 /** What an item must carry. An item stands in at most one list of its kind. */
 export interface Linked<T> {

@@ -1,9 +1,7 @@
-// What loss on the way does to a stream that repairs itself, as TCP does: nothing is lost, it comes late. Shared by the fault interposer
-// and the simulator, so that both mean the same by a rail of so many percent.
-//
-// A segment that is lost while others follow it is missed at once, and costs a round trip. When what is sent in its place is lost too, or
-// nothing follows by which it could be missed, the stream stands still for a retransmission time-out, and for twice as long after each
-// further loss: 200 ms, then 400 ms more, 800 ms more, and so on.
+// What loss on the way does to a stream that repairs itself, as TCP does: nothing is lost, it comes late. The fault interposer and the
+// simulator share it, so that both mean the same by a rail that loses a given percentage. A segment that is lost while others follow is
+// missed at once, and costs a round trip. When its replacement is lost too, or nothing follows that could show the loss, the stream stops
+// for a retransmission time-out, twice as long after each further loss: 200 ms, then 400 ms more, 800 ms more, and so on.
 import type { Prng } from './prng.ts';
 
 export const RETRANSMIT_TIMEOUT_MS = 200;

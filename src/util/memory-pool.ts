@@ -1,5 +1,4 @@
-// Memory for copies that live for a moment: pieces of a power of two, used again instead of allocated (and zeroed) anew each time.
-// Imports nothing.
+// Memory for short-lived copies: pieces of a power of two, used again instead of allocated (and zeroed) each time.
 
 const PIECE_BYTES_MIN = 256;
 /** Longer pieces are allocated for one use, unless told otherwise. */

@@ -1,6 +1,5 @@
-// The seeded generator of all chance in the simulator and in the fault interposer: sfc32, in 32-bit integers only, with
-// ratios of integers instead of floats, so that a seed means the same on every version of Node.
-// Beside it the hash by which two traces are compared. Imports nothing.
+// The seeded generator of all chance in the simulator and in the fault interposer: sfc32, in 32-bit integers only, with ratios of integers
+// instead of floats, so that a seed means the same on every version of Node. The file also has the hash by which two traces are compared.
 
 function hashLabel(text: string, seed: number): number {
   let h = (seed ^ 0x811c9dc5) >>> 0;

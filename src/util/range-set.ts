@@ -1,5 +1,5 @@
-// Sets of half-open byte ranges [from, to), kept as one sorted list of disjoint, non-touching ranges.
-// Used on both ends of a rendezvous: what is still to send, what has been received. Imports nothing.
+// Sets of half-open byte ranges [from, to), kept as one sorted list of disjoint, non-touching ranges. Both ends of a rendezvous use them:
+// for what is still to send, and for what has been received.
 
 /** `[from, to)`, in bytes from the start of the message. */
 export type Range = readonly [from: number, to: number];

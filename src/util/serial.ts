@@ -1,4 +1,4 @@
-// u32 serial-number arithmetic (RFC 1982): match sequences and message epochs wrap. Imports nothing.
+// u32 serial-number arithmetic (RFC 1982): match sequences and message epochs wrap.
 
 /** a + n in 32 bits. */
 export function serialAdd(a: number, n: number): number {

@@ -1,5 +1,5 @@
-// What the two WebSocket servers of this package (ws rails, and the out-of-band channel) demand of an upgrade beyond what the `ws` package
-// looks at: the one version of RFC 6455, which that package takes for equal to an older draft.
+// What the two WebSocket servers of this package (ws rails and the out-of-band channel) demand of an upgrade beyond the checks of the `ws`
+// package: exactly the version of RFC 6455, because that package also accepts an older draft.
 
 const VERSION = '13';
 

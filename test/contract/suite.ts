@@ -1,6 +1,6 @@
-// The BTL contract as a function: btlSuite(name, fixture) holds a transport to rules B1-B9 of src/btl/btl.ts, one test per
-// clause. A clause that a fixture cannot exercise is skipped with its reason. Fixtures: btl-fixture.ts; the model that checks
-// every upcall in the background: support/btl-recorder.ts; one-sided clauses: suite-one-sided.ts.
+// The BTL contract as a function: btlSuite(name, fixture) holds a transport to rules B1-B9 of src/btl/btl.ts, one test per clause. A clause
+// that a fixture cannot exercise is skipped with its reason. Fixtures: btl-fixture.ts; the model that checks every upcall in the
+// background: support/btl-recorder.ts; one-sided clauses: suite-one-sided.ts.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { BUSY, DELIVERED, DOWN, HEADER_BYTES_MAX, IN_DOUBT, OK, REFUSED } from '../../src/btl/btl.ts';

@@ -1,4 +1,4 @@
-// Pages in a headless browser, and what they have to complain of: what the tests of the dashboard share.
+// Pages in a headless browser, and the browser's complaints: what the tests of the dashboard share.
 import type { Browser, Page } from 'puppeteer-core';
 
 export { BROWSER_MISSING, startBrowser } from './launch-browser.mjs';

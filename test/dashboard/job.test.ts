@@ -1,5 +1,5 @@
-// The page in a browser beside a real job: two ranks over two TCP links, one of which is pulled and restored with the page's own buttons; and
-// beside one in a lab. What a reader must see at each step, and that the browser has nothing to complain of.
+// The page in a browser during a real job: two ranks over two TCP links, one of which is pulled and restored with the page's own buttons;
+// and during a job in a lab. The tests check what a reader must see at each step, and that the browser has no complaints.
 import { join } from 'node:path';
 import type { Browser, Page } from 'puppeteer-core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
-// Links that are bad without being down, short: faults drawn by a printed seed over real links, in jobs of all kinds of traffic. What counts
-// is that nothing is lost, doubled, reordered or damaged, that nothing stands still for 10 s, and that a job whose rails are bad still ends
-// within 10 s. How long the gaps are is judged by the campaign, not here. Runs `bench/lab.sh gray --audit` as it is.
+// Links that are bad without being down, short: faults drawn by a printed seed over real links, in jobs of all kinds of traffic. Nothing
+// may be lost, doubled, reordered or damaged, nothing may stop for 10 s, and a job whose rails are bad must still end within 10 s. The
+// campaign judges how long the gaps are. The test runs `bench/lab.sh gray --audit` as it is.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';

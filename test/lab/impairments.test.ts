@@ -1,5 +1,5 @@
 // Rails that are bad without being down, each measured with real packets: numbered datagrams with their times, streams of known bytes, and
-// the switch's counters. Nothing is asserted on how long anything takes beyond what the rail itself is told to take.
+// the switch's counters. The tests assert nothing about times except what the rail itself is told to take.
 import type { ChildProcess } from 'node:child_process';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';

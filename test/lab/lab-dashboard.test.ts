@@ -1,6 +1,6 @@
-// `multirail lab run --dashboard`: the page is served outside of the lab's network, and shows a job inside of it. Its orders break and mend
-// the lab's rails; what other shells do to the lab is shown too; and nothing is left when the command is killed. What the page itself makes
-// of it is in test/dashboard/job.test.ts.
+// `multirail lab run --dashboard`: the page is served outside the lab's network, and shows a job inside it. Its orders break and repair the
+// lab's rails, it shows what other shells do to the lab, and nothing is left when the command is killed. test/dashboard/job.test.ts tests
+// the page itself.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

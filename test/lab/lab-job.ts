@@ -1,5 +1,4 @@
 // Runs the audited lab job (test/system/fixtures/lab-rank.mjs) on the nodes of a lab and reads what its ranks recorded.
-// Imports the lab, and the bundling helper of the system tests.
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

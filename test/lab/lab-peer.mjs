@@ -1,9 +1,9 @@
-// Traffic for the lab's self-test, with nothing of multirail in it: plain node:net and node:dgram. Runs inside a node.
-//   tcp-sink ADDRESS PORT           takes what comes
+// Traffic for the lab's self-test, with nothing of multirail in it: plain node:net and node:dgram. It runs inside a node.
+//   tcp-sink ADDRESS PORT           reads what comes
 //   tcp-source FROM ADDRESS PORT    sends as fast as TCP lets it; connects again when a connection ends
-//   udp-sink ADDRESS PORT           takes what comes
-//   udp-source FROM ADDRESS PORT    a datagram every few milliseconds, whatever becomes of it
-// Prints one line, `ready`, when it listens or starts to send. Imports node: modules only.
+//   udp-sink ADDRESS PORT           reads what comes
+//   udp-source FROM ADDRESS PORT    sends a datagram every few milliseconds, whether or not it arrives
+// It prints one line, `ready`, when it listens or starts to send.
 import { createSocket } from 'node:dgram';
 import { connect, createServer } from 'node:net';
 

@@ -1,11 +1,11 @@
-// Numbered datagrams with their times, and a stream whose bytes are known, for tests of what a rail does to them. Runs inside a node; all
-// nodes share the machine's clock.
-//   sink ADDRESS PORT                              takes datagrams; each line on standard input asks what came since the last
-//   source FROM ADDRESS PORT COUNT PER_MS BYTES    sends so many, so many a millisecond
-//   stream-sink ADDRESS PORT                       takes one stream to its end
+// Numbered datagrams with their times, and a stream whose bytes are known, for tests of what a rail does to them. It runs inside a node;
+// all nodes share the machine's clock.
+//   sink ADDRESS PORT                              reads datagrams; each line on standard input asks what came since the last one
+//   source FROM ADDRESS PORT COUNT PER_MS BYTES    sends COUNT datagrams, PER_MS a millisecond
+//   stream-sink ADDRESS PORT                       reads one stream to its end
 //   stream-source FROM ADDRESS PORT BYTES          sends one
-// Sinks print `ready`. The answer to a line is one of JSON: [number, sent ns, received ns, whether its bytes are whole][]; at the end of a
-// stream it is [bytes, whether they are right]. Sources end when all is sent. Imports node: modules only.
+// Sinks print `ready`. The answer to a line is one line of JSON: [number, sent ns, received ns, whether its bytes are whole][]; at the end
+// of a stream it is [bytes, whether they are right]. Sources end when all is sent.
 import { createSocket } from 'node:dgram';
 import { connect, createServer } from 'node:net';
 import { createInterface } from 'node:readline';

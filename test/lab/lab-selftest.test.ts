@@ -1,6 +1,6 @@
-// The lab shown to do what it says, with plain sockets and the switch's own counters: rates, each fault on its rail and
-// direction only, carrier as README.md has it, healing exact, nothing left behind. No assertion on how long anything takes:
-// the test waits, with generous bounds, until a window of traffic looks as it must.
+// Shows that the lab does what it says, with plain sockets and the switch's own counters: rates, each fault on its rail and direction only,
+// carrier as README.md has it, healing exact, nothing left behind. Nothing is asserted about times: the test waits, with generous bounds,
+// until a window of traffic looks as it must.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// `multirail lab` as its users have it: a lab that outlives the command, jobs in it, faults by words and by script, and nothing left behind,
-// whoever is killed. Then Linpack in a lab of its own with the fast network pulled under it.
+// `multirail lab` as its users have it: a lab that outlives the command, jobs in it, faults by command and by script, and nothing left
+// behind, whichever process is killed. Then Linpack in its own lab, with the fast network pulled during the run.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

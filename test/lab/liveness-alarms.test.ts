@@ -1,5 +1,5 @@
-// What must NOT be taken for a lost rail: a receiver that computes with full windows, a process that is stopped and goes on, a congested
-// rail. Two nodes with the native part. What an idle process costs is measured by bench/soak.sh. Audited by content.
+// What must NOT count as a lost rail: a receiver that computes with full windows, a process that is stopped and goes on, a congested rail.
+// The jobs run on two nodes with the native part, and are audited by content. bench/soak.sh measures what an idle process costs.
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

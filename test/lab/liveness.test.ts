@@ -1,7 +1,7 @@
-// By what a lost rail is noticed with the native part, and that it is used again: two nodes, two rails of 1 Gbit/s, one of them broken in
-// every way the lab knows, while bulk data goes one way and small messages the other. One job per kind of fault; audited by content. How
-// long the gaps are is printed here, and judged by bench/lab.sh failover on a machine that does nothing else.
-// MULTIRAIL_LIVENESS_ROUNDS sets how often each fault is repeated (2).
+// How a lost rail is noticed with the native part, and that it is used again: two nodes, two rails of 1 Gbit/s, one of them broken in every
+// way the lab knows, while bulk data goes one way and small messages the other. There is one job per kind of fault, audited by content. The
+// gaps are printed here; bench/lab.sh failover judges them on a quiet machine. MULTIRAIL_LIVENESS_ROUNDS sets how often each fault is
+// repeated (2).
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
 import { Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';

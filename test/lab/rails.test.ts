@@ -1,9 +1,9 @@
-// Real links pulled under load, two nodes, two rails of 1 Gbit/s, TCP + TCP and TCP + WebSocket. One job per mix of rails goes
-// through every kind of fault of the lab, one after the other: 2 s of fault, then healed, with time to come back. Audited by
-// content. No network is immune: the out-of-band channel is pulled with the rails.
+// Real links pulled under load: two nodes, two rails of 1 Gbit/s, TCP + TCP and TCP + WebSocket. One job per mix of rails goes through
+// every kind of fault of the lab, one after the other: 2 s of fault, then healed, with time to come back. It is audited by content. No
+// network is immune: the out-of-band channel is pulled with the rails.
 //
-// Bounds (from the issue that asked for this): worst delivery gap 1 s, the rail in use again within 2 s of its return. They are
-// checked as counts of events within generous windows of time, on a machine that may be busy: a bound is a property here.
+// The required bounds are a worst delivery gap of 1 s, and the rail in use again within 2 s of its return. They are checked as counts of
+// events within generous windows of time, on a machine that may be busy: a bound is a property here.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type FlapHandle, Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode } from '../support/helpers.ts';

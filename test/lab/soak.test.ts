@@ -1,4 +1,5 @@
-// The soak, short: its ranks over real links that its schedule breaks, and a mistake that its audit must find. Runs bench/soak.sh as it is.
+// The soak, short: its ranks over real links that its schedule breaks, and a mistake that its audit must find. The test runs bench/soak.sh
+// as it is.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Takes the place of ssh: "reaches" a network namespace of this machine, and gives the command to a shell there, as sshd does. The words of
-# every call are kept, so that a test can look for what must not be among them. Usage: fake-ssh.sh LOG NAMESPACE-PREFIX HOST COMMAND
+# Takes the place of ssh: it "reaches" a network namespace of this machine, and gives the command to a shell there, as sshd does. It logs
+# the words of every call, so that a test can look for words that must not be among them. Usage: fake-ssh.sh LOG NAMESPACE-PREFIX HOST
+# COMMAND
 log=$1 prefix=$2 host=$3
 shift 3
 printf '%s %s\n' "$host" "$*" >>"$log"

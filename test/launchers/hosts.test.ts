@@ -1,4 +1,4 @@
-// `multirail run --hosts`: ranks on other hosts by ssh. Once with a command in the place of ssh that starts them beside us or in network
+// `multirail run --hosts`: ranks on other hosts by ssh. Once with a command in the place of ssh that starts them on this host or in network
 // namespaces, and once with a real sshd on loopback, where there is one.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,6 @@
 // The manifest of examples/kubernetes: it fits together, and ranks that are started with exactly what it gives them find each other. There
-// is no cluster here: a network namespace is a pod, with the host name, the names of the service, and the mounted Secret that it would have.
+// is no cluster here: a network namespace takes the place of a pod, with the host name, the names of the service, and the mounted Secret
+// that a pod would have.
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // Which command starts jobs of which MPI. Debian's packages of MPICH and of Open MPI both bring a `mpirun` and a `mpiexec`, and the one
-// that was installed first has the plain name: so each is asked who it is.
+// that was installed first has the plain name, so each command is asked which MPI it belongs to.
 import { spawnSync } from 'node:child_process';
 
 const KINDS = {

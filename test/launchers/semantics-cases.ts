@@ -1,5 +1,5 @@
-// The cases of the suites of semantics for ranks that are processes, sorted into jobs: parameters are fixed when a rank starts, so cases whose
-// parameters do not go together are run by different jobs. Imports the cases, and the fixtures of the system tests for the blocking calls.
+// The cases of the suites of semantics for ranks that are processes, sorted into jobs: parameters are fixed when a rank starts, so cases
+// whose parameters do not go together run in different jobs.
 import type { Runtime } from '../../src/mpi/runtime.ts';
 import { COLLECTIVE_CASES, COLLECTIVE_ERROR_CASES, P2P_CASES, P2P_FAULT_CASES } from '../semantics/cases/index.ts';
 import type { P2pCase } from '../semantics/p2p-suite.ts';

@@ -1,5 +1,5 @@
-// One rank of the suites of semantics in which every rank is a process: all of them go through the cases in step, each plays its own part, and
-// rank 0 says how each case ended, in TAP. Started by semantics.mjs, under any starter.
+// One rank of the suites of semantics in which every rank is a process: all ranks go through the cases in step, each plays its part, and
+// rank 0 says in TAP how each case ended. semantics.mjs starts it, under any starter.
 //   semantics-rank.mjs STARTER JOB REPORT [ONLY]     the number of the job (semantics-cases.ts); a file for the verdicts as JSON; cases
 //                                                     whose names match this expression, and no others
 import { writeFileSync } from 'node:fs';

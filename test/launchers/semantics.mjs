@@ -1,6 +1,5 @@
 #!/usr/bin/env node
-// Runs the suites of semantics with every rank in a process of its own, under a starter that starts jobs, and says in TAP how each case ended.
-// Imports node:*, ../system/bundle.mjs.
+// Runs the suites of semantics with every rank in a separate process, under a starter, and says in TAP how each case ended.
 //
 //   node test/launchers/semantics.mjs run|mpiexec|mpirun|srun|env [-n RANKS] [--jobs all|0,1,…] [--only REGEXP] [--report FILE]
 //       [-- OPTIONS OF THE STARTER]

@@ -1,5 +1,5 @@
-// The suites of semantics with every rank in a process of its own, under the starters that can be started by one command here (Slurm has a
-// file of its own), by the script that a person would take. Its reports stay in .cache for docs/make-semantics.mjs.
+// The suites of semantics with every rank in a separate process, under the starters that one command can start here (Slurm has its own
+// file), run by the script that a person would use. Its reports stay in .cache for docs/make-semantics.mjs.
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';

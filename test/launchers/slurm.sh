@@ -4,10 +4,10 @@
 #   sudo test/launchers/slurm.sh srun -N4 --ntasks-per-node=2 --overcommit node examples/ring.mjs
 #   sudo test/launchers/slurm.sh bash          (a shell in the cluster: sinfo, srun, scancel, … work there)
 #
-# Nothing stays behind: packages are unpacked into an overlay over the root file system that lives in memory, and the daemons run in
-# namespaces of their own (mounts, processes, network, host name) that end with the command. Needs root, Debian and overlayfs.
+# Nothing stays behind: packages are unpacked into an overlay in memory over the root file system, and the daemons run in
+# separate namespaces (mounts, processes, network, host name) that end with the command. It needs root, Debian and overlayfs.
 #   MULTIRAIL_SLURM_DEBS=DIR   where the packages are kept between runs (default: .cache/debs-slurm of the checkout)
-# Exits with 77 and says why when it cannot be done here, else with the command's exit code.
+# It exits with 77 and says why when it cannot be done here, otherwise with the command's exit code.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,5 +1,5 @@
 // A Slurm of four nodes on this machine (slurm.sh): ranks by PMI-1 and without it, a rank that is killed while the others live on, a step
-// that is cancelled. One cluster for all tests: commands go to a shell in it.
+// that is cancelled. One cluster serves all tests: commands go to a shell in it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,5 @@
-// The same program unchanged under the starters that can be started by one command here: multirail run, mpiexec of MPICH, mpirun of Open
-// MPI, and plain shells with the variables of torchrun. Slurm has a file of its own.
+// The same program unchanged under the starters that one command can start here: multirail run, mpiexec of MPICH, mpirun of Open MPI, and
+// plain shells with the variables of torchrun. Slurm has its own file.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type BuiltCode, buildCode } from '../support/helpers.ts';
 import { run } from './command.ts';

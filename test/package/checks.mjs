@@ -1,5 +1,5 @@
-// The package as others get it: made by `npm pack`, installed into an empty project outside of the checkout, with no compiler on the PATH,
-// and used there. Used by run.mjs (one package manager) and matrix.mjs (all of them).
+// The package as others get it: made by `npm pack`, installed into an empty project outside the checkout, with no compiler on the PATH, and
+// used there. run.mjs (one package manager) and matrix.mjs (all of them) use this file.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,11 +1,11 @@
-// `npm test` as it goes on a machine to which nothing was added by hand: in the root file system of a fresh Debian 12, made by mmdebstrap
-// or debootstrap, with nothing but Node and npm put into it, from a clean clone of the last commit.
+// `npm test` on a machine to which nothing was added by hand: in the root file system of a fresh Debian 12, made by mmdebstrap or
+// debootstrap, with only Node and npm put into it, from a clean clone of the last commit.
 //   node test/package/fresh-debian.mjs                      all parts of `npm test`
 //   node test/package/fresh-debian.mjs unit package         only these
 //   node test/package/fresh-debian.mjs -- COMMAND ARG …     a command in the clone instead
 //   MULTIRAIL_FRESH_LIMIT_S=600                             ends it after that many seconds
-// Needs root on Debian. The file system stays in .cache/fresh-debian as a tarball of packages only; what a run unpacks and installs lies in
-// a folder that goes away with it, and its mounts and processes in namespaces that end with it.
+// It needs root on Debian. The file system stays in .cache/fresh-debian as a tarball of packages only; what a run unpacks and installs is in
+// a folder that is removed with it, and its mounts and processes are in namespaces that end with it.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,7 +1,7 @@
-// A stranger's test: does what docs/guide/first-steps.md and recipes.md say, in an empty folder outside of the checkout, and nothing else.
-//   node test/package/guide.mjs      by itself; run.mjs does it with the tarball that it has packed
-// Blocks of a page count in their order: one in `js` is written to the file that the text before it names, every line of one in `sh` is run,
-// and one in `console` is run line by line behind its `$`, with what must come out below. There `…` stands for any text.
+// A stranger's test: does what docs/guide/first-steps.md and recipes.md say, in an empty folder outside the checkout, and nothing else.
+//   node test/package/guide.mjs      packs a tarball and uses it; run.mjs does this with the tarball that it has packed
+// The blocks of a page are used in order: one in `js` is written to the file that the text before it names, every line of one in `sh` is
+// run, and one in `console` is run line by line after its `$`, with the expected output below. There `…` stands for any text.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

@@ -1,8 +1,8 @@
-// Whether package-lock.json names every package that some platform would install. `npm ci` of npm 11 refuses a lock file that leaves one
-// out, and npm leaves out those that the registry did not have at the moment when the file was written: packages for a single platform,
-// in a mirror that nobody ever asked for them.
+// Checks that package-lock.json names every package that some platform would install. `npm ci` of npm 11 refuses a lock file that leaves
+// one out, and npm leaves out those that the registry did not have when the file was written: packages for a single platform, in a mirror
+// that nobody ever asked for them.
 //   node test/package/lock.mjs           says what is missing, and ends with 1
-//   node test/package/lock.mjs --write   adds it: version and platform stand in the lock file and in the package's name
+//   node test/package/lock.mjs --write   adds it: version and platform are in the lock file and in the package's name
 import { readFileSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -1,5 +1,5 @@
-// The package as others get it, with every package manager on every Node that is supported, and `npm ci` of a clone with every npm: no
-// compiler anywhere on the PATH. Takes a quarter of an hour. The table at its end says what was tried.
+// The package as others get it, with every package manager on every Node that is supported, and `npm ci` of a clone with every npm, without
+// a compiler on the PATH. It takes a quarter of an hour. The table at its end says what was tried.
 //   node test/package/matrix.mjs              everything
 //   node test/package/matrix.mjs yarn 22      only rows whose name contains one of these words
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// The package as others get it, with one package manager: the npm of this Node. The part `package` of `npm test`. matrix.mjs does it with
-// all of them.
+// The package as others get it, with one package manager: the npm of this Node. It is the part `package` of `npm test`; matrix.mjs does the
+// same with all package managers.
 //   MULTIRAIL_PACKAGE_KEEP=1   leaves the project that it makes, and says where
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,4 +1,4 @@
-// The suite of collectives over shared memory; then beside TCP, with the shared-memory rail broken again and again.
+// The suite of collectives over shared memory; then together with TCP, with the shared-memory rail broken again and again.
 import { smComponent } from '../../src/btl/sm/component.ts';
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
 import { realFixture } from '../support/p2p-worlds.ts';

@@ -1,5 +1,5 @@
-// The suite of collectives and communicators: what every transport must give a user of them. Numbers are those of the list of cases that
-// the point-to-point suite follows; the code is ours. Run calm, and again while rails break at moments that a seed chooses.
+// The suite of collectives and communicators: what every transport must give its users. Numbers are those of the list of cases that the
+// point-to-point suite follows; the code is this project's. It runs calm, and again while rails break at moments that a seed chooses.
 
 import type { P2pFixture } from '../support/p2p-worlds.ts';
 import { COLLECTIVE_CASES, COLLECTIVE_ERROR_CASES } from './cases/index.ts';

@@ -1,5 +1,5 @@
-// The point-to-point suite over shared memory: large messages through the ring, and read out of the sender's memory; then beside TCP,
-// with the shared-memory rail broken again and again.
+// The point-to-point suite over shared memory: large messages through the ring, and read out of the sender's memory; then together with
+// TCP, with the shared-memory rail broken again and again.
 import { smComponent } from '../../src/btl/sm/component.ts';
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
 import { realFixture } from '../support/p2p-worlds.ts';

@@ -1,6 +1,6 @@
-// The point-to-point suite: what every transport, alone or beside others, must give a user, held against the public interface.
-// The ideas are those of MPICH's tests (numbers as in its list of cases), the code is ours. Every payload is audited by content.
-// Run again with faults, the same cases must end in the same way while rails break at moments that a seed chooses.
+// The point-to-point suite: what every transport, alone or with others, must give a user, checked through the public interface. The ideas
+// are those of MPICH's tests (numbers as in its list of cases), the code is this project's. Every payload is audited by content. Run again
+// with faults, the same cases must end in the same way while rails break at moments that a seed chooses.
 import { strict as assert } from 'node:assert';
 import { describe as group, test } from 'vitest';
 import { Prng } from '../../src/util/prng.ts';

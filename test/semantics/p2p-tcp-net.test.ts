@@ -1,4 +1,4 @@
-// The point-to-point suite over TCP connections of node:net, as where there is no native part, calm and with rails that break.
+// The point-to-point suite over TCP connections of node:net, as without the native part, calm and with rails that break.
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
 import { realFixture } from '../support/p2p-worlds.ts';
 import { p2pSuite } from './p2p-suite.ts';

@@ -1,5 +1,6 @@
-// A rank that begins to compute while rails come up, at every moment of it: no rail is given up on either side. A handshake beside may take
-// over from an epoch, since that of the simulator has no step in which it gives way to a peer that is heard again (dial-attempt.ts has).
+// A rank that begins to compute while rails come up, at every moment: no rail is given up on either side. A second handshake may take over
+// from a live epoch, since the simulator's handshake has no step in which it gives way to a peer that is heard again (dial-attempt.ts has
+// one).
 import { expect, it } from 'vitest';
 import { SCENARIO_PARAMS, scenarioRails } from '../../tools/sim/scenario.ts';
 import { World } from '../../tools/sim/world.ts';

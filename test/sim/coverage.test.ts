@@ -1,4 +1,4 @@
-// Every state meets every event, or it is said why it cannot; every edge of the three state tables is taken.
+// Every state meets every event, or a sentence says why it cannot; every edge of the three state tables is taken.
 import { expect, it } from 'vitest';
 import { Coverage } from '../../tools/sim/coverage.ts';
 import { runStress } from '../../tools/sim/stress.ts';

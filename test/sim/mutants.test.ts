@@ -1,5 +1,5 @@
 // Planted mistakes: the simulator must find each within a stated number of seeds, or by a named scenario; the code without it passes the
-// same. What is planted is in its build, and in nothing that is shipped.
+// same. Mistakes are planted in the simulator's build only, never in anything that is shipped.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,5 +1,5 @@
-// Seeds that once failed, each with its story. They are played on every run. A seed keeps its meaning only while swarm.ts and
-// stress.ts draw the same: the scenario named beside it is what keeps the story for good.
+// Seeds that once failed, each with its story. Every run plays them. A seed keeps its meaning only while swarm.ts and stress.ts draw the
+// same: the scenario named with it keeps the story permanently.
 import type { Profile } from '../../tools/sim/campaign.ts';
 
 export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: string }[] = [

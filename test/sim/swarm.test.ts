@@ -1,4 +1,5 @@
-// Random runs: as many seeds as fit, from a fixed base, so that two runs of the suite play the same. MULTIRAIL_SIM_SEED_BASE moves it.
+// Random runs: as many seeds as the time allows, from a fixed base, so that two runs of the suite play the same. MULTIRAIL_SIM_SEED_BASE
+// moves the base.
 import { expect, it } from 'vitest';
 import { type Profile, playSeeds } from '../../tools/sim/campaign.ts';
 import { ONCE_FAILED } from './seeds.ts';

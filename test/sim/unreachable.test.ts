@@ -1,5 +1,5 @@
-// When a peer is unreachable: only after the peer timeout without any rail coming up and without anything delivered, counted from the
-// last of either. With short timeouts, since random runs have one that never ends.
+// When a peer is unreachable: only after the peer timeout without any rail coming up and without anything delivered, counted from the later
+// of the two. The timeouts are short here, since random runs have one that never ends.
 import { expect, it } from 'vitest';
 import { SCENARIO_PARAMS, SCENARIO_RAIL } from '../../tools/sim/scenario.ts';
 import { World } from '../../tools/sim/world.ts';

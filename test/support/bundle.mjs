@@ -1,5 +1,5 @@
-// There is no build step before the tests, so the command line and the programs that they start are bundled by esbuild, into a folder of
-// their own each time, below .cache/ so that packages are still found. The measurements in namespaces do the same. Imports node:*, esbuild.
+// Bundles the command line and the programs that it starts by esbuild, since there is no build step before the tests. Each bundle is in a
+// separate folder below .cache/, so that packages are still found. The measurements in namespaces use it too.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

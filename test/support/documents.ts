@@ -1,4 +1,4 @@
-// The documents of this project as the tests of them see them: which there are, their lines, tables, blocks of code, links and headings.
+// The documents of this project as their tests see them: the list of documents, their lines, tables, blocks of code, links and headings.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 

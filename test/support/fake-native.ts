@@ -1,5 +1,5 @@
-// A kernel in memory behind the surface of the native part: TCP connections as pairs of byte queues, and level-triggered readiness.
-// Deterministic: nothing happens but in calls, and a turn of the event loop is turn(). Knobs make it as awkward as a test wants.
+// A kernel in memory behind the surface of the native part: TCP connections as pairs of byte queues, and level-triggered readiness. It is
+// deterministic: things happen only in calls, and turn() is a turn of the event loop. Knobs make it as awkward as a test wants.
 import { constants } from 'node:os';
 import type { NativeBinding, SocketOptions } from '../../src/native/binding.ts';
 import { POLL_ERR, POLL_HUP, POLL_IN, POLL_OUT } from '../../src/native/binding.ts';

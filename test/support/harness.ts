@@ -1,4 +1,4 @@
-// What the BTL tests share: a recorder that stands for the engine, frames, and modules over streams in memory.
+// What the BTL tests share: a recorder in place of the engine, frames, and modules over streams in memory.
 import type { ByteStream, StreamReader, StreamStatus } from '../../src/btl/base/byte-stream.ts';
 import type { Dialing } from '../../src/btl/base/dial-attempt.ts';
 import type { StreamEndpoint } from '../../src/btl/base/stream-endpoint.ts';

@@ -1,4 +1,4 @@
-// What the cases of the point-to-point suite share: payloads that can be audited, and the look at what is left at the end.
+// What the cases of the point-to-point suite share: payloads that can be audited, and the check of what is left at the end.
 import { strict as assert } from 'node:assert';
 import { type ErrorCode, MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';

@@ -1,4 +1,4 @@
-// The payload that unit tests send: bytes that two seeds, and two places of one seed, do not share.
+// The payload that unit tests send: bytes that differ between two seeds, and between two places of one seed.
 
 export function pattern(bytes: number, seed = 1): Uint8Array {
   const view = new Uint8Array(bytes);

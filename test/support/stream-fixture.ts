@@ -1,4 +1,4 @@
-// Fixture of the real BTLs on loopback: loads src/btl/NAME/component.ts, whichever exists, and makes pairs of modules.
+// Fixture of the real BTLs on loopback: it loads the src/btl/NAME/component.ts that is asked for, and makes pairs of modules.
 import { existsSync } from 'node:fs';
 import type { BtlComponent } from '../../src/btl/btl.ts';
 import { loadNative } from '../../src/native/load.ts';

@@ -1,5 +1,5 @@
-// Blocking collectives between real processes, beside awaited ones, over every transport, with rails that are pulled and with a rank that is
-// killed. The ranks verify every result; one that finds something wrong ends the job with the text.
+// Blocking collectives between real processes, together with awaited ones, over every transport, with rails that are pulled and with a rank
+// that is killed. The ranks verify every result; one that finds something wrong ends the job with the text.
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
 import { smComponent } from '../../src/btl/sm/component.ts';
 import { loadNative } from '../../src/native/load.ts';

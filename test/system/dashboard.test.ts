@@ -1,5 +1,5 @@
-// `multirail run --dashboard` and `--events` with real ranks over two TCP links, of which one is pulled by the fault interposer: /metrics,
-// /events and the file have what happened. What the page makes of it is in test/dashboard.
+// `multirail run --dashboard` and `--events` with real ranks over two TCP links, of which the fault interposer pulls one: /metrics, /events
+// and the file have what happened. test/dashboard tests what the page shows.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';

@@ -1,4 +1,5 @@
-// Every program of examples/ as its README starts it, with its own check of what comes out. Built from the sources, so that no old dist is tried.
+// Every program of examples/ as its README starts it, with its own check of the output. They are built from the sources, so that no old
+// dist is tried.
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,6 @@
-// Hosts on which something is missing that nearly every host has: each job ends soon, and says what is wrong and what to do, or does without.
-// What is forbidden by a filter of system calls needs python3; what is missing in a network namespace needs root. Without, it is said and skipped.
+// Hosts that lack something that nearly every host has: each job ends soon, and says what is wrong and what to do, or does without. Where a
+// filter of system calls forbids something, the test needs python3; where a network namespace lacks something, it needs root. Without these
+// a test says so and is skipped.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, describe as group, type TestContext, test } from 'vitest';

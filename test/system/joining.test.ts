@@ -1,5 +1,5 @@
-// Jobs without a launcher of ours: processes with the variables of torchrun, with our own, or with those of an engine, meet, survive each
-// other, and end together. Real processes of this machine; the engines themselves are in test/launchers.
+// Jobs without a launcher of multirail: processes with the variables of torchrun, with multirail's own, or with those of an engine, meet,
+// survive each other, and end together. They are real processes of this machine; the engines themselves are in test/launchers.
 
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';

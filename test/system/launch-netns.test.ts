@@ -1,5 +1,5 @@
-// The out-of-band channel over two real links that are pulled one after the other: ranks in a network namespace of their own,
-// the launcher outside. Needs root and the `ip` command; says so and is skipped without them.
+// The out-of-band channel over two real links that are pulled one after the other: ranks in a separate network namespace, the launcher
+// outside. It needs root and the `ip` command; without them it says so and is skipped.
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startJob } from '../../src/launch/run/launcher.ts';

@@ -1,5 +1,5 @@
-// Jobs of real processes through the launcher and init(): messages go round, a crash is named, an exit without finalize() warns.
-// Waits are bounded by each test's own timeout; no moment is asserted.
+// Jobs of real processes through the launcher and init(): messages go around, a crash is named, an exit without finalize() warns. Each
+// test's own timeout bounds its waits; no moment is asserted.
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
 import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
 

@@ -1,5 +1,5 @@
 // Ranks under Bun and under Deno, started by `multirail run`: they run without the native part, and find the job's secret. The runtimes are
-// taken from the path, else from their npm packages, in .cache; where they cannot be had, the tests say so and are skipped.
+// those on the path, or their npm packages, in .cache; where there are none, the tests say so and are skipped.
 import { execFileSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';

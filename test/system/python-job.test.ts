@@ -1,5 +1,5 @@
-// A job of `multirail run` in two languages: rank 0 is Node, rank 1 the Python of examples/python-peer, which was written from docs/internals/OOB.md
-// and docs/internals/PROTOCOL.md.
+// A job of `multirail run` in two languages: rank 0 is Node, rank 1 the Python of examples/python-peer, which was written from
+// docs/internals/OOB.md and docs/internals/PROTOCOL.md.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

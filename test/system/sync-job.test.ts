@@ -1,6 +1,6 @@
 // Blocking calls between real processes: the cases of fixtures/sync-cases*.mjs over every transport, with rails that are pulled, with a
-// peer that is killed, with more ranks than processors. Every payload is verified by the ranks; a rank that finds something wrong ends
-// the job with the text. Bounds in time only say that something ends.
+// peer that is killed, with more ranks than processors. The ranks verify every payload; a rank that finds something wrong ends the job with
+// the text. Bounds in time only say that something ends.
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
 import { smComponent } from '../../src/btl/sm/component.ts';
 import { loadNative } from '../../src/native/load.ts';

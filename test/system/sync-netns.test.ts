@@ -1,6 +1,6 @@
-// Blocking calls between two hosts (network namespaces with two links between them), where a rail's route is looked up before it is
-// used: rails connect, and come back, although the event loop of neither rank runs. Needs root and the `ip` command; says so and is
-// skipped without them, or without the native part.
+// Blocking calls between two hosts (network namespaces with two links between them), where a rail's route is looked up before it is used:
+// rails connect, and come back, although the event loop of neither rank runs. It needs root, the `ip` command and the native part; without
+// them it says so and is skipped.
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startJob } from '../../src/launch/run/launcher.ts';

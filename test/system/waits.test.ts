@@ -1,4 +1,5 @@
-// Who waits for whom, in jobs of real processes: on SIGUSR2 to the launcher or to a rank, on a stall, from blocking calls, as text and JSON.
+// Who waits for whom, in jobs of real processes: on SIGUSR2 to the launcher or to a rank, on a stall, from blocking calls, as text and
+// JSON.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

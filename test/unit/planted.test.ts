@@ -1,4 +1,5 @@
-// Planted mistakes are edits of the source, found by its words: each must still be there, once. What they do is tested where they are played.
+// Planted mistakes are edits of the source, found by its words: each text must still be there, once. What they do is tested where they are
+// played.
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { PLANTED } from '../sim/mutants/table.ts';

@@ -1,5 +1,5 @@
-// The BTL contract over queue pairs of soft-RoCE, both sides within this process, and what only queue pairs have: receive buffers that can run
-// out. Run inside the guest (vm.mjs).
+// The BTL contract over queue pairs of soft-RoCE, both sides within this process, and what only queue pairs have: receive buffers that can
+// run out. It runs inside the guest (vm.mjs).
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { BUSY, DELIVERED, type Frame, IN_DOUBT, OK } from '../../src/btl/btl.ts';

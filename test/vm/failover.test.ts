@@ -1,5 +1,6 @@
-// A job of two processes inside the guest: a message of 64 MiB whose verbs rail is pulled at a random moment, by cable, by black hole and by
-// moving a queue pair to error, arrives whole over TCP, and the rail is used again once it is mended. MULTIRAIL_VM_PULLS: how many (5).
+// A job of two processes inside the guest: a message of 64 MiB whose verbs rail is pulled at a random moment, by cable, by black hole and
+// by moving a queue pair to error, arrives whole over TCP, and the rail is used again once it is restored. MULTIRAIL_VM_PULLS sets the
+// number of pulls (5).
 import { join } from 'node:path';
 import { expect, it, type TestContext } from 'vitest';
 import { startNode } from '../support/helpers.ts';

@@ -1,4 +1,4 @@
-// What runs inside the guest: its first process, the set-up of its links, and the command that pulls them. Text only. Imports nothing.
+// What runs inside the guest: its first process, the set-up of its links, and the command that pulls them, as text.
 
 /** Process 1: modules and file systems, then what the control folder holds. */
 export const GUEST_INIT = `#!/bin/busybox sh

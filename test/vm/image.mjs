@@ -1,5 +1,5 @@
 // What the guest boots: a Debian kernel with soft-RoCE, an initial RAM disk with the modules that it needs, and the RDMA tools, all from
-// Debian packages that are unpacked into a cache and never installed. Imports node:*, guest.mjs.
+// Debian packages that are unpacked into a cache and never installed.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {

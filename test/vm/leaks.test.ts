@@ -1,5 +1,5 @@
-// Nothing is left behind by connects and failovers: queue pairs, queues and regions are counted by the kernel (rdma resource) and by
-// node-rdma, before and after. MULTIRAIL_VM_CONNECTS: how many connects (150; the full run is 10000).
+// Connects and failovers leave nothing behind: the kernel (rdma resource) and node-rdma count queue pairs, queues and regions, before and
+// after. MULTIRAIL_VM_CONNECTS sets the number of connects (150; the full run is 10000).
 import { execFileSync } from 'node:child_process';
 import * as rdma from 'node-rdma';
 import { expect, it, type TestContext } from 'vitest';

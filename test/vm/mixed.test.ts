@@ -1,8 +1,8 @@
-// Several rails at once, in a job of two processes inside the guest: verbs and verbs, verbs and TCP, TCP as standby. Verbs rails are pulled in the
-// midst of short and long messages, read (RGET) and written (PUT); memory is withdrawn under them, receive buffers run out, a port gets other
-// addresses. Every message is verified, and the rails are used again.
-// And a port that is down from the start: what `multirail info` says of it, a job over TCP, and the rail once the port is up.
-// MULTIRAIL_VM_SEED: when in the traffic they are pulled.
+// Several rails at once, in a job of two processes inside the guest: verbs and verbs, verbs and TCP, TCP as standby. Verbs rails are pulled
+// in the middle of short and long messages, read (RGET) and written (PUT); memory is withdrawn under them, receive buffers run out, a port
+// gets other addresses. Every message is verified, and the rails are used again. The file also tests a port that is down from the start:
+// what `multirail info` says about it, a job over TCP, and the rail once the port is up. MULTIRAIL_VM_SEED decides when in the traffic they
+// are pulled.
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// The point-to-point suite over queue pairs of soft-RoCE, alone and beside TCP. Run inside the guest (vm.mjs).
+// The point-to-point suite over queue pairs of soft-RoCE, alone and together with TCP. It runs inside the guest (vm.mjs).
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
 import { p2pSuite } from '../semantics/p2p-suite.ts';
 import { realFixture } from '../support/p2p-worlds.ts';

@@ -1,11 +1,11 @@
-// The tests over real queue pairs: brings the guest up once and runs in it the tests of node-rdma and the vitest project `vm`. Prints what
-// it ran, what it could not run and why, and ends with the line "vm: N passed, N failed, N skipped".
+// Runs the tests over real queue pairs: it brings the guest up once and runs in it the tests of node-rdma and the vitest project `vm`. It
+// prints what it ran, what it could not run and why, and ends with the line "vm: N passed, N failed, N skipped".
 //   node test/vm/run.mjs              everything
-//   node test/vm/run.mjs FILE...      only these files of the project `vm`; also -t NAME, and what else vitest understands
+//   node test/vm/run.mjs FILE...      only these files of the project `vm`; also -t NAME, and other options of vitest
 //   MULTIRAIL_VM_PULLS=50             that many pulls instead of 5 (test/vm/failover.test.ts)
 //   MULTIRAIL_VM_CONNECTS=10000       that many connects instead of 150 (test/vm/leaks.test.ts)
 //   MULTIRAIL_VM_FULL=1               the point-to-point suite again while rails break
-// Needs dist, and the binaries of native/addon and native/rdma; builds what is missing. Imports node:*, vm.mjs.
+// It needs dist, and the binaries of native/addon and native/rdma, and builds those that are missing.
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

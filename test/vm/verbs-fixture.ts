@@ -1,4 +1,5 @@
-// Verbs rails between ranks of one process, each on devices of its own: what the suites of test/contract and test/semantics run on inside the guest.
+// Verbs rails between ranks of one process, each on separate devices: what the suites of test/contract and test/semantics run on inside the
+// guest.
 import { readFileSync } from 'node:fs';
 import type { BtlComponent, Params } from '../../src/btl/btl.ts';
 import { verbsComponent } from '../../src/btl/verbs/component.ts';

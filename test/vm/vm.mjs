@@ -5,9 +5,8 @@
 //     --write DIR    a folder that the guest may write      --env NAME    hands a variable in; both may be repeated
 //     --build-only   makes the image and runs nothing
 // The guest sees this machine's own root file system, read-only, with the same programs at the same paths and in the same folder; what
-// it writes is forgotten. `wire cut|mend N` and `wire loss N PERCENT` pull, mend and spoil the cable of device N. Streams what the
-// command prints and ends with its status; 124 when the time is over, 125 when the guest failed, 77 when it cannot run here, with why.
-// Imports node:*, image.mjs, guest.mjs.
+// it writes is forgotten. `wire cut|mend N` and `wire loss N PERCENT` pull, restore and impair the cable of device N. vm.mjs streams what
+// the command prints and ends with its status; 124 when the time is over, 125 when the guest failed, 77 (with the reason) when it cannot run.
 import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, homedir, tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// docs/internals/golden/dialogues.json: written by dialogues.ts, and played to our endpoint and to the Python peer.
+// docs/internals/golden/dialogues.json: written by dialogues.ts, and played to multirail's endpoint and to the Python peer.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Golden dialogues: what a tester says on a rail that is connected, and what a receiver must answer, frame by frame. Makes
+// Golden dialogues: what a tester says on a connected rail, and what a receiver must answer, frame by frame. The file makes
 // docs/internals/golden/dialogues.json; dialogues.test.ts holds file and endpoints to it.
 import { crc32c } from '../../src/btl/base/crc32c.ts';
 import {

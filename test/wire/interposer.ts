@@ -1,5 +1,5 @@
-// Makes broken endpoints out of our sound one: a relay between tester and endpoint that mends what a sound endpoint would refuse, or
-// spoils what it says. Frames can be changed one by one, in either direction, and handshakes be carried out by other rules.
+// Makes broken endpoints out of multirail's sound one: a relay between tester and endpoint that repairs what a sound endpoint would refuse,
+// or spoils what it says. Frames can be changed one by one, in either direction, and handshakes be carried out by other rules.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_LIVENESS, FRAME_PROOF, FRAME_WELCOME } from '../../src/btl/base/frame-hdr.ts';
 import { type HandshakeIdentity, handshakeFrame, refuseFrame } from '../../src/btl/base/handshake.ts';

@@ -1,4 +1,4 @@
-// Every broken endpoint must be caught, and by a clause that speaks of what it does wrong; the sound one behind the same relay must not.
+// Every broken endpoint must be caught, by a clause about what it does wrong; the sound endpoint behind the same relay must not be.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Control, localControl } from '../../tools/wire-suite/control.ts';
 import { EndpointDriver } from '../../tools/wire-suite/endpoint/driver.ts';

@@ -1,5 +1,5 @@
 // The broken endpoints that the suite must find: what each does wrong, the case that is played against it, and a clause that must catch it.
-// Those named in test/sim/mutants/table.ts have the mistake inside; the others are our sound endpoint behind an interposer.
+// Those named in test/sim/mutants/table.ts have the mistake inside; the others are multirail's sound endpoint behind an interposer.
 import { FLAG_PAYLOAD_CRC, FRAME_BYE, FRAME_COUNT, FRAME_NACK, FRAME_PROBE, FRAME_PROBE_ANSWER } from '../../src/btl/base/frame-hdr.ts';
 import { decodePacket, newPacket, PACKET } from '../../src/pml/hdr.ts';
 import type { ClauseId } from '../../tools/wire-suite/clauses.ts';

@@ -1,5 +1,6 @@
-// Mistakes inside our own endpoint that the suite must find, as exact edits of the production code (see ../sim/mutants/plant.ts): what each
-// does wrong, the case that is played against it, and a clause that must catch it. A text that does not stand exactly once is an error.
+// Mistakes inside multirail's endpoint that the suite must find, as exact edits of the production code (see ../sim/mutants/plant.ts): what
+// each does wrong, the case that is played against it, and a clause that must catch it. A text that does not occur exactly once is an
+// error.
 import type { ClauseId } from '../../tools/wire-suite/clauses.ts';
 import type { Edit } from '../sim/mutants/table.ts';
 

@@ -1,4 +1,4 @@
-// The wire suite against our own endpoint, over every kind of stream that it has; and the table of clauses against the document.
+// The wire suite against multirail's own endpoint, over every kind of stream that it has; and the table of clauses against the document.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';

@@ -1,5 +1,5 @@
-// The auditor of a stream: looks at every message that was received and says whether any was lost, doubled, reordered or
-// damaged. Pure; it trusts nothing of the layers below.
+// The auditor of a stream: it checks every received message and says whether any was lost, doubled, reordered or damaged. It trusts nothing
+// of the layers below.
 import { createHash } from 'node:crypto';
 import { crc32c } from '../../src/btl/base/crc32c.ts';
 import { RangeSet } from '../../src/util/range-set.ts';

@@ -1,5 +1,5 @@
-// The collective tests as a rank runs them: each call is timed by itself, with a barrier after it that is not; average, least and most of
-// all ranks. The scheme is OSU's.
+// The collective tests as a rank runs them: each call is timed separately, followed by a barrier that is not timed; the tables have
+// average, least and most of all ranks. The scheme is OSU's.
 import { MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { Op } from '../../src/mpi/op.ts';

@@ -1,5 +1,5 @@
-// What a person sees while a failover run goes on: on a terminal a block that is drawn anew, with a bar per rail; elsewhere a line
-// every half second. Events are lines of their own that stay.
+// What a person sees while a failover run goes on: on a terminal a block that is redrawn, with a bar per rail; elsewhere a line every half
+// second. Events are separate lines that stay.
 import type { Writable } from 'node:stream';
 import { megabytes, seconds } from './report.ts';
 import type { StreamEvent, StreamListener, StreamView } from './stream.ts';

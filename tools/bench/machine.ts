@@ -1,4 +1,4 @@
-// Where something was measured: without it a figure says nothing.
+// On which machine something was measured; a figure says nothing without it.
 import { cpus, loadavg, release } from 'node:os';
 
 export interface MachineInfo {

@@ -5,8 +5,8 @@
 //   24  u32  CRC32C of the payload, 0 when it is not verified
 //   28  u32  CRC32C of the bytes before
 //
-// The payload of message i is a window of one random pattern, at an offset that is another for each of 8192 messages in a row: a
-// fragment of an earlier message that lands in a later one, or in the wrong place of its own, shows.
+// The payload of message i is a window of one random pattern, at an offset that differs for each of 8192 messages in a row: a
+// fragment of an earlier message that is written into a later one, or to the wrong place, shows.
 import { crc32c } from '../../src/btl/base/crc32c.ts';
 import { Prng } from '../../src/util/prng.ts';
 

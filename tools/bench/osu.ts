@@ -1,5 +1,5 @@
-// What the OSU micro-benchmarks print and how often they repeat: sizes, iterations, table heads and rows, character for
-// character, so that whatever reads their output reads ours. Pure.
+// What the OSU micro-benchmarks print and how often they repeat: sizes, iterations, table heads and rows, character for character, so that
+// programs that read their output can read this output.
 import { MultirailError } from '../../src/errors.ts';
 
 export const OSU_TESTS = ['latency', 'bw', 'bibw', 'rate'] as const;

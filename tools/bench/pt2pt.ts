@@ -1,7 +1,6 @@
-// The point-to-point tests as a rank runs them: ping-pong, window of sends with an acknowledgement, both ways at once, and
-// message rate of several pairs. The scheme is OSU's, step by step.
-//
-// As in OSU, all messages of a window are received into one buffer: what is measured is the way, not the cache.
+// The point-to-point tests as a rank runs them: ping-pong, window of sends with an acknowledgement, both ways at once, and message rate of
+// several pairs. The scheme is OSU's, step by step; as in OSU, all messages of a window are received into one buffer, because the test
+// measures the network and not the cache.
 import { MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { Request } from '../../src/mpi/request.ts';

@@ -1,6 +1,5 @@
-// When rails are pulled and restored during a run: the options --pull RAIL@TIME and --restore RAIL@TIME, and the hand that does it.
-// The hand is the fault interposer around every transport but the one to the own rank; both ranks of a run have one each, and act
-// at moments after a common start.
+// When rails are pulled and restored during a run: the options --pull RAIL@TIME and --restore RAIL@TIME, and the code that carries them out
+// through the fault interposer around every transport except self. Both ranks of a run do this, at moments after a common start.
 import { type FaultControl, parseRailSelector, wrapFault } from '../../src/btl/interpose/fault.ts';
 import { LOSS_EXPECTED, parseLoss, parseRate, RATE_EXPECTED, type RailSelector } from '../../src/btl/interpose/fault-plan.ts';
 import { knownComponents, registerComponent } from '../../src/btl/registry.ts';

@@ -1,4 +1,4 @@
-// The report of a failover run in words. Pure.
+// The report of a failover run in words.
 import { megabytesPerSecond } from './osu.ts';
 import { pulledWord } from './rail-actions.ts';
 import type { StreamReport } from './stream.ts';

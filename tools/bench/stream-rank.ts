@@ -1,5 +1,5 @@
-// A rank of a failover run from end to end: runs its side, and on rank 0 shows it live, prints the report, writes plot and
-// figures, and says the verdict. Its result is the exit code.
+// A rank of a failover run from end to end: it runs its side, and on rank 0 shows the run live, prints the report, writes plot and figures,
+// and says the verdict. Its result is the exit code.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { MultirailError } from '../../src/errors.ts';

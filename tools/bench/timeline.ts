@@ -1,5 +1,5 @@
-// What happened when in a run: bytes per rail over time, and the phases between pulls and restores with their rate and their
-// worst gap between two deliveries. Pure; moments are milliseconds after the start of the run.
+// What happened when in a run: bytes per rail over time, and the phases between pulls and restores with their rate and their worst gap
+// between two deliveries. Moments are milliseconds after the start of the run.
 import type { RailAction } from './rail-actions.ts';
 import { pulledAt } from './rail-actions.ts';
 

@@ -1,5 +1,6 @@
-// `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests, and the failover run of `bench bw --pull RAIL@TIME`. Called by itself, the
-// command starts a job on this machine whose ranks are the same command again; called as a rank of a job, it is that rank.
+// `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests, and the failover run of `bench bw --pull
+// RAIL@TIME`. A user's call starts a job on this machine whose ranks run the same command again; called as a rank of a job, the command is
+// that rank.
 import { realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';

@@ -1,4 +1,4 @@
-// `multirail conformance`: plays the wire conformance suite against an implementation, or serves our own endpoint to such a suite.
+// `multirail conformance`: plays the wire conformance suite against an implementation, or serves multirail's own endpoint to such a suite.
 // Exit codes: 0 every clause that was tested holds, 1 one does not, 2 the command line makes no sense.
 import { writeFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';

@@ -1,5 +1,5 @@
-// `multirail demo`: the one command that shows what multirail is for. Two ranks, two TCP rails over loopback; rail 1 dies in silence
-// at 2 s and is back at 4 s; 6 s in all, every message audited.
+// `multirail demo`: the one command that shows what multirail is for. It runs two ranks over two TCP rails on loopback; rail 1 dies in
+// silence at 2 s and is back at 4 s; the run takes 6 s, and every message is audited.
 import type { Command } from 'commander';
 import { runBenchJob } from './bench.ts';
 

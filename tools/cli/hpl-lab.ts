@@ -1,4 +1,4 @@
-// `multirail hpl --rails …`: Linpack in a lab of its own, with rails pulled at moments of the run, once or as a sweep.
+// `multirail hpl --rails …`: Linpack in its own lab, with rails pulled at moments of the run, once or as a sweep.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join, resolve } from 'node:path';

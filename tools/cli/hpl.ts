@@ -1,5 +1,5 @@
-// `multirail hpl`: High-Performance Linpack on the ranks of a job on this machine. Called by itself it starts the ranks, which are the same
-// command again; called as a rank of a job it is that rank.
+// `multirail hpl`: High-Performance Linpack on the ranks of a job on this machine. A user's call starts the ranks, which run the same
+// command again; called as a rank of a job, the command is that rank.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import { RANKS_MAX } from '../../src/launch/run/launcher.ts';

@@ -1,4 +1,4 @@
-// `multirail info`: what is here and what would be used: transports, interfaces, addresses, parameters, launcher.
+// `multirail info`: what is there and what would be used: transports, interfaces, addresses, parameters, launcher.
 import { type Command, InvalidArgumentError } from 'commander';
 import { crc32cBackend } from '../../src/btl/base/crc32c.ts';
 import { knownComponents, selectComponents } from '../../src/btl/registry.ts';

@@ -1,5 +1,5 @@
-// The rails of a lab as things that the dashboard's buttons break and mend, and as events in its list, whoever breaks them: the buttons, a
-// timeline, another shell.
+// The rails of a lab as things that the dashboard's buttons break and repair, and as events in its list, whether a button, a timeline or
+// another shell breaks them.
 
 import { MultirailError } from '../../src/errors.ts';
 import type { RailControl } from '../dashboard/control.ts';

@@ -1,5 +1,5 @@
-// `multirail lab run`: a job in a lab, watched or not, and what happens to the lab's rails meanwhile. Its launcher is `multirail lab launch`
-// on the lab's node 0, in whose network no browser is: the dashboard is here, and is told of the job over a pipe.
+// `multirail lab run`: a job in a lab, watched or not, and what happens to the lab's rails meanwhile. Its launcher is `multirail lab
+// launch` on the lab's node 0, whose network no browser can reach: the dashboard is here, and hears about the job over a pipe.
 import { readFileSync, realpathSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { constants } from 'node:os';

@@ -1,4 +1,4 @@
-// `multirail lab`: networks of this machine's own, made of network namespaces, to run jobs in and to break links under them. Needs root.
+// `multirail lab`: networks made of network namespaces of this machine, in which jobs run while their links are broken. It needs root.
 import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { type Command, Option } from 'commander';

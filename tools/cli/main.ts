@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The `multirail` command. Each subcommand lives in its own file and exports register(program); it is added to COMMANDS here.
+// The `multirail` command. Each subcommand is in a file that exports register(program); COMMANDS lists them.
 import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import * as bench from './bench.ts';

@@ -1,5 +1,5 @@
-// `multirail run`: starts the ranks of a job on this machine, or by ssh on others; `multirail agent` is its other end there. Also what
-// other commands need to take `--mca NAME VALUE`.
+// `multirail run`: starts the ranks of a job on this machine, or by ssh on others; `multirail agent` is its other end there. The file also
+// has what other commands need to take `--mca NAME VALUE`.
 import { readFileSync, realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';

@@ -1,5 +1,5 @@
-// A job that is watched: `multirail run` or `multirail lab run` with --dashboard or --events. Without either it is a plain job, and its
-// ranks report nothing.
+// A job that is watched: `multirail run` or `multirail lab run` with --dashboard or --events. Without both it is a plain job, and its ranks
+// report nothing.
 import { readFileSync } from 'node:fs';
 import { MultirailError } from '../../src/errors.ts';
 import { type JobResult, newJobId, type RunningJob, type RunOptions, startJob } from '../../src/launch/run/launcher.ts';

@@ -1,8 +1,7 @@
-// Who may talk to the dashboard: whoever knows the token, under a name of this machine. Pure.
-//
-// The socket listens on loopback only, but every user of this machine, and every page in the browser, can reach it there. The token keeps
-// the users out. The Host header keeps out pages whose name was made to point to 127.0.0.1 (DNS rebinding): they send their own name. The
-// Origin header keeps other pages from opening the WebSocket or sending orders, should they ever learn the token.
+// Who may talk to the dashboard: clients that know the token, under a name of this machine. The socket listens on loopback only, but every
+// user of the machine, and every page in the browser, can reach it there. The token keeps the users out. The Host header keeps out pages
+// whose name was made to point to 127.0.0.1 (DNS rebinding). The Origin header keeps other pages from opening the WebSocket or sending
+// orders, even if they learn the token.
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { MultirailError } from '../../src/errors.ts';
 

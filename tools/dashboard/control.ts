@@ -1,5 +1,5 @@
-// What can be broken and mended from the dashboard. `multirail lab` gives its cables; a job whose transports are behind the fault interposer
-// (parameter btl_fault) gives its rails. Without either the page shows no buttons.
+// What can be broken and repaired from the dashboard. `multirail lab` provides its cables; a job whose transports are behind the fault
+// interposer (parameter btl_fault) provides its rails. Without either the page shows no buttons.
 import { MultirailError } from '../../src/errors.ts';
 import type { FaultActionName, RailFault } from '../../src/launch/oob/telemetry.ts';
 import type { ControlAction, ControlTarget, TargetState } from './messages.ts';

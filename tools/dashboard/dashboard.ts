@@ -1,5 +1,5 @@
-// The dashboard of one job, put together: the model that watches it, the page's server if it is wanted, the file of events if it is wanted.
-// `multirail run` and `multirail lab` start it before the job, and hand its observer to the launcher.
+// The dashboard of one job, put together: the model that watches the job, and the page's server and the file of events where they are
+// wanted. `multirail run` and `multirail lab` start it before the job, and hand its observer to the launcher.
 
 import type { RailFault } from '../../src/launch/oob/telemetry.ts';
 import type { JobObserver } from '../../src/launch/watch/observer.ts';

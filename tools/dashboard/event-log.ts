@@ -1,4 +1,4 @@
-// The events of a job: numbered, the last ones kept, and each told to whoever listens. Pure: times are arguments.
+// The events of a job: numbered, the last ones kept, and each one told to every listener. Times are arguments.
 import type { EventType, JobEvent } from './messages.ts';
 
 export type EventListener = (event: JobEvent) => void;

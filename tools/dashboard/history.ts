@@ -1,6 +1,6 @@
-// Bytes over time: a bounded number of series, each a ring of slots of equal width. What is added for a span of time is spread over the
-// slots in proportion, so that a rank which computed for five seconds and then reports leaves five seconds of its average, and not a spike.
-// Pure: times are arguments. Imports nothing but types.
+// Bytes over time: a bounded number of series, each a ring of slots of equal width. Bytes of a span of time are spread over the slots in
+// proportion, so that a rank which computed for five seconds and then reports leaves five seconds of its average, and not a spike. Times
+// are arguments.
 import type { SeriesRun } from './messages.ts';
 
 export interface HistoryOptions {

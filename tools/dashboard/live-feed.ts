@@ -1,5 +1,5 @@
-// What the open pages are sent: a snapshot first, then, a few times a second, what changed. A page that does not keep up is skipped, and gets
-// a new snapshot when it has caught up.
+// What the open pages are sent: a snapshot first, then, a few times a second, the changes. A page that does not keep up is skipped, and
+// gets a new snapshot when it has caught up.
 import type { WebSocket } from 'ws';
 import type { RailControl } from './control.ts';
 import type { ControlTarget, PageMessage, WaitsView } from './messages.ts';

@@ -1,5 +1,5 @@
-// What the dashboard's server tells its page, as JSON over a WebSocket, and the events that /events and --events FILE give too.
-// Types and tables only: the page is built from this file as well. Imports nothing.
+// What the dashboard's server tells its page, as JSON over a WebSocket, and the events that /events and --events FILE give too. Types and
+// tables only, since the page is built from this file as well.
 
 /** What happens in a job, and what the fields of such an event mean. Every event has seq, time, atMs, type and text. */
 export const EVENT_TYPES = {
@@ -19,7 +19,7 @@ export const EVENT_TYPES = {
   'rail-last': 'After a loss: one rail is left. rank, peer, up, of.',
   'peer-unreachable': 'After a loss: no rail is left; the peer is dialled until its timeout. rank, peer, up, of.',
   resent: 'The rank has sent again what was in doubt. rank, bytes, envelopes, restarts (since the last such event).',
-  ordered: 'Somebody broke or mended something from the dashboard. action, target.',
+  ordered: 'Somebody broke or repaired something from the dashboard. action, target.',
   'lab-action':
     'Something was done to the links of the lab: from the dashboard, by a timeline, or in another shell. action, labRail, node.',
   'events-dropped':

@@ -1,6 +1,5 @@
 // The state of a job as metrics: the text format of Prometheus 0.0.4, or OpenMetrics 1.0.0, which differ in the names of counters' families
 // and in the last line. Labels are rank, peer, rail and transport everywhere, and type or state where one metric counts several things.
-// Pure.
 import { CARRYING, RAIL_STATES, type RailState } from '../../src/bml/rail.ts';
 import { RAIL_COUNTERS, type RailCounterName } from '../../src/launch/oob/telemetry.ts';
 import { PML_COUNTERS, type PmlCounterName } from '../../src/pml/counters.ts';

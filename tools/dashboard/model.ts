@@ -1,5 +1,5 @@
-// What is known of a running job: its ranks, their rails, what happened, and bytes over time, put together from what the launcher is told.
-// Bounded in every direction. Pure but for the clock that it is given.
+// What is known about a running job: its ranks, their rails, events, and bytes over time, put together from what the launcher is told. It
+// is bounded in every direction, and reads no clock except the one that it is given.
 
 import type { AbortInfo, ExitInfo, RankInfo } from '../../src/launch/oob/member.ts';
 import {

@@ -1,5 +1,5 @@
-// The dashboard's server: one page, its live data over a WebSocket, /metrics, /events, and orders to break and mend rails. It listens on
-// loopback, and everything that tells of the job needs the token (access.ts). Slow readers are cut off or skipped, never waited for.
+// The dashboard's server: one page, its live data over a WebSocket, /metrics, /events, and orders to break and repair rails. It listens on
+// loopback, and everything about the job needs the token (access.ts). Slow readers are cut off or skipped, never waited for.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';

@@ -1,6 +1,6 @@
-// The kernels of the factorisation on one rank's heap. Places and leading dimensions are in doubles, matrices lie by columns. What is
-// O(N^3) is an Algebra, of which there are two: WebAssembly SIMD, which runs everywhere, and the machine's BLAS (blas.ts); the rest
-// is WebAssembly with both.
+// The kernels of the factorisation on one rank's heap. Places and leading dimensions are in doubles, matrices are stored by columns. The
+// O(N^3) work is done by an Algebra, of which there are two: WebAssembly SIMD, which runs everywhere, and the machine's BLAS (blas.ts); the
+// rest is WebAssembly with both.
 import type { Heap, HeapLayout } from './heap.ts';
 import { addColumn, copyBlock, copyRows, eliminate, generate, largest, solveUnitLower, subtractProduct, swapRows } from './wasm-blocks.ts';
 import { packA, packB, product, TILE_COLUMNS, TILE_ROWS, UNROLL } from './wasm-dgemm.ts';

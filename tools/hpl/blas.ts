@@ -1,4 +1,4 @@
-// Which kernels a rank computes with: the machine's OpenBLAS by way of an addon (native/blas) where both are there, else WebAssembly.
+// Which kernels a rank computes with: the machine's OpenBLAS through an addon (native/blas) where both are there, otherwise WebAssembly.
 import { MultirailError } from '../../src/errors.ts';
 import { loadAddon } from '../../src/native/load.ts';
 import { ALGEBRA_NAMES, type Algebra, type AlgebraName, solveByHalves, wasmAlgebra } from './algebra.ts';

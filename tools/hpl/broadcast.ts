@@ -1,6 +1,6 @@
-// A panel on its way along a row of processes. It goes in the background: between pieces of the update somebody looks after it.
-//   ring            each passes it on to the next
-//   ring-modified   the first of the others, who factors the next panel, gets it first and passes nothing on; HPL's default
+// A panel on its way along a row of processes. It moves in the background: the update calls look() between its pieces.
+//   ring            each process passes it on to the next
+//   ring-modified   the first of the others, which factors the next panel, gets it first and passes nothing on; HPL's default
 import type { Request } from '../../src/mpi/request.ts';
 import { type Messages, TAG } from './messages.ts';
 import type { BroadcastName } from './problem.ts';

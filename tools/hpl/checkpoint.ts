@@ -1,6 +1,6 @@
 // A factorisation saved at a block boundary, and resumed: each rank writes its part of the matrix, and the panel that is on its way, into
-// a file of its own; a small file that says which set of them is whole is written last, so that what is named there can be read whatever
-// happens meanwhile. All ranks must see the same folder.
+// its own file. A small file that names the complete set is written last, so that the named files can always be read. All ranks must see
+// the same folder.
 import {
   closeSync,
   existsSync,

@@ -1,5 +1,5 @@
 // The experiment of Shumilin and Leonova (S-MPI): Linpack on a fast and a slow network, of which the fast one fails at some moment of the
-// run. Moments are fractions of the blocks that rank 0 has done. Pure: what to run, in which order, and what the model expects.
+// run. Moments are fractions of the blocks that rank 0 has done. The file says what to run, in which order, and what the model expects.
 import { MultirailError } from '../../src/errors.ts';
 import { type NamedRail, railIndex } from '../lab/rails.ts';
 

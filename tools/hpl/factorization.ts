@@ -1,6 +1,6 @@
-// The factorisation A = P L U, with the right-hand side carried along as one more column: right-looking, with partial pivoting, and with
-// look-ahead: whoever has the next panel updates its columns first, factors it and sends it off, and only then updates the rest; the
-// panel travels while everybody computes.
+// The factorisation A = P L U, with the right-hand side as one more column: right-looking, with partial pivoting, and with look-ahead: the
+// ranks that have the next panel update its columns first, factor it and send it off, and only then update the rest; the panel travels
+// while all ranks compute.
 import { MultirailError } from '../../src/errors.ts';
 import { PanelBroadcast } from './broadcast.ts';
 import { ownerOf } from './grid.ts';

@@ -1,5 +1,5 @@
-// The grid of processes and the block-cyclic distribution over it: which process row and column has which row and column of the matrix,
-// and where. As in ScaLAPACK with the first block at process 0. Imports nothing.
+// The grid of processes and the block-cyclic distribution over it: which process row and column has which row and column of the matrix, and
+// where. It is ScaLAPACK's, with the first block at process 0.
 
 export class Grid {
   /** Process rows and columns. */

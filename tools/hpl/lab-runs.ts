@@ -1,5 +1,5 @@
-// Runs of `multirail hpl` in a lab, with rails pulled at moments of the run: the ranks tell how far they are, line by line, and the links
-// are taken from under them.
+// Runs of `multirail hpl` in a lab, with rails pulled at moments of the run: the ranks report their progress, line by line, and the links
+// are pulled when it reaches the moment.
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';

@@ -1,6 +1,6 @@
 // The messages of the factorisation: point-to-point only, as in HPL, which has its own broadcasts and reductions. A wait is a blocking call
-// where the rails allow that, and a promise elsewhere: callers write `await messages.wait(…)`, which costs nothing when the answer
-// is there already.
+// where the rails allow it, and a promise elsewhere: callers write `await messages.wait(…)`, which costs nothing when the answer is there
+// already.
 import { MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import type { Request } from '../../src/mpi/request.ts';

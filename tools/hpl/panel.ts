@@ -1,6 +1,6 @@
-// Factorisation of a panel: the nb columns of one block, from the diagonal down, by the processes of one process column. Recursive in
-// columns and right-looking, as HPL's `RFACT R`: most of the work is in products. The top block of the panel, L1, is held by every
-// process of the column.
+// Factorisation of a panel: the nb columns of one block, from the diagonal down, by the processes of one process column. It is recursive in
+// columns and right-looking, as HPL's `RFACT R`, so most of the work is in products. Every process of the column holds the top block of the
+// panel, L1.
 import { localIndex, ownerOf } from './grid.ts';
 import { TAG } from './messages.ts';
 import { PANEL_HEADER, type PanelPlaces, type Problem } from './problem.ts';

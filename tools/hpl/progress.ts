@@ -1,4 +1,4 @@
-// What a person sees while a long factorisation goes on: on a terminal one line that is drawn anew, elsewhere a line now and then.
+// What a person sees while a long factorisation goes on: on a terminal one line that is redrawn, elsewhere a line now and then.
 import type { Writable } from 'node:stream';
 
 const TERMINAL_INTERVAL_MS = 200;

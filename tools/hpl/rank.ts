@@ -1,5 +1,5 @@
-// One rank of `multirail hpl`: solves the systems that were asked for, one after the other; rank 0 prints HPL's table. With checkpoints it
-// can be told by the rails: after a loss it goes on to the next checkpoint, saves and stops.
+// One rank of `multirail hpl`: solves the requested systems, one after the other; rank 0 prints HPL's table. With checkpoints it can listen
+// to the rails: after a loss it goes on to the next checkpoint, saves and stops.
 import { mkdirSync, writeFileSync, writeSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { MultirailError } from '../../src/errors.ts';

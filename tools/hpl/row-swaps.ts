@@ -1,6 +1,6 @@
-// The row exchanges of one panel, carried out on columns outside it, which also bring the rows of U together. With one process row they
-// are swaps in place. With more, every process ends with all rows of U (HPL's pdlaswp01T): rows that U displaces are spread by their owner,
-// and the rows of U are gathered everywhere, by a roll around the column or by binary exchange.
+// The row exchanges of one panel, carried out on columns outside it, which also bring the rows of U together. With one process row they are
+// swaps in place. With more, every process ends with all rows of U (HPL's pdlaswp01T): the owner spreads the rows that U displaces, and the
+// rows of U are gathered everywhere, by a roll around the column or by binary exchange.
 import type { Request } from '../../src/mpi/request.ts';
 import { localIndex, ownerOf } from './grid.ts';
 import { TAG } from './messages.ts';

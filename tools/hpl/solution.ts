@@ -1,4 +1,4 @@
-// From the factors to x, and from x to the verdict: back substitution, and HPL's scaled residual, for which the matrix is made anew.
+// From the factors to x, and from x to the verdict: back substitution, and HPL's scaled residual, for which the matrix is generated again.
 import { localIndex, ownerOf } from './grid.ts';
 import { TAG } from './messages.ts';
 import type { Problem } from './problem.ts';

@@ -1,5 +1,5 @@
-// Draws a sweep as SVG: per order of the matrix the run time and the Gflop/s against the moment of the pull, beside the model's line and
-// that of a run that is never pulled.
+// Draws a sweep as SVG: per order of the matrix the run time and the Gflop/s against the moment of the pull, with the model's line and that
+// of a run that is never pulled.
 import { describeMachine } from '../bench/machine.ts';
 import { type NamedRail, showRate } from '../lab/rails.ts';
 import { SERIES, type Series } from './experiment.ts';

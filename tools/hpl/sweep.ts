@@ -1,4 +1,4 @@
-// A sweep: every cell several times, in turn, and what came of it beside what the model expects.
+// A sweep: every cell several times, in turn, with its results compared with what the model expects.
 import type { MachineInfo } from '../bench/machine.ts';
 import { type NamedRail, showRate } from '../lab/rails.ts';
 import { blocksAt, type Cell, medianRun, modelMs, type RunTimes } from './experiment.ts';

@@ -1,4 +1,4 @@
-// The report of a run in HPL's own form, so that what reads HPL's output reads this. Pure.
+// The report of a run in HPL's own form, so that programs that read HPL's output can read it.
 import { LEAF_COLUMNS } from './panel.ts';
 import type { BroadcastName, SwapName } from './problem.ts';
 import { EPSILON, RESIDUAL_MAX, type Residual } from './solution.ts';

@@ -1,6 +1,6 @@
 // What the factorisation does besides products, in WebAssembly: pivot search, elimination within a panel, rows copied and swapped, the
-// triangular solve of a small block, the matrix's elements, sums for the residual. Matrices lie by columns; leading dimensions are in
-// doubles, addresses in bytes.
+// triangular solve of a small block, the matrix's elements, sums for the residual. Matrices are stored by columns; leading dimensions are
+// in doubles, addresses in bytes.
 import { type Code, doWhile, f64, f64x2, i32, i64, type Local, memoryCopy, WasmFunction, when, whileTrue } from './wasm-encoder.ts';
 
 const DOUBLE = 8;

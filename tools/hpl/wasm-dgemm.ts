@@ -1,6 +1,6 @@
 // The matrix product in WebAssembly SIMD: packing, and the product of packed panels, after K. Goto and R. van de Geijn, "Anatomy of
-// High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008. The blocking around them is in wasm-algebra.ts. Matrices lie by columns;
-// leading dimensions are in doubles, addresses in bytes.
+// High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008. The blocking around them is in wasm-algebra.ts. Matrices are stored by
+// columns; leading dimensions are in doubles, addresses in bytes.
 import { type Code, f64, f64x2, i32, type Local, WasmFunction, when, whileTrue } from './wasm-encoder.ts';
 
 /** The tile of C that one inner loop keeps in registers: 8 vectors of two doubles, which leaves 8 of x64's 16 for A and B. */

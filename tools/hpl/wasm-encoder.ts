@@ -1,5 +1,5 @@
-// A small assembler for WebAssembly: functions written as nested expressions, made into the bytes of a module. It knows only the
-// instructions that the kernels need. Binary format: WebAssembly Core Specification 2.0, section 5. Imports nothing.
+// A small assembler for WebAssembly: functions written as nested expressions become the bytes of a module. It knows only the instructions
+// that the kernels need. Binary format: WebAssembly Core Specification 2.0, section 5.
 
 /** Instructions in order; nested as they were written, flattened when the module is made. */
 export type Code = readonly (number | Code)[];

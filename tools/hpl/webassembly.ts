@@ -1,4 +1,4 @@
-// The parts of the WebAssembly API that are used here, typed: the types of Node leave most of it to the browser's. Imports nothing.
+// The parts of the WebAssembly API that are used here, typed: Node's types leave most of it to the browser's.
 
 export interface WasmMemory {
   readonly buffer: ArrayBuffer;

@@ -1,15 +1,14 @@
 // What can be done to the links of a lab, in words: the same in commands, in timelines and in experiments.
-//   pull RAIL [NODE]        the cables are pulled: of all nodes, or of one
+//   pull RAIL [NODE]        the cables of all nodes, or of one, are pulled
 //   blackhole RAIL          frames vanish, carriers stay
 //   oneway RAIL NODE        what that node sends vanishes
-//   loss RAIL PERCENT [NODE]   frames vanish by chance: all nodes', or what one sends
+//   loss RAIL PERCENT [NODE]   frames vanish by chance: those of all nodes, or those that one sends
 //   delay RAIL MS [SPREAD]   frames take longer
 //   reorder RAIL PERCENT [HOLD]   frames are held back, and overtaken
-//   flip RAIL PERCENT [NODE]   in frames a bit flips: all nodes', or what one sends
-//   flap RAIL EVERY [silent]   goes and comes, half of that time each
+//   flip RAIL PERCENT [NODE]   a bit flips in frames: in those of all nodes, or in those that one sends
+//   flap RAIL EVERY [silent]   the rail goes and comes, half of that time each
 //   throttle RAIL RATE [QUEUE]     slower or faster
 //   restore [RAIL]          everything as at the start
-// Imports errors, lab, plan, rails.
 import { MultirailError } from '../../src/errors.ts';
 import type { Lab } from './lab.ts';
 import { DEFAULT_HOLD_MS, DELAY_MAX_MS } from './plan.ts';

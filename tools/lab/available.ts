@@ -1,4 +1,4 @@
-// Whether this machine can run the lab, tried out once, not guessed; and which congestion control its kernel has. Imports plan, run, node:*.
+// Whether this machine can run the lab, tried once and not guessed; and which congestion control its kernel has.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { DEFAULT_CONGESTION_CONTROL } from './plan.ts';

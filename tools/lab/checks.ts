@@ -1,4 +1,4 @@
-// What the lab asks of its arguments, and small helpers of it.
+// How the lab checks its arguments, and small helpers.
 import { DELAY_MAX_MS } from './plan.ts';
 import { LabError } from './run.ts';
 

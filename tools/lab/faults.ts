@@ -1,5 +1,5 @@
-// What was done to each rail of a lab since it was last as at the start, and who does it: one after the other, and every listener is told.
-// Imports actions, lab.
+// What was done to each rail of a lab since it was last as at the start, and the one place that does it: one action after the other, each
+// told to every listener.
 import { applyAction, type LabAction, type LabEvent } from './actions.ts';
 import type { Lab } from './lab.ts';
 

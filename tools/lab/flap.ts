@@ -1,5 +1,5 @@
-// A rail that goes and comes until told to stop. Knows nothing of networks: it is given what takes the rail down and what
-// brings it back. Imports nothing.
+// A rail that goes and comes until it is told to stop. It knows nothing of networks: it is given the functions that take the rail down and
+// bring it back.
 
 export class Flapping {
   /** How often the rail has gone so far. */

@@ -1,5 +1,5 @@
-// The process that passes the frames of an impaired rail on (native/impair): it runs in the wire's namespace while the rail is impaired, and
-// is told over a pipe what to do. Nothing else of the lab needs a binary. Imports errors, native/load and node:*.
+// The process that passes on the frames of an impaired rail (native/impair): it runs in the wire's namespace while the rail is impaired,
+// and takes its orders over a pipe. Nothing else of the lab needs a binary.
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';

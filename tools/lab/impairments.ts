@@ -1,7 +1,7 @@
-// What makes one rail bad without taking it down: what becomes of the frames that enter its switch, port by port.
+// What makes one rail bad without taking it down: what happens to the frames that enter its switch, port by port.
 //   PLAIN      the bridge passes them on; a filter at a port drops those that are muted or lost by chance
-//   FORWARDED  the filters drop all of them, and the forwarder, which sees them before, passes on what it does
-// Changes are made one after the other. Imports forwarder, plan, run.
+//   FORWARDED  the filters drop all of them; the forwarder, which sees them first, passes frames on
+// Changes are made one after the other.
 import { Forwarder, type ForwarderPort, type ForwardSettings } from './forwarder.ts';
 import { ingressLossLines, noIngressLossLine, segmentationLine, wirePort } from './plan.ts';
 import { runBatch, ToolSession } from './run.ts';

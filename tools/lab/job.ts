@@ -1,7 +1,6 @@
 // A job in a lab: its ranks on the nodes, its launcher on node 0, since the out-of-band channel goes over the rails like everything else.
-// Whoever started it holds one end of a pipe; when that closes, for whatever reason, the launcher ends the job. A second pipe is there when
-// the job is watched: what goes over it is not this file's business.
-// Imports errors, view, node:*.
+// The process that started it holds one end of a pipe; when that closes, for whatever reason, the launcher ends the job. A job that is
+// watched has a second pipe, whose content this file does not read.
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import type { Duplex } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';

@@ -1,8 +1,7 @@
-// A lab that outlives the command that made it: a process in the background holds it, and does what commands ask for over a local socket.
-// Whoever kills the keeper, by whatever signal, ends the lab (reaper.ts). One question and one answer per connection, a line of JSON each;
-// who asked to watch is sent a further line for each action, until either side closes the connection.
+// A lab that outlives the command that made it: a process in the background holds it, and obeys commands over a local socket. When the
+// keeper is killed, by whatever signal, the lab ends (reaper.ts). There is one question and one answer per connection, a line of JSON each;
+// a client that asked to watch gets a further line for each action, until either side closes the connection.
 //   NONE   nothing listens at the socket        KEPT   a keeper answers        GONE   the keeper was told to go
-// Imports errors, actions, faults, lab, rails, view, node:*.
 import { chmodSync, mkdirSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
-// The link lab: real kernels' worth of network, and the ways in which it breaks. Every node is a network namespace,
-// every rail an Ethernet of its own between them (a bridge in a wire namespace), and nothing else connects the nodes.
-// test/lab/README.md says for each fault at which layer it strikes and what TCP sees. Imports the other files of this folder and node:* only.
+// The link lab: a network of real kernels, and the ways in which it breaks. Every node is a network namespace, every rail an Ethernet
+// between them (a bridge in a wire namespace), and nothing else connects the nodes. test/lab/README.md says for each fault at which layer
+// it strikes and what TCP sees.
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chooseCongestionControl } from './available.ts';

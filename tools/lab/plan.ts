@@ -1,5 +1,5 @@
-// The lab on paper: names, addresses, interface indexes, and the ip and tc lines that build, break and restore it.
-// Pure text out of numbers: nothing here runs a command. Imports nothing.
+// The lab on paper: names, addresses, interface indexes, and the ip and tc lines that build, break and restore it. Nothing here runs a
+// command.
 
 /** One rail of the lab: one Ethernet that every node has one port on. */
 export interface RailSpec {

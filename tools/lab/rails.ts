@@ -1,5 +1,4 @@
-// Rails of a lab as people write them: `1gbit,100mbit`, `fast=10gbit,slow=1gbit`, and the two that have a name of their own.
-// Imports errors.
+// Rails of a lab as people write them: `1gbit,100mbit`, `fast=10gbit,slow=1gbit`, and the two rates that have a name.
 import { MultirailError } from '../../src/errors.ts';
 import { MAX_RAILS } from './plan.ts';
 

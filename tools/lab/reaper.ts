@@ -1,6 +1,6 @@
-// What makes a lab leave nothing behind. One shell script removes namespaces with everything that runs in them, and it is
-// started together with the lab, not at its end: it waits on a pipe that the lab's process holds, so it runs when the lab
-// is destroyed, and as well when the process throws, exits, is interrupted or killed -9. Imports run.ts.
+// What makes a lab leave nothing behind. One shell script removes namespaces with everything that runs in them. It is started together with
+// the lab, not at its end: it waits on a pipe that the lab's process holds, so it runs when the lab is destroyed, and also when the process
+// throws, exits, is interrupted or killed -9.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import type { Socket } from 'node:net';

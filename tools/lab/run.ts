@@ -1,5 +1,5 @@
 // Running ip and tc for the lab: whole batches in one process, or one process for many batches, and errors that name the line that failed.
-// Imports node: modules only, so that the lab can be used without the library.
+// It imports only Node's modules, so that the lab can be used without the library.
 import { type ChildProcessWithoutNullStreams, type ExecFileException, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 

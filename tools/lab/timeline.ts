@@ -1,8 +1,8 @@
-// A script of what happens to the links of a lab, and when: one action per line, with its time in front, counted from the start of the job.
+// Reads a script of what happens to the links of a lab, and when: one action per line, with its time in front, counted from the start of the
+// job.
 //   # a comment
 //   1.5s   pull fast
 //   3s     restore fast
-// Imports errors, actions, rails.
 import { MultirailError } from '../../src/errors.ts';
 import { type LabAction, parseAction, parseTime } from './actions.ts';
 import type { NamedRail } from './rails.ts';

@@ -1,4 +1,4 @@
-// What a process needs to know of a lab that another one may hold: names, rates, addresses. Imports errors, available, lab, rails.
+// What a process needs to know about a lab that another one may hold: names, rates, addresses.
 import { MultirailError } from '../../src/errors.ts';
 import { labUnavailable } from './available.ts';
 import { Lab, type LabOptions } from './lab.ts';

@@ -1,5 +1,5 @@
-// A world whose gaps are bounded: rails of which some are healthy throughout, an application that keeps messages under way, impairments of the
-// other rails, and the judgement of gaps (gaps.ts) and of waste. Used by the profile `impaired`, which draws all of it, and by scenarios.
+// A world whose gaps are bounded: rails of which some are healthy throughout, an application that keeps messages under way, impairments of
+// the other rails, and the judgement of gaps (gaps.ts) and of waste. The profile `impaired`, which draws all of it, and scenarios use it.
 // Links and timers are those of real networks and of the product's defaults; streams repair themselves as TCP does (pipe.ts).
 import type { Prng } from '../../src/util/prng.ts';
 import type { RailSpec, SimLink } from './fabric.ts';

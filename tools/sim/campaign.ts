@@ -1,4 +1,4 @@
-// A campaign: many seeds in worker processes, with one line of progress, the first failures, and a file to go on from.
+// A campaign: many seeds in worker processes, with one line of progress, the first failures, and a file from which it resumes.
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { Coverage } from './coverage.ts';

@@ -1,5 +1,5 @@
-// Which (state, event) cells and which edges the runs have taken, and which cells cannot be. The test of the coverage fails on
-// a cell that is neither hit nor listed here as impossible, and on an impossible one that is hit.
+// Which (state, event) cells and which edges the runs have taken, and which cells cannot be taken. The test of the coverage fails on a cell
+// that is neither hit nor listed here as impossible, and on an impossible one that is hit.
 import { RAIL_EDGES, type RailState } from '../../src/bml/rail.ts';
 import { RECV_EDGES, RECV_STATES, SEND_EDGES, SEND_STATES, type TransitionListener } from '../../src/pml/states.ts';
 import type { CoverageListener } from './world.ts';

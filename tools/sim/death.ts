@@ -1,7 +1,7 @@
-// Random runs in which ranks die: at a random time, or at the moment a frame of a chosen kind leaves or arrives, beside the faults of
-// swarm.ts. Survivors are told by a launcher, or find out by themselves. What they have under way with the dead ends with the right error,
-// everything else ends well, and nothing stays registered or held. In a part of the runs some messages have no receiver: their senders must
-// hear of it when the receiver leaves the job.
+// Random runs in which ranks die, at a random time or when a frame of a chosen kind leaves or arrives, in addition to the faults of
+// swarm.ts. A launcher tells the survivors, or they find out themselves. What they have under way with the dead rank ends with the right
+// error, everything else ends well, and nothing stays registered or held. In some runs messages have no receiver: their senders must hear
+// of it when the receiver leaves the job.
 
 import { ANY } from '../../src/pml/match.ts';
 import { Prng } from '../../src/util/prng.ts';

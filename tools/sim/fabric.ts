@@ -1,5 +1,5 @@
-// The simulated network: virtual time, an event heap, and one link (two one-way FIFO pipes) per rail and pair of ranks,
-// with the controls that break them. No clock, no timers and no chance but the seed: the same calls give the same trace.
+// The simulated network: virtual time, an event heap, and one link (two one-way FIFO pipes) per rail and pair of ranks, with the controls
+// that break them. It has no clock, no timers and no chance except the seed: the same calls give the same trace.
 //
 //   world                      fabric                              SimBtl (one per process)
 //   advanceTo(ms) ──────────►  events in order of (time, number)

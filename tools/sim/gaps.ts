@@ -1,7 +1,7 @@
-// The bound on gaps, in virtual time. A gap is the time between two deliveries at a receiver while something is outstanding for it. What
-// counts as a delivery is that the first message of a flow that was not there is there: a program that takes its messages in order sees
-// nothing of what came behind it. Judged for each pair of ranks and direction. While one of the two computes, or is stopped, nothing can be
-// delivered: its gaps begin again when it polls again.
+// The bound on gaps, in virtual time. A gap is the time between two deliveries at a receiver while something is outstanding for it. A
+// delivery is the arrival of a flow's first missing message: a program that receives its messages in order sees nothing of later ones. Gaps
+// are judged for each pair of ranks and direction. While one of the two computes, or is stopped, nothing can be delivered: its gaps begin
+// again when it polls again.
 import { OracleError, type SentMessage } from './oracle.ts';
 
 /** No gap above this, plus what the healthy rails need for one message. */

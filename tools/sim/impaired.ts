@@ -1,6 +1,7 @@
-// One random run in which rails are bad without being down, as networks mostly fail: of two to four rails at least one is healthy throughout;
-// the others flap in silence, lose packets, fall to a thousandth of their rate, take 300 ms longer, one way or both, and get better again.
-// Beside what the oracle demands of every run no gap between two deliveries is above its bound, and not too much is sent again (bounded.ts).
+// One random run in which rails are bad without being down, as networks mostly fail: of two to four rails at least one is healthy
+// throughout; the others flap in silence, lose packets, fall to a thousandth of their rate, take 300 ms longer, one way or both, and get
+// better again. Besides the oracle's demands on every run, no gap between two deliveries is above its bound, and not too much is sent again
+// (bounded.ts).
 import { Prng } from '../../src/util/prng.ts';
 import { type BadLink, Bounded, IMPAIRMENTS, type Impairment, type ImpairmentKind, MBIT, REAL_RAIL } from './bounded.ts';
 import type { RailSpec } from './fabric.ts';

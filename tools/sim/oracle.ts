@@ -1,5 +1,5 @@
-// The oracle: a naive reference of MPI matching, and the invariants I1-I9 of the design, held against what the production
-// code does. It knows nothing of protocols, rails or epochs: only commands, matches, completions and bytes.
+// The oracle: a naive reference of MPI matching, and the invariants I1-I9 of the design, compared with what the production code does. It
+// knows nothing of protocols, rails or epochs: only commands, matches, completions and bytes.
 import { MultirailError } from '../../src/errors.ts';
 import { ANY } from '../../src/pml/match.ts';
 import type { RecvRequest, SendRequest } from '../../src/pml/records.ts';

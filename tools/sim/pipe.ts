@@ -1,10 +1,10 @@
-// One direction of one simulated rail: a FIFO with bandwidth, latency and jitter, which can be held, opened into a hole, or
-// severed. Parcels are copied when their last byte leaves.
+// One direction of one simulated rail: a FIFO with bandwidth, latency and jitter, which can be held, turned into a hole, or severed.
+// Parcels are copied when their last byte leaves.
 //
 //   push() → queue ─ transmit (bandwidth) ─► capture(): copied ─ travel (latency, jitter; never overtaking) ─► Nic.arrive()
 //
-// Its path may be bad without being broken (Path). Then it behaves as TCP does over one: what is lost is sent again by the pipe itself, and
-// until then everything behind it waits.
+// Its path may be bad without being broken (Path). Then it behaves as TCP does over such a path: the pipe itself sends again what is lost,
+// and until then everything behind it waits.
 import { drawLoss, RETRANSMIT_TIMEOUT_MS } from '../../src/util/loss.ts';
 import type { Prng } from '../../src/util/prng.ts';
 import type { Nic, Parcel, WireItem } from './wire.ts';

@@ -1,5 +1,5 @@
-// Scripted scenarios: a small world, a hook on a packet, a fault at exactly that moment, and the same end as a random run.
-// A scenario also says what must have happened (`require`): one in which nothing happened proves nothing.
+// Scripted scenarios: a small world, a hook on a packet, a fault at exactly that moment, and the same end as a random run. A scenario also
+// says what must have happened (`require`): a scenario in which nothing happened proves nothing.
 
 import { PML_COUNTERS, type PmlCounters } from '../../src/pml/counters.ts';
 import { PACKET, PACKET_NAMES, type PacketType } from '../../src/pml/hdr.ts';

@@ -1,5 +1,5 @@
-// The BTL of the simulator: a BtlModule over the simulated fabric, one per simulated process, held to the same contract and
-// the same suite as the real ones.
+// The BTL of the simulator: a BtlModule over the simulated fabric, one per simulated process, which keeps the same contract and passes the
+// same suite as the real ones.
 import type { BtlComponent, BtlContext, BtlEndpoint, RailPlan, RailReason, Upcalls } from '../../src/btl/btl.ts';
 import type { ErrorCode } from '../../src/errors.ts';
 import { assert } from '../../src/util/assert.ts';

@@ -1,8 +1,8 @@
-// One simulated rail to one peer: counts and completions, placed frames, connection attempts, the end of an epoch.
-// As strict as the contract allows: header and payload are read as late as they may be, views are scribbled over after
-// their upcall, nothing leaves before flush() or the next progress().
+// One simulated rail to one peer: counts and completions, placed frames, connection attempts, the end of an epoch. It is as strict as the
+// contract allows: header and payload are read as late as they may be, views are scribbled over after their upcall, nothing leaves before
+// flush() or the next progress().
 //
-// States of an endpoint: `conn` null = DOWN, else LIVE; `attempt` = a handshake under way, beside a live epoch or not.
+// States of an endpoint: `conn` null = DOWN, else LIVE; `attempt` = a handshake under way, next to a live epoch or not.
 //   DOWN --helloOk/accept--> LIVE --fence, close, damage, loss, replaced, both BYE and close--> DOWN (endEpoch, one door)
 import {
   type BtlEndpoint,

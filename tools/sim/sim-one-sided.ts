@@ -1,6 +1,6 @@
-// Puts and gets of a simulated rail. As with a real card, they need no turn of the target's process: bytes land while the
-// fabric advances, in several steps, and after a loss they may land LATE: until the target fences that epoch or deregisters
-// the memory. The bytes of a get never land after its own completion.
+// Puts and gets of a simulated rail. As with a real card, they need no turn of the target's process: bytes are written while the fabric
+// advances, in several steps, and after a loss they may be written LATE: until the target fences that epoch or deregisters the memory. The
+// bytes of a get are never written after its own completion.
 import {
   type BtlEndpoint,
   type BtlModule,

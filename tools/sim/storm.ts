@@ -1,6 +1,6 @@
-// Random runs in the worst weather: four to eight rails, one of them at a crawl, all of them cut within microseconds, again and again,
-// flapping faster than anybody notices, what recovers struck up to thirty times, credit of a few messages, messages of hundreds of
-// fragments, one side paused, and peer timeouts that are short beside all that. A peer may be given up, but only with a reason.
+// Random runs in the worst weather: four to eight rails, one of them very slow, all of them cut within microseconds, again and again,
+// flapping faster than anybody notices, recovery frames struck up to thirty times, credit of a few messages, messages of hundreds of
+// fragments, one side paused, and peer timeouts that are short compared with all that. A peer may be given up, but only with a reason.
 import { PACKET } from '../../src/pml/hdr.ts';
 import { ANY } from '../../src/pml/match.ts';
 import { Prng } from '../../src/util/prng.ts';

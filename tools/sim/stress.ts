@@ -1,6 +1,6 @@
-// Random runs with a finer knife than swarm.ts: faults strike at the moment a frame of a chosen kind leaves or arrives, often
-// several times in a row within one recovery, while other rails stand still. Rare protocol situations (a second RESTARTACK, a
-// half received fragment on a living rail, a NOTIFY twice) come up often. Every message has its receive, so the end is simple.
+// Random runs with faults at exact moments: they strike when a frame of a chosen kind leaves or arrives, often several times in a row
+// within one recovery, while other rails stop. Rare protocol situations (a second RESTARTACK, a half received fragment on a living rail, a
+// NOTIFY twice) come up often. Every message has its receive, so the end is simple.
 import { PACKET, PACKET_NAMES } from '../../src/pml/hdr.ts';
 import { ANY } from '../../src/pml/match.ts';
 import { Prng } from '../../src/util/prng.ts';

@@ -1,7 +1,6 @@
-// One random run: everything about it - ranks, rails, parameters, traffic, faults - is drawn from the seed. A safety phase in which
-// anything may fail, then a liveness phase in which all is healed and every request must end, then finalize.
-// Each run switches whole kinds of faults off altogether (swarm testing), so that rare combinations are not drowned by
-// common ones.
+// One random run: the seed decides everything about it - ranks, rails, parameters, traffic, faults. It has a safety phase in which anything
+// may fail, then a liveness phase in which all is healed and every request must end, then finalize. Each run switches off whole kinds of
+// faults (swarm testing), so that common combinations do not hide rare ones.
 import { ANY } from '../../src/pml/match.ts';
 import type { TransitionListener } from '../../src/pml/states.ts';
 import { Prng } from '../../src/util/prng.ts';

@@ -1,5 +1,5 @@
-// The invariants that span both sides of a pair, held at every step: credit, what each side knows of a rail, bounds on what is kept. They
-// compare the state of the production code of two processes, which only a simulator can look at in one moment.
+// The invariants that span both sides of a pair, checked at every step: credit, what each side knows of a rail, bounds on what is kept.
+// They compare the state of the production code of two processes, which only a simulator can see in one moment.
 
 import { ENVELOPE_CHARGE_BYTES } from '../../src/pml/hdr.ts';
 import type { PmlPeer } from '../../src/pml/records.ts';

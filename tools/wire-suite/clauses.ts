@@ -1,5 +1,5 @@
-// The clauses of docs/internals/PROTOCOL.md, one by one: what the suite judges. `says` is a sentence of the document, word for word (a test looks it
-// up there, in its section); where nothing outside of an implementation can tell, the reason says so. Imports nothing.
+// The clauses of docs/internals/PROTOCOL.md, one by one: what the suite judges. `says` is a sentence of the document, word for word (a test
+// looks it up in its section); where nothing outside an implementation can tell, `untestable` has the reason.
 
 interface ClauseRow {
   /** Section of docs/internals/PROTOCOL.md. */
@@ -12,7 +12,7 @@ interface ClauseRow {
 const ROWS = {
   // --- conventions
   'CV-1': { section: '1', says: 'A frame or packet of another version ends the connection.' },
-  'CV-2': { section: '1', says: 'Fields called zero are written as 0 and not looked at.' },
+  'CV-2': { section: '1', says: 'Fields called zero are written as 0 and ignored by readers.' },
   'CV-3': { section: '1', says: 'a larger one breaks the protocol' },
   'CV-4': { section: '1', says: 'Serial numbers are u32 and compared by the signed 32-bit difference' },
   // --- addresses and rails
@@ -33,8 +33,11 @@ const ROWS = {
   'FR-1': { section: '3', says: 'A TCP rail is a stream of frames without gaps.' },
   'FR-2': { section: '3', says: 'A reader checks magic, version and both lengths **before** it keeps anything for a frame' },
   'FR-3': { section: '3', says: 'then waits for the packet header and checks `headerCrc` and the flags' },
-  'FR-4': { section: '3', says: 'Magic, version, length, CRC, an unknown kind: the frame is *damaged* and the rail epoch ends.' },
-  'FR-5': { section: '3', says: 'No byte behind it is looked at.' },
+  'FR-4': {
+    section: '3',
+    says: 'If magic, version, a length, the CRC or the kind is wrong, the frame is *damaged* and the rail epoch ends.',
+  },
+  'FR-5': { section: '3', says: 'No byte behind it is interpreted.' },
   'FR-6': { section: '3', says: 'bytes of this epoch that the sender has taken from the stream after the handshake' },
   'FR-7': { section: '3', says: 'milliseconds during which the sender was polling its rails, modulo 2^32' },
   'FR-8': { section: '3', says: 'CRC32C over bytes 0–35 and the packet header' },
@@ -50,10 +53,10 @@ const ROWS = {
     says: 'A receiver raises `deliveredCount` by one **after** the layer above has taken the frame (or the frame was refused, below), never before.',
   },
   'CN-4': { section: '3', says: 'Every frame of any kind carries the newest count, which is cumulative.' },
-  'CN-5': { section: '3', says: 'With nothing to send, COUNT says it' },
+  'CN-5': { section: '3', says: 'With nothing to send, COUNT carries it' },
   'CN-6': { section: '3', says: 'every 50 ms while one large frame comes in slowly' },
   'CN-7': { section: '3', says: 'A count below the last one, or above what was sent, ends the epoch.' },
-  'CN-8': { section: '3', says: 'when the epoch ends, all that are not covered are **in doubt**, in order' },
+  'CN-8': { section: '3', says: 'when the epoch ends, all frames that are not covered are **in doubt**, in order' },
   // --- refused payloads
   'NK-1': {
     section: '3',
@@ -71,7 +74,7 @@ const ROWS = {
   'PB-2': { section: '3', says: 'of more than 16 unanswered ones the oldest may go unanswered' },
   'BP-1': {
     section: '3',
-    says: "Windows are the sender's own affair; the receiver is never asked.",
+    says: 'The sender chooses its windows; the receiver is never asked.',
     untestable: 'it states what need not be done',
   },
   // --- handshake, the acceptor
@@ -101,7 +104,7 @@ const ROWS = {
   },
   'HS-10': { section: '4', says: 'No byte may follow the PROOF before WELCOME.' },
   'HS-11': { section: '4', says: 'Both sides time a handshake (§15).' },
-  'HS-12': { section: '4', says: 'Both sides take DATA from WELCOME on' },
+  'HS-12': { section: '4', says: 'Both sides accept DATA from WELCOME on' },
   'HS-13': { section: '4', says: '**send none before a PROBE of their own was answered** on the new epoch' },
   'HS-14': { section: '4', says: 'A connection that closes before PROOF is therefore no reason for alarm.' },
   'HS-15': { section: '4', says: 'A job without a secret uses the ASCII text `multirail job JOBID`' },
@@ -117,25 +120,25 @@ const ROWS = {
     says: 'An epoch more than 2^20 above the highest epoch that the acceptor has seen is refused with STALE_EPOCH too',
   },
   // --- liveness connections
-  'LV-1': { section: '4', says: 'The answer is WELCOME, or a close without a word' },
-  'LV-2': { section: '4', says: 'when the epoch is not live, the MAC is wrong, or the number is not above every one taken' },
-  'LV-3': { section: '4', says: "Its loss does not end the epoch; the epoch's end closes it." },
+  'LV-1': { section: '4', says: 'The answer is WELCOME, or a close without a reply' },
+  'LV-2': { section: '4', says: 'when the epoch is not live, the MAC is wrong, or the number is not above every one accepted before' },
+  'LV-3': { section: '4', says: "The loss of this connection does not end the epoch; the epoch's end closes it." },
   // --- handshake, the dialer
   'DL-1': { section: '4', says: 'HELLO who I am, which rail and epoch, nonceA' },
   'DL-2': { section: '4', says: "The dialer checks the acceptor's MAC and rank before it sends its own" },
   'DL-3': { section: '4', says: 'believes another REFUSE only after its PROOF' },
   'DL-4': { section: '4', says: 'dials with an epoch above `highest epoch`' },
-  'DL-5': { section: '4', says: 'ends all its requests to this peer with ERR_PROC_FAILED: failed is for ever and mutual' },
+  'DL-5': { section: '4', says: 'ends all its requests to this peer with ERR_PROC_FAILED: failed is permanent and mutual' },
   'DL-6': { section: '4', says: "The dialer's epoch is `max(highest seen, highest dead) + 1`, counted up for every attempt." },
   'DL-9': {
     section: '4',
-    says: 'A dialer takes a `highest epoch` more than 2^20 above its own highest for that one plus 2^20',
+    says: 'When `highest epoch` is more than 2^20 above its own highest, a dialer uses its own highest plus 2^20 instead.',
   },
   'DL-10': {
     section: '4',
-    says: 'one below the epoch that it asked for means that nothing above was ever admitted: it dials with the next number above that one',
+    says: 'A `highest epoch` below the epoch that the dialer asked for means that nothing above was ever admitted: it dials with the next number above that one',
   },
-  'DL-7': { section: '11', says: 'A lost rail is dialled for ever (§14) and used again after a probe was answered.' },
+  'DL-7': { section: '11', says: 'A lost rail is dialled without end (§14) and used again after a probe was answered.' },
   'DL-8': {
     section: '4',
     says: 'It withholds PROOF: once CHALLENGE has come it gives the old epoch 100 ms more',
@@ -164,7 +167,7 @@ const ROWS = {
   'PK-3': { section: '6', says: "world rank of the sender; must be the rail's peer" },
   'PK-4': {
     section: '6',
-    says: 'so an id is live, **retired** (its message is done for ever; the generation itself is the tombstone and nothing else is kept), or never issued, which breaks the protocol',
+    says: 'so an id is live, **retired** (its message is permanently done; the generation itself is the tombstone and nothing else is kept), or never issued, which breaks the protocol',
   },
   'PK-5': { section: '6', says: "A packet that breaks the protocol changes no message's state; the rail that carried it ends as damaged." },
   'PK-6': { section: '6', says: 'Every packet begins with these 16 bytes' },
@@ -187,7 +190,7 @@ const ROWS = {
     section: '7',
     says: 'A delivered envelope matches the **oldest** posted receive whose source and tag fit (either may be a wildcard)',
   },
-  'MT-6': { section: '7', says: 'else it joins the unexpected messages, which receives and probes look through in order of arrival' },
+  'MT-6': { section: '7', says: 'else it joins the unexpected messages, which receives and probes search in order of arrival' },
   'MT-7': {
     section: '7',
     says: 'A context that does not exist yet comes into being with its first arrival, while a communicator is being made here',
@@ -207,9 +210,12 @@ const ROWS = {
   'RV-2': { section: '8', says: 'On the match the receiver answers ACK with what it takes; the first part counts as received.' },
   'RV-3': { section: '8', says: 'so any range may come on any rail in any order' },
   'RV-4': { section: '8', says: 'touches no byte that is counted or that another frame is writing' },
-  'RV-5': { section: '8', says: 'An older epoch, a retired id or a duplicate goes into nothing and is counted as a frame.' },
+  'RV-5': {
+    section: '8',
+    says: 'A FRAG of an older epoch, for a retired id, or that is a duplicate is written nowhere and is counted as a frame.',
+  },
   'RV-6': { section: '8', says: 'A newer epoch, or a range beyond takeBytes, breaks the protocol.' },
-  'RV-16': { section: '8', says: 'A FRAG of no bytes brings nothing, but is in all else a FRAG like any other' },
+  'RV-16': { section: '8', says: 'A FRAG of no bytes brings nothing, but is otherwise a FRAG like any other' },
   'RV-7': { section: '8', says: 'A range counts when its frame is whole, and once.' },
   'RV-8': { section: '8', says: 'The first FRAG or FIN of an epoch proves that the answer arrived.' },
   'RV-9': {
@@ -221,9 +227,9 @@ const ROWS = {
   'RV-12': { section: '9', says: 'older epoch or not RECEIVING | dropped. Newer epoch or beyond takeBytes: breaks the protocol' },
   'RV-18': {
     section: '8',
-    says: 'Who gets a FRAG with VOID in state RECEIVING and of the current epoch takes the whole message for received, and ends the receive with ERR_BUFFER.',
+    says: 'A receiver that gets a FRAG with VOID in state RECEIVING and of the current epoch considers the whole message received, and ends the receive with ERR_BUFFER.',
   },
-  'RV-19': { section: '8', says: 'whatever receive it matches takes nothing and ends with ERR_BUFFER' },
+  'RV-19': { section: '8', says: 'any receive that it matches takes nothing and ends with ERR_BUFFER' },
   'RV-17': { section: '8', says: 'A FIN for any other window breaks the protocol.' },
   'RV-13': {
     section: '8',
@@ -241,7 +247,7 @@ const ROWS = {
   'SD-2': { section: '8', says: 'RNDV with at most 16 KiB of first part (none without credit; all of a short synchronous one)' },
   'SD-3': { section: '8', says: 'The sender then sends the rest of [0, takeBytes) as FRAGs' },
   'SD-4': { section: '8', says: 'cut on multiples of `fragBytes`, lowest first' },
-  'SD-5': { section: '8', says: "It is done when every byte taken is delivered, by the rails' counts" },
+  'SD-5': { section: '8', says: "The send is done when every byte taken is delivered, by the rails' counts" },
   'SD-6': { section: '11', says: 'In-doubt MATCH, and RNDV or RGET without an answer: sent again, same seq.' },
   'SD-7': { section: '9', says: 'not ENVELOPE: dropped. For a MATCH, or takeBytes beyond the message: breaks the protocol' },
   'SD-8': { section: '9', says: 'its range is to be sent again' },
@@ -267,7 +273,7 @@ const ROWS = {
   'RR-10': { section: '9', says: 'answer or FIN delivered; NOTIFY (RESTARTNACK owed); peer said BYE or failed' },
   'RR-11': { section: '9', says: 'RESTARTNACK for a late NOTIFY, until delivered' },
   'RR-12': { section: '11', says: 'Each of these may strike again at any moment, in the restart too.' },
-  'RR-13': { section: '11', says: 'The receiver drops the duplicate; its ACK or FIN is held until delivered by its own account.' },
+  'RR-13': { section: '11', says: 'The receiver drops the duplicate; its ACK or FIN stays owed in its own right, until delivered.' },
   // --- restart, the sender
   'SR-1': { section: '11', says: "NOTIFY(ids, ctx, source, seq, epoch + 1, every rail's highest dead epoch)" },
   'SR-2': { section: '9', says: 'RNDVRESTARTNOTIFY of a new epoch is to be sent or on a rail; its answer is waited for.' },
@@ -293,7 +299,7 @@ const ROWS = {
     untestable: 'needs rails with one-sided operations',
   },
   // --- rails that are lost
-  'RD-1': { section: '11', says: 'Who gets it fences that rail **up to that epoch**; a newer one is untouched.' },
+  'RD-1': { section: '11', says: 'The side that gets it fences that rail **up to that epoch**; a newer one is untouched.' },
   'RD-2': {
     section: '11',
     says: 'RAILDOWN(rail, epoch) is owed to the peer until delivered over any rail, or until that rail is UP in a newer epoch.',
@@ -303,8 +309,8 @@ const ROWS = {
     says: 'When any rail comes up, RAILDOWN is owed for every rail whose highest dead epoch has no newer live one.',
   },
   'RD-4': { section: '11', says: 'After the peer timeout (in own alive time) requests end with ERR_PROC_UNREACHABLE.' },
-  'RD-5': { section: '11', says: 'Either is for ever: the peer is fenced on all rails and refused with PEER_FAILED.' },
-  'RD-6': { section: '11', says: 'An epoch more than 1000 above the highest that was seen is taken for that one plus 1000' },
+  'RD-5': { section: '11', says: 'Either is permanent: the peer is fenced on all rails and refused with PEER_FAILED.' },
+  'RD-6': { section: '11', says: 'An epoch more than 1000 above the highest that was seen counts as that one plus 1000' },
   // --- credit
   'CR-1': {
     section: '10',
@@ -350,8 +356,11 @@ const ROWS = {
     says: 'the rail is lost (`silent`)',
     untestable: 'needs a network that swallows packets; the tests of the network lab and of the simulator do it',
   },
-  'LN-4': { section: '13', says: "No progress for T, and the peer's alive time stands: it is busy, gone, or all rails are dead." },
-  'LN-5': { section: '13', says: "The launcher's word, or the peer timeout, ends a peer; a rail's silence never does." },
+  'LN-4': {
+    section: '13',
+    says: "No progress for T, and the peer's alive time does not advance: it is busy, gone, or all rails are dead.",
+  },
+  'LN-5': { section: '13', says: "Only the launcher's word or the peer timeout ends a peer; a rail's silence never does." },
   'RE-2': { section: '14', says: 'Pause before an attempt' },
   'RE-3': { section: '14', says: 'n starts again after each loss and after each rail that came up' },
   'RE-1': {

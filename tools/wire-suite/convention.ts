@@ -1,5 +1,5 @@
-// The driver convention: how the tester makes an implementation act as a rank. One JSON object per line and direction, over the standard
-// input and output of a program or over a TCP connection. docs/internals/WIRE-SUITE.md states it for implementers. Types only.
+// The driver convention: how the tester makes an implementation act as a rank. There is one JSON object per line and direction, over the
+// standard input and output of a program or over a TCP connection. docs/internals/WIRE-SUITE.md states it for implementers. Types only.
 
 /** Version of this convention, in the answer to `describe`. */
 export const DRIVER_VERSION = 1;

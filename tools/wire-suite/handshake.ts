@@ -1,5 +1,5 @@
 // The tester's handshakes, both roles, step by step, so that each step can be wrong on purpose. Layouts and MACs are the production ones;
-// that they are those of the document is what golden vectors and other implementations show.
+// golden vectors and other implementations show that they are the document's.
 import { randomBytes } from 'node:crypto';
 import { FRAME_CHALLENGE, FRAME_HELLO, FRAME_PROOF, FRAME_REFUSE, HANDSHAKE_LIMITS } from '../../src/btl/base/frame-hdr.ts';
 import {

@@ -1,4 +1,4 @@
-// The bytes that test messages are made of. Imports nothing but Node's crypto.
+// The bytes that test messages are made of.
 import { createHash } from 'node:crypto';
 
 /** Byte i of a message is (seed + 31 i + floor(i / 256)) mod 256: a piece that lands in the wrong place shows. */

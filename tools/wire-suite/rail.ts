@@ -1,5 +1,5 @@
-// The tester's end of one rail epoch: frames out as a test wants them, frames in looked at one by one. What every frame must fulfil is
-// checked here, in every case; what a case waits for is handed to its session.
+// The tester's end of one rail epoch: frames out as a test wants them, frames in checked one by one. What every frame must fulfil is
+// checked here, in every case; frames that a case waits for go to its session.
 import { crc32c } from '../../src/btl/base/crc32c.ts';
 import {
   encodeFrameHeader,

@@ -1,4 +1,4 @@
-// What a session of the wire suite begins with: its options, and the address under which the endpoint reaches us.
+// What a session of the wire suite begins with: its options, and the address under which the endpoint reaches the tester.
 import { networkInterfaces } from 'node:os';
 import type { PublishedAddresses } from '../../src/btl/tcp/pairing.ts';
 import type { StartCommand } from './convention.ts';

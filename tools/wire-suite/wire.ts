@@ -1,4 +1,4 @@
-// Byte streams of the tester, and frames cut out of them as they come. Says nothing about right or wrong but what no reader could read.
+// Byte streams of the tester, and frames cut out of them as they come. It judges nothing except frames that no reader could read.
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { WebSocket } from 'ws';
 import { crc32c } from '../../src/btl/base/crc32c.ts';

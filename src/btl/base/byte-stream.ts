@@ -1,10 +1,7 @@
-// The seam between a rail and whatever carries its bytes: node:net and ws fill it, a native stream can.
-// Types only. Imports the reason type of the BTL contract.
-//
-// A stream never calls into the rail except through `onEvent`, which only asks for a poll; everything that has
-// happened is found out by poll() and the properties, from inside progress(). So a stream over node:net queues what its callbacks
-// bring, and a native stream has nothing to queue: it reads the socket inside poll(), straight into the place where the
-// payload belongs.
+// The seam between a rail and what carries its bytes: node:net and ws implement it, and so does a native stream. Types only. A stream never
+// calls into the rail except through `onEvent`, which only asks for a poll; the rail learns everything from poll() and the properties,
+// inside progress(). A stream over node:net therefore queues what its callbacks bring; a native stream queues nothing and reads the socket
+// inside poll(), straight to where the payload belongs.
 import type { RailReason } from '../btl.ts';
 
 /** Takes the bytes of a stream; the framer is one. */

@@ -1,5 +1,5 @@
-// CRC32C (Castagnoli) of headers and, by option, payloads. Long inputs go to the native part, which uses the processor's instruction. Short
-// ones, and every input where there is no native part, go to slicing-by-8.
+// CRC32C (Castagnoli) of headers and, by option, payloads. Long inputs go to the native part, which uses the processor's instruction; short
+// inputs, and all inputs without the native part, go to slicing-by-8.
 import { loadNative } from '../../native/load.ts';
 
 /** Reflected polynomial of CRC32C. */

@@ -1,8 +1,7 @@
-// One connection attempt of the dialing side: opens a stream, proves who we are, and becomes a rail epoch or a reason.
-// While no stream is open another is begun beside it every so often: the kernel repeats a lost SYN only after a second, and a rail
-// that has come back would wait as long. While an older epoch of the rail is live the attempt runs beside it and gives way to it as
-// soon as the peer is heard to receive more of it.
-// Moves only inside progress().
+// One connection attempt of the dialing side: it opens a stream, proves who this rank is, and ends as a rail epoch or with a reason. Until
+// a stream is open, further ones are begun at intervals, because the kernel repeats a lost SYN only after a second. While an older epoch of
+// the rail is live, the attempt runs next to it and gives way as soon as the peer is heard to receive more of it. It moves only inside
+// progress().
 import { ALIVE_PER_TURN_MAX_MS, type RailReason, type Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { type FrameHeader, HANDSHAKE_LIMITS } from './frame-hdr.ts';

@@ -5,14 +5,14 @@
 //           1  u8   kind               FRAME_DATA, …
 //           2  u16  flags              FLAG_PLACED | FLAG_PROMPT | FLAG_PAYLOAD_CRC
 //           4  u16  packetHeaderBytes  bytes of packet header that follow this header
-//           6  u16  magic              FRAME_MAGIC: tells another version of ours from rubbish
+//           6  u16  magic              FRAME_MAGIC: tells another version of this header from rubbish
 //           8  u32  payloadBytes       bytes of payload that follow the packet header
 //          12  u32  frameNumber        1, 2, … for DATA and BYE, which are counted; NACK: the number refused; PROBE and
-//                                      PROBE_ANSWER: the probe's id; else 0
+//                                      PROBE_ANSWER: the probe's id; otherwise 0
 //          16  u32  deliveredCount     counted frames of the peer that this side has delivered, modulo 2^32
 //          20  u32  aliveMs            milliseconds during which the sender's engine was polling, modulo 2^32
 //          24  f64  receivedBytes      bytes of this rail epoch that the sender has received
-//          32  u32  payloadCrc         CRC32C of the payload with FLAG_PAYLOAD_CRC, else 0
+//          32  u32  payloadCrc         CRC32C of the payload with FLAG_PAYLOAD_CRC, otherwise 0
 //          36  u32  headerCrc          CRC32C over bytes 0-35 and the packet header
 
 import { loadNative } from '../../native/load.ts';

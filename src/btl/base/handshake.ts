@@ -1,5 +1,5 @@
-// The connect handshake of the stream BTLs (B8), both sides, as pure state machines: frames in, answers out. Nonces come
-// in as arguments, sockets and deadlines are the caller's.
+// The connect handshake of the stream BTLs (B8), both sides, as pure state machines: frames in, answers out. Nonces are
+// arguments; the caller has the sockets and deadlines.
 //
 //   dialer                                         acceptor
 //     HELLO (version, job, who, rail, epoch, nonceA)  ->
@@ -8,11 +8,11 @@
 //                                    <-  WELCOME, or REFUSE (reason, text, highest epoch)
 //
 // The HMAC is keyed by the job's secret and covers the role, the whole HELLO and both nonces: a recorded handshake fails on
-// the fresh nonce, a reflected one on the role. Before the proof the acceptor answers nothing but BAD_VERSION and BAD_JOB.
+// the fresh nonce, a reflected one on the role. Before the proof the acceptor answers only BAD_VERSION and BAD_JOB.
 //
 // A second connection of a live epoch, for liveness alone, is shorter, since both sides hold a key that only this handshake made:
 //     LIVENESS (version, rank, rail, epoch, number, HMAC over these with the epoch's key)  ->
-//                                    <-  WELCOME, or the connection is closed without a word
+//                                    <-  WELCOME, or the connection is closed without a reply
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { ErrorCode } from '../../errors.ts';
 import type { Hello, RailReason } from '../btl.ts';

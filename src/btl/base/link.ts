@@ -1,4 +1,4 @@
-// What an endpoint needs of one live rail epoch, whatever carries it: frames of a byte stream (rail-link.ts), or records (record-link.ts).
+// What an endpoint needs from one live rail epoch, whether frames of a byte stream (rail-link.ts) or records (record-link.ts) carry it.
 import type { BtlEndpoint, Frame, RailByteCounters, RailReason, SendResult, Sink, Upcalls } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 

@@ -1,5 +1,5 @@
-// Records that were written and are not yet counted by the reader, in order. Numbers are wrapping 32-bit counts; a record stands at
-// its number modulo the capacity, so nothing is allocated per record.
+// Records that were written and that the reader has not counted yet, in order. Numbers are wrapping 32-bit counts; a record is kept at its
+// number modulo the capacity, so nothing is allocated per record.
 import type { Frame } from '../btl.ts';
 
 const CAPACITY_FIRST = 256;

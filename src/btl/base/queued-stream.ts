@@ -1,5 +1,5 @@
-// What ByteStreams over Node's own sockets share: callbacks only queue what came and ask for a poll, the socket is paused above a
-// bound, and after destroy() nobody is told anything.
+// What ByteStreams over Node's own sockets share: callbacks only queue what came and ask for a poll, the socket is paused above a bound,
+// and after destroy() no callback is called.
 import type { RailReason } from '../btl.ts';
 import { type ByteStream, STREAM_INBOUND_BYTES_MAX, type StreamReader, type StreamStatus } from './byte-stream.ts';
 

@@ -2,8 +2,8 @@
 //   0  kind (RECORD_…) | flags << 8 | bytes of packet header << 16
 //   1  bytes of payload
 //   2  records of the peer that the writer has handed up, modulo 2^32
-//   3  number: of a PROBE and its answer, else 0
-// Where packet header and payload stand, and kinds above RECORD_BYE, are the transport's. Numbers only.
+//   3  number: of a PROBE and its answer, otherwise 0
+// Each transport decides where packet header and payload are, and what kinds above RECORD_BYE mean.
 import type { Frame } from '../btl.ts';
 
 export const RECORD_DATA = 1;

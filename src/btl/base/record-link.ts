@@ -1,11 +1,7 @@
-// One live rail epoch whose frames go as records into memory that the peer has set aside: a shared ring (sm), receive buffers (verbs). What is
-// the same whatever that memory is: what may be sent (B5), numbers and counts (B2), sinks (B4), probes, BYE (B9), the end (B3). How a
-// record is written, found and counted is the transport's, in the hooks at the end.
-//
-// Every record counts, those of the rail's own too. The reader raises its count after the upcall has returned, and tells it with its next
-// record, or by itself where there is none.
-//
-// This is the hot path of sm: no object, closure or view per record is made here.
+// One live rail epoch whose frames go as records into memory that the peer has set aside: a shared ring (sm) or receive buffers (verbs). It
+// holds what is the same for both: what may be sent (B5), numbers and counts (B2), sinks (B4), probes, BYE (B9), the end (B3); the hooks at
+// the end are for the transport. Every record counts, including those of the rail itself. The reader raises its count after the upcall has
+// returned, and sends the count with its next record or alone. This is the hot path of sm: no object, closure or view is made per record.
 import { MultirailError } from '../../errors.ts';
 import { EMPTY_BYTES } from '../../util/iov.ts';
 import { DELIVERED, type Frame, fitsWindow, IN_DOUBT, type OneSidedOp, type RailReason, type SendResult, type Sink } from '../btl.ts';

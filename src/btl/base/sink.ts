@@ -1,4 +1,4 @@
-// Writing a payload that is in one piece into its sink (B4).
+// Writing a payload that is one piece into its sink (B4).
 import { assert } from '../../util/assert.ts';
 import type { Sink } from '../btl.ts';
 

@@ -1,6 +1,6 @@
-// The parser of a rail's byte stream: bytes in, at any split, whole frames out. Pure: no I/O, no clock.
-// Packet headers and unplaced payloads are handed up whole, as views of the chunk they came in where they lie in one, else
-// of a buffer that is bounded by the limits; payloads of placed frames are written into their sink as they arrive.
+// The parser of a rail's byte stream: bytes in, at any split, whole frames out. It has no I/O and no clock. Packet headers and unplaced
+// payloads are handed up whole, as views of the chunk that holds them, or otherwise of a bounded buffer; payloads of placed frames are
+// written into their sink as they arrive.
 import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES } from '../../util/iov.ts';
 import { HEADER_BYTES_MAX, type Sink } from '../btl.ts';

@@ -1,6 +1,6 @@
-// What a bad path does to what a rail sends: each frame is given a moment at which it leaves, never before the one ahead of it. A path that
-// loses packets stands still for retransmission time-outs; a slow one lets so many bytes per second through. Nothing is lost on either:
-// a rail is a stream that repairs itself.
+// What a bad path does to what a rail sends: each frame gets a moment at which it leaves, never before the one ahead of it. A path that
+// loses packets pauses for retransmission time-outs; a slow one lets a given number of bytes per second through. Neither loses anything,
+// because a rail is a stream that repairs itself.
 import { drawLoss } from '../../util/loss.ts';
 import type { Prng } from '../../util/prng.ts';
 

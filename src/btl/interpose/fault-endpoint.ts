@@ -1,10 +1,8 @@
-// One rail behind the fault interposer: keeps its own list of accepted frames, so that each completes exactly once whatever
-// is done to the rail beneath it, and ends epochs by its own word.
-//
-// The trick that keeps B2 while a real rail beneath lives on: a frame that is to be lost is never handed to the inner
-// endpoint (outbound), or is refused by throwing ERR_PROTOCOL into the inner BTL (inbound), which therefore never counts it.
-// That ends the inner epoch; its end is hidden until the layers above fence the rail, its liveness check strikes, or the
-// rail is restored. Counts that arrive on a silent rail are hidden too: delivered, not reported.
+// One rail behind the fault interposer. It keeps its own list of accepted frames, so that each completes exactly once whatever is done to
+// the rail below, and it decides itself when an epoch ends. A frame that is to be lost is never handed to the inner endpoint (outbound), or
+// is refused by throwing ERR_PROTOCOL into the inner BTL (inbound), which then never counts it (B2). That ends the inner epoch; this end,
+// and counts that arrive on a silent rail, are hidden until the layers above fence the rail, its liveness check strikes, or the rail is
+// restored.
 import { MultirailError } from '../../errors.ts';
 import type { Prng } from '../../util/prng.ts';
 import {

@@ -1,4 +1,4 @@
-// What a rail behind the fault interposer keeps of each frame and sink, and what it needs of the module around it.
+// What a rail behind the fault interposer keeps for each frame and sink, and what it needs from the module around it.
 import type { CompletionStatus, Frame, OneSidedOp, Sink, Upcalls } from '../btl.ts';
 
 export type Work = { frame: Frame; op: null } | { frame: null; op: OneSidedOp };

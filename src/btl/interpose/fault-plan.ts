@@ -20,15 +20,16 @@
 //
 // Modes of a pull, as this rank sees it:
 //   silent      a cable pulled out: what is sent vanishes, what comes is thrown away, and nobody is told. A rail that
-//               checks itself goes down after the rail timeout; one that leaves it to its siblings stays up in silence.
+//               checks itself goes down after the rail timeout; a rail that is judged by its siblings stays up in silence.
 //   silent-out  what is sent vanishes; what comes still arrives.      silent-in  the other way round.
 //   error       the rail goes down at once, as after an error of the transport, and the peer sees it closed.
 //   inside      like error, in the middle of the next placed frame: half of its payload is written.
-// A rail that is bad without being down, in what this rank sends on it; nothing is lost, it comes late, as over TCP:
-//   lossy       a loss that is noticed by what follows costs nothing here. One that is not, or whose second try is lost too, stops
-//               the rail for 200 ms, and for twice as long after each further loss (util/loss.ts). The same seed, the same losses.
-//   slow        what leaves is queued and drains at that rate, behind the bytes that were under way when the rate fell.
-// Both with "+ time" are restored after that time.
+// A rail that is bad without being down, for what this rank sends on it; nothing is lost, but it comes late, as over TCP:
+//   lossy       a loss that is noticed because packets follow costs nothing here. A loss that nothing follows, or whose second try is lost
+//               too, stops the rail for 200 ms, and for twice as long after each further loss (util/loss.ts). The same seed gives the
+//               same losses.
+//   slow        frames queue and leave at that rate, behind the bytes that were under way when the rate fell.
+// With "+ time", both are restored after that time.
 // Examples: `pull:1@2000ms,restore:1@4000ms`   `random:seed=7,rate=2,heal=300ms,kinds=silent+error+busy`
 import { MultirailError } from '../../errors.ts';
 import { Prng } from '../../util/prng.ts';

@@ -1,10 +1,7 @@
-// The fault interposer: a BtlModule around any BtlModule, which pulls rails, stalls, slows, refuses and corrupts them by plan, by seed
-// or by hand, and keeps the BTL contract towards the layers above at all times. Used by the parameter btl_fault, by
-// `multirail bench --pull RAIL@TIME --restore RAIL@TIME`, and by tests. The grammar of plans is in fault-plan.ts.
-//
-// Each rank wraps its own side. A pull cuts both directions here: what is sent is swallowed, what comes is refused, so that
-// the peer's frames are never counted. A lossy or slow rail is bad in what this side sends. With the plan given to every rank, as the parameter is, both ends swallow and neither
-// hears a thing: a pulled cable. Where only one rank pulls, the other sees silence too, until it sends: then its rail is closed.
+// The fault interposer: a BtlModule around any BtlModule, which pulls rails, stalls, slows, refuses and corrupts them by plan
+// (fault-plan.ts), by seed or by hand, and always keeps the BTL contract towards the layers above. The parameter btl_fault, `multirail
+// bench --pull` and tests use it. Each rank wraps its own side: a pull swallows what is sent and refuses what comes, so a plan given to
+// every rank works like a pulled cable. Where only one rank pulls, the other sees silence until it sends; then its rail is closed.
 import { Prng } from '../../util/prng.ts';
 import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, Upcalls } from '../btl.ts';
 import { FaultEndpoint } from './fault-endpoint.ts';

@@ -1,4 +1,4 @@
-// What a process publishes of itself for shared-memory rails, and whether two such addresses make a rail.
+// What a process publishes about itself for shared-memory rails, and whether two such addresses make a rail.
 import { MultirailError } from '../../errors.ts';
 import type { RailPlan } from '../btl.ts';
 

@@ -1,4 +1,4 @@
-// The endpoint of a shared-memory rail: that of a stream, with reads of the peer's memory beside it.
+// The endpoint of a shared-memory rail: that of a stream, plus reads of the peer's memory.
 import { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { DOWN, type OneSidedOp, type Registration, type SendResult } from '../btl.ts';
 import type { SmLink } from './sm-link.ts';

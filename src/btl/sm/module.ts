@@ -1,8 +1,7 @@
-// The sm module: rails through shared memory between processes of one host. Listens on an abstract local socket, dials those of its
-// peers, makes the segments, and puts the process to sleep and wakes it.
-//
-// A connection: the dialer makes the segment and sends its descriptor with its HELLO. So both have it when the handshake is over, and
-// nothing of it has a name in a file system. The connection itself is the doorbell of both.
+// The sm module: rails through shared memory between processes of one host. It listens on an abstract local socket, dials its peers'
+// sockets, makes the segments, and puts the process to sleep and wakes it. The dialer makes the segment and sends its descriptor with its
+// HELLO, so both sides have it when the handshake is over and no file system knows it by a name. The connection itself is the doorbell of
+// both.
 import { createHash, randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import { MultirailError } from '../../errors.ts';

@@ -1,15 +1,13 @@
-// One direction of a shared-memory rail: a ring of records, one writer, one reader, polled with Atomics over the mapped memory.
-// Arithmetic and memory only: no frames, no upcalls.
-//
-// A record begins on a cache line and never wraps; what is left before the end of the ring is a PAD record:
+// One direction of a shared-memory rail: a ring of records, one writer, one reader, polled with Atomics over the mapped memory. It knows
+// neither frames nor upcalls. A record begins on a cache line and never wraps; what is left before the end of the ring is a PAD record:
 //
 //   +0   the head of all records (base/record-hdr.ts); its first word 0 = nothing here yet
 //   +16  packet header, padded to 4; payload
 //
-// There are no shared positions: the first word of a record is what says that it is there. Before a record is published, the word
-// behind it is set to zero, so the reader always stands before a zero or before a whole record, and a short message costs the
-// transfer of one cache line. Several records may be published together: all words but the first record's
-// are written plainly, then the first one by Atomics.store, which makes everything before it visible to whoever loads it.
+// There are no shared positions: the first word of a record says that it is there. Before a record is published, the word behind it is set
+// to zero, so the reader always finds a zero or a whole record, and a short message costs the transfer of one cache line. Several records
+// may be published together: all words except the first record's first are written plainly, and that one by Atomics.store, which makes
+// everything before it visible to the thread that loads it.
 import { RECORD_BYE, recordComplaint } from '../base/record-hdr.ts';
 
 export const RECORD_HEADER_BYTES = 16;

@@ -1,9 +1,9 @@
-// The layout of the shared segment between two processes: one per rail epoch, made by the dialer, gone with its last mapping.
-// Numbers and views only; who writes when is in ring.ts and sm-link.ts. Imports nothing.
+// The layout of the shared segment between two processes: there is one per rail epoch, made by the dialer, gone with its last mapping.
+// ring.ts and sm-link.ts say who writes when.
 //
 //   offset     0  u32 magic, u32 version, u32 ringBytes          written by the dialer before anybody else sees it
 //            128  the dialer's words      |  each block is written by its owner alone and read by the other side; blocks are two
-//            256  the dialer's sleep word |  cache lines apart, since a core also fetches the line beside the one that it asked for
+//            256  the dialer's sleep word |  cache lines apart, since a core also fetches the line next to the one that it asked for
 //            384  the dialer's facts      |
 //            512, 640, 768  the same of the acceptor
 //           4096  ring from the dialer to the acceptor, then the ring the other way
@@ -11,10 +11,10 @@
 //   words    +0  i32 deliveredCount  records of the other side that were handed up, modulo 2^32
 //            +4  i32 aliveMs         alive time of the owner, modulo 2^32
 //            +8  f64 receivedBytes   bytes of records that the owner has taken
-//   sleep    +0  i32                 1: nobody polls at the owner's, ring by a byte on the socket after publishing. Cleared by whoever rings.
-//   facts    +0  i32 told            1 once the other facts stand
+//   sleep    +0  i32                 1: the owner does not poll, ring by a byte on the socket after publishing. The side that rings clears it.
+//   facts    +0  i32 told            1 once the other facts are written
 //            +4  i32 canRead         the owner's trial read of the other process: 0 not tried, 1 it works, 2 it does not
-//            +8  f64 proofAddress    where the proof stands in the owner's private memory
+//            +8  f64 proofAddress    where the proof is in the owner's private memory
 //           +16  16 bytes of proof   random
 //           +32  i32 sampleBytes     freshly written bytes at sampleAddress and at the middle of the owner's ring; 0 = none
 //           +40  f64 sampleAddress

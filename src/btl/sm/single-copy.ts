@@ -1,9 +1,8 @@
-// The single copy: reading the other process's memory in place (process_vm_readv) instead of through the ring. Whether the kernel
-// permits it, whether it pays here, and the reads that are under way.
-//
-// Who may: `plan()` needs the same answer on both sides, so each publishes what it knows of the rules (`readFacts`). That they hold
-// is tried on every connection: each side reads a proof from the other's private memory and writes the outcome into the segment. A side
-// that cannot be read offers no windows any more (`register` answers undefined), and its messages take the ring.
+// The single copy: reading the other process's memory in place (process_vm_readv) instead of through the ring: whether the kernel permits
+// it, whether it pays here, and the reads that are under way. `plan()` needs the same answer on both sides, so each publishes what it knows
+// of the kernel's rules (`readFacts`). Every connection tries the permission: each side reads a proof from the other's private memory and
+// writes the outcome into the segment. A side that cannot be read offers no windows (`register` returns undefined), and its messages use
+// the ring.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { NativeBinding } from '../../native/binding.ts';

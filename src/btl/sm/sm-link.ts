@@ -1,12 +1,12 @@
 // One live rail epoch over a shared segment: records through the rings, counts in shared words, doorbells for sleepers, reads of the peer's
-// memory. Everything here is the hot path of the rail: no objects, closures or views per small frame.
+// memory. It is the hot path of the rail: no objects, closures or views per small frame.
 //
-// Where no record goes the other way the count goes into the reader's word of the segment: after some records or bytes, when the
-// reader finds nothing more to do, at once for a prompt frame, before it parks and before it closes. Positions are not shared at all:
-// the writer knows how long the counted records were.
+// Where no record goes the other way, the count goes into the reader's word of the segment: after some records or bytes, when the reader
+// finds nothing more to do, at once for a prompt frame, before it parks and before it closes. Positions are not shared at all: the writer
+// knows how long the counted records were.
 //
-// The doorbell (Dekker's scheme; Atomics are sequentially consistent): who goes to sleep stores `sleeping` and then looks at the rings
-// once more; who publishes stores the record and then loads `sleeping`. At least one of the two sees the other.
+// The doorbell is Dekker's scheme (Atomics are sequentially consistent): the sleeper stores `sleeping` and then polls the rings once more;
+// the publisher stores the record and then loads `sleeping`. At least one of the two sees the other.
 import type { NativeBinding } from '../../native/binding.ts';
 import { assert } from '../../util/assert.ts';
 import type { LinkOwner } from '../base/link.ts';

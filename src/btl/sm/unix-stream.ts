@@ -1,9 +1,7 @@
-// The local socket beside the rings, as a ByteStream over the native part: it carries the handshake, and with it the descriptor of the
-// segment; afterwards it is the doorbell, and tells of the peer's death, since the kernel closes it whatever kills the peer.
-//
-// A sleeper is woken by a byte on this socket, and not through a descriptor that it passes: a peer could pass one on which writing
-// blocks, and the flag that forbids this belongs to the open file, which the peer shares. Here each write says for itself that it must
-// not block, and a peer that does not read its rings loses nothing but those.
+// The local socket of a shared-memory rail, as a ByteStream over the native part. It carries the handshake with the descriptor of the
+// segment; afterwards it is the doorbell, and its end tells of the peer's death, since the kernel closes it whatever kills the peer. A
+// sleeper is woken by a byte on this socket and not through a descriptor that it passes: a peer could pass one on which writing blocks.
+// Here each write asks not to block, and a peer that does not read its rings loses only those.
 import { constants } from 'node:os';
 import { type NativeBinding, POLL_IN, POLL_OUT } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';

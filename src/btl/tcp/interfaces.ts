@@ -1,4 +1,4 @@
-// Local interfaces and IP arithmetic: which interfaces carry rails, with which addresses. Pure but for readInterfaces() and readNames().
+// Local interfaces and IP arithmetic: which interfaces carry rails, with which addresses. Only readInterfaces() and readNames() do I/O.
 import { readFileSync } from 'node:fs';
 import { BlockList, isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';

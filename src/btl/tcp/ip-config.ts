@@ -1,4 +1,4 @@
-// What the tcp and ws modules tell the module that both are made of, and what it tells them: configuration, listeners, targets of a dial.
+// What the tcp and ws modules and their shared base module tell each other: configuration, listeners, targets of a dial.
 import { type LocalAddress, matchesEntry } from './interfaces.ts';
 import type { PublishedAddresses } from './pairing.ts';
 

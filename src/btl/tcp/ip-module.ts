@@ -1,5 +1,5 @@
-// What the tcp and ws modules share beyond base/: listeners per interface, the plan of rails, dialling from a local address,
-// route, address and carrier checks, liveness of native rails. The transport itself (listen, dial) is the subclass's.
+// What the tcp and ws modules share beyond base/: listeners per interface, the plan of rails, dialling from a local address, checks of
+// routes, addresses and carriers, liveness of native rails. The subclasses bring the transport itself (listen, dial).
 import { MultirailError } from '../../errors.ts';
 import type { Poller } from '../../native/poller.ts';
 import type { ByteStream } from '../base/byte-stream.ts';

@@ -1,5 +1,5 @@
-// What the kernel says of this host's links: carrier and addresses, by netlink as they change, and read directly as a cross-check.
-// Costs nothing while nothing changes: its descriptor is only looked at when it is ready.
+// What the kernel says about this host's links: carrier and addresses, by netlink as they change, and read directly as a cross-check. It
+// costs nothing while nothing changes: its descriptor is read only when it is ready.
 import type { NativeBinding, NetlinkEvent } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';
 

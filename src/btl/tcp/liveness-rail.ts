@@ -1,5 +1,5 @@
-// Liveness of one rail epoch: its liveness connection, from dialling to the end, the beats on it, and the looks at TCP_INFO that the
-// judge (liveness.ts) is fed with. Works inside progress() of the module; makes no upcalls.
+// Liveness of one rail epoch: its liveness connection, from dialling to the end, the beats on it, and the samples of TCP_INFO that it gives
+// to the judge (liveness.ts). It works inside progress() of the module and makes no upcalls.
 import { constants } from 'node:os';
 import { POLL_IN, TCP_INFO, TCP_INFO_LENGTH } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';

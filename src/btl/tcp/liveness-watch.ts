@@ -1,5 +1,5 @@
 // Liveness of all native TCP rails of a module: one RailLiveness per live epoch, who may open a liveness connection, and when the next
-// look is due.
+// sample is due.
 import { TCP_INFO, TCP_INFO_LENGTH } from '../../native/binding.ts';
 import type { Poller } from '../../native/poller.ts';
 import type { ByteStream } from '../base/byte-stream.ts';

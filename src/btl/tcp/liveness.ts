@@ -1,11 +1,11 @@
-// Is a TCP rail silent? Judged by what this side's kernel knows of its two connections (TCP_INFO): the data connection and the liveness
-// connection, whose one-byte beats the peer's KERNEL acknowledges, whatever the peer's process does. Pure: samples and time come in.
-// Imports nothing.
+// Judges whether a TCP rail is silent, by what this side's kernel knows of its two connections (TCP_INFO): the data connection and the
+// liveness connection, whose one-byte beats the peer's KERNEL acknowledges, whatever the peer's process does. Samples and time are
+// arguments.
 //
 // Traps that shaped it, all of them measured:
-//   - An acknowledgement may be 40 ms late by right (delayed ACK), so the limit stays well above.
-//   - The retransmission timer has a floor of 200 ms: retransmissions are not waited for, another beat is sent instead, so that a
-//     single lost packet is mended by what follows it.
+//   - An acknowledgement may rightly be 40 ms late (delayed ACK), so the limit is well above that.
+//   - The retransmission timer has a floor of 200 ms: instead of waiting for it, another beat is sent, so that what follows a single
+//     lost packet repairs the loss.
 //   - "Time since the last ACK" says nothing in a hole of one direction, where segments still come in: only a rise of the
 //     acknowledged bytes counts.
 //   - A receiver that does not read closes its window. Then nothing is in flight and bytes are unsent: busy, not dead.

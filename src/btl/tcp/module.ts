@@ -1,5 +1,5 @@
-// The tcp module: plain TCP connections on the interfaces that ip-module.ts chooses, over the native part where the runtime has it,
-// else over node:net.
+// The tcp module: plain TCP connections on the interfaces that ip-module.ts chooses, over the native part where the runtime has it, and
+// over node:net elsewhere.
 import { connect, createServer, type Socket } from 'node:net';
 import type { SocketOptions } from '../../native/binding.ts';
 import type { Poller } from '../../native/poller.ts';

@@ -1,4 +1,4 @@
-// Listeners and connection attempts over the native part: who hands NativeStreams to the module.
+// Listeners and connection attempts over the native part; they hand NativeStreams to the module.
 import { constants } from 'node:os';
 import { POLL_IN, type SocketOptions } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';

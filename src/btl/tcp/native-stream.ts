@@ -1,6 +1,6 @@
-// A ByteStream over a non-blocking socket of the native part. Nothing is queued on the way in: poll() reads the socket straight into
-// the sink of a placed payload, or into an arena that all streams of a poller share and whose bytes the reader takes before poll()
-// goes on. What the kernel does not take on the way out waits here, in order.
+// A ByteStream over a non-blocking socket of the native part. Nothing is queued on the way in: poll() reads the socket straight into the
+// sink of a placed payload, or into an arena that all streams of a poller share and that the reader empties before poll() goes on. What the
+// kernel does not take on the way out waits here, in order.
 import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
 import { type NativeBinding, POLL_IN, POLL_OUT } from '../../native/binding.ts';

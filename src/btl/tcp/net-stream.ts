@@ -1,5 +1,4 @@
-// A ByteStream over a node:net socket (also a TLS one).
-// A flush is one writev: the socket is corked around its chunks.
+// A ByteStream over a node:net socket (also a TLS socket). A flush is one writev: the socket is corked around its chunks.
 import type { Socket } from 'node:net';
 import { QueuedStream, socketFailure } from '../base/queued-stream.ts';
 

@@ -1,5 +1,5 @@
-// Which interface of one rank goes with which interface of the other. Pure: both sides compute the same list, because the
-// lower rank's addresses always come first. Also the choice of addresses for one pair, and the look at what a peer published.
+// Which interface of one rank goes with which interface of the other. Both sides compute the same list, because the lower rank's addresses
+// always come first. The file also chooses the addresses of one pair, and checks what a peer published.
 import { isIP } from 'node:net';
 import { MultirailError } from '../../errors.ts';
 import { subnetOf } from './interfaces.ts';

@@ -1,5 +1,5 @@
-// By which interface do packets leave? Asked of the kernel: by the native part, else through `ip route get` where that program is, which
-// knows policy rules too, else read from /proc/net. Two rails over one cable would count it twice and die together.
+// Finds the interface by which packets leave: the native part asks the kernel; without it `ip route get`, where that program exists, which
+// also knows policy rules; otherwise /proc/net. Two rails over one cable would count it twice and die together.
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import type { NativeBinding } from '../../native/binding.ts';

@@ -1,4 +1,4 @@
-// What a process publishes of itself for verbs rails, and which pairs of ports make rails.
+// What a process publishes about itself for verbs rails, and which pairs of ports make rails.
 import { MultirailError } from '../../errors.ts';
 import type { RailAttributes, RailPlan } from '../btl.ts';
 

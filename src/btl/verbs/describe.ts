@@ -1,4 +1,4 @@
-// What `multirail info` tells of RDMA devices.
+// What `multirail info` says about RDMA devices.
 import type { Params } from '../btl.ts';
 import { isPortWanted, selectPorts } from './module.ts';
 import { LocalPort, VerbsDevice } from './ports.ts';

@@ -1,4 +1,4 @@
-// The endpoint of a verbs rail: that of a stream, the companion connection, with one-sided work beside it.
+// The endpoint of a verbs rail: that of a stream (the companion connection), plus one-sided work.
 import { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { DOWN, type OneSidedOp, type Registration, type SendResult } from '../btl.ts';
 import type { VerbsLink } from './verbs-link.ts';

@@ -1,7 +1,7 @@
 // The verbs module: opens devices, publishes their ports, and makes a queue pair for each rail epoch. Two sides meet over a TCP connection,
-// the companion: it carries the handshake of all stream transports and then what each side tells of its queue pair; on a live rail it says
-// nothing more and tells of the peer's death, since the kernel closes it whatever kills the peer. On Ethernet it goes to the address of
-// the port itself, so it takes the same wire.
+// the companion. It carries the handshake of all stream transports and then each side's description of its queue pair; on a live rail it
+// carries nothing more, and its end tells of the peer's death, since the kernel closes it whatever kills the peer. On Ethernet it goes to
+// the address of the port itself, so it uses the same wire.
 import { MultirailError } from '../../errors.ts';
 import type { SocketOptions } from '../../native/binding.ts';
 import type { Poller, PollTarget } from '../../native/poller.ts';

@@ -1,4 +1,4 @@
-// Puts and gets as requests of a queue pair: one request reaches a single piece of the peer's memory, and a few pieces of ours. Pure.
+// Puts and gets as requests of a queue pair: one request reaches a single piece of the peer's memory, and a few pieces of this side's.
 import type { OneSidedOp } from '../btl.ts';
 import type { Window } from './verbs-hdr.ts';
 

@@ -1,4 +1,4 @@
-// The RDMA devices that this process has open, and their ports: state, addresses, and what of them is published.
+// The RDMA devices that this process has open, and their ports: state, addresses, and what is published about them.
 import { isIPv4 } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { inOneFabric, type PublishedPort } from './address.ts';

@@ -1,5 +1,5 @@
 // One reliable-connected queue pair with its buffers: requests that are staged and posted in lists, receive buffers that are posted again,
-// the room of the send queue, the end of it all. Knows nothing of what stands in the buffers.
+// the room of the send queue, the end of it all. It does not know what is in the buffers.
 import type { OneSidedRequest } from './one-sided.ts';
 import type { LocalPort, PortAddress } from './ports.ts';
 import type { Rdma } from './rdma.ts';

@@ -1,6 +1,6 @@
-// node-rdma, a package of its own that lies in this one's folder `native`. It is taken from there and not by its name, so that it can only be
-// ours: whatever a registry has under that name, no package manager is told to fetch it. Without it, or without libibverbs, there are no
-// verbs rails.
+// Loads node-rdma, a separate package in this package's folder `native`. It is loaded from there and not by its name, so that it can only
+// be this project's package: no package manager is told to fetch what a registry has under that name. Without it, or without libibverbs,
+// there are no verbs rails.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// How two sides agree upon their queue pairs, over the companion connection whose handshake began the epoch: each tells its own, connects it
-// to the other's, and says that it can receive. Afterwards the companion carries nothing.
+// How two sides agree upon their queue pairs, over the companion connection whose handshake began the epoch: each sends its own
+// description, connects its queue pair to the other's, and says that it can receive. Afterwards the companion carries nothing.
 import { randomBytes } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import { assert } from '../../util/assert.ts';

@@ -1,7 +1,7 @@
 // The bytes that verbs rails exchange: the header in front of every record in a receive buffer, and the setup record by which two sides
 // agree upon their queue pairs.
 //
-// A record, in words of 32 bits, little-endian; the device guards it by checksums of its own:
+// A record, in words of 32 bits, little-endian; the device guards it by its own checksums:
 //   0-3  the head of all records (base/record-hdr.ts)
 //   4  milliseconds during which the sender's engine was polling, modulo 2^32
 //   5  0

@@ -1,12 +1,12 @@
-// One live rail epoch over a reliable-connected queue pair: records through receive buffers that the peer has posted before, puts and gets of
-// registered memory (B6).
+// One live rail epoch over a reliable-connected queue pair: records through receive buffers that the peer has posted before, puts and gets
+// of registered memory (B6).
 //
-// One post and one completion carry a small message: its record is copied into a registered buffer and posted; the peer takes it from
-// its completion queue, hands it up in place and posts the buffer again. Sends complete here only now and then, to give the send
-// queue's room back: that a message is delivered is told by the peer's count, since the device acknowledges before the peer has looked.
+// One post and one completion carry a small message: its record is copied into a registered buffer and posted; the peer takes it from its
+// completion queue, hands it up in place and posts the buffer again. Sends complete here only now and then, to free the send queue's room.
+// Only the peer's count means delivery, since the device acknowledges before the peer has seen the message.
 //
-// Credit: the peer has `buffers` receive buffers for what is not yet counted, and some more that it may be about to post again. So no
-// record ever finds none, and the receiver-not-ready protocol of the device stays idle.
+// Credit: the peer has `buffers` receive buffers for records that are not yet counted, and some more that it may be about to post again. So
+// every record finds a buffer, and the receiver-not-ready protocol of the device stays idle.
 import { assert } from '../../util/assert.ts';
 import type { ByteStream } from '../base/byte-stream.ts';
 import type { LinkOwner } from '../base/link.ts';

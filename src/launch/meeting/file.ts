@@ -1,5 +1,5 @@
-// What rank 0 tells the others about where the job meets, and the files by which it may tell it. Such a file holds the job's secret: it
-// is readable by its owner only, and one of another owner is not believed.
+// What rank 0 tells the others about where the job meets, and the files in which it may say so. Such a file holds the job's secret: only
+// its owner can read it, and a file that has another owner is not trusted.
 import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

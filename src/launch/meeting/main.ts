@@ -1,9 +1,7 @@
-// The process that serves the out-of-band channel of a job that no launcher of ours has started. Rank 0 starts it and hands it its
-// settings as one line on standard input; it answers with one line on standard output. It is a process of its own since rank 0 may
-// compute for minutes without touching its event loop, and may die: the others must learn that from somebody who lives.
-//
-// It ends when every rank is over, and stays behind for nobody: a rank that is gone is noticed (oob/server.ts), one that never came is
-// given up after the time to join. Signals to the job's processes are for the ranks, and are not obeyed here.
+// The process that serves the out-of-band channel of a job without a launcher of multirail. Rank 0 starts it and hands it its settings as
+// one line on standard input; it answers with one line on standard output. It is a separate process because rank 0 may compute for minutes
+// without its event loop, and may die. It ends when every rank is over: a rank that is gone is noticed (oob/server.ts), one that never came
+// is given up after the time to join. Signals to the job's processes are for the ranks, and are not obeyed here.
 import { writeSync } from 'node:fs';
 import { MultirailError } from '../../errors.ts';
 import { OobServer } from '../oob/server.ts';

@@ -1,5 +1,5 @@
-// A process joins its job once, and its main thread does that. What was joined is kept for the whole process, also where two copies of this
-// package (an ES module and a CommonJS one) are loaded in it.
+// A process joins its job once, in its main thread. What was joined is kept for the whole process, even where two copies of this package
+// (an ES module and a CommonJS one) are loaded.
 import { isMainThread } from 'node:worker_threads';
 import { MultirailError } from '../../errors.ts';
 import type { Env } from '../starters/env.ts';

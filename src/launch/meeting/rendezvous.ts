@@ -1,11 +1,11 @@
-// How the ranks of a job that a starter has started find each other, and come to a secret: rank 0 has the out-of-band channel served
-// (main.ts) and says where; the others look there until they find it or the time to join is over.
+// How the ranks of a job under another starter find each other, and get a secret: rank 0 has the out-of-band channel served (main.ts) and
+// says where; the others look there until they find it or the time to join is over.
 //
 //   meeting by   where rank 0 says it                    where the secret comes from
-//   pmi          the key-value space of PMI-1            MULTIRAIL_SECRET_FILE, else random, in the key-value space
-//   file         a file that all ranks can reach         MULTIRAIL_SECRET_FILE, else random, in that file (mode 600)
-//   host         a file in a private folder of this host likewise
-//   address      nowhere: everybody knows host and port  MULTIRAIL_SECRET_FILE; on loopback also random, as `host`
+//   pmi          the key-value space of PMI-1            MULTIRAIL_SECRET_FILE, otherwise random, in the key-value space
+//   file         a file that all ranks can reach         MULTIRAIL_SECRET_FILE, otherwise random, in that file (mode 600)
+//   host         a file in a private folder of this host the same
+//   address      nowhere: every rank knows host and port MULTIRAIL_SECRET_FILE; on loopback also random, as `host`
 import { randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { MultirailError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-// The job's secret, as it reaches a rank: by the launcher's descriptor, or by a file.
+// Reads the job's secret as it reaches a rank: from the launcher's descriptor, or from a file.
 import { closeSync, fstatSync, readFileSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { MultirailError } from '../../errors.ts';

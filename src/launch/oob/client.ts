@@ -1,6 +1,5 @@
-// A rank's side of the out-of-band channel: finds the launcher on any of its addresses, proves the job's secret, and keeps one
-// session over any number of connections. Its timers and sockets never keep a finished process alive; only an operation that
-// somebody awaits does.
+// A rank's side of the out-of-band channel: it finds the launcher on any of its addresses, proves the job's secret, and keeps one session
+// over any number of connections. Its timers and sockets never keep a finished process alive; only an operation that somebody awaits does.
 import { EventEmitter } from 'node:events';
 import { MultirailError } from '../../errors.ts';
 import { type DialOptions, LIFELINE_IDLE_MS, OobDial } from './dial.ts';

@@ -1,5 +1,5 @@
-// One connection of a rank to the server of the out-of-band channel, from the dial to both proofs: the channel's own, and the lifeline
-// beside it. Its sockets never keep a finished process alive.
+// One connection of a rank to the server of the out-of-band channel, from the dial to both proofs, for the channel itself and for the
+// lifeline. Its sockets never keep a finished process alive.
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { WebSocket } from 'ws';

@@ -1,5 +1,5 @@
-// Reports of ranks that wait because whoever reads them is slow: the newer one is put together with the older one, so that what waits does
-// not grow with time, and nothing is forgotten but how it was in between. Pure.
+// Reports of ranks that wait because their reader is slow: a newer report is merged with the older one, so that the waiting data does not
+// grow with time, and only the states in between are lost.
 import { REPORT_MOVES_MAX, REPORT_RAILS_MAX, type Telemetry, type TelemetryMove, type TelemetryRail } from './telemetry.ts';
 
 /** Of all ranks together: as many ends of rails as a dashboard keeps, and some thousand changes of state. */

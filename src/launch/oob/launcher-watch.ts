@@ -1,4 +1,4 @@
-// What a rank knows of its launcher's process, by looking at the process table: alive, dead, or nothing.
+// Whether a rank's launcher process is alive, dead, or unknown, read from the process table.
 
 export type LauncherKnowledge = 'alive' | 'dead' | 'unknown';
 

@@ -1,5 +1,4 @@
-// One JSON text per line over a stream: how a launcher talks to its agents on other hosts, and to who watches its job from another process.
-// Pure but for the stream that is read.
+// One JSON text per line over a stream: how a launcher talks to its agents on other hosts, and to a process that watches its job.
 import type { Readable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 

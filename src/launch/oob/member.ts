@@ -1,4 +1,4 @@
-// What the server of the out-of-band channel knows of one rank, and the states of a connection.
+// What the server of the out-of-band channel knows about one rank, and the states of a connection.
 import type { WebSocket } from 'ws';
 import type { OobSession } from './session.ts';
 

@@ -1,5 +1,5 @@
-// The text of oob.proto as a module, so that the bundle carries it.
-// A test holds this equal to oob.proto; `UPDATE_PROTO=1 npx vitest run --project unit test/unit/launch` writes it anew.
+// The text of oob.proto as a module, so that the bundle carries it. A test holds this equal to oob.proto; `UPDATE_PROTO=1 npx vitest run
+// --project unit test/unit/launch` writes it again.
 export const OOB_PROTO = `// The out-of-band channel between the launcher and its ranks: protobuf messages, one per binary WebSocket message.
 // This file is the definition; src/launch/oob/proto.ts carries its text into the bundle, and a test holds the two equal.
 // Fields are only ever appended.

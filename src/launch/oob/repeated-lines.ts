@@ -1,4 +1,4 @@
-// Lines for people about what strangers do: equal ones are told once, and how often they came again is told when a window of time is over.
+// Lines for people about what strangers do: equal lines are printed once, and after a window of time a line says how often they came again.
 
 /** Different lines in one window; what comes beyond is counted together. */
 const KINDS_MAX = 20;

@@ -1,6 +1,6 @@
-// The launcher's side of the out-of-band channel: listens, admits ranks that prove the job's secret, keeps one session per
-// rank over any number of connections, and passes on aborts and exits. Where nobody waits for the processes, the kernels say which
-// are gone: each rank keeps a lifeline, a connection that carries nothing and ends with its process.
+// The launcher's side of the out-of-band channel: it listens, admits ranks that prove the job's secret, keeps one session per rank over any
+// number of connections, and passes on aborts and exits. Where nobody waits for the processes, the kernels say which are gone: each rank
+// keeps a lifeline, a connection that carries nothing and ends with its process.
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { createServer, type Server as HttpServer, type IncomingMessage } from 'node:http';

@@ -1,6 +1,6 @@
-// One side of the reliable message stream of the out-of-band channel, which outlives its connections: numbers what goes
-// out, keeps it until it is acknowledged, sends it again after a reconnect, and drops what comes in twice.
-// Pure: it is given a function that writes to the present connection.
+// One side of the reliable message stream of the out-of-band channel, which outlives its connections: it numbers outgoing messages, keeps
+// them until they are acknowledged, sends them again after a reconnect, and drops duplicates. It has no I/O: it is given a function that
+// writes to the present connection.
 import { MultirailError } from '../../errors.ts';
 import { type Envelope, encodeEnvelope, type OobBodies, type OobKind } from './messages.ts';
 

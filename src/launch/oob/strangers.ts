@@ -1,6 +1,6 @@
-// Connections to a listener of ours that nothing is known of yet: bounded in number and in time, so that whoever fills them keeps nobody out.
-// When there are too many, one of those that have said nothing goes, by chance: a connection that is meant speaks at once, and one that is kept
-// by somebody else's program cannot be sure of its place.
+// Connections to a listener about which nothing is known yet: bounded in number and in time, so that a flood keeps nobody out. When there
+// are too many, one of the silent ones is closed, by chance: a real client speaks at once, and a connection that only occupies a place
+// cannot be sure of it.
 
 export interface StrangerSocket {
   destroy(): unknown;

@@ -1,5 +1,5 @@
-// What a rank tells the launcher of itself while the job runs (message Telemetry of oob.proto): its shape, its bounds, the names of the
-// counters of a rail, and the check of what came in. Pure.
+// What a rank tells the launcher about itself while the job runs (message Telemetry of oob.proto): its shape, its bounds, the names of a
+// rail's counters, and the check of what came in.
 import { MultirailError } from '../../errors.ts';
 
 /** One report names at most so many rails and moves; the others wait for the next one. */

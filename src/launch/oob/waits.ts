@@ -1,5 +1,4 @@
-// Who waits for whom: what one rank says of its pending requests, the graph over all ranks, its cycles, and the text for people.
-// Pure.
+// Who waits for whom: one rank's report of its pending requests, the graph over all ranks, its cycles, and the text for people.
 
 /** One thing that a rank waits for. */
 export interface Wait {

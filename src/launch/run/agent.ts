@@ -1,5 +1,5 @@
-// The launcher's agent on another host: starts ranks there, carries their input and output, and sees that none outlives the launcher. Runs
-// as `multirail agent` behind ssh.
+// The launcher's agent on another host: it starts ranks there, carries their input and output, and makes sure that no rank outlives the
+// launcher. It runs as `multirail agent` behind ssh.
 import type { Readable } from 'node:stream';
 import { lineOf, readLines } from '../oob/lines.ts';
 import { AGENT_VERSION, type FromAgent, type ToAgent } from './agent-wire.ts';

@@ -1,6 +1,5 @@
-// A small shell that outlives the launcher: when the launcher is gone without a word (kill -9), it kills the ranks' process
-// groups. Ranks that have joined notice the loss themselves, but a program that never joined, or that computes without
-// touching its event loop, cannot.
+// A small shell that outlives the launcher: when the launcher is gone without a message (kill -9), it kills the ranks' process groups.
+// Ranks that have joined notice the loss themselves, but a program that never joined, or that computes without its event loop, cannot.
 import { type ChildProcess, spawn } from 'node:child_process';
 
 // The groups to kill come as lines on standard input; its end without `done` means that the launcher is dead.

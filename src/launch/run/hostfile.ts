@@ -1,5 +1,4 @@
-// Lists of hosts with slots, in both styles that are in use (`host slots=2` of Open MPI, `host:2` of MPICH and Intel), and which rank goes
-// where. Pure.
+// Lists of hosts with slots, in both common styles (`host slots=2` of Open MPI, `host:2` of MPICH and Intel), and which rank goes where.
 import { MultirailError } from '../../errors.ts';
 
 export interface HostSlots {

@@ -1,5 +1,5 @@
 // Runs the N ranks of a job, on this machine or by ssh on others: environment, secret, input and output, signals, exit codes, and the end
-// of all when one fails. Whatever happens, no process is left behind.
+// of all ranks when one fails. Whatever happens, no process is left behind.
 import { randomBytes } from 'node:crypto';
 import { constants, hostname } from 'node:os';
 import type { Readable, Writable } from 'node:stream';

@@ -1,4 +1,4 @@
-// The parameters of how `multirail run` starts ranks on other hosts; src/params.ts puts them into the table of all.
+// The parameters of how `multirail run` starts ranks on other hosts; src/params.ts puts them into the table of all parameters.
 import { type ParamRows, string } from '../../param-spec.ts';
 
 export const RUN_PARAMS = {

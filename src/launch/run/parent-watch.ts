@@ -1,5 +1,5 @@
 // The commands between the user and a launcher: `npx multirail run` is npm, perhaps a shell, and then the launcher. A signal that ends npm
-// leaves the launcher behind: it goes on with its job, and says how it is reached now.
+// leaves the launcher behind, which goes on with its job and says how it can be reached now.
 import { readFileSync } from 'node:fs';
 
 const LOOK_MS = 500;

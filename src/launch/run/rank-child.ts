@@ -1,4 +1,4 @@
-// One rank's process as the launcher sees it, here or on another host; and the one here.
+// One rank's process as the launcher sees it, here or on another host, and its implementation for this host.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';

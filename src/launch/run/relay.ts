@@ -1,8 +1,7 @@
-// A job that is watched from another process than its launcher's: in a lab the launcher is in a network of its own, and the watcher is where
-// the browsers are. Over a pipe go, as lines of JSON, what an observer is told, and what it orders.
-//
-// The job never waits for its watcher. While the pipe is full, reports of ranks are put together (held-reports.ts), and from a bound on
-// events of rails are left out and counted. Either end may die: the other one goes on without it.
+// A job that another process than its launcher watches: in a lab the launcher is in the lab's network, and the watcher is where the
+// browsers are. A pipe carries, as lines of JSON, what an observer is told and what it orders. The job never waits for its watcher: while
+// the pipe is full, reports of ranks are merged (held-reports.ts), and above a bound events of rails are left out and counted. When either
+// end dies, the other goes on.
 import type { Duplex } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 import { HeldReports } from '../oob/held-reports.ts';

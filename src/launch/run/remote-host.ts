@@ -1,4 +1,4 @@
-// Ranks on another host, by way of an agent there (agent.ts) that a command such as ssh reaches.
+// Ranks on another host, through an agent there (agent.ts) that a command such as ssh reaches.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { PassThrough, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';

@@ -1,4 +1,4 @@
-// Reading an environment: texts and whole numbers, and errors that name the variable. Pure.
+// Reads texts and whole numbers from an environment, with errors that name the variable.
 import { MultirailError } from '../../errors.ts';
 
 export type Env = Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 // The table of starters, in the order in which they are asked; the last one always answers. Where one starts another (mpirun inside an
-// allocation of Slurm), the one that started this process comes first. Where none is seen whole but one is in part, that is an error: ranks
-// that each take themselves for a world of one compute nonsense side by side.
+// allocation of Slurm), the one that started this process comes first. A starter that is only there in part is an error: ranks that each
+// believe they are a world of one compute nonsense next to each other.
 import { MultirailError } from '../../errors.ts';
 import type { Env } from './env.ts';
 import { kubernetes } from './kubernetes.ts';

@@ -1,5 +1,5 @@
-// A Job of Kubernetes with completionMode: Indexed. Every pod is a rank, its index is the rank, and rank 0's name is that of its pod in
-// the headless service that the Job's template names as its subdomain.
+// A Job of Kubernetes with completionMode: Indexed. Every pod is a rank, its index is the rank, and rank 0's name is that of its pod in the
+// headless service that the Job's template names as its subdomain.
 import { MultirailError } from '../../errors.ts';
 import { type Env, envInt, envIntIfSet, has } from './env.ts';
 import { aloneOr, checkRank, incompleteOf, type Meeting, meetingOf, PORT_MAX, RANKS_LIMIT, type Starter } from './starter.ts';

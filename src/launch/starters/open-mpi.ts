@@ -1,5 +1,5 @@
-// Open MPI's mpirun (and prterun). PMIx has no wire protocol that could be spoken without its library, so the ranks meet by other ways:
-// all on one host through a file of the user's, else where MULTIRAIL_RENDEZVOUS says.
+// Open MPI's mpirun (and prterun). PMIx's wire protocol cannot be spoken without its library, so the ranks meet in other ways: on one host
+// through a file of the user's, otherwise where MULTIRAIL_RENDEZVOUS says.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, has } from './env.ts';
 import { aloneOr, checkRank, incompleteOf, meetingOf, RANKS_LIMIT, type Starter } from './starter.ts';

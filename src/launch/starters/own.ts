@@ -1,4 +1,4 @@
-// Our own variables: those that `multirail run` sets, or a user by hand together with MULTIRAIL_RENDEZVOUS.
+// Multirail's own variables: those that `multirail run` sets, or that a user sets by hand together with MULTIRAIL_RENDEZVOUS.
 import { MultirailError } from '../../errors.ts';
 import { envInt, envIntIfSet, envText, has } from './env.ts';
 import { aloneOr, checkRank, incompleteOf, type Meeting, meetingOf, RANKS_LIMIT, type Starter } from './starter.ts';

@@ -1,4 +1,4 @@
-// PMI-1, by an inherited descriptor: MPICH's mpiexec (hydra), Slurm's srun --mpi=pmi2, Flux.
+// PMI-1 over an inherited descriptor: MPICH's mpiexec (hydra), Slurm's srun --mpi=pmi2, Flux.
 import { envInt, envIntIfSet, has } from './env.ts';
 import { checkRank, incompleteOf, RANKS_LIMIT, type Starter } from './starter.ts';
 

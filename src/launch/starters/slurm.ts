@@ -1,7 +1,6 @@
 // A task of Slurm's srun without PMI. Rank 0 is the first task of the first node of the step, unless --distribution=arbitrary says
-// otherwise, and the port follows from the step: both are known to all.
-//
-// Only tasks of srun count. The batch script itself, and a shell of salloc, have SLURM_PROCID or SLURM_NTASKS too, and are no ranks.
+// otherwise, and the port follows from the step: all ranks know both. Only tasks of srun count: the batch script itself, and a shell of
+// salloc, have SLURM_PROCID or SLURM_NTASKS too, and are not ranks.
 import { envInt, envIntIfSet, envText, has } from './env.ts';
 import { aloneOr, checkRank, derivedPort, incompleteOf, meetingOf, RANKS_LIMIT, type Starter } from './starter.ts';
 

@@ -1,5 +1,5 @@
-// What a rank learns from the environment that a starter (Slurm, mpiexec, Kubernetes, …) started it in: its place, and where the ranks
-// of the job meet. One file per starter beside this one; index.ts is the table of them. Pure.
+// What a rank learns from the environment that a starter (Slurm, mpiexec, Kubernetes, …) started it in: its place, and where the ranks of
+// the job meet. Each starter has a file in this folder; index.ts is the table of them.
 import { MultirailError } from '../../errors.ts';
 import { type Env, has } from './env.ts';
 

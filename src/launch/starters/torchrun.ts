@@ -1,7 +1,6 @@
-// The variables that torchrun sets, and many who start processes in that style, also by hand in plain shells.
-//
-// Rank 0 listens on MASTER_PORT. Under torchrun itself the agent's own key-value store listens there already, and says so in
-// TORCHELASTIC_USE_AGENT_STORE: then it is the port above (the one below for port 65535).
+// The variables that torchrun sets, and that people set by hand in plain shells. Rank 0 listens on MASTER_PORT. Under torchrun itself the
+// agent's own key-value store already listens there, and TORCHELASTIC_USE_AGENT_STORE says so: then rank 0 uses the next port (for 65535
+// the one below).
 import { envInt, envIntIfSet, envText, has } from './env.ts';
 import { aloneOr, checkRank, incompleteOf, meetingOf, PORT_MAX, RANKS_LIMIT, type Starter } from './starter.ts';
 

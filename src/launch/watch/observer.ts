@@ -1,4 +1,4 @@
-// Who watches a job from the launcher: what it is told, and the one place where the out-of-band channel's events become that.
+// What a watcher of a job is told at the launcher, and the one place where the out-of-band channel's events become that.
 import type { AbortInfo, ExitInfo, RankInfo } from '../oob/member.ts';
 import type { OobServer } from '../oob/server.ts';
 import type { Telemetry } from '../oob/telemetry.ts';

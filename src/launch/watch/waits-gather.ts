@@ -1,5 +1,5 @@
-// Asks every rank what it waits for, puts the answers together, and prints the whole. Beside the server of the out-of-band channel, in
-// the launcher or in the process that rank 0 has started.
+// Asks every rank what it waits for, puts the answers together, and prints the report. It runs next to the server of the out-of-band
+// channel, in the launcher or in the process that rank 0 has started.
 import { appendFileSync } from 'node:fs';
 import type { OobServer } from '../oob/server.ts';
 import { makeReport, type RankState, type RankWaits, reportLines, type WaitsReport } from '../oob/waits.ts';

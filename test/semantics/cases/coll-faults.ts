@@ -1,5 +1,5 @@
-// Cases of the collective suite that need a member that is gone, or ranks whose arguments do not fit together: everybody comes to an end,
-// and what is left disturbs nothing (55, 70 and 71 of the list).
+// Cases of the collective suite that need a member that is gone, or ranks whose arguments do not fit together: every call ends, and what is
+// left disturbs nothing (55, 70 and 71 of the list).
 import { strict as assert } from 'node:assert';
 import { MultirailError } from '../../../src/errors.ts';
 import type { Communicator } from '../../../src/mpi/communicator.ts';

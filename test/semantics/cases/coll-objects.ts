@@ -1,4 +1,4 @@
-// Cases of the collective suite: values by structured clone, with large memory beside them.
+// Cases of the collective suite: values by structured clone, with large memory next to them.
 import { strict as assert } from 'node:assert';
 import type { Communicator } from '../../../src/mpi/communicator.ts';
 import { everyRank } from '../../support/coll-audit.ts';

@@ -1,4 +1,5 @@
-// Cases of the collective suite: requests of every kind, many at once, beside other traffic, persistent ones, and misuse (51 to 55).
+// Cases of the collective suite: requests of every kind, many at once, together with other traffic, persistent requests, and misuse (51 to
+// 55).
 import { strict as assert } from 'node:assert';
 import { vector } from '../../../src/mpi/buffers.ts';
 import { IN_PLACE } from '../../../src/mpi/coll/memory.ts';

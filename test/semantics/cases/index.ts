@@ -1,5 +1,5 @@
-// All cases of the suites, without what runs them: the suites take them from here, with all ranks of a world in one process,
-// and test/launchers/semantics-rank.ts, with each rank in a process of its own.
+// All cases of the suites, without the code that runs them: the suites use them with all ranks of a world in one process, and
+// test/launchers/semantics-rank.ts with each rank in a separate process.
 
 import type { P2pCase } from '../p2p-suite.ts';
 import { COMMUNICATOR_CASES } from './coll-communicators.ts';

@@ -1,5 +1,5 @@
-// Cases of the point-to-point suite: calls that end before their time, by a timeout or a signal, and what becomes of their buffers. A
-// buffer is overwritten as soon as its call has ended: whatever the library reads from it after that arrives damaged.
+// Cases of the point-to-point suite: calls that a timeout or a signal ends early, and what happens to their buffers. A buffer is
+// overwritten as soon as its call has ended: anything that the library reads from it after that arrives damaged.
 import { strict as assert } from 'node:assert';
 import { vector } from '../../../src/mpi/buffers.ts';
 import type { Communicator } from '../../../src/mpi/communicator.ts';

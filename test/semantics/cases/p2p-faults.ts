@@ -1,4 +1,4 @@
-// Cases of the point-to-point suite that need faults of their own, or a peer that is gone.
+// Cases of the point-to-point suite that need their own faults, or a peer that is gone.
 import { strict as assert } from 'node:assert';
 import { ANY_SOURCE } from '../../../src/mpi/constants.ts';
 import type { PeerEvent, RailEvent } from '../../../src/mpi/views.ts';

@@ -1,6 +1,6 @@
-// The planted mistakes in the judgement of how good rails are (src/bml/health.ts and what asks it) and in the choice between them
-// (src/bml/choice.ts): part of table.ts. They are found by the bounds of the profile `impaired` (I13 to I15), in its random runs or in a
-// scenario. Where the search does not begin at seed 0, the first seed that fails is a little behind `from`.
+// The planted mistakes in the judgement of how good rails are (src/bml/health.ts and its callers) and in the choice between them
+// (src/bml/choice.ts): part of table.ts. The bounds of the profile `impaired` (I13 to I15) find them, in its random runs or in a scenario.
+// Where the search does not begin at seed 0, the first seed that fails is a little after `from`.
 import type { Edit, Planted } from './table.ts';
 
 const BML_PEER = 'src/bml/peer.ts';

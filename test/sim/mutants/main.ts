@@ -1,7 +1,7 @@
-// `npm run sim:mutants`: plants each mistake, looks for it from seed 0 of the profile that is said to find it (or by the scenario), prints
-// what came of it, and writes the table in docs/internals/SIMULATION.md. `--only NAME,NAME`: those alone, `--profile NAME`: by that profile instead;
-// the document then stays as it is.
-// Exit codes: 0 each was found, 1 one was not, 2 the command line makes no sense.
+// `npm run sim:mutants`: plants each mistake, searches for it from seed 0 of the profile that should find it (or by the scenario), prints
+// the result, and writes the table in docs/internals/SIMULATION.md. With `--only NAME,NAME` it plants those alone, with `--profile NAME` it
+// searches by that profile instead; the document then stays as it is. Exit codes: 0 each was found, 1 one was not, 2 the command line makes
+// no sense.
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';

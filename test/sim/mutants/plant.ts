@@ -1,5 +1,5 @@
-// Builds the simulator, or the endpoint of the wire suite, with one or more mistakes planted in it. With each goes a marker, so that a test
-// can tell that a build has the mistake, and that nothing which leaves the checkout has it.
+// Builds the simulator, or the endpoint of the wire suite, with one or more mistakes planted in it. Each mistake comes with a marker, so
+// that a test can tell that a build has the mistake, and that nothing which leaves the checkout has it.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// The planted mistakes: each is an exact edit of the production code, made when the simulator is built with it (plant.ts). None of them
-// is in the product. A text to be replaced that does not stand exactly once in its file is an error, so this table cannot rot.
+// The planted mistakes: each is an exact edit of the production code, made when the simulator is built with it (plant.ts). The product
+// contains none of them. It is an error if the text to be replaced does not occur exactly once in its file, so this table cannot become
+// stale.
 import type { Profile } from '../../../tools/sim/campaign.ts';
 import { PLANTED_HEALTH } from './health-table.ts';
 

@@ -1,5 +1,5 @@
-// The test list of Open MPI's BFO, row by row (rows 1 to 8 here, 9 to 15 in bfo-rows-more.ts): every kind of frame is lost,
-// arrives unreported, or arrives by half; once and again during the recovery; over two, three and five rails.
+// The test list of Open MPI's BFO, row by row (rows 1 to 8 here, 9 to 15 in bfo-rows-more.ts): every kind of frame is lost, arrives
+// unreported, or arrives by half; once and again during the recovery; over two, three and five rails.
 import { PACKET, type PacketType } from '../../../src/pml/hdr.ts';
 import type { PacketFilter, RailSpec } from '../../../tools/sim/fabric.ts';
 import {

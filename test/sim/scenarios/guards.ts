@@ -1,5 +1,5 @@
-// Situations in which one guard of the protocol stands alone, or which random runs reach too seldom: each is named by a planted mistake
-// (test/sim/mutants), which it finds, or whose second guard it plays alone.
+// Situations in which one guard of the protocol is the only one, or which random runs reach too seldom. Each is named after a planted
+// mistake (test/sim/mutants), which it finds, or whose second guard it plays alone.
 import { BUSY } from '../../../src/btl/btl.ts';
 import { PACKET } from '../../../src/pml/hdr.ts';
 import { capture, replay, Scenario, type ScenarioCase, scenarioRails } from '../../../tools/sim/scenario.ts';

@@ -1,5 +1,5 @@
 // Two real rails of which one is bad without being down (bounded.ts): the plain cases, by kind and traffic. No gap is above its bound, and
-// the bad rail was noticed: what it does is not harmless.
+// the bad rail was noticed, so what it does is not harmless.
 import { Bounded, type BoundedOptions, type Impairment, MBIT, REAL_RAIL } from '../../../tools/sim/bounded.ts';
 import type { ScenarioCase } from '../../../tools/sim/scenario.ts';
 

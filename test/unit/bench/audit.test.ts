@@ -1,4 +1,4 @@
-// An auditor that cannot fail is worth nothing: each fault that it is there for is planted here, and it must name it.
+// An auditor that cannot fail is worth nothing: each fault that it should find is planted here, and it must name the fault.
 import { beforeEach, expect, describe as group, test } from 'vitest';
 import { crc32c } from '../../../src/btl/base/crc32c.ts';
 import { type AuditFindings, StreamAudit, StreamHash, type StreamTotals } from '../../../tools/bench/audit.ts';

@@ -1,5 +1,4 @@
 // The measurements over real links are only worth what their audit and their arithmetic are: both must be able to fail.
-// Imports the parts of bench/ that need no lab.
 import { describe, expect, test } from 'vitest';
 import { RankView } from '../../../bench/lab/measured-job.ts';
 import { type FromRank, lineSplitter } from '../../../bench/lab/protocol.ts';

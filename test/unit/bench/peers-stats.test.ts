@@ -1,4 +1,4 @@
-// The statistics of the bench with peers: which runs count, which are compared, what an interval says. Imports bench/lib/stats.mjs.
+// The statistics of the bench with peers: which runs count, which are compared, what an interval says.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,5 +1,4 @@
 // The soak is only worth what its audit, its schedule and its judgement of memory are: each must be able to fail.
-// Imports the parts of bench/ that need no lab.
 import { describe, expect, test } from 'vitest';
 import { AuditError, HEAD_BYTES, Ledger, type MessageName, Payloads } from '../../../bench/soak/audit.ts';
 import { pairFaults } from '../../../bench/soak/job.ts';

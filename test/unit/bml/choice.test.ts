@@ -1,4 +1,4 @@
-// Which rail a frame goes to: the one that has it through first, and none that would only keep others waiting.
+// Which rail a frame goes to: the one that has it through first, and never a rail that would only keep others waiting.
 import { describe, expect, test } from 'vitest';
 import { bySoonest, type Candidate, finishMs, isWorth, rateOf } from '../../../src/bml/choice.ts';
 import { FakeRails } from './fake-rails.ts';

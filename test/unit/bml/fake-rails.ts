@@ -1,4 +1,4 @@
-// A BML over endpoints that do nothing but note what they were told: a test plays the transports and the clock.
+// A BML over endpoints that only record what they were told: a test plays the transports and the clock.
 import { Bml } from '../../../src/bml/bml.ts';
 import type { BmlOptions } from '../../../src/bml/options.ts';
 import type { BmlPeer } from '../../../src/bml/peer.ts';

@@ -1,4 +1,4 @@
-// The function that decides whether a rail that works is also good, and what the BML makes of it.
+// The function that decides whether a rail that works is also good, and how the BML uses it.
 import { describe, expect, test } from 'vitest';
 import {
   addSample,

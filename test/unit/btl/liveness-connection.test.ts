@@ -1,5 +1,5 @@
-// Liveness connections: who may open one, what becomes of it, when beats go out and when a rail is given up. The streams, the sockets
-// and what the kernel says of them are the test's; handshake frames, keys and the watch are the real ones.
+// Liveness connections: who may open one, what happens to it, when beats go out and when a rail is given up. The streams, the sockets and
+// what the kernel says of them are the test's; handshake frames, keys and the watch are the real ones.
 import { constants } from 'node:os';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ByteStream } from '../../../src/btl/base/byte-stream.ts';

@@ -1,5 +1,5 @@
-// The ring of a shared-memory rail over plain memory: order and content over many turns round the ring, batches, pads, and every kind
-// of rubbish that a broken peer could leave in it.
+// The ring of a shared-memory rail over plain memory: order and content over many turns of the ring, batches, pads, and every kind of
+// rubbish that a broken peer could leave in it.
 import { describe, expect, test } from 'vitest';
 import { FLAG_PLACED, RECORD_BYE, RECORD_DATA, RECORD_PROBE, recordWord } from '../../../src/btl/base/record-hdr.ts';
 import {

@@ -1,5 +1,5 @@
-// Method: two real modules in one process over loopback sockets, tcp and ws alike; then strangers that write rubbish to a
-// listener while a rail lives beside them. The engine is a loop that gives the event loop a turn between two progress().
+// Method: two real modules in one process over loopback sockets, tcp and ws alike; then strangers that write rubbish to a listener while a
+// rail lives. The engine is a loop that gives the event loop a turn between two progress().
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect as connectNet, type Socket } from 'node:net';

@@ -1,5 +1,5 @@
-// The addresses of an RDMA port: which one rails use, and what becomes of it when the port's interface gets or loses some. The device and the
-// interfaces of the host are told by the test.
+// The addresses of an RDMA port: which one rails use, and what happens to it when the port's interface gets or loses some. The test says
+// what the device and the interfaces of the host are.
 import type { NetworkInterfaceInfo } from 'node:os';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { inOneFabric } from '../../../src/btl/verbs/address.ts';

@@ -1,4 +1,4 @@
-// What verbs rails need no device for: which ports make rails, the bytes that two sides exchange, GIDs as addresses, the cache of
+// The parts of verbs rails that need no device: which ports make rails, the bytes that two sides exchange, GIDs as addresses, the cache of
 // registrations. Queue pairs are tested inside the guest (test/vm).
 import { RegionCache } from 'node-rdma';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Documents hold what a test can hold of them: tables have rows, links lead somewhere, file maps are those of their folders, what is cited is
+// What a test can check in documents: tables have rows, links lead somewhere, file maps are those of their folders, what is cited is
 // defined, parameters and codes exist, code can be compiled, and figures say at which commit they were measured.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

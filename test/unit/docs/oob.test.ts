@@ -1,4 +1,4 @@
-// docs/internals/OOB.md holds what src/launch does: the definition of its messages, the proofs, the bounds, and who sends what.
+// docs/internals/OOB.md says what src/launch does: the definition of its messages, the proofs, the bounds, and who sends what.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {

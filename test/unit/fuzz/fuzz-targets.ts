@@ -1,5 +1,5 @@
-// What is fuzzed: everything that reads bytes or text of others. Each target takes one case and throws when the code does
-// anything but accept it or refuse it in the documented way. Run shortly by test/unit/fuzz/fuzz.test.ts, long by long.mjs.
+// What is fuzzed: everything that reads others' bytes or text. Each target takes one case and throws unless the code accepts it or refuses
+// it in the documented way. test/unit/fuzz/fuzz.test.ts runs the targets shortly, long.mjs for long.
 import fc from 'fast-check';
 import {
   checkFrameHeader,

@@ -1,4 +1,4 @@
-// A factorisation saved at a block boundary and resumed in new memory: the same x to the last bit. And files that do not fit.
+// A factorisation saved at a block boundary and resumed in new memory: the same x to the last bit; and files that do not fit.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// Who has what, on paper: the block-cyclic distribution, the routes of panels, the row exchanges, all against definitions.
+// The block-cyclic distribution, the routes of panels and the row exchanges on paper, all compared with their definitions.
 import { describe, expect, test } from 'vitest';
 import { Prng } from '../../../src/util/prng.ts';
 import { broadcastRoute } from '../../../tools/hpl/broadcast.ts';

@@ -1,5 +1,5 @@
-// The whole solver on several ranks of one process: against a textbook's solver, over many sizes, blocks, grids and variants; and matrices
-// that are hard: pivots far away, ties, zeros, singular ones.
+// The whole solver on several ranks of one process: compared with a textbook solver, over many sizes, blocks, grids and variants; and hard
+// matrices: pivots far away, ties, zeros, singular ones.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AlgebraChoice } from '../../../tools/hpl/blas.ts';
 import { Factorization } from '../../../tools/hpl/factorization.ts';

@@ -1,4 +1,4 @@
-// The kernels against plain loops: products and triangular solves of both kinds, and what is WebAssembly with both.
+// The kernels against plain loops: products and triangular solves of both kinds, and the parts that are WebAssembly with both.
 import { describe, expect, test } from 'vitest';
 import { Prng } from '../../../src/util/prng.ts';
 import { type Algebra, Kernels, takeKernelPlaces } from '../../../tools/hpl/algebra.ts';

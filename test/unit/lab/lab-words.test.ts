@@ -1,4 +1,4 @@
-// What people write for a lab: rails, rates, times, actions, timelines. And who is told what when it makes no sense.
+// What people write for a lab: rails, rates, times, actions, timelines; and the errors when it makes no sense.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

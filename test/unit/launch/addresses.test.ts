@@ -1,4 +1,4 @@
-// Which address loopback has here, and whether this host reaches itself.
+// Which address loopback has here, and whether this host can reach itself.
 import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { systemTable } from '../../../src/btl/tcp/interfaces.ts';

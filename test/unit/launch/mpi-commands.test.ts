@@ -1,4 +1,4 @@
-// Commands of MPICH and of Open MPI are told apart by what they say of themselves, not by their names.
+// Commands of MPICH and of Open MPI are told apart by what they say about themselves, not by their names.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
 // The server of the out-of-band channel where nobody waits for the processes: lifelines tell the dead from the busy, ranks that never join
-// are given up, and ranks learn the job's name. Real loopback sockets; every wait ends by the test's own timeout.
+// are given up, and ranks learn the job's name. It uses real loopback sockets; every wait ends by the test's own timeout.
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-// Encoding of the out-of-band messages: what goes in comes out, what is no message is refused, and the bundled text of the
+// Encoding of the out-of-band messages: what goes in comes out, bytes that are not a message are refused, and the bundled text of the
 // definition is the definition.
 import { readFileSync, writeFileSync } from 'node:fs';
 import * as fc from 'fast-check';

@@ -1,4 +1,4 @@
-// Connections that nothing is known of: how many there may be, who goes for whom, and what is said of them.
+// Connections about which nothing is known: how many there may be, which one is closed for another, and what is said about them.
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { RepeatedLines } from '../../../src/launch/oob/repeated-lines.ts';

@@ -1,4 +1,4 @@
-// Who waits for whom: cycles of the graph, the text, and the gatherer beside real clients of the out-of-band channel.
+// Who waits for whom: cycles of the graph, the text, and the gatherer with real clients of the out-of-band channel.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

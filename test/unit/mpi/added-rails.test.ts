@@ -1,5 +1,5 @@
-// Interfaces that come after the start: they become rails on both sides, which are told; and a job that starts without any waits for one.
-// Interfaces here are addresses of the loopback device under names of their own, on two hosts as far as the ranks know.
+// Interfaces that come after the start become rails on both sides, and both programs are told; a job that starts without any interface
+// waits for one. Interfaces here are addresses of the loopback device under different names, on two hosts as far as the ranks know.
 import { afterEach, expect, describe as group, test, vi } from 'vitest';
 import type { BtlComponent } from '../../../src/btl/btl.ts';
 import { wrapFault } from '../../../src/btl/interpose/fault.ts';

@@ -1,4 +1,4 @@
-// Context ids: nobody gives the same one twice, what comes before its communicator waits, what comes after it is dropped, nothing stays.
+// Context ids: the same one is never given twice, what comes before its communicator waits, what comes after it is dropped, nothing stays.
 import { describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
 import { ContextTable, ctxOf, USER } from '../../../src/mpi/contexts.ts';

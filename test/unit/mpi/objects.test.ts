@@ -1,4 +1,4 @@
-// Objects on the wire: what structured clone carries, memory beside the header, and damaged or foreign messages.
+// Objects on the wire: what structured clone carries, memory next to the header, and damaged or foreign messages.
 import { expect, describe as group, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
 import { decodeHeader, decodeObject, encodeObject, OUT_OF_BAND_BYTES_MIN, PLACE_TAG_FIRST } from '../../../src/mpi/objects.ts';

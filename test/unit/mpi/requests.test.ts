@@ -1,4 +1,4 @@
-// Requests of point-to-point calls: persistent ones that begin again, arguments that are no buffers, signals that many share.
+// Requests of point-to-point calls: persistent requests that begin again, arguments that are not buffers, signals that many share.
 import { afterEach, expect, describe as group, test, vi } from 'vitest';
 import { selfComponent } from '../../../src/btl/self/component.ts';
 import type { Communicator } from '../../../src/mpi/communicator.ts';

@@ -1,4 +1,4 @@
-// What keeps a rank's process, and when its user is told that finalize() was forgotten.
+// What keeps a rank's process alive, and when its user is told that finalize() was forgotten.
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { Stay } from '../../../src/mpi/stay.ts';

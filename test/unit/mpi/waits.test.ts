@@ -1,4 +1,4 @@
-// What a rank says it waits for, in every state of the protocol, frame by frame; since when; and when it takes that for a stall.
+// What a rank says it waits for, in every state of the protocol, frame by frame; since when; and when that counts as a stall.
 import { describe, expect, test, vi } from 'vitest';
 import type { Wait } from '../../../src/launch/oob/waits.ts';
 import type { ProcessState } from '../../../src/mpi/process-state.ts';

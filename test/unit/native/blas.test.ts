@@ -1,5 +1,5 @@
-// The machine's BLAS by way of its addon: what cannot be loaded says why, what is outside of the memory is refused, and what is
-// asked for is computed (against plain loops: test/unit/hpl/kernels.test.ts).
+// The machine's BLAS through its addon: what cannot be loaded says why, what is outside the memory is refused, and what is asked for
+// is computed (against plain loops: test/unit/hpl/kernels.test.ts).
 import { expect, test } from 'vitest';
 import { type BlasBinding, loadBlas } from '../../../tools/hpl/blas.ts';
 import { describeAddon, misuse, programWith, thrown } from './native-fixture.ts';

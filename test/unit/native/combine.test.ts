@@ -1,5 +1,5 @@
-// The loops of reductions in the native part: the same results as those in JavaScript, bit for bit (of NaN the payload is anybody's), at
-// any place and of any length; and what is no sound call of them is refused before anything is written.
+// The loops of reductions in the native part: the same results as those in JavaScript, bit for bit (the payload of a NaN may be any), at
+// any place and of any length; and an unsound call is refused before anything is written.
 import { describe, expect, test } from 'vitest';
 import { NATIVE_COMBINE_MIN, NativeKernels } from '../../../src/mpi/coll/native-kernels.ts';
 import { kernelOf, Op } from '../../../src/mpi/op.ts';

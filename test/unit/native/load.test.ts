@@ -1,4 +1,4 @@
-// Finding and trying the binary: from the sources, from bundles of both kinds, switched off, and where there is none.
+// Finding and trying the binary: from the sources, from bundles of both kinds, switched off, and where there is no binary.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

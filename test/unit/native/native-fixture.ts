@@ -1,4 +1,4 @@
-// What the tests of the native part share: the binary (or the reason to skip), connected pairs, and programs in a process of their own.
+// What the tests of the native part share: the binary (or the reason to skip), connected pairs, and programs in a separate process.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { describe } from 'vitest';

@@ -1,5 +1,5 @@
-// What package.json and package-lock.json promise to whoever installs: every platform's packages are in the lock file, no registry is asked
-// for a package of our own, and no address of one machine's registry is written down.
+// What package.json and package-lock.json promise to people who install the package: every platform's packages are in the lock file, no
+// registry is asked for one of this project's packages, and no address of one machine's registry is written down.
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { missingEntries } from '../../package/lock.mjs';

@@ -1,5 +1,5 @@
 // Sends that their user gives up before they have ended: the buffer is the user's again at once, or as soon as nothing reads it, and the
-// message still arrives whole, whatever becomes of the buffer and of the rails.
+// message still arrives whole, whatever happens to the buffer and to the rails.
 import { describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
 import { markOf } from '../../../src/pml/pending.ts';

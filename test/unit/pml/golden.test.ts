@@ -1,6 +1,6 @@
-// Golden bytes: docs/internals/golden/*.json, the code and docs/internals/PROTOCOL.md must agree. A change of a hex line is a change of the wire
-// format and needs a new version number. `UPDATE_GOLDEN=1 npx vitest run --project unit test/unit/pml/golden.test.ts` writes
-// the hex of the JSON files, and the golden part of the document, anew.
+// Golden bytes: docs/internals/golden/*.json, the code and docs/internals/PROTOCOL.md must agree. A change of a hex line is a change of the
+// wire format and needs a new version number. `UPDATE_GOLDEN=1 npx vitest run --project unit test/unit/pml/golden.test.ts` writes the hex
+// of the JSON files, and the golden part of the document, again.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { decodeFrameHeader, FRAME_HEADER_BYTES, newFrameHeader } from '../../../src/btl/base/frame-hdr.ts';

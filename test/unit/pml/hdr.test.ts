@@ -1,4 +1,4 @@
-// Packet headers: every type survives a round trip with any fields; whatever is malformed is refused with ERR_PROTOCOL.
+// Packet headers: every type survives a round trip with any fields; a malformed header is refused with ERR_PROTOCOL.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';

@@ -1,5 +1,5 @@
-// The protocol between two ranks, frame by frame: what happens when exactly this frame is held, refused, half written, or lost
-// with its rail before or after it arrived. Random faults are the simulator's; here each case is one sequence that can be read.
+// The protocol between two ranks, frame by frame: what happens when exactly this frame is held, refused, half written, or lost with its
+// rail before or after it arrived. The simulator has random faults; here each case is one sequence that can be read.
 import { describe, expect, test } from 'vitest';
 import { ANY } from '../../../src/pml/match.ts';
 import { Iov } from '../../../src/util/iov.ts';

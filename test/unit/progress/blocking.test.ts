@@ -1,5 +1,5 @@
-// Method: the waiter over an engine, a poller and a clock that the test moves. Each look, yield and sleep is noted in a line, and costs
-// what the test says, so the states of a wait are read off the lines.
+// Method: the waiter over an engine, a poller and a clock that the test moves. Each poll, yield and sleep is noted in a line, and costs
+// what the test says, so the lines show the states of a wait.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
 import type { Poller } from '../../../src/native/poller.ts';

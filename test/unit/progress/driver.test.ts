@@ -1,4 +1,4 @@
-// The driver of a real process: turns are asked for once, and the earliest deadline has a timer. Timers are vitest's.
+// The driver of a real process: turns are asked for once, and the earliest deadline has a timer. The timers are vitest's.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { EventLoopDriver } from '../../../src/progress/driver.ts';
 import type { Engine } from '../../../src/progress/engine.ts';

@@ -1,5 +1,5 @@
-// Method: the driver over a kernel in memory (fake-native.ts), with a clock and an engine that the test moves. What the poller calls
-// and how often is seen in turns of the event loop.
+// Method: the driver over a kernel in memory (fake-native.ts), with a clock and an engine that the test moves. Turns of the event loop show
+// what the poller calls and how often.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Engine } from '../../../src/progress/engine.ts';
 import { PollerDriver } from '../../../src/progress/loop-driver.ts';

@@ -1,4 +1,4 @@
-// Times of requests by their numbers: exact for those of late, coarser for those of long ago, in bounded memory.
+// Times of requests by their numbers: exact for late ones, coarser for old ones, in bounded memory.
 import { expect, test } from 'vitest';
 import { OpeningTimes } from '../../../src/progress/opening-times.ts';
 

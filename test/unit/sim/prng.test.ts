@@ -1,4 +1,4 @@
-// The generator: pinned values (a seed means the same for ever), ratios, independence of split streams; the trace hash.
+// The generator: pinned values (a seed keeps its meaning), ratios, independence of split streams; the trace hash.
 import { describe, expect, it } from 'vitest';
 import { Prng, TraceHash } from '../../../src/util/prng.ts';
 

@@ -1,5 +1,5 @@
-// SimBtl under seeded random operations and faults, against the recorder's model of B1-B3 (test/support/btl-recorder.ts):
-// 500 seeds; the same seed gives the same trace; and scripted cases of what only the simulator can do.
+// SimBtl under seeded random operations and faults, against the recorder's model of B1-B3 (test/support/btl-recorder.ts): 500 seeds; the
+// same seed gives the same trace; and scripted cases of what only the simulator can do.
 import { describe, expect, it } from 'vitest';
 import { DELIVERED, IN_DOUBT, OK } from '../../../src/btl/btl.ts';
 import { Prng, TraceHash } from '../../../src/util/prng.ts';

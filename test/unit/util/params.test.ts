@@ -1,4 +1,4 @@
-// The table of parameters: where values come from, names of before, and what is refused.
+// The table of parameters: where values come from, earlier names, and what is refused.
 import { describe, expect, test } from 'vitest';
 import { OLD_PARAM_NAMES, PARAM_GROUPS, PARAMS, ParamTable } from '../../../src/params.ts';
 

@@ -1,5 +1,5 @@
-// Bytes over time: throughput with a line per rail and the losses and returns as vertical lines, and bytes sent again. Drawn by uPlot; each
-// line has a colour and a pattern. A list beside the chart names the lines, shows their values, and takes them out and in.
+// Bytes over time: throughput with a line per rail and the losses and returns as vertical lines, and bytes sent again. uPlot draws them;
+// each line has a colour and a pattern. A list next to the chart names the lines, shows their values, and takes them out and in.
 import uPlot from 'uplot';
 import type { JobEvent } from '../messages.ts';
 import { linkTitle } from './diagram.ts';

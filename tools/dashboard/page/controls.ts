@@ -1,4 +1,4 @@
-// Buttons that break and mend: one row for each thing that can be pulled.
+// Buttons that break and repair: one row for each thing that can be pulled.
 import type { ControlAction, ControlTarget } from '../messages.ts';
 import { button, html } from './dom.ts';
 import { Rows, tableHead } from './lists.ts';

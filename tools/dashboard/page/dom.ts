@@ -1,4 +1,4 @@
-// Making elements: text is always text, never markup. Imports nothing.
+// Making elements: text is always text, never markup.
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 type Child = Node | string;

@@ -1,5 +1,5 @@
-// The connection to the launcher: live data over a WebSocket that is opened again for as long as the page is open, and orders by POST. The
-// token is that of the page's own address.
+// The connection to the launcher: live data over a WebSocket that is opened again while the page is open, and orders by POST. The token is
+// that of the page's own address.
 import type { ControlAction, PageMessage } from '../messages.ts';
 
 const RETRY_MIN_MS = 250;

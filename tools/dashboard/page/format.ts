@@ -1,4 +1,4 @@
-// Numbers as people read them. Pure. Imports nothing.
+// Numbers as people read them.
 
 const UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
 

@@ -1,4 +1,4 @@
-// Where ranks stand in a drawing. Pure. Imports nothing.
+// Where ranks are in a drawing.
 
 export interface Place {
   x: number;

@@ -1,4 +1,5 @@
-// The page's copy of the job: what the server sent, put together, and the questions that the views ask of it. Pure: no DOM, no clock.
+// The page's copy of the job: what the server sent, put together, and the questions that the views ask. It uses neither the DOM nor a
+// clock.
 import type { ControlTarget, JobEvent, JobView, PageMessage, RailView, RankView, SeriesRun, WaitsView } from '../messages.ts';
 
 export const EVENTS_SHOWN_MAX = 2000;

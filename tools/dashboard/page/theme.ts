@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, or as the reader has chosen; the choice is kept in this browser.
+// Light and dark: as the system is set, or as the reader has chosen; this browser keeps the choice.
 import { setText } from './dom.ts';
 
 const CHOICES = ['auto', 'light', 'dark'] as const;

@@ -1,4 +1,4 @@
-// Cases of §4 with the roles turned round: the endpoint is the lower rank and dials.
+// Cases of §4 with the roles reversed: the endpoint is the lower rank and dials.
 import { createHash } from 'node:crypto';
 import { FRAME_WELCOME } from '../../../src/btl/base/frame-hdr.ts';
 import { handshakeFrame, PROTOCOL_VERSION, type Refusal, refuseFrame } from '../../../src/btl/base/handshake.ts';

@@ -1,4 +1,4 @@
-// Cases of §2 and §4: who is let in, who is told what, and what becomes of older epochs. The tester dials.
+// Cases of §2 and §4: who is let in, who is told what, and what happens to older epochs. The tester dials.
 import {
   FRAME_CHALLENGE,
   FRAME_HEADER_BYTES,

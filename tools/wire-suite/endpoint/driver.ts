@@ -1,4 +1,4 @@
-// Our own endpoint as the conformance suite drives it: commands in, answers out (convention.ts).
+// Multirail's own endpoint as the conformance suite drives it: commands in, answers out (convention.ts).
 import { PROTOCOL_VERSION } from '../../../src/btl/base/handshake.ts';
 import { MultirailError } from '../../../src/errors.ts';
 import { hostId } from '../../../src/launch/meeting/identity.ts';

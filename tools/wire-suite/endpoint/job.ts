@@ -1,4 +1,4 @@
-// One job of the endpoint under test: the production engine over one real transport, as one of two ranks, without launcher.
+// One job of the endpoint under test: the production engine over one real transport, as one of two ranks, without a launcher.
 import type { BtlModule } from '../../../src/btl/btl.ts';
 import { knownComponents } from '../../../src/btl/registry.ts';
 import { MultirailError } from '../../../src/errors.ts';

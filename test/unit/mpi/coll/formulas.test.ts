@@ -1,4 +1,5 @@
-// What a collective sends and how often it waits, counted on 2 to 33 ranks and compared with the formula of its algorithm; with the result.
+// What a collective sends and how often it waits, counted on 2 to 33 ranks and compared with the formula of its algorithm; the result is
+// checked as well.
 import { afterAll, expect, test } from 'vitest';
 import { ALGORITHMS, type CollectiveName, type Tuning } from '../../../../src/mpi/coll/choice.ts';
 import { type Cost, type CostCase, FORMULAS } from '../../../../src/mpi/coll/formulas.ts';

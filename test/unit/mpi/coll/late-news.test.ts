@@ -1,5 +1,5 @@
-// News of a collective that had ended well at a rank before another found out that the calls differed: told in the notice of a later one,
-// passed on by whoever hears it there, and heard once. The notices are given by hand, in the order that a whole run met by chance.
+// News of a collective that had ended well at a rank before another found out that the calls differed: a later notice carries it, a rank
+// that hears it there passes it on, and it is heard once. The notices are given by hand, in the order that a whole run once met.
 import { expect, test } from 'vitest';
 import { MultirailError } from '../../../../src/errors.ts';
 import type { Communicator } from '../../../../src/mpi/communicator.ts';

@@ -1,4 +1,4 @@
-// Buffers of collectives by the class of their elements, whatever it calls itself; Float16Array where the engine has it.
+// Buffers of collectives by the class of their elements, whatever its name; Float16Array where the engine has it.
 import { expect, describe as group, test } from 'vitest';
 import { FLOAT16_ARRAY, type MessageBuffer, vector } from '../../../../src/mpi/buffers.ts';
 import { recvRegion, ScratchElements, sendRegion } from '../../../../src/mpi/coll/memory.ts';

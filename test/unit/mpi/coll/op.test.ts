@@ -1,4 +1,4 @@
-// The loops of the operations, at any place and with any overlap that algorithms use; the user's operations.
+// The loops of the operations, at any place and with any overlap that algorithms use; and users' own operations.
 import { describe, expect, test } from 'vitest';
 import type { TypedArray } from '../../../../src/mpi/coll/kernels.ts';
 import { checkOp, kernelOf, Op } from '../../../../src/mpi/op.ts';

@@ -154,11 +154,24 @@ const anchorOf = (name) => name.toLowerCase();
 const onOneLine = (text) => text.replace(/\s*\n\s*/g, ' ').replace(/; }/g, ' }');
 const inCell = (text) => text.replaceAll('|', '\\|').replace(/\s*\n\s*/g, ' ');
 
+/** The types of a union; what stands in brackets is not taken apart. */
+function alternatives(type) {
+  const parts = [''];
+  let depth = 0;
+  for (const word of type.split(' | ')) {
+    if (parts.at(-1) === '') parts[parts.length - 1] = word;
+    else if (depth > 0) parts[parts.length - 1] += ` | ${word}`;
+    else parts.push(word);
+    depth += (word.match(/[<({[]/g) ?? []).length - (word.match(/(?<!=)[>)}\]]/g) ?? []).length;
+  }
+  return parts;
+}
+
 /** A type in a table: names that the reference has lead to their pages. */
 function typeCell(type, from) {
-  const parts = onOneLine(type).split(' | ').map((part) => {
+  const parts = alternatives(onOneLine(type)).map((part) => {
     const page = pageOf.get(part);
-    if (page === undefined) return `\`${part}\``;
+    if (page === undefined) return `\`${part.replaceAll('|', '\\|')}\``;
     return `[\`${part}\`](${page === from ? '' : page}#${anchorOf(part)})`;
   });
   return parts.join(' \\| ');
@@ -252,7 +265,7 @@ function itemSection(item, from, isCalledElsewhere = () => false) {
 
 /** Codes that no call names, and where they are met. */
 const NO_CALL = {
-  ERR_HANDSHAKE: 'no call: the reasons of rails, and warnings',
+  ERR_LAUNCH: 'no call: `multirail run`, when it cannot start the ranks',
   ERR_PROTOCOL: 'no call: the reasons of rails, and warnings',
   ERR_RAIL: 'no call: the reasons of rails, and warnings',
   ERR_INTERNAL: 'any call, when the library itself is wrong',

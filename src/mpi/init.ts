@@ -34,7 +34,8 @@ const WAITS_SIGNAL = 'SIGUSR2';
  * @throws ERR_INIT: it was called before, or in a worker thread; the environment describes half a job; or the other ranks could not be met.
  * @throws ERR_CONFIG: a parameter has an unknown name, or a value out of range.
  * @throws ERR_ARG: an option is unknown.
- * @throws ERR_OOB, ERR_LAUNCH: the channel to the launcher failed.
+ * @throws ERR_OOB, ERR_HANDSHAKE: the out-of-band channel failed, or refused this rank.
+ * @throws ERR_PROC_FAILED, ERR_ABORT: a rank died, or aborted the job, before all had met.
  */
 export async function init(options: InitOptions = {}): Promise<Runtime> {
   checkKeys(options, INIT_KEYS);

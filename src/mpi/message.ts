@@ -50,7 +50,10 @@ export class Message {
     return this.irecv(buffer).promise();
   }
 
-  /** As recv(), without a promise. The event loop does not run meanwhile. */
+  /**
+   * As recv(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
   recvSync(buffer: MessageBuffer): Status {
     return this.irecv(buffer).waitSync();
   }
@@ -73,7 +76,10 @@ export class Message {
     return memory;
   }
 
-  /** As recvBytes(), without a promise. The event loop does not run meanwhile. */
+  /**
+   * As recvBytes(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
   recvBytesSync(): Uint8Array<ArrayBuffer> {
     const { memory, failure, request } = this.startBytes();
     try {

@@ -291,7 +291,10 @@ export class PointToPoint {
     }
   }
 
-  /** As recv(), without a promise: returns when a message is in the buffer. The event loop does not run meanwhile. */
+  /**
+   * As recv(), without a promise: returns when a message is in the buffer. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); the receive is taken back.
+   */
   recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
     checkSyncOptions(options);
     const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
@@ -317,7 +320,10 @@ export class PointToPoint {
     }
   }
 
-  /** As sendrecv(), without promises: returns when both have ended. The event loop does not run meanwhile. */
+  /**
+   * As sendrecv(), without promises: returns when both have ended. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part). The message may still arrive.
+   */
   sendrecvSync(
     sendBuffer: MessageBuffer,
     dest: number,
@@ -483,7 +489,10 @@ export class PointToPoint {
     return this.sendrecv(copyOf(this.checkedSend(buffer, dest, sendTag)), dest, sendTag, buffer, source, recvTag, options);
   }
 
-  /** As sendrecvReplace(), without promises: returns when both have ended. The event loop does not run meanwhile. */
+  /**
+   * As sendrecvReplace(), without promises: returns when both have ended. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part). The message may still arrive.
+   */
   sendrecvReplaceSync(
     buffer: MessageBuffer,
     dest: number,

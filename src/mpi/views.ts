@@ -59,7 +59,7 @@ export interface RailCounters {
 export interface RailInfo {
   /** World rank of the other side. */
   peer: number;
-  /** Number of the rail among those to this peer: the same on both sides. */
+  /** Number of the rail among those to this peer. */
   rail: number;
   /** Name of the rail, with the interfaces or ports that it joins. */
   key: string;

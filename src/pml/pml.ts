@@ -1,7 +1,7 @@
 // The point-to-point message layer: the face of src/pml. Pure and synchronous; see docs/internals/ARCHITECTURE.md for the calling order.
 //
-// Four kinds of methods:
-//   commands from the application   isend, irecv, cancel, iprobe, improbe, imrecv, freeContext
+// Five kinds of methods:
+//   commands from the application   isend, giveUp, irecv, irecvInBackground, cancel, iprobe, improbe, imrecv, freeContext
 //   events from the rails           handleFrame, sinkFor, handleSinkDropped, handleCompleted, handleOneSidedCompleted,
 //                                   handleRailUp, handleRailDown, handleRailsChanged, handleWritable, handlePeerFailed, handlePeerBye
 //   work                            pump(): gives what is owed to the rails. Call it after any of the above, before waiting.

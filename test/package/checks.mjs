@@ -1,8 +1,8 @@
 // The package as others get it: made by `npm pack`, installed into an empty project outside the checkout, with no compiler on the PATH, and
 // used there. run.mjs (one package manager) and matrix.mjs (all of them) use this file.
 import { spawnSync } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, normalize, relative } from 'node:path';
 import process from 'node:process';

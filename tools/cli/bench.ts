@@ -186,9 +186,12 @@ function streamSpec(options: BwOptions): StreamSpec {
   const durationMs = (options.seconds ?? STREAM.seconds) * 1000;
   const window = options.window ?? STREAM.window;
   if (sizeBytes < HEADER_BYTES)
-    throw new MultirailError('ERR_ARG', `--size ${options.size}: a message has a header of ${HEADER_BYTES} bytes`);
+    throw new MultirailError('ERR_ARG', `--size ${options.size}: expected at least ${HEADER_BYTES} bytes, the header of a message`);
   if (sizeBytes * window > WINDOW_BYTES_MAX) {
-    throw new MultirailError('ERR_ARG', `--size ${sizeBytes} and --window ${window}: more than ${WINDOW_BYTES_MAX} bytes under way`);
+    throw new MultirailError(
+      'ERR_ARG',
+      `--size ${sizeBytes} and --window ${window}: expected a product of at most ${WINDOW_BYTES_MAX} bytes under way`,
+    );
   }
   return {
     sizeBytes,
@@ -229,7 +232,7 @@ function startStream(options: BwOptions): Promise<void> {
 /** Runs `multirail bench bw` with these words, as a job of its own. */
 export async function runBenchJob(words: readonly string[], mca: Record<string, string>): Promise<void> {
   if (process.env.MULTIRAIL_RANK !== undefined)
-    throw new MultirailError('ERR_ARG', 'this command starts its own ranks, and is none itself');
+    throw new MultirailError('ERR_ARG', 'this command starts its own ranks: do not run it as a rank of a job');
   await startRanks(2, ['bench', 'bw', ...words], mca);
 }
 

@@ -99,7 +99,7 @@ async function serve(version: string, options: ConformanceOptions): Promise<void
 function hostAndPort(text: string): { host: string; port: number } {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
   if (match === null || Number(match[3]) > 65_535)
-    throw new MultirailError('ERR_ARG', `"${text}" is no address: expected HOST:PORT or [IPV6]:PORT`);
+    throw new MultirailError('ERR_ARG', `"${text}" is not an address: expected HOST:PORT or [IPV6]:PORT`);
   return { host: match[1] ?? match[2], port: Number(match[3]) };
 }
 

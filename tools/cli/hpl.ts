@@ -75,7 +75,7 @@ function planOf(options: HplOptions): HplPlan {
     if (p * q !== options.np)
       throw new MultirailError(
         'ERR_ARG',
-        `--grid ${p}x${q} is for ${p * q} ranks, and there are ${options.np}: -n ${p * q}, or another grid`,
+        `--grid ${p}x${q} is for ${p * q} ranks, and there are ${options.np}: use -n ${p * q}, or another grid`,
       );
   }
   const { checkpoint, order, nb } = options;
@@ -170,7 +170,7 @@ export function register(program: Command): void {
     .option('--json <file>', 'write the figures there too')
     .option(
       '--rails <list>',
-      'run in a lab of its own, one node per rank (root): fast,slow or fast=unshaped,slow=100mbit, as for multirail lab',
+      'run in a separate lab, one node per rank (root): fast,slow or fast=unshaped,slow=100mbit, as for multirail lab',
     )
     .option('--standby <list>', 'rails of the lab that only work while no other is up, or none (default: the one called slow)')
     .addOption(
@@ -185,7 +185,7 @@ export function register(program: Command): void {
     .addOption(
       new Option('--fault <kind>', 'how rails go: cables pulled, or frames lost in silence').choices(['pull', 'blackhole']).default('pull'),
     )
-    .option('--sweep', 'pull at several moments and never, in turn; --repeat times each; a table beside the model, and a figure', false)
+    .option('--sweep', 'pull at several moments and never, in turn, --repeat times each; gives a table with the model, and a figure', false)
     .option('--moments <list>', 'of the sweep, in percent (default: 0,10,25,50,75,90)')
     .addOption(
       new Option('--series <which>', 'of the sweep: the whole network is pulled, one port of it, or both in turn')

@@ -18,7 +18,7 @@ const KEEPER_READY_MS = 90_000;
 const KB = 1024;
 const SEED_MAX = 2 ** 32 - 1;
 const CONGESTION_TEXT = 'how TCP on the nodes finds its rate, by the name in the kernel: cubic, bbr, reno (default: cubic)';
-const SEED_TEXT = 'of what delay, reorder and flip, and loss beside them, draw (default: 1)';
+const SEED_TEXT = 'seed of what delay, reorder and flip, and loss together with them, draw (default: 1)';
 
 // ---------------------------------------------------------------- up, keep, down
 

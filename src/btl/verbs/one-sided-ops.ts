@@ -33,7 +33,7 @@ export class OneSidedOps {
       this.lastKey = op.remoteKey;
       this.lastWindow = decodeWindow(op.remoteKey);
     }
-    if (this.lastWindow === undefined) return 'the peer gave a key that is none of memory';
+    if (this.lastWindow === undefined) return 'the peer gave a key that does not name any memory';
     return (
       cutToRequests(op, this.lastWindow, this.port.messageBytesMax, this.rdma.PIECES_MAX) ??
       'the peer gave a key for less memory than it speaks of'

@@ -10,7 +10,7 @@ import struct
 import oob
 import wire
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "docs" / "golden"
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "docs" / "internals" / "golden"
 TYPES = {"MATCH": wire.MATCH, "RNDV": wire.RNDV, "RGET": wire.RGET, "ACK": wire.ACK, "FRAG": wire.FRAG, "PUT": wire.PUT, "FIN": wire.FIN,
          "RNDVRESTARTNOTIFY": wire.NOTIFY, "RNDVRESTARTACK": wire.RESTARTACK, "RNDVRESTARTNACK": wire.RESTARTNACK,
          "RECVERRNOTIFY": wire.RECVERRNOTIFY, "RAILDOWN": wire.RAILDOWN, "CREDIT": wire.CREDIT}

@@ -48,11 +48,12 @@ export function selectComponents(params: Params): Selection {
   if (names.some((name) => name.startsWith('^')) || (excluding && !entries[0].startsWith('^'))) {
     throw new MultirailError(
       'ERR_CONFIG',
-      `btl = "${entries.join(',')}": a list either names transports or, with ^ in front, excludes them`,
+      `btl = "${entries.join(',')}": expected names of transports to use, or, with ^ in front of the first one, of transports to leave out`,
     );
   }
   for (const name of names) {
-    if (!known.includes(name)) throw new MultirailError('ERR_CONFIG', `btl: unknown transport "${name}"; known are ${known.join(', ')}`);
+    if (!known.includes(name))
+      throw new MultirailError('ERR_CONFIG', `btl: unknown transport "${name}"; expected some of ${known.join(', ')}`);
   }
   const wanted = COMPONENTS.filter((component) => names.length === 0 || names.includes(component.name) !== excluding);
   const selection: Selection = { components: [], unavailable: [] };

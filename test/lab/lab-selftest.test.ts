@@ -263,7 +263,7 @@ describe.skipIf(unavailable !== undefined)('link lab: faults', () => {
     await using other = await Lab.create({ nodes: 2, rails: [{}], congestionControl: 'reno' });
     expect(await read(other)).toBe('reno');
     await expect(Lab.create({ nodes: 1, rails: [{}], congestionControl: 'absent' })).rejects.toThrow(
-      /no congestion control absent, it has .*reno/,
+      /no congestion control absent; it has .*reno/,
     );
   });
 });

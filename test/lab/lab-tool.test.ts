@@ -78,7 +78,7 @@ describe.skipIf(unavailable !== undefined)(`multirail lab${unavailable === undef
       code: 2,
       stderr: `multirail: no lab ${NAME} is up: multirail lab up --rails 1gbit,1gbit makes one\n`,
     });
-    expect((await lab('up', '--rails', 'quick')).stderr).toContain('"quick" is no rate');
+    expect((await lab('up', '--rails', 'quick')).stderr).toContain('"quick" is not a rate');
     await lab('up', '--rails', '1gbit', '-n', '1');
     expect(await lab('pull', '7')).toMatchObject({ code: 2, stderr: 'multirail: there is no rail "7": there is 0\n' });
     expect((await lab('exec', '4', 'true')).stderr).toContain('nodes go from 0 to 0');
@@ -121,7 +121,7 @@ describe.skipIf(unavailable !== undefined)(`multirail lab${unavailable === undef
     writeFileSync(timeline, '1s unplug fast\n');
     const ran = await multirail('lab', 'run', '--rails', 'fast', '-n', '1', '--timeline', timeline, program);
     expect(ran).toMatchObject({ code: 2 });
-    expect(ran.stderr).toContain('line 1 of the timeline: "unplug" is nothing that a lab does');
+    expect(ran.stderr).toContain('line 1 of the timeline: "unplug" is not an action of a lab');
     expect((await multirail('lab', 'run', '--rails', 'fast', '-n', '1', '--timeline', join(folder, 'none'), program)).stderr).toContain(
       'the timeline cannot be read',
     );

@@ -137,7 +137,7 @@ describe('with a command in the place of ssh', () => {
     const ran = await run(beside(), ['--hosts', 'alpha:1,refused:1'], rank('ring')).ended;
     expect(ran.code).toBe(1);
     expect(ran.stderr).toMatch(
-      /host refused is not reached by ".*fake-ssh\.sh .*": .* ended with code 255 \(ssh: connect to host refused port 22: Connection refused\)/,
+      /host refused cannot be reached with ".*fake-ssh\.sh .*": .* ended with code 255 \(ssh: connect to host refused port 22: Connection refused\)/,
     );
   });
 

@@ -77,7 +77,7 @@ test('command lines that make no sense', async () => {
     [[], /say where the driver of the implementation listens/],
     [['--group', 'nonsense', '--', 'true'], /expected some of handshake, framing/],
     [['--format', 'xml', '--', 'true'], /expected text, json or tap/],
-    [['tcp://127.0.0.1'], /is no address/],
+    [['tcp://127.0.0.1'], /is not an address/],
     [['--only', 'no case of that name', '--', process.execPath, code.cli, 'conformance', '--serve'], /nothing was tested/],
   ];
   for (const [args, text] of usage) {

@@ -251,7 +251,7 @@ describe('a job that is watched', () => {
     writeFileSync(short, 'short');
     const wrong: [string, RegExp][] = [
       ['--dashboard-hold', /--dashboard-hold needs --dashboard/],
-      [`--dashboard --dashboard-token-file ${short}`, /holds no token: expected at least 16/],
+      [`--dashboard --dashboard-token-file ${short}`, /holds no valid token: expected at least 16/],
       ['--dashboard --dashboard-token-file /no/such/file', /--dashboard-token-file: ENOENT/],
       ['--events /no/such/folder/file', /the events cannot be written to/],
     ];
@@ -263,7 +263,7 @@ describe('a job that is watched', () => {
     const first = run('--dashboard', 'talk 50000');
     const { port } = await urlOf(first);
     const second = await run(`--dashboard ${port}`, 'talk 100').ended;
-    expect(second.stderr).toMatch(/no dashboard on port \d+: something listens there already/);
+    expect(second.stderr).toMatch(/the dashboard cannot listen on port \d+: something listens there already/);
     expect(second.code).toBe(1);
   });
 });

@@ -105,7 +105,7 @@ describe('multirail hpl', () => {
   test('a matrix whose part does not fit is refused before anything is computed', async () => {
     const { code: exit, stderr } = await hpl(['-N', '40000']);
     expect(exit).not.toBe(0);
-    expect(stderr).toMatch(/the part of one rank takes \d+ MiB, and a rank can have 4096: take more ranks or a smaller N/);
+    expect(stderr).toMatch(/the part of one rank takes \d+ MiB, and a rank can have 4096: use more ranks or a smaller N/);
   });
 });
 

@@ -184,13 +184,13 @@ describe('ranks that cannot meet say why', () => {
     expect(ran.stderr).toContain('this job has no secret, and goes beyond loopback');
   });
 
-  test('a meeting that others may read is not believed', async () => {
+  test('a meeting that others may read is not trusted', async () => {
     const path = join(folder, 'planted');
     writeFileSync(path, '{}');
     chmodSync(path, 0o644);
     const [ran] = await endsOf(startRanks(1, ['ring'], () => ({ MULTIRAIL_RANK: '1', MULTIRAIL_SIZE: '2', MULTIRAIL_RENDEZVOUS: path })));
     expect(ran.code).toBe(1);
-    expect(ran.stderr).toContain('is not believed');
+    expect(ran.stderr).toContain('is not trusted');
   });
 
   test('a meeting of an earlier job is passed over', async () => {

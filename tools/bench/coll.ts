@@ -65,7 +65,7 @@ export function checkCollSizes(test: CollTest, sizes: readonly number[]): readon
   if (test !== 'allreduce') return sizes;
   const odd = sizes.find((size) => size % FLOAT_BYTES !== 0);
   if (odd === undefined) return sizes;
-  throw new MultirailError('ERR_ARG', `size ${odd}: allreduce sums numbers of ${FLOAT_BYTES} bytes`);
+  throw new MultirailError('ERR_ARG', `size ${odd}: allreduce sums numbers of ${FLOAT_BYTES} bytes, so expected a multiple of that`);
 }
 
 /** One call of each form, for buffers that are made once. */

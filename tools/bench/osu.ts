@@ -82,7 +82,7 @@ export function parseSizes(text: string | undefined): number[] {
     }
     return doublings(from, to);
   });
-  if (sizes.length > SIZES_MAX) throw new MultirailError('ERR_ARG', `sizes "${text}": more than ${SIZES_MAX} of them`);
+  if (sizes.length > SIZES_MAX) throw new MultirailError('ERR_ARG', `sizes "${text}": expected at most ${SIZES_MAX} sizes`);
   return sizes;
 }
 

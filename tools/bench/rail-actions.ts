@@ -63,7 +63,7 @@ export function parseRailActions(pulls: readonly string[], restores: readonly st
       if (pulled.has(name)) throw new MultirailError('ERR_ARG', `${when}: it is pulled already`);
       pulled.add(name);
     } else if (action.rail === undefined) {
-      if (pulled.size === 0) throw new MultirailError('ERR_ARG', `${when}: none is pulled`);
+      if (pulled.size === 0) throw new MultirailError('ERR_ARG', `${when}: no rail is pulled`);
       pulled.clear();
     } else if (!pulled.delete(name) && !pulled.has(railName(undefined))) {
       throw new MultirailError('ERR_ARG', `${when}: it is not pulled`);
@@ -93,7 +93,7 @@ export function checkActions(actions: readonly RailAction[], count: number): voi
     }
   }
   if (actions.length > 0 && pulledAt(actions, count, Number.POSITIVE_INFINITY).every((isPulled) => isPulled)) {
-    throw new MultirailError('ERR_ARG', `every one of the ${count} rails is pulled at the end: restore one, or have more of them`);
+    throw new MultirailError('ERR_ARG', `every one of the ${count} rails is pulled at the end: restore one, or use more rails`);
   }
 }
 
@@ -115,7 +115,7 @@ function goBad(control: FaultControl, which: RailSelector, mode: PullMode): void
   const rate = mode.startsWith('slow:') ? parseRate(detail) : undefined;
   if (loss !== undefined) control.lossy(which, loss.lossPer10k, loss.seed);
   else if (rate !== undefined) control.slow(which, rate);
-  else throw new MultirailError('ERR_ARG', `a rail goes by one of ${PULL_MODES_EXPECTED}, not by "${mode}"`);
+  else throw new MultirailError('ERR_ARG', `pull mode "${mode}": expected ${PULL_MODES_EXPECTED}`);
 }
 
 export interface RailHand {

@@ -186,9 +186,12 @@ function streamSpec(options: BwOptions): StreamSpec {
   const durationMs = (options.seconds ?? STREAM.seconds) * 1000;
   const window = options.window ?? STREAM.window;
   if (sizeBytes < HEADER_BYTES)
-    throw new MultirailError('ERR_ARG', `--size ${options.size}: a message has a header of ${HEADER_BYTES} bytes`);
+    throw new MultirailError('ERR_ARG', `--size ${options.size}: expected at least ${HEADER_BYTES} bytes, the header of a message`);
   if (sizeBytes * window > WINDOW_BYTES_MAX) {
-    throw new MultirailError('ERR_ARG', `--size ${sizeBytes} and --window ${window}: more than ${WINDOW_BYTES_MAX} bytes under way`);
+    throw new MultirailError(
+      'ERR_ARG',
+      `--size ${sizeBytes} and --window ${window}: expected a product of at most ${WINDOW_BYTES_MAX} bytes under way`,
+    );
   }
   return {
     sizeBytes,
@@ -229,7 +232,7 @@ function startStream(options: BwOptions): Promise<void> {
 /** Runs `multirail bench bw` with these words, as a job of its own. */
 export async function runBenchJob(words: readonly string[], mca: Record<string, string>): Promise<void> {
   if (process.env.MULTIRAIL_RANK !== undefined)
-    throw new MultirailError('ERR_ARG', 'this command starts its own ranks, and is none itself');
+    throw new MultirailError('ERR_ARG', 'this command starts its own ranks: do not run it as a rank of a job');
   await startRanks(2, ['bench', 'bw', ...words], mca);
 }
 
@@ -259,13 +262,13 @@ export function register(program: Command): void {
         wholeNumber(0, COUNT_MAX),
       )
       .option('--sync', 'blocking calls (sendSync, recvSync, allreduceSync) instead of promises; for tcp and sm of the native part')
-      .option('--json <file>', 'write the figures there too')
+      .option('--json <file>', 'also write the figures to this file')
       .action(start);
   const pt2pt = (name: OsuTest, description: string) => test(name, description, (options) => startTest(name, options));
   const coll = (name: CollTest, description: string) => test(name, description, (options) => startCollTest(name, options));
   const latency = pt2pt('latency', 'ping-pong: one-way latency by message size');
   coll('allreduce', 'time of a sum over all ranks, by length of the buffer');
-  coll('alltoall', 'time of everybody to everybody, by length for each rank');
+  coll('alltoall', 'time of an exchange of every rank with every rank, by length for each rank');
   coll('bcast', 'time of a broadcast from rank 0, by length');
   coll('barrier', 'time of a barrier');
   const bw = pt2pt('bw', 'bandwidth one way; with --pull, a run of some seconds in which rails are lost, with an audit of every message');
@@ -281,7 +284,7 @@ export function register(program: Command): void {
     );
   }
   bw.addOption(railTimes('--pull <rail@time>', 'pull a rail out at this moment: 1@2s, *@1500ms; may be repeated'))
-    .addOption(railTimes('--restore <rail@time>', 'put it back; may be repeated'))
+    .addOption(railTimes('--restore <rail@time>', 'put a rail back at this moment; may be repeated'))
     .addOption(
       new Option(
         '--mode <mode>',
@@ -290,12 +293,12 @@ export function register(program: Command): void {
         .argParser(pullMode)
         .default('silent'),
     )
-    .option('--verify', 'check the content of every message too', false)
+    .option('--verify', 'also check the content of every message', false)
     .option('--seconds <S>', `length of the run (default: ${STREAM.seconds})`, parseSeconds)
     .option('--size <bytes>', 'length of the messages of the run (default: 1m)')
     .option('--seed <text>', 'seed of the contents', '1')
-    .option('--out <folder>', 'where the plot goes', STREAM.plotFolder)
-    .option('--no-plot', 'draw no plot')
+    .option('--out <folder>', 'folder for the plot', STREAM.plotFolder)
+    .option('--no-plot', 'do not draw a plot')
     .addHelpText(
       'after',
       `

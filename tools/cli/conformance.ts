@@ -56,13 +56,13 @@ export function register(program: Command): void {
       'where its driver listens (tcp://HOST:PORT, or ws://HOST:PORT for WebSocket rails), or, after --, a command that starts one',
     )
     .option('--format <name>', 'text, json or tap', parseFormat, 'text')
-    .option('--output <file>', 'write the report there and only a summary here')
-    .option('--transport <name>', 'rails to test, tcp or ws (with a command; an address says it itself)', parseTransport)
+    .option('--output <file>', 'write the report to this file, and only a summary to the terminal')
+    .option('--transport <name>', 'rails to test, tcp or ws (only with a command; an address names its transport)', parseTransport)
     .option('--group <names>', `only these cases: ${GROUPS.join(', ')}`, parseGroups)
     .option('--only <text>', 'only cases whose name contains this')
-    .option('--limit <ms>', 'how long an answer is waited for', parseMs, 5000)
-    .option('--quiet <ms>', 'how long nothing must come where nothing is due', parseMs, 30)
-    .option('--verbose', 'say each case as it is played')
+    .option('--limit <ms>', 'how long to wait for an answer', parseMs, 5000)
+    .option('--quiet <ms>', 'how long to check that nothing comes where nothing is due', parseMs, 30)
+    .option('--verbose', 'print each case as it is played')
     .option('--list', 'print the clauses and end')
     .option('--serve [host:port]', 'be an endpoint under test instead: on the standard input and output, or for testers that connect there')
     .option('--no-native', 'with --serve: without the native part')
@@ -99,7 +99,7 @@ async function serve(version: string, options: ConformanceOptions): Promise<void
 function hostAndPort(text: string): { host: string; port: number } {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
   if (match === null || Number(match[3]) > 65_535)
-    throw new MultirailError('ERR_ARG', `"${text}" is no address: expected HOST:PORT or [IPV6]:PORT`);
+    throw new MultirailError('ERR_ARG', `"${text}" is not an address: expected HOST:PORT or [IPV6]:PORT`);
   return { host: match[1] ?? match[2], port: Number(match[3]) };
 }
 

@@ -8,8 +8,8 @@ const DEMO_WORDS: readonly string[] = ['--pull', '1@2s', '--restore', '1@4s', '-
 export function register(program: Command): void {
   program
     .command('demo')
-    .description('two ranks, two rails, one of them pulled and put back while data flows, and the audit of it')
-    .option('--out <folder>', 'where the plot goes', 'out')
+    .description('run two ranks over two rails, pull one rail and put it back while data flows, and audit every message')
+    .option('--out <folder>', 'folder for the plot', 'out')
     .addHelpText('after', `\nThe same as: multirail bench bw ${DEMO_WORDS.join(' ')} --mca btl self,tcp --mca btl_tcp_links 2`)
     .action((options: { out: string }) => runBenchJob([...DEMO_WORDS, '--out', options.out], { btl: 'self,tcp', btl_tcp_links: '2' }));
 }

@@ -54,7 +54,8 @@ export async function hplInLab(options: HplOptions, plan: HplPlan): Promise<void
   const pulls = moments(options.pull);
   const restores = moments(options.restore);
   const { blocks, grids } = plan;
-  if (blocks.length > 1 || grids.length > 1) throw new MultirailError('ERR_ARG', 'in a lab there is one NB and one grid');
+  if (blocks.length > 1 || grids.length > 1)
+    throw new MultirailError('ERR_ARG', 'with --rails there can be only one NB and one grid: give one value for --nb and for --grid');
   const sweep = options.sweep ? sweepPlanOf(options, rails, pulls, restores) : undefined;
   if (sweep === undefined) mustLeaveOne(pulls, restores, rails);
   const lab = await createLab(options.np, rails);
@@ -85,7 +86,7 @@ function mustLeaveOne(pulls: readonly Moment[], restores: readonly Moment[], rai
     return last >= 0 && !restores.some((moment) => moment.rail === rail && moment.fraction > last);
   };
   if (rails.every((_, rail) => isLost(rail)))
-    throw new MultirailError('ERR_ARG', 'every rail is pulled, and none restored: the ranks could never end');
+    throw new MultirailError('ERR_ARG', 'every rail is pulled and none restored, so the ranks could never end: leave or restore one rail');
 }
 
 function specOf(stage: Stage, n: number, pulls: readonly Moment[], restores: readonly Moment[]): LabRunSpec {

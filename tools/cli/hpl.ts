@@ -41,7 +41,7 @@ function planOf(options: HplOptions): HplPlan {
     if (p * q !== options.np)
       throw new MultirailError(
         'ERR_ARG',
-        `--grid ${p}x${q} is for ${p * q} ranks, and there are ${options.np}: -n ${p * q}, or another grid`,
+        `--grid ${p}x${q} is for ${p * q} ranks, and there are ${options.np}: use -n ${p * q}, or another grid`,
       );
   }
   const { checkpoint, order, nb } = options;
@@ -106,37 +106,39 @@ export function register(program: Command): void {
     .option('-n, --np <N>', 'number of ranks', wholeNumber(1, RANKS_MAX), 1)
     .addOption(new Option('-N, --order <list>', 'orders of the matrix').argParser(wholeNumbers(1, ORDER_MAX)).default([1000], '1000'))
     .addOption(new Option('--nb <list>', 'columns of a block').argParser(wholeNumbers(1, NB_MAX)).default([DEFAULT_NB], String(DEFAULT_NB)))
-    .addOption(new Option('--grid <PxQ>', 'grids of processes, a list').argParser(parseGrids).default([], 'as square as can be, P <= Q'))
+    .addOption(new Option('--grid <PxQ>', 'grids of processes, a list').argParser(parseGrids).default([], 'as square as possible, P <= Q'))
     .addOption(new Option('--depth <0|1>', 'look-ahead').choices(['0', '1']).default('1'))
-    .addOption(new Option('--broadcast <name>', 'of panels along a row of processes').choices(BROADCASTS).default('ring-modified'))
-    .addOption(new Option('--swap <name>', 'of rows in a column of processes').choices(SWAPS).default('mix'))
+    .addOption(
+      new Option('--broadcast <name>', 'how panels are sent along a row of processes').choices(BROADCASTS).default('ring-modified'),
+    )
+    .addOption(new Option('--swap <name>', 'how rows are swapped in a column of processes').choices(SWAPS).default('mix'))
     .addOption(
       new Option('--kernel <name>', `what computes; auto: OpenBLAS where it is installed (${BLAS_VARIABLE} names another library)`)
         .choices(ALGEBRA_CHOICES)
         .default('auto'),
     )
-    .option('--seed <N>', 'of the matrix', wholeNumber(0, SEED_MAX), 1)
-    .option('--repeat <N>', 'runs of each', wholeNumber(1, REPEATS_MAX), 1)
+    .option('--seed <N>', 'seed of the matrix', wholeNumber(0, SEED_MAX), 1)
+    .option('--repeat <N>', 'runs of each test', wholeNumber(1, REPEATS_MAX), 1)
     .addOption(
-      new Option('--waits <how>', 'for messages; auto: by blocking calls unless there are more ranks than processors')
+      new Option('--waits <how>', 'how messages are waited for; auto: by blocking calls unless there are more ranks than processors')
         .choices(WAITS)
         .default('auto'),
     )
-    .option('--no-warm-up', 'solve no small system before the first one')
-    .option('--checkpoint <folder>', 'save the state there now and then; every rank must see it')
+    .option('--no-warm-up', 'do not solve a small system before the first test')
+    .option('--checkpoint <folder>', 'save the state in this folder at intervals; every rank must see the folder')
     .option('--checkpoint-every <blocks>', 'blocks between two checkpoints (default: a tenth of all)', wholeNumber(1, ORDER_MAX))
     .addOption(
       new Option('--on-rail-lost <what>', 'finish on what is left, or stop once the next checkpoint is saved')
         .choices(['finish', 'stop'])
         .default('finish'),
     )
-    .option('--resume', 'go on from the checkpoint', false)
-    .option('--no-progress', 'no progress of long runs on the standard error')
+    .option('--resume', 'resume from the checkpoint', false)
+    .option('--no-progress', 'do not show the progress of long runs on the standard error')
     .addOption(new Option('--lines', 'JSON lines while it runs, instead of the table').default(false).hideHelp())
-    .option('--json <file>', 'write the figures there too')
+    .option('--json <file>', 'also write the figures to this file')
     .option(
       '--rails <list>',
-      'run in a lab of its own, one node per rank (root): fast,slow or fast=unshaped,slow=100mbit, as for multirail lab',
+      'run in a separate lab, one node per rank (root): fast,slow or fast=unshaped,slow=100mbit, as for multirail lab',
     )
     .option('--standby <list>', 'rails of the lab that only work while no other is up, or none (default: the one called slow)')
     .addOption(
@@ -147,20 +149,20 @@ export function register(program: Command): void {
         .argParser(collect)
         .default([], 'none'),
     )
-    .addOption(new Option('--restore <rail@percent>', 'and put it back').argParser(collect).default([], 'none'))
+    .addOption(new Option('--restore <rail@percent>', 'put a rail back at this part of the blocks').argParser(collect).default([], 'none'))
     .addOption(
       new Option('--fault <kind>', 'how rails go: cables pulled, or frames lost in silence').choices(['pull', 'blackhole']).default('pull'),
     )
-    .option('--sweep', 'pull at several moments and never, in turn; --repeat times each; a table beside the model, and a figure', false)
-    .option('--moments <list>', 'of the sweep, in percent (default: 0,10,25,50,75,90)')
+    .option('--sweep', 'pull at several moments and never, in turn, --repeat times each; gives a table with the model, and a figure', false)
+    .option('--moments <list>', 'moments of the sweep, in percent (default: 0,10,25,50,75,90)')
     .addOption(
-      new Option('--series <which>', 'of the sweep: the whole network is pulled, one port of it, or both in turn')
+      new Option('--series <which>', 'what the sweep pulls: the whole network, one port of it, or both in turn')
         .choices([...SERIES, 'both'])
         .default('both'),
     )
-    .option('--timeout <seconds>', 'for one run in the lab', wholeNumber(1, 24 * 3600), 1800)
-    .option('--out <folder>', 'where the figure goes', 'out')
-    .option('--no-plot', 'draw no figure')
+    .option('--timeout <seconds>', 'limit for one run in the lab', wholeNumber(1, 24 * 3600), 1800)
+    .option('--out <folder>', 'folder for the figure', 'out')
+    .option('--no-plot', 'do not draw a figure')
     .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
     .addHelpText(
       'after',

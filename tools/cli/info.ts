@@ -329,11 +329,11 @@ function ranksOf(text: string): number {
 export function register(program: Command): void {
   program
     .command('info')
-    .description('what is here and what would be used: transports, interfaces, parameters, launcher')
-    .option('--all', 'every parameter, with default, unit, range and meaning', false)
-    .option('--collectives', 'which algorithm each collective would take on how many ranks, and what it costs', false)
+    .description('show what is there and what would be used: transports, interfaces, parameters, launcher')
+    .option('--all', 'show every parameter, with default, unit, range and meaning', false)
+    .option('--collectives', 'show which algorithm each collective would take on --ranks ranks, and what it costs', false)
     .option('-n, --ranks <number>', 'ranks for --collectives', ranksOf, 4)
-    .option('--json', 'as JSON', false)
+    .option('--json', 'print JSON', false)
     .addOption(mcaOption())
     .addHelpText('after', `\nParameters are read from ${PARAM_ENV_PREFIX}NAME too.`)
     .action((options: { all: boolean; collectives: boolean; ranks: number; json: boolean; mca: Record<string, string> }) => {

@@ -77,7 +77,7 @@ async function stageOf(options: RunInLabOptions, isLookedAt: boolean): Promise<S
   const { name } = options;
   if (options.rails === undefined) {
     if (options.nodes !== undefined || options.seed !== undefined || options.congestionControl !== undefined)
-      throw new MultirailError('ERR_ARG', "--nodes, --seed and --congestion-control are for a lab of the job's own, which --rails makes");
+      throw new MultirailError('ERR_ARG', '--nodes, --seed and --congestion-control need --rails, which makes a lab for this job');
     const view = await askKeeper<LabView>(name, { op: 'view' });
     const changes = isLookedAt ? await KeeperWatch.open(name) : undefined;
     return { view, apply: (action) => askKeeper(name, { op: 'act', action }), changes, leave: async () => changes?.close() };
@@ -191,7 +191,7 @@ export async function launch(text: string): Promise<void> {
   relay?.serve(job);
   const lifeline = new Socket({ fd: LIFELINE_FD });
   lifeline.on('error', () => undefined);
-  lifeline.on('close', () => job.end('whoever started it in the lab is gone'));
+  lifeline.on('close', () => job.end('the command that started it in the lab is gone'));
   lifeline.resume();
   lifeline.write(STARTED);
   const { exitCode, failure } = await job.result;

@@ -17,8 +17,8 @@ const DEFAULT_NAME = 'default';
 const KEEPER_READY_MS = 90_000;
 const KB = 1024;
 const SEED_MAX = 2 ** 32 - 1;
-const CONGESTION_TEXT = 'how TCP on the nodes finds its rate, by the name in the kernel: cubic, bbr, reno (default: cubic)';
-const SEED_TEXT = 'of what delay, reorder and flip, and loss beside them, draw (default: 1)';
+const CONGESTION_TEXT = 'congestion control of TCP on the nodes, by its name in the kernel: cubic, bbr, reno (default: cubic)';
+const SEED_TEXT = 'seed of the random numbers of delay, reorder and flip, and of loss together with them (default: 1)';
 
 // ---------------------------------------------------------------- up, keep, down
 
@@ -173,23 +173,23 @@ async function execInLab(node: string, words: readonly string[], name: string): 
 // ---------------------------------------------------------------- the command
 
 const ACTION_TEXTS: Readonly<Record<LabAction['kind'], string>> = {
-  pull: 'pull the cables of a rail: of all nodes, or of one; carriers go',
+  pull: 'pull the cables of a rail, at all nodes or at one; carriers go',
   blackhole: 'let all frames of a rail vanish; carriers stay',
   oneway: 'let what one node sends on a rail vanish',
-  loss: 'let a rail lose frames by chance: those of all nodes, or what one sends; 0 ends it',
-  delay: 'let every frame of a rail take so many milliseconds longer, each way, with a spread by chance; 0 ends it',
-  reorder: 'hold frames of a rail back by chance, so that others overtake them, for 10ms or what is said; 0 ends it',
-  flip: 'flip a bit in frames of a rail by chance, which checksums tell: those of all nodes, or what one sends; 0 ends it',
+  loss: 'let a rail lose frames by chance: those of all nodes, or those that one sends; 0 ends it',
+  delay: 'let every frame of a rail take MS milliseconds longer, each way, with a spread by chance; 0 ends it',
+  reorder: 'hold frames of a rail back by chance, so that others overtake them, for 10ms or the given time; 0 ends it',
+  flip: 'flip a bit in frames of a rail by chance, which checksums find: in those of all nodes, or in those that one sends; 0 ends it',
   flap: 'let a rail go and come, half of that time each, until it is restored; silent: carriers stay',
-  throttle: 'give a rail another rate, and a queue of so many bytes',
+  throttle: 'give a rail another rate, and a queue of the given length',
   restore: 'bring a rail, or all of them, back to how they were at the start',
 };
 
 export function register(program: Command): void {
   const lab = program
     .command('lab')
-    .description('links to try things on: network namespaces with rails between them, which can be pulled (root)');
-  const nameOption = () => new Option('--name <name>', 'of the lab, where there are several').default(DEFAULT_NAME);
+    .description('make links for experiments: network namespaces with rails between them, which can be pulled (root)');
+  const nameOption = () => new Option('--name <name>', 'name of the lab, where there are several').default(DEFAULT_NAME);
   lab
     .command('up')
     .description('make a lab; it stays until it is taken down, or its keeper is killed')
@@ -203,7 +203,7 @@ export function register(program: Command): void {
     .action((options: UpOptions & { kept: boolean }) => (options.kept ? keep(options) : up(options)));
   const run = lab
     .command('run')
-    .description('run a program as ranks on the nodes of a lab, one after the other round the nodes')
+    .description('run a program as ranks that are placed on the nodes of a lab in turn')
     .usage('[-n N] [options] [--] program [arguments...]')
     .argument('<program...>', 'what each rank runs, as for multirail run')
     .option('-n, --np <N>', 'number of ranks (default: one per node)', wholeNumber(1, RANKS_MAX))
@@ -213,8 +213,12 @@ export function register(program: Command): void {
     .option('--congestion-control <name>', CONGESTION_TEXT)
     .addOption(nameOption())
     .addOption(mcaOption())
-    .option('--node-arg <argument>', 'an argument for Node itself; may be repeated', (value: string, all: string[]) => [...all, value], [])
-    .option('--timeline <file>', 'what happens to the rails, and when')
+    .addOption(
+      new Option('--node-arg <argument>', 'an argument for Node itself; may be repeated')
+        .argParser((value: string, all: string[]) => [...all, value])
+        .default([], 'none'),
+    )
+    .option('--timeline <file>', 'file that says what happens to the rails, and when')
     .option('--no-prefix', 'do not put [rank] before each line of output')
     .passThroughOptions()
     .action(runInLab);
@@ -242,8 +246,8 @@ Examples:
   }
   lab
     .command('status')
-    .description('rails, nodes, addresses, faults, and what was delivered')
-    .option('--json', 'as JSON', false)
+    .description('show rails, nodes, addresses, faults, and what was delivered')
+    .option('--json', 'print JSON', false)
     .addOption(nameOption())
     .action(({ name, json }: { name: string; json: boolean }) => status(name, json));
   lab
@@ -256,7 +260,7 @@ Examples:
     .action((node: string, words: string[], { name }: { name: string }) => execInLab(node, words, name));
   lab
     .command('down')
-    .description('end everything that runs in a lab, and take it away')
+    .description('end everything that runs in a lab, and remove the lab')
     .addOption(nameOption())
     .action(async ({ name }: { name: string }) => {
       await askKeeper(name, { op: 'down' });
@@ -273,7 +277,7 @@ Examples:
   multirail lab up --rails 1gbit,1gbit,100mbit -n 4
   multirail lab run -n 4 app.js &           four ranks, one on each node
   multirail lab pull 0                      the cables of rail 0; carriers go
-  multirail lab flap 1 500ms silent         rail 1 vanishes and is back, carriers stay
+  multirail lab flap 1 500ms silent         rail 1 vanishes and comes back, carriers stay
   multirail lab loss 0 5                    rail 0 loses 5 % of its frames
   multirail lab delay 0 300 50              its frames take 250 to 350 ms longer, each way
   multirail lab restore
@@ -284,6 +288,6 @@ Examples:
                                               1.5s pull fast
                                               3s   restore fast
 
-Needs root on Linux, and ip and tc (Debian package iproute2); delay, reorder and flip need the lab's forwarder, a binary of the package.`,
+The lab needs root on Linux, and ip and tc (Debian package iproute2); delay, reorder and flip need the lab's forwarder, a binary of the package.`,
   );
 }

@@ -44,7 +44,7 @@ export function watchOptions(): Option[] {
       .argParser(parsePort)
       .preset('0'),
     new Option('--dashboard-hold', 'keep the page after the job has ended, until Ctrl-C'),
-    new Option('--dashboard-token-file <file>', "take the page's token from this file, instead of a new one"),
+    new Option('--dashboard-token-file <file>', "read the page's token from this file, instead of making a new one"),
     new Option('--events <file>', 'write what happens to ranks and rails to this file, as JSON lines'),
   ];
 }
@@ -161,14 +161,26 @@ export function register(program: Command): void {
     .argument('<program...>', 'what each rank runs; .js, .mjs, .cjs and .ts files run in Node')
     .option('-n, --np <N>', 'number of ranks; with hosts, by default all their slots', parseCount)
     .option('--hostfile <file>', 'hosts with their slots, one per line: "host slots=2" or "host:2"; reached by ssh')
-    .option('-H, --hosts <list>', 'the same in one word: a:2,b:2')
-    .option('-x, --export <name[=value]>', 'a variable of the environment for ranks on other hosts; may be repeated', collectExport, {})
+    .option('-H, --hosts <list>', 'the same as a list: a:2,b:2')
+    .addOption(
+      new Option('-x, --export <name[=value]>', 'a variable of the environment for ranks on other hosts; may be repeated')
+        .argParser(collectExport)
+        .default({}, 'none'),
+    )
     .addOption(mcaOption())
-    .option('--node-arg <argument>', 'an argument for Node itself, such as --node-arg=--inspect; may be repeated', collect, [])
+    .addOption(
+      new Option('--node-arg <argument>', 'an argument for Node itself, such as --node-arg=--inspect; may be repeated')
+        .argParser(collect)
+        .default([], 'none'),
+    )
     .option('--stdin <target>', 'who gets the standard input: a rank, all or none', parseStdin, 0)
     .option('--no-prefix', 'do not put [rank] before each line of output')
     .option('--no-abort-on-failure', 'let the other ranks go on when one fails')
-    .option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated', collect, [])
+    .addOption(
+      new Option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated')
+        .argParser(collect)
+        .default([], 'none'),
+    )
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -188,7 +200,7 @@ A second Ctrl-C kills all ranks at once.`,
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
       const hosts = hostsOf(options);
       if (options.np === undefined && hosts === undefined) {
-        command.error("error: required option '-n, --np <N>' not specified (--hosts and --hostfile say it too)", {
+        command.error("error: required option '-n, --np <N>' not specified (or name the hosts with --hosts or --hostfile)", {
           exitCode: USAGE_EXIT_CODE,
         });
       }
@@ -220,7 +232,7 @@ A second Ctrl-C kills all ranks at once.`,
   for (const option of watchOptions()) run.addOption(option);
   program
     .command('agent', { hidden: true })
-    .description('starts ranks on this host for a launcher on another one; only of use to `multirail run`')
+    .description('start ranks on this host for a launcher on another one; only `multirail run` uses it')
     .action(async () => {
       await serveAgent(process.stdin, process.stdout, (text) => process.stderr.write(`multirail: ${text}\n`));
       process.exit(0);

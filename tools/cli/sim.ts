@@ -48,8 +48,8 @@ export function register(program: Command): void {
     .option('--workers <n>', 'processes that play a range', parseCount, 2)
     .option('--trace', 'with --seed: print everything that happens, virtual microseconds first')
     .option('--coverage', 'print how often each event met each state')
-    .option('--failures <n>', 'stop a range after so many failures', parseCount, 1)
-    .option('--checkpoint <file>', 'with --seeds: go on where this file says, and keep it up to date')
+    .option('--failures <n>', 'stop a range after this many failures', parseCount, 1)
+    .option('--checkpoint <file>', 'with --seeds: resume where this file says, and keep the file up to date')
     .action(async (options: SimOptions) => {
       // A worker of a campaign is this same command, started by campaign.ts; it ends with its parent's word.
       if (isWorker()) return new Promise<never>(() => serveAsWorker());

@@ -16,7 +16,7 @@ export function checkToken(text: string, origin: string): string {
   if (!/^[\w.~-]+$/.test(token) || token.length < TOKEN_CHARACTERS_MIN) {
     throw new MultirailError(
       'ERR_CONFIG',
-      `${origin} holds no token: expected at least ${TOKEN_CHARACTERS_MIN} letters, digits, or . _ ~ -, and nothing else`,
+      `${origin} holds no valid token: expected at least ${TOKEN_CHARACTERS_MIN} letters, digits, or . _ ~ -, and nothing else`,
     );
   }
   return token;

@@ -57,7 +57,8 @@ export class InterposerControl implements RailControl {
   async apply(id: string, action: ControlAction): Promise<void> {
     const target = this.targets().find((one) => one.id === id);
     const state = STATE_AFTER[action];
-    if (target === undefined || state === undefined) throw new MultirailError('ERR_ARG', `there is no "${id}" to ${action} (now)`);
+    if (target === undefined || state === undefined)
+      throw new MultirailError('ERR_ARG', `"${id}": there is nothing of that name to ${action} now`);
     for (const { rank, peer, rail } of target.rails) this.order(rank, { action, peer, rail });
     this.states.set(id, state);
   }
@@ -77,7 +78,7 @@ export class JoinedControl implements RailControl {
 
   async apply(id: string, action: ControlAction): Promise<void> {
     const control = this.controls.find((one) => one.targets().some((target) => target.id === id));
-    if (control === undefined) throw new MultirailError('ERR_ARG', `there is no "${id}" to ${action} (now)`);
+    if (control === undefined) throw new MultirailError('ERR_ARG', `"${id}": there is nothing of that name to ${action} now`);
     await control.apply(id, action);
   }
 }

@@ -79,7 +79,7 @@ export class DashboardServer {
     await new Promise<void>((resolve, reject) => {
       this.http.once('error', (error: NodeJS.ErrnoException) => {
         const why = error.code === 'EADDRINUSE' ? 'something listens there already; leave the port out to get a free one' : error.message;
-        reject(new MultirailError('ERR_LAUNCH', `no dashboard on port ${this.options.port}: ${why}`, { cause: error }));
+        reject(new MultirailError('ERR_LAUNCH', `the dashboard cannot listen on port ${this.options.port}: ${why}`, { cause: error }));
       });
       this.http.listen(this.options.port, this.host, resolve);
     });
@@ -275,7 +275,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > BODY_BYTES_MAX) throw new MultirailError('ERR_ARG', `an order of more than ${BODY_BYTES_MAX} bytes`);
+    if (bytes > BODY_BYTES_MAX) throw new MultirailError('ERR_ARG', `the order is longer than ${BODY_BYTES_MAX} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -288,11 +288,11 @@ function parseOrder(text: string): { id: string; action: ControlAction } {
   try {
     order = JSON.parse(text) as typeof order;
   } catch {
-    throw new MultirailError('ERR_ARG', 'an order is JSON: {"id":"…","action":"pull"}');
+    throw new MultirailError('ERR_ARG', 'the order is not JSON: expected {"id":"…","action":"pull"}');
   }
   const { id, action } = order ?? {};
   if (typeof id !== 'string' || typeof action !== 'string' || !ACTIONS.includes(action)) {
-    throw new MultirailError('ERR_ARG', `an order has an id, and an action out of ${ACTIONS.join(', ')}`);
+    throw new MultirailError('ERR_ARG', `the order lacks an id or a known action: expected an action out of ${ACTIONS.join(', ')}`);
   }
   return { id, action: action as ControlAction };
 }

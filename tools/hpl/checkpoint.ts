@@ -110,7 +110,7 @@ export function loadCheckpoint(problem: Problem, folder: string, index: Checkpoi
   const { options, messages } = problem;
   for (const name of ['n', 'nb', 'p', 'q', 'seed', 'depth'] as const) {
     if (index[name] !== options[name])
-      throw new MultirailError('ERR_ARG', `the checkpoint in ${folder} has ${name} = ${index[name]}, and this run ${options[name]}`);
+      throw new MultirailError('ERR_ARG', `the checkpoint in ${folder} has ${name} = ${index[name]}, and this run has ${options[name]}`);
   }
   const file = fileOf(join(folder, index.folder), messages.comm.rank);
   const damaged = (what: string) => new MultirailError('ERR_ARG', `the checkpoint file ${file} ${what}`);

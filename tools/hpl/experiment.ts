@@ -27,11 +27,11 @@ export function parseMoment(text: string, rails: readonly NamedRail[], nodes: nu
   if (match === null || fraction === undefined)
     throw new MultirailError(
       'ERR_ARG',
-      `"${text}" is no moment: expected RAIL@PERCENT or RAIL:NODE@PERCENT, such as fast@25% or fast:3@25%, below 100%`,
+      `"${text}" is not a moment: expected RAIL@PERCENT or RAIL:NODE@PERCENT, such as fast@25% or fast:3@25%, below 100%`,
     );
   const node = match[2] === undefined ? undefined : Number(match[2]);
   if (node !== undefined && node >= nodes)
-    throw new MultirailError('ERR_ARG', `"${text}": there is no node ${node}, they go from 0 to ${nodes - 1}`);
+    throw new MultirailError('ERR_ARG', `"${text}": there is no node ${node}; nodes go from 0 to ${nodes - 1}`);
   return { rail: railIndex(rails, match[1]), node, fraction };
 }
 

@@ -141,7 +141,7 @@ export class Factorization {
     if (column === 0) return;
     throw new MultirailError(
       'ERR_ARG',
-      `the matrix is singular: no pivot other than 0 is left in column ${column} of ${this.problem.n}; another seed makes another matrix`,
+      `the matrix is singular: no pivot other than 0 is left in column ${column} of ${this.problem.n}: try another seed, which makes another matrix`,
     );
   }
 }

@@ -43,13 +43,17 @@ export class Heap {
     if (layout.bytes > HEAP_BYTES_MAX) {
       throw new MultirailError(
         'ERR_SUPPORT',
-        `the part of one rank takes ${mebibytes} MiB, and a rank can have ${HEAP_BYTES_MAX / 2 ** 20}: take more ranks or a smaller N`,
+        `the part of one rank takes ${mebibytes} MiB, and a rank can have ${HEAP_BYTES_MAX / 2 ** 20}: use more ranks or a smaller N`,
       );
     }
     try {
       this.memory = new Wasm.Memory({ initial: pages, maximum: pages });
     } catch (cause) {
-      throw new MultirailError('ERR_SUPPORT', `there is no memory for the part of one rank, ${mebibytes} MiB`, { cause });
+      throw new MultirailError(
+        'ERR_SUPPORT',
+        `there is no memory for the part of one rank, ${mebibytes} MiB: use more ranks or a smaller N`,
+        { cause },
+      );
     }
     this.f64 = new Float64Array(this.memory.buffer);
     this.i32 = new Int32Array(this.memory.buffer);

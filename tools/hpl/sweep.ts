@@ -94,7 +94,7 @@ export function sweepHead(report: Omit<SweepReport, 'rows'>): string[] {
   const rails = report.rails.map(({ name, mbit }) => `${name} ${showRate(mbit)}`).join(', ');
   const restored = report.restoreFraction === undefined ? '' : `, and restored at ${percent(report.restoreFraction)}`;
   return [
-    `Linpack on ${report.ranks} ranks, each on a node of its own; rails: ${rails}; ${report.pulledRail} pulled at a part of the blocks${restored}.`,
+    `Linpack on ${report.ranks} ranks, each on a separate node; rails: ${rails}; ${report.pulledRail} pulled at a part of the blocks${restored}.`,
     `NB ${report.nb}, grid ${report.p} x ${report.q}, ${report.algebra}; the median of ${report.repeats} run${report.repeats === 1 ? '' : 's'} each, in turn.`,
     'model: as a run that is never pulled up to that block, and as one that is pulled at once from there on.',
   ];

@@ -52,7 +52,7 @@ export const ACTION_USAGE: Readonly<Record<LabAction['kind'], string>> = {
 /** Milliseconds of `500ms`, `1.5s` or `2m`; ERR_ARG for anything else. */
 export function parseTime(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m)$/.exec(text);
-  if (match === null) throw new MultirailError('ERR_ARG', `"${text}" is no time: expected such as 500ms, 1.5s or 2m`);
+  if (match === null) throw new MultirailError('ERR_ARG', `"${text}" is not a time: expected one such as 500ms, 1.5s or 2m`);
   return Number(match[1]) * { ms: 1, s: 1000, m: 60_000 }[match[2] as 'ms' | 's' | 'm'];
 }
 
@@ -60,7 +60,7 @@ export function parseTime(text: string): number {
 function parseDelay(text: string): number {
   const ms = parseTime(/^\d+(\.\d+)?$/.test(text) ? `${text}ms` : text);
   if (ms > DELAY_MAX_MS)
-    throw new MultirailError('ERR_ARG', `a delay of ${text} is more than a lab holds frames: ${DELAY_MAX_MS}ms at most`);
+    throw new MultirailError('ERR_ARG', `a delay of ${text} is longer than a lab can hold frames: expected at most ${DELAY_MAX_MS}ms`);
   return ms;
 }
 
@@ -69,7 +69,10 @@ function parseBytes(text: string): number {
   const match = /^(\d+)(kb|mb)?$/i.exec(text);
   const bytes = match === null ? 0 : Number(match[1]) * ({ kb: 1 << 10, mb: 1 << 20 }[match[2]?.toLowerCase() as 'kb' | 'mb'] ?? 1);
   if (bytes < 1 || bytes > QUEUE_BYTES_MAX)
-    throw new MultirailError('ERR_ARG', `"${text}" is no length of a queue: expected such as 16kb, up to ${QUEUE_BYTES_MAX >> 20}mb`);
+    throw new MultirailError(
+      'ERR_ARG',
+      `"${text}" is not the length of a queue: expected one such as 16kb, up to ${QUEUE_BYTES_MAX >> 20}mb`,
+    );
   return bytes;
 }
 
@@ -78,7 +81,8 @@ const QUEUE_BYTES_MAX = 256 << 20;
 /** Of `5`, `5%` or `0.1`, 0 to 100; ERR_ARG for anything else. */
 function parsePercent(text: string): number {
   const percent = /^\d+(\.\d+)?%?$/.test(text) ? Number(text.replace('%', '')) : Number.NaN;
-  if (!(percent <= 100)) throw new MultirailError('ERR_ARG', `"${text}" is no percentage: expected such as 5, 0.1 or 20%, up to 100`);
+  if (!(percent <= 100))
+    throw new MultirailError('ERR_ARG', `"${text}" is not a percentage: expected one such as 5, 0.1 or 20%, up to 100`);
   return percent;
 }
 
@@ -90,7 +94,10 @@ export function parseAction(words: readonly string[], rails: readonly NamedRail[
   const [kind, ...args] = words;
   const usage = ACTION_USAGE[kind as LabAction['kind']];
   if (usage === undefined) {
-    throw new MultirailError('ERR_ARG', `"${kind ?? ''}" is nothing that a lab does: expected ${Object.keys(ACTION_USAGE).join(', ')}`);
+    throw new MultirailError(
+      'ERR_ARG',
+      `"${kind ?? ''}" is not an action of a lab: expected one of ${Object.keys(ACTION_USAGE).join(', ')}`,
+    );
   }
   const required = usage.split(' ').filter((word) => /^[A-Z]/.test(word)).length;
   const allowed = usage.split(' ').length - 1;
@@ -126,7 +133,7 @@ export function parseAction(words: readonly string[], rails: readonly NamedRail[
       if (periodMs < FLAP_PERIOD_MIN_MS)
         throw new MultirailError(
           'ERR_ARG',
-          `a rail that flaps every ${args[1]} would be slower than the kernel: ${FLAP_PERIOD_MIN_MS}ms at least`,
+          `flap every ${args[1]} is faster than a lab can switch: expected at least ${FLAP_PERIOD_MIN_MS}ms`,
         );
       if (args.length > 2 && args[2] !== 'silent') throw new MultirailError('ERR_ARG', `expected ${usage}, not "${words.join(' ')}"`);
       return { kind: 'flap', rail: rail(), periodMs, silent: args[2] === 'silent' };

@@ -56,7 +56,7 @@ export function chooseCongestionControl(asked?: string): string {
   const ofTheSystem = wordsOf('tcp_congestion_control')[0];
   if (!known.includes(name)) {
     if (asked === undefined) return ofTheSystem;
-    throw new LabError(`this kernel has no congestion control ${name}, it has ${known.join(', ')}; modprobe tcp_${name} may add it`);
+    throw new LabError(`this kernel has no congestion control ${name}; it has ${known.join(', ')}; modprobe tcp_${name} may add it`);
   }
   const allowed = wordsOf('tcp_allowed_congestion_control');
   if (allowed.includes(name)) return name;

@@ -185,7 +185,7 @@ export class Impairments {
       this.forwarder = undefined;
       await this.become(this.nodes.map(({ isMute, lossPercent }) => ({ ...WHOLE, isMute, lossPercent })));
     }).catch((error: Error) => {
-      why += `; and the rail could not be mended: ${error.message}`;
+      why += `; and the rail could not be restored: ${error.message}`;
     });
     if (!this.isStopped) this.onLost(why);
   }

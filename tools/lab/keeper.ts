@@ -161,7 +161,8 @@ export class Keeper {
 
   /** In its turn: between the faults that it is told first, and the actions that it is told later, there is none. */
   private admitWatcher(socket: Socket): void {
-    if (this.watchers.size >= WATCHERS_MAX) throw new MultirailError('ERR_OOB', `${WATCHERS_MAX} others watch this lab: no more can`);
+    if (this.watchers.size >= WATCHERS_MAX)
+      throw new MultirailError('ERR_OOB', `${WATCHERS_MAX} others already watch this lab, and no more can: end one of them first`);
     const stop = this.driver.listen((event) => {
       if (socket.writableLength > WATCHER_BYTES_MAX) socket.destroy();
       else socket.write(`${labJson(event)}\n`);

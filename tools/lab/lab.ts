@@ -460,7 +460,8 @@ export class Lab {
   async stealRoute(node: number, rail: number, viaRail = (rail + 1) % this.rails.length): Promise<void> {
     this.checkRail(rail);
     this.checkRail(viaRail);
-    if (viaRail === rail) throw new LabError(`stealRoute: rail ${rail} cannot be stolen by itself; a lab of two rails is needed`);
+    if (viaRail === rail)
+      throw new LabError(`stealRoute: rail ${rail} cannot steal its own route; expected another rail, in a lab of two rails or more`);
     await runBatch('ip', this.namespace(node), stealRouteLines(node, rail, viaRail));
   }
 

@@ -24,7 +24,7 @@ function rateOf(text: string): number | undefined {
 /** ERR_ARG when it is no rate. */
 export function parseRate(text: string): number {
   const mbit = rateOf(text.toLowerCase());
-  if (mbit === undefined) throw new MultirailError('ERR_ARG', `"${text}" is no rate: expected such as 1gbit, 100mbit or unshaped`);
+  if (mbit === undefined) throw new MultirailError('ERR_ARG', `"${text}" is not a rate: expected one such as 1gbit, 100mbit or unshaped`);
   return mbit;
 }
 

@@ -85,7 +85,7 @@ class LineControl implements Control {
     try {
       answer = JSON.parse(line);
     } catch {
-      this.fail(`the driver answered with what is no JSON: ${line.slice(0, 200)}`);
+      this.fail(`the driver answered with a line that is not JSON: ${line.slice(0, 200)}`);
       return;
     }
     const pending = this.pending.get(answer.id as number);

@@ -53,7 +53,10 @@ export async function runSuite(control: Control, options: SuiteOptions = {}): Pr
   const { transport = 'tcp', groups, only, failuresMax = Number.POSITIVE_INFINITY, limitMs = 5000, quietMs = 30 } = options;
   const endpoint = await control.run('describe', {});
   if (endpoint.driver !== DRIVER_VERSION || !Array.isArray(endpoint.features) || !Array.isArray(endpoint.transports))
-    throw new MultirailError('ERR_ARG', `the driver speaks version ${endpoint.driver} of the convention; here it is ${DRIVER_VERSION}`);
+    throw new MultirailError(
+      'ERR_ARG',
+      `the driver speaks version ${endpoint.driver} of the convention; expected version ${DRIVER_VERSION}`,
+    );
   if (endpoint.protocol !== PROTOCOL_VERSION)
     throw new MultirailError(
       'ERR_ARG',

@@ -140,7 +140,7 @@ export abstract class StreamModule implements EndpointModule {
   }
   /** Takes over the stream of a liveness connection, or says why not. */
   protected admitLiveness(_stream: ByteStream, claim: LivenessClaim): string | undefined {
-    return `rail ${claim.rail} of rank ${claim.rank} takes no liveness connection here`;
+    return `rail ${claim.rail} of rank ${claim.rank} accepts no liveness connection here`;
   }
   /** Work of the module beside its rails (addresses, routes); returns the upcalls made. */
   protected abstract progressModule(now: number): number;

@@ -40,7 +40,10 @@ export function checkAddress(json: unknown): SmAddress {
   }
   // A ring must be one that our own parameter could have asked for.
   if ((ringBytes & (ringBytes - 1)) !== 0 || ringBytes < RING_BYTES_MIN || ringBytes > RING_BYTES_MAX) {
-    throw new MultirailError('ERR_PROTOCOL', `a ring of ${ringBytes} bytes`);
+    throw new MultirailError(
+      'ERR_PROTOCOL',
+      `an sm address with a ring of ${ringBytes} bytes; expected a power of two from ${RING_BYTES_MIN} to ${RING_BYTES_MAX}`,
+    );
   }
   return a as SmAddress;
 }

@@ -85,8 +85,8 @@ export class SmModule extends StreamModule implements SmHost {
     } catch (cause) {
       throw new MultirailError(
         'ERR_INIT',
-        `sm: no memory can be shared here: ${(cause as Error).message}. The seccomp profile of a container may forbid memfd_create: allow it, or take ` +
-          'another transport into btl (tcp)',
+        `sm: no memory can be shared here: ${(cause as Error).message}. The seccomp profile of a container may forbid memfd_create: allow it, or use ` +
+          'another transport (tcp) in btl',
         { cause },
       );
     }
@@ -151,7 +151,10 @@ export class SmModule extends StreamModule implements SmHost {
       fd = native.unixConnect(`\0${name}`);
       const peer = native.unixPeer(fd);
       if (peer.pid !== pid || peer.uid !== this.uid) {
-        throw new MultirailError('ERR_HANDSHAKE', `the socket of rank ${endpoint.peer} belongs to process ${peer.pid} of user ${peer.uid}`);
+        throw new MultirailError(
+          'ERR_HANDSHAKE',
+          `the socket of rank ${endpoint.peer} belongs to process ${peer.pid} of user ${peer.uid}; expected process ${pid} of user ${this.uid}`,
+        );
       }
       segment = this.makeSegment(ringBytes);
       const stream = this.streamOf(fd, pid, [segment.fd], 0);

@@ -99,7 +99,7 @@ export class Segment {
   /** Why this segment cannot be used; undefined when it can. */
   complaint(): string | undefined {
     const [magic, version, ringBytes] = this.words;
-    if (magic !== SEGMENT_MAGIC) return 'the segment is not one of ours';
+    if (magic !== SEGMENT_MAGIC) return 'the segment does not begin with the magic of a multirail segment';
     if (version !== SEGMENT_VERSION) return `the segment has version ${version}, not ${SEGMENT_VERSION}`;
     if (ringBytes !== this.ringBytes) return `the segment has rings of ${ringBytes} bytes, not ${this.ringBytes}`;
     return undefined;

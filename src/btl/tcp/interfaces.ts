@@ -78,8 +78,8 @@ export function systemTable(read: () => InterfaceTable = networkInterfaces): Int
   } catch (error) {
     throw new MultirailError(
       'ERR_INIT',
-      `the interfaces of this host cannot be listed (${(error as Error).message}). The kernel tells them by a netlink socket, which the seccomp profile of ` +
-        'a container or RestrictAddressFamilies of systemd may forbid: allow AF_NETLINK, or take transports that need none (btl self,sm on one host)',
+      `the interfaces of this host cannot be listed (${(error as Error).message}). The kernel reports them over a netlink socket, which the seccomp profile of ` +
+        'a container or RestrictAddressFamilies of systemd may forbid: allow AF_NETLINK, or use transports that do not need it (btl self,sm on one host)',
       { cause: error },
     );
   }

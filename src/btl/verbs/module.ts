@@ -198,7 +198,7 @@ export class VerbsModule extends StreamModule implements VerbsHost {
         this.due();
         return dialing;
       }
-      if (at.length === 0) throw new MultirailError('ERR_HANDSHAKE', `rank ${endpoint.peer} takes no connections for port ${remotePort}`);
+      if (at.length === 0) throw new MultirailError('ERR_HANDSHAKE', `rank ${endpoint.peer} accepts no connections for port ${remotePort}`);
       const turn = this.dialsBegun.get(endpoint) ?? 0;
       this.dialsBegun.set(endpoint, turn + 1);
       const { host, port: tcpPort } = at[turn % at.length];

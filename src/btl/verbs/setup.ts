@@ -97,7 +97,10 @@ export class PairSetup implements FramerHandler {
       peer = decodeSetup(bytes);
       const { buffers, bufferBytes } = this.detail;
       if (peer.buffers !== buffers || peer.bufferBytes !== bufferBytes) {
-        throw new MultirailError('ERR_PROTOCOL', `the peer has ${peer.buffers} buffers of ${peer.bufferBytes} bytes`);
+        throw new MultirailError(
+          'ERR_PROTOCOL',
+          `the peer has ${peer.buffers} buffers of ${peer.bufferBytes} bytes; expected ${buffers} of ${bufferBytes}`,
+        );
       }
     } catch (error) {
       this.damage((error as Error).message);

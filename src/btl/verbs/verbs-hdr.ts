@@ -54,7 +54,10 @@ export function encodeSetup(setup: Setup): Uint8Array {
 export function decodeSetup(bytes: Uint8Array): Setup {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length !== SETUP_BYTES || view.getUint32(0, true) !== SETUP_MAGIC) {
-    throw new MultirailError('ERR_PROTOCOL', `no setup of a queue pair: ${bytes.length} bytes`);
+    throw new MultirailError(
+      'ERR_PROTOCOL',
+      `${bytes.length} bytes are not the setup of a queue pair; expected ${SETUP_BYTES} that begin with its magic`,
+    );
   }
   const setup: Setup = {
     queuePair: view.getUint32(4, true),
@@ -67,7 +70,7 @@ export function decodeSetup(bytes: Uint8Array): Setup {
     gid: bytes.slice(24, 40),
   };
   if (setup.queuePair > 0xffffff || setup.psn > 0xffffff || setup.mtu < 1 || setup.mtu > 5) {
-    throw new MultirailError('ERR_PROTOCOL', 'a setup of a queue pair with values that cannot be');
+    throw new MultirailError('ERR_PROTOCOL', 'the setup of a queue pair has a number or an MTU that is out of range');
   }
   return setup;
 }

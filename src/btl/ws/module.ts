@@ -42,7 +42,7 @@ function readTls(params: Params): TlsFiles | undefined {
   const keyFile = params.string('btl_ws_tls_key_file');
   if (certFile === '' && keyFile === '') return undefined;
   if (certFile === '' || keyFile === '') {
-    throw new MultirailError('ERR_CONFIG', 'btl_ws_tls_cert_file and btl_ws_tls_key_file go together');
+    throw new MultirailError('ERR_CONFIG', 'only one of btl_ws_tls_cert_file and btl_ws_tls_key_file is set: set both or neither');
   }
   const cert = readPem(params, 'btl_ws_tls_cert_file');
   const ca = params.string('btl_ws_tls_ca_file') === '' ? cert : readPem(params, 'btl_ws_tls_ca_file');

@@ -28,16 +28,19 @@ export function decodeRecord(text: string): MeetingRecord {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new MultirailError('ERR_INIT', 'what rank 0 published about the meeting is damaged');
+    throw new MultirailError('ERR_INIT', "rank 0's record of where the job meets is damaged");
   }
   const record = value as MeetingRecord;
   if (typeof value !== 'object' || value === null || record.version !== RECORD_VERSION) {
-    throw new MultirailError('ERR_INIT', 'rank 0 runs another version of multirail: what it published about the meeting is not understood');
+    throw new MultirailError(
+      'ERR_INIT',
+      'rank 0 runs another version of multirail, and its record of where the job meets cannot be read: install one version for all ranks',
+    );
   }
   if (record.error !== undefined) throw new MultirailError('ERR_INIT', `rank 0 could not serve the out-of-band channel: ${record.error}`);
   const { jobId, urls, hostId, secret } = record;
   if (typeof jobId !== 'string' || typeof hostId !== 'string' || typeof secret !== 'string' || !Array.isArray(urls) || urls.length === 0) {
-    throw new MultirailError('ERR_INIT', 'what rank 0 published about the meeting is damaged');
+    throw new MultirailError('ERR_INIT', "rank 0's record of where the job meets is damaged");
   }
   return record;
 }
@@ -51,7 +54,7 @@ export function privateFolder(): string {
   if (!stat.isDirectory() || stat.uid !== uid || (stat.mode & 0o077) !== 0) {
     throw new MultirailError(
       'ERR_INIT',
-      `${folder} should be a folder of this user's own (mode 700), and is not: remove it, or set XDG_RUNTIME_DIR to a private folder`,
+      `${folder} must be a folder that belongs to this user alone (mode 700), and is not: remove it, or set XDG_RUNTIME_DIR to a private folder`,
     );
   }
   return folder;
@@ -71,7 +74,7 @@ export function writeRecord(path: string, record: MeetingRecord): void {
     renameSync(beside, path);
   } catch (error) {
     rmSync(beside, { force: true });
-    throw new MultirailError('ERR_INIT', `the file for the meeting of the job cannot be written: ${(error as Error).message}`, {
+    throw new MultirailError('ERR_INIT', `the file that says where the job meets cannot be written: ${(error as Error).message}`, {
       cause: error,
     });
   }
@@ -94,14 +97,14 @@ export function readRecord(path: string): MeetingRecord | undefined {
     if (!stat.isFile() || stat.uid !== uid || (stat.mode & 0o077) !== 0) {
       throw new MultirailError(
         'ERR_INIT',
-        `${path} is not this user's own, or others may read it: what it says about the meeting of the job is not believed`,
+        `${path} has another owner, or others may read it, so what it says about where the job meets is not trusted: remove it`,
       );
     }
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if (error instanceof MultirailError) throw error;
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new MultirailError('ERR_INIT', `the file for the meeting of the job cannot be read: ${(error as Error).message}`, {
+    throw new MultirailError('ERR_INIT', `the file that says where the job meets cannot be read: ${(error as Error).message}`, {
       cause: error,
     });
   }

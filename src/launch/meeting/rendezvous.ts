@@ -78,7 +78,7 @@ export async function meet(options: MeetOptions): Promise<Met> {
     case 'nobody':
       return { oob: undefined, secret: secretOfFile(env), jobId: randomBytes(8).toString('hex') };
     case 'launcher':
-      throw new MultirailError('ERR_INTERNAL', 'a job of our own launcher is joined through it');
+      throw new MultirailError('ERR_INTERNAL', 'a job that multirail run started is joined through its launcher');
   }
 }
 
@@ -190,7 +190,7 @@ class Meeter {
 
   private inVain(where: string, last: string): MultirailError {
     const { rank, size } = this.place;
-    const text = `rank ${rank} of ${size} did not find its job within ${this.joinTimeoutMs} ms (oob_join_timeout_ms): ${where}; at last: ${last}`;
+    const text = `rank ${rank} of ${size} did not find its job within ${this.joinTimeoutMs} ms (oob_join_timeout_ms): ${where}; the last try: ${last}`;
     return new MultirailError('ERR_INIT', text, { rank });
   }
 

@@ -19,7 +19,7 @@ function serverProgram(): string {
   }
   throw new MultirailError(
     'ERR_INIT',
-    `there is no ${names.join(' or ')} beside ${own}: rank 0 of a job that a starter has started runs it as a process. A bundler has to leave the package multirail outside of its bundle`,
+    `there is no ${names.join(' or ')} next to ${own}, where rank 0 of a job under a starter needs it to run it as a process: a bundler must leave the package multirail outside its bundle`,
   );
 }
 

@@ -57,8 +57,8 @@ export async function checkLoopback(host: string, port: number): Promise<void> {
       reject(
         new MultirailError(
           'ERR_LAUNCH',
-          `this host does not reach itself at ${host} (${why}): is its loopback interface up? \`ip link show lo\` tells, and \`ip link set lo up\` ` +
-            'brings it up; a new network namespace begins with it down',
+          `this host cannot reach itself at ${host} (${why}): is its loopback interface up? \`ip link show lo\` tells, and \`ip link set lo up\` ` +
+            'brings it up; in a new network namespace it is down at first',
         ),
       );
     };

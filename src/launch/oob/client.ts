@@ -316,7 +316,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
 
   private moveTo(next: ClientState): void {
     if (!CLIENT_EDGES[this.state].includes(next)) {
-      throw new MultirailError('ERR_INTERNAL', `oob client: ${CLIENT_STATE_NAMES[this.state]} to ${CLIENT_STATE_NAMES[next]} is no edge`);
+      throw new MultirailError('ERR_INTERNAL', `oob client: no edge from ${CLIENT_STATE_NAMES[this.state]} to ${CLIENT_STATE_NAMES[next]}`);
     }
     this.state = next;
   }

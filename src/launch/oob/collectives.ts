@@ -32,7 +32,7 @@ export class OobCollectives {
 
   modexPut(rank: number, json: Uint8Array): void {
     checkModexEntry(json);
-    if (this.entries.has(rank)) throw new MultirailError('ERR_PROTOCOL', 'a second modex entry before the modex was done');
+    if (this.entries.has(rank)) throw new MultirailError('ERR_PROTOCOL', 'a rank sent a second modex entry before the modex was done');
     this.entries.set(rank, json);
     this.judgeModex();
   }
@@ -53,7 +53,7 @@ export class OobCollectives {
       barrier = { arrived: new Set(), tolerant };
       this.barriers.set(name, barrier);
     }
-    if (barrier.arrived.has(rank)) throw new MultirailError('ERR_PROTOCOL', `barrier "${name}" entered twice`);
+    if (barrier.arrived.has(rank)) throw new MultirailError('ERR_PROTOCOL', `a rank entered barrier "${name}" twice`);
     // One rank that wants certainty makes the barrier strict for all: everybody gets the same answer.
     barrier.tolerant &&= tolerant;
     barrier.arrived.add(rank);

@@ -27,7 +27,8 @@ export function readLines<T>(stream: Readable, take: (message: T) => void, other
       }
       take(message);
     }
-    if (text.length > LINE_CHARS_MAX) stream.destroy(new MultirailError('ERR_LAUNCH', 'a line without end'));
+    if (text.length > LINE_CHARS_MAX)
+      stream.destroy(new MultirailError('ERR_LAUNCH', `a line is longer than ${LINE_CHARS_MAX} characters`));
   });
 }
 

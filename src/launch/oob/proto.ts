@@ -57,8 +57,8 @@ message Hello {
   bytes nonce = 8;
   uint64 received = 9;
   bytes proof = 10;
-  // This connection carries nothing: it lives as long as the process does, whatever the process is busy with, and its end is the word
-  // of the kernel that the process is gone. Only where no launcher of ours waits for the processes.
+  // This connection carries nothing: it lives as long as the process does, whatever the process is busy with, and its end is the
+  // kernel's message that the process is gone. Only where no launcher waits for the processes.
   bool lifeline = 11;
 }
 
@@ -132,7 +132,7 @@ message ProcessExit {
   optional sint32 code = 2;
   string signal = 3;
   bool finalized = 4;
-  // Taken for dead after silence, where nobody can wait for the process.
+  // Declared dead after silence, where nobody can wait for the process.
   bool lost = 5;
 }
 
@@ -159,12 +159,12 @@ message WaitsReport {
   bytes json = 2;
 }
 
-// Rank to launcher, every mpi_telemetry_ms where that is set: how this rank stands, and the rails that changed since the last report. Every
-// count is a total, so that a report which was never sent is missing nowhere.
+// Rank to launcher, every mpi_telemetry_ms where that is set: the state of this rank, and the rails that changed since the last report.
+// Every count is a total, so that a report which was never sent is missing nowhere.
 message Telemetry {
   // Microseconds since this rank began to report, by its own clock.
   uint64 at_us = 1;
-  // Its time with the rails, and its looks at them (Runtime.counters()).
+  // How long it was polling the rails, and how often (Runtime.counters()).
   uint64 alive_ms = 2;
   uint64 turns = 3;
   uint64 retained_bytes = 4;
@@ -212,7 +212,7 @@ message TelemetryMove {
   uint64 at_us = 6;
 }
 
-// Launcher to rank: break a rail in the fault interposer (btl_fault), or mend it.
+// Launcher to rank: break a rail in the fault interposer (btl_fault), or restore it.
 message RailFault {
   // pull, blackhole or restore
   string action = 1;

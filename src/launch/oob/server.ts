@@ -343,13 +343,14 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     ws.on('message', (data, isBinary) => {
       if (state === CONNECTION.CLOSED) return;
       try {
-        if (!isBinary) throw new MultirailError('ERR_PROTOCOL', 'text message');
+        if (!isBinary) throw new MultirailError('ERR_PROTOCOL', 'a text message came; expected binary ones');
         const envelope = decodeEnvelope(data as Buffer);
         if (state === CONNECTION.BOUND) {
           if (member !== undefined && member.socket === ws) this.take(member, envelope);
           return;
         }
-        if (envelope.kind !== 'hello') throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" before the handshake`);
+        if (envelope.kind !== 'hello')
+          throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" came before the handshake; expected hello`);
         const hello = envelope.body;
         const refusal = this.judge(hello, nonce);
         if (refusal !== undefined) {
@@ -468,7 +469,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   private take(member: Member, envelope: Envelope): void {
     member.lastContactMs = performance.now();
     const verdict = member.session.intake(envelope);
-    if (verdict === 'gap') throw new MultirailError('ERR_PROTOCOL', `message ${envelope.sequence} after ${member.session.received}`);
+    if (verdict === 'gap') throw new MultirailError('ERR_PROTOCOL', `message ${envelope.sequence} came after ${member.session.received}`);
     if (verdict === 'take') this.handle(member, envelope);
     if (member.session.owesAck && !member.ackScheduled) {
       // Not at once: the answer to this very message may carry the acknowledgement.
@@ -520,7 +521,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         this.takeTelemetry(member.rank, envelope.body);
         return;
       default:
-        throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" from a rank`);
+        throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" came from a rank; only the server sends it`);
     }
   }
 

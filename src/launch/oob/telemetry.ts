@@ -108,25 +108,31 @@ export function checkTelemetry(report: Telemetry, size: number): void {
       refuse('a count that is out of range');
     if (name !== undefined && name !== null) {
       if (name.key.length > REPORT_NAME_MAX || name.transport.length > REPORT_NAME_MAX) refuse('a name that is too long');
-      if (!Number.isFinite(name.bandwidthBytesPerSecond) || !Number.isFinite(name.latencyUs)) refuse('a number that is none');
+      if (!Number.isFinite(name.bandwidthBytesPerSecond) || !Number.isFinite(name.latencyUs))
+        refuse('a bandwidth or latency that is not a finite number');
     }
   }
   for (const { peer, from, to, reason, atUs } of moves) {
     if (peer >= size) refuse(`peer ${peer} in a job of ${size}`);
+<<<<<<< HEAD
     if (STATE.test(from) && STATE.test(to) && reason.length <= REPORT_REASON_MAX && isCount(atUs)) continue;
     const given = `rail to rank ${peer} went from "${from.slice(0, 32)}" to "${to.slice(0, 32)}" at ${atUs} us, with a reason of ${reason.length} characters`;
     refuse(
       `${given}; expected names of states, whole microseconds, and at most ${REPORT_REASON_MAX} characters. Run the same version of multirail on all ranks`,
     );
+=======
+    if (!STATE.test(from) || !STATE.test(to) || reason.length > REPORT_REASON_MAX || !isCount(atUs))
+      refuse('a transition with a malformed state, reason or time');
+>>>>>>> english
   }
   const named = Object.entries(counters);
   if (named.length > REPORT_COUNTERS_MAX) refuse(`${named.length} counters`);
-  for (const [name, value] of named) if (!COUNTER.test(name) || !isCount(value)) refuse('a counter that is none');
+  for (const [name, value] of named) if (!COUNTER.test(name) || !isCount(value)) refuse('a malformed counter');
 }
 
 export function checkRailFault(fault: RailFault): RailFault & { action: FaultActionName } {
   if (!(FAULT_ACTIONS as readonly string[]).includes(fault.action)) {
-    throw new MultirailError('ERR_PROTOCOL', `rail fault "${fault.action.slice(0, 32)}"`);
+    throw new MultirailError('ERR_PROTOCOL', `rail fault "${fault.action.slice(0, 32)}": expected one of ${FAULT_ACTIONS.join(', ')}`);
   }
   return fault as RailFault & { action: FaultActionName };
 }

@@ -41,11 +41,11 @@ export function findTsx(program: string, cwd: string): string | undefined {
 export function resolveCommand(command: readonly string[], options: CommandOptions = {}): string[] {
   const [program, ...args] = command;
   const nodeArgs = options.nodeArgs ?? [];
-  if (program === undefined || program === '') throw new MultirailError('ERR_ARG', 'no program to run is named');
+  if (program === undefined || program === '') throw new MultirailError('ERR_ARG', 'no program is named: expected a program to run');
   const extension = extname(program).toLowerCase();
   const isTypeScript = TYPESCRIPT.has(extension);
   if (!isTypeScript && !JAVASCRIPT.has(extension)) {
-    if (nodeArgs.length > 0) throw new MultirailError('ERR_ARG', `--node-arg needs a program for Node, and "${program}" is none`);
+    if (nodeArgs.length > 0) throw new MultirailError('ERR_ARG', `--node-arg is for programs of Node, and "${program}" is not one`);
     return [...command];
   }
   const cwd = options.cwd ?? process.cwd();
@@ -58,8 +58,8 @@ export function resolveCommand(command: readonly string[], options: CommandOptio
     if (loader === undefined) {
       throw new MultirailError(
         'ERR_LAUNCH',
-        `${program} is TypeScript, which Node ${version} does not run by itself (>= 22.18 or >= 23.6 does): ` +
-          'install tsx beside it (npm install --save-dev tsx), or compile it first',
+        `${program} is TypeScript, which Node ${version} does not run on its own (>= 22.18 or >= 23.6 does): ` +
+          'install tsx next to it (npm install --save-dev tsx), or compile it first',
       );
     }
     loaderArgs.push('--import', loader);

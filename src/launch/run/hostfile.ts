@@ -17,13 +17,13 @@ function problem(where: string, text: string): MultirailError {
 
 function checkHost(where: string, host: string): string {
   // A leading dash would be an option for ssh.
-  if (!/^[A-Za-z0-9_[][\w.:%@[\]-]*$/.test(host)) throw problem(where, `"${host}" is no name of a host`);
+  if (!/^[A-Za-z0-9_[][\w.:%@[\]-]*$/.test(host)) throw problem(where, `"${host}" is not the name of a host`);
   return host.replace(/^\[(.*)\]$/, '$1');
 }
 
 function checkSlots(where: string, text: string): number {
   const slots = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(slots >= 1 && slots <= SLOTS_MAX)) throw problem(where, `"${text}" is no number of slots`);
+  if (!(slots >= 1 && slots <= SLOTS_MAX)) throw problem(where, `"${text}" is not a number of slots from 1 to ${SLOTS_MAX}`);
   return slots;
 }
 
@@ -61,14 +61,15 @@ export function parseHostfile(text: string, name: string): HostSlots[] {
     }
     hosts.push(entry);
   });
-  if (hosts.length === 0) throw new MultirailError('ERR_CONFIG', `${name} names no host`);
+  if (hosts.length === 0)
+    throw new MultirailError('ERR_CONFIG', `${name} names no host; expected lines such as "host slots=2" or "host:2"`);
   return merge(hosts);
 }
 
 /** `a:2,b:2`, as on a command line. */
 export function parseHosts(text: string): HostSlots[] {
   const words = text.split(',').filter((word) => word !== '');
-  if (words.length === 0) throw new MultirailError('ERR_CONFIG', '--hosts names no host');
+  if (words.length === 0) throw new MultirailError('ERR_CONFIG', '--hosts names no host; expected hosts such as node1:2,node2:2');
   return merge(words.map((word) => parseHost(`--hosts ${text}`, word)));
 }
 
@@ -86,7 +87,7 @@ export function placeRanks(hosts: readonly HostSlots[], size: number): RankPlace
   if (size > slots) {
     throw new MultirailError(
       'ERR_ARG',
-      `${size} ranks, but the hosts have ${slots} ${slots === 1 ? 'slot' : 'slots'} in all: name more, or give them more slots`,
+      `${size} ranks, but the hosts have ${slots} ${slots === 1 ? 'slot' : 'slots'} in all: name more hosts, or give them more slots`,
     );
   }
   const places: RankPlace[] = [];

@@ -519,7 +519,7 @@ class LocalJob implements RunningJob {
   }
 
   private moveTo(next: JobState): void {
-    if (!JOB_EDGES[this.state].includes(next)) throw new MultirailError('ERR_INTERNAL', `job: state ${this.state} to ${next} is no edge`);
+    if (!JOB_EDGES[this.state].includes(next)) throw new MultirailError('ERR_INTERNAL', `job: no edge from state ${this.state} to ${next}`);
     this.state = next;
   }
 

@@ -181,7 +181,7 @@ export class RelayedJob implements Pick<RunningJob, 'railFault' | 'askWaits'> {
 
   private call({ is, args }: CallMessage): void {
     if (!CALLS.includes(is) || !Array.isArray(args))
-      throw new MultirailError('ERR_PROTOCOL', `"${String(is).slice(0, 32)}" from a launcher`);
+      throw new MultirailError('ERR_PROTOCOL', `"${String(is).slice(0, 32)}" came from a launcher, which never sends it`);
     const { size, observer } = this.options;
     const first: unknown = is === 'aborted' ? args[0].rank : args[0];
     if (is !== 'eventsLeftOut' && !(Number.isInteger(first) && (first as number) >= 0 && (first as number) < size)) {

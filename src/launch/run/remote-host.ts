@@ -113,7 +113,10 @@ export class RemoteHost {
       const error =
         message.version === AGENT_VERSION
           ? undefined
-          : new MultirailError('ERR_LAUNCH', `host ${this.options.host} has another version of multirail at ${this.options.program}`);
+          : new MultirailError(
+              'ERR_LAUNCH',
+              `host ${this.options.host} has another version of multirail at ${this.options.program}: install the version of this host there`,
+            );
       this.hello?.(error);
       this.hello = undefined;
       return;
@@ -137,7 +140,7 @@ export class RemoteHost {
     this.hello?.(
       new MultirailError(
         'ERR_LAUNCH',
-        `host ${this.options.host} is not reached by "${this.options.agentCommand.join(' ')}": ${text}${said}`,
+        `host ${this.options.host} cannot be reached with "${this.options.agentCommand.join(' ')}": ${text}${said}`,
       ),
     );
     this.hello = undefined;

@@ -14,7 +14,7 @@ function meetingInService(env: Env, rank: number): Meeting {
   if (!has(env, 'MULTIRAIL_SERVICE') || !pod.endsWith(suffix)) {
     throw new MultirailError(
       'ERR_INIT',
-      'this is a rank of a Kubernetes Indexed Job (JOB_COMPLETION_INDEX), but it is not known where rank 0 is: set MULTIRAIL_SERVICE to the ' +
+      'this is a rank of a Kubernetes Indexed Job (JOB_COMPLETION_INDEX), but nothing says where rank 0 is: set MULTIRAIL_SERVICE to the ' +
         `headless service that the template of the Job names as its subdomain (HOSTNAME is "${pod}" and should end in "${suffix}"), or ` +
         'MULTIRAIL_RENDEZVOUS to host:port; examples/kubernetes shows a whole manifest',
     );

@@ -29,7 +29,7 @@ export const openMpi: Starter = {
       if (localSize === size) return { by: 'host', rule: 'all ranks are on one host (OMPI_COMM_WORLD_LOCAL_SIZE)' };
       throw new MultirailError(
         'ERR_INIT',
-        `mpirun has put the ${size} ranks on several hosts, and it is not known where they meet. Either name a file on a file system that all ` +
+        `mpirun has put the ${size} ranks on several hosts, and nothing says where they meet. Either name a file on a file system that all ` +
           'hosts share: mpirun -x MULTIRAIL_RENDEZVOUS=/shared/folder/name …; or the host of rank 0 with a free port, and a file with a secret ' +
           'that each host has: mpirun -x MULTIRAIL_RENDEZVOUS=host:port -x MULTIRAIL_SECRET_FILE=/path …',
       );

@@ -31,10 +31,14 @@ export const own: Starter = {
     }
     if (size === 1 && !has(env, 'MULTIRAIL_OOB')) return { ...place, jobKey: 'own', meeting: { by: 'nobody' } };
     const jobId = envText(env, 'MULTIRAIL_JOB_ID', BECAUSE);
-    const urls = envText(env, 'MULTIRAIL_OOB', `${BECAUSE} (set MULTIRAIL_RENDEZVOUS where there is no launcher of ours)`)
+    const urls = envText(env, 'MULTIRAIL_OOB', `${BECAUSE} (without multirail run, set MULTIRAIL_RENDEZVOUS instead)`)
       .split(',')
       .filter((url) => url !== '');
-    if (urls.length === 0) throw new MultirailError('ERR_INIT', 'MULTIRAIL_OOB names no address of the launcher');
+    if (urls.length === 0)
+      throw new MultirailError(
+        'ERR_INIT',
+        `MULTIRAIL_OOB="${env.MULTIRAIL_OOB}" names no address of the launcher; expected ws://HOST:PORT/multirail-oob`,
+      );
     const launcherPid = envIntIfSet(env, 'MULTIRAIL_LAUNCHER_PID', 1, RANKS_LIMIT);
     const meeting: Meeting = { by: 'launcher', urls, jobId, launcherPid };
     return { ...place, localRank: localRank ?? rank, localSize: localSize ?? size, jobKey: jobId, meeting };

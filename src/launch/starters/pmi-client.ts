@@ -44,7 +44,7 @@ export function openPmiFd(fd: number): Duplex {
   if (!isSocket) {
     throw new MultirailError(
       'ERR_INIT',
-      `PMI_FD=${fd} is no socket in this process: it was started by a rank, or by a wrapper that closes descriptors. A program that is no rank runs without PMI_FD (env -u PMI_FD …)`,
+      `PMI_FD=${fd} is not a socket in this process: a rank started it, or a wrapper that closes descriptors. Start a program that is not a rank without PMI_FD (env -u PMI_FD …)`,
     );
   }
   return new Socket({ fd, readable: true, writable: true });
@@ -200,7 +200,7 @@ export class PmiClient {
   }
 
   private moveTo(next: PmiState): void {
-    if (!PMI_EDGES[this.state].includes(next)) throw new MultirailError('ERR_INTERNAL', `PMI: state ${this.state} to ${next} is no edge`);
+    if (!PMI_EDGES[this.state].includes(next)) throw new MultirailError('ERR_INTERNAL', `PMI: no edge from state ${this.state} to ${next}`);
     this.state = next;
   }
 

@@ -27,7 +27,7 @@ export const torchrun: Starter = {
     const masterPort = envInt(env, 'MASTER_PORT', 1, PORT_MAX, BECAUSE);
     const isTaken = /^(true|1)$/i.test(env.TORCHELASTIC_USE_AGENT_STORE ?? '');
     const port = !isTaken ? masterPort : masterPort === PORT_MAX ? masterPort - 1 : masterPort + 1;
-    const rule = isTaken ? "MASTER_ADDR and the port beside MASTER_PORT, where torchrun's own store is" : 'MASTER_ADDR and MASTER_PORT';
+    const rule = isTaken ? "MASTER_ADDR and the port next to MASTER_PORT, where torchrun's own store is" : 'MASTER_ADDR and MASTER_PORT';
     const restarts = envIntIfSet(env, 'TORCHELASTIC_RESTART_COUNT', 0, RANKS_LIMIT);
     return {
       rank,

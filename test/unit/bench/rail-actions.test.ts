@@ -35,7 +35,7 @@ group('plans', () => {
     [['1@9s'], [], 'the run is over after 6000 ms'],
     [['1@1s', '1@2s'], [], 'it is pulled already'],
     [[], ['1@2s'], 'it is not pulled'],
-    [[], ['*@2s'], 'none is pulled'],
+    [[], ['*@2s'], 'no rail is pulled'],
     [['1@2s'], ['1@1s'], 'it is not pulled'],
   ])('pull %j restore %j is refused: %s', (pulls, restores, text) => {
     expect(() => parseRailActions(pulls, restores, 6000)).toThrow(text);

@@ -84,8 +84,8 @@ test('what does not fit is refused in words', async () => {
     await saveAt(world, options, 2);
     const index = readIndex(folder);
     const problem = (changed: Partial<ProblemOptions>) => new Problem({ ...options, ...changed }, new Messages(world.comms[0], false));
-    expect(() => loadCheckpoint(problem({ n: 21 }), folder, index)).toThrow('has n = 20, and this run 21');
-    expect(() => loadCheckpoint(problem({ seed: 2 }), folder, index)).toThrow('has seed = 1, and this run 2');
+    expect(() => loadCheckpoint(problem({ n: 21 }), folder, index)).toThrow('has n = 20, and this run has 21');
+    expect(() => loadCheckpoint(problem({ seed: 2 }), folder, index)).toThrow('has seed = 1, and this run has 2');
     const file = join(folder, 'block-2', 'rank-0.part');
     const bytes = readFileSync(file);
     bytes[100] ^= 1;

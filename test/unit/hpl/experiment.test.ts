@@ -20,10 +20,10 @@ const RAILS = parseRails('fast,slow');
 test('moments', () => {
   expect(parseMoment('fast@25%', RAILS, 8)).toEqual({ rail: 0, node: undefined, fraction: 0.25 });
   expect(parseMoment('slow:3@7.5%', RAILS, 8)).toEqual({ rail: 1, node: 3, fraction: 0.075 });
-  expect(() => parseMoment('fast@100%', RAILS, 8)).toThrow('ERR_ARG: "fast@100%" is no moment');
+  expect(() => parseMoment('fast@100%', RAILS, 8)).toThrow('ERR_ARG: "fast@100%" is not a moment');
   expect(() => parseMoment('fast@2s', RAILS, 8)).toThrow('ERR_ARG');
   expect(() => parseMoment('quick@25%', RAILS, 8)).toThrow('ERR_ARG: there is no rail "quick"');
-  expect(() => parseMoment('fast:8@25%', RAILS, 8)).toThrow('there is no node 8, they go from 0 to 7');
+  expect(() => parseMoment('fast:8@25%', RAILS, 8)).toThrow('there is no node 8; nodes go from 0 to 7');
   expect(parseFractions('75,0%,25,25')).toEqual([0, 0.25, 0.75]);
   expect(() => parseFractions('10,x')).toThrow('ERR_ARG');
 });

@@ -31,7 +31,7 @@ test('rails by rate, by name, and the two that have a name of their own', () => 
   expect(['fast', '0', '1', '2'].map((text) => railIndex(RAILS, text))).toEqual([0, 0, 1, 2]);
   expect(() => railIndex(RAILS, '3')).toThrow('ERR_ARG: there is no rail "3": there are fast, slow, 2');
   expect(() => parseRails('fast,fast')).toThrow('ERR_ARG: two rails are called fast');
-  expect(() => parseRails('quick')).toThrow('ERR_ARG: "quick" is no rate: expected such as 1gbit, 100mbit or unshaped');
+  expect(() => parseRails('quick')).toThrow('ERR_ARG: "quick" is not a rate: expected one such as 1gbit, 100mbit or unshaped');
   expect(() => parseRails('')).toThrow('ERR_ARG: a lab has 1 to 8 rails, not 0');
   expect(() => parseRails('a b=1gbit')).toThrow('ERR_ARG: "a b" cannot name a rail');
   expect(() => parseRate('0mbit')).toThrow('ERR_ARG');
@@ -51,7 +51,7 @@ test('a rail without a rate has a queue that holds nothing back', () => {
 
 test('times', () => {
   expect(['500ms', '1.5s', '2m', '0s'].map(parseTime)).toEqual([500, 1500, 120_000, 0]);
-  for (const text of ['5', '-1s', '1h', 's']) expect(() => parseTime(text)).toThrow(`ERR_ARG: "${text}" is no time`);
+  for (const text of ['5', '-1s', '1h', 's']) expect(() => parseTime(text)).toThrow(`ERR_ARG: "${text}" is not a time`);
 });
 
 const ACTIONS: [string, LabAction, string][] = [
@@ -93,26 +93,26 @@ test('every action is tried above', () => {
 });
 
 test.each([
-  ['', 'is nothing that a lab does: expected pull, blackhole'],
-  ['unplug fast', '"unplug" is nothing that a lab does'],
+  ['', 'is not an action of a lab: expected one of pull, blackhole'],
+  ['unplug fast', '"unplug" is not an action of a lab'],
   ['pull', 'expected pull RAIL [NODE], not "pull"'],
   ['pull fast 1 2', 'expected pull RAIL [NODE]'],
   ['pull nix', 'there is no rail "nix"'],
   ['pull fast 4', 'there is no node "4": nodes go from 0 to 3'],
   ['oneway fast', 'expected oneway RAIL NODE'],
   ['loss fast', 'expected loss RAIL PERCENT [NODE]'],
-  ['loss fast 101', '"101" is no percentage: expected such as 5, 0.1 or 20%, up to 100'],
-  ['loss fast -1', '"-1" is no percentage'],
+  ['loss fast 101', '"101" is not a percentage: expected one such as 5, 0.1 or 20%, up to 100'],
+  ['loss fast -1', '"-1" is not a percentage'],
   ['loss fast 5 4', 'there is no node "4"'],
-  ['flap fast soon', '"soon" is no time'],
-  ['flap fast 5ms', 'a rail that flaps every 5ms would be slower than the kernel: 10ms at least'],
+  ['flap fast soon', '"soon" is not a time'],
+  ['flap fast 5ms', 'flap every 5ms is faster than a lab can switch: expected at least 10ms'],
   ['flap fast 1s loud', 'expected flap RAIL EVERY [silent]'],
   ['delay fast', 'expected delay RAIL MS [SPREAD]'],
-  ['delay fast soon', '"soon" is no time'],
-  ['delay fast 11s', 'a delay of 11s is more than a lab holds frames: 10000ms at most'],
+  ['delay fast soon', '"soon" is not a time'],
+  ['delay fast 11s', 'a delay of 11s is longer than a lab can hold frames: expected at most 10000ms'],
   ['flip fast 5 9', 'there is no node "9"'],
-  ['throttle fast 1mbit long', '"long" is no length of a queue: expected such as 16kb, up to 256mb'],
-  ['throttle fast quick', '"quick" is no rate'],
+  ['throttle fast 1mbit long', '"long" is not the length of a queue: expected one such as 16kb, up to 256mb'],
+  ['throttle fast quick', '"quick" is not a rate'],
 ])('"%s" is refused', (text, why) => {
   expect(() => parseAction(text === '' ? [] : text.split(' '), RAILS, 4)).toThrow(`ERR_ARG: ${why.startsWith('is') ? '"" ' : ''}${why}`);
 });
@@ -124,8 +124,8 @@ test('a timeline is read in the order of its times, with comments, and errors na
     { atMs: 2000, action: { kind: 'restore' } },
     { atMs: 2000, action: { kind: 'pull', rail: 1, node: 1 } },
   ]);
-  expect(() => parseTimeline('1s pull fast\nsoon pull fast', RAILS, 2)).toThrow('ERR_ARG: line 2 of the timeline: "soon" is no time');
-  expect(() => parseTimeline('1s', RAILS, 2)).toThrow('ERR_ARG: line 1 of the timeline: "" is nothing');
+  expect(() => parseTimeline('1s pull fast\nsoon pull fast', RAILS, 2)).toThrow('ERR_ARG: line 2 of the timeline: "soon" is not a time');
+  expect(() => parseTimeline('1s', RAILS, 2)).toThrow('ERR_ARG: line 1 of the timeline: "" is not an action of a lab');
 });
 
 test('a timeline is played in order, none of it early, and ends when it is told to', async () => {

@@ -29,6 +29,6 @@ test('a host that does not reach itself says so', async () => {
   await checkLoopback('127.0.0.1', port);
   await new Promise((resolve) => server.close(resolve));
   await expect(checkLoopback('127.0.0.1', port)).rejects.toThrow(
-    /^ERR_LAUNCH: this host does not reach itself at 127\.0\.0\.1 .*ip link set lo up/,
+    /^ERR_LAUNCH: this host cannot reach itself at 127\.0\.0\.1 .*ip link set lo up/,
   );
 });

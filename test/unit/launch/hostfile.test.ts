@@ -24,11 +24,11 @@ describe('hosts', () => {
   });
 
   test.each([
-    ['node1 slots=0', 'F, line 1: "0" is no number of slots'],
-    ['ok\nnode1:many', 'F, line 2: "many" is no number of slots'],
+    ['node1 slots=0', 'F, line 1: "0" is not a number of slots'],
+    ['ok\nnode1:many', 'F, line 2: "many" is not a number of slots'],
     ['node1 sockets=2', 'F, line 1: "sockets=2" is not understood'],
-    ['-oProxyCommand=evil', 'F, line 1: "-oProxyCommand=evil" is no name of a host'],
-    ['a;b', '"a;b" is no name of a host'],
+    ['-oProxyCommand=evil', 'F, line 1: "-oProxyCommand=evil" is not the name of a host'],
+    ['a;b', '"a;b" is not the name of a host'],
     ['# nothing', 'F names no host'],
   ])('%s', (text, message) => {
     expect(() => parseHostfile(text, 'F')).toThrow(message);

@@ -141,6 +141,6 @@ describe('PMI-1', () => {
   });
 
   test('a descriptor that is no socket is told as such', () => {
-    expect(() => openPmiFd(1_000_000)).toThrow('PMI_FD=1000000 is no socket');
+    expect(() => openPmiFd(1_000_000)).toThrow('PMI_FD=1000000 is not a socket');
   });
 });

@@ -42,7 +42,7 @@ export class Controls {
       () => {
         this.shown.clear();
         const rows = targets.map((target) => this.remember(target));
-        return [html('table', {}, tableHead(['What', 'State', 'Break or mend']), html('tbody', {}, ...rows))];
+        return [html('table', {}, tableHead(['What', 'State', 'Break or restore']), html('tbody', {}, ...rows))];
       },
     );
     // Row by row: a button that is being pressed must not be exchanged because another row has changed.

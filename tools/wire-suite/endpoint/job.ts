@@ -139,7 +139,7 @@ export class EndpointJob {
 
   cancel(id: number): boolean {
     const request = this.request(id);
-    if (request.kind !== 'recv') throw new MultirailError('ERR_ARG', `request ${id} is no receive`);
+    if (request.kind !== 'recv') throw new MultirailError('ERR_ARG', `request ${id} is not a receive`);
     const cancelled = this.engine.pml.cancel(request);
     this.engine.schedule();
     return cancelled;

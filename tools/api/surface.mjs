@@ -69,6 +69,13 @@ function parseDoc(node) {
   return doc;
 }
 
+/** TypeScript writes the type of an object over several lines. */
+const lineOf = (node) =>
+  node
+    .getText()
+    .replace(/\s*\n\s*/g, ' ')
+    .replace(/; }/g, ' }');
+
 const has = (node, kind) => node.modifiers?.some((modifier) => modifier.kind === kind) ?? false;
 const isHidden = (node) => has(node, ts.SyntaxKind.PrivateKeyword) || has(node, ts.SyntaxKind.ProtectedKeyword);
 
@@ -197,8 +204,8 @@ class Surface {
           : 'property';
     const name = kind === 'constructor' ? 'constructor' : node.name.getText();
     const isStatic = has(node, ts.SyntaxKind.StaticKeyword);
-    const text = node.getText().replace(/;$/, '');
-    const type = node.type?.getText();
+    const text = lineOf(node).replace(/;$/, '');
+    const type = node.type && lineOf(node.type);
     return { name, kind, isStatic, text, type, doc: parseDoc(node), node, ...(node.parameters === undefined ? {} : callOf(node)) };
   }
 
@@ -228,11 +235,11 @@ class Surface {
 function callOf(node) {
   const params = node.parameters.map((one) => ({
     name: one.name.getText(),
-    type: one.type?.getText() ?? 'any',
+    type: one.type === undefined ? 'any' : lineOf(one.type),
     isOptional: one.questionToken !== undefined,
-    text: one.getText(),
+    text: lineOf(one),
   }));
-  return { params, returns: node.type?.getText() };
+  return { params, returns: node.type && lineOf(node.type) };
 }
 
 /** The call that a member is another form of: `sendSync`, `isend` and `sendInit` are forms of `send`. */

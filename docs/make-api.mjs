@@ -150,8 +150,6 @@ const { PARAM_GROUPS, OLD_PARAM_NAMES } = await valuesOf('src/params.ts');
 // ---------------------------------------------------------------- pieces of Markdown
 
 const anchorOf = (name) => name.toLowerCase();
-/** TypeScript writes the type of an object over several lines. */
-const onOneLine = (text) => text.replace(/\s*\n\s*/g, ' ').replace(/; }/g, ' }');
 const inCell = (text) => text.replaceAll('|', '\\|').replace(/\s*\n\s*/g, ' ');
 
 /** The types of a union; what stands in brackets is not taken apart. */
@@ -169,7 +167,7 @@ function alternatives(type) {
 
 /** A type in a table: names that the reference has lead to their pages. */
 function typeCell(type, from) {
-  const parts = alternatives(onOneLine(type)).map((part) => {
+  const parts = alternatives(type).map((part) => {
     const page = pageOf.get(part);
     if (page === undefined) return `\`${part.replaceAll('|', '\\|')}\``;
     return `[\`${part}\`](${page === from ? '' : page}#${anchorOf(part)})`;
@@ -206,7 +204,7 @@ function errorsList({ doc, full = doc }, from) {
 /** One call with its other forms: `send`, `sendSync`, `isend`, `sendInit`. */
 function callSection(member, members, level, from, name = member.name) {
   const forms = members.filter(({ base, isStatic }) => base === member.name && isStatic === member.isStatic);
-  const signatures = [member, ...forms].map(({ text }) => onOneLine(text));
+  const signatures = [member, ...forms].map(({ text }) => text);
   return [
     `${'#'.repeat(level)} ${name}`,
     '',

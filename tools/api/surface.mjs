@@ -69,8 +69,18 @@ function parseDoc(node) {
   return doc;
 }
 
+/** TypeScript writes the type of an object over several lines. */
+const lineOf = (node) =>
+  node
+    .getText()
+    .replace(/\s*\n\s*/g, ' ')
+    .replace(/; }/g, ' }');
+
 const has = (node, kind) => node.modifiers?.some((modifier) => modifier.kind === kind) ?? false;
 const isHidden = (node) => has(node, ts.SyntaxKind.PrivateKeyword) || has(node, ts.SyntaxKind.ProtectedKeyword);
+
+const genericsOf = ({ typeParameters }) =>
+  typeParameters === undefined ? '' : `<${typeParameters.map((one) => one.getText()).join(', ')}>`;
 
 class Surface {
   constructor(root) {
@@ -128,7 +138,10 @@ class Surface {
     const item = { name, isType, doc, file: node.getSourceFile().fileName, node };
     if (ts.isClassDeclaration(node)) return { ...item, kind: 'class', ...this.classOf(node) };
     if (ts.isInterfaceDeclaration(node)) {
-      return { ...item, kind: 'interface', head: `interface ${name}`, members: node.members.map((member) => this.memberOf(member)) };
+      // What one has of another would be missing.
+      if (node.heritageClauses !== undefined) throw new Error(`${item.file}: ${name} extends another interface; write its members out`);
+      const head = `interface ${name}${genericsOf(node)}`;
+      return { ...item, kind: 'interface', head, members: node.members.map((member) => this.memberOf(member)) };
     }
     const text = node.getText().replace(/^export (declare )?/, '');
     if (ts.isFunctionDeclaration(node)) return { ...item, kind: 'function', ...callOf(node), text: text.replace(/;$/, '') };
@@ -138,7 +151,7 @@ class Surface {
 
   /** A class with the members of those that it extends, unless they are classes that the entry exports too, or are not ours. */
   classOf(node) {
-    const { file: _, ...own } = this.membersOf(node);
+    const own = this.membersOf(node);
     const extended = this.isExtended(node);
     const members = own.members.map((member) => {
       if (member.kind !== 'constructor' || !member.doc.isInternal) return member;
@@ -149,8 +162,7 @@ class Surface {
       ...(own.base === undefined ? [] : [`extends ${own.base}`]),
       ...(own.interfaces.length === 0 ? [] : [`implements ${own.interfaces.join(', ')}`]),
     ];
-    const generics = node.typeParameters === undefined ? '' : `<${node.typeParameters.map((one) => one.getText()).join(', ')}>`;
-    return { head: ['class', `${node.name.text}${generics}`, ...clauses].join(' '), members: shown, isOpaque: own.isOpaque };
+    return { head: ['class', `${node.name.text}${genericsOf(node)}`, ...clauses].join(' '), members: shown, isOpaque: own.isOpaque };
   }
 
   membersOf(node) {
@@ -197,8 +209,8 @@ class Surface {
           : 'property';
     const name = kind === 'constructor' ? 'constructor' : node.name.getText();
     const isStatic = has(node, ts.SyntaxKind.StaticKeyword);
-    const text = node.getText().replace(/;$/, '');
-    const type = node.type?.getText();
+    const text = lineOf(node).replace(/;$/, '');
+    const type = node.type && lineOf(node.type);
     return { name, kind, isStatic, text, type, doc: parseDoc(node), node, ...(node.parameters === undefined ? {} : callOf(node)) };
   }
 
@@ -228,11 +240,11 @@ class Surface {
 function callOf(node) {
   const params = node.parameters.map((one) => ({
     name: one.name.getText(),
-    type: one.type?.getText() ?? 'any',
+    type: one.type === undefined ? 'any' : lineOf(one.type),
     isOptional: one.questionToken !== undefined,
-    text: one.getText(),
+    text: lineOf(one),
   }));
-  return { params, returns: node.type?.getText() };
+  return { params, returns: node.type && lineOf(node.type) };
 }
 
 /** The call that a member is another form of: `sendSync`, `isend` and `sendInit` are forms of `send`. */

@@ -33,13 +33,9 @@ export class OneSidedOps {
       this.lastKey = op.remoteKey;
       this.lastWindow = decodeWindow(op.remoteKey);
     }
-<<<<<<< HEAD
     if (this.lastWindow === undefined) {
       return `the peer's key for its memory has ${op.remoteKey.length} bytes that name none; expected a list of addresses and lengths: run the same version of multirail on all ranks`;
     }
-=======
-    if (this.lastWindow === undefined) return 'the peer gave a key that does not name any memory';
->>>>>>> english
     return (
       cutToRequests(op, this.lastWindow, this.port.messageBytesMax, this.rdma.PIECES_MAX) ??
       'the peer gave a key for less memory than it speaks of'

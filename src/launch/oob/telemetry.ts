@@ -114,16 +114,11 @@ export function checkTelemetry(report: Telemetry, size: number): void {
   }
   for (const { peer, from, to, reason, atUs } of moves) {
     if (peer >= size) refuse(`peer ${peer} in a job of ${size}`);
-<<<<<<< HEAD
     if (STATE.test(from) && STATE.test(to) && reason.length <= REPORT_REASON_MAX && isCount(atUs)) continue;
     const given = `rail to rank ${peer} went from "${from.slice(0, 32)}" to "${to.slice(0, 32)}" at ${atUs} us, with a reason of ${reason.length} characters`;
     refuse(
       `${given}; expected names of states, whole microseconds, and at most ${REPORT_REASON_MAX} characters. Run the same version of multirail on all ranks`,
     );
-=======
-    if (!STATE.test(from) || !STATE.test(to) || reason.length > REPORT_REASON_MAX || !isCount(atUs))
-      refuse('a transition with a malformed state, reason or time');
->>>>>>> english
   }
   const named = Object.entries(counters);
   if (named.length > REPORT_COUNTERS_MAX) refuse(`${named.length} counters`);

@@ -231,10 +231,10 @@ export const COLLECTIVE_REQUEST_CASES: readonly P2pCase[] = [
                 Array.from({ length: size }, () => 99),
               ),
           ],
-          ['ERR_ARG', /counts is missing/, () => wrong.gatherv(f, g, undefined, undefined, comm.rank)],
+          ['ERR_ARG', /counts is undefined; expected an array/, () => wrong.gatherv(f, g, undefined, undefined, comm.rank)],
           [
             'ERR_COUNT',
-            /recvs is no array/,
+            /recvs is 3; expected an array with one buffer for each/,
             () =>
               wrong.alltoallw(
                 [...Array(size).keys()].map(() => f),

@@ -89,12 +89,14 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   },
   { layer: 'bml', files: /^src\/bml\//, may: ['errors', 'util', 'contract'] },
   { layer: 'pml', files: /^src\/pml\//, may: ['errors', 'util', 'contract', 'bml'] },
+  // Failures and agreement: events in, messages out. Its driver is above it: src/mpi, and the simulator.
+  { layer: 'ulfm', files: /^src\/ulfm\//, may: ['errors', 'util'] },
   { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'native', 'params', 'bml', 'pml'] },
   // The simulator runs the layers above the transports for real, and the self transport; no real network.
   {
     layer: 'sim',
     files: /^tools\/sim\//,
-    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'progress', 'btl/self', 'btl/interpose'],
+    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'ulfm', 'progress', 'btl/self', 'btl/interpose'],
   },
   // What started this process, as its environment says it.
   { layer: 'launch/starters', files: /^src\/launch\/starters\//, may: ['errors'] },
@@ -111,7 +113,21 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'mpi',
     files: /^src\/mpi\//,
-    may: ['errors', 'util', 'contract', 'native', 'params', 'registry', 'btl/interpose', 'btl/base', 'bml', 'pml', 'progress', 'launch'],
+    may: [
+      'errors',
+      'util',
+      'contract',
+      'native',
+      'params',
+      'registry',
+      'btl/interpose',
+      'btl/base',
+      'bml',
+      'pml',
+      'ulfm',
+      'progress',
+      'launch',
+    ],
   },
   // Namespaces and links of this machine; knows nothing of messages. Of the native part, only where its binaries lie.
   { layer: 'lab', files: /^tools\/lab\//, may: ['errors', 'native'] },
@@ -310,11 +326,11 @@ const under = (...folders: string[]) =>
   SOURCES.filter((file) => folders.some((folder) => file.startsWith(`src/${folder}/`) || file.startsWith(`tools/${folder}/`)));
 
 describe('purity', () => {
-  test('PML and BML know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'util');
+  test('PML, BML and ULFM know no clock, timer, chance, promise, Node module or output', () => {
+    const files = under('pml', 'bml', 'ulfm', 'util');
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
-    expect(inFiles(under('pml', 'bml'), ASYNC)).toEqual([]);
+    expect(inFiles(under('pml', 'bml', 'ulfm'), ASYNC)).toEqual([]);
     expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 

@@ -82,6 +82,7 @@ describe('file maps', () => {
     'src/pml/README.md',
     'src/bml/README.md',
     'src/btl/README.md',
+    'src/ulfm/README.md',
     'tools/sim/README.md',
     'tools/wire-suite/README.md',
     'examples/python-peer/README.md',

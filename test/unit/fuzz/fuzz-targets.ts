@@ -21,7 +21,9 @@ import { decodeEnvelope, decodeJson } from '../../../src/launch/oob/messages.ts'
 import { OobSession } from '../../../src/launch/oob/session.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { decodePacket, newPacket, packetBytes } from '../../../src/pml/hdr.ts';
+import { decodeServiceBody, decodeServiceHeader, encodeService, HEADER_BYTES, OFFSET, SERVICE_NAMES } from '../../../src/ulfm/wire.ts';
 import { bytesOf, goldenFrames, goldenHandshake, goldenPackets } from '../../support/golden.ts';
+import { goldenServices } from '../../support/ulfm-golden.ts';
 
 export interface Target {
   name: string;
@@ -63,6 +65,8 @@ function mutated(golden: readonly Uint8Array[]): fc.Arbitrary<Uint8Array> {
 }
 
 const anyPacket = fc.oneof(mutated(packets), fc.uint8Array({ maxLength: 300 }));
+const services = goldenServices().messages.map(({ hex }) => bytesOf(hex));
+const anyService = fc.oneof(mutated(services), fc.uint8Array({ maxLength: 200 }));
 const anyFrame = fc.oneof(mutated(frames), fc.uint8Array({ maxLength: 200 }));
 
 /** A handler that places, counts, and never keeps more than it is allowed. */
@@ -201,6 +205,20 @@ export const TARGETS: readonly Target[] = [
           const packet = newPacket();
           decodePacket(bytes, packet);
           check(packetBytes(packet) === bytes.length, 'what was accepted has another length than what it says');
+        });
+      }),
+  },
+  {
+    name: 'service messages',
+    property: () =>
+      fc.property(anyService, fc.constantFrom(1, 4, 4, 9, 11, 64, 8192), fc.boolean(), (bytes, size, fits) => {
+        // Half of the cases say the length that they have, so that what is behind the header is reached.
+        if (fits && bytes.length >= HEADER_BYTES) new DataView(bytes.buffer).setUint32(OFFSET.bodyBytes, bytes.length - HEADER_BYTES, true);
+        only(['ERR_PROTOCOL'], () => {
+          const header = decodeServiceHeader(bytes);
+          if (SERVICE_NAMES[header.type] === undefined) return;
+          const again = encodeService(decodeServiceBody(header, bytes, size));
+          check(Buffer.compare(again, bytes) === 0, 'what was accepted is written in another way');
         });
       }),
   },

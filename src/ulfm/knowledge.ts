@@ -1,0 +1,192 @@
+// What this process knows of the processes of its job: who belongs to it, who is dead by whose word, who has left, and whether this process
+// has been declared dead itself. A number is never given twice and the dead stay dead, so knowledge only grows.
+import { ringNeighbours } from './graphs.ts';
+
+/** By what a death is known. A notice carries the number. */
+export const EVIDENCE = {
+  /** The launcher or its agent has waited for the process, or the starter of the job says that it ended. */
+  ENDED: 1,
+  /** Its pidfd became readable at a process of its host. */
+  PIDFD: 2,
+  /** Its socket closed, and there is no process with its pid and start time on its host. */
+  PROCESS_GONE: 3,
+  /** The kernel ended its lifeline and it did not come back. */
+  LIFELINE: 4,
+  /** All rails are closed and every address refuses connections. */
+  REFUSED: 5,
+  /** A peer refused it as one that has failed. */
+  PEER_FAILED: 6,
+  /** A newer process has taken its index. */
+  REPLACED: 7,
+  /** Its host is silent on everything, as two other hosts or the server see it. */
+  HOST_SILENT: 8,
+  /** An agreement names it as failed. */
+  AGREED: 9,
+} as const;
+export type Evidence = (typeof EVIDENCE)[keyof typeof EVIDENCE];
+
+export const EVIDENCE_TEXTS: Readonly<Record<number, string>> = {
+  [EVIDENCE.ENDED]: 'its process ended',
+  [EVIDENCE.PIDFD]: 'its process ended, as the kernel of its host says',
+  [EVIDENCE.PROCESS_GONE]: 'its process is gone from its host',
+  [EVIDENCE.LIFELINE]: 'its connection to the launcher ended',
+  [EVIDENCE.REFUSED]: 'all its addresses refuse connections',
+  [EVIDENCE.PEER_FAILED]: 'a peer refused it as one that has failed',
+  [EVIDENCE.REPLACED]: 'a newer process has taken its place',
+  [EVIDENCE.HOST_SILENT]: 'its host has been silent for too long',
+  [EVIDENCE.AGREED]: 'the members of a communicator have agreed that it failed',
+};
+
+/** The word that a process is dead. */
+export interface Notice {
+  /** Given by the server of the job; 0 until its copy has come. */
+  readonly serial: number;
+  readonly number: number;
+  readonly incarnation: number;
+  readonly evidence: number;
+  readonly text: string;
+}
+
+/** What came of a notice. */
+export type NoticeOutcome = 'news' | 'known' | 'older incarnation' | 'own death';
+
+export class Knowledge {
+  readonly self: number;
+  readonly incarnation: number;
+  /** Incarnations of the processes of the job, by number. */
+  private readonly processes = new Map<number, number>();
+  /** Notices of the dead, by number: the first of each, with the serial of the server's as soon as that has come. */
+  private readonly failures = new Map<number, Notice>();
+  private readonly departed = new Set<number>();
+  /** Ascending. Made when it is asked for. */
+  private livingNumbers: number[] | undefined;
+  /** This process has been declared dead: nothing that it does counts any more. */
+  ownDeath: Notice | undefined;
+
+  constructor(self: number, incarnation: number) {
+    this.self = self;
+    this.incarnation = incarnation;
+    this.processes.set(self, incarnation);
+  }
+
+  /** A process belongs to the job. Its death may have been heard of before it. */
+  addProcess(number: number, incarnation: number): void {
+    if (number === this.self) return;
+    this.processes.set(number, incarnation);
+    const notice = this.failures.get(number);
+    if (notice !== undefined && notice.incarnation < incarnation) this.failures.delete(number);
+    this.livingNumbers = undefined;
+  }
+
+  /**
+   * Takes a notice, whoever brings it and however often. One of an older incarnation than the one that is known here says nothing of that
+   * one. A notice of a newer incarnation than ours says that another process has our number: then everybody refuses us, too.
+   */
+  take(notice: Notice): NoticeOutcome {
+    const { number, incarnation } = notice;
+    if (number === this.self) {
+      if (incarnation < this.incarnation) return 'older incarnation';
+      if (this.ownDeath !== undefined) return 'known';
+      this.ownDeath = notice;
+      return 'own death';
+    }
+    if (incarnation < (this.processes.get(number) ?? 0)) return 'older incarnation';
+    const before = this.failures.get(number);
+    if (before !== undefined) {
+      if (before.serial === 0 && notice.serial > 0) this.failures.set(number, { ...before, serial: notice.serial });
+      return 'known';
+    }
+    this.failures.set(number, notice);
+    this.livingNumbers = undefined;
+    return 'news';
+  }
+
+  /** The process has said BYE: it takes part in nothing any more, and has not failed. */
+  leave(number: number): boolean {
+    if (number === this.self || this.departed.has(number)) return false;
+    this.departed.add(number);
+    this.livingNumbers = undefined;
+    return true;
+  }
+
+  isFailed(number: number): boolean {
+    return this.failures.has(number);
+  }
+
+  /** Dead, or left: nothing comes from it any more. */
+  isGone(number: number): boolean {
+    return this.failures.has(number) || this.departed.has(number);
+  }
+
+  noticeOf(number: number): Notice | undefined {
+    return this.failures.get(number);
+  }
+
+  incarnationOf(number: number): number | undefined {
+    return this.processes.get(number);
+  }
+
+  /** Numbers of the processes that are not known to be gone, this one among them, ascending. */
+  get living(): readonly number[] {
+    this.livingNumbers ??= [...this.processes.keys()].filter((number) => !this.isGone(number)).sort((a, b) => a - b);
+    return this.livingNumbers;
+  }
+
+  /** Whom this process tells of a death that is news to it. */
+  get neighbours(): number[] {
+    return ringNeighbours(this.living, this.self);
+  }
+}
+
+/** The failed members of one communicator as its user sees them: which are known here, and which of them are acknowledged. */
+export class FailedMembers {
+  /** Ranks, ascending. */
+  private readonly known: number[] = [];
+  private readonly acknowledged = new Set<number>();
+  /** As get() showed them last: what a count counts. */
+  private shown: readonly number[] | undefined;
+
+  add(rank: number): void {
+    if (this.known.includes(rank)) return;
+    this.known.push(rank);
+    this.known.sort((a, b) => a - b);
+  }
+
+  /** Another process has taken the place of that rank. */
+  revive(rank: number): void {
+    const at = this.known.indexOf(rank);
+    if (at >= 0) this.known.splice(at, 1);
+    this.acknowledged.delete(rank);
+    this.shown = undefined;
+  }
+
+  /** Ranks that are known here to have failed, ascending; another member may know of more. */
+  get(): readonly number[] {
+    this.shown = [...this.known];
+    return this.shown;
+  }
+
+  /**
+   * Acknowledges the first `count` of what get() returned last, or all that are known here, and returns how many are acknowledged in all.
+   * A failure that became known in between may have a lower rank: counted in a newer list, one would be acknowledged that nobody was shown.
+   */
+  acknowledge(count?: number): number {
+    const ranks = count === undefined ? this.known : (this.shown ?? this.known).slice(0, count);
+    for (const rank of ranks) if (this.known.includes(rank)) this.acknowledged.add(rank);
+    return this.acknowledged.size;
+  }
+
+  isAcknowledged(rank: number): boolean {
+    return this.acknowledged.has(rank);
+  }
+
+  /** Ranks, in no order. */
+  get acknowledgedRanks(): Iterable<number> {
+    return this.acknowledged;
+  }
+
+  /** Some failure is known here and not acknowledged: receives from anybody report it. */
+  get hasUnacknowledged(): boolean {
+    return this.acknowledged.size < this.known.length;
+  }
+}

@@ -1,0 +1,395 @@
+// The face of src/ulfm: what a process knows of deaths, and what it has revoked and agreed on with others. Pure and synchronous: events in,
+// messages, deaths, revocations and decisions out. Its driver looks at what came out after each event, and sends the messages in their order.
+import { MultirailError } from '../errors.ts';
+import type { Agreement } from './agreement.ts';
+import type { Bitmap } from './bitmap.ts';
+import { type Call, Communicator, type CommunicatorHost, type OpenOptions } from './communicator.ts';
+import { EVIDENCE, EVIDENCE_TEXTS, Knowledge, type Notice, type NoticeOutcome } from './knowledge.ts';
+import type { AgreementListener } from './states.ts';
+import { isOneOperation, type Offer, OPERATION, type Operation, type Value } from './values.ts';
+import {
+  type AgreementMessage,
+  decodeServiceBody,
+  decodeServiceHeader,
+  encodeService,
+  type FailedMessage,
+  PROCESSES_MAX,
+  type RevokeMessage,
+  SERVICE,
+  SERVICE_NAMES,
+  type SeriesNumber,
+  type ServiceHeader,
+  type ServiceMessage,
+} from './wire.ts';
+
+/** Messages for communicators that are coming into being here: more than so many are no sound peer's. */
+const EARLY_MESSAGES_MAX = 16_384;
+
+export interface UlfmOptions {
+  /** This process's number and incarnation. */
+  readonly self: number;
+  readonly incarnation: number;
+  /**
+   * What this process offers for a communicator that an agreement makes: an id that nobody has, and the successors of these failed ranks, as
+   * many as there are. Asked of the leader alone, once for each value that it puts together.
+   */
+  offer(id: number, series: SeriesNumber, operation: Operation, failed: readonly number[]): Offer;
+  /** Ranks with which a rendezvous of that communicator is under way: they are told of its revocation directly. */
+  rendezvousWith(id: number): Iterable<number>;
+  /** A communicator is coming into being here, whose id is not known yet: messages of unknown ones wait for it. */
+  isCreating(): boolean;
+  readonly listener?: AgreementListener;
+}
+
+/** A message for processes of the job, by number. */
+export interface Outgoing {
+  readonly to: number;
+  readonly bytes: Uint8Array;
+}
+
+/** What an agreement that was called here has decided. */
+export interface Decision {
+  readonly id: number;
+  readonly series: SeriesNumber;
+  readonly q: number;
+  readonly value: Value;
+}
+
+/** The outcome of an agreement about its members' failures: the same at all of them. */
+export interface Verdict {
+  /** Not all members made the same call. */
+  readonly isMismatch: boolean;
+  /** Some failed member is not acknowledged by all that contributed. */
+  readonly hasUnacknowledged: boolean;
+  /** Every failed member was to be replaced, and there are too few to do it. */
+  readonly lacksSuccessors: boolean;
+}
+
+export function verdictOf({ operations, failed, acked, successions }: Value): Verdict {
+  return {
+    isMismatch: !isOneOperation(operations),
+    hasUnacknowledged: !failed.isWithin(acked),
+    lacksSuccessors: operations === OPERATION.REPLACE_ALL && successions.length < failed.count,
+  };
+}
+
+export class Ulfm implements CommunicatorHost {
+  readonly knowledge: Knowledge;
+  readonly listener: AgreementListener | undefined;
+  /** To be sent, in this order. The driver takes them away. */
+  readonly messages: Outgoing[] = [];
+  /** Deaths that became known: the driver ends what is under way with these processes. */
+  readonly deaths: Notice[] = [];
+  /** Communicators that are revoked from now on. */
+  readonly revocations: number[] = [];
+  readonly decisions: Decision[] = [];
+  readonly counters = { ignored: 0, unknownTypes: 0 };
+  private readonly options: UlfmOptions;
+  private readonly communicators = new Map<number, Communicator>();
+  private readonly early = new Map<number, { source: number; bytes: Uint8Array }[]>();
+  private earlyMessages = 0;
+  /** Decisions whose consequences have not been seen to. */
+  private readonly unsettled: { communicator: Communicator; agreement: Agreement }[] = [];
+
+  constructor(options: UlfmOptions) {
+    this.options = options;
+    this.listener = options.listener;
+    this.knowledge = new Knowledge(options.self, options.incarnation);
+  }
+
+  /** This process has been declared dead: it takes nothing, and nothing comes out any more. */
+  get ownDeath(): Notice | undefined {
+    return this.knowledge.ownDeath;
+  }
+
+  // ---------------------------------------------------------------- processes
+
+  addProcess(number: number, incarnation: number): void {
+    this.knowledge.addProcess(number, incarnation);
+  }
+
+  /** The word of a death, by whatever way it came here. */
+  handleNotice(notice: Notice): NoticeOutcome {
+    const outcome = this.learn(notice);
+    this.settle();
+    return outcome;
+  }
+
+  /** A process has said BYE. It has decided all that it ever took part in. */
+  handleLeft(number: number): void {
+    if (this.ownDeath !== undefined || !this.knowledge.leave(number)) return;
+    this.spread(number, false);
+    this.settle();
+  }
+
+  private learn(notice: Notice): NoticeOutcome {
+    const outcome = this.knowledge.take(notice);
+    if (outcome === 'own death') this.end();
+    if (outcome !== 'news' || this.ownDeath !== undefined) return outcome;
+    this.deaths.push(notice);
+    const { serial, number, incarnation, evidence } = notice;
+    this.post(this.knowledge.neighbours, { type: SERVICE.FAILED, from: this.options.self, serial, number, incarnation, evidence });
+    this.spread(number, true);
+    return outcome;
+  }
+
+  /** Somebody is gone: tells the communicators that it was a member of. */
+  private spread(number: number, isDead: boolean): void {
+    for (const communicator of this.communicators.values()) {
+      if (communicator.handleGone(number, isDead)) this.mendFlood(communicator);
+    }
+  }
+
+  /** What was under way in the name of this process is void. */
+  private end(): void {
+    this.messages.length = 0;
+    this.decisions.length = 0;
+    this.revocations.length = 0;
+    this.unsettled.length = 0;
+  }
+
+  // ---------------------------------------------------------------- communicators
+
+  /** A communicator comes into being here: `members` are process numbers by rank, this process among them. */
+  open(id: number, members: readonly number[], options: OpenOptions = {}): void {
+    if (this.ownDeath !== undefined) return;
+    const self = members.indexOf(this.options.self);
+    this.communicators.set(id, new Communicator(this, id, members, self, options));
+    for (const { source, bytes } of this.takeEarly(id)) this.takeAgain(source, bytes);
+    this.settle();
+  }
+
+  /** No communicator is coming into being here any more: what had waited for one was for others. */
+  dropEarly(): void {
+    this.early.clear();
+    this.earlyMessages = 0;
+  }
+
+  /**
+   * The communicator is freed. `isClean`: all members have said so to each other, so everybody has every decision. Otherwise its last
+   * decision stays, for those that ask.
+   */
+  free(id: number, isClean: boolean): void {
+    if (isClean) this.communicators.delete(id);
+    else this.communicator(id).isFreed = true;
+  }
+
+  private communicator(id: number): Communicator {
+    const communicator = this.communicators.get(id);
+    if (communicator === undefined) throw new MultirailError('ERR_COMM', `communicator ${id} is not known here, or was freed`);
+    return communicator;
+  }
+
+  // ---------------------------------------------------------------- calls
+
+  /** Calls the next agreement of a series, and returns which one it is. Its decision comes out with that number. */
+  begin(id: number, series: SeriesNumber, call: Call): number {
+    const q = this.communicator(id).begin(series, call);
+    this.settle();
+    return q;
+  }
+
+  /** Which one the next call of a series is. */
+  nextOf(id: number, series: SeriesNumber): number {
+    return this.communicator(id).nextOf(series);
+  }
+
+  /** Decisions of a series below `q` are not asked for any more: no successor will repeat them. */
+  release(id: number, series: SeriesNumber, q: number): void {
+    this.communicator(id).release(series, q);
+  }
+
+  /** Revokes the communicator at all of its members. */
+  revoke(id: number): void {
+    if (this.ownDeath === undefined) this.revokeHere(this.communicator(id));
+  }
+
+  isRevoked(id: number): boolean {
+    return this.communicator(id).revocation.isRevoked;
+  }
+
+  /** That member will complete nothing any more that was under way on the communicator. */
+  hasHeardRevoke(id: number, rank: number): boolean {
+    return this.communicator(id).revocation.hasHeard(rank);
+  }
+
+  /** Ranks that are known here to have failed, ascending; another member may know of more. */
+  getFailed(id: number): readonly number[] {
+    return this.communicator(id).failures.get();
+  }
+
+  /** Acknowledges the first `count` of what getFailed() returned last (default: all that are known), and returns how many are acknowledged. */
+  ackFailed(id: number, count?: number): number {
+    return this.communicator(id).failures.acknowledge(count);
+  }
+
+  isAcknowledged(id: number, rank: number): boolean {
+    return this.communicator(id).failures.isAcknowledged(rank);
+  }
+
+  /** Some failed member is not acknowledged here: receives from anybody report it. */
+  hasUnacknowledged(id: number): boolean {
+    return this.communicator(id).failures.hasUnacknowledged;
+  }
+
+  /** Process numbers of the members, by rank. */
+  membersOf(id: number): readonly number[] {
+    return this.communicator(id).roll.members;
+  }
+
+  generationOf(id: number): number {
+    return this.communicator(id).roll.generation;
+  }
+
+  // ---------------------------------------------------------------- messages
+
+  /** A service message of that process. Throws ERR_PROTOCOL, with no state changed, for what no sound peer sends. */
+  handleMessage(source: number, bytes: Uint8Array): void {
+    // Whoever is known to be gone has been given up: the others do not hear it any more, either.
+    if (this.ownDeath !== undefined || this.knowledge.isGone(source)) return;
+    this.take(source, bytes);
+    this.settle();
+  }
+
+  private take(source: number, bytes: Uint8Array): void {
+    const header = decodeServiceHeader(bytes);
+    if (SERVICE_NAMES[header.type] === undefined) {
+      this.counters.unknownTypes++;
+      return;
+    }
+    if (header.type === SERVICE.FAILED) return this.takeFailed(source, decodeServiceBody(header, bytes, PROCESSES_MAX) as FailedMessage);
+    const communicator = this.communicators.get(header.id);
+    if (communicator === undefined) return this.takeUnknown(source, header, bytes);
+    if (header.type === SERVICE.REVOKE || header.type === SERVICE.REVOKED) {
+      return this.takeRevoke(communicator, source, decodeServiceBody(header, bytes, communicator.roll.size) as RevokeMessage);
+    }
+    communicator.take(source, header, bytes);
+  }
+
+  private takeFailed(source: number, { from, serial, number, incarnation, evidence }: FailedMessage): void {
+    if (from !== source) throw new MultirailError('ERR_PROTOCOL', `process ${source} says that it is process ${from}`);
+    const text = `${EVIDENCE_TEXTS[evidence] ?? `it is dead by evidence ${evidence}`} (process ${source} has told)`;
+    this.learn({ serial, number, incarnation, evidence, text });
+  }
+
+  private takeRevoke(communicator: Communicator, source: number, { type, from }: RevokeMessage): void {
+    const { id, roll, revocation } = communicator;
+    const rank = roll.rankOf(source);
+    if (rank !== undefined && rank !== from) {
+      throw new MultirailError('ERR_PROTOCOL', `process ${source} is rank ${rank} of communicator ${id}, and says that it is rank ${from}`);
+    }
+    this.revokeHere(communicator);
+    // A successor of whom this process has not heard is told when it has.
+    if (rank !== undefined && revocation.hear(rank, type === SERVICE.REVOKE))
+      this.post([source], { type: SERVICE.REVOKED, id, from: roll.self });
+  }
+
+  private revokeHere(communicator: Communicator): void {
+    const { id, roll, revocation } = communicator;
+    if (revocation.isRevoked) return;
+    this.revocations.push(id);
+    this.postRevoke(communicator, revocation.revoke(roll.living, this.options.rendezvousWith(id)));
+  }
+
+  /** The ring of the living has changed: those that stand next to us now may not have heard of the revocation. */
+  private mendFlood(communicator: Communicator): void {
+    this.postRevoke(communicator, communicator.revocation.mend(communicator.roll.living));
+  }
+
+  private postRevoke({ id, roll }: Communicator, ranks: readonly number[]): void {
+    this.post(
+      ranks.map((rank) => roll.members[rank]),
+      { type: SERVICE.REVOKE, id, from: roll.self },
+    );
+  }
+
+  /** Messages of communicators that others have and this process has not: they wait if one is coming into being here, else they are late. */
+  private takeUnknown(source: number, { id }: ServiceHeader, bytes: Uint8Array): void {
+    if (!this.options.isCreating()) return this.ignore();
+    if (this.earlyMessages >= EARLY_MESSAGES_MAX)
+      throw new MultirailError('ERR_PROTOCOL', `${EARLY_MESSAGES_MAX} messages wait for communicators that are not known here`);
+    this.earlyMessages++;
+    const list = this.early.get(id);
+    const message = { source, bytes: new Uint8Array(bytes) };
+    if (list === undefined) this.early.set(id, [message]);
+    else list.push(message);
+  }
+
+  private takeEarly(id: number): { source: number; bytes: Uint8Array }[] {
+    const list = this.early.get(id) ?? [];
+    this.early.delete(id);
+    this.earlyMessages -= list.length;
+    return list;
+  }
+
+  /** A message that had to wait: who sent it may be gone by now, and what is wrong with it concerns nobody any more. */
+  private takeAgain(source: number, bytes: Uint8Array): void {
+    if (this.ownDeath !== undefined || this.knowledge.isGone(source)) return;
+    try {
+      this.take(source, bytes);
+    } catch (error) {
+      if (!(error instanceof MultirailError) || error.code !== 'ERR_PROTOCOL') throw error;
+      this.ignore();
+    }
+  }
+
+  private post(numbers: readonly number[], message: ServiceMessage): void {
+    if (numbers.length === 0 || this.ownDeath !== undefined) return;
+    const bytes = encodeService(message);
+    for (const to of numbers) this.messages.push({ to, bytes });
+  }
+
+  // ---------------------------------------------------------------- for the communicators
+
+  isFailed(number: number): boolean {
+    return this.knowledge.isFailed(number);
+  }
+
+  isGone(number: number): boolean {
+    return this.knowledge.isGone(number);
+  }
+
+  send(numbers: readonly number[], message: AgreementMessage): void {
+    this.post(numbers, message);
+  }
+
+  offer(communicator: Communicator, agreement: Agreement, operation: Operation, failed: Bitmap): Offer {
+    return this.options.offer(communicator.id, agreement.series, operation, [...failed]);
+  }
+
+  handOut({ id }: Communicator, { series, q, value }: Agreement): void {
+    if (this.ownDeath === undefined) this.decisions.push({ id, series, q, value: value as Value });
+  }
+
+  handleDecided(communicator: Communicator, agreement: Agreement): void {
+    this.unsettled.push({ communicator, agreement });
+  }
+
+  handleExcluded(text: string): void {
+    const { self, incarnation } = this.options;
+    this.learn({ serial: 0, number: self, incarnation, evidence: EVIDENCE.AGREED, text: `the others have gone on without it: ${text}` });
+  }
+
+  ignore(): void {
+    this.counters.ignored++;
+  }
+
+  /** Sees to what follows from decisions, after the event that brought them. */
+  private settle(): void {
+    for (let next = this.unsettled.shift(); next !== undefined; next = this.unsettled.shift()) {
+      const { communicator, agreement } = next;
+      const value = agreement.value as Value;
+      const { self } = this.options;
+      const failed = communicator.failedNumbers(value);
+      if (failed.includes(self)) return this.handleExcluded(`agreement ${agreement.name} names it as failed`);
+      // A decision is a word of death, too: whom it names needs no other.
+      for (const number of failed) {
+        const incarnation = this.knowledge.incarnationOf(number) ?? 0;
+        this.learn({ serial: 0, number, incarnation, evidence: EVIDENCE.AGREED, text: EVIDENCE_TEXTS[EVIDENCE.AGREED] });
+      }
+      const released = communicator.settle(agreement);
+      this.mendFlood(communicator);
+      for (const { source, bytes } of released) this.takeAgain(source, bytes);
+    }
+  }
+}

@@ -1,0 +1,196 @@
+// What must hold of agreements, deaths and revocations, whatever happens (I16 to I20 of docs/internals/SIMULATION.md). It knows who was
+// killed, who called what, what leaders proposed and what came out, and nothing of messages. Used by the simulator and by the small world of
+// the unit tests.
+
+import type { Bitmap } from '../../src/ulfm/bitmap.ts';
+import type { AgreementListener, TracedAgreement } from '../../src/ulfm/states.ts';
+import type { Decision, Ulfm } from '../../src/ulfm/ulfm.ts';
+import type { Contribution, Value } from '../../src/ulfm/values.ts';
+import type { SeriesNumber } from '../../src/ulfm/wire.ts';
+import { OracleError } from './oracle.ts';
+
+interface Proposed {
+  readonly value: Value;
+  readonly by: number;
+  /** Process numbers. */
+  readonly members: readonly number[];
+}
+
+export class UlfmOracle {
+  private readonly cores = new Map<number, Ulfm>();
+  /** Killed: nothing comes from them any more. */
+  readonly dead = new Set<number>();
+  /** Dead, or declared dead while they live. */
+  readonly declared = new Set<number>();
+  readonly left = new Set<number>();
+  /** Ids that somebody has revoked by himself. */
+  readonly revoked = new Set<number>();
+  /** By agreement and process. */
+  private readonly calls = new Map<string, Contribution>();
+  private readonly open = new Set<string>();
+  /** By agreement: what leaders have put together. */
+  private readonly proposed = new Map<string, Map<string, Proposed>>();
+  /** `witnesses`: members that lived when it was first decided. */
+  private readonly decided = new Map<string, { key: string; by: number; witnesses: readonly number[] }>();
+  decisions = 0;
+  /** Of agreements that several leaders have led: what is hard to get right. */
+  heldProposals = 0;
+
+  addProcess(number: number, core: Ulfm): void {
+    this.cores.set(number, core);
+  }
+
+  listenerOf(number: number, more?: AgreementListener): AgreementListener {
+    return {
+      onEvent: (agreement, event) => more?.onEvent?.(agreement, event),
+      onTransition: (agreement, from, to) => more?.onTransition?.(agreement, from, to),
+      onProposed: (agreement, value, contributors, isHeld) => {
+        more?.onProposed?.(agreement, value, contributors, isHeld);
+        this.propose(number, agreement, value, contributors, isHeld);
+      },
+    };
+  }
+
+  kill(number: number): void {
+    this.dead.add(number);
+    this.declared.add(number);
+    for (const key of this.open) if (key.endsWith(`|${number}`)) this.open.delete(key);
+  }
+
+  isDead(number: number): boolean {
+    return this.dead.has(number);
+  }
+
+  call(number: number, id: number, series: SeriesNumber, q: number, contribution: Contribution): void {
+    const key = `${id}/${series}/${q}|${number}`;
+    this.calls.set(key, contribution);
+    this.open.add(key);
+  }
+
+  private propose(by: number, { name }: TracedAgreement, value: Value, contributors: Bitmap, isHeld: boolean): void {
+    const key = keyOf(value);
+    const proposed = this.proposed.get(name) ?? new Map<string, Proposed>();
+    this.proposed.set(name, proposed);
+    const core = this.cores.get(by) as Ulfm;
+    const id = Number(name.split('/')[0]);
+    const members = core.membersOf(id);
+    for (const [rank, number] of members.entries()) {
+      if (contributors.has(rank) || this.declared.has(number) || this.left.has(number)) continue;
+      throw new OracleError(`I17: process ${by} proposes a value of agreement ${name} without process ${number}, which lives`);
+    }
+    const before = this.decided.get(name);
+    if (before !== undefined && before.key !== key && !this.declared.has(by)) {
+      // What nobody knows any more who lives was lost with the last that knew it, and successors begin again.
+      const witness = before.witnesses.find((number) => !this.declared.has(number));
+      if (witness !== undefined)
+        throw new OracleError(`I16: agreement ${name}: process ${before.by} decided ${before.key}, and process ${by} proposes ${key}`);
+      this.decided.delete(name);
+    }
+    if (isHeld) {
+      this.heldProposals++;
+      if (!proposed.has(key))
+        throw new OracleError(`I17: process ${by} proposes a held value of agreement ${name} that nobody has put together`);
+      return;
+    }
+    const numbers = [...contributors].map((rank) => members[rank]);
+    proposed.set(key, { value, by, members: [...members] });
+    this.checkValue(name, by, value, members, numbers);
+    if (this.declared.has(by)) return;
+    // Everybody who is alive knows of it, so the leader does, too.
+    for (const [rank, number] of members.entries()) {
+      if (value.failed.has(rank) && !this.declared.has(number))
+        throw new OracleError(`I17: agreement ${name} names process ${number} as failed, which lives`);
+      const isKnownToAll = members.every((other) => {
+        return this.declared.has(other) || this.left.has(other) || this.cores.get(other)?.knowledge.isFailed(number) === true;
+      });
+      if (isKnownToAll && this.declared.has(number) && !value.failed.has(rank))
+        throw new OracleError(`I17: agreement ${name} does not name process ${number} as failed, which all that live know to be dead`);
+    }
+  }
+
+  /** The value is exactly what its contributors brought. */
+  private checkValue(name: string, by: number, value: Value, members: readonly number[], contributors: readonly number[]): void {
+    let flag = 0xffff_ffff;
+    let operations = 0;
+    const acked = new Set(members.keys());
+    for (const number of contributors) {
+      const call = this.calls.get(`${name}|${number}`);
+      if (call === undefined) throw new OracleError(`I17: process ${number} contributes to agreement ${name}, which it has not called`);
+      flag = (flag & call.flag) >>> 0;
+      operations |= call.operation;
+      for (const rank of acked) if (!call.acked.has(rank)) acked.delete(rank);
+    }
+    const wrong = [
+      value.flag === flag ? undefined : `flag ${value.flag}, where that of all contributions is ${flag}`,
+      value.operations === operations ? undefined : `operations ${value.operations}, where ${operations} were called`,
+      acked.size === value.acked.count && [...acked].every((rank) => value.acked.has(rank)) ? undefined : `acknowledged ${value.acked}`,
+    ].filter((text) => text !== undefined);
+    if (wrong.length > 0) throw new OracleError(`I17: process ${by} proposes for agreement ${name}: ${wrong.join('; ')}`);
+  }
+
+  /** A process has a decision. Those of a process that was declared dead before count for nothing. */
+  decide(number: number, { id, series, q, value }: Decision): void {
+    const name = `${id}/${series}/${q}`;
+    if (!this.open.delete(`${name}|${number}`))
+      throw new OracleError(`I18: process ${number} gets agreement ${name}, for which it does not wait`);
+    if (this.declared.has(number)) return;
+    this.decisions++;
+    const key = keyOf(value);
+    const proposed = this.proposed.get(name)?.get(key);
+    if (proposed === undefined) throw new OracleError(`I17: process ${number} decides what nobody proposed for ${name}`);
+    const first = this.decided.get(name);
+    if (first === undefined) {
+      const witnesses = proposed.members.filter((member) => !this.declared.has(member));
+      this.decided.set(name, { key, by: number, witnesses });
+    } else if (first.key !== key)
+      throw new OracleError(`I16: agreement ${name}: process ${first.by} decided ${first.key}, and process ${number} ${key}`);
+  }
+
+  /** At any time: nobody takes a living process for dead, or himself. */
+  checkKnowledge(): void {
+    for (const [number, { knowledge, ownDeath }] of this.cores) {
+      if (this.dead.has(number)) continue;
+      if (ownDeath !== undefined && !this.declared.has(number))
+        throw new OracleError(`I19: process ${number} takes itself for dead: ${ownDeath.text}`);
+      for (const other of this.cores.keys()) {
+        if (knowledge.isFailed(other) && !this.declared.has(other))
+          throw new OracleError(`I19: process ${number} takes process ${other} for dead, which lives`);
+      }
+    }
+  }
+
+  /** What was called and has not come out. */
+  unfinished(): string[] {
+    return [...this.open].filter((key) => !this.declared.has(Number(key.split('|')[1])));
+  }
+
+  get isFinished(): boolean {
+    return this.unfinished().length === 0;
+  }
+
+  /** When all is quiet: what was called has ended, deaths and revocations are known to everybody. `has`: the process has that communicator. */
+  checkEnd(has: (number: number, id: number) => boolean): void {
+    const unfinished = this.unfinished();
+    if (unfinished.length > 0)
+      throw new OracleError(`I18: ${unfinished.length} agreements did not end: ${unfinished.slice(0, 8).join(', ')}`);
+    this.checkKnowledge();
+    const living = [...this.cores.keys()].filter((number) => !this.declared.has(number) && !this.left.has(number));
+    const ids = new Set<number>();
+    for (const name of this.calls.keys()) ids.add(Number(name.split('/')[0]));
+    for (const id of ids) {
+      const members = living.filter((number) => has(number, id));
+      const knowing = members.filter((number) => this.cores.get(number)?.isRevoked(id) === true);
+      if (knowing.length > 0 && knowing.length < members.length) {
+        const missing = members.filter((number) => !knowing.includes(number));
+        throw new OracleError(`I20: communicator ${id} is revoked at ${knowing.join(', ')}, and not at ${missing.join(', ')}`);
+      }
+      if (knowing.length > 0 && !this.revoked.has(id)) throw new OracleError(`I20: communicator ${id} is revoked, and nobody has done it`);
+    }
+  }
+}
+
+/** Two values are the same when these are. */
+export function keyOf({ operations, generation, flag, newId, failed, acked, successions }: Value): string {
+  const successors = successions.map(({ rank, number }) => `${rank}:${number}`);
+  return `${operations} g${generation} ${flag} new ${newId} failed ${failed} acked ${acked} successors ${successors.join(' ')}`;
+}

@@ -60,7 +60,7 @@ group('a filter of system calls', () => {
     const alone = forbid('netlink', job('--mca btl self,tcp'));
     expect(alone.code).toBe(1);
     expect(alone.stderr).toContain('the interfaces of this host cannot be listed');
-    expect(alone.stderr).toMatch(/allow AF_NETLINK, or take transports that need none \(btl self,sm on one host\)/);
+    expect(alone.stderr).toMatch(/allow AF_NETLINK, or use transports that do not need it \(btl self,sm on one host\)/);
     const info = forbid('netlink', [process.execPath, code.cli, 'info']);
     expect(info).toMatchObject({
       code: 0,

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** Whether it runs from dist/ or from src/cli/. */
+/** Whether it runs from dist/ or from tools/cli/. */
 export function packageVersion(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   for (;;) {

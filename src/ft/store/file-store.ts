@@ -96,14 +96,23 @@ class FileStore implements Store {
     }
   }
 
-  /** Makes a folder and those above it, and brings the new names to the disk. */
+  /**
+   * Makes a folder and those above it, and brings the new names to the disk. Not by mkdir's own recursion, which says ENOENT where a disk is
+   * read-only.
+   */
   private async makeFolder(folder: string): Promise<void> {
-    const first = await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
-    if (first === undefined) return;
-    for (let made = folder; ; made = dirname(made)) {
-      await syncFolder(dirname(made));
-      if (made === first) return;
+    try {
+      await mkdir(folder, { mode: FOLDER_MODE });
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return;
+      if (codeOf(error) !== 'ENOENT' || dirname(folder) === folder) throw error;
+      await this.makeFolder(dirname(folder));
+      // Another rank may have made it meanwhile.
+      await mkdir(folder, { mode: FOLDER_MODE }).catch((again) => {
+        if (codeOf(again) !== 'EEXIST') throw again;
+      });
     }
+    await syncFolder(dirname(folder));
   }
 
   async get(key: string, into?: Uint8Array): Promise<Uint8Array> {

@@ -61,7 +61,12 @@ const STORES: [string, () => Promise<Store>, { empty: boolean }][] = [
   ],
   [
     'a bucket that checks signatures and CRC32C',
-    () => withKeys('TESTKEY', SECRET, s3Store({ endpoint: endpoints.fake, bucket: 'saves', checksum: 'crc32c', partBytes: 5 * MIB, region: 'eu-west-9' })),
+    () =>
+      withKeys(
+        'TESTKEY',
+        SECRET,
+        s3Store({ endpoint: endpoints.fake, bucket: 'saves', checksum: 'crc32c', partBytes: 5 * MIB, region: 'eu-west-9' }),
+      ),
     { empty: true },
   ],
 ];

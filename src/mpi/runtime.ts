@@ -33,6 +33,7 @@ import { Group } from './group.ts';
 import { railInfos } from './info.ts';
 import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
 import { ProcessState } from './process-state.ts';
+import { isCrowded, ownProcessors, type Processors } from './processors.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
@@ -64,6 +65,8 @@ export interface RuntimeDriver extends Driver {
   onCall?: (() => void) | undefined;
   /** Readiness of descriptors for the transports, where the driver has it. */
   readonly poller?: Poller;
+  /** There are more ranks than processors here: who waits offers the processor to others early. */
+  expectCrowd?(): void;
   /** After the engine is closed. */
   close?(): void;
 }
@@ -136,6 +139,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly engine: Engine;
   private readonly proc: ProcessState;
   private readonly driver: RuntimeDriver;
+  private readonly blocking: BlockingWaiter;
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
@@ -171,6 +175,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
+    this.blocking = blocking;
     const kernels = native && new NativeKernels(native.combine);
     this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
@@ -227,6 +232,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         incarnation: job.incarnation,
         hostId: job.hostId,
         unexpectedBytesMax: this.params.int('pml_unexpected_bytes_max'),
+        processors: ownProcessors(),
         btl,
         excluded,
       };
@@ -241,6 +247,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         const rails = makeRails(job.rank, peer, this.modules, own, entry, waiting);
         this.engine.addPeer(peer, entry.incarnation, rails, entry.unexpectedBytesMax);
       }
+      this.lookForCrowd(own);
     } catch (error) {
       this.moveTo('FINALIZED');
       await this.engine.close();
@@ -258,6 +265,22 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
     return this;
+  }
+
+  /** From the first call on, whoever waits knows whether those it waits for have a processor. */
+  private lookForCrowd(own: ModexEntry): void {
+    const mode = this.params.string('mpi_yield_when_idle');
+    if (mode === 'never' || (mode === 'auto' && !isCrowded(own.processors ?? ownProcessors(), this.othersHere(own)))) return;
+    this.blocking.expectCrowd();
+    this.driver.expectCrowd?.();
+  }
+
+  /** The processors of the other ranks of this host. */
+  private *othersHere(own: ModexEntry): Generator<Processors | undefined> {
+    for (let peer = 0; peer < this.size; peer++) {
+      const entry = this.entries.get(peer);
+      if (peer !== this.rank && entry?.hostId === own.hostId) yield entry.processors;
+    }
   }
 
   /** A transport that does not open is left out, and its reason kept, as long as another one is left for the other ranks. */

@@ -28,6 +28,8 @@ export class AddressBook {
   /** What ranks published later, before anything was needed of them. */
   private readonly later = new Map<number, unknown>();
   private readonly planned = new Set<number>();
+  /** Of which it was told that there is no rail yet. */
+  private readonly waiting = new Set<number>();
   private hosts: readonly string[] | undefined;
   /** The own addresses are others than at the start. */
   isChanged = false;
@@ -56,14 +58,14 @@ export class AddressBook {
   /** Throws ERR_INIT when there will never be a rail to that rank. Makes none. */
   check(rank: number): void {
     const { own, modules } = this.options;
-    mustHaveRail(this.options.rank, rank, modules, own, this.entryOf(rank));
+    mustHaveRail(this.options.rank, rank, modules, own, this.entryOf(rank), (text) => this.waitsFor(rank, text));
   }
 
   /** The rails to that rank; to be called once. Throws ERR_INIT when there will never be one. */
   plan(rank: number): PeerPlan {
     const { own, modules } = this.options;
     const entry = this.entryOf(rank);
-    const endpoints = makeRails(this.options.rank, rank, modules, own, entry, (text) => this.options.onWaiting(rank, text));
+    const endpoints = makeRails(this.options.rank, rank, modules, own, entry, (text) => this.waitsFor(rank, text));
     this.planned.add(rank);
     const later = this.later.get(rank);
     this.later.delete(rank);
@@ -81,7 +83,9 @@ export class AddressBook {
     } catch (cause) {
       const error = cause as Error;
       const failure =
-        error instanceof MultirailError ? error : new MultirailError('ERR_INIT', error.message, { rank: this.options.rank, peer: rank, cause });
+        error instanceof MultirailError
+          ? error
+          : new MultirailError('ERR_INIT', error.message, { rank: this.options.rank, peer: rank, cause });
       return { incarnation: 0, endpoints: [], unexpectedBytesMax: 0, failure };
     }
   }
@@ -91,6 +95,12 @@ export class AddressBook {
     const entry = checkUpdate(rank, json, rank < this.options.size ? this.entryOf(rank) : undefined);
     if (this.planned.has(rank)) this.tell(rank, entry);
     else this.later.set(rank, json);
+  }
+
+  private waitsFor(rank: number, text: string): void {
+    if (this.waiting.has(rank)) return;
+    this.waiting.add(rank);
+    this.options.onWaiting(rank, text);
   }
 
   private tell(rank: number, entry: ModexEntry): void {

@@ -90,9 +90,16 @@ export function makeRails(
   return endpoints;
 }
 
-/** ERR_INIT when there is no rail to `peer`, and will be none. Makes none. */
-export function mustHaveRail(rank: number, peer: number, modules: readonly BtlModule[], own: ModexEntry, remote: ModexEntry): void {
-  if (planRails(rank, peer, modules, own, remote).length === 0) mayWait(rank, peer, modules, own, remote, () => undefined);
+/** ERR_INIT when there is no rail to `peer`, and will be none; `waiting` as for makeRails(). Makes none. */
+export function mustHaveRail(
+  rank: number,
+  peer: number,
+  modules: readonly BtlModule[],
+  own: ModexEntry,
+  remote: ModexEntry,
+  waiting: (text: string) => void,
+): void {
+  if (planRails(rank, peer, modules, own, remote).length === 0) mayWait(rank, peer, modules, own, remote, waiting);
 }
 
 function planRails(

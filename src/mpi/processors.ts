@@ -87,15 +87,17 @@ function cpusOf(text: string): Set<number> {
 /**
  * Whether the ranks of this host want more processors than there are, among those that `own` may use. A rank that may use several counts
  * for an equal part on each of them, so ranks that are bound to a processor each are not crowded. `others`: the other ranks of this host,
- * undefined for one of which nothing is known; asked only as long as the answer is open. A limit is taken to be one of all ranks of the host.
+ * undefined for one of which nothing is known; asked only as long as the answer is open, and at
+ * most `othersMax`. A limit is taken to be one of all ranks of the host.
  */
-export function isCrowded(own: Processors, others: Iterable<Processors | undefined>): boolean {
+export function isCrowded(own: Processors, others: Iterable<Processors | undefined>, othersMax = Number.POSITIVE_INFINITY): boolean {
   const mine = cpusOf(own.cpus);
   const room = Math.min(mine.size, own.limit ?? Number.POSITIVE_INFINITY) + ROUNDING;
   // Most ranks have the same list.
   const parts = new Map<string, number>();
   let wanted = 1;
   if (wanted > room) return true;
+  if (wanted + othersMax <= room) return false;
   for (const other of others) {
     const { cpus } = other ?? own;
     let part = parts.get(cpus);

@@ -99,5 +99,7 @@ describe('who is crowded', () => {
     }
     expect(isCrowded({ cpus: '0-1' }, others())).toBe(true);
     expect(asked).toBe(2);
+    expect(isCrowded({ cpus: '0-7' }, others(), 7)).toBe(false);
+    expect(asked).toBe(2);
   });
 });

@@ -19,7 +19,7 @@ import { makeHosts, netnsMissing } from './netns-hosts.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 const SUITE = 'trixie';
-const PACKAGES = ['openmpi-bin', 'prrte', 'libpmix2t64', 'libstdc++6', 'iproute2', 'procps'];
+const PACKAGES = ['openmpi-bin', 'libpmix2t64', 'libstdc++6', 'iproute2', 'procps'];
 const BASE = join(ROOT, '.cache', 'debian13');
 const CANNOT = 77;
 const JOB_LIMIT_MS = 90_000;

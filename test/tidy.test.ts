@@ -104,16 +104,22 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   },
   // What started this process, as its environment says it.
   { layer: 'launch/starters', files: /^src\/launch\/starters\//, may: ['errors'] },
+  // The library of PMIx, and the promises over it.
+  { layer: 'launch/pmix', files: /^src\/launch\/pmix\//, may: ['errors', 'native', 'params', 'launch/starters'] },
   { layer: 'launch/oob', files: /^src\/launch\/oob\//, may: ['errors', 'util'] },
   { layer: 'launch/watch', files: /^src\/launch\/watch\//, may: ['launch/oob'] },
   // Rank 0 asks the loader of the native part where this package's files are.
   {
     layer: 'launch/meeting',
     files: /^src\/launch\/meeting\//,
-    may: ['errors', 'native', 'params', 'launch/starters', 'launch/oob', 'launch/watch'],
+    may: ['errors', 'native', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/watch'],
   },
   { layer: 'launch/run', files: /^src\/launch\/run\//, may: ['errors', 'params', 'launch/oob', 'launch/watch', 'launch/starters'] },
-  { layer: 'launch', files: /^src\/launch\/[^/]+\.ts$/, may: ['errors', 'params', 'launch/starters', 'launch/oob', 'launch/meeting'] },
+  {
+    layer: 'launch',
+    files: /^src\/launch\/[^/]+\.ts$/,
+    may: ['errors', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/meeting'],
+  },
   {
     layer: 'mpi',
     files: /^src\/mpi\//,

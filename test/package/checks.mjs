@@ -152,6 +152,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
         `native/blas/prebuilds/linux-${arch}/multirail-blas.${libc}.node`,
         `native/rdma/prebuilds/linux-${arch}/node-rdma.${libc}.node`,
         `native/impair/prebuilds/linux-${arch}/multirail-impair.${libc}.node`,
+        `native/pmix/prebuilds/linux-${arch}/multirail-pmix.${libc}.node`,
       ]),
     );
     const there = has(/\.node$/);
@@ -196,7 +197,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
       for (const file of probes.filter(isIgnored)) if (!differing.delete(file)) differing.add(file);
       demand(differing.size === 0, `git has another opinion of ${[...differing].join(', ')}`);
     }
-    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|blas|rdma|impair)\/prebuilds\//.test(file));
+    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|blas|rdma|impair|pmix)\/prebuilds\//.test(file));
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('every relative link in its documents leads to a file in it', () => {

@@ -3,7 +3,7 @@
 import { type CompletionStatus, DELIVERED, OK, REFUSED } from '../btl/btl.ts';
 import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
-import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET } from './hdr.ts';
+import { ENVELOPE_CHARGE_BYTES } from './hdr.ts';
 import type { EagerMessage, PmlPeer } from './records.ts';
 import { moveSend } from './states.ts';
 
@@ -19,15 +19,7 @@ export class EagerSender {
     const { core } = this;
     const { bytes } = buffer;
     const message = core.eagerMessage(peer, ctx, tag, seq, bytes);
-    const { out } = core;
-    out.type = PACKET.MATCH;
-    out.flags = FLAG.CHARGED;
-    out.ctx = ctx;
-    out.source = core.options.rank;
-    out.tag = tag;
-    out.seq = seq;
-    out.signature = signature;
-    message.frame = core.eagerFrame(message, buffer);
+    message.frame = core.eagerFrame(message, signature, buffer);
     core.retainedBytes += bytes;
     core.counters.messagesEager++;
     peer.charge(bytes + ENVELOPE_CHARGE_BYTES, true);

@@ -19,7 +19,19 @@ import type { Iov } from '../util/iov.ts';
 import { PmlCore, type PmlOptions, type TraceEntry } from './core.ts';
 import type { PmlCounters } from './counters.ts';
 import { GivenUpSends } from './given-up.ts';
-import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
+import {
+  decodePacket,
+  FLAG,
+  MATCH_CHARGED_HEAD,
+  MATCH_HEADER_BYTES,
+  MATCH_WORDS,
+  newPacket,
+  PACKET,
+  PACKET_NAMES,
+  type Packet,
+  TWO_32,
+  U53_HIGH_MAX,
+} from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
 import { OwedToPeers } from './owed.ts';
@@ -256,6 +268,31 @@ export class Pml {
     }
   }
 
+  /**
+   * handleFrame() for what most frames of a rail in memory are: the next eager message of its flow, for which a receive is posted. It is taken
+   * from where it lies: `words` from `headerAt` on, its payload from `payloadAt` on. False: nothing has changed, and handleFrame() says what
+   * the frame is.
+   */
+  handleFrameWords(
+    rank: number,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean {
+    if (headerBytes !== MATCH_HEADER_BYTES || words[headerAt] !== MATCH_CHARGED_HEAD) return false;
+    const peer = this.byRank[rank];
+    if (peer === undefined || peer.failure !== undefined) return false;
+    // Read once: the peer could change it between our checks and our use.
+    const creditHigh = words[headerAt + MATCH_WORDS.creditHigh];
+    if (creditHigh < 0 || creditHigh > U53_HIGH_MAX) return false;
+    const creditLimit = creditHigh * TWO_32 + (words[headerAt + MATCH_WORDS.creditLow] >>> 0);
+    if (!this.inbox.receiveWords(peer, words, headerAt, payloadAt, payloadBytes)) return false;
+    if (creditLimit > peer.creditLimit) peer.raiseCredit(creditLimit);
+    return true;
+  }
+
   /** Where the payload of a placed frame goes. */
   sinkFor(rank: number, railIndex: number, header: Uint8Array, payloadBytes: number): Sink {
     const { packet } = this;
@@ -274,6 +311,11 @@ export class Pml {
     const { use, peer } = frame;
     if (status === DELIVERED) {
       if (peer.creditTold < frame.creditLimit) peer.creditTold = frame.creditLimit;
+      if (use === frame.eagerUse) {
+        // There is more to send now only where something waits.
+        if (peer.hasQueued) this.core.markDirty(peer);
+        return this.sender.eager.onCompleted(frame.eagerUse.message, status);
+      }
     } else peer.creditTelling = peer.creditTold;
     this.core.markDirty(peer);
     if (use.kind === 'eager') return this.sender.eager.onCompleted(use.message, status);

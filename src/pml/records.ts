@@ -479,6 +479,11 @@ export class PmlPeer {
     return count;
   }
 
+  /** Something waits for a rail with room. */
+  get hasQueued(): boolean {
+    return this.envelopes.size > 0 || this.streams.size > 0 || this.resends.size > 0 || this.control.size > 0;
+  }
+
   /** Nothing more comes from this peer, and nothing goes there: it failed, or it left. */
   get ended(): MultirailError | undefined {
     return this.failure ?? this.left;

@@ -39,6 +39,32 @@ export class Sender {
 
   // ---------------------------------------------------------------- start
 
+  /**
+   * Sends a message that is short and for which there is credit and room: it is done on return, and true. Otherwise nothing has changed, and
+   * start() sends it.
+   */
+  startEager(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number): boolean {
+    const { core } = this;
+    const { options, counters } = core;
+    const { bytes } = buffer;
+    if (bytes > options.eagerLimitBytes || bytes > peer.bml.eagerBytesMax || peer.ended !== undefined) return false;
+    const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
+    if (bytes > creditLeft || core.retainedBytes + bytes > options.retainedBytesMax) return false;
+    const seq = this.nextSeq(peer, ctx);
+    counters.messagesSent++;
+    counters.bytesSent += bytes;
+    this.eager.start(peer, ctx, tag, seq, buffer, signature);
+    return true;
+  }
+
+  private nextSeq(peer: PmlPeer, ctx: number): number {
+    const flow = peer.flowOut(ctx);
+    const seq = flow.nextSeq;
+    if ((seq & SEQ_CHECK_MASK) === 0) this.checkSpan(peer, ctx, seq);
+    flow.nextSeq = serialAdd(seq, 1);
+    return seq;
+  }
+
   /** Takes a sequence number and queues the envelope. An eager request is done on return. */
   start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number, canGiveUp: boolean): SendRequest {
     const { core } = this;
@@ -49,21 +75,16 @@ export class Sender {
       request.done = true;
       return request;
     }
-    const flow = peer.flowOut(ctx);
-    const seq = flow.nextSeq;
-    if ((seq & SEQ_CHECK_MASK) === 0) this.checkSpan(peer, ctx, seq);
-    flow.nextSeq = serialAdd(seq, 1);
-
+    if (!sync && this.startEager(peer, ctx, tag, buffer, signature)) {
+      request.done = true;
+      return request;
+    }
+    const seq = this.nextSeq(peer, ctx);
     const { bytes } = buffer;
     const small = bytes <= options.eagerLimitBytes && bytes <= peer.bml.eagerBytesMax;
     const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
     counters.messagesSent++;
     counters.bytesSent += bytes;
-    if (small && !sync && bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax) {
-      this.eager.start(peer, ctx, tag, seq, buffer, signature);
-      request.done = true;
-      return request;
-    }
     if (small && !sync) counters.creditStalls++;
     const inPlace = !small && buffer.isContiguous;
     // Memory that the peer reads by itself cannot be taken back from it.

@@ -420,6 +420,20 @@ export class Engine implements Upcalls {
     if (this.awaited?.done) this.satisfied = true;
   }
 
+  onFrameWords(
+    endpoint: BtlEndpoint,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean {
+    if (!this.pml.handleFrameWords(endpoint.peer, words, headerAt, headerBytes, payloadAt, payloadBytes)) return false;
+    this.usefulWork++;
+    if (this.awaited?.done) this.satisfied = true;
+    return true;
+  }
+
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {
     return this.pml.sinkFor(endpoint.peer, endpoint.rail, header, payloadBytes);
   }

@@ -114,14 +114,25 @@ export class Pml {
     return this.sender.start(this.peer(rank), ctx, tag, buffer, sync, signature, canGiveUp);
   }
 
+  /**
+   * isend() of what leaves, or is kept, at once: true, and there is no request of it, since it would be done. False: nothing has changed, and
+   * isend() sends it.
+   */
+  sendEager(rank: number, ctx: number, tag: number, buffer: Iov): boolean {
+    return this.sender.startEager(this.peer(rank), ctx, tag, buffer, 0);
+  }
+
   /** Ends a send before its time: its buffer is the caller's again when it is done, and its message goes on from a copy. */
   giveUp(request: SendRequest, error: MultirailError): void {
     this.givenUp.giveUp(request, error);
   }
 
-  /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
-  irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
-    const request = new RecvRequest(ctx, source, tag, buffer);
+  /**
+   * Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. `ended`: a request that has ended and
+   * to which nobody refers any more, to be used again.
+   */
+  irecv(source: number, ctx: number, tag: number, buffer: Iov, ended?: RecvRequest): RecvRequest {
+    const request = ended === undefined ? new RecvRequest(ctx, source, tag, buffer) : ended.again(ctx, source, tag, buffer);
     this.core.open(request);
     this.inbox.post(request);
     return request;
@@ -515,6 +526,12 @@ export class Pml {
   /** Rails that were given something since they were flushed last: who flushes them takes them out of the list. */
   get railsToFlush(): Rail[] {
     return this.core.toFlush;
+  }
+
+  /** pump(), a flush of the rails or handOnCompletions() would find something to do. */
+  get hasWork(): boolean {
+    const { dirtyPeers, toFlush, completions, givenUp } = this.core;
+    return dirtyPeers.length > 0 || toFlush.length > 0 || completions.length > 0 || givenUp.size > 0;
   }
 
   /** Something was given to that rail past the PML. */

@@ -71,8 +71,8 @@ interface EnginePeer {
  */
 const POLLS_PER_CLOCK = 8;
 const POLLS_PER_KERNEL = 64;
-const MEMORY_POLLS_PER_CLOCK = 64;
-const MEMORY_POLLS_PER_KERNEL = 2048;
+const MEMORY_POLLS_PER_CLOCK = 256;
+const MEMORY_POLLS_PER_KERNEL = 8192;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
@@ -215,7 +215,7 @@ export class Engine implements Upcalls {
       const { memoryModules } = this;
       if (memoryModules !== undefined) {
         // Rails of the kernel's stand by: they are polled when the clock is read.
-        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
+        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.lookAtMemory(memoryModules);
         if ((polls & (MEMORY_POLLS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
       } else {
@@ -226,6 +226,16 @@ export class Engine implements Upcalls {
     } finally {
       this.running = false;
     }
+  }
+
+  /** A turn between two readings of the clock: where the rails have nothing and nothing is left to do, nothing else can be due. */
+  private lookAtMemory(modules: readonly BtlModule[]): number {
+    const { pml, nowMs } = this;
+    let made = 0;
+    for (let i = 0; i < modules.length; i++) made += modules[i].progress(nowMs, this.aliveMs);
+    if (made > 0 || pml.hasWork || this.departure.isBegun) return made + this.afterProgress();
+    this.afterWork?.();
+    return 0;
   }
 
   /** As poll(), after a sleep: with the time as it is now, and with everything that the kernel has. */
@@ -297,8 +307,14 @@ export class Engine implements Upcalls {
 
   private work(modules: readonly BtlModule[]): number {
     let work = 0;
+    for (let i = 0; i < modules.length; i++) work += modules[i].progress(this.nowMs, this.aliveMs);
+    return work + this.afterProgress();
+  }
+
+  /** The rest of a turn, when the modules have called up. */
+  private afterProgress(): number {
+    let work = 0;
     const { bml, pml, nowMs } = this;
-    for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);

@@ -3,7 +3,7 @@
 import { MultirailError } from '../errors.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
-import { ENVELOPE_CHARGE_BYTES, FLAG, MATCH_WORDS, PACKET, type Packet } from './hdr.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, MATCH_CHARGED_HEAD, MATCH_WORDS, PACKET, type Packet, TWO_32, U53_HIGH_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import { completeReceive } from './outcome.ts';
 import type { Receiver } from './receiver.ts';
@@ -205,6 +205,10 @@ export class Inbox {
    * is checked, onEnvelope() does it for every message. False where anything is not as it most often is; then nothing has changed.
    */
   receiveWords(peer: PmlPeer, words: Int32Array, headerAt: number, payloadAt: number, payloadBytes: number): boolean {
+    // Each word is read once: the peer could change it between our checks and our use.
+    const creditHigh = words[headerAt + MATCH_WORDS.creditHigh];
+    if (words[headerAt] !== MATCH_CHARGED_HEAD || creditHigh < 0 || creditHigh > U53_HIGH_MAX) return false;
+    const creditLimit = creditHigh * TWO_32 + (words[headerAt + MATCH_WORDS.creditLow] >>> 0);
     const ctx = words[headerAt + MATCH_WORDS.ctx] >>> 0;
     const tag = words[headerAt + MATCH_WORDS.tag];
     const signature = words[headerAt + MATCH_WORDS.signature] >>> 0;
@@ -216,6 +220,7 @@ export class Inbox {
     const request = (this.lastContext as MatchContext).matchPosted(peer.rank, tag);
     if (request === undefined) return false;
     const { core } = this;
+    if (creditLimit > peer.creditLimit) peer.raiseCredit(creditLimit);
     flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
     core.counters.matchesPosted++;
     this.matchTap?.(ctx, peer.rank, tag, payloadBytes, request);

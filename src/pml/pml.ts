@@ -19,19 +19,7 @@ import type { Iov } from '../util/iov.ts';
 import { PmlCore, type PmlOptions, type TraceEntry } from './core.ts';
 import type { PmlCounters } from './counters.ts';
 import { GivenUpSends } from './given-up.ts';
-import {
-  decodePacket,
-  FLAG,
-  MATCH_CHARGED_HEAD,
-  MATCH_HEADER_BYTES,
-  MATCH_WORDS,
-  newPacket,
-  PACKET,
-  PACKET_NAMES,
-  type Packet,
-  TWO_32,
-  U53_HIGH_MAX,
-} from './hdr.ts';
+import { decodePacket, FLAG, MATCH_HEADER_BYTES, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
 import { OwedToPeers } from './owed.ts';
@@ -79,6 +67,8 @@ export class Pml {
   private readonly unfinished: PmlPeer[] = [];
   /** The last pump() stopped before it was through: the next one is due at once. */
   isUnfinished = false;
+  /** Asked to add the peer of a rank that a command names for the first time. */
+  onFirstUse: ((rank: number) => void) | undefined;
 
   constructor(options: PmlOptions, bml: Bml) {
     this.core = new PmlCore(options, bml);
@@ -96,7 +86,19 @@ export class Pml {
     this.byRank[rank] = peer;
   }
 
+  /** That peer. One that nothing was needed of before is made by `onFirstUse`. */
   peer(rank: number): PmlPeer {
+    const peer = this.byRank[rank];
+    return peer !== undefined ? peer : this.firstUse(rank);
+  }
+
+  /** That peer, if anything was ever needed of it. */
+  knownPeer(rank: number): PmlPeer | undefined {
+    return this.byRank[rank];
+  }
+
+  private firstUse(rank: number): PmlPeer {
+    this.onFirstUse?.(rank);
     const peer = this.byRank[rank];
     if (peer === undefined) assert(false, `unknown peer ${rank}`);
     return peer as PmlPeer;
@@ -119,7 +121,7 @@ export class Pml {
    * isend() sends it.
    */
   sendEager(rank: number, ctx: number, tag: number, buffer: Iov): boolean {
-    return this.sender.startEager(this.peer(rank), ctx, tag, buffer, 0);
+    return this.sender.eager.start(this.peer(rank), ctx, tag, buffer, 0);
   }
 
   /** Ends a send before its time: its buffer is the caller's again when it is done, and its message goes on from a copy. */
@@ -132,6 +134,8 @@ export class Pml {
    * to which nobody refers any more, to be used again.
    */
   irecv(source: number, ctx: number, tag: number, buffer: Iov, ended?: RecvRequest): RecvRequest {
+    // A source that is named may have to be dialled before it can send.
+    if (source >= 0) this.peer(source);
     const request = ended === undefined ? new RecvRequest(ctx, source, tag, buffer) : ended.again(ctx, source, tag, buffer);
     this.core.open(request);
     this.inbox.post(request);
@@ -292,16 +296,9 @@ export class Pml {
     payloadAt: number,
     payloadBytes: number,
   ): boolean {
-    if (headerBytes !== MATCH_HEADER_BYTES || words[headerAt] !== MATCH_CHARGED_HEAD) return false;
     const peer = this.byRank[rank];
-    if (peer === undefined || peer.failure !== undefined) return false;
-    // Read once: the peer could change it between our checks and our use.
-    const creditHigh = words[headerAt + MATCH_WORDS.creditHigh];
-    if (creditHigh < 0 || creditHigh > U53_HIGH_MAX) return false;
-    const creditLimit = creditHigh * TWO_32 + (words[headerAt + MATCH_WORDS.creditLow] >>> 0);
-    if (!this.inbox.receiveWords(peer, words, headerAt, payloadAt, payloadBytes)) return false;
-    if (creditLimit > peer.creditLimit) peer.raiseCredit(creditLimit);
-    return true;
+    if (peer === undefined || peer.failure !== undefined || headerBytes !== MATCH_HEADER_BYTES) return false;
+    return this.inbox.receiveWords(peer, words, headerAt, payloadAt, payloadBytes);
   }
 
   /** Where the payload of a placed frame goes. */
@@ -400,10 +397,7 @@ export class Pml {
     const peer = this.peer(rank);
     if (peer.saidBye) return;
     peer.saidBye = true;
-    peer.left = new MultirailError('ERR_PROC_FAILED', `rank ${rank} has left the job: it called finalize()`, {
-      rank: this.core.options.rank,
-      peer: rank,
-    });
+    peer.left = hasLeft(this.core.options.rank, rank);
     this.sender.peerSaidBye(peer);
     this.receiver.peerSaidBye(peer);
     this.inbox.endPosted(rank, peer.left);
@@ -645,6 +639,11 @@ export class Pml {
   get internals(): { readonly core: PmlCore; readonly inbox: Inbox } {
     return { core: this.core, inbox: this.inbox };
   }
+}
+
+/** Why nothing can be sent to that peer, or come from it, any more. */
+export function hasLeft(rank: number, peer: number): MultirailError {
+  return new MultirailError('ERR_PROC_FAILED', `rank ${peer} has left the job: it called finalize()`, { rank, peer });
 }
 
 export { ANY };

@@ -201,8 +201,8 @@ export class Inbox {
   }
 
   /**
-   * receiveEager() of a charged MATCH in words, once more without a record, a view or a copy of the header: docs/internals/PROTOCOL.md says what
-   * is checked, onEnvelope() does it for every message. False where anything is not as it most often is; then nothing has changed.
+   * onEnvelope() and receiveEager() for a charged MATCH in words, without a decoded packet, a view or a copy. False where anything is not as it
+   * most often is: then nothing has changed, and those two, which remain the specification, say what becomes of the frame.
    */
   receiveWords(peer: PmlPeer, words: Int32Array, headerAt: number, payloadAt: number, payloadBytes: number): boolean {
     // Each word is read once: the peer could change it between our checks and our use.

@@ -38,6 +38,7 @@ import {
   type SendRequest,
   type Unreceived,
 } from './records.ts';
+import { revokeMessages } from './revoked.ts';
 import { isSendOp, Sender } from './sender.ts';
 import type { TransitionListener } from './states.ts';
 
@@ -152,9 +153,15 @@ export class Pml {
     return request;
   }
 
-  /** Ends the posted receives of that context that would take a message of anybody: nobody is left to send one. */
-  endPostedToAny(ctx: number, error: MultirailError): void {
-    this.inbox.endPostedToAny(ctx, error);
+  /** Ends the posted receives of that context that would take a message of anybody, or those of them that are meant. */
+  endPostedToAny(ctx: number, error: MultirailError, isMeant?: (request: RecvRequest) => boolean): void {
+    this.inbox.endPostedToAny(ctx, error, isMeant);
+  }
+
+  /** As freeContext(), when the communicator was revoked: what is under way on it ends with the error, too. */
+  revokeContext(ctx: number, error: MultirailError): void {
+    this.inbox.freeContext(ctx, error);
+    revokeMessages(this.core, this.receiver, ctx, error);
   }
 
   /** Ends every posted receive that has not matched: the runtime is being finalized. */

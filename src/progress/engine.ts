@@ -53,6 +53,8 @@ export interface EngineHooks {
   onRailEvent?(event: RailEvent): void;
   onRailState?(rail: Rail, from: RailState, to: RailState): void;
   onPeerFailed?(rank: number, error: MultirailError, lostMessages: number): void;
+  /** That peer refuses this process as one that has failed. True: that is seen to; else the peer is taken to be dead. */
+  onRefused?(rank: number, text: string): boolean;
   /** The peer said BYE: nothing more comes from it. */
   onPeerLeft?(rank: number): void;
   onAddressChanged?(module: BtlModule): void;
@@ -98,13 +100,15 @@ export class Engine implements Upcalls {
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
-  private readonly poller: Poller | undefined;
+  readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
   satisfied = false;
+  /** Calls that wait for messages which no request of theirs takes. */
+  expected = 0;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;
   turns = 0;
@@ -269,7 +273,7 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.hasAwaitedRequests;
+    return this.pml.hasAwaitedRequests || this.expected > 0;
   }
 
   /** A turn is under way: poll() does nothing. */
@@ -394,7 +398,10 @@ export class Engine implements Upcalls {
 
   onConnectFailed(endpoint: BtlEndpoint, epoch: number, reason: RailReason, highestEpoch?: number): void {
     this.bml.handleConnectFailed(endpoint, epoch, reason, highestEpoch, this.nowMs);
-    if (reason.code === 'ERR_PROC_FAILED') this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
+    if (reason.code === 'ERR_PROC_FAILED') {
+      if (this.hooks.onRefused?.(endpoint.peer, reason.text) !== true)
+        this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
+    }
     // It said BYE and had ours before it closed: only its own BYE got lost with a rail (B9).
     else if (reason.code === 'ERR_FINALIZED' && this.departure.awaitsBye(endpoint.peer)) this.peerLeft(endpoint.peer, true);
     else this.log('debug', `rail ${endpoint.plan.key} to rank ${endpoint.peer}: epoch ${epoch} not connected: ${reason.text}`);

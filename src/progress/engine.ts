@@ -106,6 +106,7 @@ export class Engine implements Upcalls {
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
+  private readonly polledListeners: (() => void)[] = [];
   satisfied = false;
   /** Calls that wait for messages which no request of theirs takes. */
   expected = 0;
@@ -174,6 +175,12 @@ export class Engine implements Upcalls {
     this.isYielding = this.driver.pollsAgain !== true && (this.again || !this.park());
     if (this.isYielding) this.driver.yield();
     this.driver.arm(this.nextDeadline());
+  }
+
+  /** Calls this once, after the rails were polled the next time: what has come by now is taken before. */
+  oncePolled(listener: () => void): void {
+    this.polledListeners.push(listener);
+    this.schedule();
   }
 
   /** When this request was started, to within a tenth of a second for those of late; undefined: since the last turn. */
@@ -309,6 +316,7 @@ export class Engine implements Upcalls {
     this.flush();
     const handedOn = pml.handOnCompletions();
     this.afterWork?.();
+    if (this.polledListeners.length > 0) for (const listener of this.polledListeners.splice(0)) listener();
     return work + handedOn;
   }
 

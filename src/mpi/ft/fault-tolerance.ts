@@ -74,7 +74,9 @@ export class FaultTolerance {
   /** From now on messages are taken, and the processes of this host are watched. Every process of the job is known. */
   start(own: ProcessId | undefined, others: ReadonlyMap<number, ProcessId | undefined>): void {
     const { engine, rank } = this.proc;
-    this.watch = new ProcessWatch(rank, own, engine.poller, (number) => this.tell(number, EVIDENCE.PIDFD));
+    const evidence = engine.poller === undefined ? EVIDENCE.PROCESS_GONE : EVIDENCE.PIDFD;
+    // What the dead have sent may be here already, and is taken first.
+    this.watch = new ProcessWatch(rank, own, engine.poller, (number) => engine.oncePolled(() => this.tell(number, evidence)));
     for (const [number, id] of others) this.watch.add(number, id);
     this.listen();
     this.watch.refresh();

@@ -79,10 +79,11 @@ export const FT_CALL_CASES: readonly FtCase[] = [
         await world.send(fill(100, 1), 0, 1);
         world.isend(fill(500_000, 2), 0, 2);
         await world.send(fill(8, 3), 0, 3);
-        await sleep(50);
+        await world.recv(new Uint8Array(1), 0, 8);
         await die('now');
       }
       while (world.iprobe(1, 3) === undefined) await sleep(1);
+      await world.send(new Uint8Array(1), 1, 8);
       const waiting = world.irecv(new Uint8Array(10), 1, 9);
       await knows(world, 1);
       await fails('ERR_PROC_FAILED', waiting);

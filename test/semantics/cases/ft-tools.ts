@@ -1,7 +1,7 @@
 // What cases of process failure share.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Op } from '../../../src/mpi/op.ts';
 import type { Communicator } from '../../../src/mpi/communicator.ts';
+import { Op } from '../../../src/mpi/op.ts';
 
 /** Waits until so many members are known here to have failed. */
 export async function knows(comm: Communicator, count: number): Promise<void> {

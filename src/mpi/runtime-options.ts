@@ -6,11 +6,13 @@ import type { NativeBinding } from '../native/binding.ts';
 import type { Poller } from '../native/poller.ts';
 import type { ParamTable } from '../params.ts';
 import type { Driver, Engine } from '../progress/engine.ts';
+import type { ModexTable } from './address-book.ts';
 import type { RailFaultOrder } from './telemetry.ts';
 
 /** What the runtime uses of the out-of-band channel. */
-export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
-  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits'>> & {
+export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
+  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt'>> & {
+    modex(own: unknown): Promise<ModexTable>;
     on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
     on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
     on(event: 'waitsRequest', listener: (id: number) => void): unknown;

@@ -21,6 +21,7 @@ import { PollerDriver } from '../progress/loop-driver.ts';
 import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { EVIDENCE } from '../ulfm/knowledge.ts';
+import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
 import { NativeKernels } from './coll/native-kernels.ts';
@@ -31,7 +32,8 @@ import { FaultTolerance } from './ft/fault-tolerance.ts';
 import { checkProcess, ownProcess } from './ft/process-watch.ts';
 import { Group } from './group.ts';
 import { railInfos } from './info.ts';
-import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
+import { leaveTogether } from './leaving.ts';
+import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { ProcessState } from './process-state.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
@@ -48,10 +50,6 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   FINALIZING: ['FINALIZED'],
   FINALIZED: [],
 };
-
-/** How often finalize() looks whether everybody has left, at first and at most. */
-const LEFT_POLL_MIN_MS = 1;
-const LEFT_POLL_MAX_MS = 10;
 
 /** Exit code of a process that was declared dead and lives. */
 const OWN_FAILURE_CODE = 70;
@@ -91,8 +89,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
-  /** What every rank published at the start. */
-  private readonly entries = new Map<number, ModexEntry>();
+  private book: AddressBook | undefined;
   /** What came before this rank was done with its own start. */
   private readonly earlyUpdates = new Map<number, unknown>();
   private readonly earlyExits = new Map<number, ExitNotice>();
@@ -114,6 +111,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const driver = options.driver ?? this.makeDriver(native);
     this.driver = driver;
     this.engine = new Engine(engineOptions(job.rank, params), driver, {
+      planPeer: (rank) => this.book?.planLate(rank),
       onRailEvent: (event) => this.onRailEvent(event),
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
@@ -190,17 +188,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         ...(this.proc.ft === undefined ? {} : { process: ownProcess() }),
       };
       const own = JSON.parse(JSON.stringify(this.entry)) as ModexEntry;
-      const entries = job.oob === undefined ? [own] : await job.oob.modex(this.entry);
-      // No progress() comes in between: connections that are here already are looked at once every peer is known.
-      for (let peer = 0; peer < job.size; peer++) {
-        const entry = peer === job.rank ? own : checkEntry(peer, entries[peer]);
-        this.proc.hostIds[peer] = entry.hostId;
-        this.entries.set(peer, entry);
-        const waiting = (text: string): void => this.tellWaiting(peer, text);
-        const rails = makeRails(job.rank, peer, this.modules, own, entry, waiting);
-        this.engine.addPeer(peer, entry.incarnation, rails, entry.unexpectedBytesMax);
-        this.proc.ft?.addProcess(peer, entry.incarnation);
-      }
+      const entries: ModexTable = job.oob === undefined ? [own] : await job.oob.modex(this.entry);
+      this.meetAtStart(own, entries);
     } catch (error) {
       this.moveTo('FINALIZED');
       await this.engine.close();
@@ -221,6 +210,27 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
     return this;
+  }
+
+  /**
+   * The own rank, and with mpi_preconnect = all the others. The rest are met when they are needed; that there can be rails at all is looked at
+   * with the two neighbours. No progress() comes in between: connections that are here already are looked at afterwards.
+   */
+  private meetAtStart(own: ModexEntry, table: ModexTable): void {
+    const { rank, size, modules } = this;
+    const onWaiting = (peer: number, text: string): void => this.tellWaiting(peer, text);
+    const book = new AddressBook({ rank, size, own, table, modules, onWaiting });
+    this.book = book;
+    this.proc.hostIds = () => book.hostIds;
+    const isAll = this.params.string('mpi_preconnect') === 'all';
+    for (let peer = 0; peer < size; peer++) {
+      if (peer !== rank && !isAll) continue;
+      const { incarnation, endpoints, unexpectedBytesMax } = book.plan(peer);
+      this.engine.addPeer(peer, incarnation, endpoints, unexpectedBytesMax);
+    }
+    const { ft } = this.proc;
+    for (let peer = 0; ft !== undefined && peer < size; peer++) ft.addProcess(peer, book.entryOf(peer).incarnation);
+    for (const peer of isAll || size === 1 ? [] : new Set([(rank + 1) % size, (rank + size - 1) % size])) book.check(peer);
   }
 
   /** A transport that does not open is left out, and its reason kept, as long as another one is left for the other ranks. */
@@ -300,10 +310,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   private startFaultTolerance(): void {
+    const { book, rank, size } = this;
     const { ft } = this.proc;
-    if (ft === undefined || this.entry === undefined) return;
-    const others = [...this.entries].filter(([rank]) => rank !== this.rank);
-    ft.start(checkProcess(this.entry.process), new Map(others.map(([rank, { process }]) => [rank, checkProcess(process)])));
+    if (ft === undefined || book === undefined) return;
+    const processes = Array.from({ length: size }, (_, peer) => checkProcess(book.entryOf(peer).process));
+    ft.start(processes[rank], new Map(processes.entries()));
   }
 
   /** There is no way to that rank yet, as if its last rail were lost: its messages wait, and so does whoever waits for them. */
@@ -317,23 +328,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */
   private takeAddresses(rank: number, json: unknown): void {
-    const ignored = (error: unknown): void => {
-      this.options.log?.('warn', `a new address of rank ${rank} is ignored: ${(error as Error).message}`);
-    };
-    let entry: ModexEntry;
     try {
-      entry = checkUpdate(rank, json, this.entries.get(rank));
+      this.book?.update(rank, json);
     } catch (error) {
-      ignored(error);
-      return;
-    }
-    for (const module of this.modules) {
-      if (!Object.hasOwn(entry.btl, module.name)) continue;
-      try {
-        module.remoteAddressChanged(rank, entry.btl[module.name]);
-      } catch (error) {
-        ignored(error);
-      }
+      this.options.log?.('warn', `a new address of rank ${rank} is ignored: ${(error as Error).message}`);
     }
     this.engine.schedule();
   }
@@ -402,6 +400,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private onAddressChanged(module: BtlModule): void {
     if (this.entry === undefined || this.state === 'FINALIZED') return;
     this.entry = { ...this.entry, btl: { ...this.entry.btl, [module.name]: module.address() } };
+    if (this.book !== undefined) this.book.isChanged = true;
     try {
       this.job.oob?.updateModex(this.entry);
     } catch (error) {
@@ -411,7 +410,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- views
 
-  /** Every rail to every peer, as it is now; the way to oneself included. */
+  /** Every rail to every rank that something was needed of so far, as it is now; the way to oneself included. */
   rails(): RailInfo[] {
     return railInfos(this.engine.bml);
   }
@@ -490,17 +489,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { engine, job } = this;
     this.moveTo('FINALIZING');
     this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.rank }));
-    const deadlineMs = performance.now() + timeoutMs;
+    const beganMs = performance.now();
     await this.proc.ft?.leave(timeoutMs);
-    engine.beginFinalize();
-    let notLeft: string[] = [];
-    for (let pauseMs = LEFT_POLL_MIN_MS; !engine.isLeft(); pauseMs = Math.min(LEFT_POLL_MAX_MS, pauseMs + 1)) {
-      if (performance.now() >= deadlineMs) {
-        notLeft = engine.notLeft();
-        break;
-      }
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-    }
+    const notLeft = await leaveTogether(engine, this.size, job.oob, timeoutMs - (performance.now() - beganMs));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {

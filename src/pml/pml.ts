@@ -16,14 +16,15 @@ import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import type { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
-import { PmlCore, type PmlOptions, type TraceEntry } from './core.ts';
+import { PmlCore, type PmlOptions, type PmlTaps, type TraceEntry } from './core.ts';
 import type { PmlCounters } from './counters.ts';
 import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
+import { hasLeft } from './outcome.ts';
 import { OwedToPeers } from './owed.ts';
-import { describeRequests, type OpenRequest, openRequests, type PendingRequest } from './pending.ts';
+import { describeRequests, type OpenRequest, openRequests, type PendingRequest, undeliveredTo } from './pending.ts';
 import { isFragSink, Receiver } from './receiver.ts';
 import {
   EagerMessage,
@@ -40,20 +41,11 @@ import {
 } from './records.ts';
 import { revokeMessages } from './revoked.ts';
 import { isSendOp, Sender } from './sender.ts';
-import type { TransitionListener } from './states.ts';
 
 /** Further messages are not looked at for what is left to send. */
 const BACKLOG_MESSAGES_MAX = 64;
 /** Packets of each kind that one pump() gives to the rails of a peer: more leave with the next one, after the rails had their turn. */
 const PUMP_MAX = 1024;
-
-/** Observers of messages, for a simulator. Each costs time with every message. */
-export interface PmlTaps extends TransitionListener {
-  /** An event meets a message in a state. */
-  onEvent: ((side: 'send' | 'recv', state: string, event: string) => void) | undefined;
-  /** A message has found its receive. */
-  onMatch(ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest): void;
-}
 
 export class Pml {
   private readonly core: PmlCore;
@@ -68,6 +60,8 @@ export class Pml {
   private readonly unfinished: PmlPeer[] = [];
   /** The last pump() stopped before it was through: the next one is due at once. */
   isUnfinished = false;
+  /** Asked to add the peer of a rank that a command names for the first time. */
+  onFirstUse: ((rank: number) => void) | undefined;
 
   constructor(options: PmlOptions, bml: Bml) {
     this.core = new PmlCore(options, bml);
@@ -85,7 +79,19 @@ export class Pml {
     this.byRank[rank] = peer;
   }
 
+  /** That peer. One that nothing was needed of before is made by `onFirstUse`. */
   peer(rank: number): PmlPeer {
+    const peer = this.byRank[rank];
+    return peer !== undefined ? peer : this.firstUse(rank);
+  }
+
+  /** That peer, if anything was ever needed of it. */
+  knownPeer(rank: number): PmlPeer | undefined {
+    return this.byRank[rank];
+  }
+
+  private firstUse(rank: number): PmlPeer {
+    this.onFirstUse?.(rank);
     const peer = this.byRank[rank];
     if (peer === undefined) assert(false, `unknown peer ${rank}`);
     return peer as PmlPeer;
@@ -110,6 +116,8 @@ export class Pml {
 
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
+    // A source that is named may have to be dialled before it can send.
+    if (source >= 0) this.peer(source);
     const request = new RecvRequest(ctx, source, tag, buffer);
     this.core.open(request);
     this.inbox.post(request);
@@ -354,10 +362,7 @@ export class Pml {
     const peer = this.peer(rank);
     if (peer.saidBye) return;
     peer.saidBye = true;
-    peer.left = new MultirailError('ERR_PROC_FAILED', `rank ${rank} has left the job: it called finalize()`, {
-      rank: this.core.options.rank,
-      peer: rank,
-    });
+    peer.left = hasLeft(this.core.options.rank, rank);
     this.sender.peerSaidBye(peer);
     this.receiver.peerSaidBye(peer);
     this.inbox.endPosted(rank, peer.left);
@@ -575,11 +580,7 @@ export class Pml {
 
   /** What is not delivered to that peer, for people. */
   undelivered(rank: number): string[] {
-    const peer = this.peer(rank);
-    return [
-      ...[...peer.sends].map((m) => `send ${m.traceId}: ${m.state}`),
-      ...[...peer.recvs].map((m) => `receive ${m.traceId}: ${m.state}`),
-    ];
+    return undeliveredTo(this.peer(rank));
   }
 
   /** From now on everything that happens is told to these. */

@@ -72,14 +72,16 @@ export class FaultTolerance {
   }
 
   /** From now on messages are taken, and the processes of this host are watched. Every process of the job is known. */
-  start(own: ProcessId | undefined, others: ReadonlyMap<number, ProcessId | undefined>): void {
+  start(own: ProcessId | undefined, processes: ReadonlyMap<number, ProcessId | undefined>): void {
     const { engine, rank } = this.proc;
     const evidence = engine.poller === undefined ? EVIDENCE.PROCESS_GONE : EVIDENCE.PIDFD;
     // What the dead have sent may be here already, and is taken first.
     this.watch = new ProcessWatch(rank, own, engine.poller, (number) => engine.oncePolled(() => this.tell(number, evidence)));
-    for (const [number, id] of others) this.watch.add(number, id);
+    for (const [number, id] of processes) if (number !== rank) this.watch.add(number, id);
     this.listen();
     this.watch.refresh();
+    // Nothing has to be dialled when a death is told: rails to those who are told are there from the start.
+    for (const number of this.ulfm.knowledge.neighbours) engine.meet(number);
   }
 
   stop(): void {
@@ -300,10 +302,10 @@ export class FaultTolerance {
   }
 
   private send(to: number, bytes: Uint8Array): void {
-    const { pml } = this.proc.engine;
+    const { engine } = this.proc;
+    const { pml } = engine;
     // Nothing is said to a peer behind BYE: it counts as one that has decided, and so do we there.
-    const { ended, leaving } = pml.peer(to);
-    if (ended !== undefined || leaving) return;
+    if (engine.endingOf(to) !== undefined || pml.knownPeer(to)?.leaving === true) return;
     const request = pml.isend(to, CTX, TAG, new Iov([bytes]));
     // Whether it is ever taken is no news to the program.
     request.isForsaken = true;
@@ -322,7 +324,8 @@ export class FaultTolerance {
     const error = new MultirailError('ERR_PROC_FAILED', `this process, rank ${proc.rank}, was declared dead: ${text}`, { rank: proc.rank });
     this.ownDeath = error;
     this.watch?.close();
-    for (const { rank } of proc.engine.pml.peers)
+    const { size } = options;
+    for (let rank = 0; rank < size; rank++)
       if (rank !== proc.rank) proc.engine.failPeer(rank, 'ERR_PROC_FAILED', `this process, rank ${proc.rank}, was declared dead: ${text}`);
     this.endCalls(error);
     options.onOwnDeath(error);

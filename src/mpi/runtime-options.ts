@@ -37,6 +37,8 @@ export interface RuntimeDriver extends Driver {
   onCall?: (() => void) | undefined;
   /** Readiness of descriptors for the transports, where the driver has it. */
   readonly poller?: Poller;
+  /** There are more ranks than processors here: who waits offers the processor to others early. */
+  expectCrowd?(): void;
   /** After the engine is closed. */
   close?(): void;
 }

@@ -35,6 +35,7 @@ import { railInfos } from './info.ts';
 import { leaveTogether } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { ProcessState } from './process-state.ts';
+import { ownProcessors } from './processors.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, TelemetryReporter, takesFaults } from './telemetry.ts';
@@ -86,6 +87,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly engine: Engine;
   private readonly proc: ProcessState;
   private readonly driver: RuntimeDriver;
+  private readonly blocking: BlockingWaiter;
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
@@ -122,6 +124,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
+    this.blocking = blocking;
     const kernels = native && new NativeKernels(native.combine);
     this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
     if (params.bool('ft')) {
@@ -183,6 +186,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         incarnation: job.incarnation,
         hostId: job.hostId,
         unexpectedBytesMax: this.params.int('pml_unexpected_bytes_max'),
+        processors: ownProcessors(),
         btl,
         excluded,
         ...(this.proc.ft === undefined ? {} : { process: ownProcess() }),
@@ -231,6 +235,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { ft } = this.proc;
     for (let peer = 0; ft !== undefined && peer < size; peer++) ft.addProcess(peer, book.entryOf(peer).incarnation);
     for (const peer of isAll || size === 1 ? [] : new Set([(rank + 1) % size, (rank + size - 1) % size])) book.check(peer);
+    this.lookForCrowd(book);
+  }
+
+  /** From the first call on, whoever waits knows whether those it waits for have a processor. */
+  private lookForCrowd(book: AddressBook): void {
+    const mode = this.params.string('mpi_yield_when_idle');
+    if (mode === 'never' || (mode === 'auto' && !book.isHostCrowded())) return;
+    this.blocking.expectCrowd();
+    this.driver.expectCrowd?.();
   }
 
   /** A transport that does not open is left out, and its reason kept, as long as another one is left for the other ranks. */

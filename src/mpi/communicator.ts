@@ -222,7 +222,9 @@ export class Communicator extends ObjectCollectives {
       const made = operation.result;
       if (operation.error === undefined && made !== undefined) {
         contexts.open(made.id);
-        whenMade(new Communicator(this.proc, name, made.id, new Group(made.worldRanks, this.proc.rank)));
+        const communicator = new Communicator(this.proc, name, made.id, new Group(made.worldRanks, this.proc.rank));
+        communicator.usesSharedMemory = this.usesSharedMemory;
+        whenMade(communicator);
       } else if (operation.error === undefined) whenMade(null);
       contexts.endCreation(operation.error !== undefined);
     };

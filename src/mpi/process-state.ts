@@ -1,6 +1,8 @@
 // The state of one process that its communicators share: the engine, the end of the runtime, the table of contexts, the collectives that
 // run, and the blocking probes that wait for a message.
-import type { MultirailError } from '../errors.ts';
+import { availableParallelism } from 'node:os';
+import { MultirailError } from '../errors.ts';
+import type { NativeBinding } from '../native/binding.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
@@ -8,12 +10,15 @@ import { MemoryPool } from '../util/memory-pool.ts';
 import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { ScratchElements } from './coll/memory.ts';
-import type { NativeKernels } from './coll/native-kernels.ts';
+import { NativeKernels } from './coll/native-kernels.ts';
 import { Operation } from './coll/operation.ts';
-import type { CollectiveCounters, LocalProcess, RunningCall, Scope } from './coll/scope.ts';
+import type { CollectiveCounters, LocalProcess, RunningCall, Scope, SharedMemorySource } from './coll/scope.ts';
+import { SETUP_TAG } from './coll/shared/setup.ts';
+import { CollectiveWaits } from './coll/shared/waits.ts';
 import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf } from './contexts.ts';
+import type { Group } from './group.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -41,6 +46,10 @@ interface KnownCommunicator {
   readonly deserted: MultirailError | undefined;
   /** That may be so since just now. */
   memberGone(): void;
+  /** Nobody waits any more for memory that the ranks are about to share. */
+  endsSetup(error: MultirailError): void;
+  /** It is gone. */
+  close(error: MultirailError): void;
 }
 
 /** How often collectives that stand still are looked at. */
@@ -80,6 +89,11 @@ export class ProcessState implements LocalProcess {
   private readonly waiters = new Set<Waiter>();
   private lookScheduled = false;
   private endError: MultirailError | undefined;
+  private readonly native: NativeBinding | undefined;
+  /** Calls that wait for memory which other processes write. */
+  readonly memoryWaits: CollectiveWaits;
+  /** Ranks of one host may share memory: the transport for it was asked for. Known once the transports are. */
+  sharesMemory = false;
   /** Processes that failed or left. */
   membersGone = 0;
 
@@ -89,14 +103,22 @@ export class ProcessState implements LocalProcess {
     rank: number,
     size: number,
     tuning: Tuning,
-    nativeKernels: NativeKernels | undefined,
+    native: NativeBinding | undefined,
   ) {
     this.engine = engine;
     this.blocking = blocking;
     this.rank = rank;
     this.tuning = tuning;
-    this.nativeKernels = nativeKernels;
+    this.native = native;
+    this.nativeKernels = native && new NativeKernels(native.combine);
     this.contexts = new ContextTable(engine.pml, rank, size);
+    this.memoryWaits = new CollectiveWaits({
+      engine,
+      yieldCpu: native === undefined ? undefined : () => native.yieldCpu(),
+      ring: (world) => engine.ring(world),
+      isCrowded: () => this.hostIds.filter((id) => id === this.hostIds[rank]).length > availableParallelism(),
+    });
+    engine.memoryWaits = this.memoryWaits;
     engine.pml.onUnexpected = (envelope) => {
       if (envelope.signature !== 0) this.meetUnexpected(envelope);
       this.lookSoon();
@@ -119,6 +141,7 @@ export class ProcessState implements LocalProcess {
     clearInterval(this.callsTimer);
     for (const waiter of [...this.waiters]) waiter.fail(error);
     this.waiters.clear();
+    for (const communicator of this.communicators.values()) communicator.close(error);
     this.engine.pml.endPosted(error);
     this.engine.schedule();
   }
@@ -128,6 +151,17 @@ export class ProcessState implements LocalProcess {
 
   beginCommunicator(id: number, communicator: KnownCommunicator): void {
     this.communicators.set(id, communicator);
+  }
+
+  /** Undefined where this process can share no memory. */
+  get memorySource(): SharedMemorySource | undefined {
+    return this.sharesMemory ? this.native : undefined;
+  }
+
+  /** What all of these ranks know alike: they are on one host, and may share memory there. */
+  mayShare({ size, worldRanks }: Group): boolean {
+    const { hostIds } = this;
+    return this.sharesMemory && size > 1 && worldRanks.every((world) => hostIds[world] === hostIds[worldRanks[0]]);
   }
 
   /** A collective with that tag has begun here, on the communicator that uses this context for them. */
@@ -215,6 +249,7 @@ export class ProcessState implements LocalProcess {
 
   /** The communicator with that id is gone; `isClean`: all that was sent on it has arrived. Posted receives end with the error. */
   endCommunicator(id: number, isClean: boolean, error: MultirailError): void {
+    this.communicators.get(id)?.close(error);
     this.communicators.delete(id);
     this.failures.forget(ctxOf(id, COLLECTIVE));
     if (isClean) this.contexts.close(id);
@@ -229,6 +264,14 @@ export class ProcessState implements LocalProcess {
 
   /** Nothing of that communicator is under way here. */
   isQuiet(id: number): boolean {
+    let last: RunningCall | undefined;
+    for (const operation of this.operations) {
+      if (idOf(operation.scope.ctx) !== id) continue;
+      if (operation.tag !== SETUP_TAG) return false;
+      last = operation;
+    }
+    // Its own calls have ended, and nobody waits for memory any more: a member that has made other calls might never come to it.
+    if (last !== undefined) this.communicators.get(id)?.endsSetup(new MultirailError('ERR_COMM', 'the communicator is being freed'));
     return this.contexts.isQuiet(id, this.failures.drainsOn(ctxOf(id, COLLECTIVE)));
   }
 

@@ -25,7 +25,6 @@ import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
-import { NativeKernels } from './coll/native-kernels.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
 import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
@@ -103,6 +102,9 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
 const LEFT_POLL_MIN_MS = 1;
 const LEFT_POLL_MAX_MS = 10;
 
+/** The transport whose users share memory for collectives, too. */
+const SHARED_MEMORY = 'sm';
+
 /** Messages that an error or a warning names one by one. */
 const MESSAGES_NAMED_MAX = 8;
 
@@ -171,8 +173,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
-    const kernels = native && new NativeKernels(native.combine);
-    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
+    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), native);
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -250,6 +251,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       throw error;
     }
     for (const module of this.modules) this.engine.addModule(module);
+    // Asked for, though it may not work here: the same at every rank.
+    this.proc.sharesMemory = SHARED_MEMORY in (this.entry?.btl ?? {}) || SHARED_MEMORY in (this.entry?.excluded ?? {});
+    this.world.placesKnown();
     this.moveTo('ACTIVE');
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;
     for (const [rank, json] of this.earlyUpdates) this.takeAddresses(rank, json);

@@ -59,6 +59,16 @@ export interface EngineHooks {
   log?(level: 'debug' | 'info' | 'warn', text: string): void;
 }
 
+/** Calls of the application that wait for memory which other processes write. */
+export interface MemoryWaits {
+  readonly isWaiting: boolean;
+  /** Looks whether something has come; returns how much there was to do. */
+  progress(nowMs: number): number;
+  /** Before sleep: as that of a module that is polled in memory. */
+  park(): boolean;
+  nextDeadline(): number;
+}
+
 interface EnginePeer {
   rank: number;
   incarnation: number;
@@ -101,6 +111,7 @@ export class Engine implements Upcalls {
   private readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
+  memoryWaits: MemoryWaits | undefined;
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
@@ -253,6 +264,7 @@ export class Engine implements Upcalls {
   park(): boolean {
     let parked = true;
     for (const module of this.modules) if (module.park !== undefined && !module.park()) parked = false;
+    if (this.memoryWaits?.isWaiting === true && !this.memoryWaits.park()) parked = false;
     return parked;
   }
 
@@ -267,9 +279,15 @@ export class Engine implements Upcalls {
     }
   }
 
+  /** Wakes that process, if it sleeps; false when no rail to it can. */
+  ring(rank: number): boolean {
+    for (const module of this.modules) if (module.ring?.(rank) === true) return true;
+    return false;
+  }
+
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.hasAwaitedRequests;
+    return this.pml.hasAwaitedRequests || this.memoryWaits?.isWaiting === true;
   }
 
   /** A turn is under way: poll() does nothing. */
@@ -300,6 +318,12 @@ export class Engine implements Upcalls {
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
+    const { memoryWaits } = this;
+    if (memoryWaits?.isWaiting === true) {
+      const come = memoryWaits.progress(nowMs);
+      this.usefulWork += come;
+      work += come;
+    }
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);
     this.flush();
@@ -311,6 +335,7 @@ export class Engine implements Upcalls {
   nextDeadline(): number {
     let deadline = this.bml.nextDeadline();
     for (const module of this.modules) deadline = Math.min(deadline, module.nextDeadline());
+    if (this.memoryWaits?.isWaiting === true) deadline = Math.min(deadline, this.memoryWaits.nextDeadline());
     if (this.departure.isBegun) deadline = Math.min(deadline, this.nowMs + 20);
     if (this.pml.isUnfinished) deadline = Math.min(deadline, this.nowMs);
     return deadline;

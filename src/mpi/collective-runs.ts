@@ -50,8 +50,7 @@ export class CollectiveRuns extends ObjectMessages {
         return desk.deserted;
       },
       scope: this.scope,
-      hasBegun: (tag) =>
-        tag === SETUP_TAG ? this.memory?.isIdle === false : this.keptTags.has(tag) || tag <= this.nextCollective,
+      hasBegun: (tag) => (tag === SETUP_TAG ? this.memory?.isIdle === false : this.keptTags.has(tag) || tag <= this.nextCollective),
       memberGone: () => desk.memberGone(),
       endsSetup: (error) => this.endSetup(error),
       close: (error) => this.memory?.close(error),

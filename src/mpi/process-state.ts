@@ -97,14 +97,7 @@ export class ProcessState implements LocalProcess {
   /** Processes that failed or left. */
   membersGone = 0;
 
-  constructor(
-    engine: Engine,
-    blocking: BlockingWaiter,
-    rank: number,
-    size: number,
-    tuning: Tuning,
-    native: NativeBinding | undefined,
-  ) {
+  constructor(engine: Engine, blocking: BlockingWaiter, rank: number, size: number, tuning: Tuning, native: NativeBinding | undefined) {
     this.engine = engine;
     this.blocking = blocking;
     this.rank = rank;

@@ -172,7 +172,8 @@ export function chooseAlgorithm<N extends CollectiveName>(name: N, shape: Shape,
   const fits = (algorithm: string): boolean => FITS[name]?.[algorithm]?.(shape, tuning) ?? true;
   const forced = tuning.forced[name];
   if (forced !== 'auto' && fits(forced)) return forced as Algorithm<N>;
-  if (shape.isOneHost === true && forced === 'auto' && FITS[name]?.shared_memory?.(shape, tuning) === true) return 'shared_memory' as Algorithm<N>;
+  if (shape.isOneHost === true && forced === 'auto' && FITS[name]?.shared_memory?.(shape, tuning) === true)
+    return 'shared_memory' as Algorithm<N>;
   const chosen = RULES[name].choose(shape, tuning);
   return fits(chosen) ? chosen : ALGORITHMS[name][0];
 }
@@ -194,6 +195,9 @@ const SHARED_TEXT: Readonly<Record<string, string>> = {
 /** Rule and parameter of a call, for people. */
 export function ruleOf(name: CollectiveName, tuning: Tuning): string {
   const forced = tuning.forced[name];
-  const text = FITS[name]?.shared_memory !== undefined && tuning.sharedMemory ? `${SHARED_TEXT[name] ?? SHARED_TEXT.all}; else ${RULES[name].text}` : RULES[name].text;
+  const text =
+    FITS[name]?.shared_memory !== undefined && tuning.sharedMemory
+      ? `${SHARED_TEXT[name] ?? SHARED_TEXT.all}; else ${RULES[name].text}`
+      : RULES[name].text;
   return forced === 'auto' ? text : `${forced}, as coll_${name}_algorithm says, where it can be used; else ${text}`;
 }

@@ -395,7 +395,8 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
     }
     if (!this.awaitsMemory) return;
     const { scope } = this;
-    for (const rank of this.memory?.missing(this) ?? []) scope.proc.failures.ask(scope.members[rank], scope, this.tag, this.signature, false);
+    for (const rank of this.memory?.missing(this) ?? [])
+      scope.proc.failures.ask(scope.members[rank], scope, this.tag, this.signature, false);
   }
 
   /**

@@ -30,7 +30,6 @@ export interface Scope {
   readonly shared: CallMemory | undefined;
 }
 
-
 /** Makes and maps memory that processes of one host share: the native part. */
 export type SharedMemorySource = Pick<NativeBinding, 'memoryCreate' | 'memoryMap' | 'memoryUnmap'>;
 

@@ -21,7 +21,7 @@ import type { Operation, Steps } from '../operation.ts';
 import type { CallMemory, MemoryCall, Scope } from '../scope.ts';
 import { agree } from '../signature.ts';
 import { hasEnded } from './process-time.ts';
-import { CONTRIBUTION, isAfter, PARTIAL, RESULT, SHORT_BYTES, SLOTS, type SharedSegment } from './segment.ts';
+import { CONTRIBUTION, isAfter, PARTIAL, RESULT, SHORT_BYTES, type SharedSegment, SLOTS } from './segment.ts';
 
 type MemoryState = 'IDLE' | 'SETTING_UP' | 'READY' | 'REFUSED' | 'CLOSED';
 const STATE_EDGES: Record<MemoryState, readonly MemoryState[]> = {
@@ -344,10 +344,14 @@ export class SharedCalls implements CallMemory {
 
   private wrongLength({ name }: MemoryCall, member: number, text: string): MultirailError {
     const { scope } = this;
-    return new MultirailError('ERR_TRUNCATE', `${name} on ${scope.name}: rank ${member} ${text}: the lengths of the ranks do not fit together`, {
-      rank: scope.proc.rank,
-      ...(scope.members[member] === undefined ? {} : { peer: scope.members[member] }),
-    });
+    return new MultirailError(
+      'ERR_TRUNCATE',
+      `${name} on ${scope.name}: rank ${member} ${text}: the lengths of the ranks do not fit together`,
+      {
+        rank: scope.proc.rank,
+        ...(scope.members[member] === undefined ? {} : { peer: scope.members[member] }),
+      },
+    );
   }
 
   /** Ranks that the call waits for. */
@@ -433,7 +437,10 @@ export class SharedCalls implements CallMemory {
         return this.lacksMember();
       }
       const at = segment.flagAt(scope.rank, use, call);
-      words[at + 2] = new TextEncoder().encodeInto(errorJson(error), segment.bytes.subarray(at * 4 + 16, at * 4 + 16 + SHORT_BYTES)).written;
+      words[at + 2] = new TextEncoder().encodeInto(
+        errorJson(error),
+        segment.bytes.subarray(at * 4 + 16, at * 4 + 16 + SHORT_BYTES),
+      ).written;
       this.setFlag(at, use, ~call);
     }
     return true;
@@ -450,10 +457,14 @@ export class SharedCalls implements CallMemory {
       given = {};
     }
     const code = typeof given.code === 'string' && Object.hasOwn(ERROR_CODES, given.code) ? (given.code as ErrorCode) : 'ERR_INTERNAL';
-    return new MultirailError(code, `${String(given.text ?? 'the call has failed')} (rank ${scope.members[member]} of the world has told)`, {
-      rank: scope.proc.rank,
-      ...(Number.isSafeInteger(given.peer) ? { peer: given.peer as number } : {}),
-    });
+    return new MultirailError(
+      code,
+      `${String(given.text ?? 'the call has failed')} (rank ${scope.members[member]} of the world has told)`,
+      {
+        rank: scope.proc.rank,
+        ...(Number.isSafeInteger(given.peer) ? { peer: given.peer as number } : {}),
+      },
+    );
   }
 
   private lacksMember(): boolean {
@@ -511,7 +522,8 @@ export class SharedCalls implements CallMemory {
   private disagrees(call: MemoryCall, member: number, code: number): void {
     const { scope } = this;
     if (call.code !== 0) call.meet(scope.members[member], code);
-    else call.fail(this.wrongLength(call, member, `makes the call with another length than rank ${scope.rank}, or makes another call`), true);
+    else
+      call.fail(this.wrongLength(call, member, `makes the call with another length than rank ${scope.rank}, or makes another call`), true);
   }
 }
 

@@ -75,7 +75,8 @@ export class SharedSegment {
   /** It is the one that the maker has told of. */
   isThatOf(nonce: Int32Array): boolean {
     const { words } = this;
-    if (words[0] !== SEGMENT_MAGIC || words[1] !== SEGMENT_VERSION || words[2] !== this.members || words[3] !== this.longBytes) return false;
+    if (words[0] !== SEGMENT_MAGIC || words[1] !== SEGMENT_VERSION || words[2] !== this.members || words[3] !== this.longBytes)
+      return false;
     return nonce.every((word, i) => words[4 + i] === word);
   }
 

@@ -26,6 +26,7 @@ export class CollectiveRuns extends ObjectMessages {
   private memory: SharedCalls | undefined;
   private readonly everybody: Group;
   private wantsMemory: boolean;
+  private arePlacesKnown = false;
   private setup: Operation<SharedSegment | undefined> | undefined;
   /** Number of the next collective: all ranks count alike. */
   private nextCollective = 0;
@@ -40,7 +41,6 @@ export class CollectiveRuns extends ObjectMessages {
     this.scope = Object.create(this.messageScope, { shared: { value: undefined, writable: true } });
     this.everybody = group;
     this.wantsMemory = proc.tuning.sharedMemory;
-    this.placesKnown();
     const { desk } = this;
     proc.beginCommunicator(contextId, {
       get name() {
@@ -95,9 +95,10 @@ export class CollectiveRuns extends ObjectMessages {
     this.scope.shared = wanted ? this.memory : undefined;
   }
 
-  /** @internal It is known where each rank runs. */
-  placesKnown(): void {
+  /** With the first call: to ask where every rank runs costs something, and a program may never make one. */
+  private lookForPlaces(): void {
     const { proc, messageScope } = this;
+    this.arePlacesKnown = true;
     if (proc.mayShare(this.everybody)) this.memory = new SharedCalls(messageScope, proc.memoryWaits);
     this.scope.shared = this.wantsMemory ? this.memory : undefined;
   }
@@ -138,6 +139,7 @@ export class CollectiveRuns extends ObjectMessages {
 
   /** Starts a collective on this communicator, or on those ranks. */
   protected begin<T>(call: Call<T>, scope: Scope = this.scope, tag?: number): Operation<T> {
+    if (!this.arePlacesKnown) this.lookForPlaces();
     // Persistent ones, which have a tag, are started in any order.
     if (scope === this.scope && tag === undefined && this.memory?.isIdle === true) this.setUpMemory(this.memory);
     const sinceMs = tracedSince();
@@ -152,6 +154,7 @@ export class CollectiveRuns extends ObjectMessages {
 
   protected prepare<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A, scope: Scope = this.scope): Call<T> {
     this.mustBeUsable();
+    if (!this.arePlacesKnown) this.lookForPlaces();
     return make(scope, ...args);
   }
 

@@ -1,6 +1,5 @@
 // The state of one process that its communicators share: the engine, the end of the runtime, the table of contexts, the collectives that
 // run, and the blocking probes that wait for a message.
-import { availableParallelism } from 'node:os';
 import { MultirailError } from '../errors.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
@@ -76,8 +75,8 @@ export class ProcessState implements LocalProcess {
   readonly spare: ScratchElements[] = [];
   readonly scratch = new MemoryPool(SCRATCH_KEPT_BYTES_MAX, SCRATCH_PIECE_BYTES_MAX);
   readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0 };
-  /** Which host each world rank runs on; known once the addresses were exchanged. */
-  readonly hostIds: string[] = [];
+  /** Which host each world rank runs on; to be asked once the addresses were exchanged. */
+  hostIds: () => readonly string[] = () => [];
   /** Communicators that are being freed: each looks whether nothing is under way any more, true when it need not look again. */
   private readonly drains = new Set<() => boolean>();
   /** Messages of collectives that do not belong to the call that was made here. */
@@ -94,6 +93,8 @@ export class ProcessState implements LocalProcess {
   readonly memoryWaits: CollectiveWaits;
   /** Ranks of one host may share memory: the transport for it was asked for. Known once the transports are. */
   sharesMemory = false;
+  /** The ranks of this host are more than the processors that they may use. */
+  isCrowded = false;
   /** Processes that failed or left. */
   membersGone = 0;
 
@@ -108,8 +109,8 @@ export class ProcessState implements LocalProcess {
     this.memoryWaits = new CollectiveWaits({
       engine,
       yieldCpu: native === undefined ? undefined : () => native.yieldCpu(),
-      ring: (world) => engine.ring(world),
-      isCrowded: () => this.hostIds.filter((id) => id === this.hostIds[rank]).length > availableParallelism(),
+      ring: (world) => engine.modules.some((module) => module.ring?.(world) === true),
+      isCrowded: () => this.isCrowded,
     });
     engine.memoryWaits = this.memoryWaits;
     engine.pml.onUnexpected = (envelope) => {
@@ -153,8 +154,9 @@ export class ProcessState implements LocalProcess {
 
   /** What all of these ranks know alike: they are on one host, and may share memory there. */
   mayShare({ size, worldRanks }: Group): boolean {
-    const { hostIds } = this;
-    return this.sharesMemory && size > 1 && worldRanks.every((world) => hostIds[world] === hostIds[worldRanks[0]]);
+    if (!this.sharesMemory || size < 2 || size > this.tuning.sharedMemoryRanksMax) return false;
+    const hostIds = this.hostIds();
+    return worldRanks.every((world) => hostIds[world] === hostIds[worldRanks[0]]);
   }
 
   /** A collective with that tag has begun here, on the communicator that uses this context for them. */

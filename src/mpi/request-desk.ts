@@ -127,9 +127,9 @@ export class RequestDesk implements RequestOwner {
     let failure: MultirailError | undefined;
     for (let rank = 0; rank < members.length; rank++) {
       if (rank === this.rank) continue;
-      const peer = proc.engine.pml.peer(members[rank]);
-      if (peer.ended === undefined) return undefined;
-      failure ??= peer.failure;
+      const ending = proc.engine.endingOf(members[rank]);
+      if (ending === undefined) return undefined;
+      failure ??= ending.failure;
     }
     if (failure === undefined) return undefined;
     const text = `no rank is left in ${this.name} that could send: ${failure.message}`;

@@ -67,6 +67,8 @@ export class Pml {
   private readonly unfinished: PmlPeer[] = [];
   /** The last pump() stopped before it was through: the next one is due at once. */
   isUnfinished = false;
+  /** Asked to add the peer of a rank that a command names for the first time. */
+  onFirstUse: ((rank: number) => void) | undefined;
 
   constructor(options: PmlOptions, bml: Bml) {
     this.core = new PmlCore(options, bml);
@@ -84,7 +86,19 @@ export class Pml {
     this.byRank[rank] = peer;
   }
 
+  /** That peer. One that nothing was needed of before is made by `onFirstUse`. */
   peer(rank: number): PmlPeer {
+    const peer = this.byRank[rank];
+    return peer !== undefined ? peer : this.firstUse(rank);
+  }
+
+  /** That peer, if anything was ever needed of it. */
+  knownPeer(rank: number): PmlPeer | undefined {
+    return this.byRank[rank];
+  }
+
+  private firstUse(rank: number): PmlPeer {
+    this.onFirstUse?.(rank);
     const peer = this.byRank[rank];
     if (peer === undefined) assert(false, `unknown peer ${rank}`);
     return peer as PmlPeer;
@@ -109,6 +123,8 @@ export class Pml {
 
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
+    // A source that is named may have to be dialled before it can send.
+    if (source >= 0) this.peer(source);
     const request = new RecvRequest(ctx, source, tag, buffer);
     this.core.open(request);
     this.inbox.post(request);
@@ -347,10 +363,7 @@ export class Pml {
     const peer = this.peer(rank);
     if (peer.saidBye) return;
     peer.saidBye = true;
-    peer.left = new MultirailError('ERR_PROC_FAILED', `rank ${rank} has left the job: it called finalize()`, {
-      rank: this.core.options.rank,
-      peer: rank,
-    });
+    peer.left = hasLeft(this.core.options.rank, rank);
     this.sender.peerSaidBye(peer);
     this.receiver.peerSaidBye(peer);
     this.inbox.endPosted(rank, peer.left);
@@ -586,6 +599,11 @@ export class Pml {
   get internals(): { readonly core: PmlCore; readonly inbox: Inbox } {
     return { core: this.core, inbox: this.inbox };
   }
+}
+
+/** Why nothing can be sent to that peer, or come from it, any more. */
+export function hasLeft(rank: number, peer: number): MultirailError {
+  return new MultirailError('ERR_PROC_FAILED', `rank ${peer} has left the job: it called finalize()`, { rank, peer });
 }
 
 export { ANY };

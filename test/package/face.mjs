@@ -1,6 +1,6 @@
 // The face of the built package: the names that it exports, as values and as types, and its declarations, which hold only what a user can get
 // hold of and are short enough to be read. Run by the part `build` of `npm test` on dist, and by the part `package` on the tarball.
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
@@ -158,6 +158,14 @@ export async function checkFace(tally, folder) {
   });
   tally.check('the declarations for require() are the same', () => {
     demand(readFileSync(dist('index.d.ts'), 'utf8') === readFileSync(dist('index.d.cts'), 'utf8'), 'index.d.ts and index.d.cts differ');
+  });
+  tally.check('functions keep their names, and none is given its name while the program runs', () => {
+    // A class that speaks of itself in a static member has an underscore in front: esbuild keeps its own name for the code around it.
+    for (const name of ['Communicator', 'Request', 'MultirailError'])
+      demand([name, `_${name}`].includes(imported[name].name), `${name} is called ${imported[name].name}`);
+    // What esbuild's keepNames leaves in the code. It runs for every closure that a message needs.
+    for (const file of readdirSync(dist('.')).filter((each) => /\.c?js$/.test(each)))
+      demand(!readFileSync(dist(file), 'utf8').includes(',"name",{value:'), `dist/${file} names functions at run time`);
   });
   tally.check('TypeScript has no complaint about them', () => {
     const options = {

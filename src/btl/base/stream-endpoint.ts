@@ -124,7 +124,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
 
   connect(epoch: number): void {
     const { rank } = this.module.identity;
-    assert(rank < this.peer, `rank ${rank} does not dial rank ${this.peer}: the lower rank dials`);
+    assert(rank !== this.peer, `rank ${rank} does not dial itself over ${this.module.name}`);
     this.attempt?.cancel();
     this.attempt = undefined;
     this.module.due();
@@ -250,6 +250,9 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     this.now = now;
     this.aliveMs = aliveMs;
     this.upcallsMade = 0;
+    // What an attempt of this side asked for has come.
+    this.attempt?.cancel();
+    this.attempt = undefined;
     this.becomeLive(epoch, stream, framer, epochKey);
     return this.upcallsMade;
   }

@@ -16,6 +16,7 @@ import {
   RAIL_EVENT_BYTES_MAX,
   WAITS_BYTES_MAX,
 } from './messages.ts';
+import { ModexEntries } from './modex-table.ts';
 import { OobSession } from './session.ts';
 import { checkRailFault, TELEMETRY_WAITING_MAX, type Telemetry } from './telemetry.ts';
 
@@ -120,8 +121,9 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private awaited = 0;
   private ackScheduled = false;
   private helloWaiter: Pending<void> | undefined;
-  private modexWaiter: Pending<unknown[]> | undefined;
-  private modexEntries: unknown[] = [];
+  private modexWaiter: Pending<ModexEntries> | undefined;
+  private modexPieces: Uint8Array[] = [];
+  private readonly missingWaiters = new Map<string, Pending<number[]>>();
   private readonly barrierWaiters = new Map<string, Pending<number[]>>();
   /** Every rank whose end is known, also from before this one joined or listened. */
   readonly exits = new Map<number, ExitInfo>();
@@ -168,11 +170,11 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   }
 
   /** Collective: every rank gives its part and gets all parts, by rank. */
-  modex(own: unknown): Promise<unknown[]> {
+  modex(own: unknown): Promise<ModexEntries> {
     if (this.modexWaiter !== undefined) return Promise.reject(this.error('ERR_OOB', 'a modex is under way'));
-    return this.wait<unknown[]>((waiter) => {
+    return this.wait<ModexEntries>((waiter) => {
       const json = encodeJson(own, MODEX_BYTES_MAX, 'modex entry');
-      this.modexEntries = new Array(this.options.size).fill(undefined);
+      this.modexPieces = [];
       this.modexWaiter = waiter;
       this.session.send('modexPut', { json });
     });
@@ -194,6 +196,14 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     return this.wait<number[]>((waiter) => {
       this.session.send('barrierEnter', { name, tolerant: options.tolerant ?? false });
       this.barrierWaiters.set(name, waiter);
+    });
+  }
+
+  /** Ranks that have not come to that barrier, as the server sees it now. */
+  missingAt(name: string): Promise<number[]> {
+    return this.wait<number[]>((waiter) => {
+      this.session.send('barrierAsk', { name });
+      this.missingWaiters.set(name, waiter);
     });
   }
 
@@ -305,7 +315,8 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   }
 
   private failPending(error: Error): void {
-    const waiters = [this.helloWaiter, this.modexWaiter, ...this.barrierWaiters.values()];
+    const waiters = [this.helloWaiter, this.modexWaiter, ...this.barrierWaiters.values(), ...this.missingWaiters.values()];
+    this.missingWaiters.clear();
     this.helloWaiter = undefined;
     this.modexWaiter = undefined;
     this.barrierWaiters.clear();
@@ -518,6 +529,12 @@ export class OobClient extends EventEmitter<OobClientEvents> {
         waiter?.resolve(envelope.body.dead);
         return;
       }
+      case 'barrierMissing': {
+        const waiter = this.missingWaiters.get(envelope.body.name);
+        this.missingWaiters.delete(envelope.body.name);
+        waiter?.resolve(envelope.body.ranks);
+        return;
+      }
       case 'collectiveFailed': {
         const { modex, name, rank, text } = envelope.body;
         const error = this.error('ERR_PROC_FAILED', text, rank);
@@ -553,12 +570,10 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   }
 
   private modexPart(part: OobBodies['modexPart']): void {
-    for (const { rank, json } of part.entries) {
-      if (rank < this.options.size) this.modexEntries[rank] = decodeJson(json, `modex entry of rank ${rank}`);
-    }
+    this.modexPieces.push(part.packed);
     if (!part.last) return;
-    const entries = this.modexEntries;
-    this.modexEntries = [];
+    const entries = new ModexEntries(this.modexPieces, this.options.size);
+    this.modexPieces = [];
     this.modexWaiter?.resolve(entries);
     this.modexWaiter = undefined;
   }

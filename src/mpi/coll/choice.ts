@@ -48,6 +48,8 @@ export interface Tuning {
   readonly sharedMemory: boolean;
   /** The most bytes that a rank puts there. */
   readonly sharedMemoryBytesMax: number;
+  /** Of communicators with more ranks, collectives go by messages. */
+  readonly sharedMemoryRanksMax: number;
   readonly forced: Readonly<Record<CollectiveName, string>>;
   readonly bcastLongBytes: number;
   readonly bcastSegmentBytes: number;
@@ -65,6 +67,7 @@ export function tuningOf(params: Params): Tuning {
   return {
     checkSignatures: params.bool('coll_check_signatures'),
     sharedMemory: params.bool('coll_shared_memory'),
+    sharedMemoryRanksMax: params.int('coll_shared_memory_ranks_max'),
     sharedMemoryBytesMax: params.int('coll_shared_memory_bytes_max'),
     forced: {
       barrier: params.string('coll_barrier_algorithm'),
@@ -96,8 +99,8 @@ const isPowerOfTwo = (n: number): boolean => (n & (n - 1)) === 0;
 const splits = ({ size, units = 0 }: Shape): boolean => units >= size;
 
 /** What a rank puts there fits, and all ranks have the same functions. */
-const shares = ({ isOneHost, isOfUser }: Shape, bytes: number, { sharedMemoryBytesMax }: Tuning): boolean =>
-  isOneHost === true && isOfUser !== true && bytes <= sharedMemoryBytesMax;
+const shares = ({ size, isOneHost, isOfUser }: Shape, bytes: number, { sharedMemoryBytesMax, sharedMemoryRanksMax }: Tuning): boolean =>
+  isOneHost === true && size <= sharedMemoryRanksMax && isOfUser !== true && bytes <= sharedMemoryBytesMax;
 const sharesAll = (shape: Shape, tuning: Tuning): boolean => shares(shape, shape.bytes, tuning);
 
 /** Algorithms that work only for some shapes; all others work always. */
@@ -187,9 +190,10 @@ export function chooseMessages<N extends CollectiveName>(name: N, shape: Shape, 
 }
 
 const SHARED_TEXT: Readonly<Record<string, string>> = {
-  barrier: 'on one host through shared memory',
-  alltoall: 'on one host through shared memory, up to coll_shared_memory_bytes_max for all ranks together',
-  all: 'on one host through shared memory, up to coll_shared_memory_bytes_max (reductions: not those of Op.create())',
+  barrier: 'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory',
+  alltoall:
+    'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max for all ranks together',
+  all: 'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max (reductions: not those of Op.create())',
 };
 
 /** Rule and parameter of a call, for people. */

@@ -29,6 +29,14 @@ export const COLL_PARAMS = {
     1024 * KIB,
     'Collectives through shared memory: most bytes that a rank puts there; longer ones go by messages. Each communicator takes twice that for each rank, once it is used.',
   ),
+  coll_shared_memory_ranks_max: int(
+    'tuner',
+    16,
+    'ranks',
+    2,
+    512,
+    'Collectives of communicators with more ranks go by messages, of which each rank sends to few others; ranks that share memory may have to wake each other.',
+  ),
   coll_barrier_algorithm: algorithm('tuner', 'barrier', ['dissemination', 'shared_memory']),
   coll_bcast_algorithm: algorithm('tuner', 'bcast', ['binomial', 'scatter_allgather', 'chain', 'shared_memory']),
   coll_bcast_long_bytes: int(

@@ -40,6 +40,8 @@ export interface LocalProcess {
   readonly engine: {
     readonly pml: Pick<Pml, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer'>;
     schedule(): void;
+    /** Why nothing can come from that world rank any more. */
+    endingOf(rank: number): { readonly ended: MultirailError } | undefined;
   };
   /** Undefined without the native part. */
   readonly nativeKernels: NativeKernels | undefined;

@@ -469,7 +469,7 @@ export class SharedCalls implements CallMemory {
 
   private lacksMember(): boolean {
     const { members, proc } = this.scope;
-    return proc.membersGone > 0 && members.some((world) => proc.engine.pml.peer(world).ended !== undefined);
+    return proc.membersGone > 0 && members.some((world) => proc.engine.endingOf(world) !== undefined);
   }
 
   /** A member is gone: a call that waits for it ends. */
@@ -477,8 +477,8 @@ export class SharedCalls implements CallMemory {
     const { scope } = this;
     if (scope.proc.membersGone === 0) return;
     for (const member of this.missing(call)) {
-      const { ended } = scope.proc.engine.pml.peer(scope.members[member]);
-      if (ended !== undefined) return call.fail(ended, true);
+      const ending = scope.proc.engine.endingOf(scope.members[member]);
+      if (ending !== undefined) return call.fail(ending.ended, true);
     }
   }
 
@@ -511,12 +511,11 @@ export class SharedCalls implements CallMemory {
   /** A call by messages, which others make through memory. */
   private lookApart(call: MemoryCall): void {
     if (this.state !== 'READY' || call.done) return;
-    const { segment, words, scope } = this;
+    const { segment, words } = this;
     for (let member = 0; member < segment.members; member++) {
       const at = segment.flagAt(member, CONTRIBUTION, call.tag);
       if (Atomics.load(words, at) === call.tag) return this.disagrees(call, member, words[at + 1] >>> 0);
     }
-    void scope;
   }
 
   private disagrees(call: MemoryCall, member: number, code: number): void {

@@ -55,6 +55,9 @@ describe('choice of algorithms', () => {
     expect(choose('bcast', { ...one, isOneHost: false }, { coll_bcast_algorithm: 'shared_memory' })).toBe('scatter_allgather');
     expect(choose('bcast', { ...one, bytes: 9 }, { coll_shared_memory_bytes_max: '8' })).toBe('binomial');
     expect(choose('bcast', { ...one, size: 1 })).toBe('binomial');
+    expect(choose('barrier', { ...one, size: 16 })).toBe('shared_memory');
+    expect(choose('barrier', { ...one, size: 17 })).toBe('dissemination');
+    expect(choose('barrier', { ...one, size: 17 }, { coll_shared_memory_ranks_max: '17' })).toBe('shared_memory');
   });
 
   test('every parameter of an algorithm names exactly the algorithms that there are', () => {
@@ -65,12 +68,12 @@ describe('choice of algorithms', () => {
   });
 
   test('info prints rule, choices and formulas of each call', () => {
-    const list = collectivesOf(new ParamTable({ coll_bcast_algorithm: 'chain' }), 33);
+    const list = collectivesOf(new ParamTable({ coll_bcast_algorithm: 'chain', coll_shared_memory_ranks_max: '33' }), 33);
     expect(list.map(({ call }) => call)).toEqual(Object.keys(ALGORITHMS));
     const lines = collectiveLines(list, 33).join('\n');
     expect(lines).toMatch(/bcast: chain, as coll_bcast_algorithm says/);
     expect(lines).toMatch(
-      /allreduce: on one host through shared memory, up to coll_shared_memory_bytes_max \(reductions: not those of Op.create\(\)\); else recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner/,
+      /allreduce: on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max \(reductions: not those of Op.create\(\)\); else recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner/,
     );
     for (const { algorithms } of list) for (const { name } of algorithms) expect(lines).toContain(`  ${name}\n      messages `);
     const sum = list.find(({ call }) => call === 'allreduce');

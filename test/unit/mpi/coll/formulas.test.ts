@@ -11,7 +11,7 @@ import { type P2pWorld, realFixture, simFixture } from '../../../support/p2p-wor
 
 const fixture = simFixture({ seed: 'formulas', rails: [{}] });
 /** Where ranks share memory: one below the groups of shared/steps.ts, and two of them with groups. */
-const sharing = realFixture([smComponent], { coll_shared_memory_bytes_max: '256k' }, false, 'required');
+const sharing = realFixture([smComponent], { coll_shared_memory_bytes_max: '256k', coll_shared_memory_ranks_max: '18' }, false, 'required');
 const SHARING_SIZES = [2, 5, 17, 18];
 const ELEMENT_BYTES = 4;
 const SEGMENT_BYTES = 1000;

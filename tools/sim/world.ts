@@ -509,7 +509,7 @@ export class World {
     for (const { rank } of alive) this.finalize(rank);
     if (!this.runUntil(() => alive.every((process) => process.engine.isLeft()), ms)) {
       throw new OracleError(
-        `I9: finalize did not end: ${alive.flatMap((p) => p.engine.notLeft().map((line) => `rank ${p.rank}: ${line}`)).join(' | ')}`,
+        `I9: finalize did not end: ${alive.flatMap((p) => p.engine.notLeftPeers().map(({ rank, text }) => `rank ${p.rank}: rank ${rank}: ${text}`)).join(' | ')}`,
       );
     }
     for (const { rank, engine } of alive) {

@@ -18,13 +18,15 @@ import type {
 import { ALIVE_PER_TURN_MAX_MS, DELIVERED, RAILS_MAX, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
-import { hasLeft, Pml } from '../pml/pml.ts';
+import { hasLeft } from '../pml/outcome.ts';
+import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { Departure } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
+import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
 import { type Ending, type EnginePeer, Peers } from './peers.ts';
-import { railEvents } from './rail-events.ts';
+import { railEvents, unreachableText } from './rail-events.ts';
 
 export type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
 
@@ -34,12 +36,11 @@ export type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
  */
 const POLLS_PER_CLOCK = 8;
 const POLLS_PER_KERNEL = 64;
-const MEMORY_POLLS_PER_CLOCK = 64;
-const MEMORY_POLLS_PER_KERNEL = 2048;
+const MEMORY_POLLS_PER_CLOCK = 256;
+const MEMORY_POLLS_PER_KERNEL = 8192;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
-const LOGS_PER_SECOND_MAX = 20;
 /** The transport that reaches the own rank only. */
 const SELF = 'self';
 
@@ -58,18 +59,20 @@ export class Engine implements Upcalls {
   private closed = false;
   private lastTurnMs: number;
   private nowMs: number;
-  private logWindowMs = 0;
-  private logCount = 0;
+  private readonly logLimit = new LogLimit((level, text) => this.hooks.log?.(level, text));
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
-  private readonly poller: Poller | undefined;
+  readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
+  private readonly polledListeners: (() => void)[] = [];
   satisfied = false;
+  /** Calls that wait for messages which no request of theirs takes. */
+  expected = 0;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;
   turns = 0;
@@ -165,6 +168,12 @@ export class Engine implements Upcalls {
     this.driver.arm(this.nextDeadline());
   }
 
+  /** Calls this once, after the rails were polled the next time: what has come by now is taken before. */
+  oncePolled(listener: () => void): void {
+    this.polledListeners.push(listener);
+    this.schedule();
+  }
+
   /** When this request was started, to within a tenth of a second for those of late; undefined: since the last turn. */
   openedAtMs(request: { readonly openedAs: number }): number | undefined {
     return this.openings.atMs(request.openedAs);
@@ -208,7 +217,7 @@ export class Engine implements Upcalls {
       const { memoryModules } = this;
       if (memoryModules !== undefined) {
         // Rails of the kernel's stand by: they are polled when the clock is read.
-        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
+        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules, true);
         if ((polls & (MEMORY_POLLS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
       } else {
@@ -264,7 +273,7 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.hasAwaitedRequests;
+    return this.pml.hasAwaitedRequests || this.expected > 0;
   }
 
   /** A turn is under way: poll() does nothing. */
@@ -290,16 +299,22 @@ export class Engine implements Upcalls {
     this.openings.note(this.pml.openedRequests, this.nowMs);
   }
 
-  private work(modules: readonly BtlModule[]): number {
+  /** `spares`: no time has passed, so where the rails have nothing and nothing is left to do, nothing else can be due. */
+  private work(modules: readonly BtlModule[], spares = false): number {
     let work = 0;
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
+    if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun && this.polledListeners.length === 0) {
+      this.afterWork?.();
+      return 0;
+    }
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);
     this.flush();
     const handedOn = pml.handOnCompletions();
     this.afterWork?.();
+    if (this.polledListeners.length > 0) for (const listener of this.polledListeners.splice(0)) listener();
     return work + handedOn;
   }
 
@@ -397,7 +412,8 @@ export class Engine implements Upcalls {
 
   onConnectFailed(endpoint: BtlEndpoint, epoch: number, reason: RailReason, highestEpoch?: number): void {
     this.bml.handleConnectFailed(endpoint, epoch, reason, highestEpoch, this.nowMs);
-    if (reason.code === 'ERR_PROC_FAILED') this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
+    if (reason.code === 'ERR_PROC_FAILED' && this.hooks.onRefused?.(endpoint.peer, reason.text) !== true)
+      this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
     // It said BYE and had ours before it closed: only its own BYE got lost with a rail (B9).
     else if (reason.code === 'ERR_FINALIZED' && this.departure.awaitsBye(endpoint.peer)) this.peerLeft(endpoint.peer, true);
     else this.log('debug', `rail ${endpoint.plan.key} to rank ${endpoint.peer}: epoch ${epoch} not connected: ${reason.text}`);
@@ -421,6 +437,20 @@ export class Engine implements Upcalls {
     this.usefulWork++;
     this.pml.handleFrame(endpoint.peer, header, payload, sink);
     if (this.awaited?.done) this.satisfied = true;
+  }
+
+  onFrameWords(
+    endpoint: BtlEndpoint,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean {
+    if (!this.pml.handleFrameWords(endpoint.peer, words, headerAt, headerBytes, payloadAt, payloadBytes)) return false;
+    this.usefulWork++;
+    if (this.awaited?.done) this.satisfied = true;
+    return true;
   }
 
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {
@@ -463,15 +493,8 @@ export class Engine implements Upcalls {
     this.hooks.onAddressChanged?.(module);
   }
 
-  log(level: 'debug' | 'info' | 'warn', text: string): void {
-    // A stranger must not be able to fill a disk.
-    if (this.nowMs - this.logWindowMs >= 1000) {
-      if (this.logCount > LOGS_PER_SECOND_MAX)
-        this.hooks.log?.('warn', `${this.logCount - LOGS_PER_SECOND_MAX} further lines were left out`);
-      this.logWindowMs = this.nowMs;
-      this.logCount = 0;
-    }
-    if (level === 'debug' || ++this.logCount <= LOGS_PER_SECOND_MAX) this.hooks.log?.(level, text);
+  log(level: LogLevel, text: string): void {
+    this.logLimit.log(level, text, this.nowMs);
   }
 
   // ---------------------------------------------------------------- rails and peers
@@ -502,22 +525,8 @@ export class Engine implements Upcalls {
 
   private checkUnreachable(): void {
     for (const peer of this.peers.values()) {
-      const since = peer.bml.unreachableSinceAliveMs;
-      if (
-        since < 0 ||
-        peer.bml.closed ||
-        peer.bml.rails.some((rail) => rail.state === 'UP') ||
-        this.aliveMs - since < this.options.peerTimeoutMs
-      )
-        continue;
-      const { rails } = peer.bml;
-      const { peerTimeoutMs } = this.options;
-      const ways = rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
-      const text =
-        rails.length > 0
-          ? `no rail came back within ${peerTimeoutMs} ms (${ways})`
-          : `no interface came up on either side that makes a rail, within ${peerTimeoutMs} ms (pml_peer_timeout_ms)`;
-      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
+      const text = unreachableText(peer.bml, this.aliveMs, this.options.peerTimeoutMs);
+      if (text !== undefined) this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
     }
   }
 

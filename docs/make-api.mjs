@@ -101,6 +101,12 @@ const PAGES = [
     holds: ['Communicator', 'Group', 'Comparison', 'IDENT', 'CONGRUENT', 'SIMILAR', 'UNEQUAL'],
   },
   {
+    page: 'failures.md',
+    about: 'Processes die and the others go on: revoke, agree, shrink, who has failed',
+    calls: ['revoke', 'agree', 'shrink', 'getFailed', 'ackFailed'],
+    holds: ['Agreement', 'ResultRequest'],
+  },
+  {
     page: 'runtime.md',
     about: 'The rank itself: its rails, counters and events, what it waits for, and its end',
     holds: [

@@ -23,6 +23,9 @@ export const ERROR_CODES = {
   ERR_TIMEOUT: 'The time that the caller allowed is over.',
   ERR_ABORTED: 'The AbortSignal that the caller passed was aborted.',
   ERR_PROC_FAILED: 'The peer process is dead.',
+  ERR_PROC_FAILED_PENDING:
+    'A member has failed that is not acknowledged, and might have sent what the receive waits for; the request stays active.',
+  ERR_REVOKED: 'The communicator was revoked.',
   ERR_PROC_UNREACHABLE: 'No rail to the peer came back within pml_peer_timeout_ms.',
   ERR_FINALIZED: 'The runtime is finalized, or is being finalized.',
   ERR_FINALIZE_TIMEOUT: 'finalize() gave up waiting; the message names what was not delivered.',

@@ -10,12 +10,15 @@ export type { TypedArray } from './mpi/coll/kernels.ts';
 export { IN_PLACE, type InPlace } from './mpi/coll/memory.ts';
 export { Communicator } from './mpi/communicator.ts';
 export { ANY_SOURCE, ANY_TAG, type CallOptions, PROC_NULL, type SyncOptions, TAG_UB, UNDEFINED } from './mpi/constants.ts';
+export type { Agreement } from './mpi/failure-calls.ts';
 export { CONGRUENT, type Comparison, Group, IDENT, SIMILAR, UNEQUAL } from './mpi/group.ts';
 export { type InitOptions, init } from './mpi/init.ts';
 export type { Message } from './mpi/message.ts';
 export type { ReceivedMessage } from './mpi/message-stream.ts';
 export { Op, type OpFunction, type OpOptions } from './mpi/op.ts';
-export { PersistentRequest, Request, type RequestState, RequestsError } from './mpi/request.ts';
+export { PersistentRequest, Request, type RequestState } from './mpi/request.ts';
+export { RequestsError } from './mpi/requests-error.ts';
+export type { ResultRequest } from './mpi/result-request.ts';
 export type { Runtime } from './mpi/runtime.ts';
 export { Status } from './mpi/status.ts';
 export type {

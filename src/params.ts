@@ -16,6 +16,7 @@ import { OOB_PARAMS } from './launch/oob/params.ts';
 import { PMIX_PARAMS } from './launch/pmix/params.ts';
 import { RUN_PARAMS } from './launch/run/params.ts';
 import { COLL_PARAMS } from './mpi/coll/params.ts';
+import { FT_PARAMS } from './mpi/ft/params.ts';
 import { MPI_PARAMS } from './mpi/params.ts';
 import { KIB, MIB, type ParamSpec } from './param-spec.ts';
 import { PML_PARAMS } from './pml/params.ts';
@@ -38,6 +39,7 @@ export const PARAM_GROUPS = {
   'Other hosts': RUN_PARAMS,
   Waiting: PROGRESS_PARAMS,
   Runtime: MPI_PARAMS,
+  'Process failure': FT_PARAMS,
   'Out-of-band channel': OOB_PARAMS,
   PMIx: PMIX_PARAMS,
 } as const satisfies Record<string, Record<string, ParamSpec>>;
@@ -56,6 +58,7 @@ export const PARAMS = {
   ...RUN_PARAMS,
   ...PROGRESS_PARAMS,
   ...MPI_PARAMS,
+  ...FT_PARAMS,
   ...OOB_PARAMS,
   ...PMIX_PARAMS,
 } as const satisfies Record<string, ParamSpec>;

@@ -114,7 +114,12 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/launch\/meeting\//,
     may: ['errors', 'native', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/watch'],
   },
-  { layer: 'launch/run', files: /^src\/launch\/run\//, may: ['errors', 'params', 'launch/oob', 'launch/watch', 'launch/starters'] },
+  // Deaths by plan are drawn by a seed.
+  {
+    layer: 'launch/run',
+    files: /^src\/launch\/run\//,
+    may: ['errors', 'util', 'params', 'launch/oob', 'launch/watch', 'launch/starters'],
+  },
   {
     layer: 'launch',
     files: /^src\/launch\/[^/]+\.ts$/,

@@ -28,13 +28,18 @@ export class CollectiveRuns extends ObjectMessages {
     const ctx = ctxOf(contextId, COLLECTIVE);
     this.scope = this.scopeOf(ctx, group);
     const { desk } = this;
+    const named = this;
     proc.beginCommunicator(contextId, {
       get name() {
         return desk.name;
       },
-      get deserted() {
-        return desk.deserted;
+      get desertion() {
+        return desk.desertion;
       },
+      get revocation() {
+        return named.revocation;
+      },
+      revoked: () => this.markRevoked(),
       scope: this.scope,
       hasBegun: (tag) => this.keptTags.has(tag) || tag <= this.nextCollective,
       memberGone: () => desk.memberGone(),

@@ -1,5 +1,6 @@
 // A communicator: ranks that talk to each other, apart from all other communicators. Here: how others are made of it, and its end.
 import { MultirailError } from '../errors.ts';
+import { OPERATION } from '../ulfm/values.ts';
 import { dissemination } from './coll/barrier-bcast.ts';
 import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
@@ -7,8 +8,10 @@ import type { Operation } from './coll/operation.ts';
 import type { Scope } from './coll/scope.ts';
 import { type CallOptions, checkOptions, checkSendTag, describe, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
+import { FailureCalls, promiseOf } from './failure-calls.ts';
+import type { AgreementCall } from './ft/agreement-call.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
-import { ObjectCollectives } from './object-collectives.ts';
+import { ResultRequest } from './result-request.ts';
 
 /** What a creation has made; undefined for ranks that are not in it. */
 type Creation = Call<Made | undefined>;
@@ -28,7 +31,11 @@ type Creation = Call<Made | undefined>;
  * Each call has up to four forms: `send()` gives a promise, `sendSync()` blocks without the event loop, `isend()` gives a Request, and
  * `sendInit()` a request that can be started again and again.
  */
-export class Communicator extends ObjectCollectives {
+export class Communicator extends FailureCalls {
+  private made(name: string, id: number, members: readonly number[]): Communicator {
+    return new Communicator(this.proc, name, id, new Group(members, this.proc.rank));
+  }
+
   // ---------------------------------------------------------------- creation (MPI-4.1, section 7.4)
 
   /**
@@ -222,9 +229,10 @@ export class Communicator extends ObjectCollectives {
       const made = operation.result;
       if (operation.error === undefined && made !== undefined) {
         contexts.open(made.id);
-        whenMade(new Communicator(this.proc, name, made.id, new Group(made.worldRanks, this.proc.rank)));
+        whenMade(this.made(name, made.id, made.worldRanks));
       } else if (operation.error === undefined) whenMade(null);
       contexts.endCreation(operation.error !== undefined);
+      if (!contexts.isCreating) this.proc.ft?.ulfm.dropEarly();
     };
     if (operation.done) end();
     return { operation, end };
@@ -272,6 +280,45 @@ export class Communicator extends ObjectCollectives {
     return made;
   }
 
+  // ---------------------------------------------------------------- after failures
+
+  /**
+   * Makes a communicator of the members that have not failed, in their order. All of them agree on who that is; one that dies meanwhile may
+   * be in it, as a dead one. Collective over the members that live, and ordered with agree(). Works on a communicator that was revoked, which
+   * is what it is for. The parameter `ft` is on.
+   *
+   * @throws ERR_COLLECTIVE_MISMATCH: members have called agree() and shrink() in different orders.
+   * @throws ERR_SUPPORT: the parameter `ft` is off.
+   * @throws ERR_PROC_FAILED: this process itself was declared dead.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  shrink(): Promise<Communicator> {
+    return promiseOf(() => this.beginShrink());
+  }
+
+  /**
+   * As shrink(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
+  shrinkSync(): Communicator {
+    this.mustReachByPolling();
+    return this.endedCall(this.beginShrink());
+  }
+
+  /**
+   * Starts shrink() and returns its request at once; `result` is the new communicator, once it has ended. It goes on while the program does
+   * something else.
+   */
+  ishrink(): ResultRequest<Communicator> {
+    return new ResultRequest(this.desk, this.beginShrink());
+  }
+
+  private beginShrink(): AgreementCall<Communicator> {
+    return this.beginMaking('shrink', OPERATION.SHRINK, (value, failed) =>
+      this.made(`${this.name}.shrink`, value.newId, this.group.difference(failed).worldRanks),
+    );
+  }
+
   /**
    * Says how another communicator relates to this one (MPI-4.1, section 7.4.1): IDENT, the same one; CONGRUENT, the same ranks in the same
    * order; SIMILAR, the same ranks in another order; UNEQUAL.
@@ -295,8 +342,8 @@ export class Communicator extends ObjectCollectives {
   /**
    * Frees the communicator (MPI-4.1, section 7.4.3). Collective: every rank calls it, and it resolves when everything that was begun on it,
    * on any rank, has ended; messages that nobody has received by then are dropped. Every later call on it ends with ERR_COMM; a Message
-   * that a probe has taken can be received until it resolves. When a member is gone, it resolves without waiting for anybody, and receives
-   * that are still posted end with ERR_COMM.
+   * that a probe has taken can be received until it resolves. When a member is gone, or the communicator was revoked, it resolves without
+   * waiting for anybody, and receives that are still posted end with ERR_COMM.
    *
    * @throws ERR_COMM: it is the world, which finalize() ends, or was freed before.
    * @throws ERR_FINALIZED: finalize() was called.
@@ -327,7 +374,7 @@ export class Communicator extends ObjectCollectives {
   }
 
   private mustBeFreeable(): void {
-    this.mustBeUsable();
+    this.mustNotBeFreed();
     if (this.contextId === WORLD_ID) throw new MultirailError('ERR_COMM', 'the world cannot be freed: finalize() ends it');
   }
 
@@ -339,7 +386,7 @@ export class Communicator extends ObjectCollectives {
     const { proc, contextId } = this;
     const { engine } = proc;
     const freed = new MultirailError('ERR_COMM', `the communicator ${this.name} was freed`, { rank: proc.rank });
-    this.freed = freed;
+    this.markFreed(freed);
     const abandon = (): void => {
       proc.endCommunicator(contextId, false, freed);
       resolve();
@@ -358,7 +405,7 @@ export class Communicator extends ObjectCollectives {
     const lacksMember = (): boolean => this.members.some((world) => engine.endingOf(world) !== undefined);
     try {
       proc.whenDrained(() => {
-        if (lacksMember()) abandon();
+        if (this.revocation !== undefined || lacksMember()) abandon();
         else if (proc.isQuiet(contextId)) close();
         else return false;
         return true;

@@ -82,6 +82,17 @@ export class ContextTable {
     return true;
   }
 
+  /** A communicator is coming into being here. */
+  get isCreating(): boolean {
+    return this.creations > 0;
+  }
+
+  /** What is under way on it ends with this error, and what still comes goes into nothing. */
+  revoke(id: number, error: MultirailError): void {
+    this.abandoned.add(id);
+    for (let kind = 0; kind < KINDS; kind++) this.pml.revokeContext(ctxOf(id, kind), error);
+  }
+
   beginCreation(): void {
     this.creations++;
   }

@@ -17,6 +17,8 @@ export interface ModexEntry {
   btl: Record<string, unknown>;
   /** Transports that were asked for and do not work there, with the reason. */
   excluded: Record<string, string>;
+  /** What those on its host know its process by; published where the parameter ft is on. */
+  process?: unknown;
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -31,7 +33,7 @@ export function checkEntry(rank: number, value: unknown): ModexEntry {
       { peer: rank },
     );
   }
-  const { incarnation, hostId, unexpectedBytesMax, btl, excluded } = value;
+  const { incarnation, hostId, unexpectedBytesMax, btl, excluded, process } = value;
   if (
     !Number.isSafeInteger(incarnation) ||
     typeof hostId !== 'string' ||
@@ -50,6 +52,7 @@ export function checkEntry(rank: number, value: unknown): ModexEntry {
     ...(processors === undefined ? {} : { processors }),
     btl,
     excluded: isObject(excluded) ? (excluded as Record<string, string>) : {},
+    ...(process === undefined ? {} : { process }),
   };
 }
 

@@ -1,7 +1,7 @@
 // The point-to-point calls of a communicator. Ranks are those of the communicator; `group` says which world rank each one is.
 import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
-import type { Iov } from '../util/iov.ts';
+import { EMPTY_IOV, type Iov } from '../util/iov.ts';
 import { allocate, KnownBuffer, type MessageBuffer, recvIov, sendIov } from './buffers.ts';
 import { sendChannel } from './channels.ts';
 import {
@@ -47,6 +47,12 @@ export class PointToPoint {
   protected readonly members: readonly number[];
   /** What every call ends with once the communicator is freed. */
   protected freed: MultirailError | undefined;
+  /** What most calls end with once it is revoked. */
+  protected revocation: MultirailError | undefined;
+  /** One of the two. */
+  private unusable: MultirailError | undefined;
+  /** Messages that matched probes have taken and nobody has received; kept where the parameter ft is on. */
+  private readonly taken = new Set<Envelope>();
   /** What its requests, and the process, ask of it. */
   protected readonly desk: RequestDesk;
   private readonly userCtx: number;
@@ -83,10 +89,32 @@ export class PointToPoint {
     this.desk.name = name;
   }
 
-  /** Throws ERR_FINALIZED once finalize() was called, ERR_COMM once free() was. */
+  /** Throws ERR_FINALIZED once finalize() was called, ERR_COMM once free() was, ERR_REVOKED once it was revoked. */
   protected mustBeUsable(): void {
     this.proc.mustBeActive();
+    if (this.unusable !== undefined) throw this.unusable;
+  }
+
+  /** As mustBeUsable(), for the few calls that a revoked communicator still takes. */
+  protected mustNotBeFreed(): void {
+    this.proc.mustBeActive();
     if (this.freed !== undefined) throw this.freed;
+  }
+
+  protected markFreed(error: MultirailError): void {
+    this.freed = error;
+    this.unusable = error;
+  }
+
+  /** The process has learned that it is revoked. Returns what its calls end with. */
+  protected markRevoked(): MultirailError {
+    const error = new MultirailError('ERR_REVOKED', `the communicator ${this.name} was revoked`, { rank: this.proc.rank });
+    this.revocation = error;
+    this.unusable ??= error;
+    // Their senders wait for an answer.
+    for (const envelope of this.taken) this.proc.engine.pml.imrecv(envelope, EMPTY_IOV);
+    this.taken.clear();
+    return error;
   }
 
   /** Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
@@ -286,13 +314,13 @@ export class PointToPoint {
    * @throws ERR_ARG, ERR_BUFFER, ERR_RANK, ERR_TAG: an argument does not fit. ERR_BUFFER also when the memory was taken away while it was
    *   in use.
    * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the sender is gone, or, with ANY_SOURCE, everybody is, or the job was
-   *   aborted.
+   *   aborted. With the parameter `ft`, ANY_SOURCE ends so as soon as one member has failed that is not acknowledged (ackFailed()).
    * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   recv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
     try {
-      if (options !== undefined) return this.irecv(buffer, source, tag, options).promise();
+      if (options !== undefined) return this.requestRecv(buffer, source, tag, options).promise();
       const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
       if (inner === undefined) return Promise.resolve(PROC_NULL_STATUS);
       return new Promise((resolve, reject) => {
@@ -317,7 +345,7 @@ export class PointToPoint {
     const iov = this.checkedRecv(buffer, source, tag);
     const { endedReceive } = this;
     this.endedReceive = undefined;
-    const inner = this.startRecv(iov, source, tag, endedReceive);
+    const inner = this.startRecv(iov, source, tag, false, endedReceive);
     if (inner === undefined) return PROC_NULL_STATUS;
     if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
     if (inner.error !== undefined) throw inner.error;
@@ -378,10 +406,16 @@ export class PointToPoint {
    * Wrong arguments throw.
    */
   irecv(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Request {
+    return this.requestRecv(buffer, source, tag, options, true);
+  }
+
+  /** `stays`: a failure that it reports leaves it active. */
+  private requestRecv(buffer: MessageBuffer, source: number, tag: number, options?: CallOptions, stays = false): Request {
     checkOptions(options);
     const iov = this.checkedRecv(buffer, source, tag);
-    const inner = this.startRecv(iov, source, tag);
+    const inner = this.startRecv(iov, source, tag, stays);
     const request = this.desk.requestOf(inner);
+    if (stays) this.desk.keep(inner, request);
     if (inner !== undefined && !inner.done) this.endBy(request, inner, options);
     return request;
   }
@@ -405,10 +439,12 @@ export class PointToPoint {
    */
   recvInit(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG): PersistentRequest {
     this.checkedRecv(buffer, source, tag);
-    return new PersistentRequest(this.desk, () => {
-      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+    const request: PersistentRequest = new PersistentRequest(this.desk, () => {
+      const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag, true);
+      this.desk.keep(inner, request);
       return inner === undefined ? { inner, ended: PROC_NULL_STATUS } : { inner };
     });
+    return request;
   }
 
   private checkedRecv(buffer: MessageBuffer, source: number, tag: number): Iov {
@@ -418,14 +454,14 @@ export class PointToPoint {
     return this.lastReceived.find(buffer) ?? this.lastReceived.keep(buffer, recvIov(buffer));
   }
 
-  private startRecv(iov: Iov, source: number, tag: number, ended?: RecvRequest): RecvRequest | undefined {
+  private startRecv(iov: Iov, source: number, tag: number, stays = false, ended?: RecvRequest): RecvRequest | undefined {
     if (source === PROC_NULL) return undefined;
     const { engine } = this.proc;
     const sinceMs = tracedSince();
     const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov, ended);
     if (sinceMs !== undefined) this.desk.traceReceive(inner, sinceMs, source);
     // What dead ranks had sent before is still received.
-    if (source === ANY_SOURCE && !inner.matched) this.desk.memberGone();
+    if (source === ANY_SOURCE && !inner.matched) stays ? this.desk.endDeserted() : this.desk.memberGone();
     engine.schedule();
     return inner;
   }
@@ -460,7 +496,7 @@ export class PointToPoint {
   ): Promise<Status> {
     checkOptions(options);
     const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
-    const received = this.irecv(recvBuffer, source, recvTag);
+    const received = this.requestRecv(recvBuffer, source, recvTag);
     const sent = this.desk.requestOf(this.startSend(sendViews, dest, sendTag, false, canEnd(options)));
     const release = watchEnd(
       options,
@@ -638,13 +674,16 @@ export class PointToPoint {
 
   private messageOf(envelope: Envelope | undefined): Message {
     if (envelope === undefined) return new Message(PROC_NULL_STATUS, () => this.desk.requestOf(undefined));
+    if (this.proc.ft !== undefined) this.taken.add(envelope);
     return new Message(this.desk.statusOfEnvelope(envelope), (iov) => this.desk.requestOf(this.startMatched(envelope, iov)));
   }
 
   /** Also while the communicator is being freed: a message that was matched before is under way on it (MPI-4.1, section 7.4.3). */
   protected startMatched(envelope: Envelope, iov: Iov): RecvRequest {
     this.proc.mustBeActive();
+    if (this.revocation !== undefined) throw this.revocation;
     if (this.freed !== undefined && !this.proc.isOpen(this.userCtx)) throw this.freed;
+    this.taken.delete(envelope);
     const inner = this.proc.engine.pml.imrecv(envelope, iov);
     this.proc.engine.schedule();
     return inner;

@@ -1,6 +1,6 @@
 // The state of one process that its communicators share: the engine, the end of the runtime, the table of contexts, the collectives that
 // run, and the blocking probes that wait for a message.
-import type { MultirailError } from '../errors.ts';
+import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
@@ -13,7 +13,8 @@ import { Operation } from './coll/operation.ts';
 import type { CollectiveCounters, LocalProcess, RunningCall, Scope } from './coll/scope.ts';
 import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
-import { COLLECTIVE, ContextTable, ctxOf, idOf } from './contexts.ts';
+import { COLLECTIVE, ContextTable, ctxOf, idOf, SERVICE_ID, USER } from './contexts.ts';
+import type { FaultTolerance } from './ft/fault-tolerance.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -37,8 +38,12 @@ interface KnownCommunicator {
   /** Of its collectives. */
   readonly scope: Scope;
   hasBegun(tag: number): boolean;
-  /** Its other members are all gone, at least one of them dead: why nothing of them can come any more. */
-  readonly deserted: MultirailError | undefined;
+  /** Why a call that takes a message of anybody ends: all others are gone, or a failure is not acknowledged. */
+  readonly desertion: MultirailError | undefined;
+  /** Set once it was revoked. */
+  readonly revocation: MultirailError | undefined;
+  /** It is revoked from now on: returns what its calls end with. */
+  revoked(): MultirailError;
   /** That may be so since just now. */
   memberGone(): void;
 }
@@ -82,6 +87,8 @@ export class ProcessState implements LocalProcess {
   private endError: MultirailError | undefined;
   /** Processes that failed or left. */
   membersGone = 0;
+  /** Undefined where the parameter ft is off. */
+  ft: FaultTolerance | undefined;
 
   constructor(
     engine: Engine,
@@ -105,7 +112,7 @@ export class ProcessState implements LocalProcess {
 
   /** A collective, a probe that waits, or the end of a communicator is under way. */
   get isBusy(): boolean {
-    return this.operations.size > 0 || this.waiters.size > 0 || this.drains.size > 0;
+    return this.operations.size > 0 || this.waiters.size > 0 || this.drains.size > 0 || this.ft?.isBusy === true;
   }
 
   /** Throws ERR_FINALIZED once finalize() was called. */
@@ -119,6 +126,7 @@ export class ProcessState implements LocalProcess {
     clearInterval(this.callsTimer);
     for (const waiter of [...this.waiters]) waiter.fail(error);
     this.waiters.clear();
+    this.ft?.endCalls(error);
     this.engine.pml.endPosted(error);
     this.engine.schedule();
   }
@@ -128,6 +136,34 @@ export class ProcessState implements LocalProcess {
 
   beginCommunicator(id: number, communicator: KnownCommunicator): void {
     this.communicators.set(id, communicator);
+    this.ft?.open(id, communicator.scope.members);
+  }
+
+  /** A collective on these ranks cannot go well: one of them is known to be dead. */
+  failureOf({ name, members }: Scope): MultirailError | undefined {
+    const failure = this.ft?.failureAmong(members);
+    if (failure === undefined) return undefined;
+    const { rank, number, text } = failure;
+    return new MultirailError('ERR_PROC_FAILED', `rank ${rank} of ${name} (process ${number}) has failed: ${text}`, {
+      rank: this.rank,
+      peer: number,
+    });
+  }
+
+  /** That communicator was revoked, here or by another member: whatever is under way on it ends. */
+  revoked(id: number): void {
+    const communicator = this.communicators.get(id);
+    if (communicator === undefined) return;
+    const error = communicator.revoked();
+    // The barrier of its free() runs on the service context, and has its id as the tag.
+    const freeing = ctxOf(SERVICE_ID, USER);
+    for (const operation of [...this.operations]) {
+      const { scope, tag } = operation;
+      if (idOf(scope.ctx) === id || (scope.ctx === freeing && tag === id)) operation.revoked(error);
+    }
+    this.contexts.revoke(id, error);
+    this.lookSoon();
+    this.lookAtDrains();
   }
 
   /** A collective with that tag has begun here, on the communicator that uses this context for them. */
@@ -216,6 +252,7 @@ export class ProcessState implements LocalProcess {
   /** The communicator with that id is gone; `isClean`: all that was sent on it has arrived. Posted receives end with the error. */
   endCommunicator(id: number, isClean: boolean, error: MultirailError): void {
     this.communicators.delete(id);
+    this.ft?.free(id, isClean);
     this.failures.forget(ctxOf(id, COLLECTIVE));
     if (isClean) this.contexts.close(id);
     else this.contexts.abandon(id, error);
@@ -293,7 +330,8 @@ export class ProcessState implements LocalProcess {
     const { pml } = this.engine;
     const envelope = take ? pml.improbe(source, ctx, tag) : pml.iprobe(source, ctx, tag);
     if (envelope !== undefined) return envelope;
-    const ended = source === ANY_SOURCE ? this.communicators.get(idOf(ctx))?.deserted : pml.peer(source).ended;
+    const communicator = this.communicators.get(idOf(ctx));
+    const ended = communicator?.revocation ?? (source === ANY_SOURCE ? communicator?.desertion : pml.peer(source).ended);
     if (ended !== undefined) throw ended;
     return undefined;
   }

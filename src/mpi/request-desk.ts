@@ -8,7 +8,8 @@ import { ANY_SOURCE, ANY_TAG } from './constants.ts';
 import { ctxOf, USER } from './contexts.ts';
 import type { Group } from './group.ts';
 import type { ProcessState } from './process-state.ts';
-import { type Inner, Request, type RequestOwner } from './request.ts';
+import { Request, reportFailure } from './request.ts';
+import type { Inner, RequestOwner } from './request-owner.ts';
 import { EMPTY_STATUS, PROC_NULL_STATUS, Status } from './status.ts';
 import { MessageTrace, type OperationTrace } from './tracing.ts';
 
@@ -25,13 +26,17 @@ export class RequestDesk implements RequestOwner {
   private readonly members: readonly number[];
   /** The rank here of each world rank is the same. */
   private readonly isWorldOrder: boolean;
+  private readonly contextId: number;
   private lastStatus = new Status(0, 0, 0);
-  private desertion: MultirailError | undefined;
+  private allGone: MultirailError | undefined;
   private membersGoneSeen = 0;
+  /** Requests that stay active when they report a failure, by their receives. */
+  private readonly kept = new WeakMap<RecvRequest, Request>();
 
   constructor(proc: ProcessState, name: string, contextId: number, group: Group) {
     this.proc = proc;
     this.name = name;
+    this.contextId = contextId;
     this.userCtx = ctxOf(contextId, USER);
     this.group = group;
     this.rank = group.rank;
@@ -130,15 +135,15 @@ export class RequestDesk implements RequestOwner {
     else inner.trace = running;
   }
 
-  // ---------------------------------------------------------------- when nobody is left
+  // ---------------------------------------------------------------- when nobody is left, or somebody has failed
 
   /**
    * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would wait for ever. (When all have
    * left by finalize(), a rank may go on to talk to itself.)
    */
-  get deserted(): MultirailError | undefined {
+  private get deserted(): MultirailError | undefined {
     const { proc, members } = this;
-    if (this.membersGoneSeen === proc.membersGone) return this.desertion;
+    if (this.membersGoneSeen === proc.membersGone) return this.allGone;
     this.membersGoneSeen = proc.membersGone;
     let failure: MultirailError | undefined;
     for (let rank = 0; rank < members.length; rank++) {
@@ -149,12 +154,51 @@ export class RequestDesk implements RequestOwner {
     }
     if (failure === undefined) return undefined;
     const text = `no rank is left in ${this.name} that could send: ${failure.message}`;
-    this.desertion = new MultirailError(failure.code, text, { rank: proc.rank, cause: failure });
-    return this.desertion;
+    this.allGone = new MultirailError(failure.code, text, { rank: proc.rank, cause: failure });
+    return this.allGone;
   }
 
-  /** Receives from ANY_SOURCE end when nobody is left. */
+  /** A member has failed that is not acknowledged, and might have sent what a receive from anybody waits for. */
+  private unacknowledged(code: 'ERR_PROC_FAILED' | 'ERR_PROC_FAILED_PENDING'): MultirailError | undefined {
+    const { proc } = this;
+    const failure = proc.ft?.unacknowledged(this.contextId);
+    if (failure === undefined) return undefined;
+    const { rank, number, text } = failure;
+    const stays = code === 'ERR_PROC_FAILED_PENDING' ? '; the request stays active: call ackFailed() and wait for it again' : '';
+    const what = `rank ${rank} of ${this.name} (process ${number}) has failed and might have sent what is waited for: ${text}${stays}`;
+    return new MultirailError(code, what, { rank: proc.rank, peer: number });
+  }
+
+  /** Why a call that takes a message of anybody ends without one. */
+  get desertion(): MultirailError | undefined {
+    return this.unacknowledged('ERR_PROC_FAILED') ?? this.deserted;
+  }
+
+  /** This request of a receive from anybody stays active when a failure is reported. */
+  keep(inner: RecvRequest | undefined, request: Request): Request {
+    if (this.proc.ft !== undefined && inner?.source === ANY_SOURCE) this.kept.set(inner, request);
+    return request;
+  }
+
+  failureOf(inner: RecvRequest): MultirailError | undefined {
+    return inner.matched ? undefined : this.unacknowledged('ERR_PROC_FAILED_PENDING');
+  }
+
+  /** Receives from ANY_SOURCE end when nobody is left; when a member has failed, those that are requests report it, and the others end. */
   memberGone(): void {
+    const { pml } = this.proc.engine;
+    const failure = this.unacknowledged('ERR_PROC_FAILED');
+    if (failure === undefined) return this.endDeserted();
+    const reporting: Request[] = [];
+    pml.endPostedToAny(this.userCtx, failure, (inner) => {
+      const request = this.kept.get(inner);
+      if (request !== undefined) reporting.push(request);
+      return request === undefined;
+    });
+    for (const request of reporting) reportFailure(request);
+  }
+
+  endDeserted(): void {
     const { deserted } = this;
     if (deserted !== undefined) this.proc.engine.pml.endPostedToAny(this.userCtx, deserted);
   }

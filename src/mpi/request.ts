@@ -6,44 +6,19 @@
 //
 // Nothing is allocated for a promise until somebody awaits, so a request that fails and is never awaited is not an unhandled
 // rejection: an isend whose peer died harms nobody who does not ask.
-import { type ErrorCode, MultirailError } from '../errors.ts';
-import type { RecvRequest, SendRequest } from '../pml/records.ts';
+import { MultirailError } from '../errors.ts';
+import type { RecvRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';
-import { UNDEFINED } from './constants.ts';
+import { ANY_SOURCE, UNDEFINED } from './constants.ts';
+import type { Inner, RequestOwner } from './request-owner.ts';
+import { RequestsError } from './requests-error.ts';
 import { EMPTY_STATUS, type Status } from './status.ts';
-
-/** A collective that was started. */
-export interface CollectiveInner {
-  readonly kind: 'collective';
-  readonly done: boolean;
-  readonly error: MultirailError | undefined;
-  onDone: (() => void) | undefined;
-  fail(error: MultirailError, isOwn: boolean): void;
-}
-
-/** What a request stands for. */
-export type Inner = SendRequest | RecvRequest | CollectiveInner;
 
 /**
  * `INACTIVE`: a persistent request that is not started. `ACTIVE`: under way; its buffers belong to the library. `DONE`: ended, well or with
  * an error.
  */
 export type RequestState = 'INACTIVE' | 'ACTIVE' | 'DONE';
-
-/** What a request needs of the communicator that it belongs to. */
-export interface RequestOwner {
-  /** Polls the rails once. */
-  progress(): void;
-  /** Blocks until it is done, without the event loop; false when the deadline, of the clock that now() reads, is over before. */
-  wait(awaited: Awaited, deadlineMs?: number): boolean;
-  /** Milliseconds. */
-  now(): number;
-  cancel(inner: RecvRequest): boolean;
-  giveUp(inner: SendRequest, error: MultirailError): void;
-  statusOf(inner: Inner): Status;
-  /** A receive has ended well. */
-  onReceived(status: Status): void;
-}
 
 type Entry = Request | null | undefined;
 
@@ -52,6 +27,8 @@ type Entry = Request | null | undefined;
  * once or soon; its message goes on.
  */
 export let endRequest: (request: Request, error: MultirailError) => boolean;
+/** A failure is known that this request reports and that leaves it active: whoever waits for it is told now. */
+export let reportFailure: (request: Request) => void;
 /** It ends with this error at that time of the owner's clock, unless it has ended, or is a receive that has matched, by then. */
 export let endRequestAt: (request: Request, atMs: number, error: MultirailError) => void;
 
@@ -117,15 +94,26 @@ export class Request implements PromiseLike<Status> {
     return this.ended;
   }
 
-  /** Why it failed; undefined while it is under way, and when it ended well. */
+  /**
+   * Why it failed; undefined while it is under way, and when it ended well. A receive from ANY_SOURCE that is under way has an error, too, as
+   * long as a member has failed that is not acknowledged: ERR_PROC_FAILED_PENDING.
+   */
   get error(): MultirailError | undefined {
     const { inner } = this;
-    if (inner === undefined || !inner.done) return undefined;
+    if (inner === undefined) return undefined;
+    if (!inner.done) return this.failure;
     if (inner.kind === 'recv' && inner.cancelled) {
       this.cancelError ??= new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched');
       return this.cancelError;
     }
     return inner.error;
+  }
+
+  /** What it reports while it stays active. */
+  private get failure(): MultirailError | undefined {
+    const { inner } = this;
+    if (inner?.kind !== 'recv' || inner.done || inner.source !== ANY_SOURCE) return undefined;
+    return this.owner.failureOf?.(inner);
   }
 
   private received(): void {
@@ -154,9 +142,15 @@ export class Request implements PromiseLike<Status> {
    * does not await.
    *
    * @throws ERR_CANCELLED: cancel() took the receive back. Otherwise what the call that started the request names.
+   * @throws ERR_PROC_FAILED_PENDING: a member has failed that might have sent what a receive from ANY_SOURCE waits for. The request stays
+   *   active, and after ackFailed() another promise can be asked for.
    */
   promise(): Promise<Status> {
-    this.pending ??= this.makePromise();
+    if (this.pending === undefined) {
+      const { failure } = this;
+      if (failure !== undefined) return Promise.reject(failure);
+      this.pending = this.makePromise();
+    }
     return this.pending;
   }
 
@@ -192,7 +186,11 @@ export class Request implements PromiseLike<Status> {
    */
   test(): boolean {
     if (this.state === 'ACTIVE') this.owner.progress();
-    if (this.state === 'ACTIVE') return false;
+    if (this.state === 'ACTIVE') {
+      const { failure } = this;
+      if (failure !== undefined) throw failure;
+      return false;
+    }
     this.taken = true;
     if (this.error !== undefined) throw this.error;
     return true;
@@ -207,11 +205,26 @@ export class Request implements PromiseLike<Status> {
    */
   waitSync(): Status {
     const { inner } = this;
+    if (inner?.kind === 'recv' && inner.source === ANY_SOURCE) this.waitForAnybody(inner);
     while (inner !== undefined && !inner.done && !this.owner.wait(inner, this.limitMs)) this.endIfLate();
     if (this.state === 'INACTIVE') return EMPTY_STATUS;
     this.taken = true;
     if (this.error !== undefined) throw this.error;
     return this.status as Status;
+  }
+
+  private waitForAnybody(inner: RecvRequest): void {
+    const awaited: Awaited = {
+      get done() {
+        return inner.done;
+      },
+      isOver: () => this.failure !== undefined,
+    };
+    while (!inner.done) {
+      const { failure } = this;
+      if (failure !== undefined) throw failure;
+      if (!this.owner.wait(awaited, this.limitMs)) this.endIfLate();
+    }
   }
 
   /**
@@ -242,6 +255,22 @@ export class Request implements PromiseLike<Status> {
       request.limitMs = atMs;
       request.limitError = error;
     };
+    reportFailure = (request) => request.report();
+  }
+
+  private report(): void {
+    const { settlePending, watchers, failure } = this;
+    if (failure === undefined) return;
+    this.pending = undefined;
+    this.settlePending = undefined;
+    this.watchers = undefined;
+    if (watchers !== undefined) for (const watcher of watchers) watcher();
+    settlePending?.reject(failure);
+  }
+
+  /** It has ended, or has something to report. */
+  private get isReady(): boolean {
+    return this.done || this.failure !== undefined;
   }
 
   private endIfLate(): void {
@@ -374,7 +403,7 @@ export class Request implements PromiseLike<Status> {
           reject(error as MultirailError);
         }
       };
-      if (list.some((entry) => !Request.isNull(entry) && entry.done) || list.every(Request.isNull)) return finish();
+      if (list.some((entry) => !Request.isNull(entry) && entry.isReady) || list.every(Request.isNull)) return finish();
       Request.watch(list, () => {
         finish();
         return true;
@@ -383,10 +412,10 @@ export class Request implements PromiseLike<Status> {
   }
 
   private static takeAny(list: readonly Entry[]): { index: number; status: Status } | undefined {
-    const index = list.findIndex((entry) => !Request.isNull(entry) && entry.done);
+    const index = list.findIndex((entry) => !Request.isNull(entry) && entry.isReady);
     const entry = list[index];
     if (entry === null || entry === undefined) return undefined;
-    entry.taken = true;
+    if (entry.done) entry.taken = true;
     if (entry.error !== undefined) throw entry.error;
     return { index, status: entry.status as Status };
   }
@@ -405,7 +434,7 @@ export class Request implements PromiseLike<Status> {
         if (result instanceof RequestsError) reject(result);
         else resolve(result);
       };
-      if (list.some((entry) => !Request.isNull(entry) && entry.done) || list.every(Request.isNull)) return finish();
+      if (list.some((entry) => !Request.isNull(entry) && entry.isReady) || list.every(Request.isNull)) return finish();
       Request.watch(list, () => {
         finish();
         return true;
@@ -416,10 +445,10 @@ export class Request implements PromiseLike<Status> {
   private static takeSome(list: readonly Entry[]): { indices: number[]; statuses: Status[] } | RequestsError {
     const indices: number[] = [];
     list.forEach((entry, i) => {
-      if (!Request.isNull(entry) && entry.done) indices.push(i);
+      if (!Request.isNull(entry) && entry.isReady) indices.push(i);
     });
     const ended = indices.map((i) => list[i] as Request);
-    for (const entry of ended) entry.taken = true;
+    for (const entry of ended) if (entry.done) entry.taken = true;
     if (ended.some((entry) => entry.error !== undefined)) {
       return new RequestsError(
         list.map((entry, i) => (indices.includes(i) ? entry?.error : undefined)),
@@ -543,31 +572,5 @@ export class PersistentRequest extends Request {
     const { inner, ended } = this.post();
     this.restart(inner, ended);
     return this;
-  }
-}
-
-/**
- * What waitAll(), waitSome(), testAll() and testSome() end with when at least one request failed; its code is ERR_IN_STATUS (MPI-4.1,
- * section 3.7.5).
- */
-export class RequestsError extends MultirailError {
-  /** The errors by index in the list; undefined for those that ended well or are under way. */
-  readonly errors: readonly (MultirailError | undefined)[];
-
-  /**
-   * The statuses by index in the list; undefined for those that are under way, and in waitSome() and testSome() for those that were not
-   * looked at.
-   */
-  readonly statuses: readonly (Status | undefined)[];
-
-  /** @internal */
-  constructor(errors: readonly (MultirailError | undefined)[], statuses: readonly (Status | undefined)[]) {
-    const failed = errors.flatMap((error, i) => (error === undefined ? [] : [`[${i}] ${error.message}`]));
-    const more = failed.length > 4 ? `; and ${failed.length - 4} more` : '';
-    const first = errors.find((error) => error !== undefined);
-    const code: ErrorCode = 'ERR_IN_STATUS';
-    super(code, `${failed.length} of ${errors.length} requests failed: ${failed.slice(0, 4).join('; ')}${more}`, { cause: first });
-    this.errors = errors;
-    this.statuses = statuses;
   }
 }

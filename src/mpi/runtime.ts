@@ -8,21 +8,19 @@
 import { EventEmitter } from 'node:events';
 import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
-import type { Job } from '../launch/job.ts';
 import { abortEverywhere } from '../launch/job-abort.ts';
-import type { OobClient } from '../launch/oob/client.ts';
 import { makeReport, type RankState, type RankWaits, reportLines } from '../launch/oob/waits.ts';
 import type { NativeBinding } from '../native/binding.ts';
 import { loadNative } from '../native/load.ts';
-import type { Poller } from '../native/poller.ts';
 import { ParamTable } from '../params.ts';
 import type { Unreceived } from '../pml/records.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
 import { EventLoopDriver } from '../progress/driver.ts';
-import { type Driver, Engine } from '../progress/engine.ts';
+import { Engine } from '../progress/engine.ts';
 import { PollerDriver } from '../progress/loop-driver.ts';
 import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
+import { EVIDENCE } from '../ulfm/knowledge.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
@@ -30,72 +28,21 @@ import { NativeKernels } from './coll/native-kernels.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
 import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
+import { FaultTolerance } from './ft/fault-tolerance.ts';
+import { checkProcess, ownProcess } from './ft/process-watch.ts';
 import { Group } from './group.ts';
 import { railInfos } from './info.ts';
 import { leaveTogether } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { ProcessState } from './process-state.ts';
 import { ownProcessors } from './processors.ts';
+import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
-import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
+import { obeyFault, TelemetryReporter, takesFaults } from './telemetry.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
 import { WaitsWatch } from './waits.ts';
 
-/** What the runtime uses of the out-of-band channel. */
-export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
-  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt'>> & {
-    modex(own: unknown): Promise<ModexTable>;
-    on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
-    on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
-    on(event: 'waitsRequest', listener: (id: number) => void): unknown;
-    on(event: 'abort', listener: (info: { rank: number; code: number; reason: string }) => void): unknown;
-    on(event: 'railFault', listener: (fault: RailFaultOrder) => void): unknown;
-  };
-
-interface ExitNotice {
-  code: number | undefined;
-  signal: string;
-  finalized: boolean;
-  lost: boolean;
-}
-
-export type RuntimeJob = Omit<Job, 'oob'> & { oob: RuntimeOob | undefined };
-
-/** A driver that is told its engine. */
-export interface RuntimeDriver extends Driver {
-  attach(engine: Engine): void;
-  /** Told of the application's calls, where the driver can. */
-  onCall?: (() => void) | undefined;
-  /** Readiness of descriptors for the transports, where the driver has it. */
-  readonly poller?: Poller;
-  /** There are more ranks than processors here: who waits offers the processor to others early. */
-  expectCrowd?(): void;
-  /** After the engine is closed. */
-  close?(): void;
-}
-
-/** Makes a transport once its context is known. */
-export interface ModuleSource {
-  readonly name: string;
-  create(context: BtlContext): BtlModule;
-}
-
-export interface RuntimeOptions {
-  params?: ParamTable;
-  /** Transports to open; their names must be unique. */
-  modules: readonly ModuleSource[];
-  /** Transports that cannot work here, with the reason, for error messages. */
-  excluded?: Readonly<Record<string, string>>;
-  driver?: RuntimeDriver;
-  /** The native part, for the poller and the loops of reductions: what loads by default unless a driver is given; false = without. */
-  native?: NativeBinding | false;
-  /** Ends the process after abort(). */
-  exit?: (code: number) => void;
-  /** Lines for people, such as refused connections. */
-  log?: (level: 'debug' | 'info' | 'warn', text: string) => void;
-  /** Called once everything is closed. */
-  onClosed?: () => void;
-}
+export type { ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions };
 
 type RuntimeState = 'STARTING' | 'ACTIVE' | 'FINALIZING' | 'FINALIZED';
 const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
@@ -105,6 +52,8 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   FINALIZED: [],
 };
 
+/** Exit code of a process that was declared dead and lives. */
+const OWN_FAILURE_CODE = 70;
 /** Messages that an error or a warning names one by one. */
 const MESSAGES_NAMED_MAX = 8;
 
@@ -145,6 +94,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private book: AddressBook | undefined;
   /** What came before this rank was done with its own start. */
   private readonly earlyUpdates = new Map<number, unknown>();
+  private readonly earlyExits = new Map<number, ExitNotice>();
   private finalizing: Promise<void> | undefined;
   private readonly watch: WaitsWatch;
   private stay: Stay | undefined;
@@ -167,8 +117,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onRailEvent: (event) => this.onRailEvent(event),
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
-      // A probe of that rank can only end in an error now.
-      onPeerLeft: () => this.proc.memberGone(),
+      onRefused: (rank, text) => this.onRefused(rank, text),
+      onPeerLeft: (rank) => this.onPeerLeft(rank),
       onAddressChanged: (module) => this.onAddressChanged(module),
       log: (level, text) => this.options.log?.(level, text),
     });
@@ -177,6 +127,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.blocking = blocking;
     const kernels = native && new NativeKernels(native.combine);
     this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
+    if (params.bool('ft')) {
+      const { incarnation, size } = job;
+      const log = (level: 'debug' | 'warn', text: string): void => options.log?.(level, text);
+      this.proc.ft = new FaultTolerance(this.proc, { incarnation, size, log, onOwnDeath: (error) => this.onOwnDeath(error) });
+    }
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -234,6 +189,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         processors: ownProcessors(),
         btl,
         excluded,
+        ...(this.proc.ft === undefined ? {} : { process: ownProcess() }),
       };
       const own = JSON.parse(JSON.stringify(this.entry)) as ModexEntry;
       const entries: ModexTable = job.oob === undefined ? [own] : await job.oob.modex(this.entry);
@@ -251,6 +207,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;
     for (const [rank, json] of this.earlyUpdates) this.takeAddresses(rank, json);
     this.earlyUpdates.clear();
+    this.startFaultTolerance();
+    for (const [rank, info] of this.earlyExits) this.onExit(rank, info);
+    this.earlyExits.clear();
     this.startTelemetry();
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
@@ -273,6 +232,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       const { incarnation, endpoints, unexpectedBytesMax } = book.plan(peer);
       this.engine.addPeer(peer, incarnation, endpoints, unexpectedBytesMax);
     }
+    const { ft } = this.proc;
+    for (let peer = 0; ft !== undefined && peer < size; peer++) ft.addProcess(peer, book.entryOf(peer).incarnation);
     for (const peer of isAll || size === 1 ? [] : new Set([(rank + 1) % size, (rank + size - 1) % size])) book.check(peer);
     this.lookForCrowd(book);
   }
@@ -340,8 +301,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     oob?.on('exit', (rank, info) => {
       if (rank === this.rank || this.state === 'FINALIZED') return;
-      if (info.finalized) this.engine.peerLeft(rank, true);
-      else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
+      if (this.state === 'STARTING') this.earlyExits.set(rank, info);
+      else this.onExit(rank, info);
     });
     oob?.on('waitsRequest', (id) => {
       if (this.state !== 'STARTING') oob.waitsReport?.(id, this.waits());
@@ -352,6 +313,21 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         if (rank !== this.rank) this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
       }
     });
+  }
+
+  private onExit(rank: number, info: ExitNotice): void {
+    const { ft } = this.proc;
+    if (info.finalized) this.engine.peerLeft(rank, true);
+    else if (ft !== undefined) ft.tell(rank, info.lost ? EVIDENCE.LIFELINE : EVIDENCE.ENDED, describeExit(info));
+    else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
+  }
+
+  private startFaultTolerance(): void {
+    const { book, rank, size } = this;
+    const { ft } = this.proc;
+    if (ft === undefined || book === undefined) return;
+    const processes = Array.from({ length: size }, (_, peer) => checkProcess(book.entryOf(peer).process));
+    ft.start(processes[rank], new Map(processes.entries()));
   }
 
   /** There is no way to that rank yet, as if its last rail were lost: its messages wait, and so does whoever waits for them. */
@@ -404,7 +380,28 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
   }
 
+  /** A probe of that rank can only end in an error now. */
+  private onPeerLeft(rank: number): void {
+    this.proc.ft?.peerLeft(rank);
+    this.proc.memberGone();
+  }
+
+  /** Who is refused as a failed process has been declared dead: with ft that word counts, else the one that refuses does not. */
+  private onRefused(by: number, text: string): boolean {
+    const { ft } = this.proc;
+    if (ft === undefined || this.state === 'FINALIZED') return false;
+    ft.refused(by, text);
+    return true;
+  }
+
+  /** The others have gone on without this process: whatever it did from now on would be wrong. */
+  private onOwnDeath(error: MultirailError): void {
+    this.options.log?.('warn', error.message.slice(error.code.length + 2));
+    if (this.params.string('ft_on_own_failure') === 'exit') this.options.exit?.(OWN_FAILURE_CODE);
+  }
+
   private onPeerFailed(peer: number, error: MultirailError, lostMessages: number): void {
+    this.proc.ft?.peerFailed(peer, error);
     this.proc.memberGone();
     const event: PeerEvent = { type: 'failed', rank: this.rank, peer, error, lostMessages };
     queueMicrotask(() => {
@@ -505,7 +502,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { engine, job } = this;
     this.moveTo('FINALIZING');
     this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.rank }));
-    const notLeft = await leaveTogether(engine, this.size, job.oob, timeoutMs);
+    const beganMs = performance.now();
+    await this.proc.ft?.leave(timeoutMs);
+    const notLeft = await leaveTogether(engine, this.size, job.oob, timeoutMs - (performance.now() - beganMs));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {
@@ -515,6 +514,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.warnUnreceived();
     this.moveTo('FINALIZED');
     this.watch.stop();
+    this.proc.ft?.stop();
     await engine.close();
     this.driver.close?.();
     await job.oob?.close();

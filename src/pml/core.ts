@@ -81,6 +81,14 @@ const RETAINED_KEPT_BYTES_MAX = 8 * 1024 * 1024;
 /** The oldest message first, also after a restart: everything behind it waits for it on the other side. */
 const isOlder = (a: SendMessage | RecvMessage, b: SendMessage | RecvMessage): boolean => a.order <= b.order;
 
+/** Observers of messages, for a simulator. Each costs time with every message. */
+export interface PmlTaps extends TransitionListener {
+  /** An event meets a message in a state. */
+  onEvent: ((side: 'send' | 'recv', state: string, event: string) => void) | undefined;
+  /** A message has found its receive. */
+  onMatch(ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest): void;
+}
+
 export class PmlCore implements TransitionListener {
   readonly options: PmlOptions;
   readonly bml: Bml;

@@ -6,7 +6,7 @@ import type { PmlCore } from './core.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MATCH_CHARGED_HEAD, MATCH_WORDS, PACKET, type Packet, TWO_32, U53_HIGH_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import { completeReceive } from './outcome.ts';
-import type { Receiver } from './receiver.ts';
+import { isWhole, type Receiver } from './receiver.ts';
 import { type Envelope, type FlowIn, type PmlPeer, type RecvRequest, SEQ_SPAN_MAX, type Unreceived } from './records.ts';
 import type { RemoteWindow } from './windows.ts';
 
@@ -121,6 +121,8 @@ export class Inbox {
   private dropFreed(envelope: Envelope): void {
     this.core.counters.freedContextDropped++;
     this.core.releaseCharge(envelope);
+    // Its sender waits for an answer, and keeps the buffer until it has one.
+    if (envelope.type !== PACKET.MATCH) this.receiver.discard(envelope);
   }
 
   // ---------------------------------------------------------------- envelopes
@@ -281,6 +283,15 @@ export class Inbox {
       for (const envelope of early.values()) this.core.releaseCharge(envelope);
       early.clear();
     }
+    // Of what waits for its receive only messages that are here as a whole outlive their sender: a probe must not find the others.
+    for (const context of this.contexts.values()) {
+      if (context.unexpectedCount === 0) continue;
+      for (const envelope of context.unexpectedEnvelopes()) {
+        if (envelope.peer !== peer || isWhole(envelope)) continue;
+        context.takeUnexpected(envelope);
+        this.core.releaseCharge(envelope);
+      }
+    }
     this.endPosted(peer.rank, error);
   }
 
@@ -296,11 +307,11 @@ export class Inbox {
     }
   }
 
-  endPostedToAny(ctx: number, error: MultirailError): void {
+  endPostedToAny(ctx: number, error: MultirailError, isMeant?: (request: RecvRequest) => boolean): void {
     const context = this.contexts.get(ctx);
     if (context === undefined || context.postedCount === 0) return;
     for (const request of context.postedRequests()) {
-      if (request.source !== ANY) continue;
+      if (request.source !== ANY || isMeant?.(request) === false) continue;
       context.unpost(request);
       request.error = error;
       this.core.complete(request);

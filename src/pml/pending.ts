@@ -3,7 +3,7 @@
 import type { PmlCore } from './core.ts';
 import type { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
-import { RecvMessage, type RecvRequest, SendMessage, type SendRequest } from './records.ts';
+import { type PmlPeer, RecvMessage, type RecvRequest, SendMessage, type SendRequest } from './records.ts';
 
 /** A request that is not done, and the message that it has, if it is a send or has matched. */
 export interface OpenRequest {
@@ -120,4 +120,12 @@ function receivePhase(message: RecvMessage): string {
     case 'DONE':
       return 'complete';
   }
+}
+
+/** What is not delivered to that peer, one line each. */
+export function undeliveredTo({ sends, recvs }: PmlPeer): string[] {
+  return [
+    ...[...sends].map((message) => `send ${message.traceId}: ${message.state}`),
+    ...[...recvs].map((message) => `receive ${message.traceId}: ${message.state}`),
+  ];
 }

@@ -15,14 +15,15 @@ import { type CompletionStatus, DELIVERED, type Frame, type OneSidedOp, type Sin
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import type { Iov } from '../util/iov.ts';
-import { PmlCore, type PmlOptions, type TraceEntry } from './core.ts';
+import { PmlCore, type PmlOptions, type PmlTaps, type TraceEntry } from './core.ts';
 import type { PmlCounters } from './counters.ts';
 import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, MATCH_HEADER_BYTES, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
+import { hasLeft } from './outcome.ts';
 import { OwedToPeers } from './owed.ts';
-import { describeRequests, type OpenRequest, openRequests, type PendingRequest } from './pending.ts';
+import { describeRequests, type OpenRequest, openRequests, type PendingRequest, undeliveredTo } from './pending.ts';
 import { Pump } from './pump.ts';
 import { isFragSink, Receiver } from './receiver.ts';
 import {
@@ -36,16 +37,8 @@ import {
   type SendRequest,
   type Unreceived,
 } from './records.ts';
+import { revokeMessages } from './revoked.ts';
 import { isSendOp, Sender } from './sender.ts';
-import type { TransitionListener } from './states.ts';
-
-/** Observers of messages, for a simulator. Each costs time with every message. */
-export interface PmlTaps extends TransitionListener {
-  /** An event meets a message in a state. */
-  onEvent: ((side: 'send' | 'recv', state: string, event: string) => void) | undefined;
-  /** A message has found its receive. */
-  onMatch(ctx: number, source: number, tag: number, messageBytes: number, request: RecvRequest): void;
-}
 
 export class Pml {
   private readonly core: PmlCore;
@@ -170,9 +163,15 @@ export class Pml {
     return request;
   }
 
-  /** Ends the posted receives of that context that would take a message of anybody: nobody is left to send one. */
-  endPostedToAny(ctx: number, error: MultirailError): void {
-    this.inbox.endPostedToAny(ctx, error);
+  /** Ends the posted receives of that context that would take a message of anybody, or those of them that are meant. */
+  endPostedToAny(ctx: number, error: MultirailError, isMeant?: (request: RecvRequest) => boolean): void {
+    this.inbox.endPostedToAny(ctx, error, isMeant);
+  }
+
+  /** As freeContext(), when the communicator was revoked: what is under way on it ends with the error, too. */
+  revokeContext(ctx: number, error: MultirailError): void {
+    this.inbox.freeContext(ctx, error);
+    revokeMessages(this.core, this.receiver, ctx, error);
   }
 
   /** Ends every posted receive that has not matched: the runtime is being finalized. */
@@ -513,11 +512,7 @@ export class Pml {
 
   /** What is not delivered to that peer, for people. */
   undelivered(rank: number): string[] {
-    const peer = this.peer(rank);
-    return [
-      ...[...peer.sends].map((m) => `send ${m.traceId}: ${m.state}`),
-      ...[...peer.recvs].map((m) => `receive ${m.traceId}: ${m.state}`),
-    ];
+    return undeliveredTo(this.peer(rank));
   }
 
   /** From now on everything that happens is told to these. */
@@ -531,11 +526,6 @@ export class Pml {
   get internals(): { readonly core: PmlCore; readonly inbox: Inbox } {
     return { core: this.core, inbox: this.inbox };
   }
-}
-
-/** Why nothing can be sent to that peer, or come from it, any more. */
-export function hasLeft(rank: number, peer: number): MultirailError {
-  return new MultirailError('ERR_PROC_FAILED', `rank ${peer} has left the job: it called finalize()`, { rank, peer });
 }
 
 export { ANY };

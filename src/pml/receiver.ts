@@ -3,13 +3,13 @@
 import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, OK, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
-import { EMPTY_BYTES } from '../util/iov.ts';
+import { EMPTY_BYTES, EMPTY_IOV } from '../util/iov.ts';
 import { serialDiff } from '../util/serial.ts';
 import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
 import { FLAG, MISSING_RANGES_MAX, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { bufferGone, completeReceive, senderLostBuffer } from './outcome.ts';
 import type { OwedToPeers } from './owed.ts';
-import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, type PmlPeer, RecvMessage, type RecvRequest } from './records.ts';
+import { type Envelope, type FragSink, type FrameUse, type PmlOneSidedOp, type PmlPeer, RecvMessage, RecvRequest } from './records.ts';
 import { moveRecv } from './states.ts';
 import type { LocalWindow, RemoteWindow } from './windows.ts';
 
@@ -28,8 +28,12 @@ export class Receiver {
   begin(envelope: Envelope, request: RecvRequest): void {
     const { core } = this;
     if (envelope.peer.failure !== undefined) {
-      // Only its first part came before the peer died; the rest never will.
       core.releaseCharge(envelope);
+      if (isWhole(envelope)) {
+        completeReceive(core, request, request.buffer.copyIn(0, envelope.payload), envelope.messageBytes);
+        return;
+      }
+      // Only its first part came before the peer died; the rest never will.
       request.error = envelope.peer.failure;
       core.complete(request);
       return;
@@ -62,6 +66,36 @@ export class Receiver {
     core.releaseCharge(envelope);
     this.offerWindows(message);
     core.queueControl(message);
+    this.checkComplete(message);
+  }
+
+  /** A rendezvous that nobody will receive: its sender is told that nothing of it is taken, and comes to its end. */
+  discard(envelope: Envelope): void {
+    const { core } = this;
+    const { peer, ctx, source, tag } = envelope;
+    if (peer.ended !== undefined) return;
+    const message = new RecvMessage(envelope, new RecvRequest(ctx, source, tag, EMPTY_IOV), false);
+    message.request = undefined;
+    message.order = core.nextOrder();
+    message.slot = core.recvs.add(message);
+    message.generation = core.recvs.generationOf(message.slot);
+    peer.recvs.add(message);
+    core.onTransition('recv', message, 'MATCHED', message.state);
+    core.queueControl(message);
+    this.checkComplete(message);
+  }
+
+  /**
+   * The communicator was revoked: the request ends with this error, and what still comes for it goes into nothing. While the sender may write
+   * into the buffer, or reads of ours are under way, it ends only with its message.
+   */
+  revoke(message: RecvMessage, error: MultirailError): void {
+    const { request } = message;
+    if (request === undefined || request.done) return;
+    request.error ??= error;
+    if (message.state !== 'RECEIVING' || message.offers.windows.length > 0) return;
+    // Nothing is missing any more: whatever else is on its way goes into nothing.
+    message.received.add(0, message.takeBytes);
     this.checkComplete(message);
   }
 
@@ -535,6 +569,11 @@ export class Receiver {
     peer.restartNacks.clear();
     for (const message of [...peer.recvs]) if (message.state === 'OWING') this.finish(message);
   }
+}
+
+/** All of its bytes are here. */
+export function isWhole({ type, payload, messageBytes, flags }: Envelope): boolean {
+  return type === PACKET.MATCH || (type === PACKET.RNDV && payload.length === messageBytes && (flags & FLAG.VOID) === 0);
 }
 
 export function isFragSink(sink: Sink): sink is FragSink {

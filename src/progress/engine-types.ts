@@ -36,6 +36,8 @@ export interface EngineHooks {
   onRailEvent?(event: RailEvent): void;
   onRailState?(rail: Rail, from: RailState, to: RailState): void;
   onPeerFailed?(rank: number, error: MultirailError, lostMessages: number): void;
+  /** That peer refuses this process as one that has failed. True: that is seen to; else the peer is taken to be dead. */
+  onRefused?(rank: number, text: string): boolean;
   /** The peer said BYE: nothing more comes from it. */
   onPeerLeft?(rank: number): void;
   onAddressChanged?(module: BtlModule): void;

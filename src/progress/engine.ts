@@ -18,7 +18,8 @@ import type {
 import { ALIVE_PER_TURN_MAX_MS, DELIVERED, RAILS_MAX, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
-import { hasLeft, Pml } from '../pml/pml.ts';
+import { hasLeft } from '../pml/outcome.ts';
+import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { Departure } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
@@ -62,13 +63,16 @@ export class Engine implements Upcalls {
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
-  private readonly poller: Poller | undefined;
+  readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
+  private readonly polledListeners: (() => void)[] = [];
   satisfied = false;
+  /** Calls that wait for messages which no request of theirs takes. */
+  expected = 0;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;
   turns = 0;
@@ -162,6 +166,12 @@ export class Engine implements Upcalls {
     this.isYielding = this.driver.pollsAgain !== true && (this.again || !this.park());
     if (this.isYielding) this.driver.yield();
     this.driver.arm(this.nextDeadline());
+  }
+
+  /** Calls this once, after the rails were polled the next time: what has come by now is taken before. */
+  oncePolled(listener: () => void): void {
+    this.polledListeners.push(listener);
+    this.schedule();
   }
 
   /** When this request was started, to within a tenth of a second for those of late; undefined: since the last turn. */
@@ -263,7 +273,7 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.hasAwaitedRequests;
+    return this.pml.hasAwaitedRequests || this.expected > 0;
   }
 
   /** A turn is under way: poll() does nothing. */
@@ -294,7 +304,7 @@ export class Engine implements Upcalls {
     let work = 0;
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
-    if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun) {
+    if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun && this.polledListeners.length === 0) {
       this.afterWork?.();
       return 0;
     }
@@ -304,6 +314,7 @@ export class Engine implements Upcalls {
     this.flush();
     const handedOn = pml.handOnCompletions();
     this.afterWork?.();
+    if (this.polledListeners.length > 0) for (const listener of this.polledListeners.splice(0)) listener();
     return work + handedOn;
   }
 
@@ -401,7 +412,8 @@ export class Engine implements Upcalls {
 
   onConnectFailed(endpoint: BtlEndpoint, epoch: number, reason: RailReason, highestEpoch?: number): void {
     this.bml.handleConnectFailed(endpoint, epoch, reason, highestEpoch, this.nowMs);
-    if (reason.code === 'ERR_PROC_FAILED') this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
+    if (reason.code === 'ERR_PROC_FAILED' && this.hooks.onRefused?.(endpoint.peer, reason.text) !== true)
+      this.failPeer(endpoint.peer, 'ERR_PROC_FAILED', `it refused us: ${reason.text}`);
     // It said BYE and had ours before it closed: only its own BYE got lost with a rail (B9).
     else if (reason.code === 'ERR_FINALIZED' && this.departure.awaitsBye(endpoint.peer)) this.peerLeft(endpoint.peer, true);
     else this.log('debug', `rail ${endpoint.plan.key} to rank ${endpoint.peer}: epoch ${epoch} not connected: ${reason.text}`);

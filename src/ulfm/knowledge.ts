@@ -109,6 +109,11 @@ export class Knowledge {
     return true;
   }
 
+  /** Some process of the job is known to be dead. */
+  get hasFailures(): boolean {
+    return this.failures.size > 0;
+  }
+
   isFailed(number: number): boolean {
     return this.failures.has(number);
   }

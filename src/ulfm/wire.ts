@@ -172,6 +172,13 @@ function putValue(bytes: Uint8Array, view: DataView, start: number, value: Value
   }
 }
 
+/** The longest message in a job of so many processes. */
+export function serviceBytesMax(processes: number): number {
+  const set = bitmapBytes(processes);
+  const value = VALUE_BYTES + 2 * set + SUCCESSION_BYTES * processes;
+  return HEADER_BYTES + Math.max(FAILED_BYTES, CONTRIBUTION_BYTES + 3 * set + LOCK_BYTES + value);
+}
+
 export function encodeService(message: ServiceMessage): Uint8Array {
   const bodyBytes = bodyBytesOf(message);
   const bytes = new Uint8Array(HEADER_BYTES + bodyBytes);

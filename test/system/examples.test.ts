@@ -88,6 +88,13 @@ const CHECKS: Record<string, () => Promise<void>> = {
       'span multirail send {"rank":0,"comm":"world","peer":1,"tag":5,"bytes":8000} ok',
     ]);
   },
+  'ft-shrink.mjs': async () => {
+    const words = ['run', '-n', '4', '--mca', 'ft', 'on', '--kill', '2@300ms', join(folder, 'ft-shrink.mjs')];
+    const { code: status, stdout, stderr } = await startNode([code.cli, ...words], { input: '', timeoutMs: 60_000 }).ended;
+    expect(status, `${stdout}\n${stderr}`).toBe(0);
+    expect(stdout.match(/failed are 2; 3 of 4 go on/g)).toHaveLength(3);
+    expect(stderr).toContain('--kill: killing rank 2');
+  },
   'farm.mjs': async () => {
     const text = await run(3, 'farm.mjs', '30');
     const shares = (/rows by rank: (.*)/.exec(text)?.[1] ?? '').split(', ').map(Number);

@@ -5,6 +5,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import { serveAgent } from '../../src/launch/run/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/run/hostfile.ts';
+import { type KillPlan, parseKillPlan } from '../../src/launch/run/kill-plan.ts';
 import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { watchNpm } from '../../src/launch/run/parent-watch.ts';
 import { ParamTable } from '../../src/params.ts';
@@ -109,6 +110,14 @@ function parsePort(text: string): number {
   return port;
 }
 
+function parseKill(text: string): KillPlan {
+  try {
+    return parseKillPlan(text);
+  } catch (error) {
+    throw new InvalidArgumentError(`${messageOf(error)}.`);
+  }
+}
+
 function parseStdin(text: string): number | 'all' | 'none' {
   if (text === 'all' || text === 'none') return text;
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('expected all, none or a rank.');
@@ -150,6 +159,7 @@ interface RunCommandOptions extends WatchCommandOptions {
   stdin: number | 'all' | 'none';
   prefix: boolean;
   abortOnFailure: boolean;
+  kill: KillPlan | undefined;
   oobListen: string[];
 }
 
@@ -175,7 +185,8 @@ export function register(program: Command): void {
     )
     .option('--stdin <target>', 'who gets the standard input: a rank, all or none', parseStdin, 0)
     .option('--no-prefix', 'do not put [rank] before each line of output')
-    .option('--no-abort-on-failure', 'let the other ranks go on when one fails')
+    .option('--no-abort-on-failure', 'let the other ranks go on when one fails; implied by --mca ft on')
+    .option('--kill <plan>', 'kill ranks: RANK@TIME[,…] or random:seed=S,mtbf=T,max=N; times count from when all ranks have met', parseKill)
     .addOption(
       new Option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated')
         .argParser(collect)
@@ -191,10 +202,13 @@ Examples:
   multirail run -n 4 --node-arg=--inspect=0 app.ts   an inspector for every rank
   multirail run --hosts node1:2,node2:2 app.js        two ranks on each of two hosts, by ssh
   multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
+  multirail run -n 4 --mca ft on --kill 2@1s app.js   rank 2 dies after a second, and the others may go on
   multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
                                                      a page that shows two rails, with buttons to pull them
 
-The exit code is that of the first rank that failed, or 128 + the signal that killed it.
+The exit code is that of the first rank that failed, or 128 + the signal that killed it. With --mca ft on
+ranks that die are no failure as long as others come to their end. 3: all went well, but for kills that
+were asked for and could not be carried out.
 A second Ctrl-C kills all ranks at once.`,
     )
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
@@ -219,6 +233,7 @@ A second Ctrl-C kills all ranks at once.`,
         prefix: options.prefix,
         abortOnFailure: options.abortOnFailure,
         forwardSignals: true,
+        ...(options.kill === undefined ? {} : { kill: options.kill }),
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
       };
       const stop = watchNpm(process.env, () => {

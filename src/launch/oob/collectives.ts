@@ -22,11 +22,14 @@ export class OobCollectives {
   /** Parts given to the modex that is open. */
   private entries = new Map<number, Uint8Array>();
   private modexDone = false;
+  private readonly onMet: () => void;
 
-  constructor(size: number, hasEnded: (rank: number) => boolean, send: Send) {
+  /** `onMet` is called once all ranks have given their parts to the modex. */
+  constructor(size: number, hasEnded: (rank: number) => boolean, send: Send, onMet: () => void = () => undefined) {
     this.size = size;
     this.hasEnded = hasEnded;
     this.send = send;
+    this.onMet = onMet;
   }
 
   modexPut(rank: number, json: Uint8Array): void {
@@ -93,6 +96,7 @@ export class OobCollectives {
     for (let rank = 0; rank < this.size; rank++) {
       for (const [i, packed] of pieces.entries()) this.send(rank, 'modexPart', { packed, last: i === pieces.length - 1 });
     }
+    this.onMet();
   }
 
   private judgeBarrier(name: string, barrier: Barrier): void {

@@ -66,6 +66,8 @@ export interface OobServerOptions {
 }
 
 interface OobServerEvents {
+  /** All ranks know each other's addresses. */
+  met: [];
   joined: [rank: number, info: RankInfo];
   abort: [info: AbortInfo];
   finalized: [rank: number];
@@ -132,6 +134,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       options.size,
       (rank) => this.members[rank].exit !== undefined,
       (rank, kind, body) => this.send(this.members[rank], kind, body),
+      () => this.emit('met'),
     );
   }
 

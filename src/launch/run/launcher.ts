@@ -15,6 +15,7 @@ import { WaitsGatherer } from '../watch/waits-gather.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
 import { type HostSlots, placeRanks, type RankPlace } from './hostfile.ts';
+import { Killer, type KillPlan } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
 import { LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
@@ -46,8 +47,10 @@ export interface RunOptions {
   stderr?: Writable;
   /** `[rank] ` before each line (default). Without it, and without `stdout`/`stderr`, ranks write to ours directly. */
   prefix?: boolean;
-  /** A rank's failure ends the job (default); else the others get a notice and go on. */
+  /** A rank's failure ends the job (default, unless the parameter ft is on); else the others get a notice and go on. */
   abortOnFailure?: boolean;
+  /** Ranks to kill, and when. */
+  kill?: KillPlan;
   /** Between SIGTERM and SIGKILL. */
   killGraceMs?: number;
   /** Pass this process's signals on to the ranks. */
@@ -84,7 +87,10 @@ export interface RankResult {
 
 export interface JobResult {
   jobId: string;
-  /** 0, or the first failing rank's code, or 128 + its signal's number. */
+  /**
+   * 0, or the first failing rank's code, or 128 + its signal's number. With the parameter ft on, ranks that died are no failure as long as
+   * others have come to their end; 3 when all went well, and kills that were asked for could not be carried out.
+   */
   exitCode: number;
   ranks: RankResult[];
   /** Why the job failed. */
@@ -106,6 +112,11 @@ export interface RunningJob {
   /** Asks the ranks what they wait for, at most once a second; the report comes to RunOptions.onWaits, and is not printed. */
   askWaits(reason: string): void;
 }
+
+/** A rank exits with it that was declared dead by the others. */
+const OWN_FAILURE_CODE = 70;
+/** The program ended well, and kills that were asked for could not be carried out. */
+const UNMET_KILLS_CODE = 3;
 
 /** States of a job. */
 const JOB = {
@@ -170,6 +181,10 @@ class LocalJob implements RunningJob {
   private state: JobState = JOB.STARTING;
   private exitCode = 0;
   private failure: string | undefined;
+  /** With the parameter ft on: ranks that died, and the code that the first of them stands for. */
+  private died = 0;
+  private diedCode = 0;
+  private killer: Killer | undefined;
   private interrupts = 0;
   private killTimer: NodeJS.Timeout | undefined;
   private resolveResult!: (result: JobResult) => void;
@@ -195,6 +210,9 @@ class LocalJob implements RunningJob {
     this.result = new Promise((resolve) => {
       this.resolveResult = resolve;
     });
+    const { kill } = options;
+    const beyond = kill?.kind === 'listed' ? kill.kills.find(({ rank }) => rank >= size) : undefined;
+    if (beyond !== undefined) throw new MultirailError('ERR_ARG', `--kill names rank ${beyond.rank}, but ranks go from 0 to ${size - 1}`);
     this.places = placeRanks(options.hosts ?? [{ host: 'localhost', slots: size }], size);
     this.server = this.makeServer(options.oobListen ?? (this.places.every(isHere) ? [loopbackAddress()] : ['::']));
   }
@@ -231,6 +249,14 @@ class LocalJob implements RunningJob {
     await this.openServer();
     this.server.on('abort', (info) => this.onAbort(info));
     this.server.on('lost', (rank, text) => this.onLost(rank, text));
+    if (this.options.kill !== undefined) {
+      this.killer = new Killer(this.options.kill, {
+        living: () => this.ranks.filter(({ rank, exited }) => !exited && !this.server.isFinalized(rank)).map(({ rank }) => rank),
+        strike: (rank) => this.ranks[rank].child.kill('SIGKILL'),
+        say: (text) => this.say(text),
+      });
+      this.server.on('met', () => this.killer?.begin());
+    }
     const gatherer = new WaitsGatherer(this.server, {
       say: (text) => this.say(text),
       jsonFile: this.params.string('mpi_waits_json_file'),
@@ -481,7 +507,14 @@ class LocalJob implements RunningJob {
     const how = signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
-    if (this.options.abortOnFailure === false) {
+    const hasDied = this.params.bool('ft') && (signal !== undefined || lost !== undefined || code === OWN_FAILURE_CODE);
+    if (hasDied) {
+      this.say(`${text}; the other ranks go on`);
+      this.died++;
+      this.diedCode ||= exitCode;
+      return;
+    }
+    if (this.options.abortOnFailure === false || this.params.bool('ft')) {
       this.say(`${text}; the other ranks go on`);
       this.failure ??= text;
       if (this.exitCode === 0) this.exitCode = exitCode;
@@ -498,6 +531,7 @@ class LocalJob implements RunningJob {
   private async finish(): Promise<void> {
     await Promise.all(this.ranks.map((process) => process.judged));
     clearTimeout(this.killTimer);
+    this.judgeDeaths(this.killer?.end());
     // Output may be held open by a process that left its group; it is not waited for without end.
     let timer: NodeJS.Timeout | undefined;
     const timeout = new Promise<void>((resolve) => {
@@ -516,6 +550,23 @@ class LocalJob implements RunningJob {
       return { rank, pid, code, signal, joined, finalized: this.server.isFinalized(rank) };
     });
     this.resolveResult({ jobId: this.jobId, exitCode: this.exitCode, ranks, failure: this.failure });
+  }
+
+  /** With the parameter ft on: what the deaths of ranks mean for the job, now that it is over. */
+  private judgeDeaths(unmet: string | undefined): void {
+    if (this.state === JOB.ENDING) return;
+    const ended = this.ranks.filter(({ code }) => code === 0).length;
+    if (this.died > 0 && ended === 0 && this.exitCode === 0) {
+      this.failure = `${this.died} ranks died, and no other came to its end`;
+      this.exitCode = this.diedCode;
+    } else if (this.died > 0 && this.exitCode === 0) {
+      this.say(`${this.died} of ${this.options.size} ranks died; the others came to their end`);
+    }
+    if (unmet === undefined) return;
+    this.say(`--kill: ${unmet}`);
+    if (this.exitCode !== 0) return;
+    this.failure = `--kill: ${unmet}`;
+    this.exitCode = UNMET_KILLS_CODE;
   }
 
   private moveTo(next: JobState): void {

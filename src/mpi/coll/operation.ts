@@ -138,7 +138,11 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     if (late !== undefined) this.fail(late.error, true, late.tag);
     else if (told !== undefined) this.fail(told.error, isOwn, told.late);
     else if (stranger !== -1) this.meet(stranger, ledger.earlyCode(tag));
-    else this.advance();
+    else {
+      const failure = proc.failureOf?.(this.scope);
+      if (failure === undefined) this.advance();
+      else this.fail(failure, false);
+    }
     proc.engine.schedule();
     return this;
   }
@@ -365,6 +369,15 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
    * collective may come later.
    */
   fail(error: MultirailError, isOwn: boolean, lateTag = -1): void {
+    this.end(error, isOwn, lateTag, isOwn);
+  }
+
+  /** Nobody has to be told: everybody hears of the revocation by another way. */
+  revoked(error: MultirailError): void {
+    this.end(error, false, -1, true);
+  }
+
+  private end(error: MultirailError, isOwn: boolean, lateTag: number, isTold: boolean): void {
     if (this.state !== 'RUNNING') return;
     this.lateTag = lateTag;
     this.state = 'FAILING';
@@ -372,7 +385,7 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     if (this.code !== 0) this.scope.ledger.failed(this.tag);
     this.onFailed?.(error);
     const { proc, members, ctx } = this.scope;
-    this.toldAll = isOwn;
+    this.toldAll = isTold;
     if (isOwn) for (const world of members) if (world !== proc.rank) proc.failures.tell(world, ctx, this.tag, error, this.lateTag);
     // Buffers that are only read are left to the sends: those cannot be taken back. Who has set a limit wants to use them again: then
     // they are waited for, which is not long, since everybody takes them into nothing once it is told.
@@ -385,7 +398,7 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     }
     for (const request of this.receives) if (!request.done) proc.cancel(request);
     if (this.size > 1) proc.failures.drain(ctx, this.tag);
-    if (!isOwn) this.tellDependents();
+    if (!isTold) this.tellDependents();
     if (this.pending === 0) this.finish();
     proc.engine.schedule();
   }

@@ -52,6 +52,8 @@ export interface LocalProcess {
   /** A collective with that tag has begun here, on the communicator that uses this context for them. */
   hasBegun(ctx: number, tag: number): boolean;
   findOperation(ctx: number, tag: number): RunningCall | undefined;
+  /** Why a call of these ranks cannot go well from the start: one of them is known to be dead, where failures are told. */
+  failureOf?(scope: Scope): MultirailError | undefined;
   /** The first that runs of the collectives that were begun after that many others. */
   runningAfter(ctx: number, order: number): RunningCall | undefined;
 }
@@ -73,6 +75,8 @@ export interface RunningCall {
   askAround(): void;
   /** Ends it, unless it has ended. `isOwn`: this rank has found the error, and tells everybody. `lateTag`: of the earlier call that it is of. */
   fail(error: MultirailError, isOwn: boolean, lateTag?: number): void;
+  /** Its communicator was revoked, which is told to everybody. */
+  revoked(error: MultirailError): void;
 }
 
 /** How processes tell each other that a collective has failed (failures.ts). */

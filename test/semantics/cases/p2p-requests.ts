@@ -1,7 +1,8 @@
 // Cases of the point-to-point suite: requests, persistent ones, groups of them, and errors in groups.
 import { strict as assert } from 'node:assert';
 import { UNDEFINED } from '../../../src/mpi/constants.ts';
-import { Request, RequestsError } from '../../../src/mpi/request.ts';
+import { Request } from '../../../src/mpi/request.ts';
+import { RequestsError } from '../../../src/mpi/requests-error.ts';
 import { arrived, audit, fails, fill, inPair, type Part, until } from '../../support/p2p-audit.ts';
 import type { P2pCase } from '../p2p-suite.ts';
 

@@ -1,0 +1,43 @@
+// Process failure with a process for each rank, which dies by SIGKILL: the cases of blocking calls, and of the others those in which the
+// kernel's word of a death, its way to everybody and the end of the job matter most. MULTIRAIL_TEST_SHARE=1 runs all.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadNative } from '../../src/native/load.ts';
+import { FT_CASES } from '../semantics/cases/ft.ts';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
+
+const DRAWN = /^(err_any|err_insulation|what came whole|revoke in the midst|revshrinkkill|agreements are the same|a rank that dies)/;
+const runsAll = process.env.MULTIRAIL_TEST_SHARE === '1';
+const noNative = loadNative().reason;
+
+let code: BuiltCode;
+beforeAll(async () => {
+  code = await buildCode(['ft-rank.ts']);
+}, 60_000);
+afterAll(() => code?.dispose());
+
+async function play(index: number, ...mca: string[]): Promise<void> {
+  const { ranks, dying } = FT_CASES[index];
+  const args = ['run', '-n', String(ranks), '--mca', 'ft', 'on', ...mca, code.fixture('ft-rank.ts'), String(index)];
+  const { code: exitCode, stdout, stderr } = await startNode([code.cli, ...args], { timeoutMs: 40_000 }).ended;
+  expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
+  expect(stdout.match(/is through/g)?.length).toBe(ranks - dying.length);
+}
+
+for (const [index, { name, processes }] of FT_CASES.entries()) {
+  if (processes === true && noNative !== undefined) test.skip(`${name} (${noNative})`, () => undefined);
+  else if (processes === true || runsAll || DRAWN.test(name)) test(name, () => play(index), 50_000);
+}
+
+const sample = FT_CASES.findIndex(({ name }) => name.startsWith('revshrinkkill'));
+test('over TCP alone', () => play(sample, '--mca', 'btl', 'self,tcp'), 50_000);
+test('without the native part: the kernel is asked by /proc', async () => {
+  const { ranks, dying } = FT_CASES[sample];
+  const args = ['run', '-n', String(ranks), '--mca', 'ft', 'on', code.fixture('ft-rank.ts'), String(sample)];
+  const {
+    code: exitCode,
+    stdout,
+    stderr,
+  } = await startNode([code.cli, ...args], { env: { MULTIRAIL_NATIVE: '0' }, timeoutMs: 40_000 }).ended;
+  expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
+  expect(stdout.match(/is through/g)?.length).toBe(ranks - dying.length);
+}, 50_000);

@@ -22,9 +22,10 @@ import { hasLeft, Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { Departure } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
+import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
 import { type Ending, type EnginePeer, Peers } from './peers.ts';
-import { railEvents } from './rail-events.ts';
+import { railEvents, unreachableText } from './rail-events.ts';
 
 export type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 
@@ -34,12 +35,11 @@ export type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-t
  */
 const POLLS_PER_CLOCK = 8;
 const POLLS_PER_KERNEL = 64;
-const MEMORY_POLLS_PER_CLOCK = 64;
-const MEMORY_POLLS_PER_KERNEL = 2048;
+const MEMORY_POLLS_PER_CLOCK = 256;
+const MEMORY_POLLS_PER_KERNEL = 8192;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
-const LOGS_PER_SECOND_MAX = 20;
 /** The transport that reaches the own rank only. */
 const SELF = 'self';
 
@@ -58,8 +58,7 @@ export class Engine implements Upcalls {
   private closed = false;
   private lastTurnMs: number;
   private nowMs: number;
-  private logWindowMs = 0;
-  private logCount = 0;
+  private readonly logLimit = new LogLimit((level, text) => this.hooks.log?.(level, text));
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
@@ -209,7 +208,7 @@ export class Engine implements Upcalls {
       const { memoryModules } = this;
       if (memoryModules !== undefined) {
         // Rails of the kernel's stand by: they are polled when the clock is read.
-        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
+        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules, true);
         if ((polls & (MEMORY_POLLS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
       } else {
@@ -292,19 +291,25 @@ export class Engine implements Upcalls {
     this.openings.note(this.pml.openedRequests, this.nowMs);
   }
 
-  private work(modules: readonly BtlModule[]): number {
+  /** `spares`: no time has passed, so where the rails have nothing and nothing is left to do, nothing else can be due. */
+  private work(modules: readonly BtlModule[], spares = false): number {
     let work = 0;
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
-    if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     const come = this.memoryWaits?.isWaiting === true ? this.memoryWaits.progress(nowMs) : 0;
     this.usefulWork += come;
+    work += come;
+    if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun) {
+      this.afterWork?.();
+      return 0;
+    }
+    if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);
     this.flush();
     const handedOn = pml.handOnCompletions();
     this.afterWork?.();
-    return work + come + handedOn;
+    return work + handedOn;
   }
 
   nextDeadline(): number {
@@ -428,6 +433,20 @@ export class Engine implements Upcalls {
     if (this.awaited?.done) this.satisfied = true;
   }
 
+  onFrameWords(
+    endpoint: BtlEndpoint,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean {
+    if (!this.pml.handleFrameWords(endpoint.peer, words, headerAt, headerBytes, payloadAt, payloadBytes)) return false;
+    this.usefulWork++;
+    if (this.awaited?.done) this.satisfied = true;
+    return true;
+  }
+
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {
     return this.pml.sinkFor(endpoint.peer, endpoint.rail, header, payloadBytes);
   }
@@ -468,15 +487,8 @@ export class Engine implements Upcalls {
     this.hooks.onAddressChanged?.(module);
   }
 
-  log(level: 'debug' | 'info' | 'warn', text: string): void {
-    // A stranger must not be able to fill a disk.
-    if (this.nowMs - this.logWindowMs >= 1000) {
-      if (this.logCount > LOGS_PER_SECOND_MAX)
-        this.hooks.log?.('warn', `${this.logCount - LOGS_PER_SECOND_MAX} further lines were left out`);
-      this.logWindowMs = this.nowMs;
-      this.logCount = 0;
-    }
-    if (level === 'debug' || ++this.logCount <= LOGS_PER_SECOND_MAX) this.hooks.log?.(level, text);
+  log(level: LogLevel, text: string): void {
+    this.logLimit.log(level, text, this.nowMs);
   }
 
   // ---------------------------------------------------------------- rails and peers
@@ -507,22 +519,8 @@ export class Engine implements Upcalls {
 
   private checkUnreachable(): void {
     for (const peer of this.peers.values()) {
-      const since = peer.bml.unreachableSinceAliveMs;
-      if (
-        since < 0 ||
-        peer.bml.closed ||
-        peer.bml.rails.some((rail) => rail.state === 'UP') ||
-        this.aliveMs - since < this.options.peerTimeoutMs
-      )
-        continue;
-      const { rails } = peer.bml;
-      const { peerTimeoutMs } = this.options;
-      const ways = rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
-      const text =
-        rails.length > 0
-          ? `no rail came back within ${peerTimeoutMs} ms (${ways})`
-          : `no interface came up on either side that makes a rail, within ${peerTimeoutMs} ms (pml_peer_timeout_ms)`;
-      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
+      const text = unreachableText(peer.bml, this.aliveMs, this.options.peerTimeoutMs);
+      if (text !== undefined) this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
     }
   }
 

@@ -308,7 +308,8 @@ export class Engine implements Upcalls {
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
     const come = this.memoryWaits?.isWaiting === true ? this.memoryWaits.progress(nowMs) : 0;
     this.usefulWork += come;
-    if (spares && work === 0 && come === 0 && !pml.hasWork && !this.departure.isBegun && this.polledListeners.length === 0) {
+    work += come;
+    if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun && this.polledListeners.length === 0) {
       this.afterWork?.();
       return 0;
     }
@@ -319,7 +320,7 @@ export class Engine implements Upcalls {
     const handedOn = pml.handOnCompletions();
     this.afterWork?.();
     if (this.polledListeners.length > 0) for (const listener of this.polledListeners.splice(0)) listener();
-    return work + come + handedOn;
+    return work + handedOn;
   }
 
   nextDeadline(): number {

@@ -30,6 +30,17 @@ export interface WorldOptions {
   coverage?: TransitionListener & CoverageListener;
   /** What no sound peer does (I12) may be done here: a scenario replays packets, or begins with a mistake. */
   breaches?: 'allowed';
+  /** Contexts whose messages are not the application's: the oracle of matching does not follow them. */
+  services?: ReadonlySet<number>;
+  /** Some messages on those contexts come when nobody takes them any more: they are held to the end. */
+  leavesUnreceived?: true;
+  /** Pairs of ranks between which there are rails (default: all). */
+  isLinked?: (low: number, high: number) => boolean;
+  onPeerFailed?: (rank: number, peer: number, error: MultirailError) => void;
+  /** The rank's engine has had a turn. */
+  onTurn?: (rank: number) => void;
+  /** The peer has said BYE. */
+  onPeerLeft?: (rank: number, peer: number) => void;
   /** Grid of fragments, below the least that the parameter allows: messages of hundreds of fragments stay short. */
   fragBytes?: number;
 }
@@ -94,6 +105,7 @@ export class World {
       seed: options.seed,
       ranks: options.ranks,
       rails: options.rails,
+      ...(options.isLinked === undefined ? {} : { isLinked: options.isLinked }),
       ...(trace || hashTrace ? { trace: tap } : {}),
     });
     this.oracle.mayFail = (rank, peer) => this.mayFail(rank, peer);
@@ -121,7 +133,9 @@ export class World {
       onPeerFailed: (peer, error, lost) => {
         peerFailures.push({ rank: peer, error, lost });
         this.parts(rank, peer, error);
+        this.options.onPeerFailed?.(rank, peer, error);
       },
+      onPeerLeft: (peer) => this.options.onPeerLeft?.(rank, peer),
       log: (level, text) => {
         if (this.fabric.tracing) this.fabric.note(`rank ${rank} ${level} ${text}`);
       },
@@ -141,7 +155,9 @@ export class World {
         coverage?.onTransition(side, message, from, to);
       },
       onEvent: coverage?.onEvent?.bind(coverage),
-      onMatch: (ctx, source, tag, messageBytes, request) => this.oracle.match(rank, ctx, source, tag, messageBytes, request),
+      onMatch: (ctx, source, tag, messageBytes, request) => {
+        if (this.options.services?.has(ctx) !== true) this.oracle.match(rank, ctx, source, tag, messageBytes, request);
+      },
     });
     const context = {
       rank,
@@ -167,6 +183,7 @@ export class World {
     const [self, sim] = this.modules.get(process.rank) as [BtlModule, BtlModule];
     const unexpected = this.params.int('pml_unexpected_bytes_max');
     for (let peer = 0; peer < this.options.ranks; peer++) {
+      if (!this.isLinked(process.rank, peer)) continue;
       const module = peer === process.rank ? self : sim;
       const remote = (this.modules.get(peer) as BtlModule[])[module === self ? 0 : 1].address();
       const plans = module.plan(peer, module.address(), remote, `host${peer}`);
@@ -174,6 +191,11 @@ export class World {
       process.engine.addPeer(peer, 1, endpoints, unexpected);
     }
     process.driver.ready = true;
+  }
+
+  private isLinked(a: number, b: number): boolean {
+    const { isLinked } = this.options;
+    return a === b || isLinked === undefined || isLinked(Math.min(a, b), Math.max(a, b));
   }
 
   // ---------------------------------------------------------------- time
@@ -206,6 +228,7 @@ export class World {
         driver.ready = false;
         if (driver.armedAtMs <= this.fabric.nowMs) driver.armedAtMs = Number.POSITIVE_INFINITY;
         process.engine.progress();
+        this.options.onTurn?.(process.rank);
         this.events++;
         ran.add(process.rank);
         again = true;
@@ -295,6 +318,11 @@ export class World {
       throw new OracleError(
         `I5: rank ${rank} gives up rank ${peer} ${this.nowMs - sinceMs} ms after a rail carried, before ${timeoutMs} ms`,
       );
+  }
+
+  /** The one has given the other up, or was given up by it, or the other is leaving. */
+  isParted(rank: number, peer: number): boolean {
+    return this.mayFail(rank, peer) || this.parted.has(`${peer}/${rank}`);
   }
 
   private mayFail(rank: number, peer: number): boolean {
@@ -501,7 +529,7 @@ export class World {
         if (peer.sends.size !== 0) throw new OracleError(`I6: rank ${rank} still holds ${peer.sends.size} sends to rank ${peer.rank}`);
       for (const peer of engine.pml.peers) {
         // What nobody receives is held to the end; I10 has counted it.
-        if (peer.heldBytes !== 0 && !this.oracle.abandons)
+        if (peer.heldBytes !== 0 && !this.oracle.abandons && this.options.leavesUnreceived !== true)
           throw new OracleError(`I6: rank ${rank} still holds ${peer.heldBytes} bytes of rank ${peer.rank}`);
       }
       const registeredBytes = this.registeredBytes(rank);

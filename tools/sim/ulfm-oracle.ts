@@ -32,7 +32,7 @@ export class UlfmOracle {
   /** Ids that somebody has revoked by himself. */
   readonly revoked = new Set<number>();
   /** By agreement and process. */
-  private readonly calls = new Map<string, Contribution>();
+  private readonly calls = new Map<string, Contribution & { readonly dead: readonly number[] }>();
   private readonly open = new Set<string>();
   /** By agreement: what leaders have put together. */
   private readonly proposed = new Map<string, Map<string, Proposed>>();
@@ -108,7 +108,8 @@ export class UlfmOracle {
     for (const [key, messages] of this.revokeMessages) {
       // A successor that died before it had the communicator was told, too.
       const others = this.cores.size - 1;
-      if (messages > others) throw new OracleError(`I23: process ${key.replace('|', ' says of communicator ')} ${messages} times that it is revoked`);
+      if (messages > others)
+        throw new OracleError(`I23: process ${key.replace('|', ' says of communicator ')} ${messages} times that it is revoked`);
     }
   }
 
@@ -124,7 +125,8 @@ export class UlfmOracle {
 
   call(number: number, id: number, series: SeriesNumber, q: number, contribution: Contribution): void {
     const key = `${id}/${series}/${q}|${number}`;
-    this.calls.set(key, contribution);
+    const core = this.cores.get(number) as Ulfm;
+    this.calls.set(key, { ...contribution, dead: core.membersOf(id).filter((member) => core.knowledge.isFailed(member)) });
     this.open.add(key);
   }
 
@@ -180,6 +182,11 @@ export class UlfmOracle {
       flag = (flag & call.flag) >>> 0;
       operations |= call.operation;
       for (const rank of acked) if (!call.acked.has(rank)) acked.delete(rank);
+      for (const [rank, member] of members.entries())
+        if (call.dead.includes(member) && !value.failed.has(rank))
+          throw new OracleError(
+            `I17: process ${by} proposes for agreement ${name} that ${member} has not failed, which process ${number} knew to be dead`,
+          );
     }
     const wrong = [
       value.flag === flag ? undefined : `flag ${value.flag}, where that of all contributions is ${flag}`,

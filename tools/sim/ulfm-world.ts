@@ -105,7 +105,8 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       };
       this.processes.push(process);
     }
-    for (const process of this.processes) for (let source = 0; source < options.ranks; source++) this.listen(process, source);
+    for (const process of this.processes)
+      for (const { rank } of this.world.processes[process.number].engine.pml.peers) this.listen(process, rank);
     this.begin(options.keepsDecisions);
   }
 
@@ -274,7 +275,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       if (isAlive && hasLeft) for (const dead of this.wordBy.keys()) this.world.tellFailed(number, dead);
     const isAlone = this.wordBy.size === 1;
     for (const [number, told] of this.wordBy) {
-      if (isAlone && told.some((each) => this.processes[each].isAlive)) continue;
+      if (isAlone && told.some((each) => this.processes[each].isAlive && !this.processes[each].hasLeft)) continue;
       const others = this.processes.filter((other) => other.isAlive && !other.core.knowledge.isFailed(number));
       this.tellLater(others, number, EVIDENCE.REFUSED);
     }
@@ -354,7 +355,8 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     const { number } = process;
     this.trace(`process ${number} has ${id} revoked`);
     for (const receive of this.posted) {
-      if (receive.rank !== number || receive.ctx !== ctxOf(id) || receive.matched !== undefined || receive.done || receive.cancelled) continue;
+      if (receive.rank !== number || receive.ctx !== ctxOf(id) || receive.matched !== undefined || receive.done || receive.cancelled)
+        continue;
       this.world.cancel(receive);
     }
     this.drain(number, ctxOf(id));

@@ -124,13 +124,15 @@ function drawPrograms({ prng, world }: Play, succeeds: boolean): void {
     ? [OPERATION.AGREE]
     : [OPERATION.AGREE, OPERATION.AGREE, OPERATION.SHRINK, OPERATION.SHRINK, OPERATION.REPLACE_SOME, OPERATION.REPLACE_ALL];
   const operations: Operation[] = Array.from({ length: prng.between(1, 4) }, () => prng.pick(kinds));
-  const recoveries: Operation[] = Array.from({ length: prng.pick([0, 0, 1, 2]) }, () => (succeeds ? OPERATION.REPLACE_SOME : OPERATION.AGREE));
+  const recoveries: Operation[] = Array.from({ length: prng.pick([0, 0, 1, 2]) }, () =>
+    succeeds ? OPERATION.REPLACE_SOME : OPERATION.AGREE,
+  );
   for (const process of world.processes.slice(0, world.options.members)) world.program(process, operations, recoveries);
 }
 
 export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   const prng = new Prng(seed).split('ulfm');
-  const members = prng.chance(1, 40) ? prng.between(17, 24) : prng.pick([2, 2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 16]);
+  const members = prng.chance(1, 40) ? prng.between(17, 24) : prng.pick([2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16]);
   const succeeds = members <= 9 && prng.chance(1, 4);
   const spares = succeeds || prng.chance(1, 3) ? prng.between(1, 2) : 0;
   const ranks = members + spares;
@@ -176,7 +178,7 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 6));
   // Some begin when all rails carry, some while they are dialled.
   if (prng.chance(3, 4)) world.world.runUntil(() => world.world.allUp, 1000);
-  for (let deaths = prng.pick([0, 1, 1, 1, 2, 2, 3, members]); deaths > 0; deaths--) armDeath(play);
+  for (let deaths = prng.pick([0, 0, 1, 1, 1, 2, 2, 3, members]); deaths > 0; deaths--) armDeath(play);
   if (prng.chance(1, 4)) armService(play, 'cut');
   report.description = `members ${members}, spares ${spares}, rails ${rails.length}, word of deaths: ${detector}${leavesEarly ? ', leaves early' : ''}; ${play.text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);

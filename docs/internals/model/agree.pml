@@ -15,11 +15,7 @@
  * in which one that lives has not decided. Planted mistakes, each of which must be found:
  *   P_NOACK      the leader decides without waiting for ACKs          P_NOLOCK    a leader looks at no locks
  *   P_NOBACK     who has decided says nothing to a new leader         P_NOTELL    told before it leads, it says nothing to those that asked it
- *   P_STAYTREE   a death leaves the tree in use                       P_OLDVIEW   a PROPOSE of a leader that is known to be dead is locked
- *   P_KEEPGATHER what was gathered on the way to a dead leader goes to the next one
- *   P_FORGET     a decision is forgotten as soon as it is made        P_LOCKGONE  locks are void in a new generation
- *   P_OLDGEN     ACKs of an older generation count                    P_SUMDEAD   the failed set is the leader's own knowledge only, in the
- *                                                                                tree of the next agreement as each member knows it        */
+ *   P_STAYTREE   a death leaves the tree in use                       P_LOCKGONE  locks are void in a new generation                        */
 #ifndef N
 #define N 3
 #endif
@@ -47,8 +43,7 @@
 
 mtype = { STATE, PROPOSE, ACK, DECIDE };
 /* type, agreement, generation, direct, view, covers, value (contributions, 16 * the dead, 256 * its generation), lock's view, lock's value */
-chan ch[PROCS * PROCS] = [8] of { mtype, bit, bit, bit, byte, byte, short, byte, short };
-#define TO(p) ch[me * PROCS + (p)]
+chan ch[PROCS * PROCS] = [6] of { mtype, bit, bit, bit, byte, byte, short, byte, short };
 #define FROM(p) ch[(p) * PROCS + me]
 
 bool crashed[PROCS];
@@ -64,438 +59,363 @@ byte victim = NOBODY;  /* the rank whose place process N takes */
 
 /* ranks of the present generation that are known to be dead */
 inline reckon() {
-  goneRanks = 0;
-  i = 0;
-  do
-  :: i < N -> if :: (dead & BIT(PROC(i))) -> goneRanks = goneRanks | BIT(i) :: else fi; i++
-  :: else -> break
-  od;
+  gone = 0; i = 0;
+  do :: i < N -> if :: (dead & BIT(PROC(i))) -> gone = gone | BIT(i) :: else fi; i++ :: else -> break od;
   i = 0
 }
 /* the lowest that is neither known to be dead nor named by the last decision */
-inline findLeader(q) {
+inline findLeader() {
   leader[q] = 0;
-  do
-  :: leader[q] != myRank && ((goneRanks | base[q]) & BIT(leader[q])) -> leader[q]++
-  :: else -> break
-  od
+  do :: leader[q] != myRank && ((gone | base[q]) & BIT(leader[q])) -> leader[q]++ :: else -> break od
 }
-#define NEEDED(q) (ALL & ~goneRanks & ~base[q])
-#define MISSING(wanted, there) ((wanted) & ~(there) & ~goneRanks & ~BIT(myRank))
+#define NEEDED (ALL & ~gone & ~base[q])
+#define MISSING(wanted, there) ((wanted) & ~(there) & ~gone & ~BIT(myRank))
 /* N = 4 with everybody in the tree is the only one with an inner node */
-#define HASINNER(q) (N == 4 && base[q] == 0)
-#define SUBTREE(q) ((HASINNER(q) && myRank == 2) -> BIT(3) : 0)
-#define PARENT(q) ((HASINNER(q) && myRank == 3) -> 2 : leader[q])
-#define CHILDREN(q) (MISSING((leader[q] == myRank -> (HASINNER(q) -> (BIT(1) | BIT(2)) : (ALL & ~base[q])) : SUBTREE(q)), 0))
+#define HASINNER (N == 4 && base[q] == 0)
+#define SUBTREE ((HASINNER && myRank == 2) -> BIT(3) : 0)
+#define PARENT ((HASINNER && myRank == 3) -> 2 : leader[q])
+#define CHILDREN MISSING((leader[q] == myRank -> (HASINNER -> (BIT(1) | BIT(2)) : (ALL & ~base[q])) : SUBTREE), 0)
+#define DEADBITS (gone << 4)
+#define LOCK(view) (gen * 8 + (view) + 1)
 
-inline die() { crashed[me] = true; crashes++ }
-/* one message; its sender may die before it */
-inline send(rank, kind, q, way, covering, what, theView, theLock) {
-  whom = PROC(rank);
+/* An event notes what has to be sent; flush() sends it, and the process may die before each message. */
+inline answer(set) { outD = outD | MISSING(set, 0) }
+inline passDecision() { if :: !passedD[q] -> passedD[q] = true; outDT = CHILDREN :: else fi }
+inline clearRelayed() { relC[q] = 0; relS[q] = 0; relLV[q] = 0; relLW[q] = 0; relView[q] = NOBODY }
+
+inline takePlace() {
+  findLeader();
+  if :: relView[q] != leader[q] -> clearRelayed() :: else fi;
+  if :: (gone & ~base[q]) -> direct[q] = true :: else fi;
+  acks[q] = 0; hasAcked[q] = false; passedP[q] = false
+}
+
+/* ---- events; q, d, view, covers, v, lv, lw and x are those of the event */
+
+inline onCall() {
+  called++;
   if
-  :: crashed[me] || (dead & BIT(whom)) -> skip
-  :: !crashed[me] && !(dead & BIT(whom)) -> TO(whom) ! kind, q, gen, way, leader[q], covering, what, theView, theLock
-  :: !crashed[me] && crashes < allowed -> die()
-  fi;
-  whom = 0
-}
-inline sendAll(set, kind, q, way, what) {
-  targets = set;
-  to = 0;
-  do
-  :: to < N -> if :: (targets & BIT(to)) -> send(to, kind, q, way, 0, what, 0, 0) :: else fi; to++
-  :: else -> break
-  od;
-  to = 0; targets = 0
-}
-#define DEADBITS (goneRanks << 4)
-inline upwards(q) {
-  if :: direct[q] -> to = leader[q] :: else -> to = PARENT(q) fi
-}
-inline sendState(q) {
-  upwards(q);
-  /* its own lock, or the highest that came up the tree */
-  if :: lockView[q] > relLockView[q] -> lv2 = lockView[q]; lw2 = lockVal[q] :: else -> lv2 = relLockView[q]; lw2 = relLockVal[q] fi;
-  send(to, STATE, q, direct[q], relCovers[q] | BIT(myRank), relSum[q] | BIT(myRank) | DEADBITS, lv2, lw2);
-  to = 0; lv2 = 0; lw2 = 0
-}
-inline sendAck(q) {
-  hasAcked[q] = true;
-  upwards(q);
-  send(to, ACK, q, direct[q], acks[q], 0, 0, 0);
-  to = 0
-}
-inline propose(q, set) { sendAll(set, PROPOSE, q, 1, lockVal[q]) }
-#ifdef P_NOBACK
-#define ANSWER(q, set) skip
-#else
-#define ANSWER(q, set) sendAll(MISSING(set, 0), DECIDE, q, 1, value[q])
+  :: st[q] == HELD ->
+     st[q] = GATHERING;
+     direct[q] = (gen == 1);
+#if Q > 1
+     if
+     :: q == 1 && me != N && (value[0] >> 8) == gen -> base[q] = (value[0] >> 4) & ALL; direct[q] = false
+     :: q == 1 && me != N && (value[0] >> 8) != gen -> direct[q] = true
+     :: else
+     fi;
 #endif
-inline passDecision(q) {
-  if
-  :: !passedD[q] -> passedD[q] = true; children = CHILDREN(q); sendAll(children, DECIDE, q, 0, value[q])
-  :: else
+     takePlace()
+  :: else /* decided before it was called */
   fi
 }
-
-inline decide(q, v, isDirect) {
+inline onState() {
   if
-  :: st[q] != DECIDED ->
-     value[q] = v;
-     assert(agreed[q] == 0 || agreed[q] == v); /* UNIFORM */
-     agreed[q] = v;
-     done[me] = q + 1;
-     was = st[q];
-     st[q] = DECIDED;
+  :: st[q] == DECIDED -> doesAnswer = true
+  :: st[q] != DECIDED && view == myRank ->
+     ledC[q] = ledC[q] | covers; ledS[q] = ledS[q] | v;
+     if :: lv > ledLV[q] -> ledLV[q] = lv; ledLW[q] = lw :: else fi;
+     if :: d -> askers[q] = askers[q] | BIT(RANKOF(x)) :: else fi;
+     if :: st[q] == PROPOSING -> outP = MISSING(covers, acks[q]) :: else fi
+  :: st[q] != DECIDED && view != myRank && ((st[q] == HELD && relView[q] != NOBODY && relView[q] != view) || (st[q] != HELD && view != leader[q])) -> skip
+  :: else ->
+     relC[q] = relC[q] | covers; relS[q] = relS[q] | v; relView[q] = view;
+     if :: lv > relLV[q] -> relLV[q] = lv; relLW[q] = lw :: else fi;
+     if :: st[q] != GATHERING && st[q] != HELD && direct[q] -> outS = true :: else fi
+  fi
+}
+inline onProposal() {
+  if
+  :: st[q] == DECIDED -> covers = BIT(view); doesAnswer = true; if :: !d -> passDecision() :: else fi
+  :: st[q] != DECIDED && (view != leader[q] || view == myRank || (st[q] != STATED && st[q] != LOCKED)) -> skip
+  :: else ->
+     assert(lockV[q] == 0 || lockW[q] == v); /* HELD */
+     if :: st[q] == STATED -> lockV[q] = LOCK(view); lockW[q] = v; acks[q] = acks[q] | BIT(myRank); st[q] = LOCKED :: else fi;
+     if :: !d && !passedP[q] -> passedP[q] = true; outPT = CHILDREN :: else fi;
+     if :: d && !direct[q] -> direct[q] = true; hasAcked[q] = false :: else fi
+  fi
+}
+inline onAck() {
+  if
+  :: st[q] == DECIDED -> doesAnswer = true
+  :: st[q] != DECIDED && (view != leader[q] || st[q] != (view == myRank -> PROPOSING : LOCKED)) -> skip
+  :: else ->
+     acks[q] = acks[q] | covers;
+     if :: d -> askers[q] = askers[q] | BIT(RANKOF(x)) :: else fi;
+     if :: st[q] == LOCKED && direct[q] -> hasAcked[q] = false :: else fi
+  fi
+}
+inline onGone() {
+  was = leader[q];
+  findLeader();
+  if
+  :: st[q] == DECIDED -> if :: leader[q] != was -> covers = BIT(leader[q]); doesAnswer = true :: else fi
+  :: st[q] == HELD || (st[q] != DECIDED && (base[q] & BIT(RANKOF(x)))) -> skip
+  :: else ->
      if
-     :: was == PROPOSING && direct[q] -> sendAll(MISSING(NEEDED(q), 0), DECIDE, q, 1, v)
-     :: was == PROPOSING && !direct[q] -> passDecision(q); sendAll(MISSING(askers[q], 0), DECIDE, q, 1, v)
-     :: was != PROPOSING ->
-#ifndef P_NOTELL
-        ANSWER(q, ledCovers[q]);
-#endif
+     :: leader[q] != was ->
+        direct[q] = true;
+        acks[q] = 0; clearRelayed(); hasAcked[q] = false;
+        if :: leader[q] == myRank -> st[q] = GATHERING :: else -> st[q] = STATED; outS = true fi
+#ifndef P_STAYTREE
+     :: leader[q] == was && !direct[q] ->
+        direct[q] = true;
         if
-        :: was == HELD || (was == GATHERING && isDirect) -> ANSWER(q, relCovers[q])
+        :: st[q] == STATED -> outS = true
+        :: st[q] == LOCKED -> hasAcked[q] = false
+        :: st[q] == PROPOSING -> outP = MISSING(NEEDED, acks[q])
         :: else
         fi
-     fi;
-     was = 0;
-     tidy(q)
-  :: else
-  fi
-}
-/* what an agreement that is decided does not need any more */
-inline tidy(q) {
-  ledCovers[q] = 0; ledSum[q] = 0; ledLockView[q] = 0; ledLockVal[q] = 0; relCovers[q] = 0; relSum[q] = 0; relLockView[q] = 0; relLockVal[q] = 0;
-  relView[q] = NOBODY; acks[q] = 0; hasAcked[q] = false; lockView[q] = 0; lockVal[q] = 0; askers[q] = 0; passedP[q] = false;
-#if Q > 1 && !defined(GEN)
-  if
-  :: q > 0 -> value[0] = 0; forgotten = true; leader[0] = 0; direct[0] = false; passedD[0] = false; base[0] = 0
-  :: else
-  fi
 #endif
+     :: else
+     fi
+  fi;
+  was = 0
+}
+/* another process has the place of the victim from here on */
+inline onGeneration() {
+  base[q] = 0;
+  if
+  :: st[q] == DECIDED ->
+     was = leader[q]; findLeader();
+     if :: PROC(leader[q]) != was -> covers = BIT(leader[q]); doesAnswer = true :: else fi;
+     was = 0
+  :: else ->
+     ledC[q] = 0; ledS[q] = 0; ledLV[q] = 0; ledLW[q] = 0; askers[q] = 0; clearRelayed();
+#ifdef P_LOCKGONE
+     lockV[q] = 0; lockW[q] = 0;
+#endif
+     findLeader();
+     if :: st[q] != HELD -> st[q] = GATHERING; direct[q] = true; takePlace() :: else fi
+  fi
 }
 
-inline lead(q) {
-  ledCovers[q] = ledCovers[q] | BIT(myRank);
-  ledSum[q] = ledSum[q] | BIT(myRank) | DEADBITS;
-  if :: lockView[q] > ledLockView[q] -> ledLockView[q] = lockView[q]; ledLockVal[q] = lockVal[q] :: else fi;
+/* ---- what follows from an event */
+
+inline lead() {
+  ledC[q] = ledC[q] | BIT(myRank);
+  ledS[q] = ledS[q] | BIT(myRank) | DEADBITS;
+  if :: lockV[q] > ledLV[q] -> ledLV[q] = lockV[q]; ledLW[q] = lockW[q] :: else fi;
   if
 #ifndef P_NOLOCK
-  :: ledLockView[q] != 0 -> lockVal[q] = ledLockVal[q]
-  :: ledLockView[q] == 0 ->
+  :: ledLV[q] != 0 -> lockW[q] = ledLW[q]
+  :: ledLV[q] == 0 ->
 #else
   :: true ->
 #endif
-     lockVal[q] = ledSum[q] | (gen << 8);
-     /* VALID: everybody who lives has contributed, and nobody who lives is named */
-     i = 0;
+     lockW[q] = ledS[q] | (gen << 8);
+     i = 0; /* VALID */
      do
      :: i < N ->
-        assert(crashed[PROC(i)] || (base[q] & BIT(i)) || (lockVal[q] & BIT(i)));
-        assert(!(lockVal[q] & BIT(i + 4)) || crashed[PROC(i)]);
+        assert(crashed[PROC(i)] || (base[q] & BIT(i)) || (lockW[q] & BIT(i)));
+        assert(!(lockW[q] & BIT(i + 4)) || crashed[PROC(i)]);
         i++
      :: else -> break
      od;
      i = 0
   fi;
-  lockView[q] = gen * 8 + myRank + 1;
+  lockV[q] = LOCK(myRank);
   acks[q] = acks[q] | BIT(myRank);
   st[q] = PROPOSING;
   if
-  :: direct[q] -> propose(q, MISSING(NEEDED(q), acks[q]))
-  :: else -> children = CHILDREN(q); sendAll(children, PROPOSE, q, 0, lockVal[q]); propose(q, MISSING(askers[q], acks[q]))
+  :: direct[q] -> outP = MISSING(NEEDED, acks[q])
+  :: else -> outPT = CHILDREN; outP = MISSING(askers[q], acks[q])
   fi
 }
 #ifdef P_NOACK
-#define ACKED(q) true
+#define ACKED true
 #else
-#define ACKED(q) (MISSING(NEEDED(q), acks[q]) == 0)
+#define ACKED (MISSING(NEEDED, acks[q]) == 0)
 #endif
-inline advance(q) {
+inline advance() {
   if
   :: leader[q] == myRank ->
-     if :: st[q] == GATHERING && MISSING(NEEDED(q), ledCovers[q]) == 0 -> lead(q) :: else fi;
-     if :: st[q] == PROPOSING && ACKED(q) -> decide(q, lockVal[q], 1) :: else fi
+     if :: st[q] == GATHERING && MISSING(NEEDED, ledC[q]) == 0 -> lead() :: else fi;
+     if :: st[q] == PROPOSING && ACKED -> dec = true; v = lockW[q]; d = 1 :: else fi
   :: else ->
-     if
-     :: st[q] == GATHERING && (direct[q] || (SUBTREE(q) & ~relCovers[q]) == 0) -> st[q] = STATED; sendState(q)
-     :: else
-     fi;
-     if
-     :: st[q] == LOCKED && !hasAcked[q] && (direct[q] || (SUBTREE(q) & ~acks[q]) == 0) -> sendAck(q)
-     :: else
-     fi
+     if :: st[q] == GATHERING && (direct[q] || (SUBTREE & ~relC[q]) == 0) -> st[q] = STATED; outS = true :: else fi;
+     if :: st[q] == LOCKED && !hasAcked[q] && (direct[q] || (SUBTREE & ~acks[q]) == 0) -> hasAcked[q] = true; outA = true :: else fi
   fi
 }
-inline clearRelayed(q) { relCovers[q] = 0; relSum[q] = 0; relLockView[q] = 0; relLockVal[q] = 0; relView[q] = NOBODY }
-inline takePlace(q) {
-  findLeader(q);
-  if :: relView[q] != leader[q] -> clearRelayed(q) :: else fi;
-  if :: (goneRanks & ~base[q]) -> direct[q] = true :: else fi;
-  acks[q] = 0; hasAcked[q] = false; passedP[q] = false
-}
-inline begin(q) {
-  called = q + 1;
-  if
-  :: st[q] == HELD ->
-     st[q] = GATHERING;
-     direct[q] = false;
-     if
-     :: me == N -> direct[q] = true
-#if Q > 1
-     :: me < N && q == 1 && (value[0] >> 8) == gen -> base[q] = (value[0] >> 4) & ALL
-     :: me < N && q == 1 && (value[0] >> 8) != gen -> direct[q] = true
-     :: me < N && q == 0 -> direct[q] = (gen == 1)
-#else
-     :: me < N -> direct[q] = (gen == 1)
-#endif
-     fi;
-     takePlace(q);
-     advance(q)
-  :: else /* decided before it was called */
-  fi
-}
-
-inline takeState(q, d, view, covers, v, lv, lw) {
-  if
-  :: st[q] == DECIDED -> ANSWER(q, covers)
-  :: st[q] != DECIDED && view == myRank ->
-     ledCovers[q] = ledCovers[q] | covers; ledSum[q] = ledSum[q] | v;
-     if :: lv > ledLockView[q] -> ledLockView[q] = lv; ledLockVal[q] = lw :: else fi;
-     if :: d -> askers[q] = askers[q] | BIT(RANKOF(p)) :: else fi;
-     if
-     :: st[q] == PROPOSING -> propose(q, MISSING(covers, acks[q]))
-     :: st[q] != PROPOSING && leader[q] == view -> advance(q)
-     :: else
-     fi
-  :: st[q] != DECIDED && view != myRank ->
-     if
-     :: (st[q] == HELD && relView[q] != NOBODY && relView[q] != view) || (st[q] != HELD && view != leader[q]) -> skip
-     :: else ->
-        relCovers[q] = relCovers[q] | covers; relSum[q] = relSum[q] | v; relView[q] = view;
-        if :: lv > relLockView[q] -> relLockView[q] = lv; relLockVal[q] = lw :: else fi;
-        if
-        :: st[q] == GATHERING -> advance(q)
-        :: st[q] != GATHERING && st[q] != HELD && direct[q] -> sendState(q)
-        :: else
-        fi
-     fi
-  fi
-}
-#ifdef P_OLDVIEW
-#define ISOLD(q, view) (view == myRank)
-#else
-#define ISOLD(q, view) (view != leader[q] || view == myRank)
-#endif
-inline takeProposal(q, d, view, v) {
-  if
-  :: st[q] == DECIDED -> ANSWER(q, BIT(view)); if :: !d -> passDecision(q) :: else fi
-  :: st[q] != DECIDED && (ISOLD(q, view) || (st[q] != STATED && st[q] != LOCKED)) -> skip
-  :: else ->
-     assert(lockView[q] == 0 || lockVal[q] == v); /* HELD */
-     if
-     :: st[q] == STATED -> lockView[q] = gen * 8 + view + 1; lockVal[q] = v; acks[q] = acks[q] | BIT(myRank); st[q] = LOCKED
-     :: else
-     fi;
-     if :: !d && !passedP[q] -> passedP[q] = true; children = CHILDREN(q); sendAll(children, PROPOSE, q, 0, v) :: else fi;
-     if :: d && !direct[q] -> direct[q] = true; hasAcked[q] = false :: else fi;
-     advance(q)
-  fi
-}
-inline takeAck(q, d, view, covers) {
-  if
-  :: st[q] == DECIDED -> ANSWER(q, covers)
-  :: st[q] != DECIDED && (view != leader[q] || st[q] != (view == myRank -> PROPOSING : LOCKED)) -> skip
-  :: else ->
-     acks[q] = acks[q] | covers;
-     if :: d -> askers[q] = askers[q] | BIT(RANKOF(p)) :: else fi;
-     if :: st[q] == LOCKED && direct[q] -> hasAcked[q] = false :: else fi;
-     advance(q)
-  fi
-}
-inline takeDecision(q, d, v) {
+inline decide() {
   if
   :: st[q] == DECIDED -> assert(value[q] == v)
-  :: else -> assert(lockView[q] == 0 || lockVal[q] == v)
-  fi;
-  decide(q, v, d);
-  if :: !d -> passDecision(q) :: else fi
-}
-
-/* a rank is gone, which goneRanks knows by now */
-inline gone(q, r) {
-  was = leader[q];
-  findLeader(q);
-  changed = (leader[q] != was);
-  was = 0;
-  if
-#ifdef P_NOBACK
-  :: st[q] == DECIDED -> skip
-#else
-  :: st[q] == DECIDED -> if :: changed -> ANSWER(q, BIT(leader[q])) :: else fi
-#endif
-  :: st[q] == HELD || (st[q] != DECIDED && (base[q] & BIT(r))) -> skip
   :: else ->
+     assert(lockV[q] == 0 || lockW[q] == v);
+     assert(agreed[q] == 0 || agreed[q] == v); /* UNIFORM */
+     agreed[q] = v; value[q] = v; done[me] = q + 1;
      if
-     :: changed ->
-        direct[q] = true;
-#ifndef P_KEEPGATHER
-        clearRelayed(q);
+     :: st[q] == PROPOSING && direct[q] -> answer(NEEDED)
+     :: st[q] == PROPOSING && !direct[q] -> passDecision(); answer(askers[q])
+     :: else ->
+#ifndef P_NOTELL
+        answer(ledC[q]);
 #endif
-        acks[q] = 0; hasAcked[q] = false;
-        if
-        :: leader[q] == myRank -> st[q] = GATHERING
-        :: else -> st[q] = STATED; sendState(q)
-        fi
-     :: !changed && !direct[q] ->
-#ifndef P_STAYTREE
-        direct[q] = true;
-        if
-        :: st[q] == STATED -> sendState(q)
-        :: st[q] == LOCKED -> hasAcked[q] = false
-        :: st[q] == PROPOSING -> propose(q, MISSING(NEEDED(q), acks[q]))
-        :: else
-        fi
-#else
-        skip
-#endif
-     :: else
+        if :: st[q] == HELD || (st[q] == GATHERING && d) -> answer(relC[q]) :: else fi
      fi;
-     advance(q)
-  fi;
-  changed = false
-}
-inline learn(x) {
-  dead = dead | BIT(x);
-  reckon();
-  if
-  :: x == N || gen == 0 || x != victim ->
-     lost = RANKOF(x);
-     gone(0, lost);
-#if Q > 1
-     gone(1, lost);
+     st[q] = DECIDED;
+     ledC[q] = 0; ledS[q] = 0; ledLV[q] = 0; ledLW[q] = 0; clearRelayed();
+     acks[q] = 0; hasAcked[q] = false; lockV[q] = 0; lockW[q] = 0; askers[q] = 0; passedP[q] = false;
+#if Q > 1 && !defined(GEN)
+     /* everybody has the one before it; where a successor may ask for it, it is kept */
+     if :: q == 1 -> value[0] = 0; hasForgotten = true :: else fi
 #endif
-     lost = 0
+  fi;
+  if :: !d -> passDecision() :: else fi;
+  dec = false
+}
+inline put(set, kind, way, what) {
+  if
+  :: (set & BIT(to)) ->
+     whom = PROC(to);
+     if
+     :: crashed[me] || (dead & BIT(whom)) -> skip
+     :: !crashed[me] && !(dead & BIT(whom)) -> ch[me * PROCS + whom] ! kind, q, gen, way, leader[q], covers, what, lv, lw
+     :: !crashed[me] && crashes < allowed -> crashed[me] = true; crashes++
+     fi;
+     whom = 0
   :: else
-  fi
-}
-
-/* another process has the place of the victim from here on */
-inline generation(q) {
-  if
-  :: st[q] == DECIDED ->
-     was = leader[q]; base[q] = 0; findLeader(q);
-     if :: PROC(leader[q]) != was -> ANSWER(q, BIT(leader[q])) :: else fi;
-     was = 0
-  :: else ->
-     ledCovers[q] = 0; ledSum[q] = 0; ledLockView[q] = 0; ledLockVal[q] = 0; askers[q] = 0; clearRelayed(q);
-     base[q] = 0;
-     findLeader(q);
-     if
-     :: st[q] != HELD ->
-        st[q] = GATHERING;
-        direct[q] = true;
-#ifdef P_LOCKGONE
-        lockView[q] = 0; lockVal[q] = 0;
-#endif
-        takePlace(q);
-        advance(q)
-     :: else
-     fi
-  fi
-}
-
-inline take(x) {
-  p = x;
-  FROM(x) ? t, b, g, d, view, covers, v, lv, lw;
-  if
-  :: (dead & BIT(x)) -> skip
-#if Q > 1
-  :: !(dead & BIT(x)) && b == 0 && forgotten -> skip
-#endif
-#ifndef P_OLDGEN
-  :: !(dead & BIT(x)) && g < gen && t != DECIDE && st[b] != DECIDED -> skip
-#endif
-  :: else ->
-     if
-#ifdef P_FORGET
-     :: st[b] == DECIDED -> skip
-#endif
-     :: t == STATE -> takeState(b, d, view, covers, v, lv, lw)
-     :: t == PROPOSE -> takeProposal(b, d, view, v)
-     :: t == ACK -> takeAck(b, d, view, covers)
-     :: t == DECIDE -> takeDecision(b, d, v)
-     fi
   fi;
-  p = 0; t = 0; b = 0; g = 0; d = 0; view = 0; covers = 0; v = 0; lv = 0; lw = 0
+  to++
+}
+inline flush() {
+  lv = 0; lw = 0; covers = 0;
+  if
+  :: outS ->
+     if :: direct[q] -> outS = false; was = BIT(leader[q]) :: else -> outS = false; was = BIT(PARENT) fi;
+     if :: lockV[q] > relLV[q] -> lv = lockV[q]; lw = lockW[q] :: else -> lv = relLV[q]; lw = relLW[q] fi;
+     covers = relC[q] | BIT(myRank); v = relS[q] | BIT(myRank) | DEADBITS;
+     do :: to < N -> put(was, STATE, direct[q], v) :: else -> break od;
+     to = 0; lv = 0; lw = 0; covers = 0
+  :: else
+  fi;
+  do :: outPT && to < N -> put(outPT, PROPOSE, 0, lockW[q]) :: else -> break od;
+  to = 0; outPT = 0;
+  do :: outP && to < N -> put(outP, PROPOSE, 1, lockW[q]) :: else -> break od;
+  to = 0; outP = 0;
+  if
+  :: outA ->
+     if :: direct[q] -> outA = false; was = BIT(leader[q]) :: else -> outA = false; was = BIT(PARENT) fi;
+     covers = acks[q];
+     do :: to < N -> put(was, ACK, direct[q], 0) :: else -> break od;
+     to = 0; covers = 0
+  :: else
+  fi;
+  do :: outDT && to < N -> put(outDT, DECIDE, 0, value[q]) :: else -> break od;
+  to = 0; outDT = 0;
+  do :: outD && to < N -> put(outD, DECIDE, 1, value[q]) :: else -> break od;
+  to = 0; outD = 0; was = 0
 }
 
-#define CANTAKE(x) (x != me && nempty(FROM(x)) && ISNOW(x))
 /* a message of the next generation waits until this process has come to it */
 #ifdef GEN
-#define ISNOW(x) (gen == 1 || FROM(x) ?? [_, _, 0, _, _, _, _, _, _] || (dead & BIT(x)))
+#define ISNOW(p) (gen == 1 || (dead & BIT(p)) || FROM(p) ?? [_, _, 0, _, _, _, _, _, _])
 #else
-#define ISNOW(x) true
+#define ISNOW(p) true
 #endif
-#define NEWS(x) (x != me && crashed[x] && !(dead & BIT(x)))
-#define OVER(x) (crashed[x] || done[x] == Q)
-#if PROCS == 3
-#define EVERYBODY (OVER(0) && OVER(1) && OVER(2))
-#elif defined(GEN) && N == 3
-#define EVERYBODY (OVER(0) && OVER(1) && OVER(2) && (OVER(3) || !recovered))
+#define CANTAKE(p) ((p) != me && nempty(FROM(p)) && ISNOW(p))
+#define NEWS(p) ((p) != me && crashed[p] && !(dead & BIT(p)))
+#define OVER(p) (crashed[p] || done[p] == Q)
+#ifdef GEN
+#define LASTOVER (OVER(N) || !recovered)
 #else
-#define EVERYBODY (OVER(0) && OVER(1) && OVER(2) && OVER(3))
+#define LASTOVER true
+#endif
+#if N > 3
+#define EVERYBODY (OVER(0) && OVER(1) && OVER(2) && OVER(3) && LASTOVER)
+#else
+#define EVERYBODY (OVER(0) && OVER(1) && OVER(2) && LASTOVER)
 #endif
 
+#define CALL 1
+#define DIE 2
+#define NEW 3
+#define TAKE 4
+#define NEXT 5
+
 proctype P(byte me) {
-  byte dead = 0, goneRanks = 0, called = 0, i = 0, to = 0, targets = 0, was = 0, p = 0;
-  bit gen = 0; bool changed = false, forgotten = false;
-  byte st[Q], leader[Q], base[Q], ledCovers[Q], ledLockView[Q], relCovers[Q], relLockView[Q], relView[Q], acks[Q], lockView[Q], askers[Q];
-  short ledSum[Q], ledLockVal[Q], relSum[Q], relLockVal[Q], lockVal[Q], value[Q];
+  byte dead = 0, gone = 0, called = 0, i = 0, to = 0, was = 0, x = 0, q = 0, ev = 0, whom = 0, myRank = me;
+  byte outPT = 0, outP = 0, outDT = 0, outD = 0;
+  bit gen = 0; bool hasForgotten = false, outS = false, outA = false, dec = false, doesAnswer = false, isVoid = false;
+  byte st[Q], leader[Q], base[Q], ledC[Q], ledLV[Q], relC[Q], relLV[Q], relView[Q], acks[Q], lockV[Q], askers[Q];
+  short ledS[Q], ledLW[Q], relS[Q], relLW[Q], lockW[Q], value[Q];
   bool direct[Q], hasAcked[Q], passedP[Q], passedD[Q];
-  mtype t; bit b, g, d; byte view, covers, lv, lv2 = 0, whom = 0, children = 0, lost = 0, myRank = me; short v, lw, lw2 = 0;
+  mtype t = STATE; bit g, d; byte view, covers, lv; short v, lw;
+end_unborn:
   atomic {
+    (me != N || recovered) ->
     relView[0] = NOBODY;
 #if Q > 1
     relView[1] = NOBODY;
 #endif
-    t = 0;
 #ifdef GEN
-    if :: me == N -> recovered; gen = 1; myRank = victim; dead = BIT(victim); reckon(); leader[0] = 0; findLeader(0) :: else fi;
-#endif
-#ifndef LATECALL
-    begin(0)
+    if :: me == N -> gen = 1; myRank = victim; dead = BIT(victim); reckon() :: else fi
 #endif
   }
+
   do
-  :: atomic { !crashed[me] && called < Q && called <= done[me] -> begin(called - 0) }
-  :: atomic { !crashed[me] && crashes < allowed && !EVERYBODY -> die() }
-  :: atomic { !crashed[me] && NEWS(0) -> learn(0) }
-  :: atomic { !crashed[me] && NEWS(1) -> learn(1) }
-  :: atomic { !crashed[me] && NEWS(2) -> learn(2) }
+  :: atomic {
+       if
+       :: !crashed[me] && called < Q && called <= done[me] -> ev = CALL; q = called
+       :: !crashed[me] && crashes < allowed && !EVERYBODY -> ev = DIE
+       :: !crashed[me] && NEWS(0) -> ev = NEW; x = 0
+       :: !crashed[me] && NEWS(1) -> ev = NEW; x = 1
+       :: !crashed[me] && NEWS(2) -> ev = NEW; x = 2
+       :: !crashed[me] && CANTAKE(0) -> ev = TAKE; x = 0
+       :: !crashed[me] && CANTAKE(1) -> ev = TAKE; x = 1
+       :: !crashed[me] && CANTAKE(2) -> ev = TAKE; x = 2
 #if PROCS > 3
-  :: atomic { !crashed[me] && NEWS(3) -> learn(3) }
-#endif
-  :: atomic { !crashed[me] && CANTAKE(0) -> take(0) }
-  :: atomic { !crashed[me] && CANTAKE(1) -> take(1) }
-  :: atomic { !crashed[me] && CANTAKE(2) -> take(2) }
-#if PROCS > 3
-  :: atomic { !crashed[me] && CANTAKE(3) -> take(3) }
+       :: !crashed[me] && NEWS(3) -> ev = NEW; x = 3
+       :: !crashed[me] && CANTAKE(3) -> ev = TAKE; x = 3
 #endif
 #ifdef GEN
-  :: atomic { !crashed[me] && !recovered && crashed[0] && (dead & 1) -> victim = 0; recovered = true }
-  :: atomic { !crashed[me] && !recovered && crashed[1] && (dead & 2) -> victim = 1; recovered = true }
-  :: atomic { !crashed[me] && !recovered && crashed[2] && (dead & 4) -> victim = 2; recovered = true }
-  :: atomic { !crashed[me] && recovered && gen == 0 ->
-       dead = dead | BIT(victim);
-       gen = 1; reckon();
-       generation(0);
-#if Q > 1
-       generation(1)
+       :: !crashed[me] && !recovered && dead && !EVERYBODY -> /* the recovery is decided: of somebody who is known to be dead */
+          recovered = true;
+          do :: !(dead & BIT(victim)) || victim == NOBODY -> if :: victim == NOBODY -> victim = 0 :: else -> victim++ fi :: else -> break od
+       :: !crashed[me] && recovered && gen == 0 -> ev = NEXT
 #endif
+       fi;
+       if
+       :: ev == DIE -> crashed[me] = true; crashes++
+       :: ev == NEW -> dead = dead | BIT(x); reckon(); isVoid = (gen == 1 && x == victim); q = hasForgotten
+       :: ev == NEXT ->
+          q = 0;
+          do :: q < Q -> leader[q] = PROC(leader[q]); q++ :: else -> break od;
+          q = 0; dead = dead | BIT(victim); gen = 1; reckon()
+       :: ev == TAKE ->
+          FROM(x) ? t, q, g, d, view, covers, v, lv, lw;
+          isVoid = (dead & BIT(x)) || (q == 0 && hasForgotten);
+          isVoid = isVoid || (g < gen && t != DECIDE && st[q] != DECIDED)
+       :: else
+       fi;
+       if
+       :: ev == 0 || ev == DIE || isVoid -> skip
+       :: else ->
+          do
+          :: if
+             :: ev == CALL -> onCall()
+             :: ev == NEW -> onGone()
+             :: ev == NEXT -> onGeneration()
+             :: ev == TAKE && t == STATE -> onState()
+             :: ev == TAKE && t == PROPOSE -> onProposal()
+             :: ev == TAKE && t == ACK -> onAck()
+             :: ev == TAKE && t == DECIDE -> dec = true
+             fi;
+             if :: dec || doesAnswer || st[q] == HELD || st[q] == DECIDED -> skip :: else -> advance() fi;
+             if :: dec -> decide() :: else fi;
+#ifndef P_NOBACK
+             if :: doesAnswer -> answer(covers) :: else fi;
+#endif
+             doesAnswer = false;
+             flush();
+             if
+             :: (ev == NEW || ev == NEXT) && q + 1 < Q -> q++
+             :: else -> break
+             fi
+          od
+       fi;
+       ev = 0; x = 0; q = 0; t = STATE; g = 0; d = 0; view = 0; covers = 0; v = 0; lv = 0; lw = 0; isVoid = false
      }
-#endif
   :: atomic { crashed[me] || (EVERYBODY && done[me] == Q) -> break }
   od
 }

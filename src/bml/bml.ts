@@ -34,6 +34,7 @@ export class Bml {
   private readonly rates: Rates;
   private readonly byRank: (BmlPeer | undefined)[] = [];
   private rails: Rail[] = [];
+  private readonly leastTickMs: number;
   private nextDeadlineMs = 0;
   private nextProbeId = 1;
   /** Time as it came in last. */
@@ -42,6 +43,9 @@ export class Bml {
 
   constructor(options: BmlOptions, listener: RailListener) {
     this.options = options;
+    const { railTimeoutMs, stallTimeoutMs } = options;
+    const leastMs = stallTimeoutMs === 0 ? railTimeoutMs / 8 : Math.min(railTimeoutMs / 8, stallTimeoutMs / 6);
+    this.leastTickMs = Math.min(ALIVE_PER_TURN_MAX_MS, leastMs);
     this.listener = (rail, from, to) => {
       const peer = this.peers.get(rail.peer);
       assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
@@ -66,8 +70,10 @@ export class Bml {
     });
   }
 
-  addPeer(rank: number, endpoints: readonly BtlEndpoint[], nowMs: number, aliveMs: number): BmlPeer {
+  /** `asks`: the peer, where it is the side that dials, may not know yet that this rank needs it. */
+  addPeer(rank: number, endpoints: readonly BtlEndpoint[], nowMs: number, aliveMs: number, asks = false): BmlPeer {
     const peer = new BmlPeer(rank, aliveMs);
+    peer.mustAsk = asks && rank < this.options.rank;
     for (const endpoint of endpoints) {
       assert(endpoint.rail === peer.rails.length, 'rails are numbered in the order of the plan');
       this.take(peer, new Rail(rank, endpoint.rail, endpoint), nowMs);
@@ -167,6 +173,7 @@ export class Bml {
     if (rail.attempt !== undefined && rail.attempt.epoch <= epoch) rail.attempt = undefined;
     // An epoch that ended after BYE both ways did so without onRailDown (B9).
     if (rail.epoch !== 0) this.takeOut(rail, { kind: 'closed', text: 'ended after BYE' });
+    this.peer(rail).mustAsk = false;
     rail.epoch = epoch;
     rail.highestSeen = Math.max(rail.highestSeen, epoch);
     rail.highestDead = Math.max(rail.highestDead, epoch - 1);
@@ -190,8 +197,19 @@ export class Bml {
     }
     // Dialled beside a silent epoch, and its kernel answers: the peer computes.
     if (reason.kind === 'busy' && rail.isCarrying) this.peer(rail).unreachableSinceAliveMs = -1;
+    if (reason.kind === 'asked') this.peer(rail).mustAsk = false;
     if (!isCurrent) return;
     this.endAttempt(rail, reason, nowMs);
+  }
+
+  /** The peer, which does not dial, needs this rank: attempts need not wait for their back-off. */
+  handleAsked(peer: BmlPeer, nowMs: number): void {
+    for (const rail of peer.rails) {
+      if (rail.state !== 'DOWN' || rail.attempt !== undefined || rail.nextDialMs <= nowMs) continue;
+      const earliestMs = Math.max(nowMs, rail.heldUntilMs, rail.dialledAtMs + this.options.redialMinMs);
+      rail.nextDialMs = Math.min(rail.nextDialMs, earliestMs);
+      this.wakeAt(rail.nextDialMs);
+    }
   }
 
   /**
@@ -390,9 +408,7 @@ export class Bml {
    * must not be what keeps it so.
    */
   private get tickMs(): number {
-    const { railTimeoutMs, stallTimeoutMs } = this.options;
-    const leastMs = stallTimeoutMs === 0 ? railTimeoutMs / 8 : Math.min(railTimeoutMs / 8, stallTimeoutMs / 6);
-    return Math.max(Math.min(ALIVE_PER_TURN_MAX_MS, leastMs), this.rails.length * 2);
+    return Math.max(this.leastTickMs, this.rails.length * 2);
   }
 
   nextDeadline(): number {
@@ -444,7 +460,7 @@ export class Bml {
     }
     switch (rail.state) {
       case 'DOWN':
-        if (!this.dials(rail)) return;
+        if (!this.dials(rail)) return this.ask(peer, rail, nowMs, aliveMs);
         // The attempt was begun beside an epoch that has ended meanwhile.
         if (rail.attempt !== undefined) return moveRail(rail, 'CONNECTING', this.listener);
         if (nowMs >= rail.nextDialMs) this.dial(rail, nowMs, aliveMs);
@@ -469,9 +485,30 @@ export class Bml {
     }
   }
 
+  /**
+   * Where the peer dials, and may not know that it shall: an attempt of this side is the request, which the peer refuses and dials itself
+   * (docs/internals/PROTOCOL.md, section 4). Over one rail at a time, the best first, and after it that which was tried least.
+   */
+  private ask(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
+    if (!peer.mustAsk || peer.rails.some(({ attempt, epoch }) => attempt !== undefined || epoch !== 0)) return;
+    const before = (other: Rail): boolean => {
+      const tries = other.counters.connectAttempts - rail.counters.connectAttempts;
+      const classes = rail.attributes.exclusivity - other.attributes.exclusivity;
+      return tries < 0 || (tries === 0 && (classes < 0 || (classes === 0 && other.index < rail.index)));
+    };
+    if (peer.rails.some((other) => other !== rail && before(other))) return;
+    if (nowMs < rail.nextDialMs) return this.wakeAt(rail.nextDialMs);
+    // Its number is not used up: it is the peer that counts epochs.
+    this.attempt(rail, Math.max(rail.highestSeen, rail.highestDead) + 1, nowMs, aliveMs);
+  }
+
   private dial(rail: Rail, nowMs: number, aliveMs: number): void {
     const epoch = Math.max(rail.highestSeen, rail.highestDead) + 1;
     rail.highestSeen = epoch;
+    this.attempt(rail, epoch, nowMs, aliveMs);
+  }
+
+  private attempt(rail: Rail, epoch: number, nowMs: number, aliveMs: number): void {
     rail.counters.connectAttempts++;
     rail.dialledAtMs = nowMs;
     // The module times the attempt itself; this only makes sure that it ends.

@@ -26,6 +26,8 @@ export class BmlPeer {
   passedBefore = 0;
   /** No more dialling: the peer said BYE, or is dead. */
   closed = false;
+  /** It is the peer that dials, and it may not know yet that it shall: it is asked until an answer or a connection has come. */
+  mustAsk = false;
   /** Longest message that is sent eagerly over the rails that carry now, in one frame of any rail that there is. */
   eagerBytesMax = 0;
   /** Longest first part of a rendezvous: any rail must be able to carry it in one frame. */

@@ -42,7 +42,8 @@
 //  B8 identity    The handshake carries protocol version, job id, rank, incarnation, rail index and key, and epoch, and proves
 //                 knowledge of the job's secret both ways (HMAC challenge). Everyone else is refused with a logged reason.
 //                 The lower rank dials, with an epoch above all it has seen; the acceptor ends a live older epoch
-//                 (onRailDown, IN_DOUBT) before onConnected of the newer one.
+//                 (onRailDown, IN_DOUBT) before onConnected of the newer one. A connect() of the higher rank is a request: it is
+//                 refused as WILL_DIAL (onConnectFailed, kind 'asked'), and the lower rank dials.
 //  B9 end         bye() sends a frame that is counted like any other; a rail that closes after the peer's BYE came and this side's
 //                 was counted raises no onRailDown. A side that closes in good order reports its count before.
 import type { ErrorCode } from '../errors.ts';
@@ -117,6 +118,7 @@ export interface RailReason {
     | 'replaced' // a newer epoch of the same rail took over
     | 'route' // packets would leave by another interface
     | 'refused' // the peer refused the handshake
+    | 'asked' // the peer is the side that dials, and does so now
     | 'timeout' // no answer to the connection attempt
     | 'busy' // connected, but the peer's process did not answer the handshake
     | 'carrier' // the interface lost its carrier or address
@@ -192,7 +194,15 @@ export type Admission =
   | { ok: true; endpoint: BtlEndpoint }
   | {
       ok: false;
-      reason: 'UNKNOWN_RANK' | 'UNAVAILABLE' | 'OLD_INCARNATION' | 'PEER_FAILED' | 'STALE_EPOCH' | 'RAIL_MISMATCH' | 'FINALIZED';
+      reason:
+        | 'UNKNOWN_RANK'
+        | 'UNAVAILABLE'
+        | 'OLD_INCARNATION'
+        | 'PEER_FAILED'
+        | 'STALE_EPOCH'
+        | 'RAIL_MISMATCH'
+        | 'FINALIZED'
+        | 'WILL_DIAL';
       text: string;
       /** With STALE_EPOCH: the highest epoch seen here, so that the dialer can go above it. */
       highestEpoch?: number;
@@ -224,6 +234,20 @@ export interface Upcalls {
    * packet breaks the protocol: then the BTL ends the rail epoch as `damaged` and does not count the frame.
    */
   onFrame(endpoint: BtlEndpoint, epoch: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void;
+  /**
+   * Offered before onFrame() by rails in memory, for a whole frame that is not placed: the words of `words` from `headerAt` on hold its packet
+   * header of `headerBytes` bytes, those from `payloadAt` on its payload of `payloadBytes` bytes. The peer can change them at any time, so
+   * whoever looks reads each of them once. True: the frame was taken, as onFrame() would have taken it. False: nothing has changed, and the
+   * frame comes through onFrame().
+   */
+  onFrameWords?(
+    endpoint: BtlEndpoint,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean;
   /** Where the payload of this placed frame goes. May throw ERR_PROTOCOL like onFrame. */
   sinkFor(endpoint: BtlEndpoint, epoch: number, header: Uint8Array, payloadBytes: number): Sink;
   /**
@@ -299,8 +323,9 @@ export interface BtlEndpoint {
   readonly counters: RailByteCounters;
 
   /**
-   * Lower rank only: begins a connection attempt of that epoch. While an older epoch is live the attempt runs BESIDE it: if
-   * the live epoch hears any byte meanwhile, the attempt is given up (onConnectFailed, kind 'busy').
+   * Begins a connection attempt of that epoch. While an older epoch is live the attempt runs BESIDE it: if the live epoch hears any byte
+   * meanwhile, the attempt is given up (onConnectFailed, kind 'busy'). An attempt of the higher rank asks the lower one to dial, and never
+   * comes to an epoch; it ends without an upcall when the lower rank's connection has come.
    */
   connect(epoch: number): void;
   /** Gives up a connection attempt under way, without an upcall. */

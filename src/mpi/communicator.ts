@@ -127,8 +127,8 @@ export class Communicator extends ObjectCollectives {
   private colorOf(type: unknown): number {
     if (type === UNDEFINED) return UNDEFINED;
     if (type !== 'shared') throw new MultirailError('ERR_ARG', `type is ${JSON.stringify(type)}; expected 'shared' or UNDEFINED`);
-    const { hostIds, rank } = this.proc;
-    return hostIds.indexOf(hostIds[rank]);
+    const hostIds = this.proc.hostIds();
+    return hostIds.indexOf(hostIds[this.proc.rank]);
   }
 
   /**
@@ -355,7 +355,7 @@ export class Communicator extends ObjectCollectives {
       if (operation.done) end();
       else operation.onDone = end;
     };
-    const lacksMember = (): boolean => this.members.some((world) => engine.pml.peer(world).ended !== undefined);
+    const lacksMember = (): boolean => this.members.some((world) => engine.endingOf(world) !== undefined);
     try {
       proc.whenDrained(() => {
         if (lacksMember()) abandon();

@@ -1,6 +1,7 @@
 // What each rank publishes at start-up, and the rails that follow from two such entries.
 import type { BtlEndpoint, BtlModule, RailPlan } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
+import { checkProcessors, type Processors } from './processors.ts';
 
 export const MODEX_VERSION = 1;
 
@@ -10,6 +11,8 @@ export interface ModexEntry {
   incarnation: number;
   hostId: string;
   unexpectedBytesMax: number;
+  /** Absent where nothing is known of them. */
+  processors?: Processors;
   /** Address of each transport that is open, by name. */
   btl: Record<string, unknown>;
   /** Transports that were asked for and do not work there, with the reason. */
@@ -38,11 +41,13 @@ export function checkEntry(rank: number, value: unknown): ModexEntry {
   ) {
     throw new MultirailError('ERR_INIT', `the address entry of rank ${rank} is damaged`, { peer: rank });
   }
+  const processors = checkProcessors(value.processors);
   return {
     version: MODEX_VERSION,
     incarnation: incarnation as number,
     hostId,
     unexpectedBytesMax: unexpectedBytesMax as number,
+    ...(processors === undefined ? {} : { processors }),
     btl,
     excluded: isObject(excluded) ? (excluded as Record<string, string>) : {},
   };
@@ -83,18 +88,53 @@ export function makeRails(
   waiting?: (text: string) => void,
 ): BtlEndpoint[] {
   const endpoints: BtlEndpoint[] = [];
+  for (const { module, plan } of planRails(rank, peer, modules, own, remote)) {
+    endpoints.push(module.endpoint(peer, endpoints.length, plan, remote.btl[module.name]));
+  }
+  if (endpoints.length === 0) mayWait(rank, peer, modules, own, remote, waiting);
+  return endpoints;
+}
+
+/** ERR_INIT when there is no rail to `peer`, and will be none; `waiting` as for makeRails(). Makes none. */
+export function mustHaveRail(
+  rank: number,
+  peer: number,
+  modules: readonly BtlModule[],
+  own: ModexEntry,
+  remote: ModexEntry,
+  waiting: (text: string) => void,
+): void {
+  if (planRails(rank, peer, modules, own, remote).length === 0) mayWait(rank, peer, modules, own, remote, waiting);
+}
+
+function planRails(
+  rank: number,
+  peer: number,
+  modules: readonly BtlModule[],
+  own: ModexEntry,
+  remote: ModexEntry,
+): { module: BtlModule; plan: RailPlan }[] {
+  const rails: { module: BtlModule; plan: RailPlan }[] = [];
   for (const module of inFixedOrder(modules)) {
     if ((module.name === SELF) !== (peer === rank) || !Object.hasOwn(remote.btl, module.name)) continue;
-    const theirs = remote.btl[module.name];
-    let plans: RailPlan[];
     try {
-      plans = module.plan(peer, own.btl[module.name], theirs, remote.hostId);
+      for (const plan of module.plan(peer, own.btl[module.name], remote.btl[module.name], remote.hostId)) rails.push({ module, plan });
     } catch (cause) {
       throw new MultirailError('ERR_INIT', `the ${module.name} address that rank ${peer} published cannot be used`, { rank, peer, cause });
     }
-    for (const plan of plans) endpoints.push(module.endpoint(peer, endpoints.length, plan, theirs));
   }
-  if (endpoints.length > 0) return endpoints;
+  return rails;
+}
+
+/** There is no rail: throws ERR_INIT, or tells what is waited for. */
+function mayWait(
+  rank: number,
+  peer: number,
+  modules: readonly BtlModule[],
+  own: ModexEntry,
+  remote: ModexEntry,
+  waiting?: (text: string) => void,
+): void {
   const reasons: string[] = [];
   for (const module of peer === rank || waiting === undefined ? [] : inFixedOrder(modules)) {
     if (!Object.hasOwn(remote.btl, module.name)) continue;
@@ -103,7 +143,6 @@ export function makeRails(
   }
   if (reasons.length === 0) throw noRail(rank, peer, own, remote);
   waiting?.(reasons.join('; '));
-  return endpoints;
 }
 
 function noRail(rank: number, peer: number, own: ModexEntry, remote: ModexEntry): MultirailError {

@@ -2,6 +2,10 @@
 import { bool, int, type ParamRows, string } from '../param-spec.ts';
 
 export const MPI_PARAMS = {
+  mpi_preconnect: string('user', 'none', 'Which other ranks are connected at the start: none (each one when it is first needed), or all.', [
+    'none',
+    'all',
+  ]),
   mpi_finalize_timeout_ms: int('user', 30_000, 'ms', 100, 2 ** 31, 'finalize() names what is not delivered and gives up after this time.'),
   mpi_abort_on_uncaught: bool('user', true, 'An uncaught exception or unhandled rejection of one rank ends the whole job, with its stack.'),
   mpi_waits_on_signal: bool(

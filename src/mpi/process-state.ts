@@ -67,8 +67,8 @@ export class ProcessState implements LocalProcess {
   readonly spare: ScratchElements[] = [];
   readonly scratch = new MemoryPool(SCRATCH_KEPT_BYTES_MAX, SCRATCH_PIECE_BYTES_MAX);
   readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0 };
-  /** Which host each world rank runs on; known once the addresses were exchanged. */
-  readonly hostIds: string[] = [];
+  /** Which host each world rank runs on; to be asked once the addresses were exchanged. */
+  hostIds: () => readonly string[] = () => [];
   /** Communicators that are being freed: each looks whether nothing is under way any more, true when it need not look again. */
   private readonly drains = new Set<() => boolean>();
   /** Messages of collectives that do not belong to the call that was made here. */

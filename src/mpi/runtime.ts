@@ -23,6 +23,7 @@ import { type Driver, Engine } from '../progress/engine.ts';
 import { PollerDriver } from '../progress/loop-driver.ts';
 import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
+import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
 import { NativeKernels } from './coll/native-kernels.ts';
@@ -31,16 +32,19 @@ import { checkSyncOptions } from './constants.ts';
 import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
 import { Group } from './group.ts';
 import { railInfos } from './info.ts';
-import { checkEntry, checkUpdate, MODEX_VERSION, type ModexEntry, makeRails } from './modex.ts';
+import { leaveTogether } from './leaving.ts';
+import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { ProcessState } from './process-state.ts';
+import { ownProcessors } from './processors.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
 import { WaitsWatch } from './waits.ts';
 
 /** What the runtime uses of the out-of-band channel. */
-export type RuntimeOob = Pick<OobClient, 'modex' | 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
-  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits'>> & {
+export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
+  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt'>> & {
+    modex(own: unknown): Promise<ModexTable>;
     on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
     on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
     on(event: 'waitsRequest', listener: (id: number) => void): unknown;
@@ -64,6 +68,8 @@ export interface RuntimeDriver extends Driver {
   onCall?: (() => void) | undefined;
   /** Readiness of descriptors for the transports, where the driver has it. */
   readonly poller?: Poller;
+  /** There are more ranks than processors here: who waits offers the processor to others early. */
+  expectCrowd?(): void;
   /** After the engine is closed. */
   close?(): void;
 }
@@ -99,10 +105,6 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   FINALIZED: [],
 };
 
-/** How often finalize() looks whether everybody has left, at first and at most. */
-const LEFT_POLL_MIN_MS = 1;
-const LEFT_POLL_MAX_MS = 10;
-
 /** Messages that an error or a warning names one by one. */
 const MESSAGES_NAMED_MAX = 8;
 
@@ -136,11 +138,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly engine: Engine;
   private readonly proc: ProcessState;
   private readonly driver: RuntimeDriver;
+  private readonly blocking: BlockingWaiter;
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
-  /** What every rank published at the start. */
-  private readonly entries = new Map<number, ModexEntry>();
+  private book: AddressBook | undefined;
   /** What came before this rank was done with its own start. */
   private readonly earlyUpdates = new Map<number, unknown>();
   private finalizing: Promise<void> | undefined;
@@ -161,6 +163,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const driver = options.driver ?? this.makeDriver(native);
     this.driver = driver;
     this.engine = new Engine(engineOptions(job.rank, params), driver, {
+      planPeer: (rank) => this.book?.planLate(rank),
       onRailEvent: (event) => this.onRailEvent(event),
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
@@ -171,6 +174,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
+    this.blocking = blocking;
     const kernels = native && new NativeKernels(native.combine);
     this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
@@ -227,20 +231,13 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         incarnation: job.incarnation,
         hostId: job.hostId,
         unexpectedBytesMax: this.params.int('pml_unexpected_bytes_max'),
+        processors: ownProcessors(),
         btl,
         excluded,
       };
       const own = JSON.parse(JSON.stringify(this.entry)) as ModexEntry;
-      const entries = job.oob === undefined ? [own] : await job.oob.modex(this.entry);
-      // No progress() comes in between: connections that are here already are looked at once every peer is known.
-      for (let peer = 0; peer < job.size; peer++) {
-        const entry = peer === job.rank ? own : checkEntry(peer, entries[peer]);
-        this.proc.hostIds[peer] = entry.hostId;
-        this.entries.set(peer, entry);
-        const waiting = (text: string): void => this.tellWaiting(peer, text);
-        const rails = makeRails(job.rank, peer, this.modules, own, entry, waiting);
-        this.engine.addPeer(peer, entry.incarnation, rails, entry.unexpectedBytesMax);
-      }
+      const entries: ModexTable = job.oob === undefined ? [own] : await job.oob.modex(this.entry);
+      this.meetAtStart(own, entries);
     } catch (error) {
       this.moveTo('FINALIZED');
       await this.engine.close();
@@ -258,6 +255,34 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
     return this;
+  }
+
+  /**
+   * The own rank, and with mpi_preconnect = all the others. The rest are met when they are needed; that there can be rails at all is looked at
+   * with the two neighbours. No progress() comes in between: connections that are here already are looked at afterwards.
+   */
+  private meetAtStart(own: ModexEntry, table: ModexTable): void {
+    const { rank, size, modules } = this;
+    const onWaiting = (peer: number, text: string): void => this.tellWaiting(peer, text);
+    const book = new AddressBook({ rank, size, own, table, modules, onWaiting });
+    this.book = book;
+    this.proc.hostIds = () => book.hostIds;
+    const isAll = this.params.string('mpi_preconnect') === 'all';
+    for (let peer = 0; peer < size; peer++) {
+      if (peer !== rank && !isAll) continue;
+      const { incarnation, endpoints, unexpectedBytesMax } = book.plan(peer);
+      this.engine.addPeer(peer, incarnation, endpoints, unexpectedBytesMax);
+    }
+    for (const peer of isAll || size === 1 ? [] : new Set([(rank + 1) % size, (rank + size - 1) % size])) book.check(peer);
+    this.lookForCrowd(book);
+  }
+
+  /** From the first call on, whoever waits knows whether those it waits for have a processor. */
+  private lookForCrowd(book: AddressBook): void {
+    const mode = this.params.string('mpi_yield_when_idle');
+    if (mode === 'never' || (mode === 'auto' && !book.isHostCrowded())) return;
+    this.blocking.expectCrowd();
+    this.driver.expectCrowd?.();
   }
 
   /** A transport that does not open is left out, and its reason kept, as long as another one is left for the other ranks. */
@@ -340,23 +365,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */
   private takeAddresses(rank: number, json: unknown): void {
-    const ignored = (error: unknown): void => {
-      this.options.log?.('warn', `a new address of rank ${rank} is ignored: ${(error as Error).message}`);
-    };
-    let entry: ModexEntry;
     try {
-      entry = checkUpdate(rank, json, this.entries.get(rank));
+      this.book?.update(rank, json);
     } catch (error) {
-      ignored(error);
-      return;
-    }
-    for (const module of this.modules) {
-      if (!Object.hasOwn(entry.btl, module.name)) continue;
-      try {
-        module.remoteAddressChanged(rank, entry.btl[module.name]);
-      } catch (error) {
-        ignored(error);
-      }
+      this.options.log?.('warn', `a new address of rank ${rank} is ignored: ${(error as Error).message}`);
     }
     this.engine.schedule();
   }
@@ -404,6 +416,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private onAddressChanged(module: BtlModule): void {
     if (this.entry === undefined || this.state === 'FINALIZED') return;
     this.entry = { ...this.entry, btl: { ...this.entry.btl, [module.name]: module.address() } };
+    if (this.book !== undefined) this.book.isChanged = true;
     try {
       this.job.oob?.updateModex(this.entry);
     } catch (error) {
@@ -413,7 +426,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   // ---------------------------------------------------------------- views
 
-  /** Every rail to every peer, as it is now; the way to oneself included. */
+  /** Every rail to every rank that something was needed of so far, as it is now; the way to oneself included. */
   rails(): RailInfo[] {
     return railInfos(this.engine.bml);
   }
@@ -492,16 +505,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { engine, job } = this;
     this.moveTo('FINALIZING');
     this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.rank }));
-    engine.beginFinalize();
-    const deadlineMs = performance.now() + timeoutMs;
-    let notLeft: string[] = [];
-    for (let pauseMs = LEFT_POLL_MIN_MS; !engine.isLeft(); pauseMs = Math.min(LEFT_POLL_MAX_MS, pauseMs + 1)) {
-      if (performance.now() >= deadlineMs) {
-        notLeft = engine.notLeft();
-        break;
-      }
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-    }
+    const notLeft = await leaveTogether(engine, this.size, job.oob, timeoutMs);
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {

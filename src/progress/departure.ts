@@ -2,6 +2,9 @@
 // has said BYE, too, and is known to have heard ours.
 //
 //   STAYING -> DRAINING -> BYE_SENT -> LEFT
+//
+// Peers that were not met until then may still have something for this rank. Where somebody tells when every rank is drained, this one
+// stays until then; from there on a peer without a rail is waited for no longer.
 import type { Bml } from '../bml/bml.ts';
 import type { BmlPeer } from '../bml/peer.ts';
 import type { Rail } from '../bml/rail.ts';
@@ -31,6 +34,8 @@ export class Departure {
   private readonly peers = new Map<number, Leaving>();
   /** begin() was called. */
   isBegun = false;
+  private awaitsAll = false;
+  private allDrained = false;
 
   /** `rank`: of this process. */
   constructor(rank: number, bml: Bml, pml: Pml) {
@@ -40,7 +45,8 @@ export class Departure {
   }
 
   addPeer(rank: number, bml: BmlPeer): void {
-    this.peers.set(rank, { rank, bml, stage: 'STAYING', byeReceived: false, isGone: false, byeSentAtMs: 0 });
+    const stage = this.isBegun ? 'DRAINING' : 'STAYING';
+    this.peers.set(rank, { rank, bml, stage, byeReceived: false, isGone: false, byeSentAtMs: 0 });
   }
 
   private peer(rank: number): Leaving {
@@ -49,9 +55,21 @@ export class Departure {
     return peer;
   }
 
-  begin(): void {
+  begin(awaitsAll: boolean): void {
     this.isBegun = true;
+    this.awaitsAll = awaitsAll;
     for (const peer of this.peers.values()) if (peer.stage === 'STAYING') peer.stage = 'DRAINING';
+  }
+
+  everyoneDrained(): void {
+    this.allDrained = true;
+  }
+
+  /** Nothing is left to deliver to any peer. */
+  get isDrained(): boolean {
+    if (!this.isBegun) return false;
+    for (const { stage } of this.peers.values()) if (stage === 'DRAINING') return false;
+    return true;
   }
 
   /** That peer said BYE, or its process is known to have finished. Whether that is news. */
@@ -89,7 +107,7 @@ export class Departure {
 
   /** In every turn, once it has begun. */
   step(nowMs: number): void {
-    const { pml, bml } = this;
+    const { pml } = this;
     for (const peer of this.peers.values()) {
       if (pml.peer(peer.rank).failure !== undefined) peer.stage = 'LEFT';
       // Nobody posts a receive here any more: what this rank sent itself, and did not receive, is over.
@@ -104,18 +122,22 @@ export class Departure {
         peer.byeSentAtMs = nowMs;
         for (const rail of peer.bml.rails) if (rail.isCarrying) this.sayBye(peer, rail, nowMs);
       }
+      if (peer.stage === 'BYE_SENT' && this.allDrained && !peer.bml.rails.some((rail) => rail.epoch !== 0)) this.leave(peer);
       if (peer.stage === 'BYE_SENT' && peer.byeReceived) {
         const told = peer.bml.rails.some((rail) => rail.endpoint.byeDelivered);
-        if (told || peer.isGone || nowMs - peer.byeSentAtMs > BYE_GRACE_MS) {
-          peer.stage = 'LEFT';
-          bml.closePeer(peer.bml);
-        }
+        if (told || peer.isGone || nowMs - peer.byeSentAtMs > BYE_GRACE_MS) this.leave(peer);
       }
     }
   }
 
+  private leave(peer: Leaving): void {
+    peer.stage = 'LEFT';
+    this.bml.closePeer(peer.bml);
+  }
+
   /** Every peer has said BYE, or is dead, and so have we. */
   get isDone(): boolean {
+    if (this.awaitsAll && !this.allDrained) return false;
     for (const peer of this.peers.values()) if (peer.stage !== 'LEFT') return false;
     return true;
   }

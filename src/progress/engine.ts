@@ -1,8 +1,6 @@
 // The engine: the only loop. It polls the BTLs, feeds what they call up to BML and PML, gives the PML's work to the rails, and hands
 // completed requests on. It is the one implementation of `Upcalls`. Time comes from its driver (driver.ts, or the simulator).
 import { Bml, HANDSHAKE_EPOCHS_AHEAD_MAX } from '../bml/bml.ts';
-import type { BmlOptions } from '../bml/options.ts';
-import type { BmlPeer } from '../bml/peer.ts';
 import { CARRYING, type Rail, type RailState } from '../bml/rail.ts';
 import type {
   Admission,
@@ -20,50 +18,16 @@ import type {
 import { ALIVE_PER_TURN_MAX_MS, DELIVERED, RAILS_MAX, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
-import type { PmlOptions } from '../pml/core.ts';
-import { Pml } from '../pml/pml.ts';
+import { hasLeft, Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { Departure } from './departure.ts';
+import type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
+import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
-import { type RailEvent, railEvents } from './rail-events.ts';
+import { type Ending, type EnginePeer, Peers } from './peers.ts';
+import { railEvents, unreachableText } from './rail-events.ts';
 
-/** What drives the engine: the event loop of a process, or the simulator. */
-export interface Driver {
-  /** Readiness of descriptors, where the native part is there. */
-  readonly poller?: Poller | undefined;
-  /** The driver polls again by itself, and parks the engine when it stops: no module need ask for a doorbell. */
-  readonly pollsAgain?: boolean;
-  now(): number;
-  /** Run engine.progress() soon: after the current turn of user code, before anything is waited for. */
-  defer(): void;
-  /** As defer(), but after event sources had their turn: this progress() has not come to its end. */
-  yield(): void;
-  /** Run engine.progress() at this time at the latest; replaces the time given before. */
-  arm(atMs: number): void;
-}
-
-export interface EngineOptions {
-  rank: number;
-  pml: PmlOptions;
-  bml: BmlOptions;
-  peerTimeoutMs: number;
-}
-
-export interface EngineHooks {
-  onRailEvent?(event: RailEvent): void;
-  onRailState?(rail: Rail, from: RailState, to: RailState): void;
-  onPeerFailed?(rank: number, error: MultirailError, lostMessages: number): void;
-  /** The peer said BYE: nothing more comes from it. */
-  onPeerLeft?(rank: number): void;
-  onAddressChanged?(module: BtlModule): void;
-  log?(level: 'debug' | 'info' | 'warn', text: string): void;
-}
-
-interface EnginePeer {
-  rank: number;
-  incarnation: number;
-  bml: BmlPeer;
-}
+export type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
 
 /**
  * A blocking call reads the clock once in so many polls of the rails, and asks what else the kernel has to say once in so many more. To
@@ -71,12 +35,13 @@ interface EnginePeer {
  */
 const POLLS_PER_CLOCK = 8;
 const POLLS_PER_KERNEL = 64;
-const MEMORY_POLLS_PER_CLOCK = 64;
-const MEMORY_POLLS_PER_KERNEL = 2048;
+const MEMORY_POLLS_PER_CLOCK = 256;
+const MEMORY_POLLS_PER_KERNEL = 8192;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
-const LOGS_PER_SECOND_MAX = 20;
+/** The transport that reaches the own rank only. */
+const SELF = 'self';
 
 export class Engine implements Upcalls {
   readonly bml: Bml;
@@ -85,7 +50,7 @@ export class Engine implements Upcalls {
   private readonly options: EngineOptions;
   private readonly hooks: EngineHooks;
   private readonly driver: Driver;
-  private readonly peers = new Map<number, EnginePeer>();
+  private readonly peers = new Peers();
   private running = false;
   private again = false;
   /** The last progress() did not come to its end; the next one comes after event sources had their turn. */
@@ -93,8 +58,7 @@ export class Engine implements Upcalls {
   private closed = false;
   private lastTurnMs: number;
   private nowMs: number;
-  private logWindowMs = 0;
-  private logCount = 0;
+  private readonly logLimit = new LogLimit((level, text) => this.hooks.log?.(level, text));
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
@@ -121,6 +85,7 @@ export class Engine implements Upcalls {
     this.bml = new Bml(options.bml, (rail, from, to) => this.onRailState(rail, from, to));
     this.pml = new Pml(options.pml, this.bml);
     this.departure = new Departure(options.rank, this.bml, this.pml);
+    this.pml.onFirstUse = (rank) => this.meet(rank);
   }
 
   // ---------------------------------------------------------------- set-up
@@ -129,12 +94,39 @@ export class Engine implements Upcalls {
     this.modules.push(module);
   }
 
-  /** A peer, with the endpoints of its rails in the order of the plan. Dialling begins with the next progress(). */
-  addPeer(rank: number, incarnation: number, endpoints: readonly BtlEndpoint[], unexpectedBytesMax: number): void {
-    const bml = this.bml.addPeer(rank, endpoints, this.driver.now(), this.aliveMs);
+  /**
+   * A peer, with the endpoints of its rails in the order of the plan. Dialling begins with the next progress(). `asks`: where it is the
+   * peer that dials, it may not know yet that it shall.
+   */
+  addPeer(rank: number, incarnation: number, endpoints: readonly BtlEndpoint[], unexpectedBytesMax: number, asks = false): EnginePeer {
+    const bml = this.bml.addPeer(rank, endpoints, this.driver.now(), this.aliveMs, asks);
     this.pml.addPeer(rank, bml, unexpectedBytesMax);
     this.departure.addPeer(rank, bml);
-    this.peers.set(rank, { rank, incarnation, bml });
+    const peer = { rank, incarnation, bml };
+    this.peers.add(peer);
+    return peer;
+  }
+
+  /** The peer of that rank. `asks`: it is this side that needs it. Undefined when it is not in the job. */
+  meet(rank: number, asks = true): EnginePeer | undefined {
+    const known = this.peers.get(rank);
+    if (known !== undefined) return known;
+    const plan = this.hooks.planPeer?.(rank);
+    if (plan === undefined) return undefined;
+    const ending = this.peers.endingOf(rank);
+    const peer = this.addPeer(rank, plan.incarnation, ending === undefined ? plan.endpoints : [], plan.unexpectedBytesMax, asks);
+    const failure = ending?.failure ?? plan.failure;
+    if (failure !== undefined || ending !== undefined) this.bml.closePeer(peer.bml);
+    if (failure !== undefined) this.pml.handlePeerFailed(rank, failure);
+    else if (ending !== undefined) this.departure.heardBye(rank, true);
+    this.schedule();
+    return peer;
+  }
+
+  /** How that rank ended; undefined while it lives. Nothing is needed of it by asking. */
+  endingOf(rank: number): Ending | undefined {
+    const { ended, failure } = this.pml.knownPeer(rank) ?? {};
+    return ended === undefined ? this.peers.endingOf(rank) : { ended, failure };
   }
 
   private peer(rank: number): EnginePeer {
@@ -215,7 +207,7 @@ export class Engine implements Upcalls {
       const { memoryModules } = this;
       if (memoryModules !== undefined) {
         // Rails of the kernel's stand by: they are polled when the clock is read.
-        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
+        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules, true);
         if ((polls & (MEMORY_POLLS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
       } else {
@@ -246,7 +238,9 @@ export class Engine implements Upcalls {
         return `the rail ${carrying[0].key} to rank ${peer.rank}`;
       }
     }
-    return undefined;
+    // A rank that was not met can come by these transports only.
+    const others = this.hooks.planPeer === undefined ? [] : this.modules.filter(({ name }) => name !== SELF);
+    return others.every((module) => module.needsEventLoop === true) ? others[0] && `the transport ${others[0].name}` : undefined;
   }
 
   /** Before sleep: asks modules that are polled in memory for a doorbell. False when something has come meanwhile. */
@@ -295,10 +289,15 @@ export class Engine implements Upcalls {
     this.openings.note(this.pml.openedRequests, this.nowMs);
   }
 
-  private work(modules: readonly BtlModule[]): number {
+  /** `spares`: no time has passed, so where the rails have nothing and nothing is left to do, nothing else can be due. */
+  private work(modules: readonly BtlModule[], spares = false): number {
     let work = 0;
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
+    if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun) {
+      this.afterWork?.();
+      return 0;
+    }
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);
@@ -332,10 +331,10 @@ export class Engine implements Upcalls {
   }
 
   admit(module: BtlModule, hello: Hello): Admission {
-    const peer = this.peers.get(hello.rank);
+    // A newer incarnation of the own rank would make this process declare itself failed.
+    if (hello.rank === this.options.rank) return { ok: false, reason: 'RAIL_MISMATCH', text: 'a rank does not dial itself' };
+    const peer = this.meet(hello.rank, false);
     if (peer === undefined) return { ok: false, reason: 'UNKNOWN_RANK', text: `rank ${hello.rank} is not in this job` };
-    // The own rank too: a newer incarnation of it would make this process declare itself failed.
-    if (hello.rank >= this.options.rank) return { ok: false, reason: 'RAIL_MISMATCH', text: 'the lower rank dials' };
     if (this.pml.peer(hello.rank).failure !== undefined) {
       return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was declared failed here` };
     }
@@ -347,6 +346,7 @@ export class Engine implements Upcalls {
       this.failPeer(hello.rank, 'ERR_PROC_FAILED', 'a newer process of this rank appeared');
       return { ok: false, reason: 'PEER_FAILED', text: `rank ${hello.rank} was replaced by a newer process` };
     }
+    if (hello.rank > this.options.rank) return this.asked(peer);
     const rail = peer.bml.byNumber[hello.rail] ?? this.railAdded(module, peer, hello);
     if (rail === undefined || rail.key !== hello.key || rail.endpoint.module !== module) {
       return {
@@ -365,6 +365,13 @@ export class Engine implements Upcalls {
       return { ok: false, reason: 'STALE_EPOCH', text, highestEpoch };
     }
     return { ok: true, endpoint: rail.endpoint };
+  }
+
+  /** A higher rank needs this one, which is the side that dials. */
+  private asked({ rank, bml }: EnginePeer): Admission {
+    if (bml.closed || this.closed) return { ok: false, reason: 'FINALIZED', text: 'this rank is leaving the job' };
+    this.bml.handleAsked(bml, this.nowMs);
+    return { ok: false, reason: 'WILL_DIAL', text: `rank ${this.options.rank} is the lower one, and dials rank ${rank} now` };
   }
 
   /** The lower rank has made a rail of interfaces that came after the start. */
@@ -420,6 +427,20 @@ export class Engine implements Upcalls {
     if (this.awaited?.done) this.satisfied = true;
   }
 
+  onFrameWords(
+    endpoint: BtlEndpoint,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean {
+    if (!this.pml.handleFrameWords(endpoint.peer, words, headerAt, headerBytes, payloadAt, payloadBytes)) return false;
+    this.usefulWork++;
+    if (this.awaited?.done) this.satisfied = true;
+    return true;
+  }
+
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {
     return this.pml.sinkFor(endpoint.peer, endpoint.rail, header, payloadBytes);
   }
@@ -460,15 +481,8 @@ export class Engine implements Upcalls {
     this.hooks.onAddressChanged?.(module);
   }
 
-  log(level: 'debug' | 'info' | 'warn', text: string): void {
-    // A stranger must not be able to fill a disk.
-    if (this.nowMs - this.logWindowMs >= 1000) {
-      if (this.logCount > LOGS_PER_SECOND_MAX)
-        this.hooks.log?.('warn', `${this.logCount - LOGS_PER_SECOND_MAX} further lines were left out`);
-      this.logWindowMs = this.nowMs;
-      this.logCount = 0;
-    }
-    if (level === 'debug' || ++this.logCount <= LOGS_PER_SECOND_MAX) this.hooks.log?.(level, text);
+  log(level: LogLevel, text: string): void {
+    this.logLimit.log(level, text, this.nowMs);
   }
 
   // ---------------------------------------------------------------- rails and peers
@@ -499,30 +513,20 @@ export class Engine implements Upcalls {
 
   private checkUnreachable(): void {
     for (const peer of this.peers.values()) {
-      const since = peer.bml.unreachableSinceAliveMs;
-      if (
-        since < 0 ||
-        peer.bml.closed ||
-        peer.bml.rails.some((rail) => rail.state === 'UP') ||
-        this.aliveMs - since < this.options.peerTimeoutMs
-      )
-        continue;
-      const { rails } = peer.bml;
-      const { peerTimeoutMs } = this.options;
-      const ways = rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
-      const text =
-        rails.length > 0
-          ? `no rail came back within ${peerTimeoutMs} ms (${ways})`
-          : `no interface came up on either side that makes a rail, within ${peerTimeoutMs} ms (pml_peer_timeout_ms)`;
-      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
+      const text = unreachableText(peer.bml, this.aliveMs, this.options.peerTimeoutMs);
+      if (text !== undefined) this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
     }
   }
 
   /** The peer is gone for ever: all its requests end with `code`; its process is refused from now on. */
   failPeer(rank: number, code: ErrorCode, text: string): void {
     const peer = this.peers.get(rank);
-    if (peer === undefined || this.departure.isOver(rank) || this.pml.peer(rank).failure !== undefined) return;
     const error = new MultirailError(code, `rank ${rank}: ${text}`, { rank: this.options.rank, peer: rank });
+    if (peer === undefined) {
+      if (this.peers.end(rank, { ended: error, failure: error })) this.hooks.onPeerFailed?.(rank, error, 0);
+      return this.schedule();
+    }
+    if (this.departure.isOver(rank) || this.pml.peer(rank).failure !== undefined) return;
     const before = this.pml.counters.lostWithPeer;
     this.bml.closePeer(peer.bml);
     for (const rail of peer.bml.rails) {
@@ -535,16 +539,33 @@ export class Engine implements Upcalls {
 
   /** The peer said BYE on a rail, or the launcher says that it finished: it owes us nothing and wants nothing (B9). */
   peerLeft(rank: number, isGone = false): void {
-    if (!this.peers.has(rank) || !this.departure.heardBye(rank, isGone)) return;
+    const isNews = this.peers.has(rank)
+      ? this.departure.heardBye(rank, isGone)
+      : this.peers.end(rank, { ended: hasLeft(this.options.rank, rank), failure: undefined });
+    if (!isNews) return;
     this.hooks.onPeerLeft?.(rank);
     this.schedule();
   }
 
   // ---------------------------------------------------------------- end of the job
 
-  /** Begins to leave: drains, then says BYE on each rail. isLeft() tells when it is done. */
-  beginFinalize(): void {
-    this.departure.begin();
+  /**
+   * Begins to leave: drains, then says BYE on each rail. isLeft() tells when it is done. `awaitsAll`: not before everyoneDrained() was
+   * called, too, since ranks that were not met may still have messages for this one.
+   */
+  beginFinalize(awaitsAll = false): void {
+    this.departure.begin(awaitsAll);
+    this.schedule();
+  }
+
+  /** Everything that this rank has sent is delivered, as far as it has come. */
+  get isDrained(): boolean {
+    return this.departure.isDrained;
+  }
+
+  /** Every rank that lives is drained: nobody dials any more. */
+  everyoneDrained(): void {
+    this.departure.everyoneDrained();
     this.schedule();
   }
 

@@ -3,7 +3,7 @@
 // until a window of traffic looks as it must.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -100,6 +100,60 @@ describe.skipIf(unavailable !== undefined)('link lab: rates', () => {
     await waitForWindow(lab, 'a quarter of the rate on rail 0', (p, ms) => share(p, ms, 0) < 0.3 && share(p, ms, 1) > 0.5, 500);
     await lab.heal(0);
     await waitForWindow(lab, 'more than half of the rate on rail 0 again', (p, ms) => share(p, ms, 0) > 0.5, 500);
+  });
+});
+
+describe.skipIf(unavailable !== undefined)('link lab: hosts', () => {
+  let lab: Lab;
+  beforeAll(async () => {
+    lab = await Lab.create({ nodes: 2, rails: [{}, {}] });
+  }, 60_000);
+  afterAll(() => lab?.destroy());
+
+  const stateOf = (pid: number) => /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  // `ip netns exec` becomes the program that it runs. A child of that is in the namespace, too.
+  const sleeper = (node: number) => lab.spawn(node, ['sh', '-c', 'sleep 100 & wait'], { stdio: 'ignore' });
+  const started = (node: number, programs: number) =>
+    waitUntil(`sleepers on node ${node}`, async () => {
+      const { stdout } = await lab.exec(node, ['sh', '-c', 'ip netns pids $0 | wc -l', lab.namespace(node)]);
+      return Number(stdout) >= programs;
+    });
+
+  it('kill: every process of the node is gone, those of the other live, and the links stay', async () => {
+    const pristine = await lab.snapshot();
+    const [killed, other] = [sleeper(0), sleeper(1)];
+    await Promise.all([started(0, 2), started(1, 2)]);
+    const ended = once(killed, 'exit');
+    await lab.kill(0);
+    expect((await ended)[1]).toBe('SIGKILL');
+    expect((await lab.exec(1, ['ip', 'netns', 'pids', lab.namespace(0)])).stdout).toBe('');
+    expect(other.exitCode).toBeNull();
+    expect(stateOf(other.pid!)).toBe('S');
+    for (const node of [0, 1]) expect((await lab.linkState(node, 0)).carrier).toBe(true);
+    other.kill('SIGKILL');
+    expect(await lab.snapshot()).toEqual(pristine);
+  });
+
+  it('halt: the processes stand still and the cables are out, until all is healed', async () => {
+    const pristine = await lab.snapshot();
+    const [halted, other] = [sleeper(0), sleeper(1)];
+    await Promise.all([started(0, 2), started(1, 2)]);
+    await lab.halt(0);
+    await waitUntil(
+      'the carriers of node 0 to go',
+      async () => !(await lab.linkState(0, 0)).carrier && !(await lab.linkState(0, 1)).carrier,
+    );
+    expect((await lab.linkState(1, 0)).carrier).toBe(true);
+    const pids = (await lab.exec(1, ['ip', 'netns', 'pids', lab.namespace(0)])).stdout.split('\n').filter(Boolean).map(Number);
+    expect(pids).toContain(halted.pid);
+    expect(pids.map(stateOf)).toEqual(pids.map(() => 'T'));
+    expect(stateOf(other.pid!)).toBe('S');
+    await lab.heal(0);
+    expect(stateOf(halted.pid!)).toBe('T');
+    await lab.healAll();
+    await waitUntil('the node to go on', () => pids.every((pid) => stateOf(pid) === 'S'));
+    expect(await lab.snapshot()).toEqual(pristine);
+    for (const child of [halted, other]) child.kill('SIGKILL');
   });
 });
 

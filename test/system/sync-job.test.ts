@@ -80,6 +80,13 @@ for (const { name, transport, options } of TRANSPORTS) {
       needs(context, transport);
       await passes(3, options, 'wildcards');
     });
+    // One link is as good as two here, and 16 processes take their time.
+    if (!options.includes('links')) {
+      test('every pair of 16 ranks meets inside blocking calls', async (context) => {
+        needs(context, transport);
+        await passes(16, options, 'meetings');
+      });
+    }
     test('a ring of four ranks whose messages no rail holds', async (context) => {
       needs(context, transport);
       await passes(4, options, 'ring');

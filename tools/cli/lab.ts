@@ -182,6 +182,8 @@ const ACTION_TEXTS: Readonly<Record<LabAction['kind'], string>> = {
   flip: 'flip a bit in frames of a rail by chance, which checksums find: in those of all nodes, or in those that one sends; 0 ends it',
   flap: 'let a rail go and come, half of that time each, until it is restored; silent: carriers stay',
   throttle: 'give a rail another rate, and a queue of the given length',
+  kill: 'kill every process on a node; the launcher of lab run is on node 0',
+  halt: 'let a host vanish without a word: its cables are out and its processes stand still, until all is restored',
   restore: 'bring a rail, or all of them, back to how they were at the start',
 };
 

@@ -8,7 +8,9 @@
 //   flip RAIL PERCENT [NODE]   a bit flips in frames: in those of all nodes, or in those that one sends
 //   flap RAIL EVERY [silent]   the rail goes and comes, half of that time each
 //   throttle RAIL RATE [QUEUE]     slower or faster
-//   restore [RAIL]          everything as at the start
+//   kill NODE               every process on the node is killed
+//   halt NODE               the host is gone without a word: its processes stop, its cables are out
+//   restore [RAIL]          everything as at the start; without a rail, halted nodes go on, too
 import { MultirailError } from '../../src/errors.ts';
 import type { Lab } from './lab.ts';
 import { DEFAULT_HOLD_MS, DELAY_MAX_MS } from './plan.ts';
@@ -24,6 +26,8 @@ export type LabAction =
   | { kind: 'reorder'; rail: number; percent: number; holdMs: number }
   | { kind: 'flip'; rail: number; percent: number; node?: number }
   | { kind: 'throttle'; rail: number; mbit: number; queueBytes?: number }
+  | { kind: 'kill'; node: number; rail?: undefined }
+  | { kind: 'halt'; node: number; rail?: undefined }
   | { kind: 'restore'; rail?: number };
 
 /** Nobody has ordered that: the forwarder of a rail has died, and the rail is without what it did to frames. */
@@ -46,6 +50,8 @@ export const ACTION_USAGE: Readonly<Record<LabAction['kind'], string>> = {
   flip: 'flip RAIL PERCENT [NODE]',
   flap: 'flap RAIL EVERY [silent]',
   throttle: 'throttle RAIL RATE [QUEUE]',
+  kill: 'kill NODE',
+  halt: 'halt NODE',
   restore: 'restore [RAIL]',
 };
 
@@ -145,6 +151,10 @@ export function parseAction(words: readonly string[], rails: readonly NamedRail[
         mbit: parseRate(args[1]),
         ...(args.length > 2 ? { queueBytes: parseBytes(args[2]) } : {}),
       };
+    case 'kill':
+      return { kind: 'kill', node: node(args[0]) };
+    case 'halt':
+      return { kind: 'halt', node: node(args[0]) };
     case 'restore':
       return { kind: 'restore', ...(args.length > 0 ? { rail: rail() } : {}) };
   }
@@ -174,6 +184,10 @@ export function describeAction(action: LabEvent, rails: readonly NamedRail[]): s
       return `${name} flaps every ${action.periodMs} ms${action.silent ? ', in silence' : ''}`;
     case 'throttle':
       return `${name} at ${showRate(action.mbit)}${action.queueBytes === undefined ? '' : `, with a queue of ${action.queueBytes} bytes`}`;
+    case 'kill':
+      return `every process on node ${action.node} killed`;
+    case 'halt':
+      return `node ${action.node} is halted: its processes stand still, its cables are out`;
     case 'restore':
       return `${name} restored`;
   }
@@ -201,6 +215,10 @@ export async function applyAction(lab: Lab, action: LabAction): Promise<void> {
       return;
     case 'throttle':
       return await lab.throttle(action.rail, action.mbit, action.queueBytes);
+    case 'kill':
+      return await lab.kill(action.node);
+    case 'halt':
+      return await lab.halt(action.node);
     case 'restore':
       return action.rail === undefined ? await lab.healAll() : await lab.heal(action.rail);
   }

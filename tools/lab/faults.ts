@@ -3,7 +3,8 @@
 import { applyAction, type LabAction, type LabEvent } from './actions.ts';
 import type { Lab } from './lab.ts';
 
-export type LabFault = Exclude<LabEvent, { kind: 'restore' }>;
+/** What lasts until it is restored. What was killed is not a state of the lab: nothing brings it back. */
+export type LabFault = Exclude<LabEvent, { kind: 'restore' | 'kill' }>;
 
 /** Whether what is done now takes the place of what was done before: the same thing, another rate, another loss of the same frames. */
 function replaces(now: LabFault, before: LabFault): boolean {
@@ -47,7 +48,15 @@ export class FaultList {
       });
       return;
     }
-    const list = this.lists[action.rail];
+    if (action.kind === 'kill') return;
+    if (action.kind === 'halt') {
+      for (const list of this.lists) this.add(list, action);
+      return;
+    }
+    this.add(this.lists[action.rail], action);
+  }
+
+  private add(list: LabFault[], action: LabFault): void {
     const kept = list.filter((fault) => !replaces(action, fault));
     // Of one node nothing is lost, of the others it still may be: that is worth a word.
     const isNone = isNothing(action) && !kept.some(({ kind }) => kind === action.kind);

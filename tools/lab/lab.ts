@@ -97,6 +97,24 @@ interface IpLink {
 /** How long destroy() waits for the exit events of processes that it has killed. */
 const EXIT_TIMEOUT_MS = 5000;
 
+/**
+ * Sends a signal to every process of a namespace. A process may fork meanwhile, hence the rounds: until a round finds none that has not had
+ * the signal, or, where the signal is not the end, none that the round before did not find.
+ */
+const SIGNAL_SCRIPT = `
+before=
+round=0
+while [ $round -lt 20 ]; do
+  pids=$(ip netns pids "$2") || exit 1
+  [ "$pids" != "$before" ] || exit 0
+  [ -z "$pids" ] || kill -s "$1" $pids 2>/dev/null
+  before=$pids
+  round=$((round + 1))
+done
+echo "processes of $2 were still coming and going after $round rounds of SIG$1" >&2
+exit 1
+`;
+
 export class Lab {
   /** Common part of the namespaces' names. */
   readonly name: string;
@@ -110,6 +128,8 @@ export class Lab {
   private readonly impairments: readonly Impairments[];
   /** What each rail is shaped to now. */
   private readonly shapes: RailPlan[];
+  /** Nodes whose processes are stopped. */
+  private readonly halted = new Set<number>();
   /** Told when the forwarder of a rail has died and what it did is undone. */
   onForwarderLost: ((rail: number, why: string) => void) | undefined;
   private destroying: Promise<void> | undefined;
@@ -490,6 +510,27 @@ export class Lab {
     };
   }
 
+  /** Every process on the node is killed, and its links stay as they are: the kernel of the host lives, and says so for the dead. */
+  async kill(node: number): Promise<void> {
+    await this.signalAll(node, 'KILL');
+  }
+
+  /**
+   * The host is gone without a word: its cables are out, and its processes are stopped where they are. The other nodes keep their carrier.
+   * healAll() plugs it in again and lets it go on; heal() of a rail plugs in that rail alone.
+   */
+  async halt(node: number): Promise<void> {
+    this.checkNode(node);
+    // The cables first: nothing that a process still does may reach the others.
+    await this.allRails((rail) => this.cableCut(node, rail));
+    await this.signalAll(node, 'STOP');
+    this.halted.add(node);
+  }
+
+  private async signalAll(node: number, signal: 'KILL' | 'STOP' | 'CONT'): Promise<void> {
+    await runOk(['sh', '-c', SIGNAL_SCRIPT, 'lab-signal', signal, this.namespace(node)]);
+  }
+
   /** Runs one fault, or one heal, on every rail at the same time: `lab.allRails((rail) => lab.blackhole(rail))`. */
   async allRails(fault: (rail: number) => Promise<void>): Promise<void> {
     await Promise.all(this.rails.map((_, rail) => fault(rail)));
@@ -521,6 +562,8 @@ export class Lab {
 
   async healAll(): Promise<void> {
     await this.allRails((rail) => this.heal(rail));
+    for (const node of this.halted) await this.signalAll(node, 'CONT');
+    this.halted.clear();
   }
 
   private async restoreWire(rail: number): Promise<void> {

@@ -11,9 +11,14 @@ import { runUlfm } from './ulfm.ts';
 
 const runGiveup = (seed: number, options: SwarmOptions): SwarmReport => runSeed(seed, { ...options, givesUp: true });
 
+/** Every third time ranks die, too. */
+const runMeet = (seed: number, options: SwarmOptions): SwarmReport =>
+  seed % 3 === 2 ? runDeath(seed, { ...options, meets: true }) : runSeed(seed, { ...options, meets: true });
+
 /**
  * How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames; death = ranks die; storm = many
- * rails, and all of it at once; giveup = as swarm, and users give sends up; impaired = rails are bad without being down, and gaps are bounded;
+ * rails, and all of it at once; giveup = as swarm, and users give sends up; impaired = rails are bad without being down, and gaps are bounded; meet = as swarm and
+ * death, and ranks are connected when one of them first needs the other;
  * ulfm = programs agree, revoke, shrink and replace while processes die.
  */
 export const PROFILES = {
@@ -23,6 +28,7 @@ export const PROFILES = {
   storm: runStorm,
   giveup: runGiveup,
   impaired: runImpaired,
+  meet: runMeet,
   ulfm: runUlfm,
 } as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;

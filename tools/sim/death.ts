@@ -54,6 +54,7 @@ export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport 
     ranks,
     rails,
     params,
+    meets: options.meets === true,
     ...(options.trace === undefined ? {} : { trace: options.trace }),
     ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
     ...(options.coverage === undefined ? {} : { coverage: options.coverage }),

@@ -245,9 +245,10 @@ export class SimBtl implements SimModule, Nic {
 
   private takeHello(linkNo: number, peer: number, item: HelloItem): void {
     const pipe = this.fabric.link(this.rank, peer, linkNo).from(this.rank);
-    const refuse = (text: string, highestEpoch?: number, code?: ErrorCode) => {
-      this.upcalls.log('warn', `rail sim${linkNo}: refused rank ${peer} epoch ${item.epoch}: ${text}`);
-      const answer: WireItem = { kind: 'helloRefused', epoch: item.epoch, text, highestEpoch, ...(code === undefined ? {} : { code }) };
+    const refuse = (text: string, highestEpoch?: number, code?: ErrorCode, isAsked = false) => {
+      this.upcalls.log(isAsked ? 'debug' : 'warn', `rail sim${linkNo}: refused rank ${peer} epoch ${item.hello.epoch}: ${text}`);
+      const common = { kind: 'helloRefused', epoch: item.epoch, text, highestEpoch } as const;
+      const answer: WireItem = { ...common, ...(code === undefined ? {} : { code }), ...(isAsked ? { isAsked } : {}) };
       pipe.push({ conn: null, bytes: 96, capture: () => answer });
     };
     if (item.jobId !== this.context.jobId) return refuse('another job');
@@ -255,7 +256,7 @@ export class SimBtl implements SimModule, Nic {
     const answer = this.upcalls.admit(this, item.hello);
     if (!answer.ok) {
       const code = answer.reason === 'PEER_FAILED' ? 'ERR_PROC_FAILED' : answer.reason === 'FINALIZED' ? 'ERR_FINALIZED' : undefined;
-      return refuse(`${answer.reason}: ${answer.text}`, answer.highestEpoch, code);
+      return refuse(`${answer.reason}: ${answer.text}`, answer.highestEpoch, code, answer.reason === 'WILL_DIAL');
     }
     assert(
       answer.endpoint instanceof SimEndpoint && answer.endpoint.module === this,

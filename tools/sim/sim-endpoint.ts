@@ -59,6 +59,8 @@ interface Incoming {
 
 interface Attempt {
   epoch: number;
+  /** Its name on the wire: the epoch, or for a request of the higher rank a number of its own, since no epoch comes of it. */
+  wireEpoch: number;
   deadlineUs: number;
   /** The peer's kernel took the connection. */
   kernelAnswered: boolean;
@@ -74,6 +76,8 @@ interface Ending {
   sink: Sink | null;
 }
 
+/** Requests are numbered from here on, above all epochs. */
+const REQUESTS_FROM = 2 ** 40;
 const REFUSALS_WINDOW_US = 1_000_000;
 const PARTIAL_REPORT_US = 20_000;
 
@@ -114,6 +118,7 @@ export class SimEndpoint implements OneSidedRail {
   private readonly registering: Prng;
   private window = 1024 * 1024;
   private attempt: Attempt | null = null;
+  private requests = 0;
   private readonly endings: Ending[] = [];
   private failures: { epoch: number; reason: RailReason; highestEpoch: number | undefined }[] = [];
   /** Highest epoch that was ever live here. */
@@ -182,7 +187,7 @@ export class SimEndpoint implements OneSidedRail {
   // --- down-calls
 
   connect(epoch: number): void {
-    assert(this.module.rank < this.peer, `rank ${this.module.rank} dials rank ${this.peer}: the lower rank dials`);
+    assert(this.module.rank !== this.peer, `rank ${this.module.rank} dials itself`);
     assert(this.attempt === null, `rail ${this.link.name}: a connection attempt is under way`);
     assert(epoch > this.epoch, `rail ${this.link.name}: epoch ${epoch} is not above the live one`);
     const { fabric } = this.module;
@@ -190,17 +195,18 @@ export class SimEndpoint implements OneSidedRail {
       this.failConnect(epoch, { kind: 'refused', text: `rail ${this.link.name}: epoch ${epoch} is fenced` }, this.fencedEpoch);
       return;
     }
-    this.attempt = { epoch, deadlineUs: fabric.nowUs + this.module.connectTimeoutUs, kernelAnswered: false };
-    const hello = this.module.helloOf(this, epoch);
+    const wireEpoch = this.module.rank < this.peer ? epoch : REQUESTS_FROM + this.requests++;
+    this.attempt = { epoch, wireEpoch, deadlineUs: fabric.nowUs + this.module.connectTimeoutUs, kernelAnswered: false };
+    const hello = { ...this.module.helloOf(this, epoch), epoch: wireEpoch };
     this.out.push({ conn: null, bytes: 128, capture: () => hello });
     this.module.wake();
   }
 
   cancelConnect(): void {
     if (this.attempt === null) return;
-    const { epoch } = this.attempt;
+    const { wireEpoch } = this.attempt;
     this.attempt = null;
-    this.pushClose(epoch);
+    this.pushClose(wireEpoch);
   }
 
   send(frame: Frame): SendResult {
@@ -283,9 +289,9 @@ export class SimEndpoint implements OneSidedRail {
   fence(epoch: number, reason: RailReason): void {
     this.fencedEpoch = Math.max(this.fencedEpoch, epoch);
     if (this.attempt !== null && this.attempt.epoch <= epoch) {
-      const dead = this.attempt.epoch;
+      const { epoch: dead, wireEpoch } = this.attempt;
       this.attempt = null;
-      this.pushClose(dead);
+      this.pushClose(wireEpoch);
       this.failConnect(dead, reason, undefined);
     }
     if (this.conn !== null && this.conn.epoch <= epoch) this.endEpoch(reason, true);
@@ -450,6 +456,8 @@ export class SimEndpoint implements OneSidedRail {
   accept(epoch: number): number | undefined {
     const highest = Math.max(this.fencedEpoch, this.highestEpoch);
     if (epoch <= highest) return highest;
+    // What a request of this side asked for has come.
+    this.cancelConnect();
     this.endEpoch({ kind: 'replaced', text: `rail ${this.link.name}: epoch ${epoch} takes over` }, false);
     this.raiseEndings();
     // An upcall may have fenced this very epoch.
@@ -462,7 +470,7 @@ export class SimEndpoint implements OneSidedRail {
   }
 
   private connected(epoch: number): void {
-    if (this.attempt?.epoch !== epoch) {
+    if (this.attempt?.wireEpoch !== epoch) {
       // Given up here, accepted there: by that the older epoch has ended at the peer.
       if (this.conn?.epoch === epoch) return;
       this.pushClose(epoch);
@@ -488,7 +496,7 @@ export class SimEndpoint implements OneSidedRail {
     const { conn, attempt } = this;
     switch (item.kind) {
       case 'kernelAck':
-        if (attempt?.epoch === item.epoch) attempt.kernelAnswered = true;
+        if (attempt?.wireEpoch === item.epoch) attempt.kernelAnswered = true;
         return;
       case 'helloOk':
         if (!this.module.trusts(item.proof))
@@ -496,12 +504,12 @@ export class SimEndpoint implements OneSidedRail {
         else this.connected(item.epoch);
         return;
       case 'helloRefused':
-        if (attempt?.epoch !== item.epoch) return;
+        if (attempt?.wireEpoch !== item.epoch) return;
         this.attempt = null;
         this.failConnect(
-          item.epoch,
+          attempt.epoch,
           {
-            kind: 'refused',
+            kind: item.isAsked === true ? 'asked' : 'refused',
             text: `rail ${this.link.name}: ${item.text}`,
             ...(item.code === undefined ? {} : { code: item.code }),
           },
@@ -509,9 +517,9 @@ export class SimEndpoint implements OneSidedRail {
         );
         return;
       case 'close':
-        if (attempt?.epoch === item.epoch) {
+        if (attempt?.wireEpoch === item.epoch) {
           this.attempt = null;
-          this.failConnect(item.epoch, { kind: 'refused', text: `rail ${this.link.name}: closed in the handshake` }, undefined);
+          this.failConnect(attempt.epoch, { kind: 'refused', text: `rail ${this.link.name}: closed in the handshake` }, undefined);
         }
         if (conn?.epoch === item.epoch) {
           this.endEpoch({ kind: 'closed', text: `rail ${this.link.name}: rank ${this.peer} closed the connection` }, false);
@@ -525,7 +533,7 @@ export class SimEndpoint implements OneSidedRail {
     }
     if (attempt !== null) {
       this.attempt = null;
-      this.pushClose(attempt.epoch);
+      this.pushClose(attempt.wireEpoch);
       this.failConnect(attempt.epoch, { kind: 'busy', text: `rail ${this.link.name}: epoch ${conn.epoch} is alive` }, undefined);
     }
     this.inBytes += ITEM_BYTES + ('chunk' in item ? item.chunk.length : 0);
@@ -729,9 +737,9 @@ export class SimEndpoint implements OneSidedRail {
     if (this.lostReason !== null) this.endEpoch(this.lostReason, true);
     this.raiseEndings();
     if (this.attempt !== null && now >= this.attempt.deadlineUs) {
-      const { epoch, kernelAnswered } = this.attempt;
+      const { epoch, wireEpoch, kernelAnswered } = this.attempt;
       this.attempt = null;
-      this.pushClose(epoch);
+      this.pushClose(wireEpoch);
       const reason: RailReason = kernelAnswered
         ? { kind: 'busy', text: `rail ${this.link.name}: connected, but rank ${this.peer} did not answer` }
         : { kind: 'timeout', text: `rail ${this.link.name}: no answer from rank ${this.peer}` };

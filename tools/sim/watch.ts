@@ -24,8 +24,10 @@ function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
  * side believes more of the limit than the other has granted or been told.
  */
 function checkCredit(sender: Watched, receiver: Watched): void {
-  const from = sender.engine.pml.peer(receiver.rank);
-  const to = receiver.engine.pml.peer(sender.rank);
+  const from = sender.engine.pml.knownPeer(receiver.rank);
+  const to = receiver.engine.pml.knownPeer(sender.rank);
+  // Ranks that have not met.
+  if (from === undefined || to === undefined) return;
   if (from.failure !== undefined || from.saidBye || to.failure !== undefined) return;
   let underWay = 0;
   for (const message of from.sends) {
@@ -49,8 +51,9 @@ function checkCredit(sender: Watched, receiver: Watched): void {
 
 /** I11. An epoch that one side holds for alive and the other knows to be over: the other owes it a RAILDOWN. */
 function checkRails(here: Watched, there: Watched): void {
-  const mine = here.engine.pml.peer(there.rank);
-  const theirs = there.engine.pml.peer(here.rank);
+  const mine = here.engine.pml.knownPeer(there.rank);
+  const theirs = there.engine.pml.knownPeer(here.rank);
+  if (mine === undefined || theirs === undefined) return;
   if (mine.ended !== undefined || theirs.ended !== undefined || mine.bml.closed || theirs.bml.closed || theirs.leaving) return;
   const { rails } = mine.bml;
   for (let i = 0; i < rails.length; i++) {

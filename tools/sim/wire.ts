@@ -50,7 +50,7 @@ export type WireItem =
   /** The peer's kernel took the connection; its process has not answered yet. */
   | { kind: 'kernelAck'; epoch: number }
   | { kind: 'helloOk'; epoch: number; proof: Uint8Array | undefined }
-  | { kind: 'helloRefused'; epoch: number; text: string; highestEpoch: number | undefined; code?: ErrorCode }
+  | { kind: 'helloRefused'; epoch: number; text: string; highestEpoch: number | undefined; code?: ErrorCode; isAsked?: boolean }
   | CellItem
   | { kind: 'count'; epoch: number; report: Report | null }
   | { kind: 'nack'; epoch: number; number: number }

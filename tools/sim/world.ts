@@ -8,9 +8,10 @@ import type { RecvRequest } from '../../src/pml/records.ts';
 import type { TransitionListener } from '../../src/pml/states.ts';
 import { type Driver, Engine, type EngineHooks } from '../../src/progress/engine.ts';
 import { engineOptions } from '../../src/progress/options.ts';
+import type { PeerPlan } from '../../src/progress/peers.ts';
 import type { RailEvent } from '../../src/progress/rail-events.ts';
 import { Iov } from '../../src/util/iov.ts';
-import { TraceHash } from '../../src/util/prng.ts';
+import { Prng, TraceHash } from '../../src/util/prng.ts';
 import { Fabric, type RailSpec, type SimLink } from './fabric.ts';
 import { uninitialized } from './gather.ts';
 import { fillPattern, freshBuffer, Oracle, OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
@@ -41,6 +42,8 @@ export interface WorldOptions {
   onTurn?: (rank: number) => void;
   /** The peer has said BYE. */
   onPeerLeft?: (rank: number, peer: number) => void;
+  /** Ranks meet when one of them needs the other, not at the start. */
+  meets?: boolean;
   /** Grid of fragments, below the least that the parameter allows: messages of hundreds of fragments stay short. */
   fragBytes?: number;
 }
@@ -108,6 +111,7 @@ export class World {
       ...(options.isLinked === undefined ? {} : { isLinked: options.isLinked }),
       ...(trace || hashTrace ? { trace: tap } : {}),
     });
+    this.drainedPrng = new Prng(options.seed).split('drained');
     this.oracle.mayFail = (rank, peer) => this.mayFail(rank, peer);
     this.oracle.onGivenBack = ({ buffer }) => this.fabric.givenBack.add(buffer);
     for (let rank = 0; rank < options.ranks; rank++) this.processes.push(this.makeProcess(rank));
@@ -121,6 +125,7 @@ export class World {
     const railEvents: RailEvent[] = [];
     const peerFailures: SimProcess['peerFailures'] = [];
     const hooks: EngineHooks = {
+      ...(this.options.meets === true ? { planPeer: (peer: number) => this.planPeer(rank, peer) } : {}),
       onRailState: (rail, from, to) => {
         if (from === 'UP') this.carriedMs.set(`${rank}/${rail.peer}`, this.nowMs);
         this.options.coverage?.onRail?.(from, to);
@@ -179,18 +184,22 @@ export class World {
     return { rank, engine, driver, railEvents, peerFailures };
   }
 
-  private connect(process: SimProcess): void {
-    const [self, sim] = this.modules.get(process.rank) as [BtlModule, BtlModule];
-    const unexpected = this.params.int('pml_unexpected_bytes_max');
+  private connect({ rank, engine, driver }: SimProcess): void {
     for (let peer = 0; peer < this.options.ranks; peer++) {
-      if (!this.isLinked(process.rank, peer)) continue;
-      const module = peer === process.rank ? self : sim;
-      const remote = (this.modules.get(peer) as BtlModule[])[module === self ? 0 : 1].address();
-      const plans = module.plan(peer, module.address(), remote, `host${peer}`);
-      const endpoints = plans.map((plan, rail) => module.endpoint(peer, rail, plan, remote));
-      process.engine.addPeer(peer, 1, endpoints, unexpected);
+      if ((this.options.meets === true && peer !== rank) || !this.isLinked(rank, peer)) continue;
+      const { incarnation, endpoints, unexpectedBytesMax } = this.planPeer(rank, peer);
+      engine.addPeer(peer, incarnation, endpoints, unexpectedBytesMax);
     }
-    process.driver.ready = true;
+    driver.ready = true;
+  }
+
+  private planPeer(rank: number, peer: number): PeerPlan {
+    const [self, sim] = this.modules.get(rank) as [BtlModule, BtlModule];
+    const module = peer === rank ? self : sim;
+    const remote = (this.modules.get(peer) as BtlModule[])[module === self ? 0 : 1].address();
+    const plans = module.plan(peer, module.address(), remote, `host${peer}`);
+    const endpoints = plans.map((plan, rail) => module.endpoint(peer, rail, plan, remote));
+    return { incarnation: 1, endpoints, unexpectedBytesMax: this.params.int('pml_unexpected_bytes_max') };
   }
 
   private isLinked(a: number, b: number): boolean {
@@ -332,10 +341,21 @@ export class World {
 
   /** Ranks that have begun to finalize. */
   private readonly leaving = new Set<number>();
+  private drainedTold = false;
+  private readonly drainedPrng: Prng;
 
   finalize(rank: number): void {
     this.leaving.add(rank);
-    this.processes[rank].engine.beginFinalize();
+    this.processes[rank].engine.beginFinalize(this.options.meets === true);
+  }
+
+  /** What the launcher does where ranks have not met all the others: once all that live are drained, it says so. */
+  private tellDrained(): void {
+    if (this.options.meets !== true || this.drainedTold || this.leaving.size === 0) return;
+    const alive = this.processes.filter(({ rank }) => !this.isDead(rank));
+    if (!alive.every(({ rank, engine }) => this.leaving.has(rank) && engine.isDrained)) return;
+    this.drainedTold = true;
+    for (const { engine } of alive) this.fabric.at(this.fabric.nowUs + this.drainedPrng.between(0, 20_000), () => engine.everyoneDrained());
   }
 
   /** Memory of that rank that others may reach just now. */
@@ -348,6 +368,7 @@ export class World {
   private look(ran: ReadonlySet<number>): void {
     if (this.options.breaches !== 'allowed' && this.fabric.breaches.length > 0) throw new OracleError(`I12: ${this.fabric.breaches[0]}`);
     watch(this.processes, ran);
+    this.tellDrained();
   }
 
   // ---------------------------------------------------------------- commands of the simulated application

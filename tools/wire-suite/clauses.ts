@@ -90,7 +90,7 @@ const ROWS = {
   },
   'HS-5': {
     section: '4',
-    says: 'Order at the acceptor: unknown rank; a rank that is not below its own, since the lower rank dials (RAIL_MISMATCH); a peer declared failed here; an older incarnation',
+    says: 'Order at the acceptor: its own rank (RAIL_MISMATCH); unknown rank; a peer declared failed here; an older incarnation',
   },
   'HS-6': {
     section: '4',

@@ -81,6 +81,8 @@ export const REFUSALS = {
   ROUTE: 9,
   /** This rail is not to be had just now. */
   UNAVAILABLE: 10,
+  /** The acceptor is the lower rank, which dials: it has heard that it shall. */
+  WILL_DIAL: 11,
 } as const;
 export type Refusal = keyof typeof REFUSALS;
 
@@ -253,7 +255,8 @@ export class DialerHandshake {
     if (!proved && !known) return this.fail('damaged', `REFUSE ${name} before the proof`);
     const codes: Partial<Record<Refusal, ErrorCode>> = { PEER_FAILED: 'ERR_PROC_FAILED', FINALIZED: 'ERR_FINALIZED' };
     const code: ErrorCode = (reason !== undefined && codes[reason]) || 'ERR_HANDSHAKE';
-    const step = this.fail(reason === 'ROUTE' ? 'route' : 'refused', `${name}: ${text}`, code);
+    const kinds: Partial<Record<Refusal, RailReason['kind']>> = { ROUTE: 'route', WILL_DIAL: 'asked' };
+    const step = this.fail((reason !== undefined && kinds[reason]) || 'refused', `${name}: ${text}`, code);
     const highestEpoch = view.getUint32(REFUSE_HIGHEST_EPOCH, true);
     return reason === 'STALE_EPOCH' ? { ...step, highestEpoch } : step;
   }

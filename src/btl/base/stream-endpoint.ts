@@ -97,9 +97,8 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   }
 
   get outstandingBytes(): number {
-    let bytes = this.link?.outstandingBytes ?? 0;
-    for (const link of this.cutLinks) bytes += link.outstandingBytes;
-    return bytes;
+    const bytes = this.link?.outstandingBytes ?? 0;
+    return this.cutLinks.length === 0 ? bytes : this.cutLinks.reduce((sum, link) => sum + link.outstandingBytes, bytes);
   }
 
   get windowBytes(): number {
@@ -124,7 +123,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
 
   connect(epoch: number): void {
     const { rank } = this.module.identity;
-    assert(rank < this.peer, `rank ${rank} does not dial rank ${this.peer}: the lower rank dials`);
+    assert(rank !== this.peer, `rank ${rank} does not dial itself over ${this.module.name}`);
     this.attempt?.cancel();
     this.attempt = undefined;
     this.module.due();
@@ -250,6 +249,9 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     this.now = now;
     this.aliveMs = aliveMs;
     this.upcallsMade = 0;
+    // What an attempt of this side asked for has come.
+    this.attempt?.cancel();
+    this.attempt = undefined;
     this.becomeLive(epoch, stream, framer, epochKey);
     return this.upcallsMade;
   }

@@ -362,8 +362,8 @@ export abstract class StreamModule implements EndpointModule {
   /** Closes an inbound connection, after telling it why where that is allowed; the log always hears it. */
   private refuseInbound(inbound: Inbound, text: string, bytes?: Uint8Array): number {
     const { stream } = inbound;
-    // This side leaving the job is nothing to warn of.
-    const level = text.includes(': FINALIZED: ') ? 'debug' : 'warn';
+    // This side leaving the job is nothing to warn of, nor is a request to dial.
+    const level = text.includes(': FINALIZED: ') || text.includes(': WILL_DIAL: ') ? 'debug' : 'warn';
     this.upcalls.log(level, `${this.name}: refused a connection from ${stream.remoteAddress} port ${stream.remotePort}: ${text}`);
     inbound.framer.stop();
     if (bytes === undefined || stream.status !== 'open') {

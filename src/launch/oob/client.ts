@@ -16,6 +16,7 @@ import {
   RAIL_EVENT_BYTES_MAX,
   WAITS_BYTES_MAX,
 } from './messages.ts';
+import { ModexEntries } from './modex-table.ts';
 import { OobSession } from './session.ts';
 import { checkRailFault, TELEMETRY_WAITING_MAX, type Telemetry } from './telemetry.ts';
 
@@ -120,8 +121,9 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private awaited = 0;
   private ackScheduled = false;
   private helloWaiter: Pending<void> | undefined;
-  private modexWaiter: Pending<unknown[]> | undefined;
-  private modexEntries: unknown[] = [];
+  private modexWaiter: Pending<ModexEntries> | undefined;
+  private modexPieces: Uint8Array[] = [];
+  private readonly missingWaiters = new Map<string, Pending<number[]>>();
   private readonly barrierWaiters = new Map<string, Pending<number[]>>();
   /** Every rank whose end is known, also from before this one joined or listened. */
   readonly exits = new Map<number, ExitInfo>();
@@ -168,11 +170,11 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   }
 
   /** Collective: every rank gives its part and gets all parts, by rank. */
-  modex(own: unknown): Promise<unknown[]> {
+  modex(own: unknown): Promise<ModexEntries> {
     if (this.modexWaiter !== undefined) return Promise.reject(this.error('ERR_OOB', 'a modex is under way'));
-    return this.wait<unknown[]>((waiter) => {
+    return this.wait<ModexEntries>((waiter) => {
       const json = encodeJson(own, MODEX_BYTES_MAX, 'modex entry');
-      this.modexEntries = new Array(this.options.size).fill(undefined);
+      this.modexPieces = [];
       this.modexWaiter = waiter;
       this.session.send('modexPut', { json });
     });
@@ -197,10 +199,27 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     });
   }
 
+  /** Ranks that have not come to that barrier, as the server sees it now. */
+  missingAt(name: string): Promise<number[]> {
+    return this.wait<number[]>((waiter) => {
+      this.session.send('barrierAsk', { name });
+      this.missingWaiters.set(name, waiter);
+    });
+  }
+
   /** Ends the whole job. Resolves when the launcher has the message. */
   abort(code: number, reason: string, stack = ''): Promise<void> {
     const body = { rank: this.options.rank, code: Math.trunc(code) | 0, reason: boundedText(reason), stack: boundedText(stack) };
     return this.untilTaken(() => this.session.send('abort', body));
+  }
+
+  /**
+   * Somebody else than the server knows that the process of that rank is gone. It is told as the server would tell it, who may say it again
+   * later, or never, where it is lost.
+   */
+  processGone(rank: number): void {
+    if (rank === this.options.rank || rank >= this.options.size) return;
+    this.exited(rank, { code: undefined, signal: '', finalized: false, lost: false });
   }
 
   /** Says that this rank is done and may exit. Resolves when the launcher has the message. */
@@ -305,7 +324,8 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   }
 
   private failPending(error: Error): void {
-    const waiters = [this.helloWaiter, this.modexWaiter, ...this.barrierWaiters.values()];
+    const waiters = [this.helloWaiter, this.modexWaiter, ...this.barrierWaiters.values(), ...this.missingWaiters.values()];
+    this.missingWaiters.clear();
     this.helloWaiter = undefined;
     this.modexWaiter = undefined;
     this.barrierWaiters.clear();
@@ -518,6 +538,12 @@ export class OobClient extends EventEmitter<OobClientEvents> {
         waiter?.resolve(envelope.body.dead);
         return;
       }
+      case 'barrierMissing': {
+        const waiter = this.missingWaiters.get(envelope.body.name);
+        this.missingWaiters.delete(envelope.body.name);
+        waiter?.resolve(envelope.body.ranks);
+        return;
+      }
       case 'collectiveFailed': {
         const { modex, name, rank, text } = envelope.body;
         const error = this.error('ERR_PROC_FAILED', text, rank);
@@ -529,9 +555,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
       }
       case 'processExit': {
         const { rank, code, signal, finalized, lost } = envelope.body;
-        const info = { code, signal, finalized, lost };
-        this.exits.set(rank, info);
-        this.emit('exit', rank, info);
+        this.exited(rank, { code, signal, finalized, lost });
         return;
       }
       case 'railFault':
@@ -552,13 +576,18 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     }
   }
 
+  /** The first word on the end of a rank counts. */
+  private exited(rank: number, info: ExitInfo): void {
+    if (this.exits.has(rank)) return;
+    this.exits.set(rank, info);
+    this.emit('exit', rank, info);
+  }
+
   private modexPart(part: OobBodies['modexPart']): void {
-    for (const { rank, json } of part.entries) {
-      if (rank < this.options.size) this.modexEntries[rank] = decodeJson(json, `modex entry of rank ${rank}`);
-    }
+    this.modexPieces.push(part.packed);
     if (!part.last) return;
-    const entries = this.modexEntries;
-    this.modexEntries = [];
+    const entries = new ModexEntries(this.modexPieces, this.options.size);
+    this.modexPieces = [];
     this.modexWaiter?.resolve(entries);
     this.modexWaiter = undefined;
   }

@@ -1,12 +1,11 @@
 // What ranks do together over the out-of-band channel: the modex (an allgather) and barriers, on the launcher's side.
 // Pure: it is told who arrives and who ends, and sends through a function.
 import { MultirailError } from '../../errors.ts';
-import { decodeJson, MODEX_BYTES_MAX, MODEX_PART_BYTES_MAX, NAME_BYTES_MAX, type OobBodies, type OobKind } from './messages.ts';
+import { decodeJson, MODEX_BYTES_MAX, NAME_BYTES_MAX, type OobBodies, type OobKind } from './messages.ts';
+import { packModex } from './modex-table.ts';
 
 /** Barriers with different names that may be open at the same time. */
 const BARRIERS_MAX = 1024;
-/** What an entry of a modex costs on the wire beside its JSON, at most. */
-const ENTRY_OVERHEAD_BYTES = 32;
 
 interface Barrier {
   arrived: Set<number>;
@@ -60,6 +59,12 @@ export class OobCollectives {
     this.judgeBarrier(name, barrier);
   }
 
+  /** Ranks that have not come to a barrier that is open, and may still come. */
+  missingAt(name: string): number[] {
+    const barrier = this.barriers.get(name);
+    return barrier === undefined ? [] : this.missing(barrier.arrived).missing.filter((rank) => !this.hasEnded(rank));
+  }
+
   /** Some rank has ended: what waits for it fails, or goes on without it. */
   rankEnded(): void {
     if (this.entries.size > 0) this.judgeModex();
@@ -84,8 +89,10 @@ export class OobCollectives {
       return;
     }
     this.modexDone = true;
-    const parts = cutIntoParts(entries);
-    for (let rank = 0; rank < this.size; rank++) for (const part of parts) this.send(rank, 'modexPart', part);
+    const pieces = packModex(Array.from({ length: this.size }, (_, rank) => entries.get(rank) ?? new Uint8Array(0)));
+    for (let rank = 0; rank < this.size; rank++) {
+      for (const [i, packed] of pieces.entries()) this.send(rank, 'modexPart', { packed, last: i === pieces.length - 1 });
+    }
   }
 
   private judgeBarrier(name: string, barrier: Barrier): void {
@@ -105,23 +112,6 @@ export class OobCollectives {
 function checkModexEntry(json: Uint8Array): void {
   checkSize(json, MODEX_BYTES_MAX, 'modex entry');
   decodeJson(json, 'modex entry');
-}
-
-/** The outcome of a modex in messages that stay under the bound on one message. */
-function cutIntoParts(all: ReadonlyMap<number, Uint8Array>): OobBodies['modexPart'][] {
-  const parts: OobBodies['modexPart'][] = [];
-  let entries: { rank: number; json: Uint8Array }[] = [];
-  let bytes = 0;
-  for (const [rank, json] of all) {
-    if (entries.length > 0 && bytes + json.length > MODEX_PART_BYTES_MAX) {
-      parts.push({ entries, last: false });
-      entries = [];
-      bytes = 0;
-    }
-    entries.push({ rank, json });
-    bytes += json.length + ENTRY_OVERHEAD_BYTES;
-  }
-  return [...parts, { entries, last: true }];
 }
 
 /** For what a rank sent: it should have kept the bound itself. */

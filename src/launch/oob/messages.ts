@@ -6,7 +6,7 @@ import { MultirailError } from '../../errors.ts';
 import { OOB_PROTO } from './proto.ts';
 import type { RailFault, Telemetry } from './telemetry.ts';
 
-export const OOB_VERSION = 1;
+export const OOB_VERSION = 2;
 
 /** Bounds. A stranger is cut off after HANDSHAKE_BYTES_MAX bytes on the wire, whatever it announces. */
 export const HANDSHAKE_BYTES_MAX = 16 * 1024;
@@ -31,10 +31,12 @@ export interface OobBodies {
   ping: Record<string, never>;
   ack: Record<string, never>;
   modexPut: { json: Uint8Array };
-  modexPart: { entries: { rank: number; json: Uint8Array }[]; last: boolean };
+  modexPart: { packed: Uint8Array; last: boolean };
   modexUpdate: { rank: number; json: Uint8Array };
   barrierEnter: { name: string; tolerant: boolean };
   barrierDone: { name: string; dead: number[] };
+  barrierAsk: { name: string };
+  barrierMissing: { name: string; ranks: number[] };
   collectiveFailed: { modex: boolean; name: string; rank: number; text: string };
   abort: { rank: number; code: number; reason: string; stack: string };
   processExit: { rank: number; code?: number; signal: string; finalized: boolean; lost: boolean };

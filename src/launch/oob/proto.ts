@@ -32,6 +32,8 @@ message Envelope {
     WaitsAsk waits_ask = 30;
     WaitsRequest waits_request = 31;
     WaitsReport waits_report = 32;
+    BarrierAsk barrier_ask = 33;
+    BarrierMissing barrier_missing = 34;
     Telemetry telemetry = 50;
     RailFault rail_fault = 51;
   }
@@ -84,15 +86,12 @@ message ModexPut {
   bytes json = 1;
 }
 
-// The outcome of an allgather, cut into parts that stay under the bound on one message.
+// The outcome of an allgather, the same for every rank, cut into parts that stay under the bound on one message. The parts together are raw
+// DEFLATE of the length of each rank's JSON (u32, little-endian, by rank) and then the JSON of each, by rank.
 message ModexPart {
-  repeated ModexEntry entries = 1;
+  reserved 1;
   bool last = 2;
-}
-
-message ModexEntry {
-  uint32 rank = 1;
-  bytes json = 2;
+  bytes packed = 3;
 }
 
 // A rank's addresses changed after the modex: from that rank to the launcher, and on to everybody else.
@@ -110,6 +109,16 @@ message BarrierEnter {
 message BarrierDone {
   string name = 1;
   repeated uint32 dead = 2;
+}
+
+// Rank to launcher: who has not come to that barrier? The answer is for people.
+message BarrierAsk {
+  string name = 1;
+}
+
+message BarrierMissing {
+  string name = 1;
+  repeated uint32 ranks = 2;
 }
 
 // A modex (name is empty) or a barrier can never complete, since that rank is gone.

@@ -206,6 +206,10 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.declareExit(this.members[rank], { ...exit, finalized: this.members[rank].finalized, lost: false });
   }
 
+  hasEnded(rank: number): boolean {
+    return this.members[rank].exit !== undefined;
+  }
+
   /** Every rank is over. */
   get isOver(): boolean {
     return this.members.every((member) => member.exit !== undefined);
@@ -495,6 +499,9 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       case 'barrierEnter':
         this.collectives.barrierEnter(member.rank, envelope.body.name, envelope.body.tolerant);
         return;
+      case 'barrierAsk':
+        this.send(member, 'barrierMissing', { name: envelope.body.name, ranks: this.collectives.missingAt(envelope.body.name) });
+        return;
       case 'abort': {
         const info = { ...envelope.body, rank: member.rank };
         this.emit('abort', info);
@@ -541,7 +548,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     member.exit = exit;
     const { code, ...rest } = exit;
     const body = { rank: member.rank, ...(code === undefined ? {} : { code }), ...rest };
-    for (const other of this.members) if (other !== member) this.send(other, 'processExit', body);
+    // Whoever is done has no use for the news that another one, which was done too, has ended.
+    for (const other of this.members) if (other !== member && !(exit.finalized && other.finalized)) this.send(other, 'processExit', body);
     member.session.end(new MultirailError('ERR_OOB', `rank ${member.rank} has ended`));
     this.collectives.rankEnded();
     this.emit('ended', member.rank);

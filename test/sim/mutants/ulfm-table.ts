@@ -5,8 +5,6 @@ import type { Edit, Planted } from './table.ts';
 const AGREEMENT = 'src/ulfm/agreement.ts';
 const COMMUNICATOR = 'src/ulfm/communicator.ts';
 const FACE = 'src/ulfm/ulfm.ts';
-const KNOWLEDGE = 'src/ulfm/knowledge.ts';
-const REVOKE = 'src/ulfm/revoke.ts';
 const VALUES = 'src/ulfm/values.ts';
 
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
@@ -22,13 +20,13 @@ export const PLANTED_ULFM: readonly Planted[] = [
         "if (this.state === 'PROPOSING')",
       ),
     ],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'locks-ignored',
     sentence: 'A new leader makes a value of its own whatever is locked.',
     edits: [edit(AGREEMENT, 'const held = led.lock;', 'const held = undefined as Lock | undefined;')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'decided-stays-silent',
@@ -37,19 +35,19 @@ export const PLANTED_ULFM: readonly Planted[] = [
       edit(AGREEMENT, 'if (hasChanged) this.tell([leader]);', ''),
       edit(AGREEMENT, "if (this.state === 'DECIDED') return this.answer(gathered.covers);", "if (this.state === 'DECIDED') return;"),
     ],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'flood-not-passed-on',
     sentence: 'A process that hears of a death tells nobody.',
     edits: [edit(FACE, 'this.post(this.knowledge.neighbours, { type: SERVICE.FAILED,', 'this.post([], { type: SERVICE.FAILED,')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'tree-not-left',
     sentence: 'The tree stays in use when a node of it is dead.',
     edits: [edit(AGREEMENT, 'else this.passTreeBy();', '')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'old-view-accepted',
@@ -66,25 +64,19 @@ export const PLANTED_ULFM: readonly Planted[] = [
         'if (this.ownDeath !== undefined) return;\n    this.take(source, bytes);\n    this.settle();',
       ),
     ],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'failed-not-united',
-    sentence: 'The failed set of a value is what the leader knows alone.',
-    edits: [edit(VALUES, 'this.dead.addAll(other.dead);', '')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'acknowledged-not-intersected',
     sentence: 'What one member has acknowledged counts as acknowledged by all.',
     edits: [edit(VALUES, 'this.acked.keepOnly(other.acked);', '')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'flag-of-the-leader',
     sentence: 'The flags that come up the tree are not put together.',
     edits: [edit(VALUES, 'this.flag = (this.flag & other.flag) >>> 0;', '')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'first-leader-for-good',
@@ -96,65 +88,12 @@ export const PLANTED_ULFM: readonly Planted[] = [
         'while (rank !== roll.self && base.has(rank)) rank++;',
       ),
     ],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'decision-forgotten-early',
     sentence: 'A decision is forgotten as soon as it is there, before everybody has it.',
     edits: [edit(COMMUNICATOR, 'this.forgetBelow(series, agreement.q);', 'this.forgetBelow(series, agreement.q + 1);')],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'revoke-not-forwarded',
-    sentence: 'A member that hears of a revocation tells nobody.',
-    edits: [
-      edit(
-        FACE,
-        '    this.revokeHere(communicator);\n    // A successor',
-        '    communicator.revocation.revoke([], []);\n    this.revocations.push(communicator.id);\n    // A successor',
-      ),
-    ],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'revoke-ring-not-mended',
-    sentence: 'When a member dies, its neighbours in the ring are not told of a revocation that it would have passed on.',
-    edits: [edit(REVOKE, 'if (!this.isRevoked || living.length < 2) return [];', 'return [];')],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'acks-of-the-old-leader',
-    sentence: 'ACKs for a leader that is gone count for the next one.',
-    edits: [
-      edit(
-        AGREEMENT,
-        '    this.isDirect = true;\n    this.clearRelayed();\n    this.acks.clear();',
-        '    this.isDirect = true;\n    this.clearRelayed();',
-      ),
-      edit(
-        AGREEMENT,
-        "if (view !== this.leader || this.state !== (view === this.roll.self ? 'PROPOSING' : 'LOCKED')) return this.host.ignore(message);\n    this.acks",
-        'this.acks',
-      ),
-    ],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'told-before-it-leads',
-    sentence: 'Who is told the decision before it knows that it leads says nothing to those whose STATE it has.',
-    edits: [edit(AGREEMENT, 'this.answer(this.led.covers);', '')],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'old-generation-counts',
-    sentence: 'In a new generation, what was gathered in the old one counts.',
-    edits: [edit(AGREEMENT, '    this.roll = roll;\n    this.led.clear();', '    this.roll = roll;')],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'dead-are-waited-for',
-    sentence: 'Whoever is dead is waited for like the living.',
-    edits: [edit(KNOWLEDGE, 'return this.failures.has(number) || this.departed.has(number);', 'return this.departed.has(number);')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
 ];

@@ -79,6 +79,8 @@ const ACTIONS: [string, LabAction, string][] = [
     { kind: 'throttle', rail: 1, mbit: 0.064, queueBytes: 16_384 },
     'rail slow at 64 kbit/s, with a queue of 16384 bytes',
   ],
+  ['kill 3', { kind: 'kill', node: 3 }, 'every process on node 3 killed'],
+  ['halt 0', { kind: 'halt', node: 0 }, 'node 0 is halted: its processes stand still, its cables are out'],
   ['restore', { kind: 'restore' }, 'all rails restored'],
   ['restore slow', { kind: 'restore', rail: 1 }, 'rail slow restored'],
 ];
@@ -100,6 +102,9 @@ test.each([
   ['pull nix', 'there is no rail "nix"'],
   ['pull fast 4', 'there is no node "4": nodes go from 0 to 3'],
   ['oneway fast', 'expected oneway RAIL NODE'],
+  ['kill', 'expected kill NODE, not "kill"'],
+  ['halt 4', 'there is no node "4"'],
+  ['halt fast', 'there is no node "fast"'],
   ['loss fast', 'expected loss RAIL PERCENT [NODE]'],
   ['loss fast 101', '"101" is not a percentage: expected one such as 5, 0.1 or 20%, up to 100'],
   ['loss fast -1', '"-1" is not a percentage'],
@@ -196,6 +201,23 @@ test('what was done to rails is kept until they are restored, each thing once, a
   expect(kinds()).toEqual([['pull', 'throttle', 'pull'], [], ['blackhole']]);
   note('restore');
   expect(kinds()).toEqual([[], [], []]);
+});
+
+test('a halted node is a fault of every rail until all are restored; what was killed is no state of the lab', () => {
+  const list = new FaultList([[], []]);
+  const note = (...words: string[]) => {
+    list.note(parseAction(words, RAILS, 2));
+    return list.all().map((faults) => faults.map(({ kind }) => kind));
+  };
+  expect(note('kill', '1')).toEqual([[], []]);
+  expect(note('halt', '1')).toEqual([['halt'], ['halt']]);
+  expect(note('halt', '1')).toEqual([['halt'], ['halt']]);
+  expect(note('halt', '0')).toEqual([
+    ['halt', 'halt'],
+    ['halt', 'halt'],
+  ]);
+  expect(note('restore', 'fast')).toEqual([[], ['halt', 'halt']]);
+  expect(note('restore')).toEqual([[], []]);
 });
 
 test('a loss takes the place of one of the same frames, and none is no fault', () => {

@@ -186,7 +186,7 @@ group('interfaces that come later', () => {
   });
 
   test('behind the fault interposer too', async () => {
-    const job = await new Job([[face(1, 1)], []], 'tcp', ['x1']).start({}, undefined, true);
+    const job = await new Job([[face(1, 1)], []], 'tcp', ['x1']).start({ mpi_preconnect: 'all' }, undefined, true);
     job.tables[1] = [face(1, 2)];
     await job.until(() => expect(job.added()).toHaveLength(2));
     await job.exchange();

@@ -1,0 +1,61 @@
+// The end of a rank's part in its job: what it sent is delivered, and no rank goes while another one may still dial it.
+import type { OobClient } from '../launch/oob/client.ts';
+import type { Engine } from '../progress/engine.ts';
+
+/** How often it is looked at whether everybody has left, at first and at most. */
+const LEFT_POLL_MIN_MS = 1;
+const LEFT_POLL_MAX_MS = 10;
+/** Of the out-of-band channel. A program has no barriers there. */
+const BARRIER = 'finalize';
+/** How long the server is given to say who has not come. */
+const MISSING_WAIT_MS = 1000;
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * Leaves. Ranks that this one never met may still have messages for it: it stays until all have said to the server of the out-of-band channel
+ * that theirs are delivered. Where there is no such server, or none any more, this rank meets everybody, and hears it from each.
+ *
+ * @returns Who has not left within the time, one line each.
+ */
+export async function leaveTogether(
+  engine: Engine,
+  size: number,
+  oob: Partial<Pick<OobClient, 'barrier' | 'missingAt'>> | undefined,
+  timeoutMs: number,
+): Promise<string[]> {
+  const deadlineMs = performance.now() + timeoutMs;
+  let isWaiting = oob?.barrier !== undefined && size > 1;
+  let isEntered = false;
+  const meetAll = (): void => {
+    isWaiting = false;
+    for (let rank = 0; rank < size; rank++) engine.meet(rank);
+  };
+  engine.beginFinalize(isWaiting);
+  if (!isWaiting) meetAll();
+  for (let pauseMs = LEFT_POLL_MIN_MS; !engine.isLeft(); pauseMs = Math.min(LEFT_POLL_MAX_MS, pauseMs + 1)) {
+    if (performance.now() >= deadlineMs) {
+      const met = engine.notLeft();
+      if (!isWaiting || !isEntered) return met;
+      const missing = await Promise.race([oob?.missingAt?.(BARRIER).catch(() => []), pause(MISSING_WAIT_MS)]);
+      const others = (missing ?? []).filter((rank) => !met.some((line) => line.startsWith(`rank ${rank}: `)));
+      const lines = [...met, ...others.map((rank) => `rank ${rank}: it has not left the job`)];
+      return lines.length > 0 ? lines : ['the other ranks: they have not all left the job'];
+    }
+    if (isWaiting && !isEntered && engine.isDrained) {
+      isEntered = true;
+      oob?.barrier?.(BARRIER, { tolerant: true }).then(
+        () => {
+          isWaiting = false;
+          engine.everyoneDrained();
+        },
+        () => {
+          engine.beginFinalize(false);
+          meetAll();
+        },
+      );
+    }
+    await pause(pauseMs);
+  }
+  return [];
+}

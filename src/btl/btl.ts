@@ -234,6 +234,20 @@ export interface Upcalls {
    * packet breaks the protocol: then the BTL ends the rail epoch as `damaged` and does not count the frame.
    */
   onFrame(endpoint: BtlEndpoint, epoch: number, header: Uint8Array, payload: Uint8Array, sink: Sink | null): void;
+  /**
+   * Offered before onFrame() by rails in memory, for a whole frame that is not placed: the words of `words` from `headerAt` on hold its packet
+   * header of `headerBytes` bytes, those from `payloadAt` on its payload of `payloadBytes` bytes. The peer can change them at any time, so
+   * whoever looks reads each of them once. True: the frame was taken, as onFrame() would have taken it. False: nothing has changed, and the
+   * frame comes through onFrame().
+   */
+  onFrameWords?(
+    endpoint: BtlEndpoint,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean;
   /** Where the payload of this placed frame goes. May throw ERR_PROTOCOL like onFrame. */
   sinkFor(endpoint: BtlEndpoint, epoch: number, header: Uint8Array, payloadBytes: number): Sink;
   /**

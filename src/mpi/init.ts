@@ -1,6 +1,5 @@
 // init(): the runtime of a process that was started as a rank, or alone.
 import type { BtlComponent } from '../btl/btl.ts';
-import { wrapFaultComponent } from '../btl/interpose/fault.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
 import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, joinJob, tellServerLost } from '../launch/job.ts';
 import { joinOnce } from '../launch/meeting/once.ts';
@@ -82,7 +81,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
       wanted.push(...knownComponents().filter((component) => component.name === SELF));
     runtime = await createRuntime(job, {
       params,
-      modules: withFaults(wanted, params.string('btl_fault')),
+      modules: await withFaults(wanted, params.string('btl_fault')),
       excluded: Object.fromEntries(unavailable.map(({ name, reason }) => [name, reason])),
       exit: (code) => process.exit(code),
       log,
@@ -99,8 +98,9 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
 }
 
 /** Parameter btl_fault: every transport but `self` behind the fault interposer. */
-function withFaults(components: readonly BtlComponent[], plan: string): readonly ModuleSource[] {
+async function withFaults(components: readonly BtlComponent[], plan: string): Promise<readonly ModuleSource[]> {
   if (plan === '') return components;
+  const { wrapFaultComponent } = await import('../btl/interpose/fault.ts');
   return components.map((component) => (component.name === SELF ? component : wrapFaultComponent(component, plan)));
 }
 

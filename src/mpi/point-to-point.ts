@@ -58,6 +58,8 @@ export class PointToPoint {
   private readonly userCtx: number;
   private readonly lastSent = new KnownBuffer();
   private readonly lastReceived = new KnownBuffer();
+  /** Of the last blocking receive, for the next one: nobody else has it. */
+  private endedReceive: RecvRequest | undefined;
 
   /** @internal */
   constructor(proc: ProcessState, name: string, contextId: number, group: Group) {
@@ -160,7 +162,9 @@ export class PointToPoint {
   private blockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Promise<void> {
     try {
       checkOptions(options);
-      const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync, canEnd(options));
+      const iov = this.checkedSend(buffer, dest, tag);
+      if (!sync && this.sendEager(iov, dest, tag)) return DONE;
+      const inner = this.startSend(iov, dest, tag, sync, canEnd(options));
       if (inner === undefined || (inner.done && inner.error === undefined)) return DONE;
       return ended(inner, this.watchSends([inner], options));
     } catch (error) {
@@ -185,7 +189,9 @@ export class PointToPoint {
    */
   sendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
     checkSyncOptions(options);
-    this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, false, canEnd(options)), options?.timeoutMs);
+    const iov = this.checkedSend(buffer, dest, tag);
+    if (this.sendEager(iov, dest, tag)) this.proc.engine.flush();
+    else this.finishSync(this.startSend(iov, dest, tag, false, canEnd(options)), options?.timeoutMs);
   }
 
   /**
@@ -233,7 +239,9 @@ export class PointToPoint {
 
   private nonblockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Request {
     checkOptions(options);
-    const inner = this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, sync, canEnd(options));
+    const iov = this.checkedSend(buffer, dest, tag);
+    if (!sync && this.sendEager(iov, dest, tag)) return this.desk.sentRequest(tag, iov.bytes);
+    const inner = this.startSend(iov, dest, tag, sync, canEnd(options));
     const request = this.desk.requestOf(inner);
     if (inner !== undefined && !inner.done) this.endBy(request, inner, options, NOT_SENT);
     return request;
@@ -269,6 +277,15 @@ export class PointToPoint {
     checkDest(dest, this.size);
     checkSendTag(tag);
     return this.lastSent.find(buffer) ?? this.lastSent.keep(buffer, sendIov(buffer));
+  }
+
+  /** A short message leaves at once: it is done on return, and no record of it is made for the caller. False: startSend() sends it. */
+  private sendEager(iov: Iov, dest: number, tag: number): boolean {
+    if (dest === PROC_NULL || tracedSince() !== undefined || sendChannel.hasSubscribers) return false;
+    const { engine } = this.proc;
+    if (!engine.pml.sendEager(this.members[dest], this.userCtx, tag, iov)) return false;
+    engine.schedule();
+    return true;
   }
 
   /** `canGiveUp`: a timeout or signal may end it. */
@@ -325,10 +342,15 @@ export class PointToPoint {
    */
   recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
     checkSyncOptions(options);
-    const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
+    const iov = this.checkedRecv(buffer, source, tag);
+    const { endedReceive } = this;
+    this.endedReceive = undefined;
+    const inner = this.startRecv(iov, source, tag, false, endedReceive);
     if (inner === undefined) return PROC_NULL_STATUS;
     if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
     if (inner.error !== undefined) throw inner.error;
+    // Whoever traces it may hold it still.
+    if (inner.trace === undefined) this.endedReceive = inner;
     return this.desk.received(inner);
   }
 
@@ -432,11 +454,11 @@ export class PointToPoint {
     return this.lastReceived.find(buffer) ?? this.lastReceived.keep(buffer, recvIov(buffer));
   }
 
-  private startRecv(iov: Iov, source: number, tag: number, stays = false): RecvRequest | undefined {
+  private startRecv(iov: Iov, source: number, tag: number, stays = false, ended?: RecvRequest): RecvRequest | undefined {
     if (source === PROC_NULL) return undefined;
     const { engine } = this.proc;
     const sinceMs = tracedSince();
-    const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov);
+    const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov, ended);
     if (sinceMs !== undefined) this.desk.traceReceive(inner, sinceMs, source);
     // What dead ranks had sent before is still received.
     if (source === ANY_SOURCE && !inner.matched) stays ? this.desk.endDeserted() : this.desk.memberGone();

@@ -27,6 +27,7 @@ export class RequestDesk implements RequestOwner {
   /** The rank here of each world rank is the same. */
   private readonly isWorldOrder: boolean;
   private readonly contextId: number;
+  private lastStatus = new Status(0, 0, 0);
   private allGone: MultirailError | undefined;
   private membersGoneSeen = 0;
   /** Requests that stay active when they report a failure, by their receives. */
@@ -68,8 +69,18 @@ export class RequestDesk implements RequestOwner {
 
   statusOf(inner: Inner): Status {
     if (inner.kind === 'collective') return EMPTY_STATUS;
-    if (inner.kind === 'send') return new Status(this.rank, inner.tag, inner.bytes);
-    return new Status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes, inner.cancelled);
+    if (inner.kind === 'send') return this.status(this.rank, inner.tag, inner.bytes);
+    if (inner.cancelled) return new Status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes, true);
+    return this.status(this.rankOf(inner.matchedSource), inner.matchedTag, inner.receivedBytes);
+  }
+
+  /** Many messages of a program are alike, and so are their statuses: nothing is allocated for the next one that is. */
+  private status(source: number, tag: number, bytes: number): Status {
+    const last = this.lastStatus;
+    if (last.source === source && last.tag === tag && last.bytes === bytes) return last;
+    const status = new Status(source, tag, bytes);
+    this.lastStatus = status;
+    return status;
   }
 
   onReceived(status: Status): void {
@@ -81,6 +92,11 @@ export class RequestDesk implements RequestOwner {
 
   requestOf(inner: Inner | undefined): Request {
     return inner === undefined ? new Request(this, undefined, PROC_NULL_STATUS) : new Request(this, inner);
+  }
+
+  /** Of a send that was done at once. */
+  sentRequest(tag: number, bytes: number): Request {
+    return new Request(this, undefined, this.status(this.rank, tag, bytes));
   }
 
   /** Of a receive that has ended well; whoever subscribed is told of it. */

@@ -2,7 +2,10 @@
 import { MultirailError } from '../errors.ts';
 import { ANY_TAG, describe, PROC_NULL, UNDEFINED } from './constants.ts';
 
-/** What is known of a message that was received, probed or sent (MPI-4.1, section 3.2.5). */
+/**
+ * What is known of a message that was received, probed or sent (MPI-4.1, section 3.2.5). It never changes, and calls with the same outcome may
+ * return the same object.
+ */
 export class Status {
   /** Rank of the sender in the communicator of the call; for a send the own rank. */
   readonly source: number;

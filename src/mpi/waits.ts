@@ -67,7 +67,7 @@ export class WaitsWatch {
     let oldestMs = 0;
     const note = (key: object, mark: string, sinceMs: number): void => {
       const known = before.get(key);
-      const movedMs = known === undefined ? sinceMs : known.mark === mark ? known.movedMs : nowMs;
+      const movedMs = known === undefined ? sinceMs : known.mark === mark ? Math.max(known.movedMs, sinceMs) : nowMs;
       this.seen.set(key, { mark, movedMs });
       oldestMs = Math.max(oldestMs, nowMs - movedMs);
     };

@@ -9,7 +9,17 @@ import { MemoryPool } from '../util/memory-pool.ts';
 import { serialDiff } from '../util/serial.ts';
 import { newPmlCounters, type PmlCounters } from './counters.ts';
 import { PACKED_PAYLOAD_BYTES_MAX } from './frame-memory.ts';
-import { encodePacket, newPacket, OFFSET, PACKET, PACKET_NAMES, type Packet, packetBytes, putU53 } from './hdr.ts';
+import {
+  encodeMatchWords,
+  encodePacket,
+  MATCH_HEADER_BYTES,
+  newPacket,
+  PACKET,
+  PACKET_NAMES,
+  type Packet,
+  packetBytes,
+  putCreditWords,
+} from './hdr.ts';
 import {
   EagerMessage,
   type Envelope,
@@ -198,11 +208,21 @@ export class PmlCore implements TransitionListener {
 
   /** The payload of that envelope was disposed of: what it was charged is the sender's again. */
   releaseCharge(envelope: Envelope): void {
-    const { peer } = envelope;
-    peer.heldBytes -= envelope.charge;
-    peer.releasedBytes += envelope.charge;
+    const { peer, charge } = envelope;
+    peer.heldBytes -= charge;
     envelope.charge = 0;
-    this.markDirty(peer);
+    this.released(peer, charge);
+  }
+
+  /** So much of its credit is the peer's again: it is told by the next packet to it, or by one of its own once it is much. */
+  released(peer: PmlPeer, bytes: number): void {
+    peer.releasedBytes += bytes;
+    if (this.isCreditDue(peer)) this.markDirty(peer);
+  }
+
+  /** The peer may send much more than it has been told: a quarter of the bound, often enough to keep it going, seldom enough to cost nothing. */
+  isCreditDue(peer: PmlPeer): boolean {
+    return this.creditFor(peer) - peer.creditTelling >= this.options.unexpectedBytesMax / 4;
   }
 
   /** How much the peer may first-send in all, as of now. */
@@ -271,13 +291,13 @@ export class PmlCore implements TransitionListener {
   }
 
   /** The frame of an eager message: its header, and a copy of its payload that stays until the message is delivered. */
-  eagerFrame(message: EagerMessage, payload: Iov): PmlFrame {
+  eagerFrame(message: EagerMessage, signature: number, payload: Iov): PmlFrame {
     const frame = this.takeFrame();
     frame.eagerUse.message = message;
     frame.use = frame.eagerUse;
-    this.out.creditLimit = 0;
     frame.peer = message.peer;
-    encodePacket(this.out, frame.headerView(packetBytes(this.out)));
+    frame.headerView(MATCH_HEADER_BYTES);
+    encodeMatchWords(frame.headerWords, message.ctx, this.options.rank, message.tag, message.seq, signature);
     const { bytes } = payload;
     if (bytes <= PACKED_PAYLOAD_BYTES_MAX) {
       frame.packPayload(payload);
@@ -296,7 +316,7 @@ export class PmlCore implements TransitionListener {
     const creditLimit = this.creditFor(peer);
     if (frame.creditLimit !== creditLimit) {
       frame.creditLimit = creditLimit;
-      putU53(frame.headerBytesView, OFFSET.creditLimit, creditLimit);
+      putCreditWords(frame.headerWords, creditLimit);
     }
     const nested = this.sending;
     this.sending = true;

@@ -3,7 +3,8 @@
 import { type CompletionStatus, DELIVERED, OK, REFUSED } from '../btl/btl.ts';
 import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
-import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET } from './hdr.ts';
+import { nextSeq } from './flows.ts';
+import { ENVELOPE_CHARGE_BYTES } from './hdr.ts';
 import type { EagerMessage, PmlPeer } from './records.ts';
 import { moveSend } from './states.ts';
 
@@ -14,27 +15,30 @@ export class EagerSender {
     this.core = core;
   }
 
-  /** Copies the payload and gives the frame to a rail at once, where nothing waits before it. */
-  start(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, signature: number): void {
+  /**
+   * Sends a message that is short and for which there is credit and room: copies its payload, and gives the frame to a rail at once where
+   * nothing waits before it. False: nothing has changed, and the message goes another way.
+   */
+  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number): boolean {
     const { core } = this;
+    const { options, counters } = core;
     const { bytes } = buffer;
+    if (bytes > options.eagerLimitBytes || bytes > peer.bml.eagerBytesMax || peer.ended !== undefined) return false;
+    const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
+    if (bytes > creditLeft || core.retainedBytes + bytes > options.retainedBytesMax) return false;
+    const seq = nextSeq(peer, ctx);
+    counters.messagesSent++;
+    counters.bytesSent += bytes;
+    counters.messagesEager++;
     const message = core.eagerMessage(peer, ctx, tag, seq, bytes);
-    const { out } = core;
-    out.type = PACKET.MATCH;
-    out.flags = FLAG.CHARGED;
-    out.ctx = ctx;
-    out.source = core.options.rank;
-    out.tag = tag;
-    out.seq = seq;
-    out.signature = signature;
-    message.frame = core.eagerFrame(message, buffer);
+    message.frame = core.eagerFrame(message, signature, buffer);
     core.retainedBytes += bytes;
-    core.counters.messagesEager++;
     peer.charge(bytes + ENVELOPE_CHARGE_BYTES, true);
     peer.sends.add(message);
     // What is sent in one turn still leaves in one go, with the flush.
     const first = peer.envelopes.size === 0 && peer.resends.size === 0 && !peer.leaving;
     if (!first || !this.send(message)) core.queueEnvelope(message);
+    return true;
   }
 
   /** Gives the frame to a rail. False when no rail has room. */

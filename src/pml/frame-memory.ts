@@ -44,11 +44,6 @@ export class FrameMemory implements Frame {
     return this.view;
   }
 
-  /** The header that headerView() made last, to be changed in place. */
-  get headerBytesView(): DataView {
-    return this.view;
-  }
-
   /** Copies a short payload behind the header, which headerView() has made room for. */
   packPayload(from: Iov): void {
     const at = this.headerBytes;

@@ -205,7 +205,7 @@ function windowBytes(window: WireWindow): number {
   return 8 + Math.ceil(window.key.length / 8) * 8;
 }
 
-const TWO_32 = 2 ** 32;
+export const TWO_32 = 2 ** 32;
 
 /** Writes a length or offset below 2^53 as two words. */
 export function putU53(view: DataView, at: number, value: number): void {
@@ -378,6 +378,33 @@ export function encodePacket(packet: Packet, view: DataView): number {
     case PACKET.NACK:
       throw new MultirailError('ERR_INTERNAL', 'NACK is a frame of the rail, not a packet');
   }
+}
+
+// A MATCH as words of 32 bits of a little-endian machine, for messages that are written and matched where they lie. The layout is that of
+// OFFSET.
+export const MATCH_WORDS = { head: 0, signature: 1, creditLow: 2, creditHigh: 3, ctx: 4, source: 5, tag: 6, seq: 7 } as const;
+export const MATCH_HEADER_BYTES = 32;
+/** First word of a MATCH of this version that is charged to the sender's credit, as every one of ours is. */
+export const MATCH_CHARGED_HEAD = PACKET_VERSION | (PACKET.MATCH << 8) | (FLAG.CHARGED << 16);
+/** Greatest high word of a length or limit below 2^53. */
+export const U53_HIGH_MAX = 0x1f_ffff;
+
+/** Writes the header of a charged MATCH; its credit limit is written when it is sent. */
+export function encodeMatchWords(words: Int32Array, ctx: number, source: number, tag: number, seq: number, signature: number): void {
+  words[0] = MATCH_CHARGED_HEAD;
+  words[1] = signature;
+  words[2] = 0;
+  words[3] = 0;
+  words[4] = ctx;
+  words[5] = source;
+  words[6] = tag;
+  words[7] = seq;
+}
+
+/** Writes the credit limit into the words of any header. */
+export function putCreditWords(words: Int32Array, creditLimit: number): void {
+  words[2] = creditLimit;
+  words[3] = creditLimit < TWO_32 ? 0 : Math.floor(creditLimit / TWO_32);
 }
 
 let lastHeader: Uint8Array | undefined;

@@ -3,7 +3,7 @@
 import { MultirailError } from '../errors.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
-import { ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet } from './hdr.ts';
+import { ENVELOPE_CHARGE_BYTES, FLAG, MATCH_CHARGED_HEAD, MATCH_WORDS, PACKET, type Packet, TWO_32, U53_HIGH_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import { completeReceive } from './outcome.ts';
 import { isWhole, type Receiver } from './receiver.ts';
@@ -196,10 +196,43 @@ export class Inbox {
     request.matchedTag = packet.tag;
     request.matchedSignature = packet.signature;
     const written = request.buffer.copyIn(0, payload);
-    peer.releasedBytes += charge;
-    core.markDirty(peer);
+    core.released(peer, charge);
     completeReceive(core, request, written, payload.length);
     if (flow.early.size > 0) this.deliverEarly(flow);
+    return true;
+  }
+
+  /**
+   * onEnvelope() and receiveEager() for a charged MATCH in words, without a decoded packet, a view or a copy. False where anything is not as it
+   * most often is: then nothing has changed, and those two, which remain the specification, say what becomes of the frame.
+   */
+  receiveWords(peer: PmlPeer, words: Int32Array, headerAt: number, payloadAt: number, payloadBytes: number): boolean {
+    // Each word is read once: the peer could change it between our checks and our use.
+    const creditHigh = words[headerAt + MATCH_WORDS.creditHigh];
+    if (words[headerAt] !== MATCH_CHARGED_HEAD || creditHigh < 0 || creditHigh > U53_HIGH_MAX) return false;
+    const creditLimit = creditHigh * TWO_32 + (words[headerAt + MATCH_WORDS.creditLow] >>> 0);
+    const ctx = words[headerAt + MATCH_WORDS.ctx] >>> 0;
+    const tag = words[headerAt + MATCH_WORDS.tag];
+    const signature = words[headerAt + MATCH_WORDS.signature] >>> 0;
+    // A context that was asked for last is admitted, and there.
+    if (ctx !== this.lastCtx || tag < 0 || words[headerAt + MATCH_WORDS.source] !== peer.rank) return false;
+    if (this.freed.size > 0 && this.freed.has(ctx)) return false;
+    const flow = peer.flowIn(ctx);
+    if (words[headerAt + MATCH_WORDS.seq] >>> 0 !== flow.expectedSeq || flow.early.size > 0) return false;
+    const request = (this.lastContext as MatchContext).matchPosted(peer.rank, tag);
+    if (request === undefined) return false;
+    const { core } = this;
+    if (creditLimit > peer.creditLimit) peer.raiseCredit(creditLimit);
+    flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    core.counters.matchesPosted++;
+    this.matchTap?.(ctx, peer.rank, tag, payloadBytes, request);
+    request.matched = true;
+    request.matchedSource = peer.rank;
+    request.matchedTag = tag;
+    request.matchedSignature = signature;
+    const written = request.buffer.copyWordsIn(words, payloadAt, payloadBytes);
+    core.released(peer, payloadBytes + ENVELOPE_CHARGE_BYTES);
+    completeReceive(core, request, written, payloadBytes);
     return true;
   }
 

@@ -67,8 +67,7 @@ export class OwedToPeers {
       if (sent === 'busy') return sent;
       any = sent;
     }
-    // A quarter of the bound: often enough to keep the sender going, seldom enough to cost nothing.
-    if (core.creditFor(peer) - peer.creditTelling >= core.options.unexpectedBytesMax / 4) {
+    if (core.isCreditDue(peer)) {
       core.out.type = PACKET.CREDIT;
       core.out.flags = 0;
       if (core.sendControl(peer, { kind: 'credit' }) !== OK) return 'busy';

@@ -14,38 +14,31 @@ import type { Rail } from '../bml/rail.ts';
 import { type CompletionStatus, DELIVERED, type Frame, type OneSidedOp, type Sink } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
-import type { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { PmlCore, type PmlOptions, type PmlTaps, type TraceEntry } from './core.ts';
 import type { PmlCounters } from './counters.ts';
 import { GivenUpSends } from './given-up.ts';
-import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
+import { decodePacket, FLAG, MATCH_HEADER_BYTES, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
 import { hasLeft } from './outcome.ts';
 import { OwedToPeers } from './owed.ts';
 import { describeRequests, type OpenRequest, openRequests, type PendingRequest, undeliveredTo } from './pending.ts';
+import { Pump } from './pump.ts';
 import { isFragSink, Receiver } from './receiver.ts';
 import {
   EagerMessage,
   type Envelope,
-  type OutMessage,
   PmlFrame,
   type PmlOneSidedOp,
   PmlPeer,
   type RecvMessage,
   RecvRequest,
-  SendMessage,
   type SendRequest,
   type Unreceived,
 } from './records.ts';
 import { revokeMessages } from './revoked.ts';
 import { isSendOp, Sender } from './sender.ts';
-
-/** Further messages are not looked at for what is left to send. */
-const BACKLOG_MESSAGES_MAX = 64;
-/** Packets of each kind that one pump() gives to the rails of a peer: more leave with the next one, after the rails had their turn. */
-const PUMP_MAX = 1024;
 
 export class Pml {
   private readonly core: PmlCore;
@@ -54,12 +47,9 @@ export class Pml {
   private readonly inbox: Inbox;
   private readonly givenUp: GivenUpSends;
   private readonly owed: OwedToPeers;
+  private readonly pumping: Pump;
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
-  /** Peers to which there was more to send than one pump() gives. */
-  private readonly unfinished: PmlPeer[] = [];
-  /** The last pump() stopped before it was through: the next one is due at once. */
-  isUnfinished = false;
   /** Asked to add the peer of a rank that a command names for the first time. */
   onFirstUse: ((rank: number) => void) | undefined;
 
@@ -70,6 +60,7 @@ export class Pml {
     this.owed = new OwedToPeers(this.core);
     this.receiver = new Receiver(this.core, this.owed);
     this.inbox = new Inbox(this.core, this.receiver);
+    this.pumping = new Pump(this.core, this.sender, this.receiver, this.owed, this.givenUp);
   }
 
   /** `unexpectedBytesMax` is what the peer states in its modex entry: the credit that we start with. */
@@ -109,16 +100,27 @@ export class Pml {
     return this.sender.start(this.peer(rank), ctx, tag, buffer, sync, signature, canGiveUp);
   }
 
+  /**
+   * isend() of what leaves, or is kept, at once: true, and there is no request of it, since it would be done. False: nothing has changed, and
+   * isend() sends it.
+   */
+  sendEager(rank: number, ctx: number, tag: number, buffer: Iov): boolean {
+    return this.sender.eager.start(this.peer(rank), ctx, tag, buffer, 0);
+  }
+
   /** Ends a send before its time: its buffer is the caller's again when it is done, and its message goes on from a copy. */
   giveUp(request: SendRequest, error: MultirailError): void {
     this.givenUp.giveUp(request, error);
   }
 
-  /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
-  irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
+  /**
+   * Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. `ended`: a request that has ended and
+   * to which nobody refers any more, to be used again.
+   */
+  irecv(source: number, ctx: number, tag: number, buffer: Iov, ended?: RecvRequest): RecvRequest {
     // A source that is named may have to be dialled before it can send.
     if (source >= 0) this.peer(source);
-    const request = new RecvRequest(ctx, source, tag, buffer);
+    const request = ended === undefined ? new RecvRequest(ctx, source, tag, buffer) : ended.again(ctx, source, tag, buffer);
     this.core.open(request);
     this.inbox.post(request);
     return request;
@@ -271,6 +273,24 @@ export class Pml {
     }
   }
 
+  /**
+   * handleFrame() for what most frames of a rail in memory are: the next eager message of its flow, for which a receive is posted. It is taken
+   * from where it lies: `words` from `headerAt` on, its payload from `payloadAt` on. False: nothing has changed, and handleFrame() says what
+   * the frame is.
+   */
+  handleFrameWords(
+    rank: number,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean {
+    const peer = this.byRank[rank];
+    if (peer === undefined || peer.failure !== undefined || headerBytes !== MATCH_HEADER_BYTES) return false;
+    return this.inbox.receiveWords(peer, words, headerAt, payloadAt, payloadBytes);
+  }
+
   /** Where the payload of a placed frame goes. */
   sinkFor(rank: number, railIndex: number, header: Uint8Array, payloadBytes: number): Sink {
     const { packet } = this;
@@ -289,6 +309,11 @@ export class Pml {
     const { use, peer } = frame;
     if (status === DELIVERED) {
       if (peer.creditTold < frame.creditLimit) peer.creditTold = frame.creditLimit;
+      if (use === frame.eagerUse) {
+        // There is more to send now only where something waits.
+        if (peer.hasQueued) this.core.markDirty(peer);
+        return this.sender.eager.onCompleted(frame.eagerUse.message, status);
+      }
     } else peer.creditTelling = peer.creditTold;
     this.core.markDirty(peer);
     if (use.kind === 'eager') return this.sender.eager.onCompleted(use.message, status);
@@ -373,111 +398,12 @@ export class Pml {
 
   /** Gives everything that can leave to the rails. Returns true when anything was sent. */
   pump(): boolean {
-    const { dirtyPeers, givenUp } = this.core;
-    if (givenUp.size > 0) this.givenUp.retry();
-    if (dirtyPeers.length === 0) return false;
-    let sent = false;
-    for (let peer = dirtyPeers.shift(); peer !== undefined; peer = dirtyPeers.shift()) {
-      peer.dirty = false;
-      if (peer.failure === undefined && !peer.leaving && this.pumpPeer(peer)) sent = true;
-    }
-    this.isUnfinished = this.unfinished.length > 0;
-    if (this.isUnfinished) for (const peer of this.unfinished.splice(0)) this.core.markDirty(peer);
-    return sent;
+    return this.pumping.pump();
   }
 
-  private pumpPeer(peer: PmlPeer): boolean {
-    if (peer.bml.eager.length === 0) return false;
-    const sent = this.owed.pump(peer);
-    if (sent === 'busy') return true;
-    let any = sent;
-    // Control before envelopes before data: a restart or an ACK is worth more than another fragment.
-    for (let left = PUMP_MAX; peer.control.size > 0; left--) {
-      if (left === 0) return this.pumpLater(peer);
-      const message = peer.control.peek() as SendMessage | RecvMessage;
-      const result = message instanceof SendMessage ? this.sender.sendControl(message) : this.receiver.sendControl(message);
-      if (result === 'busy') return any;
-      if (result === 'none') {
-        peer.control.shift();
-        message.controlQueued = false;
-      } else any = true;
-    }
-    // What is sent again goes first, in its old order: later messages wait for it on the other side.
-    let count = this.pumpEnvelopes(peer.resends);
-    if (count < PUMP_MAX) count += this.pumpEnvelopes(peer.envelopes);
-    // Data of what was begun before is not kept waiting by very many new messages.
-    if (count >= PUMP_MAX) this.pumpLater(peer);
-    return this.pumpStreams(peer) || any || count > 0;
-  }
-
-  /** There is more for that peer than one pump() gives. */
-  private pumpLater(peer: PmlPeer): true {
-    if (!this.unfinished.includes(peer)) this.unfinished.push(peer);
-    return true;
-  }
-
-  private pumpEnvelopes(queue: Deque<OutMessage>): number {
-    let count = 0;
-    for (let message = queue.peek(); message !== undefined && count < PUMP_MAX; message = queue.peek()) {
-      if (!this.sender.sendEnvelope(message)) break;
-      queue.shift();
-      message.envelopeQueued = false;
-      count++;
-    }
-    return count;
-  }
-
-  /** Late binding: each rail with room takes the next range, one at a time, so that a faster rail takes more. */
-  private pumpStreams(peer: PmlPeer): boolean {
-    const { bml, options } = this.core;
-    const isChosen = bml.isChosen(peer.bml.send);
-    let any = false;
-    for (let left = PUMP_MAX; ; left--) {
-      if (left === 0) return this.pumpLater(peer);
-      const head = peer.streams.peek();
-      if (head === undefined) return any;
-      if (!this.wantsStream(head)) {
-        peer.streams.shift();
-        head.streamQueued = false;
-        continue;
-      }
-      const backlogBytes = isChosen ? this.backlogBytes(peer) : 0;
-      let took = false;
-      let isAllIdle = true;
-      for (const rail of peer.bml.send) {
-        const isWelcome = !isChosen || (rail.hasRoom && bml.mayTake(peer.bml.send, rail, options.fragBytes * rail.fragScale, backlogBytes));
-        if (isWelcome && this.giveStream(peer, rail)) took = true;
-        if (rail.blocked || rail.endpoint.outstandingBytes > 0) isAllIdle = false;
-      }
-      // The rail that was to be waited for cannot carry what there is: nothing under way would bring us back.
-      if (!took && isAllIdle) for (const rail of peer.bml.send) if (this.giveStream(peer, rail)) took = true;
-      if (!took) return any;
-      any = true;
-    }
-  }
-
-  /** Gives the next range of the oldest message that can go over that rail. */
-  private giveStream(peer: PmlPeer, rail: Rail): boolean {
-    if (!rail.hasRoom) return false;
-    for (const message of peer.streams) {
-      if (message instanceof SendMessage ? this.sender.sendStream(message, rail) : this.receiver.sendStream(message, rail)) return true;
-    }
-    return false;
-  }
-
-  /** What is left to send to that peer, of as many messages as a choice between rails may need to know. */
-  private backlogBytes(peer: PmlPeer): number {
-    let bytes = 0;
-    let left = BACKLOG_MESSAGES_MAX;
-    for (const message of peer.streams) {
-      bytes += message instanceof SendMessage ? message.toSend.bytes : message.toRead.bytes;
-      if (--left === 0) break;
-    }
-    return bytes;
-  }
-
-  private wantsStream(message: SendMessage | RecvMessage): boolean {
-    return message instanceof SendMessage ? this.sender.wantsStream(message) : this.receiver.wantsStream(message);
+  /** The last pump() stopped before it was through: the next one is due at once. */
+  get isUnfinished(): boolean {
+    return this.pumping.isUnfinished;
   }
 
   // ---------------------------------------------------------------- for the engine
@@ -485,6 +411,12 @@ export class Pml {
   /** Rails that were given something since they were flushed last: who flushes them takes them out of the list. */
   get railsToFlush(): Rail[] {
     return this.core.toFlush;
+  }
+
+  /** pump(), a flush of the rails or handOnCompletions() would find something to do. */
+  get hasWork(): boolean {
+    const { dirtyPeers, toFlush, completions, givenUp } = this.core;
+    return dirtyPeers.length > 0 || toFlush.length > 0 || completions.length > 0 || givenUp.size > 0;
   }
 
   /** Something was given to that rail past the PML. */

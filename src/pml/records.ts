@@ -53,12 +53,12 @@ export class SendRequest extends Request {
 
 export class RecvRequest extends Request {
   readonly kind = 'recv';
-  readonly ctx: number;
+  ctx: number;
   /** World rank or ANY. */
-  readonly source: number;
+  source: number;
   /** Tag or ANY. */
-  readonly tag: number;
-  readonly buffer: Iov;
+  tag: number;
+  buffer: Iov;
   // What came: good once it is done. Fields, not a record of their own, since nearly every message of a program passes here.
   /** World rank; the communicator translates it. */
   matchedSource = -1;
@@ -81,6 +81,25 @@ export class RecvRequest extends Request {
     this.source = source;
     this.tag = tag;
     this.buffer = buffer;
+  }
+
+  /** As a new one. It has ended, stands in no queue, and nobody else holds it. */
+  again(ctx: number, source: number, tag: number, buffer: Iov): this {
+    this.ctx = ctx;
+    this.source = source;
+    this.tag = tag;
+    this.buffer = buffer;
+    this.done = false;
+    this.error = undefined;
+    this.onDone = undefined;
+    this.trace = undefined;
+    this.matchedSource = -1;
+    this.matchedTag = -1;
+    this.matchedSignature = 0;
+    this.receivedBytes = 0;
+    this.cancelled = false;
+    this.matched = false;
+    return this;
   }
 }
 
@@ -477,6 +496,11 @@ export class PmlPeer {
     let count = 0;
     for (const charge of this.charges) if (charge > 0) count++;
     return count;
+  }
+
+  /** Something waits for a rail with room. */
+  get hasQueued(): boolean {
+    return this.envelopes.size > 0 || this.streams.size > 0 || this.resends.size > 0 || this.control.size > 0;
   }
 
   /** Nothing more comes from this peer, and nothing goes there: it failed, or it left. */

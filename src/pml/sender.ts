@@ -6,9 +6,10 @@ import { type CompletionStatus, DELIVERED, IN_DOUBT, OK, type OneSidedOp, REFUSE
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import { EMPTY_VIEWS, type Iov } from '../util/iov.ts';
-import { serialAdd, serialDiff } from '../util/serial.ts';
+import { serialAdd } from '../util/serial.ts';
 import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
 import { EagerSender } from './eager.ts';
+import { nextSeq } from './flows.ts';
 import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
 import { completeSend } from './outcome.ts';
 import {
@@ -18,15 +19,11 @@ import {
   type PmlOneSidedOp,
   type PmlPeer,
   type ReadableWindow,
-  SEQ_SPAN_MAX,
   SendMessage,
   SendRequest,
 } from './records.ts';
 import { moveSend } from './states.ts';
 import type { RemoteWindow } from './windows.ts';
-
-/** Looked at once in so many messages of a flow. */
-const SEQ_CHECK_MASK = 2 ** 20 - 1;
 
 export class Sender {
   private readonly core: PmlCore;
@@ -49,21 +46,16 @@ export class Sender {
       request.done = true;
       return request;
     }
-    const flow = peer.flowOut(ctx);
-    const seq = flow.nextSeq;
-    if ((seq & SEQ_CHECK_MASK) === 0) this.checkSpan(peer, ctx, seq);
-    flow.nextSeq = serialAdd(seq, 1);
-
+    if (!sync && this.eager.start(peer, ctx, tag, buffer, signature)) {
+      request.done = true;
+      return request;
+    }
+    const seq = nextSeq(peer, ctx);
     const { bytes } = buffer;
     const small = bytes <= options.eagerLimitBytes && bytes <= peer.bml.eagerBytesMax;
     const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
     counters.messagesSent++;
     counters.bytesSent += bytes;
-    if (small && !sync && bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax) {
-      this.eager.start(peer, ctx, tag, seq, buffer, signature);
-      request.done = true;
-      return request;
-    }
     if (small && !sync) counters.creditStalls++;
     const inPlace = !small && buffer.isContiguous;
     // Memory that the peer reads by itself cannot be taken back from it.
@@ -87,16 +79,6 @@ export class Sender {
     peer.sends.add(message);
     core.queueEnvelope(message);
     return request;
-  }
-
-  /** The peer's messages stand in the order in which they were begun: the first that is not delivered is the oldest of its flow. */
-  private checkSpan(peer: PmlPeer, ctx: number, seq: number): void {
-    for (const message of peer.sends) {
-      if (message.ctx !== ctx || message.envelopeDelivered) continue;
-      const span = serialDiff(seq, message.seq) + SEQ_CHECK_MASK;
-      assert(span < SEQ_SPAN_MAX, `too many messages behind one that is not delivered: ${message.traceId}`);
-      return;
-    }
   }
 
   // ---------------------------------------------------------------- what must be sent

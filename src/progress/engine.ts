@@ -23,10 +23,10 @@ import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { Departure } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
-import { LogLimit } from './log-limit.ts';
+import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
-import { type Ending, type EnginePeer, Peers, unreachableText } from './peers.ts';
-import { railEvents } from './rail-events.ts';
+import { type Ending, type EnginePeer, Peers } from './peers.ts';
+import { railEvents, unreachableText } from './rail-events.ts';
 
 export type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
 
@@ -36,8 +36,8 @@ export type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
  */
 const POLLS_PER_CLOCK = 8;
 const POLLS_PER_KERNEL = 64;
-const MEMORY_POLLS_PER_CLOCK = 64;
-const MEMORY_POLLS_PER_KERNEL = 2048;
+const MEMORY_POLLS_PER_CLOCK = 256;
+const MEMORY_POLLS_PER_KERNEL = 8192;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
@@ -59,7 +59,7 @@ export class Engine implements Upcalls {
   private closed = false;
   private lastTurnMs: number;
   private nowMs: number;
-  private readonly lines = new LogLimit();
+  private readonly logLimit = new LogLimit((level, text) => this.hooks.log?.(level, text));
   private polls = 0;
   /** While all traffic goes through memory: those of `modules` that have rails there. */
   private memoryModules: readonly BtlModule[] | undefined;
@@ -217,7 +217,7 @@ export class Engine implements Upcalls {
       const { memoryModules } = this;
       if (memoryModules !== undefined) {
         // Rails of the kernel's stand by: they are polled when the clock is read.
-        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules);
+        if ((polls & (MEMORY_POLLS_PER_CLOCK - 1)) !== 0) return this.work(memoryModules, true);
         if ((polls & (MEMORY_POLLS_PER_KERNEL - 1)) === 0) this.poller?.look();
         this.takeTime();
       } else {
@@ -299,10 +299,15 @@ export class Engine implements Upcalls {
     this.openings.note(this.pml.openedRequests, this.nowMs);
   }
 
-  private work(modules: readonly BtlModule[]): number {
+  /** `spares`: no time has passed, so where the rails have nothing and nothing is left to do, nothing else can be due. */
+  private work(modules: readonly BtlModule[], spares = false): number {
     let work = 0;
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
+    if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun && this.polledListeners.length === 0) {
+      this.afterWork?.();
+      return 0;
+    }
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);
@@ -434,6 +439,20 @@ export class Engine implements Upcalls {
     if (this.awaited?.done) this.satisfied = true;
   }
 
+  onFrameWords(
+    endpoint: BtlEndpoint,
+    words: Int32Array,
+    headerAt: number,
+    headerBytes: number,
+    payloadAt: number,
+    payloadBytes: number,
+  ): boolean {
+    if (!this.pml.handleFrameWords(endpoint.peer, words, headerAt, headerBytes, payloadAt, payloadBytes)) return false;
+    this.usefulWork++;
+    if (this.awaited?.done) this.satisfied = true;
+    return true;
+  }
+
   sinkFor(endpoint: BtlEndpoint, _epoch: number, header: Uint8Array, payloadBytes: number): Sink {
     return this.pml.sinkFor(endpoint.peer, endpoint.rail, header, payloadBytes);
   }
@@ -474,8 +493,8 @@ export class Engine implements Upcalls {
     this.hooks.onAddressChanged?.(module);
   }
 
-  log(level: 'debug' | 'info' | 'warn', text: string): void {
-    this.lines.line(level, text, this.nowMs, this.hooks.log);
+  log(level: LogLevel, text: string): void {
+    this.logLimit.log(level, text, this.nowMs);
   }
 
   // ---------------------------------------------------------------- rails and peers
@@ -506,15 +525,8 @@ export class Engine implements Upcalls {
 
   private checkUnreachable(): void {
     for (const peer of this.peers.values()) {
-      const since = peer.bml.unreachableSinceAliveMs;
-      if (
-        since < 0 ||
-        peer.bml.closed ||
-        peer.bml.rails.some((rail) => rail.state === 'UP') ||
-        this.aliveMs - since < this.options.peerTimeoutMs
-      )
-        continue;
-      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', unreachableText(peer.bml.rails, this.options.peerTimeoutMs));
+      const text = unreachableText(peer.bml, this.aliveMs, this.options.peerTimeoutMs);
+      if (text !== undefined) this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
     }
   }
 

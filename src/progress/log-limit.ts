@@ -1,18 +1,23 @@
-// How many lines the engine may log: a stranger must not be able to fill a disk.
-const LOGS_PER_SECOND_MAX = 20;
+// Lines for people, so many in a second and no more: a stranger must not be able to fill a disk.
+const LINES_PER_SECOND_MAX = 20;
 
-type Level = 'debug' | 'info' | 'warn';
+export type LogLevel = 'debug' | 'info' | 'warn';
 
 export class LogLimit {
+  private readonly write: (level: LogLevel, text: string) => void;
   private windowMs = 0;
   private count = 0;
 
-  line(level: Level, text: string, nowMs: number, log: ((level: Level, text: string) => void) | undefined): void {
+  constructor(write: (level: LogLevel, text: string) => void) {
+    this.write = write;
+  }
+
+  log(level: LogLevel, text: string, nowMs: number): void {
     if (nowMs - this.windowMs >= 1000) {
-      if (this.count > LOGS_PER_SECOND_MAX) log?.('warn', `${this.count - LOGS_PER_SECOND_MAX} further lines were left out`);
+      if (this.count > LINES_PER_SECOND_MAX) this.write('warn', `${this.count - LINES_PER_SECOND_MAX} further lines were left out`);
       this.windowMs = nowMs;
       this.count = 0;
     }
-    if (level === 'debug' || ++this.count <= LOGS_PER_SECOND_MAX) log?.(level, text);
+    if (level === 'debug' || ++this.count <= LINES_PER_SECOND_MAX) this.write(level, text);
   }
 }

@@ -1,7 +1,6 @@
 // The peers of a rank: those that something was needed of, with their rails, and what became of the others. A peer is met when a command
 // names it for the first time, or when it dials, or asks to be dialled; until then it costs nothing here.
 import type { BmlPeer } from '../bml/peer.ts';
-import type { Rail } from '../bml/rail.ts';
 import type { BtlEndpoint } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 
@@ -65,11 +64,4 @@ export class Peers {
   endingOf(rank: number): Ending | undefined {
     return this.endings.get(rank);
   }
-}
-
-/** Why no message comes through to a peer that was waited for so long. */
-export function unreachableText(rails: readonly Rail[], peerTimeoutMs: number): string {
-  if (rails.length === 0) return `no interface came up on either side that makes a rail, within ${peerTimeoutMs} ms (pml_peer_timeout_ms)`;
-  const ways = rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
-  return `no rail came back within ${peerTimeoutMs} ms (${ways})`;
 }

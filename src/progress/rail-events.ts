@@ -1,4 +1,5 @@
 // What users are told of rails: which events a change of a rail's state makes.
+import type { BmlPeer } from '../bml/peer.ts';
 import { CARRYING, type Rail, type RailState } from '../bml/rail.ts';
 
 /**
@@ -37,4 +38,14 @@ export function railEvents(rail: Rail, from: RailState, to: RailState, rails: re
   else if (up === 1 && of > 1) events.push(event('last', 'one rail is left'));
   else if (up < of) events.push(event('degraded', `${up} of ${of} rails are left`));
   return events;
+}
+
+/** Why a peer is given up to which no rail carried for so long; undefined: it is not. */
+export function unreachableText(peer: BmlPeer, aliveMs: number, peerTimeoutMs: number): string | undefined {
+  const { rails, unreachableSinceAliveMs: since } = peer;
+  if (since < 0 || peer.closed || rails.some((rail) => rail.state === 'UP') || aliveMs - since < peerTimeoutMs) return undefined;
+  const ways = rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
+  return rails.length > 0
+    ? `no rail came back within ${peerTimeoutMs} ms (${ways})`
+    : `no interface came up on either side that makes a rail, within ${peerTimeoutMs} ms (pml_peer_timeout_ms)`;
 }

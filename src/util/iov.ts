@@ -59,6 +59,30 @@ export class Iov {
     }
   }
 
+  /** copyIn() at 0 of `bytes` bytes that `words` holds from the index `at` on, in the order of a little-endian machine. */
+  copyWordsIn(words: Int32Array, at: number, bytes: number): number {
+    if (bytes === 0) return 0;
+    const { views } = this;
+    if (views.length === 1 && bytes <= LOOP_BYTES_MAX) {
+      const only = views[0];
+      if (bytes <= only.length) {
+        const whole = bytes & ~3;
+        let to = 0;
+        let from = at;
+        for (; to < whole; to += 4) {
+          const word = words[from++];
+          only[to] = word;
+          only[to + 1] = word >> 8;
+          only[to + 2] = word >> 16;
+          only[to + 3] = word >> 24;
+        }
+        for (let word = to < bytes ? words[from] : 0; to < bytes; to++, word >>= 8) only[to] = word;
+        return bytes;
+      }
+    }
+    return this.copyIn(0, new Uint8Array(words.buffer, words.byteOffset + at * 4, bytes));
+  }
+
   /** Writes `data` at `offset`; what does not fit is left out. Returns the bytes written, -1 when the memory is gone. */
   copyIn(offset: number, data: Uint8Array): number {
     if (offset === 0 && this.views.length === 1) {

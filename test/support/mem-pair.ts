@@ -213,6 +213,17 @@ class MemEndpoint implements BtlEndpoint {
     return any;
   }
 
+  /** As a rail in memory: the frame as words, somewhere in memory that is overwritten afterwards. */
+  private offersWords({ header, payload }: Item): boolean {
+    const words = new Int32Array(3 + header.length / 4 + Math.ceil(payload.length / 4));
+    new Uint8Array(words.buffer).set(header, 12);
+    new Uint8Array(words.buffer).set(payload, 12 + header.length);
+    const taken = this.upcalls.onFrameWords(this, words, 3, header.length, 3 + header.length / 4, payload.length);
+    if (taken) this.pair.takenAsWords++;
+    words.fill(-1);
+    return taken;
+  }
+
   /** Hands up one frame of the other side. */
   take(item: Item, verdict: Verdict): void {
     const { upcalls, epoch } = this;
@@ -226,6 +237,7 @@ class MemEndpoint implements BtlEndpoint {
           if (sink !== null) upcalls.onSinkDropped(this, epoch, sink);
           return;
         }
+        if (this.pair.offersWords && !item.placed && item.payload.length <= 128 && this.offersWords(item)) return;
         const header = item.header.slice();
         // A Buffer, as node:net hands up: its slice() is a view and not a copy.
         const payload = Buffer.from(item.payload);
@@ -301,6 +313,9 @@ export class MemPair {
   /** Rails have copied what they were given. */
   letsGo = true;
   verdictOf: (item: Item) => Verdict = () => 'pass';
+  /** Short frames are offered as words first; so many were taken so. */
+  offersWords = false;
+  takenAsWords = 0;
   /** Since when the two ends of a rail are not of the same epoch, by rail. */
   private readonly differSince: number[] = [];
 

@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/old-version.h"
+
+OLD_VERSION(pthread_create);
+
 namespace pmix {
 namespace {
 

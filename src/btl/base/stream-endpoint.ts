@@ -97,9 +97,8 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   }
 
   get outstandingBytes(): number {
-    let bytes = this.link?.outstandingBytes ?? 0;
-    for (const link of this.cutLinks) bytes += link.outstandingBytes;
-    return bytes;
+    const bytes = this.link?.outstandingBytes ?? 0;
+    return this.cutLinks.length === 0 ? bytes : this.cutLinks.reduce((sum, link) => sum + link.outstandingBytes, bytes);
   }
 
   get windowBytes(): number {

@@ -36,6 +36,8 @@ export class RingWriter {
   /** The first record of the batch that is not published: its place and its first word. */
   private heldAt = NOTHING_HELD;
   private heldWord = 0;
+  /** Where a zero stands already that the next record may need behind it. */
+  private clearedAt = NOTHING_HELD;
   /** Bytes of the pad before the record that was begun last. */
   private padBytes = 0;
 
@@ -90,7 +92,8 @@ export class RingWriter {
     let next = at + bytes;
     if (next === this.bytes) next = 0;
     // The word where the reader will look next: the gap that fits() keeps makes it free.
-    this.words[next >> 2] = 0;
+    if (next !== this.clearedAt) this.words[next >> 2] = 0;
+    this.clearedAt = NOTHING_HELD;
     this.hold(at >> 2, word);
     this.writeAt = next;
     this.usedBytes += bytes;
@@ -104,6 +107,18 @@ export class RingWriter {
     if (this.heldAt === NOTHING_HELD) return;
     Atomics.store(this.words, this.heldAt, this.heldWord);
     this.heldAt = NOTHING_HELD;
+    this.clearAhead();
+  }
+
+  /**
+   * The next record, when it is a short one, ends on a line that the other core had last. Its zero is written now, while nobody waits for it:
+   * before the record is published all of its words must have arrived.
+   */
+  private clearAhead(): void {
+    const at = this.writeAt + RECORD_ALIGNMENT;
+    if (at >= this.bytes || this.usedBytes + 2 * RECORD_ALIGNMENT > this.bytes) return;
+    this.words[at >> 2] = 0;
+    this.clearedAt = at;
   }
 
   private hold(at: number, word: number): void {

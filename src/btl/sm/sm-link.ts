@@ -295,8 +295,19 @@ export class SmLink extends RecordLink<UnixStream> {
   }
 
   private readFrame(): void {
-    const { reader } = this;
+    const { reader, owner } = this;
     const { words, payloadBytes } = reader;
+    if (reader.flags === 0 && payloadBytes <= SCRATCH_PAYLOAD_BYTES && !this.byeReceived) {
+      const { upcalls, endpoint, counters } = owner;
+      const headerAt = reader.packetHeaderAt >> 2;
+      const payloadAt = reader.payloadAt >> 2;
+      if (upcalls.onFrameWords?.(endpoint, words, headerAt, reader.packetHeaderBytes, payloadAt, payloadBytes) === true) {
+        this.upcallsMade++;
+        counters.framesReceived++;
+        counters.payloadBytesReceived += payloadBytes;
+        return;
+      }
+    }
     // A copy, since the peer could change it between our checks and our use.
     const header = this.headerCopy.take(words, reader.packetHeaderAt >> 2, reader.packetHeaderBytes);
     const payload =

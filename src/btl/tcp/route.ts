@@ -1,6 +1,5 @@
 // Finds the interface by which packets leave: the native part asks the kernel; without it `ip route get`, where that program exists, which
 // also knows policy rules; otherwise /proc/net. Two rails over one cable would count it twice and die together.
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import type { NativeBinding } from '../../native/binding.ts';
 import { addressBits } from './interfaces.ts';
@@ -227,7 +226,9 @@ export class RouteProbe {
   }
 
   /** Undefined when there is no `ip` program. */
-  private askIp(remote: string, local: string): Promise<Egress | undefined> {
+  private async askIp(remote: string, local: string): Promise<Egress | undefined> {
+    // Seldom needed: with the native part the kernel is asked directly.
+    const { execFile } = await import('node:child_process');
     const env = { ...process.env, PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`, LC_ALL: 'C' };
     return new Promise((resolve) => {
       execFile(this.ipProgram, ['-j', 'route', 'get', remote, 'from', local], { env, timeout: IP_TIMEOUT_MS }, (error, stdout, stderr) => {

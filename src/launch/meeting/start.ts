@@ -1,5 +1,4 @@
 // How rank 0 starts the process that serves the out-of-band channel (main.ts).
-import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
@@ -31,6 +30,8 @@ export interface Server {
 
 /** Resolves once the server listens. It ends by itself, also when this process is killed. */
 export async function startServer(settings: ServerSettings): Promise<Server> {
+  // Few ranks start a process.
+  const { spawn } = await import('node:child_process');
   const child = spawn(process.execPath, [...process.execArgv.filter(isForLoading), serverProgram()], {
     stdio: ['pipe', 'pipe', 'inherit'],
     // A session of its own: Ctrl-C in a terminal is for the ranks, which may want to talk about it.

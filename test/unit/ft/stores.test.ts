@@ -31,7 +31,7 @@ beforeAll(async () => {
   endpoints = { rver: `http://127.0.0.1:${port}`, fake: await fake.start() };
 });
 afterAll(async () => {
-  (rver as unknown as { httpServer: { closeAllConnections(): void } }).httpServer.closeAllConnections();
+  rver.httpServer.closeAllConnections();
   await rver.close();
   await fake.stop();
   rmSync(folder, { recursive: true, force: true });

@@ -86,7 +86,7 @@ export const FT_AGREEMENT_CASES: readonly FtCase[] = [
     run: async ({ world, rank, sleep }) => {
       for (let round = 0; round < 6; round++) {
         const comm = await world.dup();
-        const data = fill(3_000_000, round);
+        const data = fill(1_000_000, round);
         const exchange = rank === 0 ? comm.send(data, 1, 1) : comm.recv(data, 0, 1);
         if (rank === round % 2) {
           await sleep(round / 2);

@@ -22,6 +22,7 @@ import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
+import { hasLeft, unknownPeer } from './outcome.ts';
 import { OwedToPeers } from './owed.ts';
 import { describeRequests, type OpenRequest, openRequests, type PendingRequest } from './pending.ts';
 import { isFragSink, Receiver } from './receiver.ts';
@@ -88,20 +89,16 @@ export class Pml {
 
   /** That peer. One that nothing was needed of before is made by `onFirstUse`. */
   peer(rank: number): PmlPeer {
-    const peer = this.byRank[rank];
-    return peer !== undefined ? peer : this.firstUse(rank);
+    return this.byRank[rank] ?? this.firstUse(rank);
   }
 
-  /** That peer, if anything was ever needed of it. */
   knownPeer(rank: number): PmlPeer | undefined {
     return this.byRank[rank];
   }
 
   private firstUse(rank: number): PmlPeer {
     this.onFirstUse?.(rank);
-    const peer = this.byRank[rank];
-    if (peer === undefined) assert(false, `unknown peer ${rank}`);
-    return peer as PmlPeer;
+    return this.byRank[rank] ?? unknownPeer(rank);
   }
 
   // ---------------------------------------------------------------- commands
@@ -123,7 +120,6 @@ export class Pml {
 
   /** Posts a receive from a world rank or ANY. The buffer belongs to the PML until the request is done. */
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
-    // A source that is named may have to be dialled before it can send.
     if (source >= 0) this.peer(source);
     const request = new RecvRequest(ctx, source, tag, buffer);
     this.core.open(request);
@@ -599,11 +595,6 @@ export class Pml {
   get internals(): { readonly core: PmlCore; readonly inbox: Inbox } {
     return { core: this.core, inbox: this.inbox };
   }
-}
-
-/** Why nothing can be sent to that peer, or come from it, any more. */
-export function hasLeft(rank: number, peer: number): MultirailError {
-  return new MultirailError('ERR_PROC_FAILED', `rank ${peer} has left the job: it called finalize()`, { rank, peer });
 }
 
 export { ANY };

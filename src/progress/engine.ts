@@ -18,7 +18,8 @@ import type {
 import { ALIVE_PER_TURN_MAX_MS, DELIVERED, RAILS_MAX, REFUSED } from '../btl/btl.ts';
 import { type ErrorCode, MultirailError } from '../errors.ts';
 import type { Poller } from '../native/poller.ts';
-import { hasLeft, Pml } from '../pml/pml.ts';
+import { hasLeft } from '../pml/outcome.ts';
+import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { Departure } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';

@@ -161,7 +161,7 @@ describe('dialling', () => {
 
     test('the peer that is asked dials again without waiting for the rest of its pause', () => {
       const f = new FakeRails([{}]);
-      for (let i = 0; f.endpoints[0].dialled.length < 8; i++) {
+      while (f.endpoints[0].dialled.length < 8) {
         f.turn();
         if (f.rails[0].attempt !== undefined) answer(f, 0, 'refused');
       }

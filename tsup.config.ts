@@ -32,6 +32,19 @@ const licenses: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
+/**
+ * CommonJS bundles share no code. MultirailError of `multirail/ft` is the one of `multirail` all the same, so that `instanceof` means something.
+ */
+const oneErrorClass: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'one-error-class',
+  setup(build) {
+    build.onResolve({ filter: /\/errors\.ts$/ }, ({ importer }) => {
+      if (!/\/src\/ft\//.test(importer)) return undefined;
+      return { path: './index.cjs', external: true };
+    });
+  },
+};
+
 // Packages that are not dependencies in package.json are bundled, so that an application installs little and a rank starts fast: ws as a
 // package of its own took almost half of the processor time of an import. Names are left as they are, so that stacks can be read, and lines
 // are short enough that a place in them says something. Names are not shortened and then given back (esbuild's keepNames), because that
@@ -56,7 +69,7 @@ export default defineConfig(() => {
       ...shared,
       // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where a starter
       // has started the ranks: it is looked for beside the library.
-      entry: { index: 'src/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/meeting/main.ts' },
+      entry: { index: 'src/index.ts', ft: 'src/ft/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/meeting/main.ts' },
       format: 'esm',
       banner: { js: REQUIRE },
       esbuildOptions: readable,
@@ -68,9 +81,10 @@ export default defineConfig(() => {
     },
     {
       ...shared,
-      entry: { index: 'src/index.ts' },
+      entry: { index: 'src/index.ts', ft: 'src/ft/index.ts' },
       format: 'cjs',
       splitting: false,
+      esbuildPlugins: [oneErrorClass],
       // Where import.meta is used, __filename is asked first.
       esbuildOptions: (options, context) => {
         readable(options, context);

@@ -1,12 +1,12 @@
 // Writes the reference of the calls: the pages of docs/reference/ that have the marks `api:begin` and `api:end`. What stands above the marks is
-// written by hand; what stands between them comes from the docstrings of what src/index.ts exports. `--check`: only says whether all is
+// written by hand; what stands between them comes from the docstrings of what src/index.ts and src/ft/index.ts export. `--check`: only says whether all is
 // current.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { buildSync } from 'esbuild';
-import { baseOf, readSurface } from '../tools/api/surface.mjs';
+import { baseOf, ENTRIES, readSurface } from '../tools/api/surface.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FOLDER = join(ROOT, 'docs/reference');
@@ -15,7 +15,7 @@ const END = '<!-- api:end -->';
 const LINES_MAX = 600;
 
 /**
- * The pages in reading order: what each is about, and what it holds, which is names that src/index.ts exports, and members of the
+ * The pages in reading order: what each is about, and what it holds, which is names that the entries export, and members of the
  * Communicator, whose calls are too many for one page. Every name and member stands on exactly one page.
  */
 const PAGES = [
@@ -121,6 +121,39 @@ const PAGES = [
     ],
   },
   {
+    page: 'checkpoints.md',
+    about: 'Saves, from `multirail/ft`: how often and how many copies, places for images, reading images',
+    holds: [
+      'plan',
+      'PlanInput',
+      'PlanGroups',
+      'PlanCopies',
+      'Plan',
+      'PlannedLevel',
+      'PlannedPeriod',
+      'PlannedPattern',
+      'PlannedCopies',
+      'tolerance',
+      'Scheme',
+      'Tolerance',
+      'recoveryLine',
+      'Line',
+      'Giver',
+      'fileStore',
+      's3Store',
+      'S3Options',
+      'memoryStore',
+      'Store',
+      'StoreEntry',
+      'PutOptions',
+      'readImage',
+      'imageArray',
+      'imageValue',
+      'Image',
+      'ImageSection',
+    ],
+  },
+  {
     page: 'errors.md',
     about: 'Every error code, once, and which calls end with it',
     holds: ['MultirailError', 'ErrorDetails', 'ErrorCode', 'ERROR_CODES'],
@@ -134,7 +167,7 @@ const OTHERS = [
   { page: 'mpi.md', about: 'What has which name here, for those who know MPI or mpi4py' },
 ];
 
-const surface = readSurface(ROOT);
+const surface = { items: Object.values(ENTRIES).flatMap((entry) => readSurface(ROOT, entry).items) };
 const items = new Map(surface.items.map((item) => [item.name, item]));
 const communicator = items.get('Communicator');
 const pageOf = new Map(PAGES.flatMap(({ page, holds }) => holds.map((name) => [name, page])));

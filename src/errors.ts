@@ -36,6 +36,9 @@ export const ERROR_CODES = {
   ERR_LAUNCH: 'The job could not be started.',
   ERR_OOB: 'The out-of-band channel failed.',
   ERR_ABORT: 'The job was aborted.',
+  ERR_CHECKPOINT: 'There is no such save or image, or what it has does not fit; the message says which.',
+  ERR_CORRUPT: 'An image or a manifest of a save is damaged; the message names the part and the byte.',
+  ERR_STORE: 'A store could not be written, read or listed; `cause` says why.',
   ERR_SUPPORT: 'This cannot be done here: the message says what is missing.',
   ERR_INTERNAL: 'An invariant of multirail itself is broken: please report it with the trace.',
 } as const;

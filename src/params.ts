@@ -13,6 +13,7 @@ import { VERBS_PARAMS } from './btl/verbs/params.ts';
 import { WS_PARAMS } from './btl/ws/params.ts';
 import { MultirailError } from './errors.ts';
 import { OOB_PARAMS } from './launch/oob/params.ts';
+import { PMIX_PARAMS } from './launch/pmix/params.ts';
 import { RUN_PARAMS } from './launch/run/params.ts';
 import { COLL_PARAMS } from './mpi/coll/params.ts';
 import { MPI_PARAMS } from './mpi/params.ts';
@@ -38,6 +39,7 @@ export const PARAM_GROUPS = {
   Waiting: PROGRESS_PARAMS,
   Runtime: MPI_PARAMS,
   'Out-of-band channel': OOB_PARAMS,
+  PMIx: PMIX_PARAMS,
 } as const satisfies Record<string, Record<string, ParamSpec>>;
 
 export const PARAMS = {
@@ -55,6 +57,7 @@ export const PARAMS = {
   ...PROGRESS_PARAMS,
   ...MPI_PARAMS,
   ...OOB_PARAMS,
+  ...PMIX_PARAMS,
 } as const satisfies Record<string, ParamSpec>;
 
 /** Names that parameters had before 0.3; each goes on working for one release, with a warning. */

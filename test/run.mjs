@@ -142,6 +142,9 @@ const parts = {
     // Without them the test of node-rdma, and that of the form, are left out, and say so.
     needDebian([{ file: '/usr/include/infiniband/verbs.h', name: 'libibverbs-dev' }]);
     needDebian([{ command: 'clang-format', name: 'clang-format' }]);
+    // With them, what native/pmix writes out of PMIx's structures is compared with PMIx's own.
+    const triplet = process.arch === 'arm64' ? 'aarch64-linux-gnu' : 'x86_64-linux-gnu';
+    needDebian([{ file: `/usr/lib/${triplet}/pmix2/include/pmix.h`, name: 'libpmix-dev' }]);
     if (why !== undefined) {
       console.log(`skipped: the native part under sanitizers: ${why}`);
       return count('native', startedMs, 0, 0, 1, why);
@@ -235,7 +238,7 @@ const parts = {
 };
 
 /**
- * A machine without a compiler has no native part, no way to OpenBLAS and no forwarder of the lab after `npm install`: where root may
+ * A machine without a compiler has no native part, no way to OpenBLAS or PMIx and no forwarder of the lab after `npm install`: where root may
  * install one, the tests are of the whole product.
  */
 function nativePart() {
@@ -246,6 +249,7 @@ function nativePart() {
     ...(isOff || isBuilt('native/addon', 'multirail.node') ? [] : ['addon']),
     ...(isOff || isBuilt('native/blas', 'blas.node') ? [] : ['blas']),
     ...(isBuilt('native/impair', 'impair.node') ? [] : ['impair']),
+    ...(isOff || isBuilt('native/pmix', 'pmix.node') ? [] : ['pmix']),
   ];
   if (process.platform !== 'linux' || missing.length === 0) return;
   const why = needDebian([

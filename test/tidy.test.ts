@@ -91,25 +91,35 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'pml', files: /^src\/pml\//, may: ['errors', 'util', 'contract', 'bml'] },
   // Failures and agreement: events in, messages out. Its driver is above it: src/mpi, and the simulator.
   { layer: 'ulfm', files: /^src\/ulfm\//, may: ['errors', 'util'] },
+  // Saves: periods and copies, the bytes of an image, and the places where images lie.
+  { layer: 'ft/plan', files: /^src\/ft\/plan\//, may: ['errors', 'util'] },
+  { layer: 'ft/image', files: /^src\/ft\/image\//, may: ['errors', 'util'] },
+  { layer: 'ft/store', files: /^src\/ft\/store\//, may: ['errors', 'util', 'params', 'ft/image', 'native'] },
   { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'native', 'params', 'bml', 'pml'] },
   // The simulator runs the layers above the transports for real, and the self transport; no real network.
   {
     layer: 'sim',
     files: /^tools\/sim\//,
-    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'ulfm', 'progress', 'btl/self', 'btl/interpose'],
+    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'ulfm', 'ft/plan', 'ft/image', 'progress', 'btl/self', 'btl/interpose'],
   },
   // What started this process, as its environment says it.
   { layer: 'launch/starters', files: /^src\/launch\/starters\//, may: ['errors'] },
+  // The library of PMIx, and the promises over it.
+  { layer: 'launch/pmix', files: /^src\/launch\/pmix\//, may: ['errors', 'native', 'params', 'launch/starters'] },
   { layer: 'launch/oob', files: /^src\/launch\/oob\//, may: ['errors', 'util'] },
   { layer: 'launch/watch', files: /^src\/launch\/watch\//, may: ['launch/oob'] },
   // Rank 0 asks the loader of the native part where this package's files are.
   {
     layer: 'launch/meeting',
     files: /^src\/launch\/meeting\//,
-    may: ['errors', 'native', 'params', 'launch/starters', 'launch/oob', 'launch/watch'],
+    may: ['errors', 'native', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/watch'],
   },
   { layer: 'launch/run', files: /^src\/launch\/run\//, may: ['errors', 'params', 'launch/oob', 'launch/watch', 'launch/starters'] },
-  { layer: 'launch', files: /^src\/launch\/[^/]+\.ts$/, may: ['errors', 'params', 'launch/starters', 'launch/oob', 'launch/meeting'] },
+  {
+    layer: 'launch',
+    files: /^src\/launch\/[^/]+\.ts$/,
+    may: ['errors', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/meeting'],
+  },
   {
     layer: 'mpi',
     files: /^src\/mpi\//,
@@ -136,6 +146,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^tools\/(bench|hpl)\//,
     may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab'],
   },
+  // The papers as commands: tables, figures, plans, and what a folder of saves holds.
+  { layer: 'ft/commands', files: /^tools\/ft\//, may: ['errors', 'util', 'native', 'ft/plan', 'ft/image', 'ft/store', 'bench'] },
   // The suite speaks to a wire: encoders, and nothing that behaves. Our endpoint in it is the real thing, without launcher.
   {
     layer: 'wire-suite/endpoint',
@@ -189,6 +201,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'mpi',
       'lab',
       'bench',
+      'ft/plan',
+      'ft/commands',
       'wire-suite',
       'wire-suite/endpoint',
     ],
@@ -198,6 +212,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/index\.ts$/,
     may: ['errors', 'contract', 'params', 'registry', 'bml', 'pml', 'progress', 'launch', 'mpi'],
   },
+  { layer: 'ft/index', files: /^src\/ft\/index\.ts$/, may: ['errors', 'ft/plan', 'ft/image', 'ft/store'] },
 ];
 /** Whether a path is a file of ours, and no package. */
 const isOwn = (path: string) => path.startsWith('src/') || path.startsWith('tools/');
@@ -304,7 +319,14 @@ describe('imports', () => {
       reached.add(file);
       for (const { to } of importsOf(file)) if (SOURCES.includes(to)) visit(to);
     };
-    for (const entry of ['src/index.ts', 'tools/cli/main.ts', 'src/launch/meeting/main.ts', 'tools/dashboard/page/main.ts']) visit(entry);
+    for (const entry of [
+      'src/index.ts',
+      'src/ft/index.ts',
+      'tools/cli/main.ts',
+      'src/launch/meeting/main.ts',
+      'tools/dashboard/page/main.ts',
+    ])
+      visit(entry);
     for (const { to } of TESTS.flatMap(importsOf)) if (to.startsWith('tools/sim/')) visit(to);
     expect(SOURCES.filter((file) => !reached.has(file) && !file.endsWith('.d.ts'))).toEqual([]);
   });
@@ -326,11 +348,11 @@ const under = (...folders: string[]) =>
   SOURCES.filter((file) => folders.some((folder) => file.startsWith(`src/${folder}/`) || file.startsWith(`tools/${folder}/`)));
 
 describe('purity', () => {
-  test('PML, BML and ULFM know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'util');
+  test('PML, BML, ULFM, plans and images know no clock, timer, chance, promise, Node module or output', () => {
+    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'util');
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
-    expect(inFiles(under('pml', 'bml', 'ulfm'), ASYNC)).toEqual([]);
+    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image'), ASYNC)).toEqual([]);
     expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // Collectives beside Open MPI's, both over TCP, in turn: allreduce at two ranks, each on a processor of its own, as a ratio; allreduce,
-// alltoall, bcast and barrier at more ranks for information (on two processors they time the scheduler). Prints a section for
+// alltoall, bcast and barrier at more ranks than processors, blocking calls and promises, over each transport of --btl. Prints a section for
 // bench/RESULTS.md. For a quiet machine, after `npm run build`; needs the Debian packages gcc, libopenmpi-dev, openmpi-bin and util-linux.
-//   node bench/loopback/collectives.mjs [--rounds 9] [--ranks 4,8] [--json FILE]
+//   node bench/loopback/collectives.mjs [--rounds 9] [--ranks 4,8] [--btl tcp,sm] [--no-pair] [--json FILE]
 // Imports stats.mjs, node:*.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -24,8 +24,17 @@ const LIMIT = 1.2;
 const MORE = { allreduce: ['8', '65536', '1048576'], alltoall: ['8', '65536'], bcast: ['8', '65536', '1048576'], barrier: ['0'] };
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '9' }, ranks: { type: 'string', default: '4,8' }, json: { type: 'string' } },
+  options: {
+    rounds: { type: 'string', default: '9' },
+    ranks: { type: 'string', default: '4,8' },
+    btl: { type: 'string', default: 'tcp,sm' },
+    'no-pair': { type: 'boolean', default: false },
+    mca: { type: 'string', multiple: true, default: [] },
+    json: { type: 'string' },
+  },
 });
+/** Open MPI's transport of that kind, and by how much ours may take longer, blocking calls and promises. */
+const TRANSPORTS = { tcp: { theirs: 'tcp', limits: [2, 2] }, sm: { theirs: 'vader', limits: [6, 10] } };
 
 function output(command, args, env = process.env) {
   const done = spawnSync(command, args, { encoding: 'utf8', env, timeout: RUN_TIMEOUT_MS });
@@ -49,15 +58,28 @@ function averages(text, test) {
   return new Map(figures.map((row) => (test === 'barrier' && row.length === 4 ? ['0', row[0]] : [String(row[0]), row[1]])));
 }
 
-function openMpi(ranks, test, sizes) {
+function openMpi(ranks, test, sizes, btl = 'tcp') {
   const place = ranks === 2 ? ['--bind-to', 'core'] : ['--bind-to', 'none', '--oversubscribe', '--mca', 'mpi_yield_when_idle', '1'];
-  const args = ['--allow-run-as-root', '-n', String(ranks), ...place, '--mca', 'pml', 'ob1', '--mca', 'btl', 'tcp,self'];
+  const args = [
+    '--allow-run-as-root',
+    '-n',
+    String(ranks),
+    ...place,
+    '--mca',
+    'pml',
+    'ob1',
+    '--mca',
+    'btl',
+    `${TRANSPORTS[btl].theirs},self`,
+  ];
   return averages(output('mpirun.openmpi', [...args, '--mca', 'btl_tcp_if_include', 'lo', BINARY, test, ...sizes]), test);
 }
 
-function multirail(ranks, test, sizes) {
+function multirail(ranks, test, sizes, btl = 'tcp', isSync = true) {
   const bench = ['bench', test, ...(test === 'barrier' ? [] : ['--sizes', sizes.join(',')])];
-  if (ranks > 2) return averages(output(process.execPath, [CLI, ...bench, '-n', String(ranks), '--mca', 'btl', 'self,tcp']), test);
+  const mca = ['--mca', 'btl', `self,${btl}`, ...values.mca.flatMap((entry) => ['--mca', ...entry.split(' ')])];
+  if (ranks > 2)
+    return averages(output(process.execPath, [CLI, ...bench, '-n', String(ranks), ...(isSync ? ['--sync'] : []), ...mca]), test);
   // Blocking calls, as MPI's are, and each rank on its own processor, as Open MPI places its own.
   const pinned = [PIN, process.execPath, CLI, ...bench, '--sync'];
   return averages(output(process.execPath, [CLI, 'run', '-n', '2', '--mca', 'btl', 'self,tcp', '--', ...pinned]), test);
@@ -82,44 +104,63 @@ const lines = [
 const runs = [];
 let isWithin = true;
 
-/** Rounds of both in turn, first one and then the other first. */
-function compare(ranks, test, sizes, rounds) {
-  const own = new Map(sizes.map((size) => [size, []]));
-  const theirs = new Map(sizes.map((size) => [size, []]));
+/** Rounds of all contenders in turn, each of them first once in a while; by name, then by size, the figures of all rounds. */
+function compare(ranks, test, sizes, rounds, contenders) {
+  const names = Object.keys(contenders);
+  const figures = Object.fromEntries(names.map((name) => [name, new Map(sizes.map((size) => [size, []]))]));
   for (let round = 0; round < rounds; round++) {
-    const measured = {};
-    for (const who of round % 2 === 0 ? ['own', 'theirs'] : ['theirs', 'own']) {
-      measured[who] = (who === 'own' ? multirail : openMpi)(ranks, test, sizes);
+    for (let i = 0; i < names.length; i++) {
+      const name = names[(i + round) % names.length];
+      const measured = contenders[name]();
+      for (const size of sizes) figures[name].get(size).push(measured.get(size));
     }
-    for (const size of sizes) {
-      own.get(size).push(measured.own.get(size));
-      theirs.get(size).push(measured.theirs.get(size));
-    }
-    const told = sizes.map((size) => `${size} B ${measured.own.get(size)} / ${measured.theirs.get(size)}`);
-    process.stderr.write(`${test}, ${ranks} ranks, round ${round + 1} of ${rounds}: ${told.join(', ')}\n`);
+    const told = sizes.map((size) => `${size} B ${names.map((name) => figures[name].get(size).at(-1)).join(' / ')}`);
+    process.stderr.write(`${test}, ${ranks} ranks, round ${round + 1} of ${rounds}, ${names.join(' / ')}: ${told.join(', ')}\n`);
   }
-  return sizes.map((size) => {
-    const ratios = own.get(size).map((value, i) => value / theirs.get(size)[i]);
-    runs.push({ test, ranks, size, own: own.get(size), theirs: theirs.get(size) });
-    return { size, own: median(own.get(size)), theirs: median(theirs.get(size)), ratios, ratio: median(ratios) };
-  });
+  for (const size of sizes) runs.push({ test, ranks, size, ...Object.fromEntries(names.map((name) => [name, figures[name].get(size)])) });
+  return figures;
 }
+const ratiosOf = (own, theirs) => own.map((value, i) => value / theirs[i]);
 
-for (const { size, own, theirs, ratio, ratios } of compare(2, 'allreduce', PAIR_SIZES, Number(values.rounds))) {
-  const wanted = !JUDGED.has(size) ? '' : ratio <= LIMIT ? `≤ ${LIMIT}: yes` : `≤ ${LIMIT}: **no**`;
-  if (JUDGED.has(size) && !(ratio <= LIMIT)) isWithin = false;
-  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
-  lines.push(`| ${size} | ${own.toFixed(1)} | ${theirs.toFixed(1)} | ${ratio.toFixed(2)} | ${range} | ${wanted} |`);
+if (!values['no-pair']) {
+  const pair = compare(2, 'allreduce', PAIR_SIZES, Number(values.rounds), {
+    own: () => multirail(2, 'allreduce', PAIR_SIZES),
+    theirs: () => openMpi(2, 'allreduce', PAIR_SIZES),
+  });
+  for (const size of PAIR_SIZES) {
+    const [own, theirs] = [pair.own.get(size), pair.theirs.get(size)];
+    const ratios = ratiosOf(own, theirs);
+    const ratio = median(ratios);
+    const wanted = !JUDGED.has(size) ? '' : ratio <= LIMIT ? `≤ ${LIMIT}: yes` : `≤ ${LIMIT}: **no**`;
+    if (JUDGED.has(size) && !(ratio <= LIMIT)) isWithin = false;
+    const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+    lines.push(`| ${size} | ${median(own).toFixed(1)} | ${median(theirs).toFixed(1)} | ${ratio.toFixed(2)} | ${range} | ${wanted} |`);
+  }
 }
 const counts = values.ranks.split(',').filter(Boolean).map(Number);
-if (counts.length > 0) {
-  const rounds = Math.min(3, Number(values.rounds));
-  lines.push('', `### More ranks than processors, for information: they time the scheduler (${rounds} rounds)`, '');
-  lines.push('| Collective | Ranks | Bytes | multirail (µs) | Open MPI (µs) |', '| --- | ---: | ---: | ---: | ---: |');
+const rounds = Math.min(3, Number(values.rounds));
+for (const btl of counts.length === 0 ? [] : values.btl.split(',')) {
+  const { theirs, limits } = TRANSPORTS[btl];
+  lines.push('', `### More ranks than processors, ${btl} next to Open MPI's ${theirs} (${rounds} rounds; it yields when idle)`, '');
+  lines.push(
+    `| Collective | Ranks | Bytes | Blocking (µs) | Promises (µs) | Open MPI (µs) | Blocking: ≤ ${limits[0]} × | Promises: ≤ ${limits[1]} × |`,
+  );
+  lines.push('| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |');
   for (const [test, sizes] of Object.entries(MORE)) {
     for (const ranks of counts) {
-      for (const { size, own, theirs } of compare(ranks, test, sizes, rounds)) {
-        lines.push(`| ${test} | ${ranks} | ${test === 'barrier' ? '' : size} | ${own.toFixed(1)} | ${theirs.toFixed(1)} |`);
+      const figures = compare(ranks, test, sizes, rounds, {
+        blocking: () => multirail(ranks, test, sizes, btl),
+        promises: () => multirail(ranks, test, sizes, btl, false),
+        theirs: () => openMpi(ranks, test, sizes, btl),
+      });
+      for (const size of sizes) {
+        const [blocking, promises, others] = [figures.blocking.get(size), figures.promises.get(size), figures.theirs.get(size)];
+        const verdicts = [blocking, promises].map((own, i) => {
+          const ratio = median(ratiosOf(own, others));
+          return `${ratio.toFixed(1)}: ${ratio <= limits[i] ? 'yes' : '**no**'}`;
+        });
+        const medians = [blocking, promises, others].map((one) => median(one).toFixed(1));
+        lines.push(`| ${test} | ${ranks} | ${test === 'barrier' ? '' : size} | ${medians.join(' | ')} | ${verdicts.join(' | ')} |`);
       }
     }
   }

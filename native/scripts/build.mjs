@@ -1,6 +1,6 @@
-// Builds the native part, and BLAS for hpl, node-rdma and the lab's forwarder beside it, from source, by node-gyp, for the Node that runs this.
+// Builds the native part, and BLAS for hpl, node-rdma, the lab's forwarder and PMIx beside it, from source, by node-gyp, for the Node that runs this.
 //   node native/scripts/build.mjs                 builds all afresh; ends with 1 when it cannot
-//   node native/scripts/build.mjs addon|blas|rdma|impair   only that one
+//   node native/scripts/build.mjs addon|blas|rdma|impair|pmix   only that one
 //   node native/scripts/build.mjs --if-possible   as a step of `npm install` in the repository: builds what changed, or says why
 //                                                 not and ends with 0, since everything but the native path works without
 // node-rdma needs the headers of libibverbs (Debian: libibverbs-dev; RDMA_INCLUDE names another folder than /usr/include).

@@ -1,5 +1,5 @@
 // Where the headers are that the native parts need. Those of Node-API: of this Node when they were installed with it, else of the package
-// node-api-headers. Those of libibverbs, for node-rdma: the system's. Nothing is ever downloaded.
+// node-api-headers. Those of libibverbs, for node-rdma, and of PMIx, for a test: the system's. Nothing is ever downloaded.
 import { cpSync, existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -48,3 +48,12 @@ export const verbsInclude = process.env.RDMA_INCLUDE ?? '/usr/include';
 export function verbsHeadersMissing() {
   return existsSync(join(verbsInclude, 'infiniband/verbs.h')) ? undefined : 'no <infiniband/verbs.h> (Debian package libibverbs-dev)';
 }
+
+/** Where Debian has the headers of PMIx, as a list of one folder; empty where they are not. They are compared with ours, and not built with. */
+export function pmixInclude() {
+  const folder = `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/pmix2/include`;
+  return existsSync(join(folder, 'pmix.h')) ? [folder] : [];
+}
+
+/** Why ours cannot be compared with them; undefined when they are there. */
+export const pmixHeadersMissing = () => (pmixInclude().length > 0 ? undefined : 'no <pmix.h> (Debian package libpmix-dev)');

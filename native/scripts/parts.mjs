@@ -11,6 +11,7 @@ export const PARTS = [
   { key: 'blas', name: 'BLAS of hpl', binary: 'blas.node' },
   { key: 'rdma', name: 'node-rdma', binary: 'rdma.node', needsVerbs: true },
   { key: 'impair', name: 'forwarder of the lab', binary: 'impair.node' },
+  { key: 'pmix', name: 'PMIx', binary: 'pmix.node' },
 ].map((part) => ({ ...part, folder: join(NATIVE, part.key) }));
 
 /** What a part is built from, seen from the folder `native`: `common` is for all of them. */

@@ -26,6 +26,7 @@ const WORKS = {
   blas: "addon.abi === 1 && typeof addon.dgemm === 'function'",
   rdma: 'addon.abi === 2',
   impair: "addon.abi === 1 && typeof addon.forward === 'function'",
+  pmix: "addon.abi === 1 && typeof addon.start === 'function'",
 };
 const PACKAGES = PARTS.map((part) => ({
   ...part,

@@ -9,7 +9,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { headersFolder, verbsHeadersMissing, verbsInclude } from './headers.mjs';
+import { headersFolder, pmixHeadersMissing, pmixInclude, verbsHeadersMissing, verbsInclude } from './headers.mjs';
 import { copySources, NATIVE, PARTS } from './parts.mjs';
 
 const ROOT = dirname(NATIVE);
@@ -39,7 +39,10 @@ const PLAIN = {
   blas: { units: ['blas'], programs: ['blas'] },
   rdma: { units: ['objects', 'device', 'work'], programs: ['objects', 'device'] },
   impair: { units: ['wire'], programs: ['wire'] },
+  pmix: { units: ['client', 'library'], programs: ['abi', 'client'] },
 };
+/** Programs that look at headers which their part is built without. */
+const HEADERS_MISSING = { abi: pmixHeadersMissing };
 const COMMON = { key: 'common', folder: NATIVE };
 const SANITIZERS = [
   { name: 'address,undefined', env: { ASAN_OPTIONS: 'detect_leaks=1', UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1' } },
@@ -113,7 +116,8 @@ function plainPart(part, sanitizer) {
   const { units, programs } = PLAIN[part.key];
   const folder = join(SCRATCH, sanitizer.name.replace(',', '-'), part.key);
   mkdirSync(folder, { recursive: true });
-  const include = [`-I${NATIVE}`, ...(part.needsVerbs ? [`-I${verbsInclude}`] : [])];
+  const pmix = part.key === 'pmix' ? pmixInclude().flatMap((path) => ['-isystem', path]) : [];
+  const include = [`-I${NATIVE}`, ...(part.needsVerbs ? [`-I${verbsInclude}`] : []), ...pmix];
   const flags = [...FLAGS, ...include, `-fsanitize=${sanitizer.name}`, '-fno-sanitize-recover=all', '-D_GNU_SOURCE'];
   const objects = [];
   let broken;
@@ -125,6 +129,11 @@ function plainPart(part, sanitizer) {
   }
   for (const program of programs) {
     const what = `${program}-test with ${sanitizer.name}`;
+    const why = HEADERS_MISSING[program]?.();
+    if (why !== undefined) {
+      say('skipped', what, why);
+      continue;
+    }
     const path = join(folder, `${program}-test`);
     const built = run(compiler, [...flags, join(part.folder, 'test', `${program}-test.cc`), ...objects, '-o', path]);
     if (broken !== undefined || built.status !== 0) {
@@ -158,7 +167,7 @@ function addonTests() {
   const flags = '-fsanitize=address,undefined -fno-sanitize-recover=all -g -fno-omit-frame-pointer';
   const env = { ...process.env, CXXFLAGS: flags, LDFLAGS: flags };
   const folders = {};
-  for (const part of PARTS.filter(({ key }) => ['addon', 'blas'].includes(key))) {
+  for (const part of PARTS.filter(({ key }) => ['addon', 'blas', 'pmix'].includes(key))) {
     folders[part.key] = copySources(part, scratch);
     const args = [nodeGyp, '-C', folders[part.key], 'rebuild', '--loglevel=warn', `--nodedir=${headers.folder}`];
     const built = run(process.execPath, args, { env });
@@ -173,10 +182,11 @@ function addonTests() {
       LD_PRELOAD: library,
       ASAN_OPTIONS: 'detect_leaks=0',
       UBSAN_OPTIONS: 'print_stacktrace=1',
-      // node-gyp-build looks there for the binaries of the packages multirail-native and multirail-blas.
+      // node-gyp-build looks there for the binaries of the packages multirail-native, multirail-blas and multirail-pmix.
       MULTIRAIL_NATIVE_PREBUILD: folders.addon,
       MULTIRAIL_NATIVE_EXPECT: folders.addon,
       MULTIRAIL_BLAS_PREBUILD: folders.blas,
+      MULTIRAIL_PMIX_PREBUILD: folders.pmix,
     },
   });
   console.log(words(ran).split('\n').slice(-40).join('\n'));

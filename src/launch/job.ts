@@ -4,12 +4,13 @@ import { MultirailError } from '../errors.ts';
 import { ParamTable } from '../params.ts';
 import { abortByStarter, abortEverywhere } from './job-abort.ts';
 import { hostId, newIncarnation, restartedIncarnation } from './meeting/identity.ts';
+import type { MeetOptions, Met } from './meeting/rendezvous.ts';
 import { inheritedSecret } from './meeting/secret.ts';
 import type { OobClient } from './oob/client.ts';
 import { LauncherWatch } from './oob/launcher-watch.ts';
+import { starterHere } from './pmix/binding.ts';
 import { type Env, has } from './starters/env.ts';
-import { findStarter } from './starters/index.ts';
-import type { Meeting, Place } from './starters/starter.ts';
+import type { KnownPlace, Meeting, Place } from './starters/starter.ts';
 
 export interface Job {
   rank: number;
@@ -42,28 +43,51 @@ export interface Job {
  * this rank.
  */
 export async function joinJob(env: Env = process.env, params = new ParamTable({}, env)): Promise<Job> {
-  const { starter } = findStarter(env);
-  const place = starter.place(env);
-  const log = debugLog(env, place.rank);
-  const incarnation = place.restarts === undefined ? newIncarnation() : restartedIncarnation(place.restarts);
-  const { rank, size } = place;
-  const common = {
-    rank,
-    size,
-    localRank: place.localRank ?? rank,
-    localSize: place.localSize ?? size,
-    incarnation,
-    hostId: hostId(),
-    starter: starter.name,
+  const { starter, pmixMissing } = starterHere(env, params);
+  const found = starter.place(env);
+  const log = debugLog(env, found.rank);
+  if (pmixMissing !== undefined) log.log?.(`PMIx is not used: ${pmixMissing}`);
+  const incarnation = found.restarts === undefined ? newIncarnation() : restartedIncarnation(found.restarts);
+  const here = { incarnation, hostId: hostId(), starter: starter.name };
+  if (found.meeting.by === 'launcher') {
+    const place = knownPlace(found);
+    return await joinOwnLauncher(place, found.meeting, { ...spotOf(place), ...here }, env, params, log);
+  }
+  const { place, abort, leave, ...met } = await meetOthers(found, { incarnation, env, params, ...log });
+  return {
+    ...spotOf(place),
+    ...here,
+    hasOwnLauncher: false,
+    oob: met.oob,
+    secret: met.secret,
+    jobId: met.jobId,
+    ...(leave === undefined ? {} : { leave }),
+    ...(abort === undefined ? {} : { abortByStarter: abort }),
   };
-  if (place.meeting.by === 'launcher') return await joinOwnLauncher(place, place.meeting, common, env, params, log);
-  const { meet } = await import('./meeting/rendezvous.ts');
-  const { abort, ...met } = await meet({ place, incarnation, env, params, ...log });
-  return { ...common, hasOwnLauncher: false, ...met, ...(abort === undefined ? {} : { abortByStarter: abort }) };
 }
 
+/** Meets the other ranks in the way of the starter. Code is loaded where it is needed. */
+async function meetOthers(found: Place, options: Omit<MeetOptions, 'place' | 'space'>): Promise<Met & { place: KnownPlace }> {
+  if (found.meeting.by === 'pmix') return await (await import('./meeting/by-pmix.ts')).meetByPmix({ ...options, place: found });
+  const place = knownPlace(found);
+  return { ...(await (await import('./meeting/rendezvous.ts')).meet({ ...options, place })), place };
+}
+
+function knownPlace(place: Place): KnownPlace {
+  const { size } = place;
+  if (size === undefined) throw new MultirailError('ERR_INTERNAL', 'a starter does not say how many ranks there are');
+  return { ...place, size };
+}
+
+const spotOf = ({ rank, size, localRank, localSize }: KnownPlace) => ({
+  rank,
+  size,
+  localRank: localRank ?? rank,
+  localSize: localSize ?? size,
+});
+
 async function joinOwnLauncher(
-  place: Place,
+  place: KnownPlace,
   meeting: Meeting & { by: 'launcher' },
   common: Omit<Job, 'jobId' | 'secret' | 'oob'>,
   env: Env,

@@ -4,6 +4,7 @@ import type { BtlModule } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import type { PeerPlan } from '../progress/peers.ts';
 import { checkEntry, checkUpdate, type ModexEntry, makeRails, mustHaveRail } from './modex.ts';
+import { isCrowded, ownProcessors, type Processors } from './processors.ts';
 
 /** The outcome of the modex: the entry of each rank, as it was sent. */
 export interface ModexTable {
@@ -53,6 +54,27 @@ export class AddressBook {
   get hostIds(): readonly string[] {
     this.hosts ??= Array.from({ length: this.options.size }, (_, rank) => this.entryOf(rank).hostId);
     return this.hosts;
+  }
+
+  /** The ranks of this host are more than the processors that they may use. Looks at no more entries than that takes. */
+  isHostCrowded(): boolean {
+    const { own, size } = this.options;
+    return isCrowded(own.processors ?? ownProcessors(), this.othersHere(), size - 1);
+  }
+
+  /** The processors of the other ranks of this host, the next ones first, which are likely to be there. */
+  private *othersHere(): Generator<Processors | undefined> {
+    const { rank, size, own } = this.options;
+    for (let step = 1; step < size; step++) {
+      let entry: ModexEntry;
+      try {
+        entry = this.entryOf((rank + step) % size);
+      } catch {
+        // Whoever needs something of that rank is told.
+        continue;
+      }
+      if (entry.hostId === own.hostId) yield entry.processors;
+    }
   }
 
   /** Throws ERR_INIT when there will never be a rail to that rank. Makes none. */

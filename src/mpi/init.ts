@@ -42,7 +42,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   const env = options.env ?? process.env;
   const overrides = Object.fromEntries(Object.entries(options.params ?? {}).map(([name, value]) => [name, String(value)]));
   const params = new ParamTable(overrides, env);
-  const once = joinOnce(env, options.env === undefined);
+  const once = joinOnce(env, options.env === undefined, undefined, params);
   const job = await joinJob(env, params).catch((error: unknown) => {
     once.undo();
     throw error;

@@ -1,6 +1,7 @@
 // What each rank publishes at start-up, and the rails that follow from two such entries.
 import type { BtlEndpoint, BtlModule, RailPlan } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
+import { checkProcessors, type Processors } from './processors.ts';
 
 export const MODEX_VERSION = 1;
 
@@ -10,6 +11,8 @@ export interface ModexEntry {
   incarnation: number;
   hostId: string;
   unexpectedBytesMax: number;
+  /** Absent where nothing is known of them. */
+  processors?: Processors;
   /** Address of each transport that is open, by name. */
   btl: Record<string, unknown>;
   /** Transports that were asked for and do not work there, with the reason. */
@@ -38,11 +41,13 @@ export function checkEntry(rank: number, value: unknown): ModexEntry {
   ) {
     throw new MultirailError('ERR_INIT', `the address entry of rank ${rank} is damaged`, { peer: rank });
   }
+  const processors = checkProcessors(value.processors);
   return {
     version: MODEX_VERSION,
     incarnation: incarnation as number,
     hostId,
     unexpectedBytesMax: unexpectedBytesMax as number,
+    ...(processors === undefined ? {} : { processors }),
     btl,
     excluded: isObject(excluded) ? (excluded as Record<string, string>) : {},
   };

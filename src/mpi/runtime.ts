@@ -35,6 +35,7 @@ import { railInfos } from './info.ts';
 import { leaveTogether } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { ProcessState } from './process-state.ts';
+import { ownProcessors } from './processors.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, type RailFaultOrder, TelemetryReporter, takesFaults } from './telemetry.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
@@ -67,6 +68,8 @@ export interface RuntimeDriver extends Driver {
   onCall?: (() => void) | undefined;
   /** Readiness of descriptors for the transports, where the driver has it. */
   readonly poller?: Poller;
+  /** There are more ranks than processors here: who waits offers the processor to others early. */
+  expectCrowd?(): void;
   /** After the engine is closed. */
   close?(): void;
 }
@@ -135,6 +138,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly engine: Engine;
   private readonly proc: ProcessState;
   private readonly driver: RuntimeDriver;
+  private readonly blocking: BlockingWaiter;
   private state: RuntimeState = 'STARTING';
   private modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
@@ -170,6 +174,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
+    this.blocking = blocking;
     const kernels = native && new NativeKernels(native.combine);
     this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
@@ -226,6 +231,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         incarnation: job.incarnation,
         hostId: job.hostId,
         unexpectedBytesMax: this.params.int('pml_unexpected_bytes_max'),
+        processors: ownProcessors(),
         btl,
         excluded,
       };
@@ -268,6 +274,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.engine.addPeer(peer, incarnation, endpoints, unexpectedBytesMax);
     }
     for (const peer of isAll || size === 1 ? [] : new Set([(rank + 1) % size, (rank + size - 1) % size])) book.check(peer);
+    this.lookForCrowd(book);
+  }
+
+  /** From the first call on, whoever waits knows whether those it waits for have a processor. */
+  private lookForCrowd(book: AddressBook): void {
+    const mode = this.params.string('mpi_yield_when_idle');
+    if (mode === 'never' || (mode === 'auto' && !book.isHostCrowded())) return;
+    this.blocking.expectCrowd();
+    this.driver.expectCrowd?.();
   }
 
   /** A transport that does not open is left out, and its reason kept, as long as another one is left for the other ranks. */

@@ -5,6 +5,9 @@
 //   YIELDING   a few polls with the processor offered to others in between
 //   SLEEPING   in the kernel, until a descriptor is ready, a doorbell rings or a deadline comes
 //
+// Where the ranks of a host are more than its processors (isCrowded), whoever is waited for is likely to wait for this very processor: from
+// the first look on it is offered after every few looks, and nothing spins.
+//
 // Where other processes want the same processor, spinning is the worst that can be done: the scheduler takes the processor away for
 // milliseconds, in the middle of a message, while a process that sleeps is woken at once. A spin in which time jumps twice in a short while
 // shows that (once may be a passer-by, V8's compiler for example), and for a while calls go to sleep at once.
@@ -21,8 +24,11 @@ export interface Awaited {
 
 /** Polls between two readings of the clock. */
 const POLLS_PER_CLOCK = 32;
-/** Polls with a yield before sleep. */
+/** Offers of the processor before sleep. A crowded host has somebody who takes them, and to be woken costs more than to come back from one. */
 const YIELDS = 4;
+const CROWDED_YIELDS = 100;
+/** Polls between two offers on a crowded host. */
+const CROWDED_POLLS_PER_YIELD = 2;
 /**
  * Between two readings of the clock in a spin, or for an offer of the processor: longer means that another process had the processor. It
  * keeps it for a slice of about 3 ms; pauses of our own (garbage collection, compilation) are shorter.
@@ -46,6 +52,7 @@ export class BlockingWaiter {
   private crowdedUntilMs = Number.NEGATIVE_INFINITY;
   private crowdedMs = CROWDED_MIN_MS;
   private takenAwayAtMs = Number.NEGATIVE_INFINITY;
+  private isCrowded = false;
 
   /** `spinUs`: how long to poll the rails without a pause before sleep. */
   constructor(engine: Engine, driver: Driver, spinUs: number) {
@@ -53,6 +60,11 @@ export class BlockingWaiter {
     this.driver = driver;
     this.poller = driver.poller;
     this.spinMs = spinUs / 1000;
+  }
+
+  /** The ranks of this host are more than the processors that they may use. */
+  expectCrowd(): void {
+    this.isCrowded = true;
   }
 
   /** Milliseconds of the clock that deadlines are given in. */
@@ -75,11 +87,12 @@ export class BlockingWaiter {
   }
 
   private waitFor(request: Awaited, deadlineMs: number): boolean {
-    const { engine, driver } = this;
+    const { engine, driver, isCrowded } = this;
     // What the call begins and leaves (doorbells to ask for, reports that are due) is kept by the event loop, when it runs again.
     driver.defer();
     // Most often it is there, or comes, before it is worth reading a clock.
-    for (let i = 0; i < POLLS_PER_CLOCK; i++) {
+    const firstPolls = isCrowded ? CROWDED_POLLS_PER_YIELD : POLLS_PER_CLOCK;
+    for (let i = 0; i < firstPolls; i++) {
       if (request.done) return true;
       engine.poll();
     }
@@ -96,11 +109,13 @@ export class BlockingWaiter {
     let quietSinceMs = nowMs;
     let useful = engine.usefulWork;
     let yields = 0;
+    const yieldsMax = isCrowded ? CROWDED_YIELDS : YIELDS;
+    const pollsPerYield = isCrowded ? CROWDED_POLLS_PER_YIELD : 1;
     while (!request.done) {
       if (request.isOver?.() === true) return true;
       if (engine.isClosed) throw new MultirailError('ERR_FINALIZED', 'the runtime was closed during a blocking call');
       if (nowMs >= deadlineMs) return false;
-      if (nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
+      if (!isCrowded && nowMs - quietSinceMs < this.spinMs && nowMs >= this.crowdedUntilMs) {
         for (let i = 0; i < POLLS_PER_CLOCK && !request.done; i++) engine.poll();
         const before = nowMs;
         nowMs = driver.now();
@@ -111,13 +126,13 @@ export class BlockingWaiter {
         } else if (nowMs - before > TAKEN_AWAY_MS) this.takenAway(nowMs);
         continue;
       }
-      if (yields < YIELDS && nowMs >= this.crowdedUntilMs) {
+      if (yields < yieldsMax && nowMs >= this.crowdedUntilMs) {
         yields++;
         this.poller?.native.yieldCpu();
         // Somebody took the offer: this process would get the processor back as late each time.
         const backMs = driver.now();
         if (backMs - nowMs > TAKEN_AWAY_MS) this.takenAway(backMs);
-        engine.poll();
+        for (let i = 0; i < pollsPerYield && !request.done; i++) engine.poll();
       } else {
         // Rails may have gone since the call began.
         this.mustBeReachable();

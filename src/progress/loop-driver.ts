@@ -13,8 +13,9 @@ import type { Engine } from './engine.ts';
 
 /** While it spins and streams are read at any time, the kernel is asked what else is ready once in so many polls. */
 const POLLS_PER_KERNEL = 4;
-/** Polls without useful work before the core is offered to others. */
+/** Polls without useful work before the core is offered to others; the second where ranks are more than processors. */
 const POLLS_PER_YIELD = 32;
+const CROWDED_POLLS_PER_YIELD = 2;
 /** Longest time in one go, in milliseconds: then timers and other I/O get their turn. */
 const TURN_MAX_MS = 2;
 
@@ -32,6 +33,7 @@ export class PollerDriver extends EventLoopDriver {
   private turnBeganMs = 0;
   private polls = 0;
   private vainPolls = 0;
+  private pollsPerYield = POLLS_PER_YIELD;
   private closed = false;
   pollsAgain = false;
 
@@ -44,6 +46,11 @@ export class PollerDriver extends EventLoopDriver {
     this.poller.keepAlive(false);
     this.doorbell = native.eventOpen();
     this.poller.add(this.doorbell, { onReady: () => void native.eventClear(this.doorbell) });
+  }
+
+  /** The ranks of this host are more than the processors that they may use. */
+  expectCrowd(): void {
+    this.pollsPerYield = CROWDED_POLLS_PER_YIELD;
   }
 
   /** True = call again at once. */
@@ -95,7 +102,7 @@ export class PollerDriver extends EventLoopDriver {
     if (nowMs - this.turnBeganMs < TURN_MAX_MS) {
       if (isUseful) this.vainPolls = 0;
       // The peer may be waiting for this very core.
-      else if (++this.vainPolls % POLLS_PER_YIELD === 0) this.native.yieldCpu();
+      else if (++this.vainPolls % this.pollsPerYield === 0) this.native.yieldCpu();
       return true;
     }
     this.state = 'TURN';

@@ -1,5 +1,5 @@
 // The parameters of how a rank waits; src/params.ts puts them into the table of all.
-import { int, type ParamRows } from '../param-spec.ts';
+import { int, type ParamRows, string } from '../param-spec.ts';
 
 export const PROGRESS_PARAMS = {
   mpi_spin_us: int(
@@ -17,5 +17,11 @@ export const PROGRESS_PARAMS = {
     0,
     1_000_000,
     'How long a blocking call looks at its rails without a pause before it sleeps in the kernel; less while other processes take the processor away.',
+  ),
+  mpi_yield_when_idle: string(
+    'tuner',
+    'auto',
+    'Whether what waits offers the processor to others between two looks, and sleeps early: always, never, or auto, when the ranks of a host are more than the processors that they may use.',
+    ['auto', 'always', 'never'],
   ),
 } as const satisfies ParamRows;

@@ -12,7 +12,7 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 top=$(cd "$here/../.." && pwd)
-packages="slurm-wlm slurm-client slurmd slurmctld slurm-wlm-basic-plugins munge"
+packages="slurm-wlm slurm-client slurmd slurmctld slurm-wlm-basic-plugins munge libpmix2"
 
 # Slurm's daemons and commands are there: this machine has them, or they have been unpacked.
 have_slurm() {
@@ -35,12 +35,12 @@ outside() {
   debs=${MULTIRAIL_SLURM_DEBS:-$top/.cache/debs-slurm}
   mkdir -p "$debs/partial"
   # apt downloads only what is not installed: on a machine that has Slurm that is nothing, and nothing is needed.
-  if ! have_slurm && ! [ -f "$debs/complete" ]; then
+  if ! have_slurm && ! [ -f "$debs/complete-with-pmix" ]; then
     download() {
       apt-get install -y --no-install-recommends --download-only -o "Dir::Cache::archives=$debs/" $packages >"$debs/apt.log" 2>&1
     }
     download || { apt-get update >>"$debs/apt.log" 2>&1 && download; } || cannot "cannot download Slurm: $(tail -n 1 "$debs/apt.log")"
-    touch "$debs/complete"
+    touch "$debs/complete-with-pmix"
   fi
   export MULTIRAIL_SLURM_DEBS=$debs
   exec unshare --mount --pid --fork --kill-child --net --uts --ipc --propagation private "$here/slurm.sh" --overlay "$PWD" "$@"
@@ -85,7 +85,7 @@ cluster() {
   if ! have_slurm; then
     DEBIAN_FRONTEND=noninteractive dpkg -i /run/debs/*.deb >"$log/dpkg.log" 2>&1 || true
     # What was kept does not do where packages have been removed since: the next time it is downloaded again.
-    have_slurm || { rm -f /run/debs/complete; cannot "cannot unpack Slurm: $(tail -n 1 "$log/dpkg.log")"; }
+    have_slurm || { rm -f /run/debs/complete-with-pmix; cannot "cannot unpack Slurm: $(tail -n 1 "$log/dpkg.log")"; }
   fi
 
   dd if=/dev/urandom of=/etc/munge/munge.key bs=1024 count=1 status=none
@@ -111,6 +111,7 @@ SlurmdTimeout=10
 KillWait=2
 StateSaveLocation=/var/spool/slurmctld
 SlurmdSpoolDir=/var/spool/slurmd.%n
+TmpFS=/run/slurm-tmp.%n
 SlurmctldPidFile=/run/slurmctld.pid
 SlurmdPidFile=/run/slurmd.%n.pid
 SlurmctldLogFile=$log/slurmctld.log
@@ -120,7 +121,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
   mkdir -p /etc/slurm-llnl && ln -sf /etc/slurm/slurm.conf /etc/slurm-llnl/slurm.conf
   slurmctld
-  for node in 1 2 3 4; do slurmd -N "n$node"; done
+  # The nodes have one file system, and PMIx makes a folder for each step on each node, under one name.
+  for node in 1 2 3 4; do mkdir "/run/slurm-tmp.n$node" && slurmd -N "n$node"; done
   for _ in $(seq 100); do
     [ "$(timeout 2 sinfo --noheader --format '%D %t' 2>/dev/null)" = "4 idle" ] && break
     sleep 0.1

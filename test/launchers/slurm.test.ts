@@ -1,4 +1,4 @@
-// A Slurm of four nodes on this machine (slurm.sh): ranks by PMI-1 and without it, a rank that is killed while the others live on, a step
+// A Slurm of four nodes on this machine (slurm.sh): ranks by PMI-1, by PMIx and without either, a rank that is killed while the others live on, a step
 // that is cancelled. One cluster serves all tests: commands go to a shell in it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -108,6 +108,13 @@ describe('srun', () => {
     expect({ ...ran, output: ranksIn(ran.output) }).toEqual({ code: 0, output: all(8) });
   });
 
+  onCluster('--mpi=pmix: eight ranks on four nodes', async () => {
+    const ran = await srun('--mpi=pmix -N4 --ntasks-per-node=2', 'ring');
+    expect({ ...ran, output: ranksIn(ran.output) }).toEqual({ code: 0, output: all(8) });
+    const { output } = await cluster.run(`srun --mpi=pmix -N1 ${process.execPath} ${code.cli} info`);
+    expect(output).toMatch(/^PMIx +on: libpmix\.so\.2 \(OpenPMIx .*\), by PMIX_NAMESPACE, PMIX_RANK, PMIX_SERVER_URI/m);
+  });
+
   onCluster('without PMI: the first node of the step, and a secret in a file', async () => {
     const ran = await srun('--export=ALL,MULTIRAIL_SECRET_FILE=/tmp/secret -N4 --ntasks-per-node=1', 'ring');
     expect({ ...ran, output: ranksIn(ran.output) }).toEqual({ code: 0, output: all(4) });
@@ -131,11 +138,12 @@ describe('srun', () => {
     );
   });
 
-  for (const [mode, options] of [
-    ['--mpi=pmi2', '--mpi=pmi2'],
-    ['no PMI', '--mpi=none --export=ALL,MULTIRAIL_SECRET_FILE=/tmp/secret'],
-  ]) {
-    for (const victim of [0, 2]) {
+  for (const [mode, options, victims] of [
+    ['--mpi=pmi2', '--mpi=pmi2', [0, 2]],
+    ['--mpi=pmix', '--mpi=pmix', [2]],
+    ['no PMI', '--mpi=none --export=ALL,MULTIRAIL_SECRET_FILE=/tmp/secret', [0, 2]],
+  ] as const) {
+    for (const victim of victims) {
       onCluster(`-K0 --no-kill, ${mode}: rank ${victim} is killed, the others learn it, go on and leave`, async () => {
         const ran = await srun(`${options} -K0 --no-kill -N4 --ntasks-per-node=1`, 'killed', String(victim));
         for (const rank of [0, 1, 2, 3].filter((one) => one !== victim)) {

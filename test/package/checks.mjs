@@ -152,6 +152,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
         `native/blas/prebuilds/linux-${arch}/multirail-blas.${libc}.node`,
         `native/rdma/prebuilds/linux-${arch}/node-rdma.${libc}.node`,
         `native/impair/prebuilds/linux-${arch}/multirail-impair.${libc}.node`,
+        `native/pmix/prebuilds/linux-${arch}/multirail-pmix.${libc}.node`,
       ]),
     );
     const there = has(/\.node$/);
@@ -196,7 +197,7 @@ export function checkTarball(tally, { tarball, isWhole }, folder) {
       for (const file of probes.filter(isIgnored)) if (!differing.delete(file)) differing.add(file);
       demand(differing.size === 0, `git has another opinion of ${[...differing].join(', ')}`);
     }
-    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|blas|rdma|impair)\/prebuilds\//.test(file));
+    const strays = ignored.filter((file) => !/^dist\/|^native\/(addon|blas|rdma|impair|pmix)\/prebuilds\//.test(file));
     demand(strays.length === 0, strays.join(', '));
   });
   tally.check('every relative link in its documents leads to a file in it', () => {
@@ -311,6 +312,7 @@ export function readmeBlocks() {
 }
 
 const COMMONJS = `const { init, ANY_SOURCE, Communicator, MultirailError } = require('multirail');
+const { memoryStore, tolerance } = require('multirail/ft');
 init().then(async (mpi) => {
   const { rank, size } = mpi.world;
   if (!(mpi.world instanceof Communicator)) throw new Error('the world is no Communicator');
@@ -322,12 +324,20 @@ init().then(async (mpi) => {
     if (!(error instanceof MultirailError)) throw error;
     console.log('from ' + byte[0] + ', ' + error.code);
   }
+  try {
+    tolerance({ domains: 0, duplication: 1, depth: 1 });
+  } catch (error) {
+    if (!(error instanceof MultirailError)) throw error;
+    console.log('ft ' + error.code + ' ' + (await memoryStore().list('')).length);
+  }
   await mpi.finalize();
 });
 `;
 
 const TYPESCRIPT = `import { ANY_SOURCE, Communicator, init, MultirailError, Op, PersistentRequest, Request, Status } from 'multirail';
 import type { CallOptions, ErrorCode, InitOptions, MessageBuffer, RailInfo, Runtime } from 'multirail';
+import { fileStore, memoryStore, plan, readImage, recoveryLine, s3Store } from 'multirail/ft';
+import type { Plan, PlanInput, Scheme, Store } from 'multirail/ft';
 
 const options: InitOptions = {};
 const mpi: Runtime = await init(options);
@@ -346,6 +356,16 @@ try {
 } catch (error) {
   if (error instanceof MultirailError) code = error.code;
 }
+const input: PlanInput = { mtbfSeconds: [7200], costSeconds: [1] };
+const planned: Plan = plan(input);
+const scheme: Scheme = { domains: 12, duplication: 2, depth: 3 };
+const stores: Store[] = [fileStore('saves'), memoryStore(), s3Store({ endpoint: 'http://127.0.0.1:1', bucket: 'saves' })];
+try {
+  readImage(new Uint8Array(8));
+} catch (error) {
+  if (!(error instanceof MultirailError) || error.code !== 'ERR_CORRUPT') throw error;
+}
+console.log(planned.levels[0].young.periodSeconds, recoveryLine(8, [0, 1, 2, 8], scheme)?.save, stores.length);
 console.log(classes.length, status instanceof Status, status.count(Float64Array), rails.length >= 0, code);
 await mpi.finalize();
 `;
@@ -376,7 +396,7 @@ export function checkInstalled(tally, { project, multirail, env, hasBinary = tru
   tally.check('a CommonJS program', () => {
     writeFileSync(join(project, 'ring.cjs'), COMMONJS);
     const said = start(multirail, ['run', '-n', '2', 'ring.cjs']);
-    demand(said.includes('from 1, ERR_RANK') && said.includes('from 0, ERR_RANK'), said);
+    demand(said.includes('from 1, ERR_RANK') && said.includes('from 0, ERR_RANK') && said.includes('ft ERR_ARG 0'), said);
   });
   return start;
 }
@@ -397,6 +417,6 @@ export function checkTypes(tally, { project, start, node }) {
   tally.check('strict TypeScript, module resolution of Node (NodeNext), and what it makes runs', () => {
     compile('--outDir', 'out', '--module', 'nodenext', '--moduleResolution', 'nodenext');
     const said = start(node, ['out/consumer.mjs']);
-    demand(said.includes('4 true 8 true ERR_RANK'), said);
+    demand(said.includes('4 true 8 true ERR_RANK') && said.includes('120 7 3'), said);
   });
 }

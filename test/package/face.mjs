@@ -72,6 +72,37 @@ const EXPORTS = {
   Wait: 'type',
 };
 
+/** Every name of `multirail/ft`. */
+const FT_EXPORTS = {
+  fileStore: 'value',
+  Giver: 'type',
+  Image: 'type',
+  imageArray: 'value',
+  ImageSection: 'type',
+  imageValue: 'value',
+  Line: 'type',
+  memoryStore: 'value',
+  plan: 'value',
+  Plan: 'type',
+  PlanCopies: 'type',
+  PlanGroups: 'type',
+  PlanInput: 'type',
+  PlannedCopies: 'type',
+  PlannedLevel: 'type',
+  PlannedPattern: 'type',
+  PlannedPeriod: 'type',
+  PutOptions: 'type',
+  readImage: 'value',
+  recoveryLine: 'value',
+  S3Options: 'type',
+  s3Store: 'value',
+  Scheme: 'type',
+  Store: 'type',
+  StoreEntry: 'type',
+  tolerance: 'value',
+  Tolerance: 'type',
+};
+
 /** What once was public and is for the library alone. */
 const PLUMBING = {
   Communicator: ['progress', 'wait', 'now', 'cancel', 'giveUp', 'statusOf', 'onReceived', 'deserted', 'memberGone', 'scope', 'hasBegun'],
@@ -114,40 +145,40 @@ function declaredNames(source) {
   });
 }
 
-/** Checks of the package in this folder. */
-export async function checkFace(tally, folder) {
+/** Checks of one entry of the package in this folder. */
+async function checkEntry(tally, folder, entry, table) {
   const dist = (name) => join(folder, 'dist', name);
-  const files = declarationFiles(dist('index.d.ts'));
-  const source = files.get(dist('index.d.ts'));
+  const files = declarationFiles(dist(`${entry}.d.ts`));
+  const source = files.get(dist(`${entry}.d.ts`));
   const exported = new Map(
     source.statements
       .filter(ts.isExportDeclaration)
       .flatMap((statement) => statement.exportClause.elements)
       .map((element) => [element.name.text, element.isTypeOnly ? 'type' : 'value']),
   );
-  tally.check('the names that the declarations export are those of the table', () => {
-    demand(isEqual(exported.keys(), Object.keys(EXPORTS)), `exported: ${sorted(exported.keys()).join(', ')}`);
-    for (const [name, kind] of exported) demand(EXPORTS[name] === kind, `${name} is exported as a ${kind}`);
+  tally.check(`${entry}: the names that the declarations export are those of the table`, () => {
+    demand(isEqual(exported.keys(), Object.keys(table)), `exported: ${sorted(exported.keys()).join(', ')}`);
+    for (const [name, kind] of exported) demand(table[name] === kind, `${name} is exported as a ${kind}`);
     return `${exported.size} names`;
   });
-  const values = Object.keys(EXPORTS).filter((name) => EXPORTS[name] === 'value');
-  const imported = await import(pathToFileURL(dist('index.js')).href);
-  const required = createRequire(dist('index.cjs'))(dist('index.cjs'));
-  tally.check('what is a value in the table, and nothing else, is there at run time, imported and required', () => {
+  const values = Object.keys(table).filter((name) => table[name] === 'value');
+  const imported = await import(pathToFileURL(dist(`${entry}.js`)).href);
+  const required = createRequire(dist(`${entry}.cjs`))(dist(`${entry}.cjs`));
+  tally.check(`${entry}: what is a value in the table, and nothing else, is there at run time, imported and required`, () => {
     demand(isEqual(Object.keys(imported), values), `imported: ${sorted(Object.keys(imported)).join(', ')}`);
     demand(isEqual(Object.keys(required), values), `required: ${sorted(Object.keys(required)).join(', ')}`);
     return `${values.length} values`;
   });
-  tally.check('the declarations name only what is exported', () => {
+  tally.check(`${entry}: the declarations name only what is exported`, () => {
     const inner = [...files.values()].flatMap(declaredNames).filter((name) => !exported.has(name));
     demand(inner.length === 0, `not exported, and yet declared: ${inner.join(', ')}`);
   });
-  tally.check(`the declarations have fewer than ${LINES_MAX} lines without comments and blank ones`, () => {
+  tally.check(`${entry}: the declarations have fewer than ${LINES_MAX} lines without comments and blank ones`, () => {
     const lines = [...files.values()].reduce((sum, one) => sum + linesOf(one), 0);
     demand(lines < LINES_MAX, `${lines} lines in ${files.size} files`);
     return `${lines} lines, ${files.size} file${files.size === 1 ? '' : 's'}`;
   });
-  tally.check('every parameter has a name, and none stands for a list of arguments', () => {
+  tally.check(`${entry}: every parameter has a name, and none stands for a list of arguments`, () => {
     const bad = [];
     const look = (node) => {
       if (ts.isParameter(node) && (node.dotDotDotToken !== undefined || !/^[a-z]\w*$/i.test(node.name.getText()))) bad.push(node.getText());
@@ -156,18 +187,13 @@ export async function checkFace(tally, folder) {
     for (const one of files.values()) look(one);
     demand(bad.length === 0, bad.join(', '));
   });
-  tally.check('the declarations for require() are the same', () => {
-    demand(readFileSync(dist('index.d.ts'), 'utf8') === readFileSync(dist('index.d.cts'), 'utf8'), 'index.d.ts and index.d.cts differ');
+  tally.check(`${entry}: the declarations for require() are the same`, () => {
+    demand(
+      readFileSync(dist(`${entry}.d.ts`), 'utf8') === readFileSync(dist(`${entry}.d.cts`), 'utf8'),
+      `${entry}.d.ts and ${entry}.d.cts differ`,
+    );
   });
-  tally.check('functions keep their names, and none is given its name while the program runs', () => {
-    // A class that speaks of itself in a static member has an underscore in front: esbuild keeps its own name for the code around it.
-    for (const name of ['Communicator', 'Request', 'MultirailError'])
-      demand([name, `_${name}`].includes(imported[name].name), `${name} is called ${imported[name].name}`);
-    // What esbuild's keepNames leaves in the code. It runs for every closure that a message needs.
-    for (const file of readdirSync(dist('.')).filter((each) => /\.c?js$/.test(each)))
-      demand(!readFileSync(dist(file), 'utf8').includes(',"name",{value:'), `dist/${file} names functions at run time`);
-  });
-  tally.check('TypeScript has no complaint about them', () => {
+  tally.check(`${entry}: TypeScript has no complaint about them`, () => {
     const options = {
       module: ts.ModuleKind.NodeNext,
       target: ts.ScriptTarget.ES2022,
@@ -178,9 +204,39 @@ export async function checkFace(tally, folder) {
       exactOptionalPropertyTypes: true,
       noEmit: true,
     };
-    const program = ts.createProgram([dist('index.d.ts')], options);
+    const program = ts.createProgram([dist(`${entry}.d.ts`)], options);
     const said = ts.getPreEmitDiagnostics(program).filter(({ file }) => file === undefined || files.has(file.fileName));
     demand(said.length === 0, said.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' ')).join('\n'));
+  });
+  return { source, imported, required };
+}
+
+/** Checks of the package in this folder. */
+export async function checkFace(tally, folder) {
+  const { source, imported, required } = await checkEntry(tally, folder, 'index', EXPORTS);
+  const ft = await checkEntry(tally, folder, 'ft', FT_EXPORTS);
+  tally.check('errors of multirail/ft are MultirailErrors of multirail, imported and required', () => {
+    for (const [main, { fileStore }] of [
+      [imported, ft.imported],
+      [required, ft.required],
+    ]) {
+      try {
+        fileStore('');
+      } catch (error) {
+        demand(error instanceof main.MultirailError && error.code === 'ERR_ARG', `${error}`);
+        continue;
+      }
+      demand(false, "fileStore('') did not throw");
+    }
+  });
+  const dist = (name) => join(folder, 'dist', name);
+  tally.check('functions keep their names, and none is given its name while the program runs', () => {
+    // A class that speaks of itself in a static member has an underscore in front: esbuild keeps its own name for the code around it.
+    for (const name of ['Communicator', 'Request', 'MultirailError'])
+      demand([name, `_${name}`].includes(imported[name].name), `${name} is called ${imported[name].name}`);
+    // What esbuild's keepNames leaves in the code. It runs for every closure that a message needs.
+    for (const file of readdirSync(dist('.')).filter((each) => /\.c?js$/.test(each)))
+      demand(!readFileSync(dist(file), 'utf8').includes(',"name",{value:'), `dist/${file} names functions at run time`);
   });
   tally.check('no plumbing is declared, nor is there at run time under a name that once was public', () => {
     for (const [name, members] of Object.entries(PLUMBING)) {

@@ -1,8 +1,8 @@
-// Writes the declarations of the package (dist/index.d.ts, and the same for require()) from what src/index.ts exports: one file that a person
-// can read, in which only what a user can get hold of is named.
+// Writes the declarations of the package (dist/index.d.ts and dist/ft.d.ts, and the same for require()) from what the entries export: one file
+// for each that a person can read, in which only what a user can get hold of is named.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readSurface } from './surface.mjs';
+import { ENTRIES, readSurface } from './surface.mjs';
 
 const COLUMNS_MAX = 120;
 const INDENT = '  ';
@@ -96,7 +96,9 @@ const plain = (name) => name.replace(/^type /, '').toLowerCase();
 
 /** Writes them into the folder of the build, for import and for require(). */
 export function writeDeclarations(folder, root) {
-  const text = declarationsOf(readSurface(root));
   mkdirSync(folder, { recursive: true });
-  for (const name of ['index.d.ts', 'index.d.cts']) writeFileSync(join(folder, name), text);
+  for (const [name, entry] of Object.entries(ENTRIES)) {
+    const text = declarationsOf(readSurface(root, entry));
+    for (const ending of ['d.ts', 'd.cts']) writeFileSync(join(folder, `${name}.${ending}`), text);
+  }
 }

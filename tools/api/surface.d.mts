@@ -49,6 +49,7 @@ export interface Surface {
   imports: Map<string, string>;
 }
 
-export function readSurface(root?: string): Surface;
+export const ENTRIES: { index: string; ft: string };
+export function readSurface(root?: string, entry?: string): Surface;
 export function undocumented(surface: Surface): string[];
 export function baseOf(name: string, names: ReadonlySet<string>): string | undefined;

@@ -1,20 +1,21 @@
-// What the package shows to whoever imports it, read from the declarations that TypeScript makes of src: every name that src/index.ts exports,
-// with its members, parameters and docstrings. Classes that lie in several files (Communicator) are one class here, and what is private,
+// What the package shows to whoever imports it, read from the declarations that TypeScript makes of src: every name that an entry (src/index.ts,
+// src/ft/index.ts) exports, with its members, parameters and docstrings. Classes that lie in several files (Communicator) are one class here, and what is private,
 // protected or @internal is left out. The declarations of the package, its reference and their tests are made from this.
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const ENTRY = 'src/index.ts';
+/** The entries of the package, by the name of their files in dist. */
+export const ENTRIES = { index: 'src/index.ts', ft: 'src/ft/index.ts' };
 
 /** Declarations of src, one file at a time, as TypeScript writes them. */
 class Declarations {
-  constructor(root) {
+  constructor(root, entry) {
     const config = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config;
-    const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [ENTRY] }, ts.sys, root);
+    const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [entry] }, ts.sys, root);
     this.root = root;
-    this.program = ts.createProgram([join(root, ENTRY)], { ...options, noEmit: false, declaration: true, emitDeclarationOnly: true });
+    this.program = ts.createProgram([join(root, entry)], { ...options, noEmit: false, declaration: true, emitDeclarationOnly: true });
     this.files = new Map();
   }
 
@@ -83,14 +84,15 @@ const genericsOf = ({ typeParameters }) =>
   typeParameters === undefined ? '' : `<${typeParameters.map((one) => one.getText()).join(', ')}>`;
 
 class Surface {
-  constructor(root) {
-    this.declarations = new Declarations(root);
+  constructor(root, entry) {
+    this.entry = entry;
+    this.declarations = new Declarations(root, entry);
     /** Name and node of what is declared, in the order in which the entry exports it. */
     this.items = [];
     /** Names of packages and of Node, by what is imported of them. */
     this.imports = new Map();
     this.exports = new Map();
-    for (const { name, target, isType } of this.exportsOf(ENTRY)) this.exports.set(name, { ...target, isType });
+    for (const { name, target, isType } of this.exportsOf(entry)) this.exports.set(name, { ...target, isType });
     for (const [name, { file, isType }] of this.exports) this.items.push(this.itemOf(name, this.declarationOf(name, file), isType));
     this.checkReferences();
   }
@@ -233,7 +235,7 @@ class Surface {
       }
       if (item.members === undefined) look(item.node, item);
     }
-    if (inner.size > 0) throw new Error(`src/index.ts does not export what its declarations name: ${[...inner].join('; ')}`);
+    if (inner.size > 0) throw new Error(`${this.entry} does not export what its declarations name: ${[...inner].join('; ')}`);
   }
 }
 
@@ -277,9 +279,9 @@ function fillForms(members) {
   }
 }
 
-/** Everything that src/index.ts exports, in its order: `{ items, imports }`. */
-export function readSurface(root = ROOT) {
-  const { items, imports } = new Surface(root);
+/** Everything that an entry exports, in its order: `{ items, imports }`. */
+export function readSurface(root = ROOT, entry = ENTRIES.index) {
+  const { items, imports } = new Surface(root, entry);
   for (const { members } of items) if (members !== undefined) fillForms(members);
   return { items, imports };
 }

@@ -5,7 +5,9 @@ import { knownComponents, selectComponents } from '../../src/btl/registry.ts';
 import { type LocalInterface, readInterfaces, selectInterfaces } from '../../src/btl/tcp/interfaces.ts';
 import { socketOptionsOf } from '../../src/btl/tcp/module.ts';
 import { describeDevices, type RdmaPortInfo } from '../../src/btl/verbs/describe.ts';
-import { alone, findStarter } from '../../src/launch/starters/index.ts';
+import { openPmix, starterHere } from '../../src/launch/pmix/binding.ts';
+import { alone } from '../../src/launch/starters/index.ts';
+import { pmix } from '../../src/launch/starters/pmix.ts';
 import type { Meeting } from '../../src/launch/starters/starter.ts';
 import { NATIVE_COMBINE_MIN } from '../../src/mpi/coll/native-kernels.ts';
 import type { NativeBinding } from '../../src/native/binding.ts';
@@ -68,6 +70,8 @@ export interface Info {
   rdmaPorts: RdmaPortInfo[];
   rdmaReasons: string[];
   launcher: string;
+  /** The library of PMIx, whether this process goes by it, and why. */
+  pmix: string;
   params: ParamInfo[];
   /** Parameters that were given by a name of before. */
   paramWarnings: string[];
@@ -179,15 +183,26 @@ function useOf(found: LocalInterface, usedBy: InterfaceInfo['usedBy']): string {
 }
 
 /** Which starter started this process as a rank, how that shows, where its ranks meet, and where their secret comes from. */
-export function launcherOf(env: Env): string {
-  const { starter, seen } = findStarter(env);
+export function launcherOf(env: Env, params = new ParamTable({}, env)): string {
+  const { starter, seen } = starterHere(env, params);
   if (starter === alone) return `none (${seen} is set): init() makes a world of one; multirail run -n N starts ranks here`;
   try {
     const { rank, size, meeting } = starter.place(env);
-    return `${starter.name} (by ${seen}): rank ${rank} of ${size}; ${meetingText(meeting)}${secretText(env, meeting)}`;
+    return `${starter.name} (by ${seen}): rank ${rank}${size === undefined ? '' : ` of ${size}`}; ${meetingText(meeting)}${secretText(env, meeting)}`;
   } catch (error) {
     return `${starter.name} (by ${seen}), but init() would fail: ${messageOf(error)}`;
   }
+}
+
+/** What was found of PMIx, and whether init() would use it. */
+export function pmixOf(env: Env, params: ParamTable): string {
+  const found = openPmix(params);
+  if ('missing' in found) return `off: ${found.missing}`;
+  const { starter, seen } = starterHere(env, params);
+  const library = `${found.library} (${found.version})`;
+  if (starter.name === pmix.name) return `on: ${library}, by ${seen}`;
+  const why = pmix.seen(env) === undefined ? 'PMIX_NAMESPACE, PMIX_RANK and PMIX_SERVER_URI… are not set' : `${starter.name} comes first`;
+  return `not used here, since ${why}; found ${library}`;
 }
 
 function meetingText(meeting: Meeting): string {
@@ -196,6 +211,10 @@ function meetingText(meeting: Meeting): string {
       return `the launcher is at ${meeting.urls.join(', ')}`;
     case 'pmi':
       return 'rank 0 says in the key-value space of PMI-1 where the ranks meet';
+    case 'pmix':
+      return meeting.byHand === undefined
+        ? 'rank 0 says in the key-value space of PMIx where the ranks meet'
+        : `${meetingText(meeting.byHand)}; PMIx tells of the ends of ranks`;
     case 'address':
       return `the ranks meet at ${meeting.host}:${meeting.port} (${meeting.rule})`;
     case 'file':
@@ -208,6 +227,7 @@ function meetingText(meeting: Meeting): string {
 }
 
 function secretText(env: Env, meeting: Meeting): string {
+  if (meeting.by === 'pmix' && meeting.byHand !== undefined) return secretText(env, meeting.byHand);
   if (meeting.by === 'launcher' || meeting.by === 'nobody') return '';
   if (env.MULTIRAIL_SECRET_FILE !== undefined && env.MULTIRAIL_SECRET_FILE !== '') return ', with the secret of MULTIRAIL_SECRET_FILE';
   if (meeting.by === 'address') return ', without a secret: on loopback only (MULTIRAIL_SECRET_FILE is not set)';
@@ -250,7 +270,8 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
     interfacesError: typeof interfaces === 'string' ? interfaces : undefined,
     rdmaPorts: rdma.ports,
     rdmaReasons: rdma.reasons,
-    launcher: launcherOf(env),
+    launcher: launcherOf(env, params),
+    pmix: pmixOf(env, params),
     params: paramsOf(params),
     paramWarnings: params.warnings,
   };
@@ -284,6 +305,7 @@ export function infoLines(info: Info, all: boolean): string[] {
     `Reductions   ${info.reductions}`,
     `Algebra      ${info.linearAlgebra}`,
     `Launcher     ${info.launcher}`,
+    `PMIx         ${info.pmix}`,
     '',
     'Transports',
   );

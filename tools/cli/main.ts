@@ -5,6 +5,7 @@ import { MultirailError } from '../../src/errors.ts';
 import * as bench from './bench.ts';
 import * as conformance from './conformance.ts';
 import * as demo from './demo.ts';
+import * as ft from './ft.ts';
 import * as hpl from './hpl.ts';
 import * as info from './info.ts';
 import * as lab from './lab.ts';
@@ -12,7 +13,7 @@ import * as run from './run.ts';
 import * as sim from './sim.ts';
 import { packageVersion } from './version.ts';
 
-const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, lab, demo, info, sim, conformance];
+const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, ft, lab, demo, info, sim, conformance];
 
 async function main(args: string[]): Promise<void> {
   const program = new Command('multirail')

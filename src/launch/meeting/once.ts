@@ -2,8 +2,9 @@
 // (an ES module and a CommonJS one) are loaded.
 import { isMainThread } from 'node:worker_threads';
 import { MultirailError } from '../../errors.ts';
+import { ParamTable } from '../../params.ts';
+import { starterHere } from '../pmix/binding.ts';
 import type { Env } from '../starters/env.ts';
-import { findStarter } from '../starters/index.ts';
 
 type Stage = 'joined' | 'left';
 
@@ -26,8 +27,8 @@ export interface JoinedOnce {
  * Notes that this process joins the job of that environment. Throws ERR_INIT, saying what was done, when it has joined it before, or when this
  * is a worker thread. An environment that is given by hand may place several ranks in one process, each of them once.
  */
-export function joinOnce(env: Env, isOwn: boolean, isMain = isMainThread): JoinedOnce {
-  const { rank, size, jobKey, meeting } = findStarter(env).starter.place(env);
+export function joinOnce(env: Env, isOwn: boolean, isMain = isMainThread, params = new ParamTable({}, env)): JoinedOnce {
+  const { rank, size, jobKey, meeting } = starterHere(env, params).starter.place(env);
   if (!isMain && (isOwn || meeting.by !== 'nobody')) {
     throw new MultirailError(
       'ERR_INIT',
@@ -37,14 +38,14 @@ export function joinOnce(env: Env, isOwn: boolean, isMain = isMainThread): Joine
     );
   }
   const joined = registry();
-  const key = isOwn ? 'own' : `${jobKey} ${rank}/${size}`;
+  const key = isOwn ? 'own' : `${jobKey} ${rank}`;
   // Worlds of one that are asked for by hand have nothing in common.
   if (!isOwn && meeting.by === 'nobody') return { undo: () => undefined, left: () => undefined };
   const stage = joined.get(key);
   if (stage !== undefined) {
     const what =
       stage === 'joined'
-        ? `init() was called twice: this process is rank ${rank} of ${size} already. Keep the runtime that the first call gave, and hand it on`
+        ? `init() was called twice: this process is rank ${rank}${size === undefined ? '' : ` of ${size}`} already. Keep the runtime that the first call gave, and hand it on`
         : `init() was called again after finalize(): a process joins its job once. Call finalize() only at the end of the program`;
     throw new MultirailError('ERR_INIT', what, { rank });
   }

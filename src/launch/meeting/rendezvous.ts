@@ -2,7 +2,7 @@
 // says where; the others look there until they find it or the time to join is over.
 //
 //   meeting by   where rank 0 says it                    where the secret comes from
-//   pmi          the key-value space of PMI-1            MULTIRAIL_SECRET_FILE, otherwise random, in the key-value space
+//   pmi, pmix    the key-value space of PMI-1, PMIx      MULTIRAIL_SECRET_FILE, otherwise random, in the key-value space
 //   file         a file that all ranks can reach         MULTIRAIL_SECRET_FILE, otherwise random, in that file (mode 600)
 //   host         a file in a private folder of this host the same
 //   address      nowhere: every rank knows host and port MULTIRAIL_SECRET_FILE; on loopback also random, as `host`
@@ -14,7 +14,7 @@ import { addressesOf, isLoopback, loopbackAddress, ownAddresses, urlOf } from '.
 import { OobClient } from '../oob/client.ts';
 import type { Env } from '../starters/env.ts';
 import { openPmiFd, PmiClient } from '../starters/pmi-client.ts';
-import type { Meeting, Place } from '../starters/starter.ts';
+import type { KnownPlace, Meeting } from '../starters/starter.ts';
 import {
   decodeRecord,
   encodeRecord,
@@ -27,13 +27,13 @@ import {
 } from './file.ts';
 import { hostId } from './identity.ts';
 import { SECRET_BYTES, secretOfFile } from './secret.ts';
-import { startServer } from './start.ts';
+import { type Server, startServer } from './start.ts';
 
 /** A record that is read may be that of an earlier job: nobody waits long for the address in it. */
 const RECORD_TRY_MS = 3000;
 const LOOK_AGAIN_MIN_MS = 20;
 const LOOK_AGAIN_MAX_MS = 500;
-const PMI_KEY = 'multirail-meeting';
+const RECORD_KEY = 'multirail-meeting';
 
 /** Everything that listens: both families, or IPv4 alone where the kernel has no IPv6. */
 const EVERYWHERE = (port: number): string[][] => [[`[::]:${port}`], [`0.0.0.0:${port}`]];
@@ -51,13 +51,25 @@ export interface Met {
   leave?: () => Promise<void>;
   /** Ends the job by the starter's own means. */
   abort?: (code: number, reason: string) => Promise<void>;
+  /** Rank 0: the process of that rank is gone, as the starter says; its server tells the others. */
+  tellGone?: (rank: number) => void;
+}
+
+/** Texts by key that the starter keeps for the job. */
+export interface KeyValueSpace {
+  put(key: string, text: string): Promise<void>;
+  /** Collective; what was put before can be had afterwards. */
+  barrier(): Promise<void>;
+  get(key: string): Promise<string>;
 }
 
 export interface MeetOptions {
-  place: Place;
+  place: KnownPlace;
   incarnation: number;
   env: Env;
   params: ParamTable;
+  /** Of PMIx, where that is how the ranks meet. */
+  space?: KeyValueSpace;
   log?: (text: string) => void;
 }
 
@@ -69,6 +81,9 @@ export async function meet(options: MeetOptions): Promise<Met> {
   switch (meeting.by) {
     case 'pmi':
       return await meeter.byPmi(meeting.fd);
+    case 'pmix':
+      if (options.space === undefined) throw new MultirailError('ERR_INTERNAL', 'a job of PMIx without its key-value space');
+      return await meeter.bySpace(options.space);
     case 'file':
       return await meeter.byFile(meeting.path, EVERYWHERE(0));
     case 'host':
@@ -86,11 +101,12 @@ export async function meet(options: MeetOptions): Promise<Met> {
 const descriptorsJoined = new Set<number>();
 
 class Meeter {
-  private readonly place: Place;
+  private readonly place: KnownPlace;
   private readonly options: MeetOptions;
   private readonly hostId = hostId();
   private readonly joinTimeoutMs: number;
   private readonly deadlineMs: number;
+  private tellGone: ((rank: number) => void) | undefined;
 
   constructor(options: MeetOptions) {
     this.options = options;
@@ -100,7 +116,7 @@ class Meeter {
   }
 
   async byPmi(fd: number): Promise<Met> {
-    const { rank, size, localSize } = this.place;
+    const { rank, size } = this.place;
     if (descriptorsJoined.has(fd)) {
       throw new MultirailError('ERR_INIT', 'init() was called before in this process: under PMI-1 a process can join its job once', {
         rank,
@@ -111,22 +127,27 @@ class Meeter {
     await pmi.init();
     const ways = { leave: () => pmi.finalize(), abort: (code: number, reason: string) => pmi.abort(code, reason) };
     if (size === 1) return { oob: undefined, secret: undefined, jobId: randomBytes(8).toString('hex'), ...ways };
-    if (rank === 0) {
-      let record: MeetingRecord;
-      try {
-        record = await this.serve(localSize === size ? LOOPBACK(0) : EVERYWHERE(0), this.ownSecret());
-      } catch (error) {
-        // The others are on their way to the barrier, and learn there why there is nothing.
-        await pmi.put(PMI_KEY, encodeRecord(this.refusal(error as Error)));
-        await pmi.barrier();
-        throw error;
-      }
-      await pmi.put(PMI_KEY, encodeRecord(record));
-      await pmi.barrier();
-      return { ...(await this.join(record)), ...ways };
+    return { ...(await this.bySpace(pmi)), ...ways };
+  }
+
+  async bySpace(space: KeyValueSpace): Promise<Met> {
+    const { rank, size, localSize } = this.place;
+    if (rank !== 0) {
+      await space.barrier();
+      return await this.join(decodeRecord(await space.get(RECORD_KEY)));
     }
-    await pmi.barrier();
-    return { ...(await this.join(decodeRecord(await pmi.get(PMI_KEY)))), ...ways };
+    let record: MeetingRecord;
+    try {
+      record = await this.serve(localSize === size ? LOOPBACK(0) : EVERYWHERE(0), this.ownSecret());
+    } catch (error) {
+      // The others are on their way to the barrier, and learn there why there is nothing.
+      await space.put(RECORD_KEY, encodeRecord(this.refusal(error as Error)));
+      await space.barrier();
+      throw error;
+    }
+    await space.put(RECORD_KEY, encodeRecord(record));
+    await space.barrier();
+    return await this.join(record);
   }
 
   async byFile(path: string, listen: string[][]): Promise<Met> {
@@ -202,9 +223,9 @@ class Meeter {
   private async serve(listen: string[][], secret: Uint8Array, at?: string): Promise<MeetingRecord> {
     const { params } = this.options;
     const jobId = randomBytes(8).toString('hex');
-    let urls: string[];
+    let server: Server;
     try {
-      urls = await startServer({
+      server = await startServer({
         jobId,
         size: this.place.size,
         secret: Buffer.from(secret).toString('base64'),
@@ -222,6 +243,8 @@ class Meeter {
         { rank: 0, cause: error },
       );
     }
+    const { urls } = server;
+    this.tellGone = server.tellGone;
     const port = Number(new URL(urls[0]).port);
     const isEverywhere = !isLoopback(new URL(urls[0]).hostname.replace(/^\[|\]$/g, ''));
     const all = [urlOf(loopbackAddress(), port), ...(isEverywhere ? ownAddresses().map((address) => urlOf(address, port)) : [])];
@@ -240,7 +263,8 @@ class Meeter {
       );
     }
     const { oob, jobId } = await this.connect(urls, secret, record.jobId, timeoutMs);
-    return { oob, jobId, secret: Uint8Array.from(secret) };
+    const { tellGone } = this;
+    return { oob, jobId, secret: Uint8Array.from(secret), ...(tellGone === undefined ? {} : { tellGone }) };
   }
 
   private async connect(urls: string[], secret: Uint8Array, jobId: string | undefined, joinTimeoutMs: number) {

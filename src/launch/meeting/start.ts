@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 import { thisFile } from '../../native/load.ts';
-import type { ServerAnswer, ServerSettings } from './main.ts';
+import type { ServerAnswer, ServerNews, ServerSettings } from './main.ts';
 
 const ANSWER_BYTES_MAX = 64 * 1024;
 
@@ -23,8 +23,14 @@ function serverProgram(): string {
   );
 }
 
-/** Resolves with the server's addresses once it listens. It ends by itself, also when this process is killed. */
-export async function startServer(settings: ServerSettings): Promise<string[]> {
+export interface Server {
+  urls: string[];
+  /** The process of that rank is gone: the starter has said so. */
+  tellGone(rank: number): void;
+}
+
+/** Resolves once the server listens. It ends by itself, also when this process is killed. */
+export async function startServer(settings: ServerSettings): Promise<Server> {
   const child = spawn(process.execPath, [...process.execArgv.filter(isForLoading), serverProgram()], {
     stdio: ['pipe', 'pipe', 'inherit'],
     // A session of its own: Ctrl-C in a terminal is for the ranks, which may want to talk about it.
@@ -57,7 +63,8 @@ export async function startServer(settings: ServerSettings): Promise<string[]> {
   child.stdout.destroy();
   (input as Writable & { unref?: () => void }).unref?.();
   if ('error' in answer) throw new MultirailError('ERR_INIT', answer.error, { rank: 0 });
-  return answer.urls;
+  const tell = (news: ServerNews) => input.write(`${JSON.stringify(news)}\n`);
+  return { urls: answer.urls, tellGone: (rank) => void tell({ gone: rank }) };
 }
 
 /** Loaders and strips of types are needed there too; an inspector's port is taken already. */
@@ -71,6 +78,6 @@ function isForLoading(argument: string, index: number, all: readonly string[]): 
 
 /** The server is no rank: a descriptor or a place in the environment means nothing to it. */
 function withoutJob(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const { PMI_FD: _fd, NODE_OPTIONS: _options, ...rest } = env;
+  const { PMI_FD: _fd, PMIX_NAMESPACE: _namespace, PMIX_RANK: _rank, NODE_OPTIONS: _options, ...rest } = env;
   return rest;
 }

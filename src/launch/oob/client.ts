@@ -213,6 +213,15 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     return this.untilTaken(() => this.session.send('abort', body));
   }
 
+  /**
+   * Somebody else than the server knows that the process of that rank is gone. It is told as the server would tell it, who may say it again
+   * later, or never, where it is lost.
+   */
+  processGone(rank: number): void {
+    if (rank === this.options.rank || rank >= this.options.size) return;
+    this.exited(rank, { code: undefined, signal: '', finalized: false, lost: false });
+  }
+
   /** Says that this rank is done and may exit. Resolves when the launcher has the message. */
   finalized(): Promise<void> {
     return this.untilTaken(() => this.session.send('finalized', {}));
@@ -546,9 +555,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
       }
       case 'processExit': {
         const { rank, code, signal, finalized, lost } = envelope.body;
-        const info = { code, signal, finalized, lost };
-        this.exits.set(rank, info);
-        this.emit('exit', rank, info);
+        this.exited(rank, { code, signal, finalized, lost });
         return;
       }
       case 'railFault':
@@ -567,6 +574,13 @@ export class OobClient extends EventEmitter<OobClientEvents> {
       default:
         throw this.error('ERR_OOB', `"${envelope.kind}" from the launcher`);
     }
+  }
+
+  /** The first word on the end of a rank counts. */
+  private exited(rank: number, info: ExitInfo): void {
+    if (this.exits.has(rank)) return;
+    this.exits.set(rank, info);
+    this.emit('exit', rank, info);
   }
 
   private modexPart(part: OobBodies['modexPart']): void {

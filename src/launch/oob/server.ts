@@ -206,6 +206,10 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.declareExit(this.members[rank], { ...exit, finalized: this.members[rank].finalized, lost: false });
   }
 
+  hasEnded(rank: number): boolean {
+    return this.members[rank].exit !== undefined;
+  }
+
   /** Every rank is over. */
   get isOver(): boolean {
     return this.members.every((member) => member.exit !== undefined);

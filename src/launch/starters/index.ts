@@ -7,6 +7,7 @@ import { kubernetes } from './kubernetes.ts';
 import { openMpi } from './open-mpi.ts';
 import { own } from './own.ts';
 import { pmi } from './pmi.ts';
+import { pmix } from './pmix.ts';
 import { slurm } from './slurm.ts';
 import type { Incomplete, Starter } from './starter.ts';
 import { torchrun } from './torchrun.ts';
@@ -26,7 +27,7 @@ export const alone: Starter = {
   }),
 };
 
-export const STARTERS: readonly Starter[] = [own, pmi, torchrun, kubernetes, openMpi, slurm, alone];
+export const STARTERS: readonly Starter[] = [own, pmi, torchrun, kubernetes, pmix, openMpi, slurm, alone];
 
 const listOf = (names: readonly string[]): string => names.join(', ').replace(/, (?=[^,]*$)/, ' and ');
 const areSet = (names: readonly string[]): string => `${listOf(names)} ${names.length === 1 ? 'is' : 'are'}`;
@@ -45,11 +46,43 @@ function withoutPlace({ name }: Starter, { set, missing }: Incomplete): Starter 
   };
 }
 
-/** The starter that started this process, and the variables that say so. */
-export function findStarter(env: Env): { starter: Starter; seen: string } {
+/** PMIx shows, its library cannot be used, and no other variables say who the ranks are. */
+function withoutPmix(seen: string, missing: string): Starter {
+  return {
+    name: pmix.name,
+    seen: () => seen,
+    place: () => {
+      const text =
+        `this is a process of a job of PMIx (${seen}), and PMIx cannot be used: ${missing}. Nothing else says which rank it is; a process that is ` +
+        'meant to be alone says so by MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1';
+      throw new MultirailError('ERR_INIT', text);
+    },
+  };
+}
+
+export interface FoundStarter {
+  starter: Starter;
+  /** The variables that say so. */
+  seen: string;
+  /** Why PMIx is not the way, although its variables are there. */
+  pmixMissing?: string;
+}
+
+/** The starter that started this process. `pmixMissing` is asked where PMIx shows: why it cannot be used, or undefined when it can. */
+export function findStarter(env: Env, pmixMissing: () => string | undefined): FoundStarter {
+  let without: { seen: string; missing: string } | undefined;
   for (const starter of STARTERS) {
     const seen = starter.seen(env);
-    if (seen !== undefined) return (starter === alone ? incompleteOne(env) : undefined) ?? { starter, seen };
+    if (seen === undefined) continue;
+    const missing = starter === pmix ? pmixMissing() : undefined;
+    if (missing !== undefined) {
+      without = { seen, missing };
+      continue;
+    }
+    const found = (starter === alone ? incompleteOne(env) : undefined) ?? { starter, seen };
+    if (without === undefined) return found;
+    if (found.starter === alone) return { starter: withoutPmix(without.seen, without.missing), seen: without.seen };
+    return { ...found, pmixMissing: without.missing };
   }
   return { starter: alone, seen: alone.seen(env) as string };
 }

@@ -9,6 +9,8 @@ export type Meeting =
   | { by: 'launcher'; urls: readonly string[]; jobId: string; launcherPid: number | undefined }
   /** Rank 0 serves it and tells its address and the secret through the PMI-1 key-value space. */
   | { by: 'pmi'; fd: number }
+  /** The same through PMIx, which also says how many ranks there are; or, with `byHand`, PMIx says only that. */
+  | { by: 'pmix'; byHand: Meeting | undefined }
   /** Rank 0 serves it at this address, which everybody knows. */
   | { by: 'address'; host: string; port: number; rule: string }
   /** Rank 0 serves it and writes its address and the secret into this file. */
@@ -21,7 +23,8 @@ export type Meeting =
 /** A rank's place in its job. */
 export interface Place {
   rank: number;
-  size: number;
+  /** Undefined where the environment does not say and PMIx is still to be asked. */
+  size: number | undefined;
   /** Undefined where the starter does not say. */
   localRank: number | undefined;
   localSize: number | undefined;
@@ -31,6 +34,9 @@ export interface Place {
   restarts: number | undefined;
   meeting: Meeting;
 }
+
+/** A place in a job of which the number of ranks is known. */
+export type KnownPlace = Place & { size: number };
 
 /** Variables that show a starter in part. */
 export interface Incomplete {

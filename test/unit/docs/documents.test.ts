@@ -272,7 +272,7 @@ describe('code in documents', () => {
   });
 
   test('compiles under strict, where it is a whole program', { timeout: 120_000 }, () => {
-    const programs = blocks.filter(({ text }) => /^import .* from 'multirail';$/m.test(text));
+    const programs = blocks.filter(({ text }) => /^import .* from 'multirail(\/ft)?';$/m.test(text));
     expect(programs.length).toBeGreaterThan(3);
     const config = ts.parseJsonConfigFileContent(
       ts.readConfigFile(`${ROOT}tsconfig.json`, ts.sys.readFile).config as object,
@@ -285,7 +285,7 @@ describe('code in documents', () => {
       strict: true,
       noUnusedLocals: false,
       noUnusedParameters: false,
-      paths: { multirail: [`${ROOT}src/index.ts`] },
+      paths: { multirail: [`${ROOT}src/index.ts`], 'multirail/ft': [`${ROOT}src/ft/index.ts`] },
     };
     const virtual = new Map(programs.map((block, i) => [`${ROOT}test/unit/docs/block-${i}.ts`, block]));
     const host = ts.createCompilerHost(options);

@@ -17,12 +17,17 @@ import type { Sink } from '../../../src/btl/btl.ts';
 import { parseFaultPlan, RandomSchedule } from '../../../src/btl/interpose/fault-plan.ts';
 import { selectInterfaces } from '../../../src/btl/tcp/interfaces.ts';
 import { MultirailError } from '../../../src/errors.ts';
+import { decodeImage } from '../../../src/ft/image/decode.ts';
+import { ALIGNMENT, ENTRY_BYTES, HEADER, HEADER_BYTES as IMAGE_HEADER_BYTES } from '../../../src/ft/image/format.ts';
+import { decodeManifest, encodeManifest } from '../../../src/ft/image/manifest.ts';
 import { decodeEnvelope, decodeJson } from '../../../src/launch/oob/messages.ts';
 import { OobSession } from '../../../src/launch/oob/session.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { decodePacket, newPacket, packetBytes } from '../../../src/pml/hdr.ts';
 import { decodeServiceBody, decodeServiceHeader, encodeService, HEADER_BYTES, OFFSET, SERVICE_NAMES } from '../../../src/ulfm/wire.ts';
+import { crc32cJs } from '../../../src/util/crc32c.ts';
 import { bytesOf, goldenFrames, goldenHandshake, goldenPackets } from '../../support/golden.ts';
+import { goldenImages } from '../../support/image-golden.ts';
 import { goldenServices } from '../../support/ulfm-golden.ts';
 
 export interface Target {
@@ -46,6 +51,19 @@ function check(condition: boolean, text: string): void {
 // ---------------------------------------------------------------- bytes
 
 const packets = goldenPackets().packets.map(({ hex }) => bytesOf(hex));
+const images = goldenImages().images.map(({ hex }) => bytesOf(hex));
+const manifests = [1, 3].map((size) =>
+  encodeManifest({
+    k: 12,
+    epoch: 1,
+    size,
+    step: 400,
+    files: Array.from({ length: size }, (_, rank) => ({ rank, bytes: 4096, crc: 77 })),
+    scheme: { domains: 3, duplication: 1, depth: 1 },
+    multirail: '0.3.0',
+    node: 'v20',
+  }),
+);
 const frames = [...goldenFrames().frames, ...goldenHandshake().frames].map(({ hex }) => bytesOf(hex));
 
 /** Golden bytes, with some of them changed, cut off or put in. */
@@ -262,6 +280,54 @@ export const TARGETS: readonly Target[] = [
           if (answer.kind === 'failed')
             check(/^[\x20-\x7e]*$/.test(answer.reason.text), `bytes of a stranger in the log: ${answer.reason.text}`);
         }
+      }),
+  },
+  {
+    // Nothing that differs from a golden image passes: whatever was changed is under a checksum, or must be zero.
+    name: 'images',
+    property: () =>
+      fc.property(mutated(images), (bytes) => {
+        if (images.some((one) => Buffer.compare(one, bytes) === 0)) return;
+        let isTaken = false;
+        only(['ERR_CORRUPT'], () => {
+          decodeImage(bytes, crc32cJs);
+          isTaken = true;
+        });
+        check(!isTaken, 'a damaged image was taken');
+      }),
+  },
+  {
+    // Whoever computes checksums can write what he likes: it is read, or refused, and never more than there is.
+    name: 'images with sound checksums',
+    property: () =>
+      fc.property(
+        fc.constantFrom(...images),
+        fc.array(fc.tuple(fc.nat(700), fc.constantFrom(0, 1, 0x7f, 0x80, 0xff)), { maxLength: 5 }),
+        (golden, changes) => {
+          const bytes = golden.slice();
+          const view = new DataView(bytes.buffer);
+          const head = IMAGE_HEADER_BYTES + ENTRY_BYTES * view.getUint32(HEADER.sections, true);
+          for (const [at, value] of changes) bytes[at % Math.min(head, bytes.length)] = value;
+          const payloadAt = bytes.length - 16 - view.getUint32(HEADER.payloadBytes, true);
+          view.setUint32(HEADER.tableCrc, crc32cJs(bytes.subarray(IMAGE_HEADER_BYTES, Math.max(IMAGE_HEADER_BYTES, payloadAt))), true);
+          view.setUint32(HEADER.headerCrc, crc32cJs(bytes.subarray(0, HEADER.headerCrc)), true);
+          only(['ERR_CORRUPT', 'ERR_SUPPORT'], () => {
+            for (const { offset, bytes: length, data } of decodeImage(bytes, crc32cJs).sections) {
+              check(data.length === length && offset + length <= bytes.length, 'a section that is not in the image');
+              check(offset % ALIGNMENT === 0, 'a section at a wrong place');
+            }
+          });
+        },
+      ),
+  },
+  {
+    name: 'manifests of saves',
+    property: () =>
+      fc.property(mutated(manifests), (bytes) => {
+        only(['ERR_CORRUPT', 'ERR_SUPPORT'], () => {
+          const { files, size } = decodeManifest(bytes);
+          check(files.length === size && files.every(({ rank }, i) => rank === i), 'a manifest that does not name every rank');
+        });
       }),
   },
   {

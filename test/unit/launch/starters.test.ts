@@ -33,6 +33,7 @@ const MPIRUN = {
   OMPI_COMM_WORLD_LOCAL_SIZE: '2',
   PMIX_NAMESPACE: '1629093889',
 };
+const SERVER = { PMIX_NAMESPACE: 'prterun-a-17@1', PMIX_RANK: '1', PMIX_SERVER_URI41: 'prterun-a-17@0.0;tcp4://127.0.0.1:1' };
 const SRUN = {
   SLURM_JOB_ID: '17',
   SLURM_STEP_ID: '3',
@@ -45,8 +46,11 @@ const SRUN = {
 };
 const PMI2 = { ...SRUN, PMI_FD: '11', PMI_JOBID: '17.3', PMI_RANK: '2', PMI_SIZE: '4' };
 
-const nameOf = (env: Env) => findStarter(env).starter.name;
-const placeOf = (env: Env) => findStarter(env).starter.place(env);
+/** As where libpmix is not installed, and as where it is. */
+const find = (env: Env) => findStarter(env, () => 'no libpmix here');
+const findByPmix = (env: Env) => findStarter(env, () => undefined);
+const nameOf = (env: Env) => find(env).starter.name;
+const placeOf = (env: Env) => find(env).starter.place(env);
 const meetingOf = (env: Env): Meeting => placeOf(env).meeting;
 function failureOf(env: Env): MultirailError {
   try {
@@ -73,12 +77,33 @@ describe('which starter', () => {
   });
 
   test('where several show, the order of the table decides', () => {
-    const all = [OURS, HYDRA, TORCHRUN, KUBERNETES, MPIRUN, SRUN];
+    const all = [OURS, HYDRA, TORCHRUN, KUBERNETES, SERVER, MPIRUN, SRUN];
     // From each one on, with all that come after it: the first wins.
     all.forEach((_, at) => {
       const env = Object.assign({}, ...all.slice(at).reverse()) as Env;
-      expect(nameOf(env)).toBe(STARTERS[at].name);
+      expect(findByPmix(env).starter.name).toBe(STARTERS[at].name);
     });
+  });
+
+  test('without the library of PMIx, what Open MPI and Slurm say is looked at, and why is kept', () => {
+    const whole = { ...MPIRUN, ...SERVER };
+    expect(findByPmix(whole)).toMatchObject({ seen: 'PMIX_NAMESPACE, PMIX_RANK, PMIX_SERVER_URI41' });
+    expect(findByPmix(whole).pmixMissing).toBeUndefined();
+    expect(find(whole)).toMatchObject({ seen: 'OMPI_COMM_WORLD_RANK', pmixMissing: 'no libpmix here' });
+    expect(find({ ...SRUN, ...SERVER })).toMatchObject({ starter: { name: 'srun of Slurm' }, pmixMissing: 'no libpmix here' });
+    // Nobody asks for the library where it would not be the way.
+    for (const env of [{}, MPIRUN, { ...OURS, ...SERVER }, { ...SERVER, PMIX_RANK: '' }, { ...SERVER, PMIX_SERVER_URI41: undefined }]) {
+      findStarter(env, () => {
+        throw new Error('asked');
+      });
+    }
+  });
+
+  test('where only PMIx says which rank it is, its library is missed', () => {
+    expect(failureOf(SERVER).message).toMatch(
+      /^ERR_INIT: this is a process of a job of PMIx \(PMIX_NAMESPACE, .*\), and PMIx cannot be used: no libpmix here\..* MULTIRAIL_RANK=0 and MULTIRAIL_SIZE=1$/,
+    );
+    expect(placeOf({ ...SERVER, MULTIRAIL_RANK: '0', MULTIRAIL_SIZE: '1' })).toMatchObject({ size: 1, meeting: { by: 'nobody' } });
   });
 
   test('names that others use too, or that a batch script has, are no rank', () => {
@@ -172,6 +197,20 @@ describe('places', () => {
     expect(meetingOf({ ...several, MULTIRAIL_RENDEZVOUS: 'head:9000' })).toMatchObject({ by: 'address', host: 'head', port: 9000 });
     expect(meetingOf({ ...several, MULTIRAIL_RENDEZVOUS: 'file:///shared/x' })).toMatchObject({ by: 'file', path: '/shared/x' });
     expect(meetingOf({ ...several, MULTIRAIL_RENDEZVOUS: '/shared/x' })).toMatchObject({ by: 'file', path: '/shared/x' });
+  });
+
+  test('of PMIx: the number of ranks where the environment has it, and where the user says that they meet', () => {
+    const placeBy = (env: Env) => findByPmix(env).starter.place(env);
+    expect(placeBy(SERVER)).toMatchObject({
+      rank: 1,
+      size: undefined,
+      jobKey: 'pmix-prterun-a-17@1',
+      meeting: { by: 'pmix', byHand: undefined },
+    });
+    expect(placeBy({ ...MPIRUN, ...SERVER })).toMatchObject({ rank: 1, size: 2 });
+    expect(placeBy({ ...SRUN, ...SERVER })).toMatchObject({ rank: 1, size: 4 });
+    expect(placeBy({ ...SERVER, MULTIRAIL_RENDEZVOUS: '/shared/x' }).meeting).toMatchObject({ by: 'pmix', byHand: { by: 'file' } });
+    expect(() => placeBy({ ...SERVER, PMIX_RANK: 'x' })).toThrow('PMIX_RANK="x"');
   });
 
   test('of srun: the first node of the step, and a port that follows from the step', () => {

@@ -110,6 +110,56 @@ beforeEach(() => {
   world = new World();
 });
 
+describe('more ranks than processors', () => {
+  const crowded = (): BlockingWaiter => {
+    const waiter = world.waiter();
+    waiter.expectCrowd();
+    return waiter;
+  };
+
+  test('the processor is offered after every few looks, from the first on', () => {
+    world.onLook = (n) => n === 7 && world.finish();
+    expect(crowded().wait(world.request)).toBe(true);
+    expect(world.notes.runs.map(({ what, times }) => `${what}*${times}`)).toEqual([
+      'look*2',
+      'yield*1',
+      'look*2',
+      'yield*1',
+      'look*2',
+      'yield*1',
+      'look*1',
+    ]);
+  });
+
+  test('nothing spins; what does not come is waited for asleep', () => {
+    world.onSleep = () => world.finish();
+    expect(crowded().wait(world.request)).toBe(true);
+    expect(world.notes.kinds).toEqual(['look', 'yield', 'park', 'sleep', 'fresh']);
+    expect(world.notes.count('look')).toBe(2 * (1 + world.notes.count('yield')));
+    expect(world.notes.count('look') * LOOK_MS).toBeLessThan(SPIN_US / 1000);
+  });
+
+  test('something useful begins the offers again', () => {
+    let offers = 0;
+    world.onLook = (n) => {
+      if (n === 50) world.usefulWork++;
+    };
+    world.onSleep = () => {
+      offers = world.notes.count('yield');
+      world.finish();
+    };
+    expect(crowded().wait(world.request)).toBe(true);
+    expect(offers).toBeGreaterThan(100);
+  });
+
+  test('an offer that another process takes for long is followed by sleep', () => {
+    world.yieldMs = 3;
+    world.onSleep = () => world.finish();
+    expect(crowded().wait(world.request)).toBe(true);
+    expect(world.notes.count('yield')).toBeLessThan(4);
+  });
+});
+
 describe('SPINNING, YIELDING, SLEEPING', () => {
   test('what is done already costs no look', () => {
     world.finish();

@@ -69,6 +69,21 @@ describe('spinning', () => {
     expect(native.turn()).toBe(0);
   });
 
+  test('more ranks than processors: the processor is offered after every other look', () => {
+    const offers = (isCrowded: boolean): number => {
+      const driver = makeDriver(SPIN_US);
+      if (isCrowded) driver.expectCrowd();
+      let count = 0;
+      native.yieldCpu = () => void count++;
+      arrives(1);
+      native.turn();
+      return count;
+    };
+    const looks = SPIN_US / (PASS_MS * 1000);
+    expect(offers(false)).toBe(0);
+    expect(offers(true)).toBe(Math.floor((looks - 1) / 2));
+  });
+
   test('each useful piece of work begins the time anew, without the event loop in between', () => {
     arrives(1);
     const { onPass } = engine;

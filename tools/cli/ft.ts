@@ -1,0 +1,195 @@
+// `multirail ft`: plans saves, prints what four papers on fault tolerance print, computed again, and looks into saves.
+// Exit codes: 0 all is in its band, 1 something is not, or is damaged, 2 the command line makes no sense.
+import { writeFileSync } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { MultirailError } from '../../src/errors.ts';
+import { type PlanInput, plan } from '../../src/ft/plan/plan.ts';
+import { figure000 } from '../ft/figure-000.ts';
+import { figure001 } from '../ft/figure-001.ts';
+import { figure004 } from '../ft/figure-004.ts';
+import { inspect } from '../ft/inspect.ts';
+import type { Finding } from '../ft/papers.ts';
+import { planLines, planSvg } from '../ft/plan-report.ts';
+import { FITTED_RESTORE, LITERAL_RESTORE, table002 } from '../ft/table-002.ts';
+import { commandLine, ownWords, wholeNumber } from './bench.ts';
+
+const RUNS_MAX = 1_000_000;
+const DOMAINS_MAX = 8192;
+
+const TIME_UNITS: Readonly<Record<string, number>> = { '': 1, ms: 0.001, s: 1, m: 60, min: 60, h: 3600, d: 86_400 };
+function seconds(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|min|h|d|)$/.exec(text.trim());
+  if (match === null) throw new InvalidArgumentError(`"${text}": expected a time such as 0.5s, 10min or 2h.`);
+  return Number(match[1]) * TIME_UNITS[match[2]];
+}
+const times = (text: string): number[] => text.split(',').map(seconds);
+
+const SIZE_UNITS: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
+function size(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(?:([kmgt])(?:ib)?)?$/i.exec(text.trim());
+  if (match === null) throw new InvalidArgumentError('expected a size such as 512MiB or 2GiB.');
+  return Math.round(Number(match[1]) * SIZE_UNITS[(match[2] ?? '').toLowerCase()]);
+}
+
+function number(text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('expected a number.');
+  return value;
+}
+
+const out = (text: string): void => void process.stdout.write(`${text}\n`);
+
+/** Prints what was found; its problems come last, one a line. */
+function show({ lines, data, problems }: Finding, asJson: boolean): void {
+  if (asJson) out(JSON.stringify({ ...(data as object), problems }, null, 2));
+  else {
+    for (const line of lines) out(line);
+    for (const problem of problems) out(`FAIL: ${problem}`);
+  }
+  process.exitCode = problems.length === 0 ? 0 : 1;
+}
+
+interface PlanOptions {
+  mtbf: number[];
+  cost: number[];
+  restore?: number[];
+  groups?: number;
+  alpha?: number;
+  rho?: number;
+  lambda?: number;
+  beta?: number;
+  nodes?: number;
+  df?: number;
+  sd?: number;
+  failures?: number;
+  state?: number;
+  memory?: number;
+  svg?: string;
+  json: boolean;
+}
+
+/** Without what was not given: the library has its own defaults. */
+function given<T extends object>(all: T): { [K in keyof T]: Exclude<T[K], undefined> } | undefined {
+  const entries = Object.entries(all).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? undefined : (Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> });
+}
+
+async function startPlan(options: PlanOptions): Promise<void> {
+  const { mtbf, cost, restore, groups, alpha, rho, lambda, beta, nodes, df, sd, failures, state, memory, svg } = options;
+  const hierarchical = given({ groups, alpha, rho, lambda, beta });
+  const copies = given({ domains: nodes, duplication: df, depth: sd, failures, stateBytes: state, memoryBytes: memory });
+  const input: PlanInput = {
+    mtbfSeconds: mtbf,
+    costSeconds: cost,
+    ...(restore === undefined ? {} : { restoreSeconds: restore }),
+    ...(hierarchical === undefined ? {} : { hierarchical }),
+    ...(copies === undefined ? {} : { copies }),
+  };
+  const planned = plan(input);
+  if (svg !== undefined) writeFileSync(svg, await planSvg(input, planned, commandLine(ownWords())));
+  show({ lines: planLines(planned), data: planned, problems: [] }, options.json);
+}
+
+interface FigureOptions {
+  tolerance: boolean;
+  sets: number;
+  periods: number;
+  svg?: string;
+  json: boolean;
+}
+
+async function startFigure(paper: string, { tolerance, sets, periods, svg, json }: FigureOptions): Promise<void> {
+  if (paper !== '000' && tolerance) throw new MultirailError('ERR_ARG', `--tolerance with paper ${paper}: it belongs to figure 000`);
+  if (paper !== '004' && svg !== undefined) throw new MultirailError('ERR_ARG', `--svg with paper ${paper}: only figure 004 is drawn`);
+  if (paper === '000') {
+    if (!tolerance) throw new MultirailError('ERR_ARG', 'paper 000 has no figure of its own: --tolerance prints what its scheme survives');
+    return show(figure000(sets), json);
+  }
+  if (paper === '001') return show(figure001(), json);
+  const figure = figure004(periods, commandLine(ownWords()));
+  if (svg !== undefined) writeFileSync(svg, await figure.svg());
+  show(figure, json);
+}
+
+export function register(program: Command): void {
+  const ft = program.command('ft').description('plan saves, print the tables and figures of the papers behind them, and look into saves');
+  const json = (): Option => new Option('--json', 'JSON instead of text').default(false);
+
+  ft.command('plan')
+    .description('how often to save, what that costs, and how many copies to keep')
+    .requiredOption('--mtbf <times>', 'mean time between failures of the job, per level: 2h,48h', times)
+    .requiredOption('--cost <times>', 'what a save takes, per level: 1s,6s', times)
+    .option('--restore <times>', 'what a restore takes, per level (default: nothing)', times)
+    .option('--groups <G>', 'groups that save one after the other; the cost is that of one group (default: 1)', wholeNumber(1, DOMAINS_MAX))
+    .option('--alpha <share>', 'share of the work that goes on while a group saves (default: 0)', number)
+    .option('--rho <factor>', 'speed of re-execution with logs (default: 1)', number)
+    .option('--lambda <factor>', 'speed of execution with logs (default: 1)', number)
+    .option('--beta <growth>', 'growth of a save by its log, per second of work (default: 0)', number)
+    .option('--nodes <N>', 'failure domains', wholeNumber(1, DOMAINS_MAX))
+    .option('--df <DF>', 'copies of each image on other domains', wholeNumber(0, DOMAINS_MAX))
+    .option('--sd <SD>', 'committed saves kept', wholeNumber(1, 64))
+    .option('--failures <count>', 'instead of --df and --sd: failures at once that must be survived', wholeNumber(1, DOMAINS_MAX))
+    .option('--state <size>', 'size of an image: 2GiB', size)
+    .option('--memory <size>', 'memory of a process for images and copies', size)
+    .option('--svg <file>', 'draw cost against period into this file')
+    .addOption(json())
+    .action((options: PlanOptions) => startPlan(options));
+
+  ft.command('table')
+    .description('a table of a paper, computed again, next to its numbers; exit code 1 when one lies outside of its band')
+    .argument('<paper>', '002: simulated jobs with coordinated and asynchronous recovery')
+    .option('--runs <N>', 'runs of each cell', wholeNumber(1, RUNS_MAX), 10_000)
+    .option('--steps', 'step by step, as the paper has it, instead of by events', false)
+    .option(
+      '--restore1 <seconds>',
+      `what a restore of level 1 takes in the asynchronous columns: the paper says ${LITERAL_RESTORE}, ${FITTED_RESTORE} fits`,
+      number,
+      FITTED_RESTORE,
+    )
+    .addOption(
+      new Option('--asynchronous <levels>', 'which levels are recovered asynchronously').choices(['all', 'level-1']).default('all'),
+    )
+    .option('--seed <N>', 'seed of the failures', wholeNumber(0, 2 ** 32 - 1), 1)
+    .addOption(json())
+    .action(
+      (
+        paper: string,
+        options: { runs: number; steps: boolean; restore1: number; asynchronous: 'all' | 'level-1'; seed: number; json: boolean },
+      ) => {
+        if (paper !== '002') throw new MultirailError('ERR_ARG', `table ${paper}: expected 002`);
+        if (!(options.restore1 >= 0)) throw new MultirailError('ERR_ARG', `--restore1 ${options.restore1}: expected a time from 0 s`);
+        show(table002(options), options.json);
+      },
+    );
+
+  ft.command('figure')
+    .description('a figure of a paper, computed again, next to its numbers; exit code 1 when one lies outside of its band')
+    .argument('<paper>', '000: what copies survive; 001: what going back along saves costs; 004: cost against period')
+    .option('--tolerance', '000: failures that each scheme survives, by formula and by search', false)
+    .option('--sets <N>', '000: random sets of failures', wholeNumber(1, RUNS_MAX), 20_000)
+    .option('--periods <N>', '004: simulated periods for each point', wholeNumber(1000, 10_000_000), 200_000)
+    .option('--svg <file>', '004: draw it into this file')
+    .addOption(json())
+    .action((paper: string, options: FigureOptions) => {
+      if (!['000', '001', '004'].includes(paper)) throw new MultirailError('ERR_ARG', `figure ${paper}: expected 000, 001 or 004`);
+      return startFigure(paper, options);
+    });
+
+  ft.command('inspect')
+    .description('what an image holds, which saves a folder has, whether they are whole, and what could be restored')
+    .argument('<path>', 'an image (.mrck), a COMMIT.json, or the folder of a store, of a job or of a save')
+    .addOption(json())
+    .action(async (path: string, options: { json: boolean }) => show(await inspect(path), options.json));
+
+  ft.addHelpText(
+    'after',
+    `
+Examples:
+  multirail ft plan --mtbf 2h,48h --cost 1s,6s --restore 0.5s,4s
+  multirail ft plan --mtbf 2h --cost 4s --failures 3 --nodes 16 --state 2GiB
+  multirail ft table 002
+  multirail ft figure 000 --tolerance
+  multirail ft figure 004 --svg cost.svg
+  multirail ft inspect saves`,
+  );
+}

@@ -43,9 +43,7 @@ export class BmlPeer {
     if (!this.mustAsk || this.rails.some(({ attempt, epoch }) => attempt !== undefined || epoch !== 0)) return undefined;
     const [first] = [...this.rails].sort(
       (a, b) =>
-        a.counters.connectAttempts - b.counters.connectAttempts ||
-        b.attributes.exclusivity - a.attributes.exclusivity ||
-        a.index - b.index,
+        a.counters.connectAttempts - b.counters.connectAttempts || b.attributes.exclusivity - a.attributes.exclusivity || a.index - b.index,
     );
     return first;
   }

@@ -201,9 +201,8 @@ export class Bml {
   /** The peer, which does not dial, needs this rank: attempts need not wait for their back-off. */
   handleAsked(peer: BmlPeer, nowMs: number): void {
     for (const rail of peer.rails) {
-      if (rail.state !== 'DOWN' || rail.attempt !== undefined || rail.nextDialMs <= nowMs) continue;
-      const earliestMs = Math.max(nowMs, rail.heldUntilMs, rail.dialledAtMs + this.options.redialMinMs);
-      rail.nextDialMs = Math.min(rail.nextDialMs, earliestMs);
+      if (rail.state !== 'DOWN' || rail.attempt !== undefined) continue;
+      rail.nextDialMs = Math.min(rail.nextDialMs, Math.max(nowMs, rail.heldUntilMs, rail.dialledAtMs + this.options.redialMinMs));
       this.wakeAt(rail.nextDialMs);
     }
   }
@@ -483,18 +482,9 @@ export class Bml {
     }
   }
 
-  /**
-   * Where the peer dials, and may not know that it shall: an attempt of this side is the request, which the peer refuses and dials itself
-   * (docs/internals/PROTOCOL.md, section 4). Over one rail at a time, the best first, and after it that which was tried least.
-   */
+  /** Where the peer dials, and may not know that it shall: an attempt of this side is the request (docs/internals/PROTOCOL.md, section 4). */
   private ask(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
-    if (!peer.mustAsk || peer.rails.some(({ attempt, epoch }) => attempt !== undefined || epoch !== 0)) return;
-    const before = (other: Rail): boolean => {
-      const tries = other.counters.connectAttempts - rail.counters.connectAttempts;
-      const classes = rail.attributes.exclusivity - other.attributes.exclusivity;
-      return tries < 0 || (tries === 0 && (classes < 0 || (classes === 0 && other.index < rail.index)));
-    };
-    if (peer.rails.some((other) => other !== rail && before(other))) return;
+    if (peer.askingRail !== rail) return;
     if (nowMs < rail.nextDialMs) return this.wakeAt(rail.nextDialMs);
     // Its number is not used up: it is the peer that counts epochs.
     this.attempt(rail, Math.max(rail.highestSeen, rail.highestDead) + 1, nowMs, aliveMs);

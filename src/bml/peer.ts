@@ -38,6 +38,16 @@ export class BmlPeer {
     this.unreachableSinceAliveMs = aliveMs;
   }
 
+  /** The rail over which the peer is to be asked next: one at a time, the best class first, and after it that which was tried least. */
+  get askingRail(): Rail | undefined {
+    if (!this.mustAsk || this.rails.some(({ attempt, epoch }) => attempt !== undefined || epoch !== 0)) return undefined;
+    const [first] = [...this.rails].sort(
+      (a, b) =>
+        a.counters.connectAttempts - b.counters.connectAttempts || b.attributes.exclusivity - a.attributes.exclusivity || a.index - b.index,
+    );
+    return first;
+  }
+
   /** Every rail of the stripe set can put: what travels with the first packet would be all that is copied. */
   get putsAll(): boolean {
     return this.put.length > 0 && this.put.length === this.send.length;

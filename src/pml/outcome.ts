@@ -60,3 +60,7 @@ export function senderLostBuffer(core: PmlCore, source: number, tag: number): Mu
 export function hasLeft(rank: number, peer: number): MultirailError {
   return new MultirailError('ERR_PROC_FAILED', `rank ${peer} has left the job: it called finalize()`, { rank, peer });
 }
+
+export function unknownPeer(rank: number): never {
+  throw new MultirailError('ERR_INTERNAL', `unknown peer ${rank}`);
+}

@@ -21,7 +21,7 @@ import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, MATCH_HEADER_BYTES, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
-import { hasLeft } from './outcome.ts';
+import { hasLeft, unknownPeer } from './outcome.ts';
 import { OwedToPeers } from './owed.ts';
 import { describeRequests, type OpenRequest, openRequests, type PendingRequest, undeliveredTo } from './pending.ts';
 import { Pump } from './pump.ts';
@@ -72,20 +72,16 @@ export class Pml {
 
   /** That peer. One that nothing was needed of before is made by `onFirstUse`. */
   peer(rank: number): PmlPeer {
-    const peer = this.byRank[rank];
-    return peer !== undefined ? peer : this.firstUse(rank);
+    return this.byRank[rank] ?? this.firstUse(rank);
   }
 
-  /** That peer, if anything was ever needed of it. */
   knownPeer(rank: number): PmlPeer | undefined {
     return this.byRank[rank];
   }
 
   private firstUse(rank: number): PmlPeer {
     this.onFirstUse?.(rank);
-    const peer = this.byRank[rank];
-    if (peer === undefined) assert(false, `unknown peer ${rank}`);
-    return peer as PmlPeer;
+    return this.byRank[rank] ?? unknownPeer(rank);
   }
 
   // ---------------------------------------------------------------- commands

@@ -107,9 +107,7 @@ export class Engine implements Upcalls {
     const bml = this.bml.addPeer(rank, endpoints, this.driver.now(), this.aliveMs, asks);
     this.pml.addPeer(rank, bml, unexpectedBytesMax);
     this.departure.addPeer(rank, bml);
-    const peer = { rank, incarnation, bml };
-    this.peers.add(peer);
-    return peer;
+    return this.peers.add({ rank, incarnation, bml });
   }
 
   /** The peer of that rank. `asks`: it is this side that needs it. Undefined when it is not in the job. */

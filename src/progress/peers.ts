@@ -33,8 +33,9 @@ export class Peers {
   /** Ranks that ended before anything was needed of them. */
   private readonly endings = new Map<number, Ending>();
 
-  add(peer: EnginePeer): void {
+  add(peer: EnginePeer): EnginePeer {
     this.met.set(peer.rank, peer);
+    return peer;
   }
 
   get(rank: number): EnginePeer | undefined {
@@ -47,10 +48,6 @@ export class Peers {
 
   values(): Iterable<EnginePeer> {
     return this.met.values();
-  }
-
-  get count(): number {
-    return this.met.size;
   }
 
   /** Whether that is news. */

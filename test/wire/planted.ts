@@ -95,10 +95,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'dials as the higher rank too',
     case: 'the acceptor never dials',
     caughtBy: 'AD-3',
-    edits: [
-      edit(BML, 'return this.options.rank <= rail.peer;', 'return this.options.rank >= rail.peer;'),
-      edit('src/btl/base/stream-endpoint.ts', 'assert(rank < this.peer, `rank', 'assert(rank !== this.peer, `rank'),
-    ],
+    edits: [edit(BML, 'return this.options.rank <= rail.peer;', 'return this.options.rank >= rail.peer;')],
   },
   {
     name: 'one-link',

@@ -3,12 +3,16 @@ import { EMPTY_BYTES } from '../../util/iov.ts';
 import { splitBlocks } from './memory.ts';
 import type { Operation, Steps } from './operation.ts';
 
-/** In round k everybody tells the rank 2^k ahead (Hensgen, Finkel, Manber 1988). */
+/**
+ * In round k everybody tells the rank 2^k ahead (Hensgen, Finkel, Manber 1988). Where the size is a power of two, it is the rank whose number
+ * differs in bit k: as many rounds and messages, and half as many neighbours, each of which costs its rails.
+ */
 export function* dissemination(o: Operation): Steps {
   const { rank, size } = o;
+  const isPower = (size & (size - 1)) === 0;
   for (let ahead = 1; ahead < size; ahead *= 2) {
-    o.send((rank + ahead) % size, EMPTY_BYTES);
-    o.recv((rank - ahead + size) % size, EMPTY_BYTES);
+    o.send(isPower ? rank ^ ahead : (rank + ahead) % size, EMPTY_BYTES);
+    o.recv(isPower ? rank ^ ahead : (rank - ahead + size) % size, EMPTY_BYTES);
     yield;
   }
 }

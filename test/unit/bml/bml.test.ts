@@ -1,5 +1,6 @@
 // The BML: which rails carry what, dialling and its pauses, the judgement of silence (B7), and what is measured.
 import { describe, expect, test } from 'vitest';
+import type { RailAttributes } from '../../../src/btl/btl.ts';
 import { FakeRails } from './fake-rails.ts';
 
 describe('sets', () => {
@@ -115,6 +116,59 @@ describe('dialling', () => {
     expect(higher.endpoints[0].dialled).toEqual([]);
     higher.connected(0, 1);
     expect(higher.states()).toBe('PROBING');
+  });
+
+  describe('a higher rank that needs the peer first', () => {
+    const asking = (rails: Partial<RailAttributes>[] = [{}]) => new FakeRails(rails, { rank: 1 }, 0, true);
+    const answer = (f: FakeRails, rail: number, kind: 'asked' | 'refused') =>
+      f.bml.handleConnectFailed(f.endpoints[rail], f.endpoints[rail].dialled.at(-1) as number, { kind, text: 'test' }, undefined, f.nowMs);
+
+    test('asks over one rail, that of the class which carries first, and no more once the peer has answered', () => {
+      const f = asking([{ exclusivity: 100 }, { exclusivity: 200 }, { exclusivity: 200 }]);
+      for (let i = 0; i < 20; i++) f.turn();
+      expect(f.endpoints.map(({ dialled }) => dialled.length)).toEqual([0, 1, 0]);
+      answer(f, 1, 'asked');
+      for (let i = 0; i < 500; i++) f.turn();
+      expect(f.endpoints.map(({ dialled }) => dialled.length)).toEqual([0, 1, 0]);
+      expect(f.states()).toBe('DOWN DOWN DOWN');
+    });
+
+    test('asks over the others in turn while it is not heard, with pauses', () => {
+      const f = asking([{}, {}]);
+      const tried: number[] = [];
+      for (let i = 0; i < 400; i++) {
+        const before = f.endpoints.map(({ dialled }) => dialled.length);
+        f.turn();
+        const rail = f.endpoints.findIndex(({ dialled }, at) => dialled.length > before[at]);
+        if (rail === -1) continue;
+        tried.push(rail);
+        answer(f, rail, 'refused');
+      }
+      expect(tried.slice(0, 6)).toEqual([0, 1, 0, 1, 0, 1]);
+      expect(tried.length).toBeLessThan(100);
+    });
+
+    test('uses no number up: the epoch is the peer’s to choose, and its connection ends the asking', () => {
+      const f = asking([{}, {}]);
+      f.turn();
+      expect(f.rails[0].state).toBe('CONNECTING');
+      f.connected(0, 1);
+      expect(f.states()).toBe('PROBING DOWN');
+      expect(f.rails[0].attempt).toBe(undefined);
+      for (let i = 0; i < 100; i++) f.turn();
+      expect(f.endpoints[1].dialled).toEqual([]);
+    });
+
+    test('the peer that is asked dials again without waiting for the rest of its pause', () => {
+      const f = new FakeRails([{}]);
+      while (f.endpoints[0].dialled.length < 8) {
+        f.turn();
+        if (f.rails[0].attempt !== undefined) answer(f, 0, 'refused');
+      }
+      const { nextDialMs } = f.rails[0];
+      f.bml.handleAsked(f.peer, f.nowMs);
+      expect(f.rails[0].nextDialMs).toBeLessThan(nextDialMs);
+    });
   });
 
   test('pauses double up to their maximum, with less than 25 % of jitter, and are over after a success', () => {

@@ -95,7 +95,7 @@ export class FakeRails {
   private readonly received: number[];
   private readonly fencedAt: number[];
 
-  constructor(rails: Partial<RailAttributes>[], options: Partial<BmlOptions> = {}, peerRank = 1) {
+  constructor(rails: Partial<RailAttributes>[], options: Partial<BmlOptions> = {}, peerRank = 1, asks = false) {
     this.bml = new Bml({ ...BML_OPTIONS, ...options }, (rail: Rail, from: RailState, to: RailState) =>
       this.moves.push(`${rail.index} ${from}>${to}`),
     );
@@ -103,7 +103,7 @@ export class FakeRails {
     this.answered = rails.map(() => 0);
     this.received = rails.map(() => 0);
     this.fencedAt = rails.map(() => 0);
-    this.peer = this.bml.addPeer(peerRank, this.endpoints, 0, 0);
+    this.peer = this.bml.addPeer(peerRank, this.endpoints, 0, 0, asks);
   }
 
   get rails(): Rail[] {

@@ -1,6 +1,6 @@
 // The engine: rail events, turns, the log's bound, who is admitted, and the parameters it is made from.
 import { describe, expect, test } from 'vitest';
-import { ALIVE_PER_TURN_MAX_MS } from '../../../src/btl/btl.ts';
+import { ALIVE_PER_TURN_MAX_MS, type BtlModule } from '../../../src/btl/btl.ts';
 import { ParamTable } from '../../../src/params.ts';
 import { Engine } from '../../../src/progress/engine.ts';
 import { engineOptions } from '../../../src/progress/options.ts';
@@ -103,6 +103,71 @@ test('a flood of warnings is counted, not passed on', () => {
   engine.progress();
   engine.log('warn', 'one more');
   expect(lines.slice(20)).toEqual(['980 further lines were left out', 'one more']);
+});
+
+describe('first use', () => {
+  /** An engine that knows ranks 0 to 3 by their addresses only, and asks for their rails one by one. */
+  const alone = (options: { rank?: number } = {}) => {
+    const planned: number[] = [];
+    const failed: string[] = [];
+    const engine = new Engine(
+      engineOptions(options.rank ?? 1, new ParamTable()),
+      { now: () => 0, defer: () => {}, yield: () => {}, arm: () => {} },
+      {
+        planPeer: (rank) => {
+          if (!(rank >= 0 && rank < 4)) return undefined;
+          planned.push(rank);
+          return { incarnation: 1, endpoints: [], unexpectedBytesMax: 1024 };
+        },
+        onPeerFailed: (rank, error) => failed.push(`${rank} ${error.code}`),
+      },
+    );
+    return { engine, planned, failed };
+  };
+  const claim = { rank: 3, incarnation: 1, rail: 0, key: 'mem#0', epoch: 1 };
+  const module = {} as BtlModule;
+
+  test('a send, a named receive and a HELLO make a peer once; a receive from anybody makes none', () => {
+    const { engine, planned } = alone();
+    engine.pml.irecv(-1, 1, 1, new Iov([]));
+    expect(planned).toEqual([]);
+    engine.pml.isend(2, 1, 1, new Iov([]));
+    engine.pml.irecv(2, 1, 1, new Iov([]));
+    engine.pml.irecv(0, 1, 1, new Iov([]));
+    expect(engine.admit(module, claim)).toMatchObject({ ok: false, reason: 'WILL_DIAL' });
+    expect(engine.admit(module, claim)).toMatchObject({ ok: false, reason: 'WILL_DIAL' });
+    expect(engine.admit(module, { ...claim, rank: 4 })).toMatchObject({ ok: false, reason: 'UNKNOWN_RANK' });
+    expect(planned).toEqual([2, 0, 3]);
+  });
+
+  test('a rank that died before it was needed is told of once, and fails whatever needs it', () => {
+    const { engine, planned, failed } = alone();
+    engine.failPeer(2, 'ERR_PROC_FAILED', 'its process ended');
+    engine.failPeer(2, 'ERR_PROC_FAILED', 'its process ended');
+    engine.peerLeft(0, true);
+    expect(failed).toEqual(['2 ERR_PROC_FAILED']);
+    expect(planned).toEqual([]);
+    expect(engine.endingOf(2)).toMatchObject({ failure: { code: 'ERR_PROC_FAILED' } });
+    expect(engine.endingOf(0)).toMatchObject({ ended: { code: 'ERR_PROC_FAILED' }, failure: undefined });
+    expect(engine.endingOf(3)).toBe(undefined);
+    expect(engine.pml.irecv(2, 1, 1, new Iov([])).error?.code).toBe('ERR_PROC_FAILED');
+    expect(engine.pml.irecv(0, 1, 1, new Iov([])).error?.message).toMatch(/rank 0 has left the job/);
+    expect(engine.admit(module, { ...claim, rank: 2 })).toMatchObject({ ok: false, reason: 'PEER_FAILED' });
+  });
+
+  test('a rank leaves when all are drained, and meets whoever comes until then', () => {
+    const { engine } = alone();
+    engine.beginFinalize(true);
+    engine.progress();
+    expect([engine.isDrained, engine.isLeft()]).toEqual([true, false]);
+    engine.admit(module, claim);
+    expect(engine.isDrained).toBe(false);
+    engine.progress();
+    expect([engine.isDrained, engine.isLeft()]).toEqual([true, false]);
+    engine.everyoneDrained();
+    engine.progress();
+    expect(engine.isLeft()).toBe(true);
+  });
 });
 
 describe('admission', () => {

@@ -32,8 +32,8 @@ const licenses: NonNullable<Options['esbuildPlugins']>[number] = {
 };
 
 /**
- * Node's modules are asked for directly in the library's ES module. An import statement costs some 20 ms of processor time for those that a rank
- * needs: each of them becomes a job of the loader of ES modules, and all that it exports is looked up, what loads on first use included.
+ * Node's modules are asked for directly in the library's ES module. Import statements for them are a tenth of the processor time
+ * of an import of the library: each becomes a job of the loader of ES modules, and all that it exports is looked up, what loads on first use included.
  */
 const builtins: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'builtins',

@@ -18,10 +18,11 @@ const KINDS = { pair: 'sendSync and recvSync', allreduce: 'allreduceSync', windo
 const RUN_TIMEOUT_MS = 60_000;
 const COLD_CALLS = 500;
 const WINDOW = 50;
-/** Between the cold calls and the steady ones: enough for V8, and not longer than this. */
+/** Between the cold calls and the steady ones, and the steady ones: enough for V8, and where others keep the processors busy, what fits in so long. */
 const WARMUP_CALLS = 100_000;
-const WARMUP_MS = 4000;
 const STEADY_CALLS = 20_000;
+const STAGE_MS = 4000;
+const PIECE_CALLS = 500;
 /** The second calls may take so many times as long as the steady ones. */
 const LIMIT = 3;
 
@@ -64,12 +65,15 @@ async function rank(kind) {
   const first = await time(COLD_CALLS);
   const second = await time(COLD_CALLS);
   // Both ranks must stop after the same number of calls.
-  const pieceUs = await time(STEADY_CALLS / 10);
-  const pieces = new Int32Array([Math.min(WARMUP_CALLS / 1000, Math.ceil((WARMUP_MS * 1000) / (pieceUs * 1000)))]);
-  await world.bcast(pieces, 0);
-  for (let i = 0; i < pieces[0]; i++) await calls[kind](1000);
-  const steady = await time(STEADY_CALLS);
-  if (world.rank === 0) console.log(JSON.stringify({ first, second, steady }));
+  const pieceUs = await time(PIECE_CALLS);
+  const fit = (STAGE_MS * 1000) / pieceUs;
+  const counts = Float64Array.of(
+    ...[WARMUP_CALLS, STEADY_CALLS].map((calls) => Math.max(PIECE_CALLS, WINDOW * Math.floor(Math.min(calls, fit) / WINDOW))),
+  );
+  await world.bcast(counts, 0);
+  await calls[kind](counts[0]);
+  const steady = await time(counts[1]);
+  if (world.rank === 0) console.log(JSON.stringify({ first, second, steady, warmup: counts[0] }));
   await mpi.finalize();
 }
 
@@ -97,7 +101,7 @@ function compare() {
     '## Cold and steady',
     '',
     `\`node bench/loopback/cold.mjs --rounds ${rounds} --btl ${values.btl}\`, ${new Date().toISOString().slice(0, 10)}, ${availableParallelism()} × ${cpus()[0].model.trim()}, Node ${process.version}; load before ${load}.`,
-    `Two ranks, 8 B, microseconds of a call, median of the rounds. Cold: the first ${COLD_CALLS} calls of a program, and the ${COLD_CALLS} after them; steady: after ${WARMUP_CALLS} calls.`,
+    `Two ranks, 8 B, microseconds of a call, median of the rounds. Cold: the first ${COLD_CALLS} calls of a program, and the ${COLD_CALLS} after them; steady: after up to ${WARMUP_CALLS} more.`,
     '',
     `| Calls | Rails | Cold, first ${COLD_CALLS} | Cold, second ${COLD_CALLS} | Steady | Second to steady | Wanted |`,
     '| --- | --- | ---: | ---: | ---: | ---: | --- |',

@@ -34,7 +34,6 @@ export class Bml {
   private readonly rates: Rates;
   private readonly byRank: (BmlPeer | undefined)[] = [];
   private rails: Rail[] = [];
-  private readonly leastTickMs: number;
   private nextDeadlineMs = 0;
   private nextProbeId = 1;
   /** Time as it came in last. */
@@ -43,9 +42,6 @@ export class Bml {
 
   constructor(options: BmlOptions, listener: RailListener) {
     this.options = options;
-    const { railTimeoutMs, stallTimeoutMs } = options;
-    const leastMs = stallTimeoutMs === 0 ? railTimeoutMs / 8 : Math.min(railTimeoutMs / 8, stallTimeoutMs / 6);
-    this.leastTickMs = Math.min(ALIVE_PER_TURN_MAX_MS, leastMs);
     this.listener = (rail, from, to) => {
       const peer = this.peers.get(rail.peer);
       assert(peer !== undefined, `rail of unknown peer ${rail.peer}`);
@@ -408,7 +404,9 @@ export class Bml {
    * must not be what keeps it so.
    */
   private get tickMs(): number {
-    return Math.max(this.leastTickMs, this.rails.length * 2);
+    const { railTimeoutMs, stallTimeoutMs } = this.options;
+    const leastMs = stallTimeoutMs === 0 ? railTimeoutMs / 8 : Math.min(railTimeoutMs / 8, stallTimeoutMs / 6);
+    return Math.max(Math.min(ALIVE_PER_TURN_MAX_MS, leastMs), this.rails.length * 2);
   }
 
   nextDeadline(): number {

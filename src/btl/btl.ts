@@ -499,6 +499,8 @@ export interface BtlModule {
    * something has come meanwhile: progress() is then called again instead of waiting.
    */
   park?(): boolean;
+  /** Wakes the process of that rank, which then polls, if it sleeps. False when no rail of this module to it can. */
+  ring?(peer: number): boolean;
   /** Its connections are served by Node's event loop: progress() alone brings nothing, so blocking calls cannot wait for it. */
   readonly needsEventLoop?: boolean;
   /** Rails of this module that carry traffic are polled in memory: then the engine asks the kernel for sockets only now and then. */

@@ -3,10 +3,13 @@
 import { MultirailError } from '../errors.ts';
 import type { Call } from './coll/calls.ts';
 import { KnownRegions } from './coll/memory.ts';
-import type { Operation } from './coll/operation.ts';
+import { Operation } from './coll/operation.ts';
 import type { Scope } from './coll/scope.ts';
+import { SharedCalls } from './coll/shared/call-memory.ts';
+import type { SharedSegment } from './coll/shared/segment.ts';
+import { SETUP_TAG, Setup } from './coll/shared/setup.ts';
 import { KnownSignatures, Ledger } from './coll/signature.ts';
-import { type CallOptions, checkOptions, TAG_UB, watchEnd } from './constants.ts';
+import { type CallOptions, checkOptions, describe, TAG_UB, watchEnd } from './constants.ts';
 import { COLLECTIVE, ctxOf } from './contexts.ts';
 import type { Group } from './group.ts';
 import { ObjectMessages } from './object-messages.ts';
@@ -16,17 +19,28 @@ import { RunningTrace, tracedSince } from './tracing.ts';
 
 export class CollectiveRuns extends ObjectMessages {
   protected readonly signatures = new KnownSignatures();
-  private readonly scope: Scope;
+  /** Its `shared` is undefined where all go by messages. */
+  private readonly scope: Scope & { shared: SharedCalls | undefined };
+  /** Of collectives that go by messages wherever the ranks are. */
+  private readonly messageScope: Scope;
+  private memory: SharedCalls | undefined;
+  private readonly everybody: Group;
+  private wantsMemory: boolean;
+  private arePlacesKnown = false;
+  private setup: Operation<SharedSegment | undefined> | undefined;
   /** Number of the next collective: all ranks count alike. */
   private nextCollective = 0;
   /** Numbers of persistent collectives: they are theirs for good. */
-  private readonly keptTags = new Set<number>();
+  private readonly keptTags = new Set<number>([SETUP_TAG]);
 
   /** @internal */
   constructor(proc: ProcessState, name: string, contextId: number, group: Group) {
     super(proc, name, contextId, group);
     const ctx = ctxOf(contextId, COLLECTIVE);
-    this.scope = this.scopeOf(ctx, group);
+    this.messageScope = this.scopeOf(ctx, group);
+    this.scope = Object.create(this.messageScope, { shared: { value: undefined, writable: true } });
+    this.everybody = group;
+    this.wantsMemory = proc.tuning.sharedMemory;
     const { desk } = this;
     const named = this;
     proc.beginCommunicator(contextId, {
@@ -41,8 +55,10 @@ export class CollectiveRuns extends ObjectMessages {
       },
       revoked: () => this.markRevoked(),
       scope: this.scope,
-      hasBegun: (tag) => this.keptTags.has(tag) || tag <= this.nextCollective,
+      hasBegun: (tag) => (tag === SETUP_TAG ? this.memory?.isIdle === false : this.keptTags.has(tag) || tag <= this.nextCollective),
       memberGone: () => desk.memberGone(),
+      endsSetup: (error) => this.endSetup(error),
+      close: (error) => this.memory?.close(error),
     });
   }
 
@@ -62,7 +78,58 @@ export class CollectiveRuns extends ObjectMessages {
       known: new KnownRegions(),
       signatures: this.signatures,
       ledger: new Ledger(),
+      shared: undefined,
     };
+  }
+
+  // ---------------------------------------------------------------- shared memory
+
+  /**
+   * Whether short collectives of this communicator may go through memory that its ranks share, where these are on one host. True unless the
+   * parameter coll_shared_memory says otherwise, or the communicator that it was made of. Whoever wants to see or count the messages of
+   * collectives sets it to false: before the same call at every rank, since all ranks of a call must go the same way.
+   */
+  get usesSharedMemory(): boolean {
+    return this.wantsMemory;
+  }
+
+  set usesSharedMemory(wanted: boolean) {
+    if (typeof wanted !== 'boolean')
+      throw new MultirailError('ERR_ARG', `usesSharedMemory is set to ${describe(wanted)}; expected true or false`);
+    this.wantsMemory = wanted;
+    this.scope.shared = wanted ? this.memory : undefined;
+  }
+
+  /** With the first call: to ask where every rank runs costs something, and a program may never make one. */
+  private lookForPlaces(): void {
+    const { proc, messageScope } = this;
+    this.arePlacesKnown = true;
+    if (proc.mayShare(this.everybody)) this.memory = new SharedCalls(messageScope, proc.memoryWaits);
+    this.scope.shared = this.wantsMemory ? this.memory : undefined;
+  }
+
+  /** With the first collective, which is the same at every rank. */
+  private setUpMemory(memory: SharedCalls): void {
+    const { proc } = this;
+    memory.setUpBegins();
+    const source = proc.memorySource;
+    const setup = new Setup(source, proc.tuning.sharedMemoryBytesMax);
+    const operation = new Operation<SharedSegment | undefined>().begin(this.messageScope, this.signatures.of('barrier'), SETUP_TAG);
+    operation.isHidden = true;
+    this.setup = operation;
+    operation.onDone = () => {
+      const segment = operation.error === undefined ? operation.result : undefined;
+      if (segment === undefined) setup.dispose();
+      memory.setUpEnded(segment, () => source?.memoryUnmap((segment as SharedSegment).memory));
+      proc.engine.schedule();
+    };
+    operation.start(setup.steps(operation));
+  }
+
+  /** Nobody waits for it any more: a member that has made other calls might never come. */
+  private endSetup(error: MultirailError): void {
+    const { setup } = this;
+    if (setup !== undefined && !setup.done) setup.fail(error, true);
   }
 
   // ---------------------------------------------------------------- four ways to run a call
@@ -76,7 +143,10 @@ export class CollectiveRuns extends ObjectMessages {
   }
 
   /** Starts a collective on this communicator, or on those ranks. */
-  protected begin<T>(call: Call<T>, scope = this.scope, tag?: number): Operation<T> {
+  protected begin<T>(call: Call<T>, scope: Scope = this.scope, tag?: number): Operation<T> {
+    if (!this.arePlacesKnown) this.lookForPlaces();
+    // Persistent ones, which have a tag, are started in any order.
+    if (scope === this.scope && tag === undefined && this.memory?.isIdle === true) this.setUpMemory(this.memory);
     const sinceMs = tracedSince();
     const operation = this.proc.takeOperation<T>().begin(scope, call.signature, tag ?? this.takeTag());
     if (sinceMs !== undefined) {
@@ -87,9 +157,10 @@ export class CollectiveRuns extends ObjectMessages {
     return operation.start(call.steps(operation));
   }
 
-  protected prepare<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A): Call<T> {
+  protected prepare<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A, scope: Scope = this.scope): Call<T> {
     this.mustBeUsable();
-    return make(this.scope, ...args);
+    if (!this.arePlacesKnown) this.lookForPlaces();
+    return make(scope, ...args);
   }
 
   protected run<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A, optionsAt = args.length): Promise<T> {
@@ -113,6 +184,7 @@ export class CollectiveRuns extends ObjectMessages {
     const call = this.prepare(make, args);
     this.mustReachByPolling();
     const operation = this.begin(call);
+    if (operation.awaitsMemory) this.proc.memoryWaits.spin(operation);
     this.endedSync(operation, options?.timeoutMs);
     return this.takeResult(operation);
   }
@@ -152,9 +224,11 @@ export class CollectiveRuns extends ObjectMessages {
     return request;
   }
 
+  /** By messages: they are started in any order, which calls through shared memory cannot be. */
   protected persistent<A extends unknown[]>(make: (scope: Scope, ...args: A) => Call, args: A, optionsAt: number): PersistentRequest {
     const options = optionsOf(args, optionsAt);
-    this.prepare(make, args);
+    const { messageScope } = this;
+    this.prepare(make, args, messageScope);
     const tag = this.takeTag();
     this.keptTags.add(tag);
     let failed: MultirailError | undefined;
@@ -162,7 +236,7 @@ export class CollectiveRuns extends ObjectMessages {
       // What one rank has of a run that failed would meet the next run of another.
       if (failed !== undefined) throw failed;
       // Looked at again: buffers may have been detached since.
-      const inner = this.begin(this.prepare(make, args), this.scope, tag);
+      const inner = this.begin(this.prepare(make, args, messageScope), messageScope, tag);
       inner.onFailed = (error) => {
         failed = error;
       };

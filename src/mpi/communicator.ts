@@ -33,7 +33,9 @@ type Creation = Call<Made | undefined>;
  */
 export class Communicator extends FailureCalls {
   private made(name: string, id: number, members: readonly number[]): Communicator {
-    return new Communicator(this.proc, name, id, new Group(members, this.proc.rank));
+    const communicator = new Communicator(this.proc, name, id, new Group(members, this.proc.rank));
+    communicator.usesSharedMemory = this.usesSharedMemory;
+    return communicator;
   }
 
   // ---------------------------------------------------------------- creation (MPI-4.1, section 7.4)

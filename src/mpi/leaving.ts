@@ -35,7 +35,7 @@ export async function leaveTogether(
   if (!isWaiting) meetAll();
   for (let pauseMs = LEFT_POLL_MIN_MS; !engine.isLeft(); pauseMs = Math.min(LEFT_POLL_MAX_MS, pauseMs + 1)) {
     if (performance.now() >= deadlineMs) {
-      const met = engine.notLeft();
+      const met = engine.notLeftPeers().map(({ rank, text }) => `rank ${rank}: ${text}`);
       if (!isWaiting || !isEntered) return met;
       const missing = await Promise.race([oob?.missingAt?.(BARRIER).catch(() => []), pause(MISSING_WAIT_MS)]);
       const others = (missing ?? []).filter((rank) => !met.some((line) => line.startsWith(`rank ${rank}: `)));

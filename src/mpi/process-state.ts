@@ -1,6 +1,7 @@
 // The state of one process that its communicators share: the engine, the end of the runtime, the table of contexts, the collectives that
 // run, and the blocking probes that wait for a message.
 import { MultirailError } from '../errors.ts';
+import type { NativeBinding } from '../native/binding.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
@@ -8,13 +9,16 @@ import { MemoryPool } from '../util/memory-pool.ts';
 import type { Tuning } from './coll/choice.ts';
 import { FailureNotices } from './coll/failures.ts';
 import type { ScratchElements } from './coll/memory.ts';
-import type { NativeKernels } from './coll/native-kernels.ts';
+import { NativeKernels } from './coll/native-kernels.ts';
 import { Operation } from './coll/operation.ts';
-import type { CollectiveCounters, LocalProcess, RunningCall, Scope } from './coll/scope.ts';
+import type { CollectiveCounters, LocalProcess, RunningCall, Scope, SharedMemorySource } from './coll/scope.ts';
+import { SETUP_TAG } from './coll/shared/setup.ts';
+import { CollectiveWaits } from './coll/shared/waits.ts';
 import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf, SERVICE_ID, USER } from './contexts.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
+import type { Group } from './group.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -46,6 +50,10 @@ interface KnownCommunicator {
   revoked(): MultirailError;
   /** That may be so since just now. */
   memberGone(): void;
+  /** Nobody waits any more for memory that the ranks are about to share. */
+  endsSetup(error: MultirailError): void;
+  /** It is gone. */
+  close(error: MultirailError): void;
 }
 
 /** How often collectives that stand still are looked at. */
@@ -85,25 +93,33 @@ export class ProcessState implements LocalProcess {
   private readonly waiters = new Set<Waiter>();
   private lookScheduled = false;
   private endError: MultirailError | undefined;
+  private readonly native: NativeBinding | undefined;
+  /** Calls that wait for memory which other processes write. */
+  readonly memoryWaits: CollectiveWaits;
+  /** Ranks of one host may share memory: the transport for it was asked for. Known once the transports are. */
+  sharesMemory = false;
+  /** The ranks of this host are more than the processors that they may use. */
+  isCrowded = false;
   /** Processes that failed or left. */
   membersGone = 0;
   /** Undefined where the parameter ft is off. */
   ft: FaultTolerance | undefined;
 
-  constructor(
-    engine: Engine,
-    blocking: BlockingWaiter,
-    rank: number,
-    size: number,
-    tuning: Tuning,
-    nativeKernels: NativeKernels | undefined,
-  ) {
+  constructor(engine: Engine, blocking: BlockingWaiter, rank: number, size: number, tuning: Tuning, native: NativeBinding | undefined) {
     this.engine = engine;
     this.blocking = blocking;
     this.rank = rank;
     this.tuning = tuning;
-    this.nativeKernels = nativeKernels;
+    this.native = native;
+    this.nativeKernels = native && new NativeKernels(native.combine);
     this.contexts = new ContextTable(engine.pml, rank, size);
+    this.memoryWaits = new CollectiveWaits({
+      engine,
+      yieldCpu: native === undefined ? undefined : () => native.yieldCpu(),
+      ring: (world) => engine.modules.some((module) => module.ring?.(world) === true),
+      isCrowded: () => this.isCrowded,
+    });
+    engine.memoryWaits = this.memoryWaits;
     engine.pml.onUnexpected = (envelope) => {
       if (envelope.signature !== 0) this.meetUnexpected(envelope);
       this.lookSoon();
@@ -127,6 +143,7 @@ export class ProcessState implements LocalProcess {
     for (const waiter of [...this.waiters]) waiter.fail(error);
     this.waiters.clear();
     this.ft?.endCalls(error);
+    for (const communicator of this.communicators.values()) communicator.close(error);
     this.engine.pml.endPosted(error);
     this.engine.schedule();
   }
@@ -164,6 +181,18 @@ export class ProcessState implements LocalProcess {
     this.contexts.revoke(id, error);
     this.lookSoon();
     this.lookAtDrains();
+  }
+
+  /** Undefined where this process can share no memory. */
+  get memorySource(): SharedMemorySource | undefined {
+    return this.sharesMemory ? this.native : undefined;
+  }
+
+  /** What all of these ranks know alike: they are on one host, and may share memory there. */
+  mayShare({ size, worldRanks }: Group): boolean {
+    if (!this.sharesMemory || size < 2 || size > this.tuning.sharedMemoryRanksMax) return false;
+    const hostIds = this.hostIds();
+    return worldRanks.every((world) => hostIds[world] === hostIds[worldRanks[0]]);
   }
 
   /** A collective with that tag has begun here, on the communicator that uses this context for them. */
@@ -251,6 +280,7 @@ export class ProcessState implements LocalProcess {
 
   /** The communicator with that id is gone; `isClean`: all that was sent on it has arrived. Posted receives end with the error. */
   endCommunicator(id: number, isClean: boolean, error: MultirailError): void {
+    this.communicators.get(id)?.close(error);
     this.communicators.delete(id);
     this.ft?.free(id, isClean);
     this.failures.forget(ctxOf(id, COLLECTIVE));
@@ -266,6 +296,14 @@ export class ProcessState implements LocalProcess {
 
   /** Nothing of that communicator is under way here. */
   isQuiet(id: number): boolean {
+    let last: RunningCall | undefined;
+    for (const operation of this.operations) {
+      if (idOf(operation.scope.ctx) !== id) continue;
+      if (operation.tag !== SETUP_TAG) return false;
+      last = operation;
+    }
+    // Its own calls have ended, and nobody waits for memory any more: a member that has made other calls might never come to it.
+    if (last !== undefined) this.communicators.get(id)?.endsSetup(new MultirailError('ERR_COMM', 'the communicator is being freed'));
     return this.contexts.isQuiet(id, this.failures.drainsOn(ctxOf(id, COLLECTIVE)));
   }
 

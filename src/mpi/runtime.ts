@@ -24,7 +24,6 @@ import { EVIDENCE } from '../ulfm/knowledge.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
-import { NativeKernels } from './coll/native-kernels.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
 import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
@@ -54,6 +53,9 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
 
 /** Exit code of a process that was declared dead and lives. */
 const OWN_FAILURE_CODE = 70;
+/** The transport whose users share memory for collectives, too. */
+const SHARED_MEMORY = 'sm';
+
 /** Messages that an error or a warning names one by one. */
 const MESSAGES_NAMED_MAX = 8;
 
@@ -125,8 +127,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
     this.blocking = blocking;
-    const kernels = native && new NativeKernels(native.combine);
-    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), kernels);
+    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), native);
     if (params.bool('ft')) {
       const { incarnation, size } = job;
       const log = (level: 'debug' | 'warn', text: string): void => options.log?.(level, text);
@@ -203,6 +204,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       throw error;
     }
     for (const module of this.modules) this.engine.addModule(module);
+    // Asked for, though it may not work here: the same at every rank. Where failures are survived, collectives go by messages alone, which
+    // a revocation ends.
+    const asked = SHARED_MEMORY in (this.entry?.btl ?? {}) || SHARED_MEMORY in (this.entry?.excluded ?? {});
+    this.proc.sharesMemory = asked && this.proc.ft === undefined;
     this.moveTo('ACTIVE');
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;
     for (const [rank, json] of this.earlyUpdates) this.takeAddresses(rank, json);
@@ -242,6 +247,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private lookForCrowd(book: AddressBook): void {
     const mode = this.params.string('mpi_yield_when_idle');
     if (mode === 'never' || (mode === 'auto' && !book.isHostCrowded())) return;
+    this.proc.isCrowded = true;
     this.blocking.expectCrowd();
     this.driver.expectCrowd?.();
   }

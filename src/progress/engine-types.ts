@@ -43,3 +43,13 @@ export interface EngineHooks {
   onAddressChanged?(module: BtlModule): void;
   log?(level: 'debug' | 'info' | 'warn', text: string): void;
 }
+
+/** Calls of the application that wait for memory which other processes write. */
+export interface MemoryWaits {
+  readonly isWaiting: boolean;
+  /** Looks whether something has come; returns how much there was to do. */
+  progress(nowMs: number): number;
+  /** Before sleep: as that of a module that is polled in memory. */
+  park(): boolean;
+  nextDeadline(): number;
+}

@@ -22,13 +22,13 @@ import { hasLeft } from '../pml/outcome.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { Departure } from './departure.ts';
-import type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
+import type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
 import { type Ending, type EnginePeer, Peers } from './peers.ts';
 import { railEvents, unreachableText } from './rail-events.ts';
 
-export type { Driver, EngineHooks, EngineOptions } from './engine-types.ts';
+export type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 
 /**
  * A blocking call reads the clock once in so many polls of the rails, and asks what else the kernel has to say once in so many more. To
@@ -66,6 +66,7 @@ export class Engine implements Upcalls {
   readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
+  memoryWaits: MemoryWaits | undefined;
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
@@ -257,6 +258,7 @@ export class Engine implements Upcalls {
   park(): boolean {
     let parked = true;
     for (const module of this.modules) if (module.park !== undefined && !module.park()) parked = false;
+    if (this.memoryWaits?.isWaiting === true && !this.memoryWaits.park()) parked = false;
     return parked;
   }
 
@@ -273,7 +275,7 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.hasAwaitedRequests || this.expected > 0;
+    return this.pml.hasAwaitedRequests || this.expected > 0 || this.memoryWaits?.isWaiting === true;
   }
 
   /** A turn is under way: poll() does nothing. */
@@ -304,6 +306,9 @@ export class Engine implements Upcalls {
     let work = 0;
     const { bml, pml, nowMs } = this;
     for (let i = 0; i < modules.length; i++) work += modules[i].progress(nowMs, this.aliveMs);
+    const come = this.memoryWaits?.isWaiting === true ? this.memoryWaits.progress(nowMs) : 0;
+    this.usefulWork += come;
+    work += come;
     if (spares && work === 0 && !pml.hasWork && !this.departure.isBegun && this.polledListeners.length === 0) {
       this.afterWork?.();
       return 0;
@@ -321,6 +326,7 @@ export class Engine implements Upcalls {
   nextDeadline(): number {
     let deadline = this.bml.nextDeadline();
     for (const module of this.modules) deadline = Math.min(deadline, module.nextDeadline());
+    if (this.memoryWaits?.isWaiting === true) deadline = Math.min(deadline, this.memoryWaits.nextDeadline());
     if (this.departure.isBegun) deadline = Math.min(deadline, this.nowMs + 20);
     if (this.pml.isUnfinished) deadline = Math.min(deadline, this.nowMs);
     return deadline;
@@ -593,11 +599,6 @@ export class Engine implements Upcalls {
   /** Who has not left, and why isLeft() is not yet true. */
   notLeftPeers(): { rank: number; text: string }[] {
     return this.departure.notLeft();
-  }
-
-  /** The same, for the error of finalize(). */
-  notLeft(): string[] {
-    return this.notLeftPeers().map(({ rank, text }) => `rank ${rank}: ${text}`);
   }
 
   /** Closes the transports; nothing happens any more. */

@@ -22,6 +22,7 @@ const SUITE = 'trixie';
 const PACKAGES = ['openmpi-bin', 'libpmix2t64', 'libstdc++6', 'iproute2', 'procps'];
 const BASE = join(ROOT, '.cache', 'debian13');
 const CANNOT = 77;
+const MAKE_LIMIT_MS = 1_200_000;
 const JOB_LIMIT_MS = 90_000;
 /** The suites: their script has a limit of its own for a job, and says what hangs. */
 const SUITES_LIMIT_MS = 150_000;
@@ -55,8 +56,9 @@ function makeBase() {
   rmSync(part, { recursive: true, force: true });
   mkdirSync(join(ROOT, '.cache'), { recursive: true });
   const args = ['--quiet', '--mode=root', '--variant=apt', `--include=${PACKAGES.join(',')}`, SUITE, part, mirror()];
-  const made = run('mmdebstrap', args, { timeout: 600_000 });
-  if (made.status !== 0) cannot(`mmdebstrap failed: ${(made.stderr ?? '').trim().split('\n').slice(-3).join(' ')}`);
+  const made = run('mmdebstrap', args, { timeout: MAKE_LIMIT_MS });
+  if (made.error !== undefined) cannot(`mmdebstrap did not end well: ${made.error.message}`);
+  if (made.status !== 0) cannot(`mmdebstrap failed: ${made.stderr.trim().split('\n').slice(-3).join(' ')}`);
   renameSync(part, BASE);
 }
 

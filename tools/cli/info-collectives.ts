@@ -12,8 +12,11 @@ export interface CollectiveInfo {
   rule: string;
   /** n is the length that the rule looks at: docs/reference/collectives.md. */
   algorithms: { name: string; messages: string; bytes: string; rounds: string }[];
-  /** For sums of numbers of 8 bytes, with root 0; messages, bytes and rounds of the rank that has most of them. */
-  choices: { bytes: number; algorithm: string; messages: number; sentBytes: number; rounds: number }[];
+  /**
+   * For sums of numbers of 8 bytes, with root 0, by messages; messages, bytes and rounds of the rank that has most of them. `onOneHost`: the
+   * algorithm where all ranks are on one host and btl has sm.
+   */
+  choices: { bytes: number; algorithm: string; messages: number; sentBytes: number; rounds: number; onOneHost: string }[];
 }
 
 export function collectivesOf(params: ParamTable, ranks: number): CollectiveInfo[] {
@@ -37,7 +40,8 @@ export function collectivesOf(params: ParamTable, ranks: number): CollectiveInfo
       );
       const most = (of: (cost: Cost) => number): number => Math.max(...costs.map(of));
       const [messages, sentBytes, rounds] = [most((cost) => cost.messages), most((cost) => cost.bytes), most((cost) => cost.rounds)];
-      return { bytes, algorithm, messages, sentBytes: Math.round(sentBytes), rounds };
+      const onOneHost = chooseAlgorithm(call, { ...shape, isOneHost: tuning.sharedMemory }, tuning);
+      return { bytes, algorithm, messages, sentBytes: Math.round(sentBytes), rounds, onOneHost };
     });
     const algorithms = Object.entries(table).map(([name, { messages, bytes, rounds }]) => ({ name, messages, bytes, rounds }));
     return { call, rule: ruleOf(call, tuning), algorithms, choices };
@@ -51,9 +55,10 @@ export function collectiveLines(list: readonly CollectiveInfo[], ranks: number):
   ];
   for (const { call, rule, algorithms, choices } of list) {
     lines.push('', `${call}: ${rule}`);
-    for (const { bytes, algorithm, messages, sentBytes, rounds } of choices) {
+    for (const { bytes, algorithm, messages, sentBytes, rounds, onOneHost } of choices) {
       const cost = `${String(messages).padStart(5)} messages ${String(sentBytes).padStart(10)} bytes ${String(rounds).padStart(5)} rounds`;
-      lines.push(`  ${String(bytes).padStart(8)}  ${algorithm.padEnd(18)} ${cost}`);
+      const instead = onOneHost === algorithm ? '' : `; ${onOneHost} on one host`;
+      lines.push(`  ${String(bytes).padStart(8)}  ${algorithm.padEnd(18)} ${cost}${instead}`);
     }
     for (const { name, messages, bytes, rounds } of algorithms) {
       lines.push(`  ${name}`, `      messages ${messages}`, `      bytes    ${bytes}`, `      rounds   ${rounds}`);

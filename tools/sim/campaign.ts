@@ -7,6 +7,7 @@ import { runImpaired } from './impaired.ts';
 import { runStorm } from './storm.ts';
 import { runStress } from './stress.ts';
 import { runSeed, type SwarmOptions, type SwarmReport } from './swarm.ts';
+import { runUlfm } from './ulfm.ts';
 
 const runGiveup = (seed: number, options: SwarmOptions): SwarmReport => runSeed(seed, { ...options, givesUp: true });
 
@@ -17,7 +18,8 @@ const runMeet = (seed: number, options: SwarmOptions): SwarmReport =>
 /**
  * How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames; death = ranks die; storm = many
  * rails, and all of it at once; giveup = as swarm, and users give sends up; impaired = rails are bad without being down, and gaps are bounded; meet = as swarm and
- * death, and ranks are connected when one of them first needs the other.
+ * death, and ranks are connected when one of them first needs the other;
+ * ulfm = programs agree, revoke, shrink and replace while processes die.
  */
 export const PROFILES = {
   swarm: runSeed,
@@ -27,6 +29,7 @@ export const PROFILES = {
   giveup: runGiveup,
   impaired: runImpaired,
   meet: runMeet,
+  ulfm: runUlfm,
 } as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;
 

@@ -148,7 +148,11 @@ export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport 
   // --- the survivors come to an end
   over = true;
   world.healAll();
-  receiveAll(world, posted, contexts);
+  receiveAll(
+    world,
+    posted,
+    Array.from({ length: contexts }, (_, ctx) => ctx),
+  );
   world.mustFinish(120_000);
   world.mustFinalize(60_000);
 
@@ -160,7 +164,7 @@ export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport 
 }
 
 /** Takes what is there, and what comes, until every send of a survivor has ended: what a dead rank has sent may never come. */
-function receiveAll(world: World, posted: PostedReceive[], contexts: number): void {
+export function receiveAll(world: World, posted: readonly PostedReceive[], contexts: readonly number[]): void {
   const isOpen = (receive: PostedReceive) => receive.matched === undefined && !receive.done && !receive.cancelled;
   world.runFor(50);
   for (const receive of posted) if (isOpen(receive) && !world.isDead(receive.rank)) world.cancel(receive);
@@ -168,7 +172,7 @@ function receiveAll(world: World, posted: PostedReceive[], contexts: number): vo
     let took = false;
     for (const { rank } of world.processes) {
       if (world.isDead(rank)) continue;
-      for (let ctx = 0; ctx < contexts; ctx++) while (world.mprobeRecv(rank, ANY, ctx, ANY) !== undefined) took = true;
+      for (const ctx of contexts) while (world.mprobeRecv(rank, ANY, ctx, ANY) !== undefined) took = true;
     }
     return !took && world.oracle.isFinished;
   };

@@ -68,6 +68,8 @@ export interface FabricOptions {
   seed: number | string;
   ranks: number;
   rails: readonly Partial<RailSpec>[];
+  /** Pairs of ranks between which there are links (default: all). */
+  isLinked?: (low: number, high: number) => boolean;
   /** One line for everything that happens, virtual time first. */
   trace?: (line: string) => void;
 }
@@ -186,6 +188,7 @@ export class Fabric implements PipeNetwork {
     this.tracing = options.trace !== undefined;
     for (let low = 0; low < options.ranks; low++) {
       for (let high = low + 1; high < options.ranks; high++) {
+        if (options.isLinked?.(low, high) === false) continue;
         options.rails.forEach((rail, linkNo) => {
           const spec = { ...RAIL_DEFAULTS, ...rail };
           const link = new SimLink(this, low, high, linkNo, spec, this.prng.split(`link ${low}-${high}/${linkNo}`));

@@ -1,13 +1,19 @@
-// What must hold of agreements, deaths and revocations, whatever happens (I16 to I20 of docs/internals/SIMULATION.md). It knows who was
-// killed, who called what, what leaders proposed and what came out, and nothing of messages. Used by the simulator and by the small world of
-// the unit tests.
+// What must hold of agreements, deaths and revocations, whatever happens (I16 to I23 of docs/internals/SIMULATION.md). It knows who was
+// killed, who called what, what leaders proposed and what came out; of messages it knows how many there were. Used by the simulator and by
+// the small world of the unit tests.
 
 import type { Bitmap } from '../../src/ulfm/bitmap.ts';
 import type { AgreementListener, TracedAgreement } from '../../src/ulfm/states.ts';
 import type { Decision, Ulfm } from '../../src/ulfm/ulfm.ts';
 import type { Contribution, Value } from '../../src/ulfm/values.ts';
-import type { SeriesNumber } from '../../src/ulfm/wire.ts';
+import { HEADER_BYTES, OFFSET, SERVICE, type SeriesNumber } from '../../src/ulfm/wire.ts';
 import { OracleError } from './oracle.ts';
+
+/**
+ * Messages of one agreement for each member and each process that is gone, at most, beyond the 4 (n - 1) of the tree: a STATE, a PROPOSE, an
+ * ACK and a DECIDE to and from a new leader. (The most that was seen is a quarter of it.)
+ */
+const MESSAGES_PER_LOSS = 4;
 
 interface Proposed {
   readonly value: Value;
@@ -26,12 +32,18 @@ export class UlfmOracle {
   /** Ids that somebody has revoked by himself. */
   readonly revoked = new Set<number>();
   /** By agreement and process. */
-  private readonly calls = new Map<string, Contribution>();
+  private readonly calls = new Map<string, Contribution & { readonly dead: readonly number[] }>();
   private readonly open = new Set<string>();
   /** By agreement: what leaders have put together. */
   private readonly proposed = new Map<string, Map<string, Proposed>>();
   /** `witnesses`: members that lived when it was first decided. */
   private readonly decided = new Map<string, { key: string; by: number; witnesses: readonly number[] }>();
+  /** By id and generation: who its members are, as the first that opened it has them. */
+  private readonly memberships = new Map<string, { members: readonly number[]; by: number }>();
+  /** How often a message went out: by agreement; by sender and death; by sender, communicator and type. */
+  private readonly agreementMessages = new Map<string, number>();
+  private readonly floodMessages = new Map<string, number>();
+  private readonly revokeMessages = new Map<string, number>();
   decisions = 0;
   /** Of agreements that several leaders have led: what is hard to get right. */
   heldProposals = 0;
@@ -51,6 +63,56 @@ export class UlfmOracle {
     };
   }
 
+  /** A process has a communicator with these members, by rank. */
+  join(number: number, id: number, members: readonly number[], generation: number): void {
+    const key = `${id} in generation ${generation}`;
+    const known = this.memberships.get(key);
+    if (known === undefined) {
+      this.memberships.set(key, { members, by: number });
+      if (new Set(members).size !== members.length || !members.includes(number))
+        throw new OracleError(`I22: process ${number} opens communicator ${key} of ${members.join(' ')}`);
+    } else if (known.members.length !== members.length || known.members.some((member, rank) => member !== members[rank]))
+      throw new OracleError(
+        `I22: communicator ${key} has ${known.members.join(' ')} at process ${known.by}, and ${members.join(' ')} at process ${number}`,
+      );
+  }
+
+  /** A service message goes out. */
+  send(number: number, bytes: Uint8Array): void {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const type = bytes[OFFSET.type];
+    const id = view.getUint32(OFFSET.id, true);
+    if (type === SERVICE.FAILED) count(this.floodMessages, `${number}|${view.getUint32(HEADER_BYTES + 4, true)}`);
+    else if (type === SERVICE.REVOKE || type === SERVICE.REVOKED) count(this.revokeMessages, `${number}|${id}`);
+    else count(this.agreementMessages, `${id}/${bytes[OFFSET.series]}/${view.getUint32(OFFSET.q, true)}`);
+  }
+
+  private membersOf(id: number): Set<number> {
+    const all = new Set<number>();
+    for (const [key, { members }] of this.memberships) if (Number(key.split(' ')[0]) === id) for (const member of members) all.add(member);
+    return all;
+  }
+
+  /** I23: nobody says anything without end. */
+  private checkMessages(): void {
+    for (const [name, messages] of this.agreementMessages) {
+      const members = [...this.membersOf(Number(name.split('/')[0]))];
+      const losses = members.filter((number) => this.declared.has(number) || this.left.has(number)).length;
+      const most = (4 + MESSAGES_PER_LOSS * losses) * (members.length - 1);
+      if (messages > most)
+        throw new OracleError(`I23: agreement ${name} of ${members.length} members took ${messages} messages, where ${most} are enough`);
+    }
+    const flood = 2 * Math.ceil(Math.log2(Math.max(2, this.cores.size)));
+    for (const [key, messages] of this.floodMessages)
+      if (messages > flood) throw new OracleError(`I23: process ${key.replace('|', ' tells of the death of ')} in ${messages} messages`);
+    for (const [key, messages] of this.revokeMessages) {
+      // A successor that died before it had the communicator was told, too.
+      const others = this.cores.size - 1;
+      if (messages > others)
+        throw new OracleError(`I23: process ${key.replace('|', ' says of communicator ')} ${messages} times that it is revoked`);
+    }
+  }
+
   kill(number: number): void {
     this.dead.add(number);
     this.declared.add(number);
@@ -63,7 +125,8 @@ export class UlfmOracle {
 
   call(number: number, id: number, series: SeriesNumber, q: number, contribution: Contribution): void {
     const key = `${id}/${series}/${q}|${number}`;
-    this.calls.set(key, contribution);
+    const core = this.cores.get(number) as Ulfm;
+    this.calls.set(key, { ...contribution, dead: core.membersOf(id).filter((member) => core.knowledge.isFailed(member)) });
     this.open.add(key);
   }
 
@@ -119,6 +182,11 @@ export class UlfmOracle {
       flag = (flag & call.flag) >>> 0;
       operations |= call.operation;
       for (const rank of acked) if (!call.acked.has(rank)) acked.delete(rank);
+      for (const [rank, member] of members.entries())
+        if (call.dead.includes(member) && !value.failed.has(rank))
+          throw new OracleError(
+            `I17: process ${by} proposes for agreement ${name} that ${member} has not failed, which process ${number} knew to be dead`,
+          );
     }
     const wrong = [
       value.flag === flag ? undefined : `flag ${value.flag}, where that of all contributions is ${flag}`,
@@ -168,13 +236,24 @@ export class UlfmOracle {
     return this.unfinished().length === 0;
   }
 
+  /** Who of those that live does not know of which death. */
+  *unknownDeaths(): Generator<[number: number, dead: number]> {
+    for (const [number, { knowledge }] of this.cores) {
+      if (this.declared.has(number) || this.left.has(number)) continue;
+      for (const dead of this.declared) if (!this.left.has(dead) && !knowledge.isFailed(dead)) yield [number, dead];
+    }
+  }
+
   /** When all is quiet: what was called has ended, deaths and revocations are known to everybody. `has`: the process has that communicator. */
   checkEnd(has: (number: number, id: number) => boolean): void {
     const unfinished = this.unfinished();
     if (unfinished.length > 0)
       throw new OracleError(`I18: ${unfinished.length} agreements did not end: ${unfinished.slice(0, 8).join(', ')}`);
     this.checkKnowledge();
+    this.checkMessages();
     const living = [...this.cores.keys()].filter((number) => !this.declared.has(number) && !this.left.has(number));
+    for (const [number, dead] of this.unknownDeaths())
+      throw new OracleError(`I21: process ${number} does not know that process ${dead} is dead`);
     const ids = new Set<number>();
     for (const name of this.calls.keys()) ids.add(Number(name.split('/')[0]));
     for (const id of ids) {
@@ -187,6 +266,10 @@ export class UlfmOracle {
       if (knowing.length > 0 && !this.revoked.has(id)) throw new OracleError(`I20: communicator ${id} is revoked, and nobody has done it`);
     }
   }
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
 /** Two values are the same when these are. */

@@ -87,7 +87,8 @@ export function watch(processes: readonly Watched[], ran: ReadonlySet<number>): 
     const own = processes[rank];
     checkBounds(own);
     checkCredit(own, own);
-    for (const other of processes) {
+    for (const { rank: peer } of own.engine.pml.peers) {
+      const other = processes[peer];
       if (other === own) continue;
       checkCredit(own, other);
       checkRails(own, other);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh: run the Promela models of this folder through spin.
 #
-#   check.sh --quick   a subset with planted mistakes, under a minute on one core; ends with one line
+#   check.sh --quick   a subset with planted mistakes, about a minute and a half on one core; ends with one line
 #                      "model: N checks as expected, M not"
 #   check.sh --full    everything, a table on standard output; see README.md for how long it takes
 #   check.sh --list    what would be run
@@ -130,6 +130,21 @@ f error exact 30   bye.pml            -DMAXF=1 -DREDIAL -DOUT=1 -DP_EARLYBYE
 f error exact 30   bye.pml            -DMAXF=1 -DREDIAL -DOUT=1 -DP_NOGONE
 f error exact 30   bye.pml            -DMAXF=1 -DREDIAL -DOUT=1 -DP_BYEONCE
 f error exact 30   bye.pml            -DMAXF=2 -DREDIAL -DOUT=1 -DONESIDED -DP_RDLOST
+q ok    exact 30   agree.pml          -DN=3 -DMAXF=1 -DQ=2
+q ok    exact 30   agree.pml          -DN=3 -DMAXF=2
+q ok    exact 30   agree.pml          -DN=3 -DMAXF=1 -DGEN
+f ok    exact 60   agree.pml          -DN=4 -DMAXF=1
+f ok    exact 60   agree.pml          -DN=3 -DMAXF=2 -DQ=2
+f ok    exact 300  agree.pml          -DN=3 -DMAXF=2 -DGEN
+f ok    exact 300  agree.pml          -DN=3 -DMAXF=1 -DGEN -DQ=2
+f ok    exact 300  agree.pml          -DN=4 -DMAXF=1 -DQ=2
+f ok    exact 300  agree.pml          -DN=4 -DMAXF=2
+q error exact 30   agree.pml          -DN=3 -DMAXF=2 -DP_NOACK
+q error exact 30   agree.pml          -DN=3 -DMAXF=2 -DP_NOLOCK
+f error exact 30   agree.pml          -DN=3 -DMAXF=2 -DP_NOBACK
+f error exact 30   agree.pml          -DN=3 -DMAXF=2 -DP_NOTELL
+q error exact 30   agree.pml          -DN=4 -DMAXF=1 -DP_STAYTREE
+q error exact 30   agree.pml          -DN=3 -DMAXF=1 -DGEN -DP_LOCKGONE
 f ok    hc    240  onesided.pml       -DMAXF=2 -DREDIAL -DOUT=1
 f ok    bit   240  failover.pml       -DNR=3 -DMAXF=3 -DREDIAL -DOUT=1
 f ok    exact 200  failover.pml       -DNR=3 -DMAXF=2 -DOUT=1
@@ -163,7 +178,7 @@ search() {
 	rm -f pan pan.out ./*.trail
 	spin -a "$@" "$file" >spin.out 2>&1 || { cat spin.out >pan.out; return 1; }
 	# shellcheck disable=SC2086
-	"$cc" $opt -w $safe $store -DVECTORSZ=1024 -DMEMLIM="$mb" -o pan pan.c >gcc.out 2>&1 || { cat gcc.out >pan.out; return 1; }
+	"$cc" $opt -w $safe $store -DVECTORSZ=2048 -DMEMLIM="$mb" -o pan pan.c >gcc.out 2>&1 || { cat gcc.out >pan.out; return 1; }
 	$polite timeout -s INT $((limit * patience)) ./pan "${pan[@]}" >pan.out 2>&1 &
 	pid=$!
 	wait "$pid"

@@ -355,6 +355,12 @@ export class SmModule extends StreamModule implements SmHost {
     return true;
   }
 
+  ring(peer: number): boolean {
+    const { links, carriers } = this;
+    for (let i = 0; i < links.length; i++) if (carriers[i].peer === peer && links[i].ring()) return true;
+    return false;
+  }
+
   private unpark(): void {
     this.parked = false;
     for (const link of this.links) link.awake();

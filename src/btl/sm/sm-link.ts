@@ -371,6 +371,13 @@ export class SmLink extends RecordLink<UnixStream> {
     if (Atomics.load(words, peerSleepAt) !== 0 && Atomics.exchange(words, peerSleepAt, 0) !== 0) this.stream.ring();
   }
 
+  /** Wakes the peer's process. */
+  ring(): boolean {
+    if (this.ended !== undefined) return false;
+    this.stream.ring();
+    return true;
+  }
+
   private runReads(): void {
     const reason = this.reads.run((op, status) => {
       this.outstandingBytes -= op.bytes;

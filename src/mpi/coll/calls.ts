@@ -6,7 +6,7 @@ import { checkOp, kernelOf, Op } from '../op.ts';
 import { allgatherBruck, allgatherRecursiveDoubling, allgatherRing, type Parts } from './allgather.ts';
 import { alltoallBruck, alltoallIovs, alltoallLinear, alltoallPairwise } from './alltoall.ts';
 import { bcastBinomial, bcastChain, bcastScatterAllgather, dissemination } from './barrier-bcast.ts';
-import { chooseAlgorithm } from './choice.ts';
+import { chooseAlgorithm, chooseMessages } from './choice.ts';
 import { gatherBinomial, gatherLinear, type PartOf, scatterBinomial, scatterLinear } from './gather.ts';
 import type { ArrayName } from './kernels.ts';
 import {
@@ -40,6 +40,8 @@ import {
   scanRecursiveDoubling,
 } from './reduce-scatter.ts';
 import type { Scope } from './scope.ts';
+import type { SharedCalls } from './shared/call-memory.ts';
+import { sharedAllgather, sharedAllreduce, sharedAlltoall, sharedBarrier, sharedBcast, sharedReduce } from './shared/steps.ts';
 import { Signature } from './signature.ts';
 
 export interface Call<T = void> {
@@ -191,19 +193,36 @@ function bothOf({ known }: Scope, send: SendArgument, recv: MessageBuffer): { fr
   return { from, into };
 }
 
+type Through = (o: Operation, memory: SharedCalls) => Steps;
+
+/** Through the memory that the ranks share, if the rule says so and they have it; else by messages. */
+function sharedOr({ shared }: Scope, isShared: boolean, through: Through, messages: (o: Operation) => Steps): (o: Operation) => Steps {
+  if (shared === undefined) return messages;
+  // There is no other kind of it; a scope does not know the steps of operations.
+  const memory = shared as SharedCalls;
+  return isShared ? (o) => memory.run(o, through, messages) : (o) => memory.runApart(o, messages);
+}
+
+const hostShape = ({ size, shared }: Scope, bytes: number) => ({ size, bytes, isOneHost: shared !== undefined });
+
 // ---------------------------------------------------------------- barrier, bcast
 
-export function barrier({ signatures }: Scope, ..._args: BarrierArgs): Call {
-  return { signature: signatures.of('barrier'), steps: dissemination };
+export function barrier(scope: Scope, ..._args: BarrierArgs): Call {
+  const isShared = chooseAlgorithm('barrier', hostShape(scope, 0), scope.tuning) === 'shared_memory';
+  return { signature: scope.signatures.of('barrier'), steps: sharedOr(scope, isShared, sharedBarrier, dissemination) };
 }
+
+const BCASTS = { binomial: bcastBinomial, scatter_allgather: bcastScatterAllgather, chain: bcastChain };
 
 export function bcast(scope: Scope, ...[buffer, root = 0]: BcastArgs): Call {
   checkRoot(root, scope);
   const region = scope.rank === root ? sendRegion(buffer, 'buffer') : recvRegion(buffer, 'buffer');
-  const algorithm = chooseAlgorithm('bcast', { size: scope.size, bytes: region.byteLength }, scope.tuning);
-  const steps = { binomial: bcastBinomial, scatter_allgather: bcastScatterAllgather, chain: bcastChain }[algorithm];
+  const shape = hostShape(scope, region.byteLength);
+  const isShared = chooseAlgorithm('bcast', shape, scope.tuning) === 'shared_memory';
+  const through: Through = (o, memory) => sharedBcast(o, memory, region.bytes, root);
+  const messages = (o: Operation): Steps => BCASTS[chooseMessages('bcast', shape, scope.tuning)](o, region.bytes, root);
   const signature = scope.signatures.of('bcast', root, region.arrayName, region.byteLength);
-  return call(signature, [region], scope.rank === root ? [] : [region], (o) => steps(o, region.bytes, root));
+  return call(signature, [region], scope.rank === root ? [] : [region], sharedOr(scope, isShared, through, messages));
 }
 
 // ---------------------------------------------------------------- reductions
@@ -224,12 +243,17 @@ function reductionOf({ proc }: Scope, from: Region, into: Region | undefined, op
   return { kernel, commute: op.commute, unit: op.unit, count, from, into };
 }
 
-const shapeOf = (scope: Scope, { from, count, unit, commute }: Reduction) => ({
-  size: scope.size,
+const shapeOf = ({ size, shared }: Scope, { from, count, unit, commute }: Reduction, { isOfUser }: Op) => ({
+  size,
   bytes: count * from.unitBytes,
   commute,
   units: count / unit,
+  isOneHost: shared !== undefined,
+  isOfUser,
 });
+
+const REDUCES = { binomial: reduceBinomial, rabenseifner: reduceRabenseifner };
+const ALLREDUCES = { recursive_doubling: allreduceRecursiveDoubling, rabenseifner: allreduceRabenseifner, ring: allreduceRing };
 
 export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: ReduceArgs): Call {
   checkRoot(root, scope);
@@ -242,10 +266,12 @@ export function reduce(scope: Scope, ...[send, recv, op = Op.SUM, root = 0]: Red
     checkLength(into, from.byteLength, 'recv', 'as many as send');
   }
   const r = reductionOf(scope, from, into, op);
-  const algorithm = chooseAlgorithm('reduce', shapeOf(scope, r), scope.tuning);
-  const steps = { binomial: reduceBinomial, rabenseifner: reduceRabenseifner }[algorithm];
+  const shape = shapeOf(scope, r, op);
+  const isShared = chooseAlgorithm('reduce', shape, scope.tuning) === 'shared_memory';
+  const through: Through = (o, memory) => sharedReduce(o, memory, r, root);
+  const messages = (o: Operation): Steps => REDUCES[chooseMessages('reduce', shape, scope.tuning)](o, r, root);
   const signature = scope.signatures.of('reduce', root, from.arrayName, from.byteLength, op);
-  return call(signature, [from], into === undefined ? [] : [into], (o) => steps(o, r, root));
+  return call(signature, [from], into === undefined ? [] : [into], sharedOr(scope, isShared, through, messages));
 }
 
 export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceArgs): Call {
@@ -253,10 +279,12 @@ export function allreduce(scope: Scope, ...[send, recv, op = Op.SUM]: AllreduceA
   checkSameClass(from, into);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(scope, from, into, op) as OwnReduction;
-  const algorithm = chooseAlgorithm('allreduce', shapeOf(scope, r), scope.tuning);
-  const steps = { recursive_doubling: allreduceRecursiveDoubling, rabenseifner: allreduceRabenseifner, ring: allreduceRing }[algorithm];
+  const shape = shapeOf(scope, r, op);
+  const isShared = chooseAlgorithm('allreduce', shape, scope.tuning) === 'shared_memory';
+  const through: Through = (o, memory) => sharedAllreduce(o, memory, r);
+  const messages = (o: Operation): Steps => ALLREDUCES[chooseMessages('allreduce', shape, scope.tuning)](o, r);
   const signature = scope.signatures.of('allreduce', undefined, from.arrayName, from.byteLength, op);
-  return call(signature, [from], [into], (o) => steps(o, r));
+  return call(signature, [from], [into], sharedOr(scope, isShared, through, messages));
 }
 
 export function reduceScatterBlock(scope: Scope, ...[send, recv, op = Op.SUM]: ReduceScatterBlockArgs): Call {
@@ -288,7 +316,7 @@ function scatteredCall(scope: Scope, signature: Signature, from: Region, into: R
   const odd = blocks.counts.findIndex((count) => count % op.unit !== 0);
   if (odd >= 0)
     throw new MultirailError('ERR_COUNT', `counts[${odd}] is ${blocks.counts[odd]}: op ${op.name} has units of ${op.unit} elements`);
-  const algorithm = chooseAlgorithm('reduce_scatter', shapeOf(scope, r), scope.tuning);
+  const algorithm = chooseAlgorithm('reduce_scatter', shapeOf(scope, r, op), scope.tuning);
   const steps = {
     reduce_scatterv: reduceScatterByRoot,
     recursive_halving: reduceScatterHalving,
@@ -302,7 +330,7 @@ function scanCall(scope: Scope, name: 'scan' | 'exscan', exclusive: boolean, [se
   checkSameClass(from, into);
   checkLength(into, from.byteLength, 'recv', 'as many as send');
   const r = reductionOf(scope, from, into, op) as OwnReduction;
-  const algorithm = chooseAlgorithm('scan', shapeOf(scope, r), scope.tuning);
+  const algorithm = chooseAlgorithm('scan', shapeOf(scope, r, op), scope.tuning);
   const steps = { recursive_doubling: scanRecursiveDoubling, linear: scanLinear }[algorithm];
   const signature = scope.signatures.of(name, undefined, from.arrayName, from.byteLength, op);
   return call(signature, [from], [into], (o) => steps(o, r, exclusive));
@@ -399,19 +427,22 @@ export function scatterv(scope: Scope, ...[send, counts, displs, recv, root = 0]
 
 // ---------------------------------------------------------------- allgather
 
+const ALLGATHERS = { bruck: allgatherBruck, recursive_doubling: allgatherRecursiveDoubling, ring: allgatherRing };
+
 export function allgather(scope: Scope, ...[send, recv]: AllgatherArgs): Call {
   const { size, rank } = scope;
   const { from, into } = bothOf(scope, send, recv);
   if (from !== into) checkLength(into, size * from.byteLength, 'recv', `as many as send for each of the ${size} ranks`);
   const bytes = from === into ? sharedLength(into, size, 'recv') : from.byteLength;
   const { at, counts } = equalBlocks(size, bytes);
-  const algorithm = chooseAlgorithm('allgather', { size, bytes: size * bytes }, scope.tuning);
-  const steps = { bruck: allgatherBruck, recursive_doubling: allgatherRecursiveDoubling, ring: allgatherRing }[algorithm];
+  const shape = hostShape(scope, size * bytes);
+  const isShared = chooseAlgorithm('allgather', shape, scope.tuning) === 'shared_memory';
+  const own = (): Uint8Array => (from === into ? slicesOf(into, bytes)(rank) : from.bytes);
+  const through: Through = (o, memory) => sharedAllgather(o, memory, own(), into.bytes);
+  const messages = (o: Operation): Steps =>
+    ALLGATHERS[chooseMessages('allgather', shape, scope.tuning)](o, own(), { bytes: into.bytes, at, counts });
   const signature = scope.signatures.of('allgather', undefined, classOf(from, into), bytes);
-  return call(signature, [from], [into], (o) => {
-    const own = from === into ? slicesOf(into, bytes)(rank) : from.bytes;
-    return steps(o, own, { bytes: into.bytes, at, counts });
-  });
+  return call(signature, [from], [into], sharedOr(scope, isShared, through, messages));
 }
 
 export function allgatherv(scope: Scope, ...[send, recv, counts, displs]: AllgathervArgs): Call {
@@ -423,7 +454,7 @@ export function allgatherv(scope: Scope, ...[send, recv, counts, displs]: Allgat
   const at = inBytes(blocks.at);
   const lengths = inBytes(blocks.counts);
   // Recursive doubling is for parts of the same length: not a power of two for the rule.
-  const chosen = chooseAlgorithm('allgather', { size, bytes: sum(lengths) }, scope.tuning);
+  const chosen = chooseMessages('allgather', { size, bytes: sum(lengths) }, scope.tuning);
   const steps = chosen === 'ring' ? allgatherRing : allgatherBruck;
   const signature = new Signature('allgatherv', { arrayName: classOf(from, into), lengths });
   return call(signature, [from], [into], (o) => {
@@ -439,9 +470,11 @@ export function alltoall(scope: Scope, ...[send, recv]: AlltoallArgs): Call {
   const { from, into } = bothOf(scope, send, recv);
   const bytes = sharedLength(from, size, from === into ? 'recv' : 'send');
   checkLength(into, from.byteLength, 'recv', 'as many as send');
-  const algorithm = chooseAlgorithm('alltoall', { size, bytes }, scope.tuning);
-  const signature = scope.signatures.of('alltoall', undefined, classOf(from, into), bytes);
-  return call(signature, [from], [into], (o) => {
+  const shape = hostShape(scope, bytes);
+  const isShared = chooseAlgorithm('alltoall', shape, scope.tuning) === 'shared_memory';
+  const through: Through = (o, memory) => sharedAlltoall(o, memory, from.bytes, into.bytes);
+  const messages = (o: Operation): Steps => {
+    const algorithm = chooseMessages('alltoall', shape, scope.tuning);
     let all = from.bytes;
     if (from === into) {
       all = o.scratch(from.byteLength);
@@ -450,7 +483,9 @@ export function alltoall(scope: Scope, ...[send, recv]: AlltoallArgs): Call {
     if (algorithm === 'bruck') return alltoallBruck(o, all, into.bytes);
     const steps = algorithm === 'pairwise' ? alltoallPairwise : alltoallLinear;
     return steps(o, (rank) => all.subarray(rank * bytes, (rank + 1) * bytes), slicesOf(into, bytes));
-  });
+  };
+  const signature = scope.signatures.of('alltoall', undefined, classOf(from, into), bytes);
+  return call(signature, [from], [into], sharedOr(scope, isShared, through, messages));
 }
 
 export function alltoallv(scope: Scope, ...[send, sendCounts, sendDispls, recv, recvCounts, recvDispls]: AlltoallvArgs): Call {

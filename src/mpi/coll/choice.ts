@@ -7,14 +7,14 @@ import type { Params } from '../../btl/btl.ts';
 
 /** Algorithms of each call; the first is what remains when no other one fits. */
 export const ALGORITHMS = {
-  barrier: ['dissemination'],
-  bcast: ['binomial', 'scatter_allgather', 'chain'],
-  reduce: ['binomial', 'rabenseifner'],
-  allreduce: ['recursive_doubling', 'rabenseifner', 'ring'],
+  barrier: ['dissemination', 'shared_memory'],
+  bcast: ['binomial', 'scatter_allgather', 'chain', 'shared_memory'],
+  reduce: ['binomial', 'rabenseifner', 'shared_memory'],
+  allreduce: ['recursive_doubling', 'rabenseifner', 'ring', 'shared_memory'],
   gather: ['binomial', 'linear'],
   scatter: ['binomial', 'linear'],
-  allgather: ['bruck', 'recursive_doubling', 'ring'],
-  alltoall: ['linear', 'bruck', 'pairwise'],
+  allgather: ['bruck', 'recursive_doubling', 'ring', 'shared_memory'],
+  alltoall: ['linear', 'bruck', 'pairwise', 'shared_memory'],
   reduce_scatter: ['reduce_scatterv', 'recursive_halving', 'pairwise'],
   scan: ['recursive_doubling', 'linear'],
 } as const;
@@ -34,12 +34,22 @@ export interface Shape {
   commute?: boolean;
   /** Elements that can be combined apart from each other. */
   units?: number;
+  /** The ranks are on one host, and may share memory. */
+  isOneHost?: boolean;
+  /** The operation is one of Op.create(). */
+  isOfUser?: boolean;
 }
 
 /** The parameters of the choice. */
 export interface Tuning {
   /** Messages say which call they are of. */
   readonly checkSignatures: boolean;
+  /** Collectives may go through memory that the ranks of a host share. */
+  readonly sharedMemory: boolean;
+  /** The most bytes that a rank puts there. */
+  readonly sharedMemoryBytesMax: number;
+  /** Of communicators with more ranks, collectives go by messages. */
+  readonly sharedMemoryRanksMax: number;
   readonly forced: Readonly<Record<CollectiveName, string>>;
   readonly bcastLongBytes: number;
   readonly bcastSegmentBytes: number;
@@ -56,8 +66,11 @@ export interface Tuning {
 export function tuningOf(params: Params): Tuning {
   return {
     checkSignatures: params.bool('coll_check_signatures'),
+    sharedMemory: params.bool('coll_shared_memory'),
+    sharedMemoryRanksMax: params.int('coll_shared_memory_ranks_max'),
+    sharedMemoryBytesMax: params.int('coll_shared_memory_bytes_max'),
     forced: {
-      barrier: 'auto',
+      barrier: params.string('coll_barrier_algorithm'),
       bcast: params.string('coll_bcast_algorithm'),
       reduce: params.string('coll_reduce_algorithm'),
       allreduce: params.string('coll_allreduce_algorithm'),
@@ -85,11 +98,19 @@ const isPowerOfTwo = (n: number): boolean => (n & (n - 1)) === 0;
 /** Blocks of every rank must hold something, or there is nothing to split. */
 const splits = ({ size, units = 0 }: Shape): boolean => units >= size;
 
+/** What a rank puts there fits, and all ranks have the same functions. */
+const shares = ({ size, isOneHost, isOfUser }: Shape, bytes: number, { sharedMemoryBytesMax, sharedMemoryRanksMax }: Tuning): boolean =>
+  isOneHost === true && size <= sharedMemoryRanksMax && isOfUser !== true && bytes <= sharedMemoryBytesMax;
+const sharesAll = (shape: Shape, tuning: Tuning): boolean => shares(shape, shape.bytes, tuning);
+
 /** Algorithms that work only for some shapes; all others work always. */
-const FITS: { readonly [N in CollectiveName]?: Readonly<Record<string, (shape: Shape) => boolean>> } = {
-  reduce: { rabenseifner: splits },
-  allreduce: { rabenseifner: splits, ring: (shape) => splits(shape) && shape.commute === true },
-  allgather: { recursive_doubling: ({ size }) => isPowerOfTwo(size) },
+const FITS: { readonly [N in CollectiveName]?: Readonly<Record<string, (shape: Shape, tuning: Tuning) => boolean>> } = {
+  barrier: { shared_memory: (shape, tuning) => shares(shape, 0, tuning) },
+  bcast: { shared_memory: sharesAll },
+  reduce: { rabenseifner: splits, shared_memory: sharesAll },
+  allreduce: { rabenseifner: splits, ring: (shape) => splits(shape) && shape.commute === true, shared_memory: sharesAll },
+  allgather: { recursive_doubling: ({ size }) => isPowerOfTwo(size), shared_memory: sharesAll },
+  alltoall: { shared_memory: (shape, tuning) => shares(shape, shape.size * shape.bytes, tuning) },
   reduce_scatter: { recursive_halving: ({ commute }) => commute === true, pairwise: ({ commute }) => commute === true },
 };
 
@@ -98,7 +119,7 @@ const PAIR_FACTOR = 256;
 
 /** The rules of `auto`, with a sentence each for `multirail info --collectives`. */
 const RULES: { readonly [N in CollectiveName]: { text: string; choose(shape: Shape, tuning: Tuning): Algorithm<N> } } = {
-  barrier: { text: 'always dissemination', choose: () => 'dissemination' },
+  barrier: { text: 'dissemination', choose: () => 'dissemination' },
   bcast: {
     text: 'binomial tree; from coll_bcast_long_bytes and 4 ranks on scatter and ring allgather',
     choose: ({ size, bytes }, { bcastLongBytes }) => (size >= 4 && bytes >= bcastLongBytes ? 'scatter_allgather' : 'binomial'),
@@ -151,15 +172,36 @@ const RULES: { readonly [N in CollectiveName]: { text: string; choose(shape: Sha
 /** The algorithm for a call of this shape: the forced one where it can be used, else that of the rule. */
 export function chooseAlgorithm<N extends CollectiveName>(name: N, shape: Shape, tuning: Tuning): Algorithm<N> {
   if (shape.size === 1) return ALGORITHMS[name][0];
-  const fits = (algorithm: string): boolean => FITS[name]?.[algorithm]?.(shape) ?? true;
+  const fits = (algorithm: string): boolean => FITS[name]?.[algorithm]?.(shape, tuning) ?? true;
   const forced = tuning.forced[name];
   if (forced !== 'auto' && fits(forced)) return forced as Algorithm<N>;
+  if (shape.isOneHost === true && forced === 'auto' && FITS[name]?.shared_memory?.(shape, tuning) === true)
+    return 'shared_memory' as Algorithm<N>;
   const chosen = RULES[name].choose(shape, tuning);
   return fits(chosen) ? chosen : ALGORITHMS[name][0];
 }
 
+/** Algorithms that send messages. */
+export type MessageAlgorithm<N extends CollectiveName> = Exclude<Algorithm<N>, 'shared_memory'>;
+
+/** The algorithm for a call of this shape that sends messages: where memory cannot be shared after all, or must not. */
+export function chooseMessages<N extends CollectiveName>(name: N, shape: Shape, tuning: Tuning): MessageAlgorithm<N> {
+  return chooseAlgorithm(name, { ...shape, isOneHost: false }, tuning) as MessageAlgorithm<N>;
+}
+
+const SHARED_TEXT: Readonly<Record<string, string>> = {
+  barrier: 'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory',
+  alltoall:
+    'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max for all ranks together',
+  all: 'on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max (reductions: not those of Op.create())',
+};
+
 /** Rule and parameter of a call, for people. */
 export function ruleOf(name: CollectiveName, tuning: Tuning): string {
   const forced = tuning.forced[name];
-  return forced === 'auto' ? RULES[name].text : `${forced}, as coll_${name}_algorithm says, where it can be used; else ${RULES[name].text}`;
+  const text =
+    FITS[name]?.shared_memory !== undefined && tuning.sharedMemory
+      ? `${SHARED_TEXT[name] ?? SHARED_TEXT.all}; else ${RULES[name].text}`
+      : RULES[name].text;
+  return forced === 'auto' ? text : `${forced}, as coll_${name}_algorithm says, where it can be used; else ${text}`;
 }

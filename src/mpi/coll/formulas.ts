@@ -69,12 +69,21 @@ function kept(c: CostCase, index: number, levels: number, level: number): number
   return partBytes(c, 2 ** levels, from, from + 2 ** (levels - 1 - level));
 }
 
+/** Nothing is sent: what is waited for stands in memory. */
+const SHARED: Formula = {
+  messages: '0',
+  bytes: '0',
+  rounds: '0',
+  cost: () => ({ messages: 0, bytes: 0, rounds: 0 }),
+};
+
 const AWAY = (bytes: number): Cost => ({ messages: 1, bytes, rounds: 2 });
 
 // ---------------------------------------------------------------- the table
 
 export const FORMULAS: { readonly [N in CollectiveName]: { readonly [A in Algorithm<N>]: Formula } } = {
   barrier: {
+    shared_memory: SHARED,
     dissemination: {
       messages: 'lg',
       bytes: '0',
@@ -83,6 +92,7 @@ export const FORMULAS: { readonly [N in CollectiveName]: { readonly [A in Algori
     },
   },
   bcast: {
+    shared_memory: SHARED,
     binomial: {
       messages: 'children(v)',
       bytes: 'children(v) n',
@@ -121,6 +131,7 @@ export const FORMULAS: { readonly [N in CollectiveName]: { readonly [A in Algori
     },
   },
   reduce: {
+    shared_memory: SHARED,
     binomial: {
       messages: '1, 0 at the root (without commuting: the tree of rank 0, and 1 from there to the root)',
       bytes: 'n for each message',
@@ -165,6 +176,7 @@ export const FORMULAS: { readonly [N in CollectiveName]: { readonly [A in Algori
     },
   },
   allreduce: {
+    shared_memory: SHARED,
     recursive_doubling: {
       messages: 'L; folded ranks 1 or L + 1',
       bytes: 'L n; folded ranks n or (L + 1) n',
@@ -239,6 +251,7 @@ export const FORMULAS: { readonly [N in CollectiveName]: { readonly [A in Algori
     },
   },
   allgather: {
+    shared_memory: SHARED,
     bruck: {
       messages: 'lg',
       bytes: '(P - 1) n/P',
@@ -259,6 +272,7 @@ export const FORMULAS: { readonly [N in CollectiveName]: { readonly [A in Algori
     },
   },
   alltoall: {
+    shared_memory: SHARED,
     linear: {
       messages: 'P - 1',
       bytes: '(P - 1) n',

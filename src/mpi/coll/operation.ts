@@ -17,7 +17,7 @@ import { assert } from '../../util/assert.ts';
 import { EMPTY_BYTES, EMPTY_IOV, Iov } from '../../util/iov.ts';
 import type { ArrayName } from './kernels.ts';
 import { elementBytes, ScratchElements } from './memory.ts';
-import { type LocalProcess, mismatchError, type RunningCall, type Scope, type Told } from './scope.ts';
+import { type CallMemory, type LocalProcess, type MemoryCall, mismatchError, type Scope, type Told } from './scope.ts';
 import { agree, describeCode, type Ledger, type Signature } from './signature.ts';
 
 /** Steps of an algorithm: yields at the end of each round, returns the result of the call. */
@@ -29,7 +29,7 @@ type OperationState = 'RUNNING' | 'FAILING' | 'ENDED';
 const SPARE_MAX = 8;
 const SPARE_BYTES_MAX = 64 * 1024;
 
-export class Operation<T = unknown> implements Awaited, RunningCall {
+export class Operation<T = unknown> implements Awaited, MemoryCall {
   readonly kind = 'collective';
   /** Which call it is. */
   signature!: Signature;
@@ -69,6 +69,12 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
   private short: Set<RecvRequest> | undefined;
   /** Calls that had begun before it on its context. */
   order = 0;
+  /** No call of the program's: it is not counted. */
+  isHidden = false;
+  /** What it shares with the other ranks in place of messages, once it has asked for it. */
+  memory: CallMemory | undefined;
+  /** Its steps go on when the memory holds what they wait for. */
+  awaitsMemory = false;
   /** World rank that makes another call here: it was asked which, and its answer ends this one. */
   private stranger = -1;
   private strangersCode = 0;
@@ -79,7 +85,7 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
   private lateTag = -1;
   /** Everybody knows that this rank has failed. */
   private toldAll = false;
-  private readonly memory: Uint8Array[] = [];
+  private readonly pieces: Uint8Array[] = [];
   private readonly elements: ScratchElements[] = [];
   private readonly onInner = (): void => {
     if (--this.pending > 0) return;
@@ -106,6 +112,8 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     this.bytes = 0;
     this.rounds = 0;
     this.lateTag = -1;
+    this.memory = undefined;
+    this.awaitsMemory = false;
     this.state = 'RUNNING';
     return this;
   }
@@ -211,11 +219,16 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     return request;
   }
 
+  /** The round ends when the shared memory holds what the steps have asked it for. */
+  awaitMemory(): void {
+    this.awaitsMemory = true;
+  }
+
   /** Memory for the time of the call. */
   scratch(bytes: number): Uint8Array {
     if (bytes === 0) return EMPTY_BYTES;
     const piece = this.scope.proc.scratch.take(bytes);
-    this.memory.push(piece);
+    this.pieces.push(piece);
     return piece.length === bytes ? piece : piece.subarray(0, bytes);
   }
 
@@ -262,11 +275,33 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
         }
         if (this.posted) this.rounds++;
         this.posted = false;
+        if (this.awaitsMemory && !this.hasMemory()) return;
         if (this.pending > 0) return;
       }
     } catch (cause) {
       this.fail(this.wrap(cause), true);
     }
+  }
+
+  /** What the steps wait for is in the shared memory. */
+  private hasMemory(): boolean {
+    const memory = this.memory as CallMemory;
+    if (!memory.look(this)) {
+      // It may have failed for what it has found there.
+      if (this.state === 'RUNNING') memory.check(this);
+      return false;
+    }
+    this.awaitsMemory = false;
+    return true;
+  }
+
+  /** Goes on, if the shared memory holds what is waited for. Returns false if not. */
+  pollMemory(): boolean {
+    if (!this.awaitsMemory || this.state !== 'RUNNING' || this.stranger !== -1) return false;
+    if (!(this.memory as CallMemory).look(this)) return this.state !== 'RUNNING';
+    this.awaitsMemory = false;
+    this.advance();
+    return true;
   }
 
   private wrap(cause: unknown): MultirailError {
@@ -325,6 +360,7 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     if (this.stranger !== -1) {
       if (this.scope.proc.engine.pml.peer(this.stranger).ended !== undefined) this.fail(this.strangerGone(), true);
     } else if (error !== undefined) this.fail(error, true);
+    else if (this.awaitsMemory) this.memory?.check(this);
   }
 
   // ---------------------------------------------------------------- other calls
@@ -361,6 +397,10 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     for (const request of this.receives) {
       if (!request.done && !request.matched) this.scope.proc.failures.ask(request.source, this.scope, this.tag, this.signature, false);
     }
+    if (!this.awaitsMemory) return;
+    const { scope } = this;
+    for (const rank of this.memory?.missing(this) ?? [])
+      scope.proc.failures.ask(scope.members[rank], scope, this.tag, this.signature, false);
   }
 
   /**
@@ -422,19 +462,23 @@ export class Operation<T = unknown> implements Awaited, RunningCall {
     this.steps = undefined;
     const { proc } = this.scope;
     proc.operations.delete(this);
+    this.memory?.leave(this);
     // What failed may still be read by sends that nobody waits for.
     if (this.error === undefined) this.giveBack(proc);
-    const { counters } = proc;
+    if (!this.isHidden) this.count(proc);
+    this.onDone?.();
+  }
+
+  private count({ counters }: LocalProcess): void {
     counters.collectives++;
     counters.messages += this.messages;
     counters.bytes += this.bytes;
     counters.rounds += this.rounds;
-    this.onDone?.();
   }
 
   private giveBack({ scratch, spare }: LocalProcess): void {
-    const { memory, elements } = this;
-    for (let piece = memory.pop(); piece !== undefined; piece = memory.pop()) scratch.give(piece);
+    const { pieces, elements } = this;
+    for (let piece = pieces.pop(); piece !== undefined; piece = pieces.pop()) scratch.give(piece);
     for (let piece = elements.pop(); piece !== undefined; piece = elements.pop()) {
       if (spare.length >= SPARE_MAX) spare.shift();
       spare.push(piece);

@@ -1,6 +1,7 @@
 // What a collective stands on: the ranks that make it, and what it uses of the process that it runs in, of the news that such processes
 // tell each other, and of the collectives that run beside it. Whoever makes a Scope answers to these; collectives know no more of them.
 import { MultirailError } from '../../errors.ts';
+import type { NativeBinding } from '../../native/binding.ts';
 import type { Pml } from '../../pml/pml.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { MemoryPool } from '../../util/memory-pool.ts';
@@ -25,15 +26,22 @@ export interface Scope {
   readonly signatures: KnownSignatures;
   /** What was begun on the context. */
   readonly ledger: Ledger;
+  /** Undefined where collectives go by messages: the ranks are on several hosts, or are told to. */
+  readonly shared: CallMemory | undefined;
 }
+
+/** Makes and maps memory that processes of one host share: the native part. */
+export type SharedMemorySource = Pick<NativeBinding, 'memoryCreate' | 'memoryMap' | 'memoryUnmap'>;
 
 /** The process that a collective runs in. */
 export interface LocalProcess {
   /** World rank. */
   readonly rank: number;
   readonly engine: {
-    readonly pml: Pick<Pml, 'isend' | 'irecv' | 'irecvInBackground' | 'peer'>;
+    readonly pml: Pick<Pml, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer'>;
     schedule(): void;
+    /** Why nothing can come from that world rank any more. */
+    endingOf(rank: number): { readonly ended: MultirailError } | undefined;
   };
   /** Undefined without the native part. */
   readonly nativeKernels: NativeKernels | undefined;
@@ -44,6 +52,8 @@ export interface LocalProcess {
   readonly scratch: MemoryPool;
   readonly spare: ScratchElements[];
   readonly counters: CollectiveCounters;
+  /** Processes that failed or left. */
+  readonly membersGone: number;
   cancel(request: RecvRequest): boolean;
   /** From the first collective on: calls that stand still are looked at, each of them at once. */
   watchCalls(): void;
@@ -77,6 +87,30 @@ export interface RunningCall {
   fail(error: MultirailError, isOwn: boolean, lateTag?: number): void;
   /** Its communicator was revoked, which is told to everybody. */
   revoked(error: MultirailError): void;
+}
+
+/** A collective that may go through memory that its ranks share (shared/call-memory.ts). */
+export interface MemoryCall extends RunningCall {
+  /** Bits of its signature; 0 when calls are not checked. */
+  readonly code: number;
+  readonly done: boolean;
+  readonly error: MultirailError | undefined;
+  readonly awaitsMemory: boolean;
+  memory: CallMemory | undefined;
+  /** Goes on, if the memory holds what is waited for. Returns false if not. */
+  pollMemory(): boolean;
+}
+
+/** That memory, as a call sees it. */
+export interface CallMemory {
+  /** Whether what the call waits for is there. A call that finds out why it cannot come has failed. */
+  look(call: MemoryCall): boolean;
+  /** Ranks that it waits for. */
+  missing(call: MemoryCall): readonly number[];
+  /** A member is gone: fails the call if it waits for it. */
+  check(call: MemoryCall): void;
+  /** The call has ended. */
+  leave(call: MemoryCall): void;
 }
 
 /** How processes tell each other that a collective has failed (failures.ts). */

@@ -30,7 +30,7 @@ export const FT_AGREEMENT_CASES: readonly FtCase[] = [
     name: 'revoke: everything under way ends at every member, and later calls throw',
     ranks: 3,
     dying: [],
-    run: async ({ world, rank, sleep }) => {
+    run: async ({ world, rank }) => {
       const comm = await world.dup();
       const waiting: PromiseLike<unknown>[] = [
         comm.recv(new Uint8Array(10), ANY_SOURCE, 1),
@@ -46,7 +46,7 @@ export const FT_AGREEMENT_CASES: readonly FtCase[] = [
         comm.sendObject({ memory: new Uint8Array(200_000) }, (rank + 1) % 3, 7),
       ].map((one) => wellOr(['ERR_REVOKED'], one));
       const codes = Promise.allSettled(waiting);
-      await sleep(20);
+      await world.barrier();
       if (rank === 1) {
         await comm.revoke();
         await comm.revoke();
@@ -86,7 +86,7 @@ export const FT_AGREEMENT_CASES: readonly FtCase[] = [
     run: async ({ world, rank, sleep }) => {
       for (let round = 0; round < 6; round++) {
         const comm = await world.dup();
-        const data = fill(3_000_000, round);
+        const data = fill(1_000_000, round);
         const exchange = rank === 0 ? comm.send(data, 1, 1) : comm.recv(data, 0, 1);
         if (rank === round % 2) {
           await sleep(round / 2);

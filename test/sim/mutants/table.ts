@@ -3,6 +3,7 @@
 // stale.
 import type { Profile } from '../../../tools/sim/campaign.ts';
 import { PLANTED_HEALTH } from './health-table.ts';
+import { PLANTED_ULFM } from './ulfm-table.ts';
 
 export interface Edit {
   /** From the root of the checkout. */
@@ -533,4 +534,5 @@ export const PLANTED: readonly Planted[] = [
     },
   },
   ...PLANTED_HEALTH,
+  ...PLANTED_ULFM,
 ];

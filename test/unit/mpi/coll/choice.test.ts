@@ -40,22 +40,54 @@ describe('choice of algorithms', () => {
     expect(() => tuning({ coll_bcast_algorithm: 'carrier_pigeon' })).toThrow(/ERR_CONFIG.*binomial/);
   });
 
+  test('ranks of one host share memory for what fits into it, unless another algorithm is forced', () => {
+    const one = { size: 4, bytes: 64 * KIB, commute: true, units: 8192, isOneHost: true };
+    for (const call of ['barrier', 'bcast', 'reduce', 'allreduce', 'allgather'] as const) {
+      expect(choose(call, one), call).toBe('shared_memory');
+      expect(choose(call, { ...one, isOneHost: false }), call).not.toBe('shared_memory');
+      if (call !== 'barrier') expect(choose(call, { ...one, bytes: 64 * KIB + 8 }), call).not.toBe('shared_memory');
+    }
+    expect(choose('allreduce', { ...one, isOfUser: true })).not.toBe('shared_memory');
+    expect(choose('alltoall', { ...one, bytes: 16 * KIB })).toBe('shared_memory');
+    expect(choose('alltoall', { ...one, bytes: 16 * KIB + 1 })).toBe('linear');
+    expect(choose('gather', one)).toBe('linear');
+    expect(choose('bcast', one, { coll_bcast_algorithm: 'binomial' })).toBe('binomial');
+    expect(choose('bcast', { ...one, isOneHost: false }, { coll_bcast_algorithm: 'shared_memory' })).toBe('scatter_allgather');
+    expect(choose('bcast', { ...one, bytes: 9 }, { coll_shared_memory_bytes_max: '8' })).toBe('binomial');
+    expect(choose('bcast', { ...one, size: 1 })).toBe('binomial');
+    expect(choose('barrier', { ...one, size: 16 })).toBe('shared_memory');
+    expect(choose('barrier', { ...one, size: 17 })).toBe('dissemination');
+    expect(choose('barrier', { ...one, size: 17 }, { coll_shared_memory_ranks_max: '17' })).toBe('shared_memory');
+  });
+
   test('every parameter of an algorithm names exactly the algorithms that there are', () => {
     for (const [call, algorithms] of Object.entries(ALGORITHMS)) {
-      if (call === 'barrier') continue;
       const spec = PARAMS[`coll_${call}_algorithm` as 'coll_bcast_algorithm'];
       expect([...(spec.choices ?? [])].sort(), call).toEqual(['auto', ...algorithms].sort());
     }
   });
 
   test('info prints rule, choices and formulas of each call', () => {
-    const list = collectivesOf(new ParamTable({ coll_bcast_algorithm: 'chain' }), 33);
+    const list = collectivesOf(new ParamTable({ coll_bcast_algorithm: 'chain', coll_shared_memory_ranks_max: '33' }), 33);
     expect(list.map(({ call }) => call)).toEqual(Object.keys(ALGORITHMS));
     const lines = collectiveLines(list, 33).join('\n');
     expect(lines).toMatch(/bcast: chain, as coll_bcast_algorithm says/);
-    expect(lines).toMatch(/allreduce: recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner/);
+    expect(lines).toMatch(
+      /allreduce: on one host, up to coll_shared_memory_ranks_max ranks, through shared memory, up to coll_shared_memory_bytes_max \(reductions: not those of Op.create\(\)\); else recursive doubling; from coll_allreduce_long_bytes on, with 2 ranks 256 times that, Rabenseifner/,
+    );
     for (const { algorithms } of list) for (const { name } of algorithms) expect(lines).toContain(`  ${name}\n      messages `);
     const sum = list.find(({ call }) => call === 'allreduce');
-    expect(sum?.choices[0]).toEqual({ bytes: 8, algorithm: 'recursive_doubling', messages: 6, sentBytes: 48, rounds: 7 });
+    expect(sum?.choices[0]).toEqual({
+      bytes: 8,
+      algorithm: 'recursive_doubling',
+      messages: 6,
+      sentBytes: 48,
+      rounds: 7,
+      onOneHost: 'shared_memory',
+    });
+    expect(sum?.choices.at(-1)?.onOneHost).toBe('ring');
+    const off = collectivesOf(new ParamTable({ coll_shared_memory: 'false' }), 33).find(({ call }) => call === 'allreduce');
+    expect(off?.rule).toMatch(/^recursive doubling/);
+    expect(off?.choices[0].onOneHost).toBe('recursive_doubling');
   });
 });

@@ -1,14 +1,18 @@
 // What a collective sends and how often it waits, counted on 2 to 33 ranks and compared with the formula of its algorithm; the result is
 // checked as well.
 import { afterAll, expect, test } from 'vitest';
+import { smComponent } from '../../../../src/btl/sm/component.ts';
 import { ALGORITHMS, type CollectiveName, type Tuning } from '../../../../src/mpi/coll/choice.ts';
 import { type Cost, type CostCase, FORMULAS } from '../../../../src/mpi/coll/formulas.ts';
 import type { Communicator } from '../../../../src/mpi/communicator.ts';
 import { Op } from '../../../../src/mpi/op.ts';
 import type { ProcessState } from '../../../../src/mpi/process-state.ts';
-import { type P2pWorld, simFixture } from '../../../support/p2p-worlds.ts';
+import { type P2pWorld, realFixture, simFixture } from '../../../support/p2p-worlds.ts';
 
 const fixture = simFixture({ seed: 'formulas', rails: [{}] });
+/** Where ranks share memory: one below the groups of shared/steps.ts, and two of them with groups. */
+const sharing = realFixture([smComponent], { coll_shared_memory_bytes_max: '256k', coll_shared_memory_ranks_max: '18' }, false, 'required');
+const SHARING_SIZES = [2, 5, 17, 18];
 const ELEMENT_BYTES = 4;
 const SEGMENT_BYTES = 1000;
 
@@ -123,8 +127,29 @@ function counted(world: P2pWorld, before: readonly Cost[]): Cost[] {
 const compared = new Set<string>();
 afterAll(() => {
   const all = Object.entries(ALGORITHMS).flatMap(([name, algorithms]) => algorithms.map((algorithm) => `${name} ${algorithm}`));
-  expect([...compared].sort(), 'every algorithm was counted').toEqual(all.sort());
+  const isCounted = (one: string) => sharing.unavailable === undefined || !one.endsWith(' shared_memory');
+  expect([...compared].sort(), 'every algorithm was counted').toEqual(all.filter(isCounted).sort());
 });
+
+for (const size of SHARING_SIZES) {
+  test(`${size} ranks that share memory`, { timeout: 60_000 }, async (context) => {
+    if (sharing.unavailable !== undefined) return context.skip(sharing.unavailable);
+    const world = await sharing.world(size);
+    await Promise.all(world.comms.map((comm) => comm.barrier()));
+    const nothing = world.comms.map((): Cost => ({ messages: 0, bytes: 0, rounds: 0 }));
+    for (const [name, algorithms] of Object.entries(ALGORITHMS) as [CollectiveName, readonly string[]][]) {
+      if (!algorithms.includes('shared_memory')) continue;
+      // Lengths that stand next to the flag, that are combined by all, and in parts.
+      for (const count of [3, 200, 1100]) {
+        const before = counted(world, nothing);
+        await Promise.all(world.comms.map((comm) => CALLS[name].run(comm, { count, root: size - 1, commute: true })));
+        expect(counted(world, before), `${name}, ${count}`).toEqual(nothing);
+      }
+      compared.add(`${name} shared_memory`);
+    }
+    await world.teardown();
+  });
+}
 
 for (let size = 2; size <= 33; size++) {
   test(`${size} ranks`, { timeout: 60_000 }, async () => {
@@ -133,6 +158,7 @@ for (let size = 2; size <= 33; size++) {
     const nothing = procs.map((): Cost => ({ messages: 0, bytes: 0, rounds: 0 }));
     for (const [name, algorithms] of Object.entries(ALGORITHMS) as [CollectiveName, readonly string[]][]) {
       for (const algorithm of algorithms) {
+        if (algorithm === 'shared_memory') continue;
         if (name === 'allgather' && algorithm === 'recursive_doubling' && (size & (size - 1)) !== 0) continue;
         for (const proc of procs)
           (proc.tuning.forced as Record<string, string>)[name] = algorithm satisfies Tuning['forced'][CollectiveName];

@@ -1,0 +1,99 @@
+// The planted mistakes in failures, revocation and agreement (src/ulfm): part of table.ts. The random runs of the profile `ulfm` find them.
+// Where the search does not begin at seed 0, the first seed that fails is a little after `from`.
+import type { Edit, Planted } from './table.ts';
+
+const AGREEMENT = 'src/ulfm/agreement.ts';
+const COMMUNICATOR = 'src/ulfm/communicator.ts';
+const FACE = 'src/ulfm/ulfm.ts';
+const VALUES = 'src/ulfm/values.ts';
+
+const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
+
+export const PLANTED_ULFM: readonly Planted[] = [
+  {
+    name: 'decide-without-acks',
+    sentence: 'A leader decides as soon as it has proposed, without waiting for an ACK.',
+    edits: [
+      edit(
+        AGREEMENT,
+        "if (this.state === 'PROPOSING' && this.missing(this.needed(), this.acks).length === 0)",
+        "if (this.state === 'PROPOSING')",
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'locks-ignored',
+    sentence: 'A new leader makes a value of its own whatever is locked.',
+    edits: [edit(AGREEMENT, 'const held = led.lock;', 'const held = undefined as Lock | undefined;')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'decided-stays-silent',
+    sentence: 'A member that has decided says nothing to a new leader, nor to those that ask.',
+    edits: [
+      edit(AGREEMENT, 'if (hasChanged) this.tell([leader]);', ''),
+      edit(AGREEMENT, "if (this.state === 'DECIDED') return this.answer(gathered.covers);", "if (this.state === 'DECIDED') return;"),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'flood-not-passed-on',
+    sentence: 'A process that hears of a death tells nobody.',
+    edits: [edit(FACE, 'this.post(this.knowledge.neighbours, { type: SERVICE.FAILED,', 'this.post([], { type: SERVICE.FAILED,')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'tree-not-left',
+    sentence: 'The tree stays in use when a node of it is dead.',
+    edits: [edit(AGREEMENT, 'else this.passTreeBy();', '')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'old-view-accepted',
+    sentence: 'A PROPOSE of a leader that is known to be gone is locked.',
+    edits: [
+      edit(
+        AGREEMENT,
+        "if (view !== this.leader || view === this.roll.self || (this.state !== 'STATED' && this.state !== 'LOCKED')) {",
+        "if (view === this.roll.self || (this.state !== 'STATED' && this.state !== 'LOCKED')) {",
+      ),
+      edit(
+        FACE,
+        'if (this.ownDeath !== undefined || this.knowledge.isGone(source)) return;\n    this.take(source, bytes);\n    this.settle();',
+        'if (this.ownDeath !== undefined) return;\n    this.take(source, bytes);\n    this.settle();',
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'acknowledged-not-intersected',
+    sentence: 'What one member has acknowledged counts as acknowledged by all.',
+    edits: [edit(VALUES, 'this.acked.keepOnly(other.acked);', '')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'flag-of-the-leader',
+    sentence: 'The flags that come up the tree are not put together.',
+    edits: [edit(VALUES, 'this.flag = (this.flag & other.flag) >>> 0;', '')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'first-leader-for-good',
+    sentence: 'The lowest rank leads, whether it lives or not.',
+    edits: [
+      edit(
+        AGREEMENT,
+        'while (rank !== roll.self && (roll.gone.has(rank) || base.has(rank))) rank++;',
+        'while (rank !== roll.self && base.has(rank)) rank++;',
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'decision-forgotten-early',
+    sentence: 'A decision is forgotten as soon as it is there, before everybody has it.',
+    edits: [edit(COMMUNICATOR, 'this.forgetBelow(series, agreement.q);', 'this.forgetBelow(series, agreement.q + 1);')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+];

@@ -1,0 +1,301 @@
+// What the programs of a world do with src/ulfm, drawn from a seed: agreements one after the other in two series, communicators that are
+// made of decisions, successors of the dead, revocation, and leaving behind a last agreement. How messages travel, time passes and deaths
+// become known is left to the world: the simulator's (ulfm-world.ts), and the small one of the unit tests.
+
+import { Bitmap } from '../../src/ulfm/bitmap.ts';
+import type { OpenOptions } from '../../src/ulfm/communicator.ts';
+import type { Notice } from '../../src/ulfm/knowledge.ts';
+import type { AgreementListener } from '../../src/ulfm/states.ts';
+import { type Decision, Ulfm, verdictOf } from '../../src/ulfm/ulfm.ts';
+import { type Offer, OPERATION, type Operation } from '../../src/ulfm/values.ts';
+import { SERIES, SERVICE, type SeriesNumber } from '../../src/ulfm/wire.ts';
+import type { Prng } from '../../src/util/prng.ts';
+import { UlfmOracle } from './ulfm-oracle.ts';
+
+/** The communicator that the members begin with. */
+export const FIRST_ID = 2;
+
+export interface UlfmProcess {
+  readonly number: number;
+  readonly core: Ulfm;
+  isAlive: boolean;
+  hasLeft: boolean;
+  /** Messages that it sends until it dies. */
+  sendsLeft: number;
+  /** Calls under way of which a communicator comes. */
+  creations: number;
+  readonly continuations: Map<string, (decision: Decision) => void>;
+  readonly ids: Set<number>;
+  /** Threads of its program that run. */
+  threads: number;
+  whenIdle: (() => void) | undefined;
+  nextId: number;
+}
+
+export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
+  readonly prng: Prng;
+  readonly oracle = new UlfmOracle();
+  readonly processes: P[] = [];
+  /** Service messages by type. */
+  readonly sent: number[] = [];
+  /** Processes from this number on stand by. */
+  protected readonly members: number;
+  private readonly usedSpares = new Set<number>();
+  private readonly calledIn = new Set<string>();
+  private programOperations: readonly Operation[] = [];
+
+  constructor(prng: Prng, members: number) {
+    this.prng = prng;
+    this.members = members;
+  }
+
+  // ---------------------------------------------------------------- what the world gives
+
+  abstract at(delay: number, run: () => void): void;
+  /** Hands a message to the network. */
+  protected abstract post(process: P, to: number, bytes: Uint8Array): void;
+  abstract kill(number: number): void;
+  abstract leave(process: P): void;
+  protected abstract trace(line: string): void;
+  protected abstract rendezvousWith(process: P, id: number): Iterable<number>;
+  /** These have become known to be dead here. */
+  protected onDeaths(_process: P, _notices: readonly Notice[]): void {}
+  protected onRevoked(_process: P, _id: number): void {}
+  protected onOpened(_process: P, _id: number, _members: readonly number[]): void {}
+  /** The process has learned that it was declared dead: it ends itself. */
+  protected onOwnDeath(process: P): void {
+    process.isAlive = false;
+  }
+
+  /** A core for that process, and what its program keeps. */
+  protected makeProgram(number: number, processOf: () => P, listener?: AgreementListener): UlfmProcess {
+    const core: Ulfm = new Ulfm({
+      self: number,
+      incarnation: 1,
+      offer: (_id, series, operation, failed) => this.offer(processOf(), series, operation, failed),
+      rendezvousWith: (id) => this.rendezvousWith(processOf(), id),
+      isCreating: () => processOf().creations > 0,
+      listener: this.oracle.listenerOf(number, listener),
+    });
+    this.oracle.addProcess(number, core);
+    return {
+      number,
+      core,
+      isAlive: true,
+      hasLeft: false,
+      sendsLeft: Number.POSITIVE_INFINITY,
+      creations: 0,
+      continuations: new Map(),
+      ids: new Set(),
+      threads: 0,
+      whenIdle: undefined,
+      nextId: 1,
+    };
+  }
+
+  /** Everybody is there, and the members have their first communicator. */
+  protected begin(keepsDecisions: boolean): void {
+    for (const { core } of this.processes) for (const { number } of this.processes) core.addProcess(number, 1);
+    const first = Array.from({ length: this.members }, (_, rank) => rank);
+    for (const process of this.processes.slice(0, this.members)) this.open(process, FIRST_ID, first, { keepsDecisions });
+  }
+
+  private offer({ number, core }: P, series: SeriesNumber, operation: Operation, failed: readonly number[]): Offer {
+    const newId = series === SERIES.RECOVERY ? 0 : 10_000 * (this.processes[number].nextId++ + 1) + number;
+    if (operation === OPERATION.SHRINK) return { newId, successions: [] };
+    const spares = this.processes
+      .slice(this.members)
+      .filter((spare) => !this.usedSpares.has(spare.number) && !core.knowledge.isGone(spare.number));
+    const successions = failed.slice(0, spares.length).map((rank, i) => ({ rank, number: spares[i].number }));
+    for (const succession of successions) this.usedSpares.add(succession.number);
+    return { newId, successions };
+  }
+
+  // ---------------------------------------------------------------- processes
+
+  private open(process: P, id: number, members: readonly number[], options: OpenOptions = {}): void {
+    this.trace(`process ${process.number} opens ${id} of ${members.join(' ')}`);
+    process.ids.add(id);
+    this.oracle.join(process.number, id, members, options.generation ?? 0);
+    this.act(process, () => {
+      process.core.open(id, members, options);
+      this.onOpened(process, id, members);
+    });
+  }
+
+  /** Does something at a process, and sends what comes of it: it may die between any two messages. */
+  act(process: P, run: () => void): void {
+    if (!process.isAlive || process.hasLeft) return;
+    const { core, number } = process;
+    run();
+    if (core.deaths.length > 0) this.onDeaths(process, core.deaths.splice(0));
+    const mayDeath = this.prng.chance(1, 2);
+    if (mayDeath) this.takeDecisions(process);
+    for (const { to, bytes } of core.messages.splice(0)) {
+      if (process.sendsLeft-- <= 0) this.kill(number);
+      if (!process.isAlive) return;
+      this.sent[bytes[1]] = (this.sent[bytes[1]] ?? 0) + 1;
+      this.oracle.send(number, bytes);
+      this.post(process, to, bytes);
+    }
+    for (const id of core.revocations.splice(0)) this.onRevoked(process, id);
+    if (core.ownDeath !== undefined) return this.onOwnDeath(process);
+    if (!mayDeath) this.takeDecisions(process);
+  }
+
+  private takeDecisions(process: P): void {
+    for (const decision of process.core.decisions.splice(0)) {
+      const key = `${decision.id}/${decision.series}/${decision.q}`;
+      this.trace(`process ${process.number} decides ${key}`);
+      this.oracle.decide(process.number, decision);
+      const then = process.continuations.get(key);
+      process.continuations.delete(key);
+      this.at(0, () => {
+        if (process.isAlive && !process.hasLeft) then?.(decision);
+      });
+    }
+  }
+
+  // ---------------------------------------------------------------- programs
+
+  /** Calls one agreement, and goes on with its decision. */
+  call(process: P, id: number, series: SeriesNumber, operation: Operation, then: (decision: Decision) => void): void {
+    this.act(process, () => {
+      const { core, number } = process;
+      if (this.prng.chance(1, 2)) {
+        core.getFailed(id);
+        core.ackFailed(id, this.prng.chance(1, 2) ? undefined : this.prng.below(3));
+      }
+      const flag = this.prng.nextU32() | 0xff;
+      const isCreating = operation !== OPERATION.AGREE;
+      if (isCreating) process.creations++;
+      const acked = Bitmap.of(
+        core.membersOf(id).length,
+        core.getFailed(id).filter((rank) => core.isAcknowledged(id, rank)),
+      );
+      // It must be known before it begins: alone, it is decided at once.
+      const q = core.nextOf(id, series);
+      this.oracle.call(number, id, series, q, { operation, flag: flag >>> 0, acked });
+      process.continuations.set(`${id}/${series}/${q}`, (decision) => {
+        then(decision);
+        if (isCreating && --process.creations === 0) core.dropEarly();
+      });
+      this.trace(`process ${number} calls ${id}/${series}/${q}`);
+      if (core.begin(id, series, { operation, flag }) !== q) throw new Error('another number than was said');
+    });
+  }
+
+  private think(run: () => void): void {
+    this.at(this.prng.pick([0, 0, 10, 300, 20_000]), run);
+  }
+
+  /** A thread of calls of one series, one after the other; `first` of them were called by a predecessor. */
+  private thread(process: P, id: number, series: SeriesNumber, operations: readonly Operation[], first = 0): void {
+    process.threads++;
+    const step = (i: number): void => {
+      if (!process.isAlive || process.hasLeft) return;
+      if (i >= operations.length) {
+        if (--process.threads === 0) process.whenIdle?.();
+        return;
+      }
+      this.think(() =>
+        this.call(process, id, series, operations[i], (decision) => {
+          this.follow(process, decision, operations);
+          step(i + 1);
+        }),
+      );
+    };
+    step(first);
+  }
+
+  /** What a program does with a decision: it makes the communicator that it is about, and uses it. */
+  private follow(process: P, decision: Decision, operations: readonly Operation[]): void {
+    const { value, id, series, q } = decision;
+    const { lacksSuccessors, isMismatch } = verdictOf(value);
+    if (isMismatch) throw new Error('calls that do not belong together');
+    if (series === SERIES.RECOVERY) {
+      for (const { number } of value.successions) this.callIn(process, number, decision, operations);
+      return;
+    }
+    if (value.newId === 0 || lacksSuccessors) return;
+    const successors = new Map(value.successions.map(({ rank, number }) => [rank, number]));
+    const members = process.core
+      .membersOf(id)
+      .map((number, rank) => successors.get(rank) ?? (value.failed.has(rank) ? -1 : number))
+      .filter((number) => number >= 0);
+    const enter = (member: P) => {
+      this.open(member, value.newId, members);
+      this.thread(member, value.newId, SERIES.PROGRAM, [OPERATION.AGREE, OPERATION.AGREE]);
+    };
+    enter(process);
+    for (const number of successors.values()) {
+      const key = `${number} ${id}/${series}/${q}`;
+      if (this.calledIn.has(key) || this.oracle.declared.has(process.number)) continue;
+      this.calledIn.add(key);
+      const successor = this.processes[number];
+      successor.creations++;
+      this.think(() => {
+        if (!successor.isAlive) return;
+        enter(successor);
+        if (--successor.creations === 0) successor.core.dropEarly();
+      });
+    }
+  }
+
+  /** A process takes the place of a dead one: it repeats the program's calls from the first on. */
+  private callIn(caller: P, number: number, { id, q, value }: Decision, operations: readonly Operation[]): void {
+    const key = `${number} ${id}/1/${q}`;
+    // The server that calls a standby in listens to nobody whom it has declared dead.
+    if (this.calledIn.has(key) || this.oracle.declared.has(caller.number)) return;
+    this.calledIn.add(key);
+    const successor = this.processes[number];
+    const members = [...caller.core.membersOf(id)];
+    for (const succession of value.successions) members[succession.rank] = succession.number;
+    successor.creations++;
+    this.think(() => {
+      if (!successor.isAlive) return;
+      this.open(successor, id, members, { generation: value.generation + 1, next: [0, q + 1], keepsDecisions: true });
+      if (--successor.creations === 0) successor.core.dropEarly();
+      this.program(successor, this.programOperations, operations, q + 1);
+    });
+  }
+
+  /** The program of a member: both series, then one more agreement, behind which it leaves. */
+  program(process: P, operations: readonly Operation[], recoveries: readonly Operation[], firstRecovery = 0): void {
+    this.programOperations = operations;
+    process.whenIdle = () => {
+      process.whenIdle = undefined;
+      process.threads++;
+      const leave = () => {
+        process.threads--;
+        this.leave(process);
+      };
+      this.think(() => this.call(process, FIRST_ID, SERIES.PROGRAM, OPERATION.AGREE, () => this.think(leave)));
+    };
+    process.threads++;
+    this.thread(process, FIRST_ID, SERIES.PROGRAM, operations);
+    this.thread(process, FIRST_ID, SERIES.RECOVERY, recoveries, firstRecovery);
+    if (--process.threads === 0) process.whenIdle();
+  }
+
+  revoke(process: P, id: number): void {
+    if (!process.isAlive || process.hasLeft || !process.ids.has(id)) return;
+    this.oracle.revoked.add(id);
+    this.trace(`process ${process.number} revokes ${id}`);
+    this.act(process, () => process.core.revoke(id));
+  }
+
+  /** How many messages of agreements were sent. */
+  get agreementMessages(): number {
+    return [SERVICE.STATE, SERVICE.PROPOSE, SERVICE.ACK, SERVICE.DECIDE].reduce((sum, type) => sum + (this.sent[type] ?? 0), 0);
+  }
+
+  /** Programs of living processes that have not come to their end. */
+  get unfinished(): string[] {
+    return this.processes
+      .filter(({ number, isAlive, hasLeft, threads, creations }) => {
+        return isAlive && !hasLeft && !this.oracle.declared.has(number) && (threads > 0 || creations > 0);
+      })
+      .map(({ number, threads, creations }) => `process ${number}: ${threads} threads, ${creations} creations`);
+  }
+}

@@ -42,7 +42,13 @@ export class FakeS3 {
 
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+    } catch (error) {
+      // The client has left in the middle of its body: its request was aborted.
+      if ((error as NodeJS.ErrnoException).code === 'ECONNRESET') return;
+      throw error;
+    }
     const body = Buffer.concat(chunks);
     const url = new URL(request.url as string, 'http://host');
     const name = `${request.method} ${request.url}`;

@@ -49,7 +49,7 @@ export const ERROR_CODES = {
 /** A code of the table. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** What a MultirailError knows beside its code. */
+/** What a MultirailError knows besides its code. */
 export interface ErrorDetails {
   /** World rank that reports the error. */
   rank?: number;

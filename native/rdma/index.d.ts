@@ -24,7 +24,7 @@ export interface DeviceInfo {
   transport: number;
 }
 
-/** The devices of this host; empty where there are none. */
+/** The devices of this host; an empty list where there is no device. */
 export function devices(): DeviceInfo[];
 
 /** Names of the devices as the kernel shows them, without libibverbs: to tell a missing library from a missing device. */
@@ -103,7 +103,7 @@ export class Device extends Handle {
   gids(port: number): GidEntry[];
   /** Readable when an event waits; for a poller. Belongs to the device: do not close it. */
   readonly asyncFd: number;
-  /** The next asynchronous event, acknowledged; undefined when there is none. */
+  /** The next asynchronous event, acknowledged; undefined when no event waits. */
   nextEvent(): AsyncEvent | undefined;
   allocDomain(): Domain;
   createChannel(): CompletionChannel;
@@ -137,7 +137,7 @@ export class Domain extends Handle {
 export class Region extends Handle {
   readonly lkey: number;
   readonly rkey: number;
-  /** Of the first byte, for the other side. */
+  /** The address of the first byte, for the other side. */
   readonly address: bigint;
   /** The memory; undefined once closed. */
   readonly bytes: Uint8Array | undefined;
@@ -145,7 +145,7 @@ export class Region extends Handle {
 
 export interface Lease {
   readonly region: Region;
-  /** Of the first byte in the region. */
+  /** The place of the first byte in the region. */
   readonly offset: number;
 }
 
@@ -158,7 +158,7 @@ export class RegionCache {
   constructor(domain: Domain, access: number, options?: { idleBytesMax?: number; idleRegionsMax?: number; granuleBytes?: number });
   readonly hits: number;
   readonly misses: number;
-  /** The region in which these bytes lie, registered now where there is none. Held until release(). */
+  /** The region in which these bytes lie, registered now where no region holds them. Held until release(). */
   acquire(view: ArrayBufferView): Lease;
   release(lease: Lease): void;
   /** The memory is about to be transferred or given back: its regions go, those in use with their last user. */
@@ -212,7 +212,7 @@ export interface QueuePairAttributes {
   /** 4.096 us * 2 ** timeout until a request is sent again; 0 = never. */
   timeout?: number;
   retryCount?: number;
-  /** 7 = for ever. */
+  /** 7 = without limit. */
   rnrRetry?: number;
   address?: PathAddress;
 }

@@ -23,7 +23,7 @@ const EPOCHS_AHEAD_MAX = 1000;
  */
 export const HANDSHAKE_EPOCHS_AHEAD_MAX = 2 ** 20;
 
-/** Beside others, a rail of which nobody knows what it carries is given so much. */
+/** A rail with siblings is given this much while nobody knows what it carries. */
 const UNKNOWN_BYTES_MAX = 8 * 1024;
 
 export class Bml {
@@ -187,11 +187,11 @@ export class Bml {
     const rail = this.rail(endpoint);
     const isCurrent = rail.attempt?.epoch === epoch;
     if (highestEpoch !== undefined) {
-      // Of a number far above its own the peer says so by a lower one. What is above that was never admitted: counting goes on from there.
+      // The peer answers a number far above its own with a lower one. What is above that was never admitted: counting goes on from there.
       if (highestEpoch < epoch && isCurrent) rail.highestSeen = Math.max(highestEpoch, rail.highestDead, rail.epoch);
       else rail.highestSeen = Math.max(rail.highestSeen, Math.min(highestEpoch, rail.highestSeen + HANDSHAKE_EPOCHS_AHEAD_MAX));
     }
-    // Dialled beside a silent epoch, and its kernel answers: the peer computes.
+    // It was dialled while the old epoch is silent, and the peer's kernel answers: the peer computes.
     if (reason.kind === 'busy' && rail.isCarrying) this.peer(rail).unreachableSinceAliveMs = -1;
     if (reason.kind === 'asked') this.peer(rail).mustAsk = false;
     if (!isCurrent) return;
@@ -209,7 +209,7 @@ export class Bml {
 
   /**
    * Something outside says that the rail may work again: its next attempt need not wait for the back-off. A port that comes and goes says so
-   * a hundred times a second, and each attempt takes time from the rails that carry: beside one of those, a hold stays, and so does the
+   * a hundred times a second, and each attempt takes time from the rails that carry: while one of those is up, a hold stays, and so does the
    * shortest pause between two attempts.
    */
   handleReachable(endpoint: BtlEndpoint, nowMs: number): void {
@@ -361,7 +361,7 @@ export class Bml {
     this.rail(endpoint).counters.framesInDoubt++;
   }
 
-  /** Others of its kind are beside it, which may carry now or soon: nothing need wait for it. */
+  /** It has siblings of its kind, which may carry now or soon: nothing need wait for it. */
   private isBeside(rail: Rail): boolean {
     if (this.options.stallTimeoutMs === 0) return false;
     const { exclusivity, role } = rail.attributes;
@@ -458,7 +458,7 @@ export class Bml {
     switch (rail.state) {
       case 'DOWN':
         if (!this.dials(rail)) return this.ask(peer, rail, nowMs, aliveMs);
-        // The attempt was begun beside an epoch that has ended meanwhile.
+        // The attempt was begun during an epoch that has ended meanwhile.
         if (rail.attempt !== undefined) return moveRail(rail, 'CONNECTING', this.listener);
         if (nowMs >= rail.nextDialMs) this.dial(rail, nowMs, aliveMs);
         else this.wakeAt(rail.nextDialMs);
@@ -534,7 +534,7 @@ export class Bml {
 
   /**
    * Nothing came through for `timeoutMs` of our alive time. The rail is lost when the peer polled meanwhile. Where it did not, or nobody
-   * can tell, the dialling side dials beside, at most once per `timeoutMs`: the handshake decides which of the two epochs goes on.
+   * can tell, the dialling side makes another connection, at most once per `timeoutMs`: the handshake decides which of the two epochs goes on.
    */
   private giveUp(peer: BmlPeer, rail: Rail, timeoutMs: number, reason: RailReason, nowMs: number, aliveMs: number): void {
     if (peer.aliveMs - rail.progressPeerAliveMs >= timeoutMs / 2) {
@@ -551,7 +551,7 @@ export class Bml {
    * Silence of a carrying rail. Something must be outstanding (frames, or a probe). Over half of the timeout the rail is
    * suspect, and it and its siblings are probed, so that the siblings' answers tell how long the peer was polling. Lost is a rail
    * with no progress over the whole timeout in both sides' alive time. Where no sibling answers either, the peer is busy or
-   * gone: the dialling side dials anew beside the silent epoch and lets the handshake decide.
+   * gone: the dialling side makes another connection next to the silent epoch and lets the handshake decide.
    */
   private judge(peer: BmlPeer, rail: Rail, nowMs: number, aliveMs: number): void {
     const { railTimeoutMs } = this.options;

@@ -182,7 +182,7 @@ export class HealthWatch {
     this.judgeSlow(peer, leastMs, aliveMs);
   }
 
-  /** Which of the rails are slow beside the quickest, whose answers take so long. */
+  /** Which of the rails are slow compared with the quickest, whose answers take so long. */
   private judgeSlow(peer: BmlPeer, leastMs: number, aliveMs: number): void {
     let isChanged = false;
     let areAllSlow = true;

@@ -4,7 +4,7 @@
 //
 //   UP       ─ doubt ─► SUSPECT   what it holds is late: nothing new goes to it while a sibling is UP
 //   SUSPECT  ─ clear ─► UP        all that was late has been delivered
-//   SUSPECT  ─ leave ─► DOWN      its epoch ends, so that what it held goes again over siblings, and it is dialled anew
+//   SUSPECT  ─ leave ─► DOWN      its epoch ends, so that what it held goes again over siblings, and it is dialled again
 //   TRIAL    ─ trust ─► UP        probes as long as a fragment have come back in time for long enough
 //
 // What a rail holds is measured by a mark: the moment at which everything outstanding was looked at. Once all of that is delivered, the time
@@ -13,7 +13,7 @@
 // with more than siblings would need for the same bytes. What siblings would do is proved by their answers to questions that were asked
 // after the mark: a rail is doubted soon while they answer.
 //
-// All times are of alive time, in which both sides polled: who computes or is stopped makes no rail bad.
+// All times are alive time, in which both sides polled: a process that computes or is stopped makes no rail bad.
 
 /** How a rail is before it was measured, or has been measured so far; times in milliseconds. */
 export interface UsualTime {

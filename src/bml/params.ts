@@ -24,7 +24,7 @@ export const BML_PARAMS = {
     'ms',
     0,
     600_000,
-    'A rail that was lost is probed for this long, without a late answer, before it carries again beside others.',
+    'A rail that was lost is probed for this long, without a late answer, before it carries again together with others.',
   ),
   bml_trial_max_ms: int(
     'developer',

@@ -1,7 +1,7 @@
 // The rails of one peer, and the sets made of them: which of them carry what.
 import type { Rail } from './rail.ts';
 
-/** The rails of one peer and the sets made of them; the sets are made anew on every change. */
+/** The rails of one peer and the sets made of them; the sets are made again on every change. */
 export class BmlPeer {
   readonly rank: number;
   /** In the order in which they were made. */

@@ -94,7 +94,7 @@ export class Rail {
     suspectMs: 0,
     trialMs: 0,
   };
-  /** A connection attempt under way, also beside a live epoch. */
+  /** A connection attempt under way, perhaps while an epoch is live. */
   attempt: { epoch: number; deadlineAliveMs: number } | undefined;
   nextDialMs = 0;
   backoffMs = 0;
@@ -190,11 +190,11 @@ export class Rail {
   rate = 0;
   /** `rate` was measured while the rail was kept busy. */
   isMeasured = false;
-  /** Whether it carries about what its attributes say is known, so that it may be given much at once beside others. */
+  /** Whether it carries about what its attributes say is known, so that it may be given much at once although it has siblings. */
   isKnown: boolean;
   /** Something long was not given to it since it is not known, or too slow: it is to be asked. */
   isWanted = false;
-  /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails, less for slow ones beside others. */
+  /** Fragments for this rail are so many times as long as the grid: a power of two, more than 1 for fast rails, less for slow ones with siblings. */
   fragScale = 1;
 
   constructor(peer: number, index: number, endpoint: BtlEndpoint, isAdded = false) {

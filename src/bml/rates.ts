@@ -3,10 +3,10 @@
 import type { BmlOptions } from './options.ts';
 import type { Rail } from './rail.ts';
 
-/** Beside others a rail holds what it carries in this time and in two of its round trips; and so much before it was measured. */
+/** A rail with siblings holds what it carries in this time and in two of its round trips; and this much before it was measured. */
 const HELD_MS = 20;
 const UNMEASURED_WINDOW_BYTES = 128 * 1024;
-/** Beside others a slow rail takes shorter fragments: each within this time, down to this length. */
+/** A slow rail with siblings takes shorter fragments: each within this time, down to this length. */
 const SLOW_FRAG_MS = 5;
 const SLOW_FRAG_BYTES_MIN = 4 * 1024;
 /** The least that it holds are two of these: while one is acknowledged, another is under way, and the rail can be measured. */
@@ -20,7 +20,7 @@ const FALLEN = 2;
 
 export class Rates {
   private readonly options: BmlOptions;
-  /** Whether others are beside a rail, so that nothing need wait for it. */
+  /** Whether a rail has siblings, so that nothing need wait for it. */
   private readonly isBeside: (rail: Rail) => boolean;
 
   constructor(options: BmlOptions, isBeside: (rail: Rail) => boolean) {

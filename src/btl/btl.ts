@@ -323,7 +323,7 @@ export interface BtlEndpoint {
   readonly counters: RailByteCounters;
 
   /**
-   * Begins a connection attempt of that epoch. While an older epoch is live the attempt runs BESIDE it: if the live epoch hears any byte
+   * Begins a connection attempt of that epoch. While an older epoch is live the attempt runs at the same time (BESIDE): if the live epoch hears any byte
    * meanwhile, the attempt is given up (onConnectFailed, kind 'busy'). An attempt of the higher rank asks the lower one to dial, and never
    * comes to an epoch; it ends without an upcall when the lower rank's connection has come.
    */
@@ -341,7 +341,7 @@ export interface BtlEndpoint {
   letGo?(): boolean;
   /** B4. Ignored when the sink is not open on this endpoint. */
   revokeSink(sink: Sink): void;
-  /** B6. Epochs at or below `epoch` are over for ever on this rail; a newer live epoch is untouched. */
+  /** B6. Epochs at or below `epoch` are over on this rail, and stay so; a newer live epoch is untouched. */
   fence(epoch: number, reason: RailReason): void;
   /**
    * Asks the peer's BTL for an answer over this rail (a frame of the BTL's own, not subject to the window). Of several

@@ -43,7 +43,7 @@ export class Vector {
  * @param stride Elements from the start of one block to that of the next; blocks do not overlap.
  * @throws ERR_COUNT: a count is negative or no whole number, or the blocks reach beyond the end of the buffer.
  * @throws ERR_ARG: the blocks would overlap.
- * @throws ERR_BUFFER: the buffer is none, or is detached or resizable.
+ * @throws ERR_BUFFER: it is not a buffer, or is detached or resizable.
  */
 export function vector(buffer: BufferPart, count: number, blockLength: number, stride: number): Vector {
   checkCount(count, 'count');
@@ -123,7 +123,7 @@ function bytesOf(part: BufferPart, name: string): Uint8Array {
   );
 }
 
-/** Longer buffers are looked at each time, which costs nothing beside them, and are not kept alive here. */
+/** Longer buffers are looked at each time, which costs nothing compared with sending them, and are not kept alive here. */
 const KNOWN_BYTES_MAX = 64 * 1024;
 
 /** Programs send from, and receive into, one short buffer again and again: it is looked at once. */

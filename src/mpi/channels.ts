@@ -12,5 +12,5 @@ export const recvChannel = channel('multirail:recv');
 /** A rail was lost, came back: the `rail` event. */
 export const railLostChannel = channel('multirail:rail:lost');
 export const railRestoredChannel = channel('multirail:rail:restored');
-/** A peer is gone for ever: the `peer` event. */
+/** A peer has failed and does not come back: the `peer` event. */
 export const peerFailedChannel = channel('multirail:peer:failed');

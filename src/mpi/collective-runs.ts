@@ -134,7 +134,7 @@ export class CollectiveRuns extends ObjectMessages {
 
   // ---------------------------------------------------------------- four ways to run a call
 
-  /** After 2^31 collectives numbers begin anew: none of those is under way any more, but for persistent ones. */
+  /** After 2^31 collectives numbers start again: none of those is under way any more, but for persistent ones. */
   private takeTag(): number {
     do {
       this.nextCollective = this.nextCollective === TAG_UB ? 0 : this.nextCollective + 1;

@@ -44,7 +44,7 @@ export class Collectives extends CollectiveRuns {
    * Combines the send buffers of all ranks, element by element, and puts the result into `recv` at the root (MPI-4.1, section 6.9.1).
    * Resolves when this rank is done with its buffers, which belong to the library until then.
    *
-   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE at the root: its contribution stands in `recv`.
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE at the root: its contribution is in `recv`.
    * @param recv Where the result comes: of the class and length of `send` at the root, null elsewhere.
    * @param op How two elements are combined; Op.SUM by default.
    * @param root Rank of the root, the same at every rank; 0 by default.
@@ -62,7 +62,7 @@ export class Collectives extends CollectiveRuns {
   /**
    * As reduce(), with the result at every rank: the same bits everywhere (MPI-4.1, section 6.9.6).
    *
-   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it stands in `recv`.
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it is in `recv`.
    * @param recv Where the result comes: of the class and length of `send`.
    * @param op How two elements are combined; Op.SUM by default.
    * @param options When the call ends before its time, at every rank.
@@ -80,7 +80,7 @@ export class Collectives extends CollectiveRuns {
    * Puts the send buffers of all ranks, in the order of the ranks and all of the same length, one behind the other into `recv` at the root
    * (MPI-4.1, section 6.5). Resolves when this rank is done with its buffers, which belong to the library until then.
    *
-   * @param send What this rank contributes: a buffer of any kind. IN_PLACE at the root: its part stands in `recv`, at its place.
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE at the root: its part is in `recv`, at its place.
    * @param recv As long as `send` times the number of ranks at the root, null elsewhere.
    * @param root Rank of the root, the same at every rank; 0 by default.
    * @param options When the call ends before its time, at every rank.
@@ -98,10 +98,10 @@ export class Collectives extends CollectiveRuns {
    * As gather() with lengths that differ: the root takes `counts[i]` elements from rank i into `recv`, from element `displs[i]` on
    * (MPI-4.1, section 6.5).
    *
-   * @param send What this rank contributes: a buffer of any kind. IN_PLACE at the root: its part stands in `recv`, at its place.
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE at the root: its part is in `recv`, at its place.
    * @param recv Where the parts come at the root, null elsewhere.
    * @param counts Elements from each rank: of the typed array `recv`, else bytes. Only looked at at the root, null elsewhere.
-   * @param displs First element of each part in `recv`; without it the parts stand one behind the other.
+   * @param displs First element of each part in `recv`; without it the parts follow one another.
    * @param root Rank of the root, the same at every rank; 0 by default.
    * @param options When the call ends before its time, at every rank.
    * @throws ERR_ROOT, ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
@@ -145,7 +145,7 @@ export class Collectives extends CollectiveRuns {
    *
    * @param send What is cut at the root, null elsewhere.
    * @param counts Elements for each rank: of the typed array `send`, else bytes. Only looked at at the root, null elsewhere.
-   * @param displs First element of each part in `send`; null: the parts stand one behind the other.
+   * @param displs First element of each part in `send`; null: the parts follow one another.
    * @param recv Where the part of this rank comes. IN_PLACE at the root: its part stays where it is in `send`.
    * @param root Rank of the root, the same at every rank; 0 by default.
    * @param options When the call ends before its time, at every rank.
@@ -169,7 +169,7 @@ export class Collectives extends CollectiveRuns {
   /**
    * As gather(), with the result at every rank (MPI-4.1, section 6.7).
    *
-   * @param send What this rank contributes: a buffer of any kind. IN_PLACE: its part stands in `recv`, at its place.
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE: its part is in `recv`, at its place.
    * @param recv As long as `send` times the number of ranks.
    * @param options When the call ends before its time, at every rank.
    * @throws ERR_BUFFER, ERR_COUNT: an argument does not fit; nothing was sent.
@@ -186,10 +186,10 @@ export class Collectives extends CollectiveRuns {
    * As gatherv(), with the result at every rank (MPI-4.1, section 6.7). All ranks give the same counts; the displacements are those of each
    * rank.
    *
-   * @param send What this rank contributes: a buffer of any kind. IN_PLACE: its part stands in `recv`, at its place.
+   * @param send What this rank contributes: a buffer of any kind. IN_PLACE: its part is in `recv`, at its place.
    * @param recv Where the parts come.
    * @param counts Elements from each rank: of the typed array `recv`, else bytes.
-   * @param displs First element of each part in `recv`; without it the parts stand one behind the other.
+   * @param displs First element of each part in `recv`; without it the parts follow one another.
    * @param options When the call ends before its time, at every rank.
    * @throws ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
    * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
@@ -211,7 +211,7 @@ export class Collectives extends CollectiveRuns {
    * Sends part i of the send buffer to rank i, and puts what comes from rank i into part i of the receive buffer; all parts are of the same
    * length (MPI-4.1, section 6.8). Resolves when this rank is done with its buffers, which belong to the library until then.
    *
-   * @param send A buffer of as many parts as there are ranks. IN_PLACE: the parts stand in `recv`, and are replaced.
+   * @param send A buffer of as many parts as there are ranks. IN_PLACE: the parts are in `recv`, and are replaced.
    * @param recv As long as `send`.
    * @param options When the call ends before its time, at every rank.
    * @throws ERR_BUFFER, ERR_COUNT: an argument does not fit; nothing was sent.
@@ -229,10 +229,10 @@ export class Collectives extends CollectiveRuns {
    *
    * @param send What the parts are cut from.
    * @param sendCounts Elements for each rank: of the typed array `send`, else bytes.
-   * @param sendDispls First element of each part in `send`; null: the parts stand one behind the other.
+   * @param sendDispls First element of each part in `send`; null: the parts follow one another.
    * @param recv Where the parts come.
    * @param recvCounts Elements from each rank: of the typed array `recv`, else bytes.
-   * @param recvDispls First element of each part in `recv`; without it the parts stand one behind the other.
+   * @param recvDispls First element of each part in `recv`; without it the parts follow one another.
    * @param options When the call ends before its time, at every rank.
    * @throws ERR_BUFFER, ERR_COUNT, ERR_ARG: an argument does not fit; nothing was sent.
    * @throws ERR_TRUNCATE, ERR_COLLECTIVE_MISMATCH: the calls that the ranks have made do not fit together.
@@ -271,7 +271,7 @@ export class Collectives extends CollectiveRuns {
   /**
    * Combines as reduce(), and gives `counts[i]` elements of the result to rank i, in the order of the ranks (MPI-4.1, section 6.10.2).
    *
-   * @param send What this rank contributes: a typed array, or a vector of one. As long as all counts together. IN_PLACE: it stands in
+   * @param send What this rank contributes: a typed array, or a vector of one. As long as all counts together. IN_PLACE: it is in
    *   `recv`, and the part of this rank comes into the beginning of `recv`.
    * @param recv Where the part of this rank comes: as many elements as its count.
    * @param counts Elements for each rank, the same at every rank.
@@ -291,7 +291,7 @@ export class Collectives extends CollectiveRuns {
    * As reduceScatter() with parts of the same length (MPI-4.1, section 6.10.1).
    *
    * @param send What this rank contributes: a typed array, or a vector of one. As long as `recv` times the number of ranks. IN_PLACE: it
-   *   stands in `recv`, and the part of this rank comes into the beginning of `recv`.
+   *   is in `recv`, and the part of this rank comes into the beginning of `recv`.
    * @param recv Where the part of this rank comes.
    * @param op How two elements are combined; Op.SUM by default.
    * @param options When the call ends before its time, at every rank.
@@ -308,7 +308,7 @@ export class Collectives extends CollectiveRuns {
   /**
    * Combines what the ranks up to this one contribute, this one included (MPI-4.1, section 6.11.1).
    *
-   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it stands in `recv`.
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it is in `recv`.
    * @param recv Where the result comes: of the class and length of `send`.
    * @param op How two elements are combined; Op.SUM by default.
    * @param options When the call ends before its time, at every rank.
@@ -325,7 +325,7 @@ export class Collectives extends CollectiveRuns {
   /**
    * Combines what the ranks before this one contribute (MPI-4.1, section 6.11.2): `recv` of rank 0 stays as it is.
    *
-   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it stands in `recv`.
+   * @param send What this rank contributes: a typed array, or a vector of one. IN_PLACE: it is in `recv`.
    * @param recv Where the result comes: of the class and length of `send`.
    * @param op How two elements are combined; Op.SUM by default.
    * @param options When the call ends before its time, at every rank.

@@ -26,7 +26,7 @@ type Creation = Call<Made | undefined>;
  *
  * A buffer belongs to the library from the call to its end: meanwhile the program does not write into it, nor read one that is received
  * into. Lengths are those of the buffers; counts and displacements are in elements of a typed array, in bytes for everything else. No two
- * buffers of a collective share memory; IN_PLACE stands for the one that would.
+ * buffers of a collective share memory; IN_PLACE takes the place of the one that would.
  *
  * Each call has up to four forms: `send()` gives a promise, `sendSync()` blocks without the event loop, `isend()` gives a Request, and
  * `sendInit()` a request that can be started again and again.

@@ -7,7 +7,7 @@ export const ANY_SOURCE = -1;
 export const ANY_TAG = -1;
 /** A rank that is nobody: sends to it and receives from it end at once, with no data (MPI-4.1, section 3.11). */
 export const PROC_NULL = -2;
-/** Stands for no colour, no rank, no index, and not a whole number of elements. */
+/** Means no colour, no rank, no index, or not a whole number of elements. */
 export const UNDEFINED = -3;
 /** Highest tag (MPI-4.1, section 9.1). */
 export const TAG_UB = 2 ** 31 - 1;
@@ -83,7 +83,7 @@ export function checkCount(count: unknown, name: string): void {
   throw new MultirailError('ERR_COUNT', `${name} is ${describe(count)}; expected a whole number that is not negative`);
 }
 
-/** ERR_ARG for what is no object, and for an option that nobody knows: it is a slip of the pen, and would do nothing. */
+/** Throws ERR_ARG for a value that is not an object, and for an unknown option: that is a slip of the pen, and would do nothing. */
 export function checkKeys(options: object, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null)
     throw new MultirailError('ERR_ARG', `options is ${describe(options)}; expected an object`);

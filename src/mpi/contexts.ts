@@ -34,7 +34,7 @@ export function idOf(ctx: number): number {
   return Math.floor(ctx / KINDS);
 }
 
-/** Its messages carry the memory of objects beside the objects themselves. */
+/** Its messages carry the large memory of objects; the objects themselves travel on another context. */
 export function isObjectContext(ctx: number): boolean {
   return ctx % KINDS === OBJECT;
 }

@@ -3,13 +3,13 @@
 import { MultirailError } from '../errors.ts';
 import { UNDEFINED } from './constants.ts';
 
-/** Of two groups or communicators: the same one, or for groups the same processes in the same order. */
+/** The two groups or communicators are the same one; two groups have the same processes in the same order. */
 export const IDENT = 'IDENT';
-/** Of two communicators: the same processes in the same order, and contexts of their own. */
+/** The two communicators have the same processes in the same order, and contexts of their own. */
 export const CONGRUENT = 'CONGRUENT';
-/** Of two groups or communicators: the same processes in another order. */
+/** The two groups or communicators have the same processes in another order. */
 export const SIMILAR = 'SIMILAR';
-/** Of two groups or communicators: not the same processes. */
+/** The two groups or communicators do not have the same processes. */
 export const UNEQUAL = 'UNEQUAL';
 /** What Group.compare() and Communicator.compare() answer. */
 export type Comparison = typeof IDENT | typeof CONGRUENT | typeof SIMILAR | typeof UNEQUAL;
@@ -90,7 +90,7 @@ export class Group {
    * The processes with these ranks, in the order of the list (MPI-4.1, section 7.3.2).
    *
    * @param ranks Ranks of this group, none of them twice.
-   * @throws ERR_ARG, ERR_RANK: the list is none, or holds a rank that is not in the group, or one twice.
+   * @throws ERR_ARG, ERR_RANK: it is not a list, or it holds a rank that is not in the group, or one twice.
    */
   include(ranks: readonly number[]): Group {
     return this.of(this.checkRanks(ranks).map((rank) => this.worldRanks[rank]));
@@ -100,7 +100,7 @@ export class Group {
    * All but the processes with these ranks, in the order of this group (MPI-4.1, section 7.3.2).
    *
    * @param ranks Ranks of this group, none of them twice.
-   * @throws ERR_ARG, ERR_RANK: the list is none, or holds a rank that is not in the group, or one twice.
+   * @throws ERR_ARG, ERR_RANK: it is not a list, or it holds a rank that is not in the group, or one twice.
    */
   exclude(ranks: readonly number[]): Group {
     const left = new Set(this.checkRanks(ranks));
@@ -125,7 +125,7 @@ export class Group {
    *
    * @param ranks Ranks of this group, none of them twice.
    * @param other The other group.
-   * @throws ERR_ARG, ERR_RANK: the list is none, or holds a rank that is not in the group, or one twice.
+   * @throws ERR_ARG, ERR_RANK: it is not a list, or it holds a rank that is not in the group, or one twice.
    * @throws ERR_GROUP: `other` is no Group.
    */
   translate(ranks: readonly number[], other: Group): number[] {

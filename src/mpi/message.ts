@@ -41,7 +41,7 @@ export class Message {
    *
    * @param buffer Where the message comes; it may be longer than the message.
    * @throws ERR_TRUNCATE: the message was longer than the buffer, which holds its first bytes.
-   * @throws ERR_BUFFER: the buffer is none, or its memory was taken away.
+   * @throws ERR_BUFFER: it is not a buffer, or its memory was taken away.
    * @throws ERR_REQUEST: the message was received before.
    * @throws ERR_PROC_FAILED, ERR_PROC_UNREACHABLE, ERR_ABORT: the other rank is gone, or the job was aborted.
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.

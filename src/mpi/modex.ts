@@ -79,7 +79,7 @@ export function inFixedOrder(modules: readonly BtlModule[]): BtlModule[] {
 export const SELF = 'self';
 
 /**
- * Endpoints of all rails to `peer`, numbered in the order of the plan. ERR_INIT when there is none, unless a transport says that there may
+ * Endpoints of all rails to `peer`, numbered in the order of the plan. ERR_INIT when there is no rail, unless a transport says that there may
  * be one later, and what it waits for: `waiting` is told.
  */
 export function makeRails(

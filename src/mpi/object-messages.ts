@@ -127,7 +127,7 @@ export class ObjectMessages extends PointToPoint {
     return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
   }
 
-  /** Starts the receive of the memory beside a header. When it has ended, `taken` gives that memory, or throws what went wrong. */
+  /** Starts the receive of the memory that belongs to a header. When it has ended, `taken` gives that memory, or throws what went wrong. */
   private startBulk(header: ObjectHeader, source: number): { inner: RecvRequest | undefined; taken: () => Uint8Array<ArrayBuffer>[] } {
     if (header.regionBytes.length === 0) return { inner: undefined, taken: () => [] };
     let memory: Uint8Array<ArrayBuffer>[] | undefined;

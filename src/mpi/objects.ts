@@ -1,5 +1,5 @@
 // sendObject and recvObject on the wire: a header message (structured clone by v8, with the tag of the user), and the memory of large
-// buffers as one more message beside it, gathered from where it is and scattered into buffers of their own.
+// buffers as one more message after it, gathered from where it is and scattered into buffers of their own.
 //
 //   header   "MRO1"  place u32  regions u32  zero u32  region lengths f64 × regions  v8 data
 //
@@ -10,7 +10,7 @@ import { MultirailError } from '../errors.ts';
 import { FLOAT16_ARRAY } from './buffers.ts';
 import type { Status } from './status.ts';
 
-/** Buffers from this size on travel beside the header. */
+/** Buffers from this size on travel apart from the header. */
 export const OUT_OF_BAND_BYTES_MIN = 64 * 1024;
 /** Tags of the internal context that belong to objects: its upper half. */
 export const PLACE_TAG_FIRST = 2 ** 30;
@@ -134,7 +134,7 @@ function findLargeMemory(value: unknown): Set<ArrayBuffer> {
 
 export interface EncodedObject {
   header: Uint8Array;
-  /** The memory that travels beside it, in the order of the regions. */
+  /** The memory that travels apart from it, in the order of the regions. */
   bulk: Uint8Array[];
 }
 

@@ -32,6 +32,6 @@ export const MPI_PARAMS = {
     'ms',
     0,
     60_000,
-    'How often a rank tells the launcher how its rails stand, for the dashboard and its events; 0 = never. multirail run sets it where it is needed.',
+    'How often a rank tells the launcher the state of its rails, for the dashboard and its events; 0 = never. multirail run sets it where it is needed.',
   ),
 } as const satisfies ParamRows;

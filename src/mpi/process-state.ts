@@ -25,7 +25,7 @@ interface Waiter {
   look(): boolean;
   fail(error: MultirailError): void;
   readonly pattern: ProbePattern;
-  /** Of the clock of the driver. */
+  /** The time, by the clock of the driver. */
   readonly sinceMs: number;
 }
 
@@ -39,7 +39,7 @@ export interface ProbePattern {
 /** What is asked of a communicator. */
 interface KnownCommunicator {
   readonly name: string;
-  /** Of its collectives. */
+  /** Where its collectives run. */
   readonly scope: Scope;
   hasBegun(tag: number): boolean;
   /** Why a call that takes a message of anybody ends: all others are gone, or a failure is not acknowledged. */
@@ -56,7 +56,7 @@ interface KnownCommunicator {
   close(error: MultirailError): void;
 }
 
-/** How often collectives that stand still are looked at. */
+/** How often collectives that do not move are looked at. */
 const CALLS_LOOK_MS = 500;
 /** Records of collectives that are kept for the next ones. */
 const IDLE_MAX = 64;
@@ -200,7 +200,7 @@ export class ProcessState implements LocalProcess {
     return this.communicators.get(idOf(ctx))?.hasBegun(tag) ?? false;
   }
 
-  /** From the first collective on: calls that stand still are looked at, each of them at once. */
+  /** From the first collective on: calls that do not move are looked at, all of them together. */
   watchCalls(): void {
     if (this.callsTimer !== undefined || !this.tuning.checkSignatures) return;
     this.callsTimer = setInterval(() => this.lookAtCalls(), CALLS_LOOK_MS);

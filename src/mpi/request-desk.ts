@@ -1,4 +1,4 @@
-// What stands behind a communicator and that its users do not see: what its requests ask of it, what turns messages of the PML into
+// The part of a communicator that its users do not see: what its requests ask of it, what turns messages of the PML into
 // statuses, and why nothing more can come from anybody. One for each communicator.
 import { MultirailError } from '../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
@@ -15,7 +15,7 @@ import { MessageTrace, type OperationTrace } from './tracing.ts';
 
 export class RequestDesk implements RequestOwner {
   readonly proc: ProcessState;
-  /** Of the communicator: for people. */
+  /** The name of the communicator, for people. */
   name: string;
   /** Context of the user's messages. */
   readonly userCtx: number;
@@ -99,7 +99,7 @@ export class RequestDesk implements RequestOwner {
     return new Request(this, undefined, this.status(this.rank, tag, bytes));
   }
 
-  /** Of a receive that has ended well; whoever subscribed is told of it. */
+  /** Makes the status of a receive that has ended well; whoever subscribed is told of it. */
   received(inner: RecvRequest): Status {
     const status = this.statusOf(inner);
     this.onReceived(status);
@@ -138,7 +138,7 @@ export class RequestDesk implements RequestOwner {
   // ---------------------------------------------------------------- when nobody is left, or somebody has failed
 
   /**
-   * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would wait for ever. (When all have
+   * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would never end. (When all have
    * left by finalize(), a rank may go on to talk to itself.)
    */
   private get deserted(): MultirailError | undefined {

@@ -13,7 +13,7 @@ export interface CollectiveInner {
   fail(error: MultirailError, isOwn: boolean): void;
 }
 
-/** What a request stands for. */
+/** What a request was started for. */
 export type Inner = SendRequest | RecvRequest | CollectiveInner;
 
 /** What a request needs of the communicator that it belongs to. */

@@ -74,7 +74,7 @@ export class Request implements PromiseLike<Status> {
     }
   }
 
-  /** Where it stands. Looks at no rail. */
+  /** Its state. Looks at no rail. */
   get state(): RequestState {
     if (this.inner !== undefined) return this.inner.done ? 'DONE' : 'ACTIVE';
     return this.ended !== undefined ? 'DONE' : 'INACTIVE';
@@ -129,7 +129,7 @@ export class Request implements PromiseLike<Status> {
     const { settlePending, watchers, error } = this;
     this.settlePending = undefined;
     this.watchers = undefined;
-    // Groups first: a request that is awaited and stands in a waitAny too counts in both.
+    // Groups first: a request that is awaited and is in a waitAny too counts in both.
     if (watchers !== undefined) for (const watcher of watchers) watcher();
     if (settlePending === undefined) return;
     this.taken = true;
@@ -282,7 +282,7 @@ export class Request implements PromiseLike<Status> {
     else this.end(this.limitError);
   }
 
-  /** A persistent request begins anew. */
+  /** A persistent request is started again. */
   protected restart(inner: Inner | undefined, ended: Status | undefined): void {
     this.ended = ended;
     this.cancelError = undefined;

@@ -70,8 +70,8 @@ function nativeOf({ native, driver }: RuntimeOptions): NativeBinding | undefined
 export let createRuntime: (job: RuntimeJob, options: RuntimeOptions) => Promise<Runtime>;
 
 /**
- * This process as a rank of its job: what init() gives. It emits `rail` when something happens to a rail, and `peer` when a peer is gone
- * for ever (RuntimeEvents).
+ * This process as a rank of its job: what init() gives. It emits `rail` when something happens to a rail, and `peer` when a peer has
+ * failed (RuntimeEvents).
  */
 export class Runtime extends EventEmitter<RuntimeEvents> {
   /** World rank of this process. */
@@ -458,7 +458,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
    * Prints who waits for whom in the whole job: by the launcher, or by the process that serves the out-of-band channel. In a world of one,
    * and as a rank that cannot reach it, this rank prints what it waits for itself.
    *
-   * @param reason Why, in words: it stands in the report.
+   * @param reason Why, in words: it is printed in the report.
    */
   reportWaits(reason: string): void {
     const { oob } = this.job;

@@ -41,7 +41,7 @@ export class Status {
   }
 }
 
-/** Of a receive from PROC_NULL. */
+/** The status of a receive from PROC_NULL. */
 export const PROC_NULL_STATUS = new Status(PROC_NULL, ANY_TAG, 0);
-/** Of a request that is null or inactive. */
+/** The status of a request that is null or inactive. */
 export const EMPTY_STATUS = new Status(ANY_TAG, ANY_TAG, 0);

@@ -2,7 +2,7 @@
 import type { MultirailError } from '../errors.ts';
 
 /**
- * Where a rail stands, as this rank sees it:
+ * The state of a rail, as this rank sees it:
  *
  * - `DOWN`: nothing goes over it; it is tried again when its back-off is over, or when the peer dials.
  * - `CONNECTING`: an attempt to connect is under way.
@@ -65,7 +65,7 @@ export interface RailInfo {
   key: string;
   /** Name of the transport: `self`, `sm`, `verbs`, `tcp` or `ws`. */
   transport: string;
-  /** Where it stands. */
+  /** Its state. */
   state: RailState;
   /** Number of the connection that is live; 0 when none is. */
   epoch: number;
@@ -120,7 +120,7 @@ export interface RailEvent {
   atMs: number;
 }
 
-/** A peer is gone for ever: the event `peer` of the Runtime. */
+/** A peer has failed and does not come back: the event `peer` of the Runtime. */
 export interface PeerEvent {
   /** There is one kind. */
   type: 'failed';
@@ -141,7 +141,7 @@ export interface PeerEvent {
 export interface RuntimeEvents {
   /** Something happened to a rail of this rank. */
   rail: [event: RailEvent];
-  /** A peer is gone for ever. */
+  /** A peer has failed and does not come back. */
   peer: [event: PeerEvent];
 }
 
@@ -181,9 +181,9 @@ export interface RuntimeCounters {
 export interface PmlCounters {
   /** Messages that took a sequence number. */
   messagesSent: number;
-  /** Of these, sent eagerly. */
+  /** How many of these were sent eagerly. */
   messagesEager: number;
-  /** Of these, sent by rendezvous. */
+  /** How many of these were sent by rendezvous. */
   messagesRndv: number;
   /** Receives that completed. */
   messagesReceived: number;

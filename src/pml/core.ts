@@ -51,7 +51,7 @@ export interface PmlOptions {
 /** Names of completions, epochs and packets as events, for the (state, event) coverage. */
 export const COMPLETION_NAMES = ['delivered', 'refused', 'in doubt'] as const;
 
-/** Of what belongs to an epoch of a message: the one that the message is in, or one before. */
+/** Whether something that belongs to an epoch of a message belongs to its current epoch, or to an earlier one. */
 export function epochName(item: { epoch: number; message: SendMessage | RecvMessage }): string {
   return item.epoch === item.message.epoch ? 'current' : 'old';
 }
@@ -102,7 +102,7 @@ export class PmlCore implements TransitionListener {
   openRequests = 0;
   /** Requests that were ever started and not done at once. */
   openedRequests = 0;
-  /** Of those that are open, receives for which nobody waits. */
+  /** How many of the open requests are receives for which nobody waits. */
   backgroundRequests = 0;
   /** Completed requests, in order, for the engine to hand on. */
   readonly completions: (SendRequest | RecvRequest)[] = [];
@@ -230,7 +230,7 @@ export class PmlCore implements TransitionListener {
     return peer.releasedBytes + this.options.unexpectedBytesMax;
   }
 
-  // Each of these encodes `this.out` and gives it to a rail: BUSY when none of them has room, DOWN when there is none. The frame belongs
+  // Each of these encodes `this.out` and gives it to a rail: BUSY when all of them are full, DOWN when no rail is left. The frame belongs
   // to the rail until handleCompleted().
 
   /** A packet without a payload. Somebody waits for each, but for a CREDIT. */

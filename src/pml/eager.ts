@@ -84,7 +84,7 @@ export class EagerSender {
     if (frame === undefined || message.envelopeOnRail) return;
     message.frame = undefined;
     this.core.recycle(frame);
-    // One that ended with its peer may still stand in a queue.
+    // A message that ended with its peer may still be in a queue.
     if (!message.envelopeQueued) this.core.keepEager(message);
   }
 }

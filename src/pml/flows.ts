@@ -15,7 +15,7 @@ export function nextSeq(peer: PmlPeer, ctx: number): number {
   return seq;
 }
 
-/** The peer's messages stand in the order in which they were begun: the first that is not delivered is the oldest of its flow. */
+/** The peer's messages are in the order in which they were begun: the first that is not delivered is the oldest of its flow. */
 function checkSpan(peer: PmlPeer, ctx: number, seq: number): void {
   for (const message of peer.sends) {
     if (message.ctx !== ctx || message.envelopeDelivered) continue;

@@ -78,7 +78,7 @@ export class Inbox {
     return true;
   }
 
-  /** The context is gone for ever: what waits for it, or comes later, is dropped. Posted receives end with the error. */
+  /** The context is gone and its id is never used again: what waits for it, or comes later, is dropped. Posted receives end with the error. */
   freeContext(ctx: number, error?: MultirailError): void {
     this.freed.add(ctx);
     this.dropContext(ctx, error);

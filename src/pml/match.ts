@@ -2,8 +2,8 @@
 //
 // Both queues are kept by pattern, so that a match is found by looking at heads of lists, never by a search:
 //
-//   a posted receive stands in ONE list, that of its own pattern    (s,t) (s,*) (*,t) (*,*)
-//   an unexpected message stands in that of its own, and from the first use of a wildcard on in FOUR, all patterns that match it, each
+//   a posted receive is in ONE list, that of its own pattern       (s,t) (s,*) (*,t) (*,*)
+//   an unexpected message is in that of its own, and from the first use of a wildcard on in FOUR, all patterns that match it, each
 //   in arrival order
 //
 // An arrival (s,t) looks at the four heads that could take it and picks the oldest receive; kinds of wildcard that nobody has posted
@@ -20,7 +20,7 @@ class Node<T> {
   list: List<T> | undefined;
   prev: Node<T> | undefined;
   next: Node<T> | undefined;
-  /** Of the same item, in another list. */
+  /** The links of the same item in another list. */
   readonly sibling: Node<T> | undefined;
   constructor(item: T, sibling: Node<T> | undefined) {
     this.item = item;
@@ -132,7 +132,7 @@ export class MatchContext {
   private anything = 0;
   /** In the order of their arrival: the last of each one's nodes. */
   private readonly unexpectedNodes = new Map<Envelope, Node<Envelope>>();
-  /** A wildcard was looked for: unexpected messages stand in the lists of those, too. */
+  /** A wildcard was looked for: unexpected messages are in the lists of those, too. */
   private usesWildcards = false;
   private postedSerial = 0;
   postedCount = 0;
@@ -249,7 +249,7 @@ export class MatchContext {
     return [...this.unexpectedNodes.keys()];
   }
 
-  /** Of two receives that fit, the one that was posted first. */
+  /** Picks the receive that was posted first, of two that fit. */
   private first(a: RecvRequest | undefined, b: RecvRequest | undefined): RecvRequest | undefined {
     if (a === undefined) return b;
     if (b === undefined) return a;

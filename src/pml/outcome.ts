@@ -20,7 +20,7 @@ export function completeSend(core: PmlCore, message: SendMessage, request: SendR
   core.complete(request);
 }
 
-/** `bytes` of a message of `messageBytes` bytes stand in the buffer; -1: the buffer is gone. */
+/** `bytes` of a message of `messageBytes` bytes are in the buffer; -1: the buffer is gone. */
 export function completeReceive(core: PmlCore, request: RecvRequest, bytes: number, messageBytes: number): void {
   if (bytes < 0 || request.buffer.isGone) request.error ??= bufferGone(core, request);
   const isLost = request.error !== undefined;

@@ -58,7 +58,7 @@ export const PML_PARAMS = {
     'ms',
     100,
     2 ** 31,
-    'A peer to which no rail came up and nothing got through for this time is unreachable for ever: its requests end with ERR_PROC_UNREACHABLE.',
+    'A peer to which no rail came up and nothing got through for this time is unreachable from then on: its requests end with ERR_PROC_UNREACHABLE.',
   ),
   pml_trace_entries: int(
     'developer',

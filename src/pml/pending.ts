@@ -19,7 +19,7 @@ export interface PendingRequest {
   /** Tag or ANY. */
   tag: number;
   ctx: number;
-  /** Of the message, or of the buffer while nothing has matched. */
+  /** The length of the message, or of the buffer while nothing has matched. */
   bytes: number;
   phase: string;
 }

@@ -210,7 +210,7 @@ export class Pml {
     const { completions } = this.core;
     const { length } = completions;
     if (length === 0) return 0;
-    // What a listener starts may be done at once and stands behind these: it has its turn in the next pass.
+    // What a listener starts may be done at once and is queued behind these: it has its turn in the next pass.
     const handedOn = completions.splice(0, length);
     for (const request of handedOn) {
       request.trace?.requestEnded(request);
@@ -368,7 +368,7 @@ export class Pml {
     this.core.markDirty(this.peer(rank));
   }
 
-  /** For ever (docs/internals/PROTOCOL.md §11, rule 8). The engine has fenced the peer's rails before. */
+  /** There is no way back (docs/internals/PROTOCOL.md §11, rule 8). The engine has fenced the peer's rails before. */
   handlePeerFailed(rank: number, error: MultirailError): void {
     const peer = this.peer(rank);
     if (peer.failure !== undefined) return;

@@ -475,7 +475,7 @@ export class Receiver {
       return;
     }
     if (ahead === 0) {
-      // Of the current epoch: only answered again.
+      // A NOTIFY of the current epoch is only answered again.
       if (message.state === 'RECEIVING' && !message.answerOnRail) {
         message.answerDelivered = false;
         core.queueControl(message);
@@ -549,7 +549,7 @@ export class Receiver {
     message.peer.recvs.delete(message);
   }
 
-  /** The peer is gone for ever. */
+  /** The peer has failed and does not come back. */
   fail(peer: PmlPeer, error: MultirailError): void {
     for (const message of [...peer.recvs]) {
       this.revokeSinks(message);

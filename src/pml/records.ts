@@ -1,6 +1,6 @@
 // The records of the PML: requests (what the user holds), messages (what the protocol holds, and which may outlive the request), envelopes
 // that wait for a receive, peers with their numbers, credit and queues, and the frames that are on a rail. Each knows the others, so they
-// stand in one file. Data and its arithmetic only; the protocol is in inbox.ts, sender.ts and receiver.ts.
+// are in one file. Data and its arithmetic only; the protocol is in inbox.ts, sender.ts and receiver.ts.
 import type { BmlPeer } from '../bml/peer.ts';
 import type { OneSidedOp, Registration, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
@@ -39,7 +39,7 @@ export class SendRequest extends Request {
   readonly peer: number;
   readonly tag: number;
   readonly bytes: number;
-  /** Of a rendezvous, while it is under way. */
+  /** The message, while a rendezvous is under way. */
   message: SendMessage | undefined = undefined;
   /** What it belonged to has ended with an error, which was told: whether it is ever received is no news. */
   isForsaken = false;
@@ -63,7 +63,7 @@ export class RecvRequest extends Request {
   /** World rank; the communicator translates it. */
   matchedSource = -1;
   matchedTag = -1;
-  /** Of the collective call that the message is of; 0 for none. */
+  /** The signature of the collective call that the message belongs to; 0 when it belongs to no call. */
   matchedSignature = 0;
   /** Bytes written into the buffer. */
   receivedBytes = 0;
@@ -216,7 +216,7 @@ export class SendMessage implements Linked<OutMessage> {
   readonly isContiguous: boolean;
   readonly protocol: 'RNDV' | 'RGET';
   readonly sync: boolean;
-  /** Of the collective call that it is a message of; 0 for none. */
+  /** The signature of the collective call that it is a message of; 0 when it belongs to no call. */
   signature = 0;
   request: SendRequest | undefined;
   slot = 0;
@@ -451,7 +451,7 @@ export class PmlPeer {
   readonly sends = new LinkedList<OutMessage>();
   readonly recvs = new LinkedList<RecvMessage>();
 
-  /** Set once, for ever. */
+  /** Set once, and never cleared. */
   failure: MultirailError | undefined;
   saidBye = false;
   /** What a call to a peer that said BYE ends with. */
@@ -508,7 +508,7 @@ export class PmlPeer {
     return this.failure ?? this.left;
   }
 
-  /** Nothing is sent to it any more: what stands in the queues would keep its buffers alive. */
+  /** Nothing is sent to it any more: what is left in the queues would keep its buffers alive. */
   dropQueues(): void {
     for (const message of this.control) message.controlQueued = false;
     for (const message of this.streams) message.streamQueued = false;
@@ -582,7 +582,7 @@ export class PmlFrame extends FrameMemory {
   creditLimit = 0;
   /** Memory of a longer retained copy, from the pool of the core. */
   retained: Uint8Array | undefined = undefined;
-  /** `use` of an eager message, kept with the frame: it would be made anew for each one. */
+  /** `use` of an eager message, kept with the frame, because making one for each message would cost an allocation. */
   readonly eagerUse: { kind: 'eager'; message: EagerMessage } = { kind: 'eager', message: undefined as unknown as EagerMessage };
 }
 

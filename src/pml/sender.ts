@@ -490,7 +490,7 @@ export class Sender {
   onRestartNack(peer: PmlPeer, packet: Packet): void {
     const message = this.find(peer, packet);
     if (message === undefined) return;
-    // Of any epoch: the message is complete for ever. An answer to an older, slower NOTIFY may be the only one that comes
+    // It may be of any epoch: the message is complete and stays so. An answer to an older, slower NOTIFY may be the only one that comes
     // (docs/internals/model, found by two-rail runs with three failures).
     if (message.state !== 'NOTIFYING') return this.stale();
     this.core.counters.restartNacks++;
@@ -530,7 +530,7 @@ export class Sender {
     completeSend(this.core, message, message.request);
   }
 
-  /** The peer is gone for ever: everything to it ends. */
+  /** The peer has failed and does not come back: everything to it ends. */
   fail(peer: PmlPeer, error: MultirailError): void {
     this.core.counters.lostWithPeer += peer.unreceivedEager();
     for (const message of [...peer.sends]) {

@@ -58,7 +58,7 @@ export class WindowOffers {
     return isWritable && window.from <= from && to <= window.to ? 'counts' : 'wrong';
   }
 
-  /** Where the next piece begins: at the first byte that is neither received nor offered; -1 when there is none. */
+  /** Where the next piece begins: at the first byte that is neither received nor offered; -1 when every byte is. */
   nextFrom(received: RangeSet, takeBytes: number): number {
     const from = received.firstMissing(this.to, takeBytes);
     if (from === -1) this.to = takeBytes;

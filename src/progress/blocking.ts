@@ -100,7 +100,7 @@ export class BlockingWaiter {
     if (engine.isRunning) {
       throw new MultirailError(
         'ERR_SUPPORT',
-        'a blocking call cannot wait inside a subscriber of a diagnostics channel: rails stand still meanwhile',
+        'a blocking call cannot wait inside a subscriber of a diagnostics channel: the rails do not move meanwhile',
       );
     }
     this.mustBeReachable();

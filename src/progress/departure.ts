@@ -142,7 +142,7 @@ export class Departure {
     return true;
   }
 
-  /** Who has not left, and why, for people. */
+  /** The peers that have not left, and why, for people. */
   notLeft(): { rank: number; text: string }[] {
     const list: { rank: number; text: string }[] = [];
     for (const { rank, stage } of this.peers.values()) {

@@ -25,7 +25,7 @@ import { Departure } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
-import { type Ending, type EnginePeer, Peers } from './peers.ts';
+import { type Ending, type EnginePeer, eventLoopNeed, Peers } from './peers.ts';
 import { railEvents, unreachableText } from './rail-events.ts';
 
 export type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
@@ -41,8 +41,6 @@ const MEMORY_POLLS_PER_KERNEL = 8192;
 /** Passes of one progress(), and its longest time, before the event loop gets its turn. */
 const PASSES_MAX = 64;
 const PROGRESS_MAX_MS = 10;
-/** The transport that reaches the own rank only. */
-const SELF = 'self';
 
 export class Engine implements Upcalls {
   readonly bml: Bml;
@@ -235,21 +233,9 @@ export class Engine implements Upcalls {
     this.poll();
   }
 
-  /** Why a blocking call may wait for ever: transports that only the event loop serves carry traffic, and no other does. */
+  /** Why a blocking call might never end: transports that only the event loop serves carry traffic, and no other does. */
   needsEventLoop(): string | undefined {
-    // Asked before each blocking call.
-    let isWaiting = false;
-    for (let i = 0; i < this.modules.length; i++) if (this.modules[i].needsEventLoop === true) isWaiting = true;
-    if (!isWaiting) return undefined;
-    for (const peer of this.peers.values()) {
-      const carrying = peer.bml.eager.length > 0 ? peer.bml.eager : peer.bml.rails;
-      if (carrying.length > 0 && carrying.every((rail) => rail.endpoint.module.needsEventLoop === true)) {
-        return `the rail ${carrying[0].key} to rank ${peer.rank}`;
-      }
-    }
-    // A rank that was not met can come by these transports only.
-    const others = this.hooks.planPeer === undefined ? [] : this.modules.filter(({ name }) => name !== SELF);
-    return others.every((module) => module.needsEventLoop === true) ? others[0] && `the transport ${others[0].name}` : undefined;
+    return eventLoopNeed(this.modules, this.peers, this.hooks.planPeer !== undefined);
   }
 
   /** Before sleep: asks modules that are polled in memory for a doorbell. False when something has come meanwhile. */
@@ -339,7 +325,7 @@ export class Engine implements Upcalls {
   // ---------------------------------------------------------------- upcalls
 
   wake(): void {
-    // An eager message is leaving in the middle of a command: who asks from inside it has to wait for the end of the command.
+    // An eager message is leaving in the middle of a command: whoever asks from inside it has to wait for the end of the command.
     if (this.pml.isSending) this.schedule();
     // Whoever asks from a microtask would keep the event loop from its turn: the next progress() comes after that.
     else if (!this.isYielding) this.progress();
@@ -391,7 +377,7 @@ export class Engine implements Upcalls {
 
   /** The lower rank has made a rail of interfaces that came after the start. */
   private railAdded(module: BtlModule, peer: EnginePeer, { rail, key }: Hello): Rail | undefined {
-    // A key stands for one rail, and a number that cannot be is no reason to make room for it.
+    // A key names one rail, and a number that cannot be is no reason to make room for it.
     if (rail >= RAILS_MAX || peer.bml.closed || peer.bml.rails.some((known) => known.key === key)) return undefined;
     const added = module.planAdded?.(peer.rank, key);
     if (added === undefined) return undefined;
@@ -534,7 +520,7 @@ export class Engine implements Upcalls {
     }
   }
 
-  /** The peer is gone for ever: all its requests end with `code`; its process is refused from now on. */
+  /** The peer has failed and does not come back: all its requests end with `code`; its process is refused from now on. */
   failPeer(rank: number, code: ErrorCode, text: string): void {
     const peer = this.peers.get(rank);
     const error = new MultirailError(code, `rank ${rank}: ${text}`, { rank: this.options.rank, peer: rank });
@@ -594,7 +580,7 @@ export class Engine implements Upcalls {
     return this.departure.isBegun;
   }
 
-  /** Who has not left, and why isLeft() is not yet true. */
+  /** The peers that have not left, and why isLeft() is not yet true. */
   notLeftPeers(): { rank: number; text: string }[] {
     return this.departure.notLeft();
   }

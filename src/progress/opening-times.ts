@@ -3,7 +3,7 @@
 
 /** Requests begun within this time of each other count as begun together. */
 const STEP_MS = 100;
-/** Of what is far back the time is known to within this part of its age, so that a few hundred entries do for years. */
+/** The time of an old request is known to within this part of its age, so that a few hundred entries are enough for years. */
 const ERROR_PART = 1 / 8;
 const ENTRIES_MAX = 512;
 

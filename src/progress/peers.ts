@@ -1,7 +1,7 @@
 // The peers of a rank: those that something was needed of, with their rails, and what became of the others. A peer is met when a command
 // names it for the first time, or when it dials, or asks to be dialled; until then it costs nothing here.
 import type { BmlPeer } from '../bml/peer.ts';
-import type { BtlEndpoint } from '../btl/btl.ts';
+import type { BtlEndpoint, BtlModule } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 
 /** A rank as its published addresses tell it. */
@@ -61,4 +61,24 @@ export class Peers {
   endingOf(rank: number): Ending | undefined {
     return this.endings.get(rank);
   }
+}
+
+/** The transport that reaches the own rank only. */
+const SELF = 'self';
+
+/** What a blocking call cannot do without the event loop. `meetsMore`: there are ranks that were not met yet. */
+export function eventLoopNeed(modules: readonly BtlModule[], peers: Peers, meetsMore: boolean): string | undefined {
+  // Asked before each blocking call.
+  let isWaiting = false;
+  for (let i = 0; i < modules.length; i++) if (modules[i].needsEventLoop === true) isWaiting = true;
+  if (!isWaiting) return undefined;
+  for (const peer of peers.values()) {
+    const carrying = peer.bml.eager.length > 0 ? peer.bml.eager : peer.bml.rails;
+    if (carrying.length > 0 && carrying.every((rail) => rail.endpoint.module.needsEventLoop === true)) {
+      return `the rail ${carrying[0].key} to rank ${peer.rank}`;
+    }
+  }
+  // A rank that was not met can come by these transports only.
+  const others = meetsMore ? modules.filter(({ name }) => name !== SELF) : [];
+  return others.every((module) => module.needsEventLoop === true) ? others[0] && `the transport ${others[0].name}` : undefined;
 }

@@ -69,7 +69,7 @@ export class Communicator implements AgreementHost {
   private readonly host: CommunicatorHost;
   private readonly keepsDecisions: boolean;
   private readonly series: readonly [Series, Series];
-  /** Of a generation, or of a member, that this process has not heard of. */
+  /** Messages of a generation, or of a member, that this process has not heard of. */
   private held: { source: number; header: ServiceHeader; bytes: Uint8Array }[] = [];
 
   constructor(host: CommunicatorHost, id: number, members: readonly number[], self: number, options: OpenOptions) {

@@ -8,7 +8,7 @@ export const OPERATION = {
   AGREE: 1,
   /** And a communicator of those that are not failed. */
   SHRINK: 2,
-  /** And a communicator of the same size, with a successor for every failed member, or with none. */
+  /** And a communicator of the same size, with a successor for every failed member, or with no successors at all. */
   REPLACE_ALL: 4,
   /** The same, with as many successors as there are. */
   REPLACE_SOME: 8,

@@ -7,7 +7,7 @@ export type Lookup<T> = { found: T } | 'retired' | 'never-issued';
 
 const GENERATION_MAX = 0xffff_ffff;
 
-/** Records by slot and generation. Generations of a slot only grow; a slot whose generations are used up is retired for ever. */
+/** Records by slot and generation. Generations of a slot only grow; a slot whose generations are used up is never used again. */
 export class IdTable<T> {
   private readonly records: (T | undefined)[] = [];
   private readonly generations: number[] = [];

@@ -5,7 +5,16 @@ import { type Profile, playSeeds } from '../../tools/sim/campaign.ts';
 import { ONCE_FAILED } from './seeds.ts';
 
 const BASE = Number(process.env.MULTIRAIL_SIM_SEED_BASE ?? 20_000);
-const SEEDS: Record<Profile, number> = { swarm: 2000, stress: 1000, death: 1000, storm: 300, giveup: 1000, impaired: 500, meet: 600, ulfm: 700 };
+const SEEDS: Record<Profile, number> = {
+  swarm: 2000,
+  stress: 1000,
+  death: 1000,
+  storm: 300,
+  giveup: 1000,
+  impaired: 500,
+  meet: 600,
+  ulfm: 700,
+};
 
 it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, seed }) => {
   expect(playSeeds({ profile, from: seed, to: seed + 1, coverage: false }).failures).toEqual([]);

@@ -11,7 +11,7 @@ import { DEVICES, hardwareCounter, unavailable, verbsFixture } from './verbs-fix
 btlSuite('verbs', verbsFixture());
 
 const BUFFERS = 32;
-/** Of the credit, kept for records without payload. */
+/** The part of the credit that is kept for records without payload. */
 const RESERVED = 16;
 const FEW_BUFFERS = { btl_verbs_buffers: String(BUFFERS), btl_verbs_buffer_bytes: '8k' };
 const FRAME_BYTES = 2000;

@@ -33,6 +33,7 @@ import {
 } from './plan.ts';
 import { nextLabName, Reaper, sweepStaleLabs } from './reaper.ts';
 import { type ExecResult, LabError, run, runBatch, runOk, sleep, ToolSession, waitUntil } from './run.ts';
+import { signalAll } from './signal.ts';
 
 export { labUnavailable } from './available.ts';
 export { type ForwarderPort, findForwarder } from './forwarder.ts';
@@ -96,24 +97,6 @@ interface IpLink {
 
 /** How long destroy() waits for the exit events of processes that it has killed. */
 const EXIT_TIMEOUT_MS = 5000;
-
-/**
- * Sends a signal to every process of a namespace. A process may fork meanwhile, hence the rounds: until a round finds none that has not had
- * the signal, or, where the signal is not the end, none that the round before did not find.
- */
-const SIGNAL_SCRIPT = `
-before=
-round=0
-while [ $round -lt 20 ]; do
-  pids=$(ip netns pids "$2") || exit 1
-  [ "$pids" != "$before" ] || exit 0
-  [ -z "$pids" ] || kill -s "$1" $pids 2>/dev/null
-  before=$pids
-  round=$((round + 1))
-done
-echo "processes of $2 were still coming and going after $round rounds of SIG$1" >&2
-exit 1
-`;
 
 export class Lab {
   /** Common part of the namespaces' names. */
@@ -512,7 +495,7 @@ export class Lab {
 
   /** Every process on the node is killed, and its links stay as they are: the kernel of the host lives, and says so for the dead. */
   async kill(node: number): Promise<void> {
-    await this.signalAll(node, 'KILL');
+    await signalAll(this.namespace(node), 'KILL');
   }
 
   /**
@@ -523,12 +506,8 @@ export class Lab {
     this.checkNode(node);
     // The cables first: nothing that a process still does may reach the others.
     await this.allRails((rail) => this.cableCut(node, rail));
-    await this.signalAll(node, 'STOP');
+    await signalAll(this.namespace(node), 'STOP');
     this.halted.add(node);
-  }
-
-  private async signalAll(node: number, signal: 'KILL' | 'STOP' | 'CONT'): Promise<void> {
-    await runOk(['sh', '-c', SIGNAL_SCRIPT, 'lab-signal', signal, this.namespace(node)]);
   }
 
   /** Runs one fault, or one heal, on every rail at the same time: `lab.allRails((rail) => lab.blackhole(rail))`. */
@@ -562,7 +541,7 @@ export class Lab {
 
   async healAll(): Promise<void> {
     await this.allRails((rail) => this.heal(rail));
-    for (const node of this.halted) await this.signalAll(node, 'CONT');
+    for (const node of this.halted) await signalAll(this.namespace(node), 'CONT');
     this.halted.clear();
   }
 

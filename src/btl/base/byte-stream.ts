@@ -28,7 +28,7 @@ export interface ByteStream {
   readonly failure: RailReason | undefined;
   /** Bytes that came in and wait for poll(). Bounded: the stream stops reading above STREAM_INBOUND_BYTES_MAX. */
   readonly inboundBytes: number;
-  /** Of a stream that reads by itself: the last poll() stopped at its budget, or a failure waits for the next one. Poll soon. */
+  /** The stream reads by itself, and its last poll() stopped at its budget, or a failure waits for the next one. Poll soon. */
   readonly more?: boolean;
   /** Bytes given to write() that the kernel has not taken yet. */
   readonly queuedBytes: number;

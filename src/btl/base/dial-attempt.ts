@@ -8,7 +8,7 @@ import { type FrameHeader, HANDSHAKE_LIMITS } from './frame-hdr.ts';
 import type { DialerHandshake } from './handshake.ts';
 import { type FramerHandler, StreamFramer } from './stream-framer.ts';
 
-/** After the peer answered beside a live epoch, this much of our own alive time is left to that epoch to say something. */
+/** After the peer answered while an epoch is live, this much of our own alive time is left to that epoch to say something. */
 const BESIDE_ALIVE_MS = 100;
 
 /** A stream that a module is opening, perhaps after a look at the routes; filled in by the module, which then wakes us. */
@@ -19,7 +19,7 @@ export interface Dialing {
 }
 
 /**
- * DIALING: the route is looked up and the connection opened, perhaps several beside each other: the first to open is taken.
+ * DIALING: the route is looked up and the connection opened, perhaps several at once: the first to open is taken.
  * HELLO_SENT: connected; the peer's process has not answered yet.
  * BESIDE: the peer has answered, but an older epoch is live: it may still show that it is well.
  * PROOF_SENT: the peer decides.
@@ -45,7 +45,7 @@ export interface AttemptOwner {
 
 /**
  * A peer whose kernel took the connection is there, only busy: its process gets this many times as long to answer the handshake.
- * Not so beside a live epoch, where a busy peer is reason enough to give up.
+ * Not so while an epoch is live, where a busy peer is reason enough to give up.
  */
 const ANSWER_TIMEOUT_FACTOR = 3;
 
@@ -56,7 +56,7 @@ const DIALINGS_MAX = 8;
 const SEE_UNANSWERED_MS = 5;
 
 export interface AttemptOptions {
-  /** Opens a stream; called again for each one beside the first. */
+  /** Opens a stream; called again for each one after the first. */
   dial: () => Dialing;
   timeoutMs: number;
   /** Pause between two streams that are opened for one attempt. */
@@ -94,7 +94,7 @@ export class DialAttempt implements FramerHandler {
     this.dialings.push(options.dial());
   }
 
-  /** Of the handshake that was welcomed. */
+  /** The key of the handshake that was welcomed. */
   epochKey(): Uint8Array {
     return this.handshake.epochKey();
   }
@@ -229,7 +229,7 @@ export class DialAttempt implements FramerHandler {
     this.move('PROOF_SENT', this.answerTimeoutMs);
   }
 
-  /** The older epoch lives: what is beside it is not needed. */
+  /** The older epoch lives: the other connection is not needed. */
   private giveWay(): void {
     const received = this.owner.liveProgressBytes();
     if (received === undefined || this.progressAtStart === undefined || received === this.progressAtStart) return;

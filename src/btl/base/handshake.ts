@@ -30,7 +30,7 @@ import {
   newFrameHeader,
 } from './frame-hdr.ts';
 
-/** Of everything above the rail frame: packets, credit, restart. Peers of another version are refused. */
+/** The version of everything above the rail frame: packets, credit, restart. Peers of another version are refused. */
 export const PROTOCOL_VERSION = 2;
 export const NONCE_BYTES = 32;
 const MAC_BYTES = 32;

@@ -24,7 +24,7 @@ export class OutstandingFrames {
     this.lengths[at] = bytes;
   }
 
-  /** Of the oldest. */
+  /** The length of the oldest. */
   get bytes(): number {
     return this.lengths[this.shifted & (this.lengths.length - 1)];
   }

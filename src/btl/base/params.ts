@@ -27,7 +27,7 @@ export const STREAM_PARAMS = {
     'ms',
     10,
     600_000,
-    'While a connection is not open, another is begun beside it this often, since the kernel repeats its first packet only after a second.',
+    'While a connection is not open, another is begun at the same time, this often, since the kernel repeats its first packet only after a second.',
   ),
   btl_base_handshake_timeout_ms: int(
     'developer',

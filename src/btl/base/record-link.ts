@@ -47,7 +47,7 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
   // Receiving.
   protected deliveredCount: number;
   protected toldCount: number;
-  /** Of frames that are handed up and not told. */
+  /** Bytes of frames that are handed up and not told. */
   protected untoldBytes = 0;
   protected idlePolls = 0;
   /** The count must not wait for a record to carry it. */

@@ -41,7 +41,7 @@ export interface EndpointModule extends BtlModule {
 
 export interface StreamOptions extends LinkOptions {
   connectTimeoutMs: number;
-  /** While a connection is not open, another is begun beside it this often. */
+  /** While a connection is not open, another is begun at the same time, this often. */
   connectAgainMs: number;
   handshakeTimeoutMs: number;
   handshakesMax: number;
@@ -65,7 +65,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   readonly options: StreamOptions;
   /** The peer's newest address as its module published it. */
   remote: unknown;
-  /** Proves what belongs to the live epoch beside its connection (liveness); undefined when none is live. */
+  /** Proves what belongs to the live epoch besides its connection (liveness); undefined when none is live. */
   epochKey: Uint8Array | undefined;
   private window = 1024 * 1024;
   private link: Link | undefined;

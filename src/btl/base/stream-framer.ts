@@ -53,7 +53,7 @@ class ShortPiece {
   }
 }
 
-/** Of all framers: what they hand up is used before another one of them runs. */
+/** Shared by all framers: what they hand up is used before another one of them runs. */
 const shortHeader = new ShortPiece();
 const shortPayload = new ShortPiece();
 

@@ -18,7 +18,7 @@ export interface FaultControl {
   stall(which: RailSelector, forMs: number): void;
   /** payload: the next frame with a payload that is sent is refused. header: the next frame that comes ends the rail. */
   corrupt(which: RailSelector, part: 'header' | 'payload'): void;
-  /** Of what is sent so many of 10,000 packets are lost: the rail stops for retransmission time-outs. Until it is restored. */
+  /** So many of 10,000 packets that are sent are lost: the rail stops for retransmission time-outs. Until it is restored. */
   lossy(which: RailSelector, lossPer10k: number, seed?: string): void;
   /** What is sent leaves at so many bytes per second, behind what is under way. Until it is restored. */
   slow(which: RailSelector, bytesPerS: number): void;

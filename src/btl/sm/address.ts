@@ -10,7 +10,7 @@ const FRAME_BYTES_MAX = 256 * 1024;
 
 export interface SmAddress {
   pid: number;
-  /** Of the listening socket, without the leading zero byte of the abstract namespace. */
+  /** The name of the listening socket, without the leading zero byte of the abstract namespace. */
   name: string;
   /** Kernel and namespaces: a rail needs equal ones, since sockets, descriptors and process numbers go over it. */
   boot: string;

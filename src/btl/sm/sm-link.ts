@@ -35,7 +35,7 @@ const SCRATCH_PAYLOAD_BYTES = 128;
 /** The writer hears of its records at the latest after so many of them, or so many bytes. */
 const COUNT_RECORDS = 64;
 const COUNT_BYTES = 32 * 1024;
-/** Of the ring, which a get takes nothing of. */
+/** What a get takes of the ring. */
 const NO_BYTES = 0;
 /** Records wait for flush() up to this many bytes; the first one after a flush does not wait at all. */
 const PUBLISH_BYTES = 512;

@@ -23,7 +23,7 @@ export type InterfaceTable = Readonly<
   Record<string, readonly { address: string; family: string | number; cidr: string | null; internal: boolean }[] | undefined>
 >;
 
-/** An IP address as a number of 32 or 128 bits; undefined when it is none. */
+/** An IP address as a number of 32 or 128 bits; undefined when the text is not an address. */
 export function addressBits(address: string): { family: 4 | 6; bits: bigint } | undefined {
   const plain = address.split('%')[0];
   const family = isIP(plain);

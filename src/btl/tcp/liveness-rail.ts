@@ -92,7 +92,7 @@ export class RailLiveness implements PollTarget, FramerHandler {
   private movedAt: number;
   private framesBefore = 0;
   private receivedBefore = 0;
-  // Of the dialer's attempt.
+  // The stream of the dialer's attempt.
   private stream: ByteStream | undefined;
   private framer: StreamFramer | undefined;
   private outcome: 'welcomed' | 'failed' | undefined;

@@ -9,7 +9,7 @@ import type { Params } from '../btl.ts';
 import { type BeatRhythm, PAUSE_MS, type SilenceLimits } from './liveness.ts';
 import { type LivenessHost, RailLiveness } from './liveness-rail.ts';
 
-/** Longer than an acknowledgement may be delayed, and less than the floor of the retransmission timer, which begins the time anew. */
+/** Longer than an acknowledgement may be delayed, and less than the floor of the retransmission timer, which starts the time again. */
 const UNANSWERED_MS = 120;
 
 const info = new Float64Array(TCP_INFO_LENGTH);
@@ -59,7 +59,7 @@ export class LivenessWatch implements LivenessHost {
     this.options.wake();
   }
 
-  /** Of a stream in its handshake, where only one segment at a time is on its way. */
+  /** Asked of a stream in its handshake, where only one segment at a time is on its way. */
   isUnanswered(stream: ByteStream): boolean {
     const descriptor = stream.descriptor ?? -1;
     if (descriptor < 0 || this.poller.native.tcpInfo(descriptor, info) < 0) return false;

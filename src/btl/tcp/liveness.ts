@@ -136,7 +136,7 @@ export class SilenceJudge {
 
   /**
    * This process did not take its turns for more than PAUSE_MS (it computed, or was stopped). Before the first look after it nothing
-   * is concluded, and the silence begins anew; only once until something moves, or a process that often computes would never notice.
+   * is concluded, and the silence starts again; only once until something moves, or a process that often computes would never notice.
    */
   paused(aliveMs: number): void {
     if (this.pauseForgiven || this.state === 'SILENT') return;

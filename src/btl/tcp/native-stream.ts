@@ -8,7 +8,7 @@ import type { Poller, PollTarget } from '../../native/poller.ts';
 import type { ByteStream, StreamReader, StreamStatus } from '../base/byte-stream.ts';
 import type { RailReason } from '../btl.ts';
 
-/** One read takes at most this much beside what goes straight into a sink. */
+/** One read takes at most this much besides what goes straight into a sink. */
 const ARENA_BYTES = 256 * 1024;
 /**
  * Read behind a sink, and after one that was filled: headers and small frames. More would only be copied out of the arena, since large

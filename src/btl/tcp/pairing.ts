@@ -25,7 +25,7 @@ export interface PublishedAddresses {
   interfaces: PublishedInterface[];
   /** Rails per pair that this side wants; the smaller number of the two sides counts. */
   links: number;
-  /** Of the process that listens there: whoever else answers is not the one that is meant. */
+  /** The incarnation of the process that listens there: whoever else answers is not the one that is meant. */
   incarnation?: number;
   /** Interfaces that may carry rails and had no carrier or no address at the start. */
   idle?: string[];

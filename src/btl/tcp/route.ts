@@ -53,7 +53,7 @@ export interface TableRoute {
   prefix: number;
   metric: number;
   reject: boolean;
-  /** Of the local table: addresses of this network namespace itself. */
+  /** The route is in the local table: an address of this network namespace itself. */
   local: boolean;
 }
 

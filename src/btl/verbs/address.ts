@@ -154,7 +154,7 @@ function isWithin(whole: string, network: string): boolean {
   return bits === address.length && prefix.length === address.length && address.startsWith(prefix.slice(0, prefixBits));
 }
 
-/** Of a fabric of Ethernet: the bits of its address, as text, and how many of them count. */
+/** The bits of the address of an Ethernet fabric, as text, and how many of them count. */
 function bitsOf(fabric: string): [string, number] {
   const [address, bits] = fabric.split('/');
   const bytes = address.includes('.') ? address.split('.').map(Number) : [...Buffer.from(address, 'hex')];

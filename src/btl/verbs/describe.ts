@@ -17,7 +17,7 @@ export interface RdmaPortInfo {
   use: string;
 }
 
-/** The devices of this host with their ports, as rails would use them; the reason alone where there are none or where they cannot be asked. */
+/** The devices of this host with their ports, as rails would use them; the reason alone where there are no devices or where they cannot be asked. */
 export function describeDevices(params: Params): { ports: RdmaPortInfo[]; reasons: string[] } {
   const { rdma, reason } = loadRdma();
   if (rdma === undefined) return { ports: [], reasons: [reason ?? ''] };

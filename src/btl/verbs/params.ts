@@ -30,7 +30,7 @@ export const VERBS_PARAMS = {
     'times',
     0,
     7,
-    'How often a packet is sent again before the rail is lost; some devices take 7 for ever.',
+    'How often a packet is sent again before the rail is lost; some devices take 7 as no limit.',
   ),
   btl_verbs_beat_ms: int('developer', 500, 'ms', 10, 600_000, 'An idle rail is tried so often, by the devices alone.'),
   btl_verbs_buffers: int(

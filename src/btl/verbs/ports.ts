@@ -46,7 +46,7 @@ export class VerbsDevice {
   }
 }
 
-/** Of a port: by what a queue pair is reached. */
+/** How a queue pair of a port is reached. */
 export interface PortAddress {
   gid: Uint8Array;
   gidIndex: number;
@@ -87,7 +87,7 @@ export class LocalPort {
     this.look();
   }
 
-  /** Asks the device anew; true when something changed of what is published. */
+  /** Asks the device again; true when something changed of what is published. */
   look(): boolean {
     const { PORT_STATE, LINK_LAYER } = this.rdma;
     const before = JSON.stringify([this.link, this.mtu, this.lid, hex(this.gid), this.fabric, this.hosts]);

@@ -15,7 +15,7 @@ const COMPLETIONS_MAX = 32;
 /** In the id of a receive request; the rest is the number of its buffer. Of a send: its number, modulo 2^31. */
 const RECEIVE_BIT = 0x80000000;
 const ID_MASK = 0x7fffffff;
-/** A request for which the peer has no buffer is not tried again: credit says that there is one, and a rail must not wait for ever. */
+/** A request for which the peer has no buffer is not tried again: credit says that there is one, and a rail must not wait without end. */
 const RNR_RETRIES = 0;
 /** What the other side would wait: 0.64 ms. */
 const RNR_TIMER = 12;
@@ -35,7 +35,7 @@ export interface PairShape {
   /** Buffers for sending, and as many that the peer counts on. */
   buffers: number;
   bufferBytes: number;
-  /** Requests beside one for each buffer. */
+  /** Requests besides one for each buffer. */
   moreRequests: number;
 }
 
@@ -58,7 +58,7 @@ export class BufferedPair {
   private readonly rdma: typeof Rdma;
   private readonly options: VerbsOptions;
   private readonly port: LocalPort;
-  /** Of the port, as the peer is told it: it may have others later. */
+  /** The address of the port, as the peer is told it: the port may have others later. */
   readonly address: PortAddress;
   private readonly shape: PairShape;
   private readonly requestWords: Uint32Array;
@@ -277,7 +277,7 @@ export class BufferedPair {
     return this.at < this.found;
   }
 
-  /** Takes the next completion; false when there is none. */
+  /** Takes the next completion; false when no completion is there. */
   next(): boolean {
     if (this.at === this.found && !this.fill()) return false;
     const { completions } = this;

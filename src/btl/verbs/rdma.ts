@@ -11,7 +11,7 @@ export type { Rdma };
 
 export interface RdmaState {
   rdma?: typeof Rdma;
-  /** Why there is none, in one line. */
+  /** Why there is no library, in one line. */
   reason?: string;
 }
 

@@ -50,7 +50,7 @@ export function encodeSetup(setup: Setup): Uint8Array {
   return bytes;
 }
 
-/** ERR_PROTOCOL when it is none. */
+/** Throws ERR_PROTOCOL when it is not the setup of a connection. */
 export function decodeSetup(bytes: Uint8Array): Setup {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   if (bytes.length !== SETUP_BYTES || view.getUint32(0, true) !== SETUP_MAGIC) {
@@ -96,7 +96,7 @@ export function encodeWindow(window: Window): Uint8Array {
   return key;
 }
 
-/** Undefined when it is none of ours. */
+/** Undefined when it is not one of ours. */
 export function decodeWindow(key: Uint8Array): Window | undefined {
   const count = key.length / PIECE_BYTES;
   if (!Number.isInteger(count) || count < 1 || count > WINDOW_PIECES_MAX) return undefined;

@@ -34,14 +34,14 @@ import type { Rdma } from './rdma.ts';
 import { PairSetup, type SetupOwner } from './setup.ts';
 import { RECORD_COUNT, RECORD_HEADER_BYTES } from './verbs-hdr.ts';
 
-/** Of the credit, kept for records without payload: the count of what comes in must always find room. */
+/** The part of the credit that is kept for records without payload: the count of what comes in must always find room. */
 const CONTROL_RECORDS = 16;
 /** The peer hears of its records at the latest after so many of them, or so many bytes. */
 const COUNT_RECORDS = 16;
 const COUNT_BYTES = 128 * 1024;
 /** A record is one request. */
 const ONE_REQUEST = 1;
-/** Requests for puts and gets, beside those for records. */
+/** Requests for puts and gets, besides those for records. */
 const ONE_SIDED_REQUESTS = 128;
 /** The companion connection says nothing on a live rail but that it has ended. */
 const LOOK_AT_STREAM_MS = 1;

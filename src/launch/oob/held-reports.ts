@@ -2,7 +2,7 @@
 // grow with time, and only the states in between are lost.
 import { REPORT_MOVES_MAX, REPORT_RAILS_MAX, type Telemetry, type TelemetryMove, type TelemetryRail } from './telemetry.ts';
 
-/** Of all ranks together: as many ends of rails as a dashboard keeps, and some thousand changes of state. */
+/** For all ranks together: as many ends of rails as a dashboard keeps, and some thousand changes of state. */
 const RAILS_HELD_MAX = 16_384;
 const MOVES_HELD_MAX = 4096;
 

@@ -183,7 +183,7 @@ message Telemetry {
   repeated TelemetryMove moves = 7;
   // Moves that found no room in a report, in all.
   uint64 moves_dropped = 8;
-  // Of the PML, by name; those that changed.
+  // Counters of the PML, by name; those that changed.
   map<string, uint64> counters = 9;
 }
 

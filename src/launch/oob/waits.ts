@@ -2,7 +2,7 @@
 
 /** One thing that a rank waits for. */
 export interface Wait {
-  /** What it is; `finalize` stands for a call of finalize() that waits. */
+  /** What it is; `finalize` means a call of finalize() that waits. */
   kind: 'send' | 'recv' | 'probe' | 'finalize';
   /** World rank; 'any' for a receive or probe from any source. */
   peer: number | 'any';
@@ -10,9 +10,9 @@ export interface Wait {
   tag: number | 'any';
   /** Name of the communicator. */
   comm: string;
-  /** The collective that waits, if it is none of the user's own messages. */
+  /** The collective that waits, if it is not one of the user's own messages. */
   call?: string | undefined;
-  /** Of the message, or of the buffer for a receive that has not matched. */
+  /** The length of the message, or of the buffer for a receive that has not matched. */
   bytes: number;
   /** Since when it was begun, to within a tenth of a second; more coarsely for what was begun long ago. */
   waitedMs: number;
@@ -28,7 +28,7 @@ export interface RailLine {
   peer: number;
   /** Name of the rail. */
   key: string;
-  /** Where it stands: a RailState. */
+  /** Its state: a RailState. */
   state: string;
   /** Why it was last lost, or could not be connected; empty while that has not happened. */
   reason: string;

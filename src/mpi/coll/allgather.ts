@@ -40,7 +40,7 @@ export function* allgatherRecursiveDoubling(o: Operation, from: Uint8Array, all:
   }
 }
 
-/** As recursive doubling for any number of ranks: parts stand in the order of rank, rank + 1, … until the end. */
+/** As recursive doubling for any number of ranks: parts are in the order of rank, rank + 1, … until the end. */
 export function* allgatherBruck(o: Operation, from: Uint8Array, all: Parts): Steps {
   const { rank, size } = o;
   const { counts } = all;

@@ -30,7 +30,7 @@ export interface Shape {
    * allgather, reduce_scatter: of all ranks together.
    */
   bytes: number;
-  /** Of the operation of a reduction. */
+  /** Whether the operation of a reduction commutes; undefined for other calls. */
   commute?: boolean;
   /** Elements that can be combined apart from each other. */
   units?: number;

@@ -11,9 +11,9 @@ import { agree, describeCode, type Signature } from './signature.ts';
 const CTX = ctxOf(SERVICE_ID, COLLECTIVE);
 const TAG = 0;
 const NOTICE_BYTES_MAX = 2048;
-/** Of the text as it stands in the JSON: what else a notice holds is short. */
+/** Bytes of the text in the JSON: what else a notice holds is short. */
 const TEXT_BYTES_MAX = 1600;
-/** Of the description of a call. */
+/** Bytes of the description of a call. */
 const CALL_BYTES_MAX = 700;
 /** Collectives of one context of which the rest is taken away; that of older ones stays where it is. */
 const DRAINS_MAX = 256;

@@ -1,6 +1,6 @@
 // What each algorithm costs: messages and bytes that a rank sends, and rounds, which is how often it waits for others. In closed form, not
 // taken from the algorithms: a test counts what they really do, for 2 to 33 ranks, and finds the same numbers. The sentences are printed
-// by `multirail info --collectives` and stand in docs/reference/collectives.md.
+// by `multirail info --collectives` and are in docs/reference/collectives.md.
 //
 //   P ranks, r this rank, v = r counted from the root, n bytes (choice.ts says of what)
 //   lg = log2 P, rounded up; L = log2 of the largest power of two that is not above P; X = P - 2^L ranks that are folded
@@ -53,7 +53,7 @@ function partBytes({ bytes, unitBytes }: CostCase, parts: number, from: number, 
 }
 const part = (c: CostCase, i: number): number => partBytes(c, c.size, i % c.size, (i % c.size) + 1);
 
-/** Of the ranks that take part in a power of two: which one this is, and whether it stands for a neighbour too. */
+/** Which one this is of the ranks that take part in a power of two, and whether it acts for a neighbour too. */
 function fold({ rank, size }: CostCase): { index: number; levels: number; isAway: boolean; isPaired: boolean } {
   const levels = log2Down(size);
   const extra = size - 2 ** levels;
@@ -314,7 +314,7 @@ export const FORMULAS: { readonly [N in CollectiveName]: { readonly [A in Algori
       cost: (c) => {
         const { levels, isAway, isPaired } = fold(c);
         if (isAway) return AWAY(c.bytes);
-        // One that stands for a neighbour keeps two parts and sends one of them to it at the end.
+        // A rank that acts for a neighbour keeps two parts and sends one of them to it at the end.
         return { messages: levels + one(isPaired), bytes: c.bytes - c.bytes / c.size, rounds: levels + 2 * one(isPaired) };
       },
     },

@@ -56,7 +56,7 @@ export function* gatherBinomial(o: Operation, from: Uint8Array, into: Uint8Array
   const v = (rank - root + size) % size;
   const bit = lowestBit(v, size);
   const held = subtree(v, size);
-  // In the order of v; what rank 0 gathers stands right at once.
+  // In the order of v; what rank 0 gathers is at its place at once.
   const isRight = into !== undefined && root === 0;
   const all = isRight ? into : held === 1 ? from : o.scratch(held * bytes);
   if (all !== from) copyPart(from, all.subarray(0, bytes));

@@ -1,6 +1,6 @@
 // The loops that combine elements, `out = left operation right`, element by element.
 //
-// Each loop stands in the source once per class of arrays, although the text is the same: V8 keeps what it has learnt of a loop with its
+// Each loop is in the source once per class of arrays, although the text is the same: V8 keeps what it has learnt of a loop with its
 // text, not with the function, and a loop that has met more than four kinds of array runs some 25 times slower ever after.
 
 export interface Arrays {

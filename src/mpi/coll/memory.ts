@@ -6,7 +6,7 @@ import { arrayNameOf, FLOAT16_ARRAY, type MessageBuffer, recvIov, sendIov, Vecto
 import { checkCount, checkForEachRank, describe } from '../constants.ts';
 import type { ArrayName, TypedArray } from './kernels.ts';
 
-/** In place of a send buffer: what this rank contributes stands in its receive buffer, at its place (MPI-4.1, section 6.2). */
+/** In place of a send buffer: what this rank contributes is in its receive buffer, at its place (MPI-4.1, section 6.2). */
 export const IN_PLACE: unique symbol = Symbol('multirail.IN_PLACE');
 /** The type of IN_PLACE. */
 export type InPlace = typeof IN_PLACE;
@@ -137,7 +137,7 @@ export function typedView(name: ArrayName, bytes: Uint8Array): TypedArray {
   return new type(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length / type.BYTES_PER_ELEMENT);
 }
 
-/** Longer buffers are looked at each time, which costs nothing beside them, and are not kept alive here. */
+/** Longer buffers are looked at each time, which costs nothing compared with sending them, and are not kept alive here. */
 const KNOWN_BYTES_MAX = 64 * 1024;
 const KNOWN_MAX = 4;
 
@@ -228,7 +228,7 @@ export function checkBlocks(
     );
   checkForEachRank(counts, size, names.counts);
   if (places !== undefined && places !== null) {
-    const more = ', or null where the parts stand one behind the other';
+    const more = ', or null where the parts follow one another';
     if (!isList(places))
       throw new MultirailError(
         'ERR_COUNT',

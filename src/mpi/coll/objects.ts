@@ -1,8 +1,8 @@
-// Collectives of values: structured clone, with large memory beside it, as sendObject() has it (mpi/objects.ts). Each algorithm is a few
+// Collectives of values: structured clone, with large memory apart from it, as in sendObject() (mpi/objects.ts). Each algorithm is a few
 // exchanges of packed values; what only passes through a rank is handed on as it came.
 //
 // A packed value is up to three messages, one after the other, in a stage of its own each: the head (length of the header, and as much
-// of it as fits), the rest of the header, and the large memory. Stages are kept apart, since who waits for room for its memory must
+// of it as fits), the rest of the header, and the large memory. Stages are kept apart, since a rank that waits for room for its memory must
 // not keep others from saying how much they need.
 import { MultirailError } from '../../errors.ts';
 import type { RecvRequest } from '../../pml/records.ts';
@@ -117,10 +117,10 @@ function* spread(o: Operation, own: Packed | undefined, root: number): Steps<Pac
   );
   return value;
 }
-/** Stands for a value where the call has failed: it is not sent. */
+/** Takes the place of a value where the call has failed: it is not sent. */
 const NOTHING = new Packed({ header: new Uint8Array(0), bulk: [] });
 
-/** Up a binomial tree, in rank order; the result stands at rank 0. */
+/** Up a binomial tree, in rank order; the result ends up at rank 0. */
 function* combineAll<T>(o: Operation, own: T, combine: Combine<T>): Steps<T> {
   const { rank, size } = o;
   const bit = lowestBit(rank, size);

@@ -6,7 +6,7 @@
 //   FAILING   an error is known; what has matched of the round is waited for, so that no byte of a buffer changes after the end
 //   ENDED     `done`; `error` says how
 //
-// A rank on which a collective fails must not leave the others waiting. Who finds the error tells everybody (failures.ts). Who is told goes
+// A rank on which a collective fails must not leave the others waiting. The rank that finds the error tells everybody (failures.ts). A rank that is told goes
 // through the rest of its steps at once and tells whoever it would have sent to: the other one may not reach them. What is sent to
 // either of them for this collective from then on is received into nothing.
 // After Hoefler, Lumsdaine, Rehm: Implementation and performance analysis of non-blocking collective operations for MPI (2007).
@@ -63,7 +63,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
   private posted = false;
   private receives: RecvRequest[] = [];
   private sends: SendRequest[] = [];
-  /** Of one that ended as it was posted. */
+  /** The error of a send or receive that ended as it was posted. */
   private postError: MultirailError | undefined;
   /** Receives of the round that may bring less than asked for. */
   private short: Set<RecvRequest> | undefined;
@@ -78,7 +78,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
   /** World rank that makes another call here: it was asked which, and its answer ends this one. */
   private stranger = -1;
   private strangersCode = 0;
-  /** Rounds at the last look for calls that stand still; and whether those that are waited for were asked in this one. */
+  /** Rounds at the last look for calls that do not move; and whether those that are waited for were asked in this one. */
   private lookedRounds = -1;
   private asked = false;
   /** Its error is that of the earlier call with this tag; -1: it is its own. */
@@ -404,7 +404,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
   }
 
   /**
-   * `isOwn`: found out here, so that everybody must be told; else who waits for this rank must. `lateTag`: the error is that of the earlier
+   * `isOwn`: found out here, so that everybody must be told; otherwise those that wait for this rank must be. `lateTag`: the error is that of the earlier
    * collective with this tag, which had ended well here or elsewhere. Whoever is told by us has to know that, too: other news of that
    * collective may come later.
    */
@@ -427,7 +427,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
     const { proc, members, ctx } = this.scope;
     this.toldAll = isTold;
     if (isOwn) for (const world of members) if (world !== proc.rank) proc.failures.tell(world, ctx, this.tag, error, this.lateTag);
-    // Buffers that are only read are left to the sends: those cannot be taken back. Who has set a limit wants to use them again: then
+    // Buffers that are only read are left to the sends: those cannot be taken back. A caller that has set a limit wants to use them again: then
     // they are waited for, which is not long, since everybody takes them into nothing once it is told.
     const isLimit = error.code === 'ERR_TIMEOUT' || error.code === 'ERR_ABORTED';
     for (const request of this.sends) {

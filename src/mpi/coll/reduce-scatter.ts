@@ -65,13 +65,13 @@ export function* reduceScatterHalving(o: Operation, r: ScatteredReduction): Step
   }
 }
 
-/** One partner after the other, who gets its own block: the least that can be sent. For operations that commute. */
+/** One partner after the other, which gets its own block: the least that can be sent. For operations that commute. */
 export function* reduceScatterPairwise(o: Operation, r: ScatteredReduction): Steps {
   const { rank, size } = o;
   const { kernel, from, into, blocks } = r;
   const mine = blocks.counts[rank];
   const received = scratchFor(o, r, mine);
-  // In place the blocks of others stand where the own result would go: it is kept apart until all are sent.
+  // In place the blocks of others are where the own result would go: it is kept apart until all are sent.
   const partial = scratchFor(o, r, mine);
   partial.bytes.set(from.part(blocks.at[rank], mine));
   for (let step = 1; step < size; step++) {

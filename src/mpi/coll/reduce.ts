@@ -14,7 +14,7 @@ export interface Reduction {
   readonly count: number;
   /** What this rank contributes; it is only read. The same as `into` when in place. */
   readonly from: Elements;
-  /** Where the result goes; undefined where there is none, then partial results stand in scratch memory. */
+  /** Where the result goes; undefined where this rank gets no result, and partial results are in scratch memory. */
   readonly into: Elements | undefined;
 }
 

@@ -1,5 +1,5 @@
-// What a collective stands on: the ranks that make it, and what it uses of the process that it runs in, of the news that such processes
-// tell each other, and of the collectives that run beside it. Whoever makes a Scope answers to these; collectives know no more of them.
+// What a collective is given: the ranks that make it, and what it uses of the process that it runs in, of the news that such processes
+// tell each other, and of the other collectives under way. Whoever makes a Scope answers to these; collectives know no more of them.
 import { MultirailError } from '../../errors.ts';
 import type { NativeBinding } from '../../native/binding.ts';
 import type { Pml } from '../../pml/pml.ts';
@@ -55,7 +55,7 @@ export interface LocalProcess {
   /** Processes that failed or left. */
   readonly membersGone: number;
   cancel(request: RecvRequest): boolean;
-  /** From the first collective on: calls that stand still are looked at, each of them at once. */
+  /** From the first collective on: calls that do not move are looked at, all of them together. */
   watchCalls(): void;
   /** The ranks that make collective calls on that context; undefined when it is of no communicator. */
   scopeOf(ctx: number): Scope | undefined;
@@ -81,7 +81,7 @@ export interface RunningCall {
   meet(world: number, code: number): void;
   /** A member is gone. */
   check(): void;
-  /** Asks those that it waits for whether they make the same call, if it stands still. */
+  /** Asks those that it waits for whether they make the same call, if it does not move. */
   askAround(): void;
   /** Ends it, unless it has ended. `isOwn`: this rank has found the error, and tells everybody. `lateTag`: of the earlier call that it is of. */
   fail(error: MultirailError, isOwn: boolean, lateTag?: number): void;

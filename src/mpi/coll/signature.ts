@@ -62,7 +62,7 @@ const CLASS_NUMBERS: Readonly<Record<ArrayName, number>> = {
 };
 const CLASS_BITS = 0b1111 << 23;
 
-/** By number on the wire; 0 where there is none, and 13 for those that Op.create() makes. */
+/** By number on the wire; 0 where there is no operation, and 13 for those that Op.create() makes. */
 const OP_NUMBERS: Readonly<Record<string, number>> = {
   SUM: 1,
   PROD: 2,
@@ -173,7 +173,7 @@ export class Ledger {
   private readonly earlyCodes = new Uint32Array(LEDGER_CALLS);
   private readonly earlySources = new Int32Array(LEDGER_CALLS);
   private begunCount = 0;
-  /** Of a call that had ended well when it came to light: the next one ends with it. */
+  /** The error of a call that had ended well when it came to light: the next one ends with it. */
   late: { readonly error: MultirailError; readonly tag: number } | undefined;
 
   /** Returns how many had begun before it. */
@@ -214,7 +214,7 @@ export class Ledger {
     return this.earlyCodes[tag % LEDGER_CALLS];
   }
 
-  /** Who has sent for that call and makes another one; -1 for nobody. */
+  /** The rank that has sent for that call and makes another one; -1 when there is no such rank. */
   earlyStranger(tag: number, code: number): number {
     const at = tag % LEDGER_CALLS;
     return this.earlyTags[at] !== tag || agree(this.earlyCodes[at], code) ? -1 : this.earlySources[at];

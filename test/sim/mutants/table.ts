@@ -129,7 +129,13 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'notify-duplicate-revokes',
     sentence: 'A NOTIFY of the current epoch revokes sinks and starts over.',
-    edits: [edit(RECEIVER, 'if (ahead === 0) {\n      // Of the current epoch', 'if (false as boolean) {\n      // Of the current epoch')],
+    edits: [
+      edit(
+        RECEIVER,
+        'if (ahead === 0) {\n      // A NOTIFY of the current epoch',
+        'if (false as boolean) {\n      // A NOTIFY of the current epoch',
+      ),
+    ],
     // Rare (a NOTIFY twice while a sink is open): seed 2366 is the first of this profile, so the search begins shortly before it.
     found: [{ profile: 'stress', from: 2360, within: 2400 }],
   },

@@ -56,7 +56,7 @@ group('an error says what was given, what was expected, and what to do', () => {
     [
       'no displacements',
       () => comm.gatherv(new Uint8Array(1), new Uint8Array(3), [1], []),
-      'ERR_COUNT: displs has 0 entries; expected 1, one for each rank of the communicator, or null where the parts stand one behind the other',
+      'ERR_COUNT: displs has 0 entries; expected 1, one for each rank of the communicator, or null where the parts follow one another',
     ],
     [
       'arrays of two classes',

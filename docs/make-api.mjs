@@ -282,7 +282,7 @@ function itemSection(item, from, isCalledElsewhere = () => false) {
   const head = [`## ${name}`, ''];
   if (kind === 'class' || kind === 'interface') {
     const shown = members.filter((member) => !member.doc.isInternal && !isCalledElsewhere(member));
-    const fields = shown.filter((member) => !isCall(member));
+    const fields = shown.filter((member) => !isCall(member) && member.kind !== 'setter');
     const calls = shown.filter((member) => isCall(member) && member.base === undefined);
     const title = (member) => {
       if (member.kind === 'constructor') return `new ${name}`;

@@ -93,6 +93,12 @@ export class CollectiveRuns extends ObjectMessages {
     return this.wantsMemory;
   }
 
+  /**
+   * Says whether they may, from the next call on.
+   *
+   * @param wanted The same at every rank.
+   * @throws ERR_ARG: it is neither true nor false.
+   */
   set usesSharedMemory(wanted: boolean) {
     if (typeof wanted !== 'boolean')
       throw new MultirailError('ERR_ARG', `usesSharedMemory is set to ${describe(wanted)}; expected true or false`);

@@ -116,6 +116,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.driver = driver;
     this.engine = new Engine(engineOptions(job.rank, params), driver, {
       planPeer: (rank) => this.book?.planLate(rank),
+      onPeerMet: (rank) => this.proc.ft?.peerMet(rank),
       onRailEvent: (event) => this.onRailEvent(event),
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),

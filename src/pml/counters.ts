@@ -3,8 +3,8 @@
 
 export const PML_COUNTERS = {
   messagesSent: 'Messages that took a sequence number.',
-  messagesEager: 'Of these, sent eagerly.',
-  messagesRndv: 'Of these, sent by rendezvous.',
+  messagesEager: 'How many of these were sent eagerly.',
+  messagesRndv: 'How many of these were sent by rendezvous.',
   messagesReceived: 'Receives that completed.',
   bytesSent: 'Payload bytes of messages sent, each byte once.',
   bytesReceived: 'Payload bytes received, each byte once.',

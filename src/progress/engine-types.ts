@@ -33,6 +33,8 @@ export interface EngineOptions {
 export interface EngineHooks {
   /** Something is needed of that rank, or it dials, for the first time: what addPeer() takes. Undefined when it is not in the job. */
   planPeer?(rank: number): PeerPlan | undefined;
+  /** Something is needed of that peer for the first time, by it or by this rank. */
+  onPeerMet?(rank: number): void;
   onRailEvent?(event: RailEvent): void;
   onRailState?(rail: Rail, from: RailState, to: RailState): void;
   onPeerFailed?(rank: number, error: MultirailError, lostMessages: number): void;

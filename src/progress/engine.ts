@@ -120,6 +120,7 @@ export class Engine implements Upcalls {
     if (failure !== undefined || ending !== undefined) this.bml.closePeer(peer.bml);
     if (failure !== undefined) this.pml.handlePeerFailed(rank, failure);
     else if (ending !== undefined) this.departure.heardBye(rank, true);
+    this.hooks.onPeerMet?.(rank);
     this.schedule();
     return peer;
   }

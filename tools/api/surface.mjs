@@ -208,7 +208,9 @@ class Surface {
         ? 'method'
         : ts.isGetAccessorDeclaration(node)
           ? 'getter'
-          : 'property';
+          : ts.isSetAccessorDeclaration(node)
+            ? 'setter'
+            : 'property';
     const name = kind === 'constructor' ? 'constructor' : node.name.getText();
     const isStatic = has(node, ts.SyntaxKind.StaticKeyword);
     const text = lineOf(node).replace(/;$/, '');

@@ -9,7 +9,6 @@ import { Ulfm } from '../../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../../ulfm/values.ts';
 import { SERIES, serviceBytesMax } from '../../ulfm/wire.ts';
 import { Iov } from '../../util/iov.ts';
-import { ANY_SOURCE } from '../constants.ts';
 import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
@@ -43,7 +42,8 @@ export class FaultTolerance {
   readonly ulfm: Ulfm;
   private readonly proc: FaultyProcess;
   private readonly options: FaultToleranceOptions;
-  private readonly buffer: Uint8Array;
+  private readonly messageBytesMax: number;
+  private isListening = false;
   /** Agreements that were called here and are not decided, by communicator and number. */
   private readonly calls = new Map<string, AgreementCall<unknown>>();
   private watch: ProcessWatch | undefined;
@@ -55,7 +55,7 @@ export class FaultTolerance {
   constructor(proc: FaultyProcess, options: FaultToleranceOptions) {
     this.proc = proc;
     this.options = options;
-    this.buffer = new Uint8Array(serviceBytesMax(options.size));
+    this.messageBytesMax = serviceBytesMax(options.size);
     this.ulfm = new Ulfm({
       self: proc.rank,
       incarnation: options.incarnation,
@@ -78,7 +78,8 @@ export class FaultTolerance {
     // What the dead have sent may be here already, and is taken first.
     this.watch = new ProcessWatch(rank, own, engine.poller, (number) => engine.oncePolled(() => this.tell(number, evidence)));
     for (const [number, id] of processes) if (number !== rank) this.watch.add(number, id);
-    this.listen();
+    this.isListening = true;
+    for (const { rank: number } of [...engine.pml.peers]) this.peerMet(number);
     this.watch.refresh();
     // Nothing has to be dialled when a death is told: rails to those who are told are there from the start.
     for (const number of this.ulfm.knowledge.neighbours) engine.meet(number);
@@ -230,29 +231,41 @@ export class FaultTolerance {
 
   // ---------------------------------------------------------------- messages
 
-  private listen(): void {
-    const { pml } = this.proc.engine;
-    while (!this.isStopped) {
-      const request = pml.irecvInBackground(ANY_SOURCE, CTX, TAG, new Iov([this.buffer]), this.onMessage);
-      if (!request.done) return;
-      this.read(request);
-    }
+  /** That process has come to be known here: it may send, and be sent to. */
+  peerMet(number: number): void {
+    if (this.isListening && number !== this.proc.rank) this.listen(number);
   }
 
-  private readonly onMessage = (request: RecvRequest): void => {
-    this.read(request);
-    // Also after the end of all receives that finalize() begins with: the agreement on leaving comes after it.
-    this.listen();
-  };
+  /**
+   * Takes the messages of one process. Each has a receive of its own: a message that finds no credit is a rendezvous, and with one receive for
+   * all a sender that dies in the middle of it would keep the word of its own death from being heard.
+   */
+  private listen(source: number): void {
+    const { engine } = this.proc;
+    const buffer = new Uint8Array(this.messageBytesMax);
+    const post = (): void => {
+      // Also after the end of all receives that finalize() begins with: the agreement on leaving comes after it.
+      while (!this.isStopped && engine.endingOf(source) === undefined) {
+        const request = engine.pml.irecvInBackground(source, CTX, TAG, new Iov([buffer]), onMessage);
+        if (!request.done) return;
+        this.read(source, request, buffer);
+      }
+    };
+    const onMessage = (request: RecvRequest): void => {
+      this.read(source, request, buffer);
+      post();
+    };
+    post();
+  }
 
-  private read({ error, cancelled, matchedSource, receivedBytes }: RecvRequest): void {
+  private read(source: number, { error, cancelled, receivedBytes }: RecvRequest, buffer: Uint8Array): void {
     if (cancelled || (error !== undefined && error.code !== 'ERR_TRUNCATE')) return;
     try {
       if (error !== undefined) throw error;
-      this.ulfm.handleMessage(matchedSource, this.buffer.subarray(0, receivedBytes));
+      this.ulfm.handleMessage(source, buffer.subarray(0, receivedBytes));
     } catch (cause) {
       if (!(cause instanceof MultirailError) || (cause.code !== 'ERR_PROTOCOL' && cause.code !== 'ERR_TRUNCATE')) throw cause;
-      this.options.log('warn', `a message about failures from process ${matchedSource} is dropped: ${cause.message}`);
+      this.options.log('warn', `a message about failures from process ${source} is dropped: ${cause.message}`);
       return;
     }
     this.settle();

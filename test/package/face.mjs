@@ -16,6 +16,7 @@ const LINES_MAX = 1500;
  * Op.create()); what only the library makes, and nobody need tell apart, is a type.
  */
 const EXPORTS = {
+  Agreement: 'type',
   ANY_SOURCE: 'value',
   ANY_TAG: 'value',
   BufferPart: 'type',
@@ -55,6 +56,7 @@ const EXPORTS = {
   ReceivedMessage: 'type',
   Request: 'value',
   RequestsError: 'value',
+  ResultRequest: 'type',
   RequestState: 'type',
   RootBuffer: 'type',
   Runtime: 'type',

@@ -17,7 +17,7 @@ import { checkAddress, planRails, type SmAddress, type SmPlanDetail } from './ad
 import { BrokenLink } from './broken-link.ts';
 import { SmEndpoint } from './endpoint.ts';
 import { PROOF_BYTES, Segment, segmentBytes } from './segment.ts';
-import { mayReadOthers, placeOfProcess, SingleCopyChoice, type SingleCopyMode } from './single-copy.ts';
+import { givesSample, mayReadOthers, placeOfProcess, SingleCopyChoice, type SingleCopyMode } from './single-copy.ts';
 import { type SmHost, SmLink } from './sm-link.ts';
 import { UnixStream } from './unix-stream.ts';
 
@@ -280,11 +280,12 @@ export class SmModule extends StreamModule implements SmHost {
     return { reason: { kind: 'damaged', text: complaint ?? 'no segment' } };
   }
 
-  /** Neighbours among the ranks of this host measure with each other; the last one of an odd number with the one before it. */
   givesSample(peer: number): boolean {
-    const ranks = [this.context.rank, ...this.endpoints.map((endpoint) => endpoint.peer)].sort((a, b) => a - b);
-    const [low, high] = [this.context.rank, peer].map((rank) => ranks.indexOf(rank)).sort((a, b) => a - b);
-    return high === low + 1 && (low % 2 === 0 || high === ranks.length - 1);
+    return givesSample(
+      this.context.rank,
+      this.endpoints.map((endpoint) => endpoint.peer),
+      peer,
+    );
   }
 
   chosen(): void {

@@ -68,6 +68,21 @@ export function placeOfProcess(): { boot: string; net: string; pid: string; user
 
 // ---------------------------------------------------------------- does it pay?
 
+/** So many of the peers that are met first get a sample of memory to measure with. */
+const FIRST_SAMPLES = 8;
+
+/**
+ * Whether this rank gives that peer a sample. `peers`: those of this host, in the order in which they were met. Neighbours measure with each
+ * other; the last one of an odd number with the one before it. Rails are made when they are first used, so two ranks may know different
+ * ones, and each needs somebody to measure with: the first peers get a sample, too, as many as the trees of collectives have neighbours.
+ */
+export function givesSample(rank: number, peers: readonly number[], peer: number): boolean {
+  if (peers.indexOf(peer) < FIRST_SAMPLES) return true;
+  const ranks = [rank, ...peers].sort((a, b) => a - b);
+  const [low, high] = [rank, peer].map((one) => ranks.indexOf(one)).sort((a, b) => a - b);
+  return high === low + 1 && (low % 2 === 0 || high === ranks.length - 1);
+}
+
 /** One per module: from which message length on the single copy is the better way, as found on the first connection. */
 export class SingleCopyChoice {
   readonly mode: SingleCopyMode;

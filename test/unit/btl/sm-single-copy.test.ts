@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type CompletionStatus, DELIVERED, type OneSidedOp, REFUSED } from '../../../src/btl/btl.ts';
 import { Segment, segmentBytes } from '../../../src/btl/sm/segment.ts';
-import { addressInWindow, Reads, SingleCopyChoice, type SingleCopyMode, windowKey } from '../../../src/btl/sm/single-copy.ts';
+import { addressInWindow, givesSample, Reads, SingleCopyChoice, type SingleCopyMode, windowKey } from '../../../src/btl/sm/single-copy.ts';
 import type { NativeBinding } from '../../../src/native/binding.ts';
 
 const RING_BYTES = 256 * 1024;
@@ -46,6 +46,32 @@ function makeTrial(mode: SingleCopyMode, copyMs: number, readMs: number, extraMs
   const theirs = new SingleCopyChoice(kernel.native, mode, BYTES_MIN, new Uint8Array(16).fill(2), () => 0);
   return { kernel, ours, theirs, own: new Segment(memory, RING_BYTES, 'dialer'), peer: new Segment(memory, RING_BYTES, 'acceptor') };
 }
+
+describe('who measures with whom', () => {
+  const all = (size: number, rank: number) => Array.from({ length: size }, (_, peer) => peer).filter((peer) => peer !== rank);
+
+  test('where all rails are made at the start, every rank gets a sample of a neighbour', () => {
+    for (const size of [2, 3, 16, 64, 65]) {
+      for (let rank = 0; rank < size; rank++)
+        expect(all(size, rank).some((peer) => givesSample(peer, all(size, peer), rank) && givesSample(rank, all(size, rank), peer))).toBe(
+          true,
+        );
+    }
+  });
+
+  test('where rails are made at first use, the two ends of a tree know different ranks, and both get a sample', () => {
+    // Rank 0 leads a tree; rank 32 has met nobody else.
+    const met = [1, 2, 4, 8, 16, 32];
+    for (const leaf of met) {
+      expect(givesSample(0, met, leaf)).toBe(true);
+      expect(givesSample(leaf, [0], 0)).toBe(true);
+    }
+  });
+
+  test('a rank that meets many does not give each of them memory', () => {
+    expect(all(64, 20).filter((peer) => givesSample(20, all(64, 20), peer))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 21]);
+  });
+});
 
 describe('the trial', () => {
   test.each([

@@ -46,6 +46,11 @@ export interface PmlOptions {
   abandonedBytesMax: number;
   unexpectedBytesMax: number;
   traceEntries: number;
+  /**
+   * What a dead sender has not sent whole is taken out of the queue at once, so that no probe finds it (ULFM). Otherwise it stays, and whoever
+   * receives it is told: with ERR_PROC_FAILED, in its place among the messages of that sender.
+   */
+  forgetsIncomplete?: boolean;
 }
 
 /** Names of completions, epochs and packets as events, for the (state, event) coverage. */

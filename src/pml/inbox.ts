@@ -284,7 +284,7 @@ export class Inbox {
       early.clear();
     }
     // Of what waits for its receive only messages that are here as a whole outlive their sender: a probe must not find the others.
-    for (const context of this.contexts.values()) {
+    for (const context of this.core.options.forgetsIncomplete === true ? this.contexts.values() : []) {
       if (context.unexpectedCount === 0) continue;
       for (const envelope of context.unexpectedEnvelopes()) {
         if (envelope.peer !== peer || isWhole(envelope)) continue;

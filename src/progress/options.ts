@@ -13,6 +13,7 @@ export function engineOptions(rank: number, params: Params): EngineOptions {
       rndvInlineBytes: params.int('pml_rndv_inline_bytes'),
       fragBytes: params.int('pml_frag_bytes'),
       retainedBytesMax: params.int('pml_retained_bytes_max'),
+      forgetsIncomplete: params.bool('ft'),
       abandonedBytesMax: params.int('pml_abandoned_bytes_max'),
       unexpectedBytesMax: params.int('pml_unexpected_bytes_max'),
       traceEntries: params.int('pml_trace_entries'),

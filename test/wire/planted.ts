@@ -18,6 +18,7 @@ export interface PlantedInside {
 
 const BML = 'src/bml/bml.ts';
 const DEPARTURE = 'src/progress/departure.ts';
+const CORE = 'src/pml/core.ts';
 const ENGINE = 'src/progress/engine.ts';
 const FRAMER = 'src/btl/base/frame-hdr.ts';
 const HANDSHAKE = 'src/btl/base/handshake.ts';
@@ -27,6 +28,7 @@ const IP_MODULE = 'src/btl/tcp/ip-module.ts';
 const LINK = 'src/btl/base/rail-link.ts';
 const MATCH = 'src/pml/match.ts';
 const OWED = 'src/pml/owed.ts';
+const RAIL_EVENTS = 'src/progress/rail-events.ts';
 const PML = 'src/pml/pml.ts';
 const RECEIVER = 'src/pml/receiver.ts';
 const SENDER = 'src/pml/sender.ts';
@@ -452,7 +454,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'owes no CREDIT: the limit goes with other packets alone',
     case: 'charges are released',
     caughtBy: 'CR-3',
-    edits: [edit(OWED, 'core.options.unexpectedBytesMax / 4)', 'core.options.unexpectedBytesMax * 1e9)')],
+    edits: [edit(CORE, 'this.options.unexpectedBytesMax / 4;', 'this.options.unexpectedBytesMax * 1e9;')],
   },
   {
     name: 'credit-in-doubt-told',
@@ -509,9 +511,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'waits for a peer without a rail longer than the peer timeout',
     case: 'nothing came back within the peer timeout',
     caughtBy: 'RD-4',
-    edits: [
-      edit(ENGINE, 'this.aliveMs - since < this.options.peerTimeoutMs\n', 'this.aliveMs - since < this.options.peerTimeoutMs * 1e6\n'),
-    ],
+    edits: [edit(RAIL_EVENTS, 'aliveMs - since < peerTimeoutMs)', 'aliveMs - since < peerTimeoutMs * 1e6)')],
   },
   // --- §12
   {

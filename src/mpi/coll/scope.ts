@@ -41,7 +41,7 @@ export interface LocalProcess {
     readonly pml: Pick<Pml, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer'>;
     schedule(): void;
     /** Why nothing can come from that world rank any more. */
-    endingOf(rank: number): { readonly ended: MultirailError } | undefined;
+    endingOf(rank: number): { readonly ended: MultirailError; readonly failure: MultirailError | undefined } | undefined;
   };
   /** Undefined without the native part. */
   readonly nativeKernels: NativeKernels | undefined;

@@ -232,7 +232,7 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'eager-credit-kept',
     sentence: 'An eager message whose receive is posted never gives its credit back.',
-    edits: [edit(INBOX, '    peer.releasedBytes += charge;\n', '')],
+    edits: [edit(INBOX, '    core.released(peer, charge);\n', '')],
     found: [{ profile: 'swarm', within: 10 }],
   },
   {

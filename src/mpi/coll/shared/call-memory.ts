@@ -472,13 +472,17 @@ export class SharedCalls implements CallMemory {
     return proc.membersGone > 0 && members.some((world) => proc.engine.endingOf(world) !== undefined);
   }
 
-  /** A member is gone: a call that waits for it ends. */
+  /**
+   * A member is gone: a call that waits for it ends. A member that has left while this rank is still setting up had come through the setup,
+   * and through its part of the call: what it had to say is in the memory already.
+   */
   check(call: MemoryCall): void {
     const { scope } = this;
     if (scope.proc.membersGone === 0) return;
+    const isSettingUp = this.state === 'SETTING_UP';
     for (const member of this.missing(call)) {
       const ending = scope.proc.engine.endingOf(scope.members[member]);
-      if (ending !== undefined) return call.fail(ending.ended, true);
+      if (ending !== undefined && !(isSettingUp && ending.failure === undefined)) return call.fail(ending.ended, true);
     }
   }
 

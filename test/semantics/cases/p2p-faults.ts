@@ -1,14 +1,18 @@
 // Cases of the point-to-point suite that need their own faults, or a peer that is gone.
 import { strict as assert } from 'node:assert';
 import { ANY_SOURCE } from '../../../src/mpi/constants.ts';
-import type { PeerEvent, RailEvent } from '../../../src/mpi/views.ts';
+import type { PeerEvent, RailEvent, RailInfo } from '../../../src/mpi/views.ts';
 import { arrived, audit, fails, fill, pairOf, until } from '../../support/p2p-audit.ts';
 import type { P2pWorld } from '../../support/p2p-worlds.ts';
 import type { P2pCase } from '../p2p-suite.ts';
 
-/** All rails of rank 0 carry traffic. */
+/** All rails between the two ranks are up. They are made when they are first used. */
 async function allUp(world: P2pWorld): Promise<void> {
-  await until(world, () => world.runtimes.every((runtime) => runtime.rails().every((rail) => rail.state === 'UP')), 'all rails are up');
+  const { a, b, toA, toB } = pairOf(world);
+  await Promise.all([a.send(new Uint8Array(1), toB, 3), b.recv(new Uint8Array(1), toA, 3)]);
+  const isUp = (rails: readonly RailInfo[]): boolean =>
+    rails.some(({ transport }) => transport !== 'self') && rails.every(({ state }) => state === 'UP');
+  await until(world, () => world.runtimes.every((runtime) => isUp(runtime.rails())), 'all rails are up');
 }
 
 /** Ping-pong of both protocols; returns once it went through. */

@@ -23,6 +23,9 @@ export interface StreamOutput {
 const EVENTS_SHOWN_MAX = 20;
 const PLOT_NAME = 'failover.svg';
 
+/** Apart from those of the stream. */
+const MEET_TAG = 30_000;
+
 export function describeSpec(spec: StreamSpec, railCount: number): string {
   const actions = spec.actions.map(
     ({ kind, rail, atMs }) => `${railName(rail)} ${kind === 'pull' ? pulledText(spec.mode) : 'put back'} at ${atMs / 1000} s`,
@@ -40,6 +43,8 @@ export async function streamAsRank(
   output: StreamOutput,
 ): Promise<number> {
   if (comm.size !== 2) throw new MultirailError('ERR_ARG', `the failover run takes two ranks, but the job has ${comm.size}`);
+  // Rails are made when they are first used, and the run is about them.
+  await comm.sendrecv(new Uint8Array(1), 1 - comm.rank, MEET_TAG, new Uint8Array(1), 1 - comm.rank, MEET_TAG);
   if (comm.rank === 1) {
     await sendStream(mpi, comm, hand, spec);
     return 0;

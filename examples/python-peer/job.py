@@ -73,6 +73,8 @@ async def main():
 
     job.finalize()
     await until(lambda: job.has_left, "the end")
+    # No rank goes while another one may still dial it.
+    await channel.barrier("finalize")
     await job.close()
     await channel.leave()
 

@@ -8,10 +8,11 @@ import json
 import os
 import stat
 import struct
+import zlib
 import time
 from urllib.parse import urlsplit
 
-VERSION = 1
+VERSION = 2
 MESSAGE_BYTES_MAX = 2 * 1024 * 1024
 HANDSHAKE_BYTES_MAX = 16 * 1024
 MODEX_BYTES_MAX = 256 * 1024
@@ -28,10 +29,10 @@ MESSAGES = {
     "ping": {},
     "ack": {},
     "modex_put": {1: ("json", "bytes")},
-    "modex_part": {1: ("entries", "entry"), 2: ("last", "bool")},
-    "entry": {1: ("rank", "uint"), 2: ("json", "bytes")},
+    "modex_part": {2: ("last", "bool"), 3: ("packed", "bytes")},
     "modex_update": {1: ("rank", "uint"), 2: ("json", "bytes")},
-    "barrier_done": {},
+    "barrier_enter": {1: ("name", "text"), 2: ("tolerant", "bool")},
+    "barrier_done": {1: ("name", "text")},
     "collective_failed": {1: ("modex", "bool"), 2: ("name", "text"), 3: ("rank", "uint"), 4: ("text", "text")},
     "abort": {1: ("rank", "uint"), 2: ("code", "sint"), 3: ("reason", "text"), 4: ("stack", "text")},
     "process_exit": {1: ("rank", "uint"), 2: ("code", "sint"), 3: ("signal", "text"), 4: ("finalized", "bool"), 5: ("lost", "bool")},
@@ -40,9 +41,20 @@ MESSAGES = {
     "rail_fault": {},
 }
 BODIES = {10: "challenge", 11: "hello", 12: "welcome", 13: "refused", 14: "ping", 15: "ack", 20: "modex_put", 21: "modex_part",
-          22: "modex_update", 24: "barrier_done", 25: "collective_failed", 26: "abort", 27: "process_exit", 29: "finalized",
+          22: "modex_update", 23: "barrier_enter", 24: "barrier_done", 25: "collective_failed", 26: "abort", 27: "process_exit", 29: "finalized",
           31: "waits_request", 51: "rail_fault"}
 DEFAULTS = {"uint": 0, "sint": 0, "bool": False, "text": "", "bytes": b""}
+
+
+def unpack_modex(packed, size):
+    """Section 6: raw DEFLATE of the length of each rank's JSON, and then the JSON of each."""
+    inflater = zlib.decompressobj(-15)
+    plain = inflater.decompress(packed, size * (4 + MODEX_BYTES_MAX))
+    at, entries = 4 * size, {}
+    for rank, length in enumerate(struct.unpack_from("<%dI" % size, plain)):
+        entries[rank] = json.loads(plain[at:at + length])
+        at += length
+    return entries
 
 
 class OobError(Exception):
@@ -275,7 +287,7 @@ class Channel:
         self.outbox = []  # (sequence, body, fields), kept until acknowledged
         self.socket = None
         self.news = asyncio.Condition()
-        self.modex_entries, self.modex_done, self.failure = {}, False, None
+        self.modex_entries, self.modex_packed, self.barriers_done, self.failure = None, b"", set(), None
         self.on_exit = lambda rank, info: None
 
     async def join(self):
@@ -359,16 +371,18 @@ class Channel:
 
     def handle(self, kind, body):
         if kind == "modex_part":
-            for entry in body["entries"]:
-                self.modex_entries[entry["rank"]] = json.loads(entry["json"])
-            self.modex_done = self.modex_done or body["last"]
+            self.modex_packed += body["packed"]
+            if body["last"]:
+                self.modex_entries = unpack_modex(self.modex_packed, self.size)
         elif kind == "collective_failed":
             self.failure = body["text"]
         elif kind == "abort":
             self.failure = "rank %d aborted the job: %s" % (body["rank"], body["reason"])
         elif kind == "process_exit":
             self.on_exit(body["rank"], body)
-        elif kind not in ("ping", "ack", "modex_update", "barrier_done", "waits_request", "rail_fault"):
+        elif kind == "barrier_done":
+            self.barriers_done.add(body["name"])
+        elif kind not in ("ping", "ack", "modex_update", "waits_request", "rail_fault"):
             raise OobError("%s from the launcher" % kind)
 
     async def until(self, condition):
@@ -379,8 +393,13 @@ class Channel:
 
     async def modex(self, entry):
         self.send("modex_put", json=json.dumps(entry).encode())
-        await self.until(lambda: self.modex_done)
+        await self.until(lambda: self.modex_entries is not None)
         return self.modex_entries
+
+    async def barrier(self, name):
+        """Ranks that are dead count as arrived."""
+        self.send("barrier_enter", name=name, tolerant=True)
+        await self.until(lambda: name in self.barriers_done)
 
     async def leave(self):
         """After the rails: this rank is done, and may exit."""

@@ -9,7 +9,7 @@ interface Report {
 /** Cases that are not run with four ranks, by the beginnings of their names; each has its reason in the report. */
 const NOT_FOR_FOUR = ['12', '23', '27', '30', '66', '66 to 68, 94', '70', '88', '89', '90'];
 /** Jobs 0 and 1 have so many cases, those that are not run among them; all jobs have more. */
-export const CASES = { 0: 109, 1: 23, all: 157 } as const;
+export const CASES = { 0: 109, 1: 23, all: 163 } as const;
 
 /** Everything was run and passed, but for what is known not to be run. */
 export function expectPassed(reportText: string, cases: number, leftOut: readonly string[] = NOT_FOR_FOUR): void {

@@ -101,8 +101,8 @@ describe('who waits for whom', () => {
     });
   });
 
-  test('a collective is named, with its communicator', async () => {
-    const job = run('-n 3', 'collective');
+  test('a collective by messages is named, with its communicator', async () => {
+    const job = run('-n 3 --mca coll_shared_memory false', 'collective');
     const pids = await ready(job, 3);
     // The question may come before the call.
     for (let turn = 0; !/in allreduce of rows/.test(job.output().stderr); turn++) {

@@ -72,7 +72,7 @@ function touchYoungGeneration(): void {
 
 touchYoungGeneration();
 await sample('start', undefined);
-const mpi = await init({ params: { ...spec.mca, btl_tcp_links: spec.rails } });
+const mpi = await init({ params: { mpi_preconnect: 'all', ...spec.mca, btl_tcp_links: spec.rails } });
 const deadline = performance.now() + CONNECT_TIMEOUT_MS;
 while (railsUp(mpi) < spec.peers * spec.rails) {
   if (performance.now() > deadline) {

@@ -95,12 +95,14 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'ft/plan', files: /^src\/ft\/plan\//, may: ['errors', 'util'] },
   { layer: 'ft/image', files: /^src\/ft\/image\//, may: ['errors', 'util'] },
   { layer: 'ft/store', files: /^src\/ft\/store\//, may: ['errors', 'util', 'params', 'ft/image', 'native'] },
+  // The protocol of saves, without what it is driven by.
+  { layer: 'ft/checkpoint', files: /^src\/ft\/checkpoint\//, may: ['errors', 'util', 'ft/plan'] },
   { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'native', 'params', 'bml', 'pml'] },
   // The simulator runs the layers above the transports for real, and the self transport; no real network.
   {
     layer: 'sim',
     files: /^tools\/sim\//,
-    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'ulfm', 'ft/plan', 'ft/image', 'progress', 'btl/self', 'btl/interpose'],
+    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'progress', 'btl/self', 'btl/interpose'],
   },
   // What started this process, as its environment says it.
   { layer: 'launch/starters', files: /^src\/launch\/starters\//, may: ['errors'] },
@@ -353,11 +355,11 @@ const under = (...folders: string[]) =>
   SOURCES.filter((file) => folders.some((folder) => file.startsWith(`src/${folder}/`) || file.startsWith(`tools/${folder}/`)));
 
 describe('purity', () => {
-  test('PML, BML, ULFM, plans and images know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'util');
+  test('PML, BML, ULFM, plans, images and the protocol of saves know no clock, timer, chance, promise, Node module or output', () => {
+    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'util');
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
-    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image'), ASYNC)).toEqual([]);
+    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint'), ASYNC)).toEqual([]);
     expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 

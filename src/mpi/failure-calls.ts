@@ -5,6 +5,7 @@ import { verdictOf } from '../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
+import { RecoverySeries } from './ft/recovery-series.ts';
 import type { Group } from './group.ts';
 import { ObjectCollectives } from './object-collectives.ts';
 import { ResultRequest } from './result-request.ts';
@@ -160,6 +161,13 @@ export class FailureCalls extends ObjectCollectives {
     const list = ranks.map((rank) => `${rank} (process ${this.members[rank]})`).join(', ');
     const what = `${ranks.length === 1 ? 'rank' : 'ranks'} ${list} of ${this.name} failed, which not every member has acknowledged`;
     return new MultirailError('ERR_PROC_FAILED', what, { rank: this.proc.rank, peer: this.members[ranks[0]] });
+  }
+
+  // ---------------------------------------------------------------- for saves
+
+  /** @internal What multirail/ft commits saves and begins recoveries by. */
+  recoverySeries(call: string): RecoverySeries {
+    return new RecoverySeries(this.proc, this.faultTolerance(call), this.contextId, this.members);
   }
 
   // ---------------------------------------------------------------- for calls that make communicators

@@ -156,6 +156,11 @@ export class ProcessState implements LocalProcess {
     this.ft?.open(id, communicator.scope.members);
   }
 
+  /** Of those that have not come to their end. */
+  communicatorIds(): number[] {
+    return [...this.communicators.keys()];
+  }
+
   /** A collective on these ranks cannot go well: one of them is known to be dead. */
   failureOf({ name, members }: Scope): MultirailError | undefined {
     const failure = this.ft?.failureAmong(members);

@@ -14,6 +14,7 @@ const SEEDS: Record<Profile, number> = {
   impaired: 500,
   meet: 600,
   ulfm: 700,
+  save: 300,
 };
 
 it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, seed }) => {

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { Coverage } from './coverage.ts';
 import { runDeath } from './death.ts';
 import { runImpaired } from './impaired.ts';
+import { runSave } from './save.ts';
 import { runStorm } from './storm.ts';
 import { runStress } from './stress.ts';
 import { runSeed, type SwarmOptions, type SwarmReport } from './swarm.ts';
@@ -19,7 +20,8 @@ const runMeet = (seed: number, options: SwarmOptions): SwarmReport =>
  * How the seed is played: swarm = anything may fail at any time; stress = faults strike at chosen frames; death = ranks die; storm = many
  * rails, and all of it at once; giveup = as swarm, and users give sends up; impaired = rails are bad without being down, and gaps are bounded; meet = as swarm and
  * death, and ranks are connected when one of them first needs the other;
- * ulfm = programs agree, revoke, shrink and replace while processes die.
+ * ulfm = programs agree, revoke, shrink and replace while processes die;
+ * save = a program saves its state in memory and goes back to it while processes die.
  */
 export const PROFILES = {
   swarm: runSeed,
@@ -30,6 +32,7 @@ export const PROFILES = {
   impaired: runImpaired,
   meet: runMeet,
   ulfm: runUlfm,
+  save: runSave,
 } as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;
 

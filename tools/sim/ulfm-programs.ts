@@ -113,7 +113,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
 
   // ---------------------------------------------------------------- processes
 
-  private open(process: P, id: number, members: readonly number[], options: OpenOptions = {}): void {
+  protected open(process: P, id: number, members: readonly number[], options: OpenOptions = {}): void {
     this.trace(`process ${process.number} opens ${id} of ${members.join(' ')}`);
     process.ids.add(id);
     this.oracle.join(process.number, id, members, options.generation ?? 0);

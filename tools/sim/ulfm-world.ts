@@ -87,7 +87,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     this.options = options;
     this.world = new World({
       ...options,
-      services: new Set([SERVICE_CTX]),
+      services: new Set([SERVICE_CTX, ...(options.services ?? [])]),
       // Whoever leaves takes no service messages any more.
       ...(options.leavesEarly ? { leavesUnreceived: true as const } : {}),
       onPeerFailed: (rank, peer) => this.onPeerFailed(rank, peer),

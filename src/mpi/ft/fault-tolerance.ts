@@ -7,7 +7,7 @@ import type { Engine } from '../../progress/engine.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, type Evidence, type Notice } from '../../ulfm/knowledge.ts';
 import { Ulfm } from '../../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../../ulfm/values.ts';
-import { SERIES, serviceBytesMax } from '../../ulfm/wire.ts';
+import { SERIES, type SeriesNumber, serviceBytesMax } from '../../ulfm/wire.ts';
 import { Iov } from '../../util/iov.ts';
 import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
@@ -44,7 +44,9 @@ export class FaultTolerance {
   private readonly options: FaultToleranceOptions;
   private readonly messageBytesMax: number;
   private isListening = false;
-  /** Agreements that were called here and are not decided, by communicator and number. */
+  /** Told of each process that becomes known to be dead, when all that was under way with it has ended. */
+  readonly deathListeners = new Set<(number: number) => void>();
+  /** Agreements that were called here and are not decided, by communicator, series and number. */
   private readonly calls = new Map<string, AgreementCall<unknown>>();
   private watch: ProcessWatch | undefined;
   private isSettling = false;
@@ -192,12 +194,19 @@ export class FaultTolerance {
     this.leaveNow();
   }
 
-  /** Calls the next agreement of the program on that communicator. */
-  begin<T>(id: number, operation: Operation, flag: number, read: (value: Value) => T, onEnd?: () => void): AgreementCall<T> {
+  /** Calls the next agreement on that communicator: of the program, unless another series is named. */
+  begin<T>(
+    id: number,
+    operation: Operation,
+    flag: number,
+    read: (value: Value) => T,
+    onEnd?: () => void,
+    series: SeriesNumber = SERIES.PROGRAM,
+  ): AgreementCall<T> {
     if (this.ownDeath !== undefined) throw this.ownDeath;
     const call = new AgreementCall(read, onEnd);
-    const q = this.ulfm.begin(id, SERIES.PROGRAM, { operation, flag });
-    this.calls.set(`${id}/${q}`, call as AgreementCall<unknown>);
+    const q = this.ulfm.begin(id, series, { operation, flag });
+    this.calls.set(`${id}/${series}/${q}`, call as AgreementCall<unknown>);
     this.countCalls();
     this.settle();
     this.leaveNow();
@@ -306,7 +315,7 @@ export class FaultTolerance {
     }
     const decision = ulfm.decisions.shift();
     if (decision === undefined) return false;
-    const key = `${decision.id}/${decision.q}`;
+    const key = `${decision.id}/${decision.series}/${decision.q}`;
     const call = this.calls.get(key);
     this.calls.delete(key);
     this.countCalls();
@@ -330,6 +339,7 @@ export class FaultTolerance {
     this.proc.engine.failPeer(number, 'ERR_PROC_FAILED', text);
     // The rails may have known before.
     this.proc.memberGone();
+    for (const listener of this.deathListeners) listener(number);
   }
 
   private die({ text }: Notice): void {

@@ -1,5 +1,5 @@
 // The parameters of process failure; src/params.ts puts them into the table of all.
-import { bool, type ParamRows, string } from '../../param-spec.ts';
+import { bool, int, type ParamRows, string } from '../../param-spec.ts';
 
 export const FT_PARAMS = {
   ft: bool(
@@ -12,5 +12,34 @@ export const FT_PARAMS = {
     'exit',
     'What a process does that the others have declared dead although it lives: exit with code 70, or end every call with an error.',
     ['exit', 'error'],
+  ),
+  ft_job: string(
+    'user',
+    'job',
+    'Name of the job in the folders and stores of its saves: a job that is started again under the same name goes on from them.',
+  ),
+  ft_quiet_ms: int(
+    'user',
+    1000,
+    'ms',
+    10,
+    600_000,
+    'A save is given up when messages of the program are still on their way after this time.',
+  ),
+  ft_body_grace_ms: int(
+    'user',
+    10_000,
+    'ms',
+    100,
+    3_600_000,
+    'How long the program of a rank may go on after its communicator was revoked, before the rank gives up.',
+  ),
+  ft_memory_bytes_max: int(
+    'user',
+    0,
+    'bytes',
+    0,
+    2 ** 48,
+    'Memory of a rank for its own images and the copies that it holds; 0 = half of what is free at the start, shared among the ranks of the host.',
   ),
 } as const satisfies ParamRows;

@@ -1,0 +1,128 @@
+// What multirail/ft drives saves and recoveries by, on one communicator: agreements of its second series, the word of deaths among its
+// members, and whether anything of the program is on its way. It lives as long as the communicator is the one that the program runs on.
+import type { Value } from '../../ulfm/values.ts';
+import { OPERATION } from '../../ulfm/values.ts';
+import { SERIES } from '../../ulfm/wire.ts';
+import { idOf, isUserContext } from '../contexts.ts';
+import type { ProcessState } from '../process-state.ts';
+import type { AgreementCall } from './agreement-call.ts';
+import type { FaultTolerance } from './fault-tolerance.ts';
+
+/** What a vote has come to: the same at all members. */
+export interface VoteResult {
+  /** AND of all votes. */
+  readonly flag: number;
+  /** Ranks, ascending. */
+  readonly failed: readonly number[];
+}
+
+export class RecoverySeries {
+  /** Called from within a turn of the engine, once for each member that becomes known to be dead. */
+  onDeath: ((rank: number) => void) | undefined;
+  /** Host of each member, by rank. */
+  readonly hosts: readonly string[];
+  private readonly proc: ProcessState;
+  private readonly ft: FaultTolerance;
+  private readonly id: number;
+  private readonly members: readonly number[];
+  /** Communicators that there were before: they are none of this program's. */
+  private readonly before: ReadonlySet<number>;
+  private readonly listener = (number: number): void => {
+    const rank = this.members.indexOf(number);
+    if (rank >= 0) this.onDeath?.(rank);
+  };
+
+  constructor(proc: ProcessState, ft: FaultTolerance, id: number, members: readonly number[]) {
+    this.proc = proc;
+    this.ft = ft;
+    this.id = id;
+    this.members = members;
+    const hostIds = proc.hostIds();
+    this.hosts = members.map((number) => hostIds[number] ?? '');
+    this.before = new Set(proc.communicatorIds());
+    ft.deathListeners.add(this.listener);
+  }
+
+  close(): void {
+    this.ft.deathListeners.delete(this.listener);
+  }
+
+  /** Ranks that are known here to be dead. */
+  knownDead(): number[] {
+    return [...this.members.keys()].filter((rank) => this.ft.ulfm.knowledge.isFailed(this.members[rank]));
+  }
+
+  /** Votes in the next agreement of the series. */
+  vote(flag: number): AgreementCall<VoteResult> {
+    const read = (value: Value): VoteResult => ({ flag: value.flag, failed: [...value.failed] });
+    return this.ft.begin(this.id, OPERATION.AGREE, flag, read, undefined, SERIES.RECOVERY);
+  }
+
+  /** Revokes the communicator, and all that were made since, at all of their members. */
+  revokeAll(): void {
+    for (const id of this.proc.communicatorIds()) if (id === this.id || !this.before.has(id)) this.ft.revoke(id);
+  }
+
+  /** Some message that this rank has sent for its program has not arrived; in words, at most so many of them. */
+  underWay(textsMax: number): string[] {
+    const texts: string[] = [];
+    for (const { rank, sends } of this.proc.engine.pml.peers) {
+      for (const { ctx } of sends) {
+        if (!this.isProgram(ctx)) continue;
+        if (texts.length < textsMax) texts.push(`a message to process ${rank} on ${this.proc.describe(ctx, 0).comm}`);
+      }
+    }
+    return texts;
+  }
+
+  /** Messages that have come and that the program of this rank has not received, in words. */
+  unreceived(textsMax: number): string[] {
+    return this.proc.engine.pml
+      .unreceived()
+      .filter(({ ctx }) => this.isProgram(ctx))
+      .slice(0, textsMax)
+      .map(({ peer, ctx, tag, bytes }) => `${bytes} bytes from process ${peer} with tag ${tag} on ${this.proc.describe(ctx, tag).comm}`);
+  }
+
+  /** Contexts that belong to saves, and not to the program. */
+  readonly own = new Set<number>();
+
+  private isProgram(ctx: number): boolean {
+    return isUserContext(ctx) && !this.own.has(idOf(ctx));
+  }
+
+  /** Resolves when nothing of the program's is on its way from here, or after that time. Returns whether it is so. */
+  whenQuiet(timeoutMs: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      let isOver = false;
+      const timer = setTimeout(() => end(false), timeoutMs);
+      const end = (isQuiet: boolean): void => {
+        isOver = true;
+        clearTimeout(timer);
+        resolve(isQuiet);
+      };
+      this.proc.whenDrained(() => {
+        if (!isOver && this.underWay(1).length === 0) end(true);
+        return isOver;
+      });
+    });
+  }
+
+  /** As whenQuiet(), in a blocking call. */
+  waitQuiet(timeoutMs: number): boolean {
+    const isQuiet = (): boolean => this.underWay(1).length === 0;
+    const { blocking } = this.proc;
+    return isQuiet() || blocking.wait({ done: false, isOver: isQuiet }, blocking.now() + timeoutMs);
+  }
+
+  /** Blocks until that is so: looked at in a blocking call's polls. */
+  waitUntil(isSo: () => boolean): void {
+    if (isSo()) return;
+    const awaited = {
+      get done() {
+        return isSo();
+      },
+    };
+    this.proc.blocking.wait(awaited);
+  }
+}

@@ -127,7 +127,7 @@ function finish(world: SaveWorld): void {
   world.rescueNews();
   sim.runUntil(() => world.isFinished && world.isKnown, QUIET_MS);
   world.checkEndings();
-  sim.runFor(50);
+  sim.runFor(2000);
   oracle.checkEnd((number, id) => world.processes[number].ids.has(id));
   sim.mustFinish(QUIET_MS);
   sim.mustFinalize(60_000);

@@ -1,0 +1,225 @@
+// What ranks tell each other through the communicator of their saves: how far they are, copies of images, and images of a recovery line.
+import { MultirailError } from '../../errors.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
+import { crc32c } from '../../native/crc32c.ts';
+import type { Transfer } from '../checkpoint/recovery-plan.ts';
+import type { CopyName, SaveCore } from '../checkpoint/save-core.ts';
+import type { Piece, SaveName } from '../checkpoint/slots.ts';
+import type { ImageMemory } from './memory.ts';
+
+const TAG_COPY = 1;
+const TAG_BULK = 2;
+const TAG_IMAGE = 3;
+
+export const isFailure = (error: unknown): error is MultirailError =>
+  error instanceof MultirailError &&
+  ['ERR_PROC_FAILED', 'ERR_PROC_FAILED_PENDING', 'ERR_REVOKED', 'ERR_PROC_UNREACHABLE'].includes(error.code);
+
+/** What a rank has come to. */
+export const COME_TO = { SAVE: 1, CHECK: 2, END: 3 } as const;
+const COME_TO_TEXTS = ['', 'a save', 'the first step after a recovery', 'the end of the program'];
+
+/** One row of each rank: the same at all of them afterwards. */
+export interface Row {
+  readonly kind: number;
+  readonly step: number;
+  readonly level: number;
+  /** Messages of its program are on their way. */
+  readonly isLoud: boolean;
+  /** It cannot go on with what was restored. */
+  readonly isWrong: boolean;
+  /** Steps until the next save of each level, as it would have them. */
+  readonly periods: readonly number[];
+}
+
+const FIXED = 5;
+
+function encodeRow({ kind, step, level, isLoud, isWrong, periods }: Row): Float64Array {
+  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), ...periods]);
+}
+
+function decodeRows(all: Float64Array, width: number): Row[] {
+  return Array.from({ length: all.length / width }, (_, rank) => {
+    const [kind, step, level, isLoud, isWrong, ...periods] = all.subarray(rank * width, (rank + 1) * width);
+    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, periods };
+  });
+}
+
+export async function exchangeRows(own: Communicator, row: Row): Promise<Row[]> {
+  const width = FIXED + row.periods.length;
+  const all = new Float64Array(own.size * width);
+  await own.allgather(encodeRow(row), all);
+  return decodeRows(all, width);
+}
+
+export function exchangeRowsSync(own: Communicator, row: Row): Row[] {
+  const width = FIXED + row.periods.length;
+  const all = new Float64Array(own.size * width);
+  own.allgatherSync(encodeRow(row), all);
+  return decodeRows(all, width);
+}
+
+/** All ranks have come to the same: the program does not call alike otherwise. */
+export function requireAlike(rows: readonly Row[], rank: number): void {
+  const mine = rows[rank];
+  const other = rows.findIndex(({ kind, step, level }) => kind !== mine.kind || level !== mine.level || step !== mine.step);
+  if (other < 0) return;
+  const text = ({ kind, step, level }: Row): string =>
+    `${COME_TO_TEXTS[kind]} in step ${step}${kind === COME_TO.SAVE ? `, level ${level}` : ''}`;
+  throw new MultirailError(
+    'ERR_CHECKPOINT',
+    `rank ${rank} has come to ${text(mine)}, and rank ${other} to ${text(rows[other])}: all ranks must call next() and checkpoint() alike`,
+    { rank, peer: other },
+  );
+}
+
+/** Copies of one save: those that leave, and those that come. */
+export class Copies {
+  private readonly own: Communicator;
+  private readonly core: SaveCore;
+  private readonly memory: ImageMemory;
+  private readonly changed: () => void;
+  /** Why this rank has refused the save. */
+  private readonly onRefused: (error: MultirailError) => void;
+
+  constructor(own: Communicator, core: SaveCore, memory: ImageMemory, changed: () => void, onRefused: (error: MultirailError) => void) {
+    this.own = own;
+    this.core = core;
+    this.memory = memory;
+    this.changed = changed;
+    this.onRefused = onRefused;
+  }
+
+  private header(name: SaveName, piece: Piece | undefined): Float64Array {
+    return Float64Array.of(name.epoch, name.k, this.core.attempt, piece === undefined ? 0 : 1, piece?.bytes ?? 0, piece?.crc ?? 0);
+  }
+
+  /** Sends them; their memory is in use until they have left. Without a piece: says that there is no image. */
+  send(name: SaveName, piece: Piece | undefined, to: readonly number[]): void {
+    const { own, memory } = this;
+    const header = this.header(name, piece);
+    for (const holder of to) {
+      try {
+        own.isend(header, holder, TAG_COPY);
+        if (piece === undefined) continue;
+        const bytes = piece.memory as Uint8Array;
+        memory.use(bytes);
+        const done = (): void => memory.done(bytes);
+        own.isend(bytes, holder, TAG_BULK).then(done, done);
+      } catch (error) {
+        if (!isFailure(error)) throw error;
+      }
+    }
+  }
+
+  /** Takes all copies of a save that this rank is to hold, whether it will vote for it or not: their senders wait. */
+  take(owners: readonly number[]): void {
+    for (const owner of owners) {
+      void this.takeOne(owner).catch((error: unknown) => {
+        if (!isFailure(error)) this.onRefused(error as MultirailError);
+      });
+    }
+  }
+
+  private async takeOne(owner: number): Promise<void> {
+    const header = new Float64Array(6);
+    await this.own.recv(header, owner, TAG_COPY);
+    const name = this.nameOf(header, owner);
+    if (header[3] === 0) return this.end(() => this.core.handleNoCopy(name));
+    const bytes = this.room(header[4]);
+    if (bytes === undefined) {
+      await this.own.recv(new Uint8Array(0), owner, TAG_BULK).catch(ignoreTruncation);
+      throw this.tooLong(owner, header[4]);
+    }
+    await this.own.recv(bytes, owner, TAG_BULK);
+    this.keep(name, bytes, header[5]);
+  }
+
+  /** As take(), in a blocking call. */
+  takeSync(owners: readonly number[]): void {
+    for (const owner of owners) {
+      const header = new Float64Array(6);
+      this.own.recvSync(header, owner, TAG_COPY);
+      const name = this.nameOf(header, owner);
+      if (header[3] === 0) {
+        this.end(() => this.core.handleNoCopy(name));
+        continue;
+      }
+      const bytes = this.room(header[4]);
+      if (bytes === undefined) {
+        try {
+          this.own.recvSync(new Uint8Array(0), owner, TAG_BULK);
+        } catch (error) {
+          ignoreTruncation(error);
+        }
+        this.onRefused(this.tooLong(owner, header[4]));
+        continue;
+      }
+      this.own.recvSync(bytes, owner, TAG_BULK);
+      this.keep(name, bytes, header[5]);
+    }
+  }
+
+  private nameOf(header: Float64Array, owner: number): CopyName {
+    return { epoch: header[0], k: header[1], attempt: header[2], owner };
+  }
+
+  private room(bytes: number): Uint8Array | undefined {
+    return this.memory.hasRoom(bytes) ? this.memory.take(bytes) : undefined;
+  }
+
+  private tooLong(owner: number, bytes: number): MultirailError {
+    const { rank } = this.own;
+    return new MultirailError(
+      'ERR_CHECKPOINT',
+      `rank ${rank} has no room for the copy of rank ${owner} (${bytes} bytes, ${this.memory.bytes} of ${this.memory.bytesMax} are in use): allow more by ft_memory_bytes_max, or keep fewer copies`,
+      { rank, peer: owner },
+    );
+  }
+
+  private keep(name: CopyName, bytes: Uint8Array, crc: number): void {
+    if (crc32c(bytes) !== crc) {
+      this.memory.give(bytes);
+      const { rank } = this.own;
+      this.onRefused(
+        new MultirailError('ERR_CORRUPT', `the copy of rank ${name.owner} has come to rank ${rank} damaged`, { rank, peer: name.owner }),
+      );
+      return;
+    }
+    this.end(() => {
+      if (!this.core.handleCopy(name, { bytes: bytes.length, crc, memory: bytes })) this.memory.give(bytes);
+    });
+  }
+
+  private end(event: () => void): void {
+    event();
+    this.changed();
+  }
+}
+
+function ignoreTruncation(error: unknown): void {
+  if (!(error instanceof MultirailError) || error.code !== 'ERR_TRUNCATE') throw error;
+}
+
+/** Sends the images that this rank gives, and receives its own, if it has none. */
+export async function fetchImages(
+  own: Communicator,
+  transfers: readonly Transfer[],
+  pieceOf: (name: SaveName, owner: number) => Piece | undefined,
+  memory: ImageMemory,
+): Promise<Piece | undefined> {
+  let fetched: Piece | undefined;
+  const under: PromiseLike<unknown>[] = [];
+  for (const transfer of transfers) {
+    const { giver, owner, bytes, crc } = transfer;
+    if (giver === own.rank) under.push(own.send((pieceOf(transfer, owner) as Piece).memory as Uint8Array, owner, TAG_IMAGE));
+    if (owner !== own.rank) continue;
+    const image = memory.take(bytes);
+    fetched = { bytes, crc, memory: image };
+    under.push(own.recv(image, giver, TAG_IMAGE));
+  }
+  await Promise.all(under);
+  if (fetched !== undefined && crc32c(fetched.memory as Uint8Array) !== fetched.crc)
+    throw new MultirailError('ERR_CORRUPT', `the image of rank ${own.rank} has come from its holder damaged`, { rank: own.rank });
+  return fetched;
+}

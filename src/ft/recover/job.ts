@@ -1,0 +1,439 @@
+// What a program is given by run(): its communicator, what it registers, and its saves. One for each run of the program, that is one after
+// each recovery.
+import { MultirailError } from '../../errors.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
+import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
+import type { Manifest } from '../image/manifest.ts';
+import type { Restored, SaveEnd, Saves } from './epoch.ts';
+import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
+import type { Settings } from './options.ts';
+import { Periods } from './periods.ts';
+import { Registry, type ValueAccessors } from './registry.ts';
+import { writeCommit, writeImage } from './store-levels.ts';
+
+/** How a run of the program came to be, after a failure or a restart of the whole job. */
+export interface JobRecovery {
+  /** Counts recoveries: the same at all ranks. */
+  readonly epoch: number;
+  /** Number of the save that was restored; undefined when the program begins from the beginning. */
+  readonly save: number | undefined;
+  /** Where it was: `memory`, `disk` or `store`. */
+  readonly level: string | undefined;
+  /** Ranks that failed. */
+  readonly failed: readonly number[];
+  /** Steps of this rank that are done again. */
+  readonly lostSteps: number;
+}
+
+const NAMED_MAX = 8;
+
+/** What the program of run() is given. */
+export class FtJob {
+  /** The communicator that the program runs on: it is another one after each failure. */
+  readonly comm: Communicator;
+  /** Aborted when this run of the program is over. */
+  readonly signal: AbortSignal;
+  /** How this run came to be; undefined for the first one of a job that has no save. */
+  readonly recovery: JobRecovery | undefined;
+  private readonly saves: Saves;
+  private readonly settings: Settings;
+  private readonly versions: { readonly multirail: string };
+  private readonly registry: Registry;
+  private readonly periods: Periods;
+  private readonly timeouts: { readonly quietMs: number };
+  private readonly controller = new AbortController();
+  private readonly warn: (text: string) => void;
+  private stepCount: number;
+  private steppedMs = performance.now();
+  /** What was restored is looked at once, when all that the program registers is registered. */
+  private isChecked: boolean;
+
+  /** @internal */
+  constructor(
+    saves: Saves,
+    settings: Settings,
+    restored: Restored,
+    recovery: JobRecovery | undefined,
+    host: { readonly quietMs: number; readonly multirail: string; warn(text: string): void },
+  ) {
+    this.saves = saves;
+    this.settings = settings;
+    this.comm = saves.comm;
+    this.signal = this.controller.signal;
+    this.recovery = recovery;
+    this.registry = new Registry(saves.rank, restored.sections);
+    this.stepCount = restored.step;
+    this.periods = new Periods(settings, restored.step);
+    this.timeouts = { quietMs: host.quietMs };
+    this.versions = { multirail: host.multirail };
+    this.warn = (text) => host.warn(text);
+    this.isChecked = restored.sections === undefined;
+  }
+
+  /** Steps of the program so far, those before a restored save included. */
+  get step(): number {
+    return this.stepCount;
+  }
+
+  // ---------------------------------------------------------------- state
+
+  /**
+   * Registers memory that is part of this rank's state. When a save is restored it has its bytes on return. The array stays the program's; it
+   * must not change while next() or checkpoint() is pending. A program that swaps two arrays registers both.
+   *
+   * @param name The same in every run of the program.
+   * @param view A typed array, a Buffer or a DataView.
+   * @throws ERR_ARG: it is no view, or the name was registered before in this run.
+   * @throws ERR_CHECKPOINT: the save has no such array, or one of another class or length.
+   */
+  protect(name: string, view: ArrayBufferView): void {
+    this.registry.protect(name, view);
+  }
+
+  /**
+   * Registers a value that is part of this rank's state, for what grows or is no array. When a save is restored, `restore` has been called on
+   * return.
+   *
+   * @param name The same in every run of the program.
+   * @param accessors `save` gives the value, which is saved by structured clone; `restore` takes it back.
+   * @throws ERR_ARG: the accessors are no functions, or the name was registered before in this run.
+   * @throws ERR_CHECKPOINT: the save has no such value.
+   */
+  protectValue<V>(name: string, accessors: ValueAccessors<V>): void {
+    this.registry.protectValue(name, accessors);
+  }
+
+  /**
+   * Gives what `make` gives. For clocks, random numbers and files: outcomes that a repeated step need not give again are asked for by this, so
+   * that a program says which they are.
+   */
+  once<V>(make: () => V): V {
+    return make();
+  }
+
+  // ---------------------------------------------------------------- saves
+
+  /**
+   * The end of a step. All ranks call it alike, with no message of theirs on its way that nobody receives. Saves when a save is due, and
+   * resolves at once when none is.
+   *
+   * @throws ERR_CHECKPOINT: messages of the program are on their way or were not received, ranks have come to different steps, or what was
+   *   restored does not fit what is registered; the message says which.
+   * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed. The program lets it out.
+   */
+  async next(): Promise<void> {
+    this.endStep();
+    if (!this.isChecked) await this.check();
+    const level = this.periods.dueAt(this.stepCount);
+    if (level !== undefined) await this.save(level, !this.settings.inBackground);
+    this.steppedMs = performance.now();
+  }
+
+  /**
+   * As next(), without a promise: the save is committed on return. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: the save is due at a level other than memory, which needs the event loop.
+   */
+  nextSync(): void {
+    this.endStep();
+    if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+    const level = this.periods.dueAt(this.stepCount);
+    if (level !== undefined) this.saveSync(level);
+    this.steppedMs = performance.now();
+  }
+
+  /**
+   * A save now. All ranks call it alike. Resolves with its number: when it is committed, or with background saving when the state is copied.
+   *
+   * @param options `level`: `memory` (default), `disk` or `store`, one of those that run() was told.
+   * @throws ERR_ARG: run() was not told of such a level.
+   * @throws ERR_CHECKPOINT: as for next(), and when the save was abandoned.
+   * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed. The program lets it out.
+   */
+  async checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
+    const level = this.levelOf(options.level ?? 'memory');
+    if (!this.isChecked) await this.check();
+    return await this.save(level, !this.settings.inBackground);
+  }
+
+  /**
+   * As checkpoint(), without a promise: the save is committed on return. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a level other than memory, which needs the event loop.
+   */
+  checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {
+    const level = this.levelOf(options.level ?? 'memory');
+    if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+    return this.saveSync(level);
+  }
+
+  /** @internal All have come to the end of the program. */
+  async end(): Promise<void> {
+    const { saves } = this;
+    await this.whenIdle();
+    requireAlike(await exchangeRows(saves.own, this.row(COME_TO.END, 0, false)), saves.rank);
+    saves.core.end();
+    saves.obey();
+  }
+
+  /** @internal This run of the program is over. */
+  close(): void {
+    this.controller.abort();
+  }
+
+  private levelOf(name: string): number {
+    const level = this.settings.names.indexOf(name as 'memory');
+    if (level < 0) throw new MultirailError('ERR_ARG', `level ${name}: run() was told of ${this.settings.names.join(', ')}`);
+    return level;
+  }
+
+  private endStep(): void {
+    this.stepCount++;
+    this.periods.addStep((performance.now() - this.steppedMs) / 1000);
+  }
+
+  private row(kind: number, level: number, isLoud: boolean): Row {
+    const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
+    return { kind, step: this.stepCount, level, isLoud, isWrong, periods: this.periods.proposal };
+  }
+
+  /** Nobody goes on with half a state. */
+  private async check(): Promise<void> {
+    this.checked(await exchangeRows(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+  }
+
+  private checked(rows: readonly Row[]): void {
+    const { rank } = this.saves;
+    requireAlike(rows, rank);
+    const { missing } = this.registry;
+    if (missing !== undefined) throw missing;
+    const wrong = rows.findIndex(({ isWrong }) => isWrong);
+    if (wrong >= 0)
+      throw new MultirailError('ERR_CHECKPOINT', `rank ${wrong} has not registered all that the save has, and says what: nobody goes on`, {
+        rank,
+        peer: wrong,
+      });
+    this.isChecked = true;
+  }
+
+  /** One save is in flight at most: one that comes due meanwhile waits for it, because only all ranks together could pass it over. */
+  private async whenIdle(): Promise<void> {
+    while (!this.saves.core.isIdle && !this.saves.over.isDone) await Promise.race([this.saves.pending, this.saves.over.promise]);
+  }
+
+  private async save(level: number, isBlocking: boolean): Promise<number> {
+    const { saves, settings } = this;
+    const { core, series } = saves;
+    await this.whenIdle();
+    const beganMs = performance.now();
+    if (!core.begin()) throw this.failedError();
+    const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
+    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, !isQuiet));
+    this.agreed(rows);
+    const store = settings.stores.find(({ index }) => index === level);
+    const slot = core.handleQuiet(store !== undefined);
+    if (slot === undefined) throw this.failedError();
+    const { name } = slot;
+    const ended = saves.pending;
+    saves.takeOnce(name.k);
+    const piece = this.capture(slot);
+    this.periods.saved(
+      level,
+      this.stepCount,
+      rows.map(({ periods }) => periods),
+    );
+    const stored = store === undefined ? undefined : this.store(level, name, piece);
+    core.handleCopied(piece);
+    saves.obey();
+    const finished = this.finish(ended, stored, level, beganMs);
+    if (!isBlocking) {
+      finished.catch((error: unknown) => this.tellAbandoned(error));
+      return name.k;
+    }
+    await finished;
+    return name.k;
+  }
+
+  private tellAbandoned(error: unknown): void {
+    if (!this.saves.over.isDone) this.warn((error as Error).message);
+  }
+
+  private async finish(
+    ended: Promise<SaveEnd>,
+    stored: Promise<(() => Promise<void>) | undefined> | undefined,
+    level: number,
+    beganMs: number,
+  ): Promise<void> {
+    const { committed, error } = await ended;
+    if (error !== undefined) throw this.saves.over.isDone ? this.failedError() : error;
+    this.periods.addSave(level, (performance.now() - beganMs) / 1000);
+    if (committed === undefined || stored === undefined) return;
+    const commit = await stored;
+    await commit?.();
+  }
+
+  private saveSync(level: number): number {
+    const { saves } = this;
+    const { core, series, own } = saves;
+    if (level > 0)
+      throw new MultirailError(
+        'ERR_SUPPORT',
+        `a save at level ${this.settings.names[level]} needs the event loop: call next() or checkpoint(), or leave that level out`,
+      );
+    const beganMs = performance.now();
+    series.waitUntil(() => core.isIdle || saves.over.isDone);
+    if (!core.begin()) throw this.failedError();
+    const isQuiet = series.waitQuiet(this.timeouts.quietMs);
+    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, level, !isQuiet));
+    this.agreed(rows);
+    const slot = core.handleQuiet(false);
+    if (slot === undefined) throw this.failedError();
+    let end: SaveEnd | undefined;
+    saves.onSaveEnd = (result) => {
+      end = result;
+    };
+    saves.isSync = true;
+    const { name } = slot;
+    try {
+      let failure: unknown;
+      try {
+        const piece = this.capture(slot);
+        core.handleCopied(piece);
+        saves.obey();
+      } catch (error) {
+        failure = error;
+      }
+      // Whatever became of the own image: others wait until their copies are taken.
+      saves.copies.takeSync(core.placement.owners(saves.rank, name.k));
+      if (failure !== undefined) throw failure;
+      series.waitUntil(() => end !== undefined || saves.over.isDone);
+    } finally {
+      saves.isSync = false;
+      saves.onSaveEnd = undefined;
+    }
+    if (saves.over.isDone) throw this.failedError();
+    const { error } = end as unknown as SaveEnd;
+    if (error !== undefined) throw error;
+    this.periods.saved(
+      level,
+      this.stepCount,
+      rows.map(({ periods }) => periods),
+    );
+    this.periods.addSave(level, (performance.now() - beganMs) / 1000);
+    return name.k;
+  }
+
+  /** All ranks have come to the same save, and nothing of theirs is on its way; else nobody saves. */
+  private agreed(rows: readonly Row[]): void {
+    const { saves } = this;
+    const { rank } = saves;
+    const leave = (): void => {
+      saves.core.handleNotQuiet();
+      saves.obey();
+    };
+    try {
+      requireAlike(rows, rank);
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    const loud = rows.findIndex(({ isLoud }) => isLoud);
+    if (loud < 0) return;
+    leave();
+    const who = rows[rank].isLoud ? saves.series.underWay(NAMED_MAX).join('; ') : `messages of rank ${loud}, which names them`;
+    throw new MultirailError(
+      'ERR_CHECKPOINT',
+      `rank ${rank} cannot save in step ${this.stepCount}: after ${this.timeouts.quietMs} ms (ft_quiet_ms) there are still on their way: ${who}; receive them before the save`,
+      { rank },
+    );
+  }
+
+  /** The image of what is registered, in memory of its own. A rank that cannot make it says so to all. */
+  private capture(slot: Slot): Piece {
+    const { saves, registry } = this;
+    const { name } = slot;
+    try {
+      const left = saves.series.unreceived(NAMED_MAX);
+      if (left.length > 0)
+        throw new MultirailError(
+          'ERR_CHECKPOINT',
+          `rank ${saves.rank} cannot save in step ${this.stepCount}, because its program has not received: ${left.join('; ')}; receive them before the save`,
+          { rank: saves.rank },
+        );
+      const header = {
+        save: name.k,
+        epoch: name.epoch,
+        rank: saves.rank,
+        size: this.comm.size,
+        step: this.stepCount,
+        wallTimeMs: Date.now(),
+        jobId: saves.jobId,
+      };
+      const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes));
+      return { bytes: memory.length, crc, memory };
+    } catch (error) {
+      saves.refuse(error as MultirailError);
+      throw error;
+    }
+  }
+
+  /** Writes the image. What is returned makes the save exist there, once it is committed; undefined at ranks that need not. */
+  private async store(level: number, name: SaveName, piece: Piece): Promise<(() => Promise<void>) | undefined> {
+    const { saves, settings } = this;
+    const { own, core, rank, jobName } = saves;
+    const target = settings.stores.find(({ index }) => index === level) as Settings['stores'][number];
+    const memory = piece.memory as Uint8Array;
+    const all = new Float64Array(3 * own.size);
+    // The program goes on meanwhile.
+    const step = this.stepCount;
+    let isWritten = true;
+    saves.memory.use(memory);
+    try {
+      await writeImage(target, jobName, name, rank, memory);
+    } catch (error) {
+      // The save is one of memory all the same.
+      isWritten = false;
+      saves.counters.failedAtStore++;
+      this.warn(`save ${name.k} is not at level ${target.name}: ${(error as Error).message}`);
+    } finally {
+      saves.memory.done(memory);
+    }
+    try {
+      await own.allgather(Float64Array.of(isWritten ? 1 : 0, piece.bytes, piece.crc), all);
+    } catch {
+      // A rank has failed: the decision says so.
+      return undefined;
+    }
+    core.handleStored();
+    saves.obey();
+    // In a folder of each host the first rank of the host commits; in a store of all it is the first one.
+    const { hosts } = saves.series;
+    const isWriter = target.name === 'disk' ? hosts.indexOf(hosts[rank]) === rank : rank === 0;
+    const files = Array.from({ length: own.size }, (_, i) => ({ rank: i, bytes: all[3 * i + 1], crc: all[3 * i + 2] }));
+    const isWhole = files.every((_, i) => all[3 * i] === 1);
+    if (!isWriter || !isWhole) return undefined;
+    const { scheme } = core.placement;
+    const manifest: Manifest = {
+      k: name.k,
+      epoch: name.epoch,
+      size: own.size,
+      step,
+      files,
+      scheme: { domains: scheme.domains, duplication: scheme.duplication, depth: scheme.depth },
+      multirail: this.versions.multirail,
+      node: process.version,
+    };
+    return async () => {
+      try {
+        await writeCommit(target, jobName, manifest);
+      } catch (error) {
+        saves.counters.failedAtStore++;
+        this.warn(`save ${name.k} is not committed at level ${target.name}: ${(error as Error).message}`);
+      }
+    };
+  }
+
+  /** What calls end with when this run of the program is over. */
+  private failedError(): MultirailError {
+    const { rank } = this.saves;
+    return new MultirailError('ERR_REVOKED', `rank ${rank}: a rank has failed: this run of the program is over, let the error out of it`, { rank });
+  }
+}

@@ -1,0 +1,127 @@
+// What run() is told: copies, levels, periods, and what happens when nothing can be gone back to.
+import { MultirailError } from '../../errors.ts';
+import { DEPTH_MAX } from '../plan/scheme.ts';
+import { fileStore } from '../store/file-store.ts';
+import type { Store } from '../store/store.ts';
+
+/** Where the images of a save lie: in memory with copies at other ranks, and in a folder or a store, too. */
+export type LevelSpec =
+  | { readonly level: 'memory' }
+  /** A folder of this host, or one that all hosts share. */
+  | { readonly level: 'disk'; readonly folder: string; readonly keep?: number }
+  | { readonly level: 'store'; readonly store: Store; readonly keep?: number };
+
+/** Options of run(). The same at all ranks. */
+export interface FtOptions {
+  /** Copies of each image on other failure domains: DF of paper 000. 1 by default; fewer where there are too few domains. */
+  readonly duplication?: number;
+  /** Committed saves that stay readable: SD of paper 000. 1 by default. */
+  readonly depth?: number;
+  /** What dies together: a host, or a process. By default a host, and a process where all ranks are on one host. */
+  readonly domain?: 'host' | 'process';
+  /** Where saves go, from the frequent and cheap level to the rare and dear ones. Memory alone by default; every save is in memory, too. */
+  readonly levels?: readonly LevelSpec[];
+  /** Steps between two saves of each level, as next() counts them. */
+  readonly everySteps?: readonly number[];
+  /** Mean time between failures of each level, in seconds: periods follow from it and from what saves cost, after Young. */
+  readonly mtbfSeconds?: readonly number[];
+  /** `background` (default): next() waits only until the state is copied. `blocking`: until the save is committed. */
+  readonly saving?: 'background' | 'blocking';
+  /** When there is no save to go back to: `restart` (default), the program begins from the beginning; `fail`, run() ends with ERR_CHECKPOINT. */
+  readonly whenNoSave?: 'restart' | 'fail';
+}
+
+export interface StoreLevel {
+  readonly index: number;
+  readonly name: 'disk' | 'store';
+  readonly store: Store;
+  readonly keep: number;
+}
+
+export interface Settings {
+  readonly duplication: number;
+  readonly depth: number;
+  readonly domain: 'host' | 'process' | undefined;
+  readonly names: readonly ('memory' | 'disk' | 'store')[];
+  readonly stores: readonly StoreLevel[];
+  readonly everySteps: readonly number[] | undefined;
+  readonly mtbfSeconds: readonly number[] | undefined;
+  readonly inBackground: boolean;
+  readonly mayRestart: boolean;
+  /** Says whether two ranks have the same. */
+  readonly signature: string;
+}
+
+const KEYS: readonly (keyof FtOptions)[] = [
+  'duplication',
+  'depth',
+  'domain',
+  'levels',
+  'everySteps',
+  'mtbfSeconds',
+  'saving',
+  'whenNoSave',
+];
+const COPIES_MAX = 32;
+const KEPT = 2;
+
+function whole(name: string, value: unknown, low: number, high: number): number {
+  if (!Number.isInteger(value) || (value as number) < low || (value as number) > high)
+    throw new MultirailError('ERR_ARG', `${name} = ${String(value)}: expected a whole number from ${low} to ${high}`);
+  return value as number;
+}
+
+function oneOf<T extends string>(name: string, value: T | undefined, allowed: readonly T[], otherwise: T): T {
+  if (value === undefined) return otherwise;
+  if (!allowed.includes(value)) throw new MultirailError('ERR_ARG', `${name} = ${String(value)}: expected ${allowed.join(' or ')}`);
+  return value;
+}
+
+function perLevel(name: string, list: readonly number[] | undefined, levels: number, isRight: (value: number) => boolean, what: string) {
+  if (list === undefined) return undefined;
+  if (!Array.isArray(list) || list.length !== levels || !list.every(isRight))
+    throw new MultirailError('ERR_ARG', `${name} = ${JSON.stringify(list)}: expected ${what} for each of ${levels} levels`);
+  return list;
+}
+
+/** Throws ERR_ARG for whatever makes no sense. */
+export function settingsOf(options: FtOptions): Settings {
+  if (typeof options !== 'object' || options === null)
+    throw new MultirailError('ERR_ARG', `options of run(): ${String(options)}, expected an object`);
+  const unknown = Object.keys(options).find((key) => !(KEYS as readonly string[]).includes(key));
+  if (unknown !== undefined) throw new MultirailError('ERR_ARG', `option ${unknown} of run() is not known: expected ${KEYS.join(', ')}`);
+  const duplication = whole('duplication', options.duplication ?? 1, 0, COPIES_MAX);
+  const depth = whole('depth', options.depth ?? 1, 1, DEPTH_MAX);
+  const domain = options.domain === undefined ? undefined : oneOf('domain', options.domain, ['host', 'process'], 'host');
+  const levels: readonly LevelSpec[] = options.levels ?? [{ level: 'memory' }];
+  if (!Array.isArray(levels) || levels.length === 0 || levels[0].level !== 'memory')
+    throw new MultirailError('ERR_ARG', "levels: expected a list that begins with { level: 'memory' }, in which every save is");
+  const stores: StoreLevel[] = [];
+  for (const [index, spec] of levels.entries()) {
+    if (index === 0) continue;
+    if (spec.level === 'disk')
+      stores.push({ index, name: 'disk', store: fileStore(spec.folder), keep: whole('keep', spec.keep ?? KEPT, 1, 1000) });
+    else if (spec.level === 'store')
+      stores.push({ index, name: 'store', store: spec.store, keep: whole('keep', spec.keep ?? KEPT, 1, 1000) });
+    else throw new MultirailError('ERR_ARG', `levels[${index}].level = ${String(spec.level)}: expected disk or store after memory`);
+  }
+  const { length } = levels;
+  const everySteps = perLevel(
+    'everySteps',
+    options.everySteps,
+    length,
+    (n) => Number.isInteger(n) && n >= 1,
+    'a whole number of steps from 1',
+  );
+  const mtbfSeconds = perLevel('mtbfSeconds', options.mtbfSeconds, length, (s) => Number.isFinite(s) && s > 0, 'a time above 0');
+  if (everySteps !== undefined && mtbfSeconds !== undefined)
+    throw new MultirailError(
+      'ERR_ARG',
+      'everySteps and mtbfSeconds are both given: expected fixed periods, or times between failures from which they follow',
+    );
+  const names = levels.map(({ level }) => level);
+  const inBackground = oneOf('saving', options.saving, ['background', 'blocking'], 'background') === 'background';
+  const mayRestart = oneOf('whenNoSave', options.whenNoSave, ['restart', 'fail'], 'restart') === 'restart';
+  const signature = JSON.stringify({ duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart });
+  return { duplication, depth, domain, names, stores, everySteps, mtbfSeconds, inBackground, mayRestart, signature };
+}

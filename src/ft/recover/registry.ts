@@ -1,0 +1,135 @@
+// What a program has registered as its state, and the image of it: arrays are copied with their checksum on the way, values are serialised.
+import { deserialize, serialize } from 'node:v8';
+import { MultirailError } from '../../errors.ts';
+import { crc32c } from '../../native/crc32c.ts';
+import type { DecodedSection } from '../image/decode.ts';
+import { encodeImage, type NewSection } from '../image/encode.ts';
+import { aligned, ELEMENTS, ENTRY_BYTES, HEADER_BYTES, type ImageHeader, TRAILER_BYTES } from '../image/format.ts';
+
+/** How a value is saved and taken back. */
+export interface ValueAccessors<V> {
+  /** Gives the value, which is saved by structured clone. */
+  save(): V;
+  /** Takes the value back. */
+  restore(value: V): void;
+}
+
+/** So much is copied at a time, so that the checksum finds it in the cache. */
+const PIECE_BYTES = 256 * 1024;
+
+type Entry =
+  | { readonly kind: 'array'; readonly view: ArrayBufferView }
+  | { readonly kind: 'value'; readonly accessors: ValueAccessors<unknown> };
+
+const elementOf = (view: ArrayBufferView): string =>
+  view instanceof Uint8Array
+    ? 'Uint8Array'
+    : (ELEMENTS.find(({ name }) => name === Object.prototype.toString.call(view).slice(8, -1))?.name ?? '');
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);
+
+/** Copies, and computes the checksum of what was copied. */
+export function copyWithCrc(target: Uint8Array, source: Uint8Array): number {
+  let crc = 0;
+  for (let at = 0; at < source.length; at += PIECE_BYTES) {
+    const piece = target.subarray(at, Math.min(at + PIECE_BYTES, source.length));
+    piece.set(source.subarray(at, at + piece.length));
+    crc = crc32c(piece, crc);
+  }
+  return crc;
+}
+
+export class Registry {
+  private readonly rank: number;
+  /** By kind and name, in the order in which they were registered. */
+  private readonly entries = new Map<string, Entry & { readonly name: string }>();
+  /** What this run of the program begins with. */
+  private readonly sections: ReadonlyMap<string, DecodedSection> | undefined;
+
+  /** `sections`: of the image that is restored. */
+  constructor(rank: number, sections: readonly DecodedSection[] | undefined) {
+    this.rank = rank;
+    this.sections = sections && new Map(sections.map((section) => [`${section.kind}/${section.name}`, section]));
+  }
+
+  protect(name: string, view: ArrayBufferView): void {
+    if (!ArrayBuffer.isView(view) || elementOf(view) === '')
+      throw new MultirailError(
+        'ERR_ARG',
+        `protect('${name}', …): expected a typed array, a Buffer or a DataView; protectValue() is for other values`,
+      );
+    this.add(name, { kind: 'array', view });
+    const section = this.sectionOf('array', name);
+    if (section === undefined) return;
+    if (section.element !== elementOf(view) || section.bytes !== view.byteLength)
+      throw this.mismatch(
+        `array "${name}" is a ${section.element} of ${section.bytes} bytes in the save, and the program has registered a ${elementOf(view)} of ${view.byteLength} bytes`,
+      );
+    bytesOf(view).set(section.data);
+  }
+
+  protectValue<V>(name: string, accessors: ValueAccessors<V>): void {
+    if (typeof accessors?.save !== 'function' || typeof accessors.restore !== 'function')
+      throw new MultirailError('ERR_ARG', `protectValue('${name}', …): expected { save, restore }, two functions`);
+    this.add(name, { kind: 'value', accessors: accessors as ValueAccessors<unknown> });
+    const section = this.sectionOf('value', name);
+    if (section !== undefined) accessors.restore(deserialize(section.data) as V);
+  }
+
+  private add(name: string, entry: Entry): void {
+    const key = `${entry.kind}/${name}`;
+    if (typeof name !== 'string' || name === '')
+      throw new MultirailError('ERR_ARG', `name of what is saved: ${String(name)}, expected a text`);
+    if (this.entries.has(key))
+      throw new MultirailError('ERR_ARG', `"${name}" is registered twice: expected each name once in a run of the program`);
+    this.entries.set(key, { ...entry, name });
+  }
+
+  private sectionOf(kind: 'array' | 'value', name: string): DecodedSection | undefined {
+    if (this.sections === undefined) return undefined;
+    const section = this.sections.get(`${kind}/${name}`);
+    if (section === undefined) throw this.mismatch(`the save has no ${kind} "${name}", which the program registers`);
+    return section;
+  }
+
+  private mismatch(text: string): MultirailError {
+    return new MultirailError(
+      'ERR_CHECKPOINT',
+      `rank ${this.rank}: ${text}: start the program that has made the save, or choose another name of the job (ft_job)`,
+      { rank: this.rank },
+    );
+  }
+
+  /** What the image has and the program has not registered, as an error; undefined when all is there. */
+  get missing(): MultirailError | undefined {
+    const names = [...(this.sections?.keys() ?? [])]
+      .filter((key) => !this.entries.has(key))
+      .map((key) => `"${key.slice(key.indexOf('/') + 1)}"`);
+    return names.length === 0 ? undefined : this.mismatch(`the save has ${names.join(', ')}, which the program does not register`);
+  }
+
+  /** The image of what is registered. `take` gives memory of that length. */
+  capture(header: ImageHeader, take: (bytes: number) => Uint8Array): { memory: Uint8Array; crc: number } {
+    const sources = [...this.entries.values()].map((entry) => {
+      if (entry.kind === 'array') return { kind: entry.kind, name: entry.name, element: elementOf(entry.view), bytes: bytesOf(entry.view) };
+      return { kind: entry.kind, name: entry.name, bytes: new Uint8Array(serialize(entry.accessors.save())) };
+    });
+    const encoder = new TextEncoder();
+    const namesAt = HEADER_BYTES + ENTRY_BYTES * sources.length;
+    const payloadAt = aligned(sources.reduce((sum, { name }) => sum + encoder.encode(name).length, namesAt));
+    const total = sources.reduce((sum, { bytes }) => sum + aligned(bytes.length), payloadAt) + TRAILER_BYTES;
+    const memory = take(total);
+    let at = payloadAt;
+    const sections = sources.map(({ bytes, ...source }): NewSection => {
+      const place = memory.subarray(at, at + bytes.length);
+      const crc = copyWithCrc(place, bytes);
+      memory.fill(0, at + bytes.length, at + aligned(bytes.length));
+      at += aligned(bytes.length);
+      return { ...source, bytes: place, crc };
+    });
+    const { parts, crc } = encodeImage(header, sections, crc32c);
+    memory.set(parts[0], 0);
+    memory.set(parts[parts.length - 1], total - TRAILER_BYTES);
+    return { memory, crc };
+  }
+}

@@ -1,0 +1,145 @@
+// The loop around a program that survives failures: the members meet, the program runs, somebody fails, all go back.
+import { MultirailError } from '../../errors.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
+import type { Runtime } from '../../mpi/runtime.ts';
+import { Saves } from './epoch.ts';
+import { isFailure } from './exchange.ts';
+import { FtJob, type JobRecovery } from './job.ts';
+import { type FtOptions, type Settings, settingsOf } from './options.ts';
+import { MULTIRAIL_VERSION } from './version.ts';
+
+/**
+ * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over
+ * the world; the parameter `ft` is on. Resolves with what the program gave on this rank, when it has ended well on all ranks.
+ *
+ * When a rank fails, what the program awaits on `job.comm` ends with an error, and so does every communicator that it has made. It lets the error
+ * out; then a standby takes the failed rank's place, all go back to the newest save that can be read whole, and the program is called again.
+ * When a whole job is started again, with a level on disk or in a store, it goes on from its newest committed save there.
+ *
+ * @param mpi What init() gave.
+ * @param options Copies, levels, periods: the same at all ranks.
+ * @param body The program. It may be a plain function that uses blocking calls only.
+ * @throws ERR_ARG: an option does not fit, or ranks were given different ones.
+ * @throws ERR_SUPPORT: the parameter `ft` is off.
+ * @throws ERR_SPARES: a rank failed and there are not enough standbys; at all ranks.
+ * @throws ERR_CHECKPOINT: what was saved does not fit the program or the number of ranks, a rank could not restore its state, or the program went
+ *   on after its communicator was revoked (ft_body_grace_ms).
+ * @throws ERR_STORE, ERR_CORRUPT: a store cannot be read, or what it has is damaged.
+ */
+export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob) => T | Promise<T>): Promise<T> {
+  const settings = settingsOf(options);
+  if (typeof body !== 'function') throw new MultirailError('ERR_ARG', `body of run(): ${typeof body}, expected a function`);
+  return await new Run(mpi, settings).play(body);
+}
+
+type Outcome<T> = { readonly value: T } | { readonly error: unknown };
+
+class Run {
+  private readonly mpi: Runtime;
+  private readonly settings: Settings;
+  private readonly saves: Saves;
+  private failed: readonly number[] = [];
+  private step = 0;
+
+  constructor(mpi: Runtime, settings: Settings) {
+    this.mpi = mpi;
+    this.settings = settings;
+    this.saves = new Saves({ mpi, settings, warn: (text) => this.warn(text) }, mpi.world);
+  }
+
+  private warn(text: string): void {
+    process.emitWarning(`rank ${this.mpi.rank}: ${text}`, { type: 'MultirailWarning', code: 'MULTIRAIL_FT' });
+  }
+
+  async play<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
+    const { saves } = this;
+    let comm: Communicator = this.mpi.world;
+    for (;;) {
+      try {
+        const restored = await saves.meet(comm);
+        if (restored !== undefined) {
+          const isFirst = restored.epoch === 0 && restored.save === undefined;
+          const { epoch, save, level, step } = restored;
+          const recovery: JobRecovery | undefined = isFirst
+            ? undefined
+            : { epoch, save, level, failed: this.failed, lostSteps: Math.max(0, this.step - step) };
+          const host = {
+            quietMs: this.mpi.params.int('ft_quiet_ms'),
+            multirail: MULTIRAIL_VERSION,
+            warn: (text: string) => this.warn(text),
+          };
+          const job = new FtJob(saves, this.settings, restored, recovery, host);
+          const outcome = await this.playOnce(job, body);
+          if (outcome !== undefined) return outcome.value;
+        }
+        const end = await saves.over.promise;
+        this.failed = end.kind === 'recover' ? end.failed : [];
+      } finally {
+        saves.closeSeries();
+      }
+      comm = await comm.replace({ spares: 'all' });
+    }
+  }
+
+  /** One run of the program. Undefined: somebody has failed. */
+  private async playOnce<T>(job: FtJob, body: (job: FtJob) => T | Promise<T>): Promise<{ value: T } | undefined> {
+    const { saves } = this;
+    const played = (async (): Promise<Outcome<T>> => {
+      try {
+        const value = await body(job);
+        return { value };
+      } catch (error) {
+        return { error };
+      }
+    })();
+    try {
+      const first = await Promise.race([played, saves.over.promise]);
+      if ('kind' in first) {
+        job.close();
+        await this.settled(played);
+        return undefined;
+      }
+      if ('error' in first) {
+        // Who has failed is told by a decision, which may come a moment after the error.
+        if (!isFailure(first.error) || !(await this.isOver())) throw first.error;
+        return undefined;
+      }
+      try {
+        await job.end();
+      } catch (error) {
+        if (!isFailure(error) || !(await this.isOver())) throw error;
+      }
+      const end = await saves.over.promise;
+      return end.kind === 'ended' ? first : undefined;
+    } finally {
+      this.step = job.step;
+      job.close();
+    }
+  }
+
+  private get graceMs(): number {
+    return this.mpi.params.int('ft_body_grace_ms');
+  }
+
+  private within<R>(promise: Promise<R>): Promise<R | undefined> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => resolve(undefined), this.graceMs);
+      promise.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+
+  /** A decision that names failed members comes within that time. */
+  private async isOver(): Promise<boolean> {
+    return (await this.within(this.saves.over.promise)) !== undefined;
+  }
+
+  private async settled(played: Promise<unknown>): Promise<void> {
+    if ((await this.within(played)) !== undefined) return;
+    const { rank } = this.saves;
+    throw new MultirailError(
+      'ERR_CHECKPOINT',
+      `the program of rank ${rank} has not ended ${this.graceMs} ms after its communicator was revoked (ft_body_grace_ms): let ERR_REVOKED and ERR_PROC_FAILED out of it, and look at job.signal in long loops`,
+      { rank },
+    );
+  }
+}

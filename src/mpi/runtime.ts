@@ -221,7 +221,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     if (job.size > 1 && this.options.driver === undefined)
       this.stay = new Stay({ isAwaited: () => this.isAwaited(), onForgotten: () => this.tellForgotten() });
     try {
-      const excluded = await this.openModules();
+      const excluded = await openModules(this.context(), this.options, this.modules);
       this.driver.poller?.keepAlive(false);
       const btl: Record<string, unknown> = {};
       for (const module of this.modules) btl[module.name] = module.address();
@@ -312,20 +312,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.driver.expectCrowd?.();
   }
 
-  private async openModules(): Promise<Record<string, string>> {
-    const { job, options } = this;
-    const context: BtlContext = {
-      rank: job.rank,
-      size: job.size,
-      jobId: job.jobId,
-      incarnation: job.incarnation,
-      secret: job.secret,
-      hostId: job.hostId,
-      params: this.params,
-      upcalls: this.engine satisfies Upcalls,
-      poller: this.driver.poller,
-    };
-    return await openModules(context, options, this.modules);
+  private context(): BtlContext {
+    const { params, driver } = this;
+    const { rank, size, jobId, incarnation, secret, hostId } = this.job;
+    const upcalls: Upcalls = this.engine;
+    return { rank, size, jobId, incarnation, secret, hostId, params, upcalls, poller: driver.poller };
   }
 
   private startTelemetry(): void {
@@ -586,13 +577,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.stay?.end();
     this.options.onClosed?.();
     if (failed) {
-      throw new MultirailError(
-        'ERR_FINALIZE_TIMEOUT',
-        `after ${timeoutMs} ms rank ${this.process} has not finished: ${notLeft.join('; ')}`,
-        {
-          rank: this.process,
-        },
-      );
+      const text = `after ${timeoutMs} ms rank ${this.process} has not finished: ${notLeft.join('; ')}`;
+      throw new MultirailError('ERR_FINALIZE_TIMEOUT', text, { rank: this.process });
     }
     const { neverReceived } = engine.pml;
     if (neverReceived.length > 0) {

@@ -1,7 +1,7 @@
 // Runs the N ranks of a job, on this machine or by ssh on others: environment, secret, input and output, signals, exit codes, and the end
 // of all ranks when one fails. Whatever happens, no process is left behind.
 import { randomBytes } from 'node:crypto';
-import { constants, hostname } from 'node:os';
+import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 import { PARAM_ENV_PREFIX, ParamTable, survivesFailures } from '../../params.ts';
@@ -14,10 +14,10 @@ import { type JobObserver, watchServer } from '../watch/observer.ts';
 import { WaitsGatherer } from '../watch/waits-gather.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
-import { type HostSlots, placeRanks, type RankPlace } from './hostfile.ts';
+import { type HostSlots, isHere, placeRanks, type RankPlace } from './hostfile.ts';
 import { checkKills, Killer, type KillPlan } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
-import { LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
+import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
 import { Workers } from './workers.ts';
 
@@ -596,18 +596,4 @@ class LocalJob implements RunningJob {
   private say(text: string): void {
     if (!this.stderr.destroyed) this.stderr.write(`multirail: ${text}\n`);
   }
-}
-
-/** What a user can do where the system has no more of something. */
-function hintOf(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === 'EMFILE') return '; the launcher needs about five open files for each rank: raise its limit (ulimit -n)';
-  if (code === 'ENFILE') return '; the system has no more open files (fs.file-max)';
-  if (code === 'EAGAIN') return '; this user, or this container, may not have more processes (ulimit -u, pids.max)';
-  return '';
-}
-
-/** Here no ssh is needed. */
-function isHere({ host }: RankPlace): boolean {
-  return host === 'localhost' || host === '127.0.0.1' || host === hostname() || host === hostname().split('.')[0];
 }

@@ -23,6 +23,14 @@ export interface Call {
   readonly acked?: Bitmap;
 }
 
+/** What an agreement that was called here has decided. */
+export interface Decision {
+  readonly id: number;
+  readonly series: SeriesNumber;
+  readonly q: number;
+  readonly value: Value;
+}
+
 /** What is known of a communicator when it comes into being here. */
 export interface OpenOptions {
   /** How many of its members have been succeeded, one recovery after the other: 0 for a new one. */

@@ -4,9 +4,8 @@
 import { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import { Bitmap } from './bitmap.ts';
-import type { Call, OpenOptions } from './communicator.ts';
+import type { Call, Decision, OpenOptions } from './communicator.ts';
 import type { Standbys } from './standbys.ts';
-import type { Decision } from './ulfm.ts';
 import { isOneOperation, OPERATION, type Operation, type Value } from './values.ts';
 import { type CalledInMessage, SERIES, type SeriesNumber } from './wire.ts';
 
@@ -112,7 +111,7 @@ export class Replacements {
     else this.takeJoined(call, id, value);
   }
 
-  private await(call: ReplaceCall, id: number): void {
+  private listenFor(call: ReplaceCall, id: number): void {
     this.calls.set(keyOf(id, this.host.nextOf(id, SERIES.PROGRAM)), call);
   }
 
@@ -120,7 +119,7 @@ export class Replacements {
     const { id, operation } = call;
     const { host } = this;
     // It must be known before it begins: alone, it is decided at once.
-    this.await(call, id);
+    this.listenFor(call, id);
     host.begin(id, SERIES.PROGRAM, { operation, flag: host.epochOf(id) + 1 });
   }
 
@@ -136,7 +135,7 @@ export class Replacements {
     this.move(call, 'JOINING');
     const newcomers = successions.map(({ number }) => members.indexOf(number));
     host.open(newId, members, { epoch, callIn: { origin: id, q, newcomers } });
-    this.await(call, newId);
+    this.listenFor(call, newId);
     host.begin(newId, SERIES.PROGRAM, { operation: OPERATION.JOIN, flag: ALL_BITS, acked: Bitmap.full(members.length) });
   }
 

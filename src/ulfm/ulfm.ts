@@ -3,7 +3,7 @@
 import { MultirailError } from '../errors.ts';
 import type { Agreement } from './agreement.ts';
 import { Bitmap } from './bitmap.ts';
-import { type Call, Communicator, type CommunicatorHost, type OpenOptions } from './communicator.ts';
+import { type Call, Communicator, type CommunicatorHost, type Decision, type OpenOptions } from './communicator.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, Knowledge, type Notice, type NoticeOutcome } from './knowledge.ts';
 import { type ReplaceHost, Replacements, StandbyRole } from './replace.ts';
 import { Standbys } from './standbys.ts';
@@ -24,6 +24,8 @@ import {
   type ServiceHeader,
   type ServiceMessage,
 } from './wire.ts';
+
+export type { Decision } from './communicator.ts';
 
 /** Messages for communicators that are coming into being here: more than so many are no sound peer's. */
 const EARLY_MESSAGES_MAX = 16_384;
@@ -53,14 +55,6 @@ export interface UlfmOptions {
 export interface Outgoing {
   readonly to: number;
   readonly bytes: Uint8Array;
-}
-
-/** What an agreement that was called here has decided. */
-export interface Decision {
-  readonly id: number;
-  readonly series: SeriesNumber;
-  readonly q: number;
-  readonly value: Value;
 }
 
 /** The outcome of an agreement about its members' failures: the same at all of them. */

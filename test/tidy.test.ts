@@ -102,7 +102,21 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'sim',
     files: /^tools\/sim\//,
-    may: ['errors', 'util', 'contract', 'params', 'bml', 'pml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'progress', 'btl/self', 'btl/interpose'],
+    may: [
+      'errors',
+      'util',
+      'contract',
+      'params',
+      'bml',
+      'pml',
+      'ulfm',
+      'ft/plan',
+      'ft/image',
+      'ft/checkpoint',
+      'progress',
+      'btl/self',
+      'btl/interpose',
+    ],
   },
   // What started this process, as its environment says it.
   { layer: 'launch/starters', files: /^src\/launch\/starters\//, may: ['errors'] },
@@ -219,7 +233,13 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/index\.ts$/,
     may: ['errors', 'contract', 'params', 'registry', 'bml', 'pml', 'progress', 'launch', 'mpi'],
   },
-  { layer: 'ft/index', files: /^src\/ft\/index\.ts$/, may: ['errors', 'ft/plan', 'ft/image', 'ft/store'] },
+  // The loop around a program: it is given a runtime, and drives the protocol of saves over its communicators.
+  {
+    layer: 'ft/recover',
+    files: /^src\/ft\/recover\//,
+    may: ['errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
+  },
+  { layer: 'ft/index', files: /^src\/ft\/index\.ts$/, may: ['errors', 'ft/plan', 'ft/image', 'ft/store', 'ft/recover'] },
 ];
 /** Whether a path is a file of ours, and no package. */
 const isOwn = (path: string) => path.startsWith('src/') || path.startsWith('tools/');

@@ -1,4 +1,4 @@
-// The face of `multirail/ft`: what a program imports to plan saves, to keep images in a store, and to read them.
+// The face of `multirail/ft`: what a program imports to survive failures, to plan saves, to keep images in a store, and to read them.
 
 export {
   type Plan,
@@ -13,6 +13,10 @@ export {
 } from './plan/plan.ts';
 export { type Giver, type Line, recoveryLine } from './plan/recovery-line.ts';
 export { type Scheme, type Tolerance, tolerance } from './plan/scheme.ts';
+export type { FtJob, JobRecovery } from './recover/job.ts';
+export type { FtOptions, LevelSpec } from './recover/options.ts';
+export type { ValueAccessors } from './recover/registry.ts';
+export { run } from './recover/run.ts';
 export { fileStore } from './store/file-store.ts';
 export { memoryStore } from './store/memory-store.ts';
 export { type Image, type ImageSection, imageArray, imageValue, readImage } from './store/read-image.ts';

@@ -236,6 +236,15 @@ export class Saves {
     );
   }
 
+  /** The communicator of saves has done its part. */
+  async freeOwn(): Promise<void> {
+    const { own } = this;
+    if (own === this.freed) return;
+    this.freed = own;
+    await own.free();
+  }
+  private freed: Communicator | undefined;
+
   closeSeries(): void {
     this.series.close();
   }

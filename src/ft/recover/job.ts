@@ -3,6 +3,7 @@
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
+import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest } from '../image/manifest.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
@@ -37,7 +38,6 @@ export class FtJob {
   readonly recovery: JobRecovery | undefined;
   private readonly saves: Saves;
   private readonly settings: Settings;
-  private readonly versions: { readonly multirail: string };
   private readonly registry: Registry;
   private readonly periods: Periods;
   private readonly timeouts: { readonly quietMs: number };
@@ -54,7 +54,7 @@ export class FtJob {
     settings: Settings,
     restored: Restored,
     recovery: JobRecovery | undefined,
-    host: { readonly quietMs: number; readonly multirail: string; warn(text: string): void },
+    host: { readonly quietMs: number; warn(text: string): void },
   ) {
     this.saves = saves;
     this.settings = settings;
@@ -65,7 +65,6 @@ export class FtJob {
     this.stepCount = restored.step;
     this.periods = new Periods(settings, restored.step);
     this.timeouts = { quietMs: host.quietMs };
-    this.versions = { multirail: host.multirail };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
   }
@@ -418,7 +417,7 @@ export class FtJob {
       step,
       files,
       scheme: { domains: scheme.domains, duplication: scheme.duplication, depth: scheme.depth },
-      multirail: this.versions.multirail,
+      multirail: `image version ${IMAGE_VERSION}`,
       node: process.version,
     };
     return async () => {
@@ -434,6 +433,8 @@ export class FtJob {
   /** What calls end with when this run of the program is over. */
   private failedError(): MultirailError {
     const { rank } = this.saves;
-    return new MultirailError('ERR_REVOKED', `rank ${rank}: a rank has failed: this run of the program is over, let the error out of it`, { rank });
+    return new MultirailError('ERR_REVOKED', `rank ${rank}: a rank has failed: this run of the program is over, let the error out of it`, {
+      rank,
+    });
   }
 }

@@ -77,6 +77,7 @@ export class Periods {
       const longest = Math.max(...proposals.map((list) => list[i]));
       return isFixed || Math.abs(longest - before) < 0.1 * before ? before : longest;
     });
-    for (let i = 0; i <= level; i++) if (this.periods[i] > 0) this.due[i] = isFixed ? this.after(step, this.periods[i]) : step + this.periods[i];
+    for (let i = 0; i <= level; i++)
+      if (this.periods[i] > 0) this.due[i] = isFixed ? this.after(step, this.periods[i]) : step + this.periods[i];
   }
 }

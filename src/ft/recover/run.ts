@@ -6,7 +6,6 @@ import { Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { FtJob, type JobRecovery } from './job.ts';
 import { type FtOptions, type Settings, settingsOf } from './options.ts';
-import { MULTIRAIL_VERSION } from './version.ts';
 
 /**
  * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over
@@ -65,19 +64,25 @@ class Run {
             : { epoch, save, level, failed: this.failed, lostSteps: Math.max(0, this.step - step) };
           const host = {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
-            multirail: MULTIRAIL_VERSION,
             warn: (text: string) => this.warn(text),
           };
           const job = new FtJob(saves, this.settings, restored, recovery, host);
           const outcome = await this.playOnce(job, body);
-          if (outcome !== undefined) return outcome.value;
+          if (outcome !== undefined) {
+            await saves.freeOwn();
+            return outcome.value;
+          }
         }
         const end = await saves.over.promise;
         this.failed = end.kind === 'recover' ? end.failed : [];
       } finally {
         saves.closeSeries();
       }
-      comm = await comm.replace({ spares: 'all' });
+      const before = comm;
+      comm = await before.replace({ spares: 'all' });
+      // Revoked ones are freed without waiting for anybody; the world cannot be.
+      await saves.freeOwn();
+      if (before !== this.mpi.world) await before.free();
     }
   }
 

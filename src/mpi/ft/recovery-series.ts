@@ -1,8 +1,6 @@
 // What multirail/ft drives saves and recoveries by, on one communicator: agreements of its second series, the word of deaths among its
 // members, and whether anything of the program is on its way. It lives as long as the communicator is the one that the program runs on.
 import type { Value } from '../../ulfm/values.ts';
-import { OPERATION } from '../../ulfm/values.ts';
-import { SERIES } from '../../ulfm/wire.ts';
 import { idOf, isUserContext } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import type { AgreementCall } from './agreement-call.ts';
@@ -55,7 +53,7 @@ export class RecoverySeries {
   /** Votes in the next agreement of the series. */
   vote(flag: number): AgreementCall<VoteResult> {
     const read = (value: Value): VoteResult => ({ flag: value.flag, failed: [...value.failed] });
-    return this.ft.begin(this.id, OPERATION.AGREE, flag, read, undefined, SERIES.RECOVERY);
+    return this.ft.vote(this.id, flag, read);
   }
 
   /** Revokes the communicator, and all that were made since, at all of their members. */

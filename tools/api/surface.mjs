@@ -7,6 +7,7 @@ import ts from 'typescript';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The entries of the package, by the name of their files in dist. */
+const PACKAGE = 'multirail';
 export const ENTRIES = { index: 'src/index.ts', ft: 'src/ft/index.ts' };
 
 /** Declarations of src, one file at a time, as TypeScript writes them. */
@@ -15,7 +16,7 @@ class Declarations {
     const config = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config;
     const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [entry] }, ts.sys, root);
     this.root = root;
-    this.program = ts.createProgram([join(root, entry)], { ...options, noEmit: false, declaration: true, emitDeclarationOnly: true });
+    this.program = ts.createProgram([join(root, entry), join(root, ENTRIES.index)], { ...options, noEmit: false, declaration: true, emitDeclarationOnly: true });
     this.files = new Map();
   }
 
@@ -93,6 +94,9 @@ class Surface {
     this.imports = new Map();
     this.exports = new Map();
     for (const { name, target, isType } of this.exportsOf(entry)) this.exports.set(name, { ...target, isType });
+    /** What the package's first entry exports, for the others: they name it and do not export it again. */
+    this.first = new Map();
+    if (entry !== ENTRIES.index) for (const { name, target } of this.exportsOf(ENTRIES.index)) this.first.set(name, target.file);
     for (const [name, { file, isType }] of this.exports) this.items.push(this.itemOf(name, this.declarationOf(name, file), isType));
     this.checkReferences();
   }
@@ -226,7 +230,9 @@ class Surface {
       const named = ts.isTypeReferenceNode(node) ? node.typeName : ts.isTypeQueryNode(node) ? node.exprName : undefined;
       if (named !== undefined && ts.isIdentifier(named)) {
         const place = this.locate(named.text, node.getSourceFile().fileName);
-        if (place !== undefined && !this.exports.has(place.name)) inner.add(`${item.name} names ${place.name}`);
+        const isMissing = place !== undefined && !this.exports.has(place.name);
+        if (isMissing && this.first.get(place.name) === place.file) this.imports.set(place.name, PACKAGE);
+        else if (isMissing) inner.add(`${item.name} names ${place.name}`);
       }
       ts.forEachChild(node, (child) => look(child, item));
     };

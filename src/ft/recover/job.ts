@@ -226,7 +226,10 @@ export class FtJob {
     if (!core.begin()) throw this.failedError();
     const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
     const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, !isQuiet));
-    this.agreed(rows);
+    this.agreed(rows, () => series.underWay(NAMED_MAX));
+    // All that was sent before is here now, and nobody sends more before everybody has looked.
+    const left = series.unreceived(NAMED_MAX);
+    this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const store = settings.stores.find(({ index }) => index === level);
     const slot = core.handleQuiet(store !== undefined);
     if (slot === undefined) throw this.failedError();
@@ -282,7 +285,9 @@ export class FtJob {
     if (!core.begin()) throw this.failedError();
     const isQuiet = series.waitQuiet(this.timeouts.quietMs);
     const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, level, !isQuiet));
-    this.agreed(rows);
+    this.agreed(rows, () => series.underWay(NAMED_MAX));
+    const left = series.unreceived(NAMED_MAX);
+    this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const slot = core.handleQuiet(false);
     if (slot === undefined) throw this.failedError();
     let end: SaveEnd | undefined;
@@ -320,8 +325,8 @@ export class FtJob {
     return name.k;
   }
 
-  /** All ranks have come to the same save, and nothing of theirs is on its way; else nobody saves. */
-  private agreed(rows: readonly Row[]): void {
+  /** All ranks have come to the same save, and no message of theirs is left over; else nobody saves. */
+  private agreed(rows: readonly Row[], messages: () => readonly string[]): void {
     const { saves } = this;
     const { rank } = saves;
     const leave = (): void => {
@@ -336,11 +341,11 @@ export class FtJob {
     }
     const loud = rows.findIndex(({ isLoud }) => isLoud);
     if (loud < 0) return;
+    const what = rows[rank].isLoud ? messages().join('; ') : `messages that rank ${loud} names`;
     leave();
-    const who = rows[rank].isLoud ? saves.series.underWay(NAMED_MAX).join('; ') : `messages of rank ${loud}, which names them`;
     throw new MultirailError(
       'ERR_CHECKPOINT',
-      `rank ${rank} cannot save in step ${this.stepCount}: after ${this.timeouts.quietMs} ms (ft_quiet_ms) there are still on their way: ${who}; receive them before the save`,
+      `rank ${rank} cannot save in step ${this.stepCount}: after ${this.timeouts.quietMs} ms (ft_quiet_ms) these are on their way or were not received: ${what}; receive them before the save`,
       { rank },
     );
   }
@@ -350,13 +355,6 @@ export class FtJob {
     const { saves, registry } = this;
     const { name } = slot;
     try {
-      const left = saves.series.unreceived(NAMED_MAX);
-      if (left.length > 0)
-        throw new MultirailError(
-          'ERR_CHECKPOINT',
-          `rank ${saves.rank} cannot save in step ${this.stepCount}, because its program has not received: ${left.join('; ')}; receive them before the save`,
-          { rank: saves.rank },
-        );
       const header = {
         save: name.k,
         epoch: name.epoch,

@@ -80,8 +80,7 @@ function begin(job) {
     },
   });
   if (job.recovery !== undefined) {
-    failures += job.recovery.failed.length;
-    lostSteps += job.recovery.lostSteps;
+    ({ failures, lostSteps } = job.recovery.total);
     if (job.recovery.level === 'disk') resumedFrom = state.step;
   }
   return state;

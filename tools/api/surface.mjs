@@ -16,7 +16,12 @@ class Declarations {
     const config = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile).config;
     const { options } = ts.parseJsonConfigFileContent({ ...config, include: [], files: [entry] }, ts.sys, root);
     this.root = root;
-    this.program = ts.createProgram([join(root, entry), join(root, ENTRIES.index)], { ...options, noEmit: false, declaration: true, emitDeclarationOnly: true });
+    this.program = ts.createProgram([join(root, entry), join(root, ENTRIES.index)], {
+      ...options,
+      noEmit: false,
+      declaration: true,
+      emitDeclarationOnly: true,
+    });
     this.files = new Map();
   }
 

@@ -31,7 +31,21 @@ export interface Restored {
   readonly save: number | undefined;
   readonly level: string | undefined;
   readonly step: number;
+  /** What all together know of the failures so far. */
+  readonly history: History;
   readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
+}
+
+/** Failures of the job as the members know them; a successor knows none, and takes what the others know. */
+export interface History {
+  /** Ranks that the last recovery is about. */
+  readonly failed: readonly number[];
+  /** Failures so far. */
+  readonly failures: number;
+  /** How far this rank had come. */
+  readonly step: number;
+  /** Steps that were lost in all recoveries so far. */
+  readonly lostSteps: number;
 }
 
 /** What every member tells the others when they meet. */
@@ -44,6 +58,7 @@ interface View {
   readonly domains: readonly (string | number)[] | undefined;
   readonly stored: readonly { readonly level: number; readonly epoch: number; readonly k: number; readonly size: number }[];
   readonly error: string | undefined;
+  readonly history: History;
 }
 
 export interface EpochHost {
@@ -205,8 +220,9 @@ export class Saves {
   // ---------------------------------------------------------------- meeting
 
   /** All members meet, find what to go back to, and spread it again. Undefined: somebody has failed meanwhile. */
-  async meet(comm: Communicator): Promise<Restored | undefined> {
+  async meet(comm: Communicator, history: History): Promise<Restored | undefined> {
     this.comm = comm;
+    this.history = history;
     this.over = new Deferred();
     this.begun = new Deferred();
     this.taken = -1;
@@ -307,10 +323,11 @@ export class Saves {
       line === undefined ? undefined : decodeImage((fetched ?? (core.slots.find(line)?.own as Piece)).memory as Uint8Array, crc32c);
     core.restore(epoch, line, fetched);
     this.obey();
-    return { epoch, save: line?.k, level, step: image?.header.step ?? 0, sections: image?.sections };
+    return { epoch, save: line?.k, level, step: image?.header.step ?? 0, history: together(views), sections: image?.sections };
   }
 
   private lines: StoredLine[] = [];
+  private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
 
   private async view(): Promise<View> {
     const { core, host, series } = this;
@@ -333,6 +350,7 @@ export class Saves {
       domains: this.domains,
       stored: this.lines.map(({ level, manifest }) => ({ level, ...nameOf(manifest), size: manifest.size })),
       error,
+      history: this.history,
     };
   }
 
@@ -372,6 +390,14 @@ export class Saves {
       );
     return found;
   }
+}
+
+/** The same at all members. */
+function together(views: readonly View[]): History {
+  const all = views.map(({ history }) => history);
+  const most = (of: (history: History) => number): number => Math.max(...all.map(of));
+  const failed = all.find(({ failed: ranks }) => ranks.length > 0)?.failed ?? [];
+  return { failed, failures: most((one) => one.failures), step: most((one) => one.step), lostSteps: most((one) => one.lostSteps) };
 }
 
 const nameOf = ({ epoch, k }: Manifest): SaveName => ({ epoch, k });

@@ -22,8 +22,10 @@ export interface JobRecovery {
   readonly level: string | undefined;
   /** Ranks that failed. */
   readonly failed: readonly number[];
-  /** Steps of this rank that are done again. */
+  /** Steps that are done again: from the save to where the foremost rank had come. */
   readonly lostSteps: number;
+  /** Of all recoveries since this job was started. */
+  readonly total: { readonly failures: number; readonly lostSteps: number };
 }
 
 const NAMED_MAX = 8;

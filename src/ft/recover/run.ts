@@ -2,7 +2,7 @@
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
-import { Saves } from './epoch.ts';
+import { type History, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { FtJob, type JobRecovery } from './job.ts';
 import { type FtOptions, type Settings, settingsOf } from './options.ts';
@@ -37,8 +37,7 @@ class Run {
   private readonly mpi: Runtime;
   private readonly settings: Settings;
   private readonly saves: Saves;
-  private failed: readonly number[] = [];
-  private step = 0;
+  private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
 
   constructor(mpi: Runtime, settings: Settings) {
     this.mpi = mpi;
@@ -55,13 +54,17 @@ class Run {
     let comm: Communicator = this.mpi.world;
     for (;;) {
       try {
-        const restored = await saves.meet(comm);
+        const restored = await saves.meet(comm, this.history);
         if (restored !== undefined) {
           const isFirst = restored.epoch === 0 && restored.save === undefined;
-          const { epoch, save, level, step } = restored;
+          const { epoch, save, level, step, history } = restored;
+          const lost = Math.max(0, history.step - step);
+          const lostSteps = history.lostSteps + lost;
+          const { failed, failures } = history;
           const recovery: JobRecovery | undefined = isFirst
             ? undefined
-            : { epoch, save, level, failed: this.failed, lostSteps: Math.max(0, this.step - step) };
+            : { epoch, save, level, failed, lostSteps: lost, total: { failures, lostSteps } };
+          this.history = { failed: [], failures, step: 0, lostSteps };
           const host = {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
             warn: (text: string) => this.warn(text),
@@ -74,7 +77,8 @@ class Run {
           }
         }
         const end = await saves.over.promise;
-        this.failed = end.kind === 'recover' ? end.failed : [];
+        const failed = end.kind === 'recover' ? end.failed : [];
+        this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
       } finally {
         saves.closeSeries();
       }
@@ -117,7 +121,7 @@ class Run {
       const end = await saves.over.promise;
       return end.kind === 'ended' ? first : undefined;
     } finally {
-      this.step = job.step;
+      this.history = { ...this.history, step: job.step };
       job.close();
     }
   }

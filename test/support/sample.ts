@@ -23,10 +23,12 @@ export function draw<T>(group: string, cases: readonly T[]): T[] {
   return cases.filter((_, i) => chosen.has(i));
 }
 
-/** The same, for a table of tests: those that were not drawn are counted as skipped, with the reason. */
-export function drawTests<T extends { name: string }>(group: string, cases: readonly T[]): T[] {
+/** The same, for a table of tests: those that were not drawn are counted as skipped, with the reason. A case has a name, or begins with it. */
+export function drawTests<T extends { name: string } | readonly [string, ...unknown[]]>(group: string, cases: readonly T[]): T[] {
   const drawn = draw(group, cases);
-  for (const one of cases) if (!drawn.includes(one)) test.skip(`${one.name} (${NOT_DRAWN})`, () => undefined);
+  for (const one of cases) {
+    if (!drawn.includes(one)) test.skip(`${'name' in one ? one.name : one[0]} (${NOT_DRAWN})`, () => undefined);
+  }
   if (drawn.length < cases.length) console.log(`skipped: ${group}: ${cases.length - drawn.length} of ${cases.length} ${NOT_DRAWN}`);
   return drawn;
 }

@@ -81,7 +81,7 @@ export function expandMca(program: Command, args: readonly string[]): string[] {
   const out = args.slice(0, at);
   while (at < args.length && args[at].startsWith('-') && args[at] !== '--') {
     let word = args[at++];
-    // A number that may be left out: the name of the program is none.
+    // A number that may be left out: the name of the program is not one.
     if (presets.has(word)) word += `=${/^\d+$/.test(args[at] ?? '') ? args[at++] : presets.get(word)}`;
     out.push(word);
     if (!takesWord.has(word) || at >= args.length) continue;

@@ -366,7 +366,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private dial(): void {
     this.moveTo(CLIENT.DIALLING);
     const url = this.options.urls[this.urlIndex % this.options.urls.length];
-    // Longer with every round in vain: a launcher that is merely slow must not be asked anew before it could answer.
+    // Longer with every round in vain: a launcher that is merely slow must not be asked again before it could answer.
     const round = Math.floor(this.attempts / this.options.urls.length);
     const timeoutMs = this.options.connectTimeoutMs * 2 ** Math.min(round, CONNECT_DOUBLINGS_MAX);
     const connection = new OobDial(this.dialOptions(url, timeoutMs, false), {
@@ -384,7 +384,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
 
   private refused(url: string, reason: string, text: string): void {
     this.refusals.set(url, `${reason}: ${text}`);
-    // Taken for dead, or for done: that is for ever.
+    // Taken for dead, or for done: that is final.
     if (this.everConnected && reason === 'RANK_ENDED') this.lose(`this rank is not in the job any more: ${text}`);
   }
 

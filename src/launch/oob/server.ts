@@ -60,7 +60,7 @@ export interface OobServerOptions {
   reconnectTimeoutMs: number;
   /** Without process knowledge: a rank that has not joined by then never will. */
   joinTimeoutMs?: number;
-  /** Without process knowledge: a rank whose lifeline was ended by its own kernel, and not made anew for this long, is dead. */
+  /** Without process knowledge: a rank whose lifeline was ended by its own kernel, and not opened again for this long, is dead. */
   exitGraceMs?: number;
   pingIntervalMs?: number;
   handshakeTimeoutMs?: number;

@@ -1,0 +1,219 @@
+// The protocol of saves without a network: states, slots, holders, recovery plans; and what a program registers.
+import { describe, expect, it } from 'vitest';
+import { Placement } from '../../../src/ft/checkpoint/placement.ts';
+import { inventoryOf, planRecovery } from '../../../src/ft/checkpoint/recovery-plan.ts';
+import { SaveCore, VOTE } from '../../../src/ft/checkpoint/save-core.ts';
+import { SAVE_EDGES, SAVE_STATES } from '../../../src/ft/checkpoint/save-states.ts';
+import type { Piece } from '../../../src/ft/checkpoint/slots.ts';
+import { decodeImage } from '../../../src/ft/image/decode.ts';
+import { ImageMemory } from '../../../src/ft/recover/memory.ts';
+import { settingsOf } from '../../../src/ft/recover/options.ts';
+import { Periods } from '../../../src/ft/recover/periods.ts';
+import { Registry } from '../../../src/ft/recover/registry.ts';
+import { crc32c } from '../../../src/native/crc32c.ts';
+
+const piece = (crc: number): Piece => ({ bytes: 8, crc, memory: undefined });
+
+/** Cores of so many ranks, each a domain, that have met. */
+function met(size: number, duplication: number, depth: number): SaveCore[] {
+  const placement = new Placement([...Array(size).keys()], duplication, depth);
+  return Array.from({ length: size }, (_, rank) => {
+    const core = new SaveCore({ rank, depth });
+    core.placement = placement;
+    core.meet();
+    core.restore(0, undefined, undefined);
+    core.handleDecision(VOTE.COMMIT, []);
+    core.actions.length = 0;
+    return core;
+  });
+}
+
+/** One save of all, up to their votes. Returns the AND of the votes. */
+function save(cores: readonly SaveCore[], isLost = (_from: number, _to: number) => false): number {
+  for (const core of cores) {
+    core.begin();
+    core.handleQuiet(false);
+  }
+  const spread = cores.map((core) => {
+    core.handleCopied(piece(100 * core.k + core.rank));
+    return core.actions.splice(0);
+  });
+  const votes = new Map<number, number>();
+  const note = (core: SaveCore): void => {
+    for (const action of core.actions.splice(0)) if (action.kind === 'vote') votes.set(core.rank, action.flag);
+  };
+  for (const [owner, actions] of spread.entries()) {
+    for (const action of actions) {
+      if (action.kind === 'vote') votes.set(owner, action.flag);
+      if (action.kind !== 'spread') continue;
+      for (const to of action.to) {
+        if (isLost(owner, to)) continue;
+        cores[to].handleCopy({ ...action.slot.name, owner, attempt: cores[owner].attempt }, action.slot.own as Piece);
+        note(cores[to]);
+      }
+    }
+  }
+  return cores.reduce<number>((flag, { rank }) => flag & (votes.get(rank) ?? 0), VOTE.COMMIT);
+}
+
+describe('saves', () => {
+  it('every state has a sentence, and every edge leads to a state', () => {
+    expect(Object.keys(SAVE_EDGES)).toEqual(Object.keys(SAVE_STATES));
+    for (const to of Object.values(SAVE_EDGES).flat()) expect(SAVE_STATES[to].endsWith('.')).toBe(true);
+  });
+
+  it('a save is committed when all have voted for it, and the oldest slot is free only then', () => {
+    const cores = met(4, 1, 2);
+    for (let k = 0; k < 4; k++) {
+      expect(save(cores)).toBe(VOTE.COMMIT);
+      for (const core of cores) core.handleDecision(VOTE.COMMIT, []);
+      expect(cores[0].slots.committed.map(({ name }) => name.k)).toEqual([k - 1, k].filter((one) => one >= 0));
+    }
+    expect(cores[0].slots.released.length).toBe(2 * 2);
+  });
+
+  it('a rank without the copy that it is to hold does not vote; a save that is abandoned leaves its number to the next', () => {
+    const cores = met(3, 1, 1);
+    expect(save(cores, (from) => from === 1)).toBe(0);
+    for (const core of cores) if (core.state !== 'VOTING') core.refuse();
+    for (const core of cores) core.handleDecision(0, []);
+    expect(cores.map(({ state, k, attempt }) => [state, k, attempt])).toEqual([0, 1, 2].map(() => ['ABANDONED', 0, 2]));
+    // The copy comes late, for a save that does not exist.
+    cores[2].begin();
+    cores[2].handleQuiet(false);
+    expect(cores[2].handleCopy({ epoch: 0, k: 0, owner: 1, attempt: 1 }, piece(1))).toBe(false);
+    expect(cores[2].handleCopy({ epoch: 0, k: 0, owner: 1, attempt: 2 }, piece(1))).toBe(true);
+  });
+
+  it('whoever knows of a death votes no wherever its program is, once', () => {
+    const [idle, saving] = met(3, 1, 1);
+    saving.begin();
+    for (const core of [idle, saving]) {
+      core.handleDeath(2);
+      core.handleDeath(2);
+      expect(core.actions.splice(0)).toEqual([{ kind: 'vote', flag: 0 }]);
+      // It came too late for this decision: the next one is about it.
+      core.handleDecision(0, []);
+      expect(core.actions.splice(0).filter(({ kind }) => kind === 'vote')).toEqual([{ kind: 'vote', flag: 0 }]);
+      core.handleDecision(0, [2]);
+      expect(core.actions.splice(0).at(-1)).toEqual({ kind: 'recover', failed: [2] });
+      expect(core.begin()).toBe(false);
+    }
+  });
+
+  it('the recovery line is the newest save that can be read whole, and what was restored is spread again', () => {
+    const cores = met(4, 1, 2);
+    for (let k = 0; k < 3; k++) {
+      save(cores);
+      for (const core of cores) core.handleDecision(VOTE.COMMIT, []);
+    }
+    const { placement } = cores[0];
+    // Save 2 of rank 1 lies at one other rank; both are lost, so save 1 is the line.
+    const [holder] = placement.holders(1, 2);
+    const inventories = cores.map((core, rank) => (rank === 1 || rank === holder ? [] : inventoryOf(rank, core.slots)));
+    const plan = planRecovery(inventories, placement);
+    expect(plan).toMatchObject({ line: { epoch: 0, k: 1 }, differs: false });
+    expect(plan.transfers.map(({ owner, giver, crc }) => [owner, giver, crc])).toEqual(
+      [1, holder].sort().map((owner) => [owner, placement.holders(owner, 1)[0], 100 + owner]),
+    );
+    const survivor = cores.find(({ rank }) => rank !== 1 && rank !== holder) as SaveCore;
+    survivor.handleDeath(1);
+    survivor.handleDecision(0, [1, holder]);
+    survivor.meet();
+    survivor.actions.length = 0;
+    survivor.restore(1, plan.line, undefined);
+    expect(survivor.slots.committed.map(({ name }) => name.k)).toEqual([1]);
+    expect(survivor.actions[0]).toMatchObject({ kind: 'spread', slot: { name: { epoch: 1, k: 1 } } });
+  });
+
+  it('no save is left when too many are lost', () => {
+    const cores = met(3, 1, 1);
+    save(cores);
+    for (const core of cores) core.handleDecision(VOTE.COMMIT, []);
+    const { placement } = cores[0];
+    const lost = [0, ...placement.holders(0, 0)];
+    const inventories = cores.map((core, rank) => (lost.includes(rank) ? [] : inventoryOf(rank, core.slots)));
+    expect(planRecovery(inventories, placement)).toEqual({ line: undefined, transfers: [], differs: false });
+  });
+
+  it('copies go to other hosts, and holders know whose they hold', () => {
+    const placement = new Placement(['a', 'a', 'b', 'b', 'c'], 1, 2);
+    for (let k = 0; k < 4; k++) {
+      for (let rank = 0; rank < 5; rank++) {
+        for (const holder of placement.holders(rank, k)) {
+          expect(placement.domainOf(holder)).not.toBe(placement.domainOf(rank));
+          expect(placement.owners(holder, k)).toContain(rank);
+        }
+      }
+    }
+  });
+});
+
+describe('what a program registers', () => {
+  const header = { save: 3, epoch: 1, rank: 1, size: 4, step: 30, wallTimeMs: 5, jobId: new Uint8Array(16) };
+
+  it('comes back bit by bit, with the checksum that was computed while copying', () => {
+    const registry = new Registry(1, undefined);
+    const plate = Float64Array.from({ length: 40_000 }, (_, i) => Math.sin(i));
+    let step = 30;
+    registry.protect('plate', plate);
+    registry.protect('bytes', Buffer.from('abc'));
+    registry.protectValue('step', { save: () => step, restore: (value) => void (step = value) });
+    const { memory, crc } = registry.capture(header, (bytes) => new Uint8Array(bytes).fill(7));
+    expect(crc).toBe(crc32c(memory));
+    const again = new Registry(1, decodeImage(memory, crc32c).sections);
+    const restored = new Float64Array(40_000);
+    step = 0;
+    again.protect('plate', restored);
+    expect(again.missing?.message).toContain('"bytes", "step"');
+    again.protect('bytes', Buffer.alloc(3));
+    again.protectValue('step', { save: () => step, restore: (value) => void (step = value as number) });
+    expect(again.missing).toBeUndefined();
+    expect([step, Buffer.compare(Buffer.from(restored.buffer), Buffer.from(plate.buffer))]).toEqual([30, 0]);
+  });
+
+  it('does not fit: another length, another name, a name twice', () => {
+    const first = new Registry(1, undefined);
+    first.protect('plate', new Float64Array(4));
+    const { sections } = decodeImage(first.capture(header, (bytes) => new Uint8Array(bytes)).memory, crc32c);
+    expect(() => new Registry(1, sections).protect('plate', new Float64Array(5))).toThrow(/ERR_CHECKPOINT: rank 1: .*32 bytes.*40 bytes/);
+    expect(() => new Registry(1, sections).protect('other', new Float64Array(4))).toThrow(/ERR_CHECKPOINT.*no array "other"/);
+    expect(() => first.protect('plate', new Float64Array(4))).toThrow(/ERR_ARG.*twice/);
+    expect(() => first.protect('list', [1] as unknown as Float64Array)).toThrow(/ERR_ARG.*typed array/);
+  });
+
+  it('memory is used again only when nothing reads from it, and stays under its bound', () => {
+    const memory = new ImageMemory(1000, 1);
+    const first = memory.take(600);
+    expect(() => memory.take(600)).toThrow(/ERR_CHECKPOINT.*ft_memory_bytes_max/);
+    memory.use(first);
+    memory.give(first);
+    expect(memory.hasRoom(600)).toBe(false);
+    memory.done(first);
+    expect(memory.take(600)).toBe(first);
+    memory.give(first);
+    expect(memory.take(900).length).toBe(900);
+    expect(memory.bytes).toBe(900);
+  });
+
+  it('options that make no sense are refused by name', () => {
+    expect(() => settingsOf({ depth: 0 })).toThrow(/ERR_ARG: depth = 0/);
+    expect(() => settingsOf({ levels: [] })).toThrow(/ERR_ARG: levels/);
+    expect(() => settingsOf({ everySteps: [1, 2] })).toThrow(/ERR_ARG: everySteps/);
+    expect(() => settingsOf({ saves: 1 } as never)).toThrow(/ERR_ARG: option saves/);
+  });
+
+  it('periods are the same at all ranks: the longest proposal counts', () => {
+    const fixed = new Periods(settingsOf({ everySteps: [5] }), 0);
+    expect([4, 5, 6].map((step) => fixed.dueAt(step))).toEqual([undefined, 0, 0]);
+    fixed.saved(0, 5, [[5], [5]]);
+    expect([9, 10].map((step) => fixed.dueAt(step))).toEqual([undefined, 0]);
+    const planned = new Periods(settingsOf({ mtbfSeconds: [100] }), 0);
+    planned.addStep(0.1);
+    planned.addSave(0, 0.5);
+    // Young: sqrt(2 * 100 * 0.5) = 10 s.
+    expect(planned.proposal).toEqual([100]);
+    planned.saved(0, 1, [[100], [120]]);
+    expect([120, 121].map((step) => planned.dueAt(step))).toEqual([undefined, 0]);
+  });
+});

@@ -13,8 +13,8 @@ const SEEDS: Record<Profile, number> = {
   giveup: 600,
   impaired: 400,
   meet: 400,
-  ulfm: 700,
-  save: 300,
+  ulfm: 400,
+  save: 60,
 };
 
 it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, seed }) => {

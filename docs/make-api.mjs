@@ -128,8 +128,14 @@ const PAGES = [
   },
   {
     page: 'checkpoints.md',
-    about: 'Saves, from `multirail/ft`: how often and how many copies, places for images, reading images',
+    about: 'Saves, from `multirail/ft`: surviving failures, how often and how many copies, places for images, reading images',
     holds: [
+      'run',
+      'FtOptions',
+      'LevelSpec',
+      'FtJob',
+      'JobRecovery',
+      'ValueAccessors',
       'plan',
       'PlanInput',
       'PlanGroups',

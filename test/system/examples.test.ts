@@ -18,7 +18,9 @@ beforeAll(async () => {
   code = await buildCode([]);
   folder = mkdtempSync(join(ROOT, '.cache', 'examples-'));
   const files = EXAMPLES.map((name) => join(ROOT, 'examples', name));
-  await bundleInto(folder, files, { alias: { multirail: join(ROOT, 'src/index.ts') } });
+  await bundleInto(folder, files, {
+    alias: { multirail: join(ROOT, 'src/index.ts'), 'multirail/ft': join(ROOT, 'src/ft/index.ts') },
+  });
 });
 afterAll(() => {
   code?.dispose();
@@ -94,6 +96,19 @@ const CHECKS: Record<string, () => Promise<void>> = {
     expect(status, `${stdout}\n${stderr}`).toBe(0);
     expect(stdout.match(/failed are 2; 3 of 4 go on/g)).toHaveLength(3);
     expect(stderr).toContain('--kill: killing rank 2');
+  },
+  'ft-heat.mjs': async () => {
+    const program = [join(folder, 'ft-heat.mjs'), '--seconds', '1', '--steps', '50'];
+    const play = async (...words: string[]) => {
+      const { code: status, stdout, stderr } = await startNode([code.cli, 'run', ...words], { input: '', timeoutMs: 60_000 }).ended;
+      // It has compared the plate with the undisturbed one.
+      expect(status, `${stdout}\n${stderr}`).toBe(0);
+      return stdout;
+    };
+    for (const form of [[], ['--sync']]) {
+      const text = await play('-n', '3', '--spares', '1', '--kill', '0@600ms', ...program, ...form);
+      expect(text).toMatch(/sha256 [0-9a-f]{64}: recovered from 1 failures \(0 asynchronous\), \d+ steps repeated\n/);
+    }
   },
   'farm.mjs': async () => {
     const text = await run(3, 'farm.mjs', '30');

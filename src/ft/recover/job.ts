@@ -107,6 +107,8 @@ export class FtJob {
   /**
    * Gives what `make` gives. For clocks, random numbers and files: outcomes that a repeated step need not give again are asked for by this, so
    * that a program says which they are.
+   *
+   * @param make Makes the value.
    */
   once<V>(make: () => V): V {
     return make();
@@ -158,6 +160,8 @@ export class FtJob {
 
   /**
    * As checkpoint(), without a promise: the save is committed on return. The event loop does not run meanwhile.
+   *
+   * @param options `level`: as for checkpoint().
    * @throws ERR_SUPPORT: a level other than memory, which needs the event loop.
    */
   checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {

@@ -9,9 +9,9 @@ import { aligned, ELEMENTS, ENTRY_BYTES, HEADER_BYTES, type ImageHeader, TRAILER
 /** How a value is saved and taken back. */
 export interface ValueAccessors<V> {
   /** Gives the value, which is saved by structured clone. */
-  save(): V;
-  /** Takes the value back. */
-  restore(value: V): void;
+  save: () => V;
+  /** Takes back what save() gave. */
+  restore: (value: V) => void;
 }
 
 /** So much is copied at a time, so that the checksum finds it in the cache. */

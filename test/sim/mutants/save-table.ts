@@ -21,33 +21,9 @@ export const PLANTED_SAVES: readonly Planted[] = [
     found: [{ profile: 'save', within: 400 }],
   },
   {
-    name: 'oldest-slot-overwritten',
-    sentence: 'The slot of the oldest committed save is taken for the next one before that is committed.',
-    edits: [
-      edit(
-        SLOTS,
-        "const slot = this.slots.find(({ state }) => state === 'FREE');",
-        "if (this.order.length === this.depth && this.depth > 0) this.free(this.order[0]);\n    const slot = this.slots.find(({ state }) => state === 'FREE');",
-      ),
-    ],
-    found: [{ profile: 'save', within: 400 }],
-  },
-  {
     name: 'one-slot-too-few',
     sentence: 'There are as many slots as saves stay readable, and none for the save that is being made.',
     edits: [edit(SLOTS, 'Array.from({ length: depth + 1 }', 'Array.from({ length: depth }')],
-    found: [{ profile: 'save', within: 400 }],
-  },
-  {
-    name: 'recovery-out-of-order',
-    sentence: 'A rank that knows of a death goes back at once, not by a decision.',
-    edits: [
-      edit(
-        CORE,
-        '    this.dead.add(rank);\n    this.voteNo();',
-        "    this.dead.add(rank);\n    if (this.state === 'COMMITTED' || this.state === 'ABANDONED') {\n      this.move('RECOVERING');\n      this.actions.push({ kind: 'recover', failed: [rank] });\n      return;\n    }\n    this.voteNo();",
-      ),
-    ],
     found: [{ profile: 'save', within: 400 }],
   },
   {
@@ -55,24 +31,6 @@ export const PLANTED_SAVES: readonly Planted[] = [
     sentence: 'A rank votes for a save as soon as its own image is whole, without the copies that it is to hold.',
     edits: [edit(CORE, 'if (this.missing.length === 0) this.castVote(VOTE.COMMIT);', 'this.castVote(VOTE.COMMIT);'), WITHOUT_COPIES],
     found: [{ profile: 'save', within: 400 }],
-  },
-  {
-    name: 'ghost-of-a-save',
-    sentence: 'A copy is taken for the save that is being made, whichever save it is of.',
-    edits: [
-      edit(
-        CORE,
-        'return isTaking && isSameSave(name, slot.name) && name.attempt === this.attempt && this.missing.includes(name.owner);',
-        'return isTaking && this.missing.includes(name.owner);',
-      ),
-    ],
-    found: [{ profile: 'save', within: 400 }],
-  },
-  {
-    name: 'attempt-not-named',
-    sentence: 'A copy of a save that was abandoned is taken for the next save of the same number.',
-    edits: [edit(CORE, ' && name.attempt === this.attempt', '')],
-    found: [{ profile: 'save', within: 1000 }],
   },
   {
     name: 'no-vote-of-the-idle',
@@ -83,19 +41,6 @@ export const PLANTED_SAVES: readonly Planted[] = [
         "if (this.dead.size > 0 && this.state !== 'VOTING') this.castVote(0);",
         "if (this.dead.size > 0 && this.state !== 'VOTING' && !this.isIdle) this.castVote(0);",
       ),
-    ],
-    found: [{ profile: 'save', within: 400 }],
-  },
-  {
-    name: 'not-spread-again',
-    sentence: 'What was restored is taken for saved, without being spread again.',
-    edits: [
-      edit(
-        CORE,
-        "    this.actions.push({ kind: 'spread', slot, to: this.placement.holders(this.rank, slot.name.k) });\n    this.voteIfWhole();",
-        "    if (this.attempt === 0 && slot.name.epoch > 0) return this.castVote(VOTE.COMMIT);\n    this.actions.push({ kind: 'spread', slot, to: this.placement.holders(this.rank, slot.name.k) });\n    this.voteIfWhole();",
-      ),
-      WITHOUT_COPIES,
     ],
     found: [{ profile: 'save', within: 400 }],
   },

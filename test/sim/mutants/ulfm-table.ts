@@ -65,7 +65,7 @@ export const PLANTED_ULFM: readonly Planted[] = [
         'if (this.ownDeath !== undefined) return;\n    this.take(source, bytes);\n    this.settle();',
       ),
     ],
-    found: [{ profile: 'ulfm', within: 400 }],
+    found: [{ profile: 'ulfm', within: 800 }],
   },
   {
     name: 'acknowledged-not-intersected',
@@ -98,24 +98,15 @@ export const PLANTED_ULFM: readonly Planted[] = [
     found: [{ profile: 'ulfm', within: 400 }],
   },
   {
-    name: 'call-not-repeated',
-    sentence: 'When the member is gone that was to call a standby in, nobody else calls it.',
-    edits: [
-      edit(FACE, '      this.mendFlood(communicator);\n      communicator.callIn();', '      this.mendFlood(communicator);'),
-      edit(COMMUNICATOR, 'if (unknowing.length > 0) this.introduce(unknowing, false);', 'unknowing.length = 0;'),
-    ],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
     name: 'joined-without-all',
     sentence: 'A communicator with successors is handed out although one of them has died, or cannot come.',
     edits: [edit(REPLACE, 'return failed.count === 0 && acked.count === acked.size;', 'return failed.count >= 0 && acked.size > 0;')],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
   {
     name: 'two-places',
     sentence: 'A standby that has accepted a call accepts the next one, too.',
     edits: [edit(REPLACE, "(this.state === 'CALLED' && isNext)", "this.state === 'CALLED'")],
-    found: [{ profile: 'ulfm', within: 2000 }],
+    found: [{ profile: 'ulfm', within: 400 }],
   },
 ];

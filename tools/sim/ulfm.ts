@@ -119,6 +119,31 @@ function armDeath(play: Play): void {
   }
 }
 
+/** One or two members revoke the first communicator when so many messages have been sent on it, or a frame of one of them is on its way. */
+function armRevocation({ prng, world, report, text }: Play): void {
+  const { fabric } = world.world;
+  const { members } = world.options;
+  const revoke = () => world.revoke(prng.pick(world.processes.slice(0, members)), FIRST_ID);
+  for (let sends = prng.between(2, 16); sends > 0; sends--) if (world.sendSomething(prng, prng.between(1, 12_000))) report.messages++;
+  for (let times = prng.between(1, 2); times > 0; times--) {
+    if (prng.chance(1, 2)) {
+      const us = prng.below(prng.pick([1, 300, 5000]));
+      text.push(`revoked after ${us} us`);
+      world.at(us, revoke);
+      continue;
+    }
+    const filter = prng.pick(prng.chance(1, 6) ? RECOVERY : TARGETS);
+    const stage = prng.pick(['leave', 'arrive'] as const);
+    const nth = prng.pick([1, 2, 3, 8]);
+    text.push(`revoked at frame ${filter.kind ?? filter.type} ${nth}, ${stage}`);
+    fabric.onPacket({ ...filter, stage }, (_sighting, hit) => {
+      // Not in the middle of a turn of an engine.
+      if (hit === nth && !world.isQuiet) world.at(0, revoke);
+      return 'pass';
+    });
+  }
+}
+
 function drawPrograms({ prng, world }: Play, succeeds: boolean): void {
   const kinds = succeeds
     ? [OPERATION.AGREE]
@@ -132,7 +157,13 @@ function drawPrograms({ prng, world }: Play, succeeds: boolean): void {
 
 export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   const prng = new Prng(seed).split('ulfm');
-  const members = prng.chance(1, 40) ? prng.between(17, 24) : prng.pick([2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16]);
+  // Somebody revokes, while messages are under way, and most members are not next to it in the ring.
+  const isAboutRevocation = prng.chance(1, 5);
+  const members = isAboutRevocation
+    ? prng.pick([3, 5, 7, 8, 9, 12])
+    : prng.chance(1, 40)
+      ? prng.between(17, 24)
+      : prng.pick([2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16]);
   const succeeds = members <= 9 && prng.chance(1, 4);
   const spares = succeeds || prng.chance(1, 3) ? prng.between(1, 2) : 0;
   const ranks = members + spares;
@@ -183,7 +214,8 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   report.description = `members ${members}, spares ${spares}, rails ${rails.length}, word of deaths: ${detector}${leavesEarly ? ', leaves early' : ''}; ${play.text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   drawPrograms(play, succeeds);
-  if (prng.chance(1, 3)) {
+  if (isAboutRevocation) armRevocation(play);
+  else if (prng.chance(1, 3)) {
     const process = prng.pick(world.processes.slice(0, members));
     world.at(prng.below(prng.pick([100, 3000, 50_000])), () => world.revoke(process, prng.pick([...process.ids, FIRST_ID])));
   }
@@ -226,8 +258,8 @@ function finish({ world }: Play): void {
   // What is under way on revoked communicators, and messages that nobody waits for, come to their end.
   sim.runFor(2000);
   oracle.checkEnd((number, id) => world.processes[number].ids.has(id));
+  world.checkDeclared();
   world.checkRevoked();
-  world.hasDrained = true;
   receiveAll(sim, world.posted, [...world.contexts]);
   sim.mustFinish(QUIET_MS);
   sim.mustFinalize(60_000);

@@ -16,6 +16,8 @@ import { DETECTORS, type Detector, FIRST_ID, SERVICE_CTX, UlfmWorld } from './ul
 
 /** Virtual time within which all must end once it is quiet. */
 const QUIET_MS = 120_000;
+/** So late most programs are over. */
+const LATE_US = 500_000;
 const KINDS: readonly number[] = Object.values(SERVICE);
 
 interface Play {
@@ -123,13 +125,15 @@ function armDeath(play: Play): void {
 function armRevocation({ prng, world, report, text }: Play): void {
   const { fabric } = world.world;
   const { members } = world.options;
+  const isLate = prng.split('late').chance(1, 2);
   const revoke = () => world.revoke(prng.pick(world.processes.slice(0, members)), FIRST_ID);
   for (let sends = prng.between(2, 16); sends > 0; sends--) if (world.sendSomething(prng, prng.between(1, 12_000))) report.messages++;
   for (let times = prng.between(1, 2); times > 0; times--) {
     if (prng.chance(1, 2)) {
       const us = prng.below(prng.pick([1, 300, 5000]));
-      text.push(`revoked after ${us} us`);
-      world.at(us, revoke);
+      text.push(`revoked after ${us} us${isLate ? ', late' : ''}`);
+      // Behind the last agreement nothing else tells anybody of the revocation.
+      world.at(isLate ? LATE_US + us : us, revoke);
       continue;
     }
     const filter = prng.pick(prng.chance(1, 6) ? RECOVERY : TARGETS);
@@ -149,7 +153,7 @@ function drawPrograms({ prng, world }: Play, succeeds: boolean): void {
     ? [OPERATION.AGREE]
     : [OPERATION.AGREE, OPERATION.AGREE, OPERATION.SHRINK, OPERATION.SHRINK, OPERATION.REPLACE_SOME, OPERATION.REPLACE_ALL];
   const operations: Operation[] = Array.from({ length: prng.between(1, 4) }, () => prng.pick(kinds));
-  const recoveries: Operation[] = Array.from({ length: prng.pick([0, 0, 1, 2]) }, () =>
+  const recoveries: Operation[] = Array.from({ length: prng.pick(succeeds ? [0, 1, 1, 2] : [0, 0, 1, 2]) }, () =>
     succeeds ? OPERATION.REPLACE_SOME : OPERATION.AGREE,
   );
   for (const process of world.processes.slice(0, world.options.members)) world.program(process, operations, recoveries);
@@ -168,7 +172,8 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   const spares = succeeds || prng.chance(1, 3) ? prng.between(1, 2) : 0;
   const ranks = members + spares;
   const rails = drawRails(prng.split('rails'), ranks);
-  const leavesEarly = prng.chance(1, 4);
+  // Whoever leaves early has no traffic of its own.
+  const leavesEarly = prng.chance(1, 4) && !isAboutRevocation;
   const detector = prng.pick(Object.keys(DETECTORS) as Detector[]);
   const params: Record<string, string> = { ...SCENARIO_PARAMS };
   // Messages of agreements take every path of the PML.
@@ -209,7 +214,7 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 6));
   // Some begin when all rails carry, some while they are dialled.
   if (prng.chance(3, 4)) world.world.runUntil(() => world.world.allUp, 1000);
-  for (let deaths = prng.pick([0, 0, 1, 1, 1, 2, 2, 3, members]); deaths > 0; deaths--) armDeath(play);
+  for (let deaths = prng.pick(succeeds ? [0, 1, 1, 2] : [0, 0, 1, 1, 1, 2, 2, 3, members]); deaths > 0; deaths--) armDeath(play);
   if (prng.chance(1, 4)) armService(play, 'cut');
   report.description = `members ${members}, spares ${spares}, rails ${rails.length}, word of deaths: ${detector}${leavesEarly ? ', leaves early' : ''}; ${play.text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);

@@ -59,6 +59,8 @@ export class Killer {
   /** Listed kills that have not been carried out, in words. */
   private readonly open: Set<string>;
   private struck = 0;
+  /** Ranks that were struck: their end becomes known a little later. */
+  private readonly hit = new Set<number>();
   private hasBegun = false;
 
   constructor(plan: KillPlan, targets: KillTargets) {
@@ -75,7 +77,7 @@ export class Killer {
     if (plan.kind === 'random') return this.strikeNext(plan, new Prng(`kills of ${plan.seed}`));
     for (const kill of plan.kills) {
       this.after(kill.atMs, () => {
-        if (!this.targets.living().includes(kill.rank)) return;
+        if (!this.living().includes(kill.rank)) return;
         this.open.delete(wordsOf(kill));
         this.strike(kill.rank);
       });
@@ -95,15 +97,20 @@ export class Killer {
     // A Poisson process: the time to the next failure does not depend on the last one.
     const share = (prng.nextU32() + 1) / 2 ** 32;
     this.after(-Math.log(share) * plan.mtbfMs, () => {
-      const living = this.targets.living();
+      const living = this.living();
       // The last one has nobody who would go on.
       if (living.length > 1) this.strike(prng.pick(living));
       this.strikeNext(plan, prng);
     });
   }
 
+  private living(): number[] {
+    return this.targets.living().filter((rank) => !this.hit.has(rank));
+  }
+
   private strike(rank: number): void {
     this.struck++;
+    this.hit.add(rank);
     this.targets.say(`--kill: killing rank ${rank}`);
     this.targets.strike(rank);
   }

@@ -101,12 +101,6 @@ export const PLANTED_ULFM: readonly Planted[] = [
     found: [{ profile: 'ulfm', within: 400 }],
   },
   {
-    name: 'failed-not-united',
-    sentence: 'What an inner node of the tree knows of the dead does not reach the leader.',
-    edits: [edit(VALUES, 'this.dead.addAll(other.dead);', '')],
-    found: [{ profile: 'ulfm', within: 400 }],
-  },
-  {
     name: 'failed-by-own-knowledge',
     sentence: 'A decision that is handed out names those whom its process knows to be dead, not those that were decided.',
     edits: [
@@ -128,12 +122,6 @@ export const PLANTED_ULFM: readonly Planted[] = [
     name: 'early-messages-dropped',
     sentence: 'What others say on a communicator before this process has it is dropped.',
     edits: [edit(FACE, 'if (!this.options.isCreating()) return this.ignore();', 'return this.ignore();')],
-    found: [{ profile: 'ulfm', within: 400 }],
-  },
-  {
-    name: 'generation-messages-dropped',
-    sentence: 'What others say in a generation that this process has not come to is dropped.',
-    edits: [edit(COMMUNICATOR, 'this.held.push({ source, header, bytes: new Uint8Array(bytes) });', '')],
     found: [{ profile: 'ulfm', within: 400 }],
   },
   {

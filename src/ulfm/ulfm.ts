@@ -193,6 +193,7 @@ export class Ulfm implements CommunicatorHost, ReplaceHost {
    */
   free(id: number, isClean: boolean): void {
     if (isClean) this.communicators.delete(id);
+    else this.communicator(id).isFreed = true;
   }
 
   has(id: number): boolean {

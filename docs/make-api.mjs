@@ -102,9 +102,9 @@ const PAGES = [
   },
   {
     page: 'failures.md',
-    about: 'Processes die and the others go on: revoke, agree, shrink, who has failed',
-    calls: ['revoke', 'agree', 'shrink', 'getFailed', 'ackFailed'],
-    holds: ['Agreement', 'ResultRequest'],
+    about: 'Processes die and the others go on: revoke, agree, shrink, replace, who has failed',
+    calls: ['revoke', 'agree', 'shrink', 'replace', 'repair', 'getFailed', 'ackFailed'],
+    holds: ['Agreement', 'ReplaceOptions', 'ResultRequest', 'StandbyPool', 'StandbyPoolEvents'],
   },
   {
     page: 'runtime.md',

@@ -26,6 +26,7 @@ export const ERROR_CODES = {
   ERR_PROC_FAILED_PENDING:
     'A member has failed that is not acknowledged, and might have sent what the receive waits for; the request stays active.',
   ERR_REVOKED: 'The communicator was revoked.',
+  ERR_SPARES: 'More members have failed than processes stand by to take their places.',
   ERR_PROC_UNREACHABLE: 'No rail to the peer came back within pml_peer_timeout_ms.',
   ERR_FINALIZED: 'The runtime is finalized, or is being finalized.',
   ERR_FINALIZE_TIMEOUT: 'finalize() gave up waiting; the message names what was not delivered.',

@@ -162,3 +162,8 @@ export class ParamTable implements Params {
       .filter((item) => item !== '');
   }
 }
+
+/** Processes may die and the others go on: asked for, or implied by processes that stand by. */
+export function survivesFailures(params: ParamTable): boolean {
+  return params.bool('ft') || params.int('ft_spares') > 0;
+}

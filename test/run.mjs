@@ -12,7 +12,8 @@ mkdirSync(cache, { recursive: true });
 const isRoot = process.getuid?.() === 0;
 const mayInstall = isRoot && process.env.MULTIRAIL_TEST_APT !== '0';
 const only = (process.env.MULTIRAIL_TEST_ONLY ?? process.argv.slice(2).join(' ')).split(/[\s,]+/).filter(Boolean);
-// Cases of the suites of semantics that are run again while rails break: a part of them each time, drawn by a seed.
+// Of the big matrices (cases of semantics again while rails break, planted mistakes, faults of the lab, files on another Node) a part is run
+// each time, drawn by a seed.
 const sample = {
   share: Number(process.env.MULTIRAIL_TEST_SHARE ?? 0.4),
   seed: process.env.MULTIRAIL_TEST_SAMPLE_SEED ?? String(randomInt(1_000_000)),
@@ -75,7 +76,7 @@ function counted(name, startedMs, done) {
 }
 
 /** One vitest project, counted from its JSON report; reasons of skipped tests are printed by the tests themselves. */
-function vitest(project, { node = process.execPath, label = project, files = [], timeoutMs = 1_800_000 } = {}) {
+function vitest(project, { node = process.execPath, label = project, options = [], timeoutMs = 1_800_000 } = {}) {
   const startedMs = Date.now();
   const report = join(cache, `report-${label.replace(/\W+/g, '-')}.json`);
   rmSync(report, { force: true });
@@ -87,7 +88,7 @@ function vitest(project, { node = process.execPath, label = project, files = [],
     '--reporter=default',
     '--reporter=json',
     `--outputFile.json=${report}`,
-    ...files,
+    ...options,
   ];
   const done = run(node, args, { timeout: timeoutMs, env: { ...process.env, CI: 'true', NO_COLOR: '1' } });
   const output = `${done.stdout ?? ''}${done.stderr ?? ''}`;
@@ -154,10 +155,7 @@ const parts = {
   },
   sim: () => vitest('sim'),
   contract: () => vitest('contract'),
-  semantics: () => {
-    console.log(`cases with faults: a sample of ${sample.share * 100} %, seed ${sample.seed} (MULTIRAIL_TEST_SHARE=1 runs all)`);
-    vitest('semantics');
-  },
+  semantics: () => vitest('semantics'),
   wire: () => vitest('wire'),
   system: () => {
     needDebian(NAMESPACES);
@@ -231,8 +229,11 @@ const parts = {
       console.log('skipped: unit and smoke tests on Node 24: the npm package node@24 could not be installed');
       return count('node24', startedMs, 0, 0, 1, 'no Node 24');
     }
-    console.log(`Node ${version}: unit tests, and the ring of four ranks from the built package`);
-    vitest('unit', { node: binary, label: `unit on ${version}` });
+    // Each of so many parts of the files has its turn, by the seed.
+    const shards = Math.max(1, Math.round(1 / sample.share));
+    const shard = `--shard=${(Number(sample.seed) % shards) + 1}/${shards}`;
+    console.log(`Node ${version}: unit tests (${shard}), and the ring of four ranks from the built package`);
+    vitest('unit', { node: binary, label: `unit on ${version}`, options: [shard] });
     single(`ring on ${version}`, binary, ['dist/cli.js', 'run', '-n', '4', 'examples/ring.mjs'], { timeout: 60_000 });
   },
 };
@@ -268,6 +269,7 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 console.log(`multirail tests on Node ${process.version}, ${isRoot ? 'root' : 'not root'}`);
+console.log(`of big matrices a sample of ${sample.share * 100} %, seed ${sample.seed} (MULTIRAIL_TEST_SHARE=1 runs all)`);
 const withoutNative = ['types', 'lint', 'docs', 'build', 'package', 'model'];
 if (only.length === 0 || only.some((name) => !withoutNative.includes(name))) nativePart();
 for (const [name, part] of Object.entries(parts)) if (only.length === 0 || only.includes(name)) part();

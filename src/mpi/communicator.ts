@@ -6,12 +6,19 @@ import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
 import type { Operation } from './coll/operation.ts';
 import type { Scope } from './coll/scope.ts';
-import { type CallOptions, checkOptions, checkSendTag, describe, UNDEFINED } from './constants.ts';
+import { type CallOptions, checkKeys, checkOptions, checkSendTag, describe, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
-import { FailureCalls, promiseOf } from './failure-calls.ts';
-import type { AgreementCall } from './ft/agreement-call.ts';
+import { type Ending, FailureCalls, promiseOf } from './failure-calls.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
 import { ResultRequest } from './result-request.ts';
+
+/** Options of replace(). */
+export interface ReplaceOptions {
+  /** All failed members are replaced or none ('all', the default), or as many as there are processes that stand by ('some'). */
+  readonly spares?: 'all' | 'some';
+}
+
+const REPLACE_KEYS: readonly (keyof ReplaceOptions)[] = ['spares'];
 
 /** What a creation has made; undefined for ranks that are not in it. */
 type Creation = Call<Made | undefined>;
@@ -289,7 +296,7 @@ export class Communicator extends FailureCalls {
    * be in it, as a dead one. Collective over the members that live, and ordered with agree(). Works on a communicator that was revoked, which
    * is what it is for. The parameter `ft` is on.
    *
-   * @throws ERR_COLLECTIVE_MISMATCH: members have called agree() and shrink() in different orders.
+   * @throws ERR_COLLECTIVE_MISMATCH: members have called agree(), shrink() and replace() in different orders.
    * @throws ERR_SUPPORT: the parameter `ft` is off.
    * @throws ERR_PROC_FAILED: this process itself was declared dead.
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
@@ -315,10 +322,79 @@ export class Communicator extends FailureCalls {
     return new ResultRequest(this.desk, this.beginShrink());
   }
 
-  private beginShrink(): AgreementCall<Communicator> {
-    return this.beginMaking('shrink', OPERATION.SHRINK, (value, failed) =>
-      this.made(`${this.name}.shrink`, value.newId, this.group.difference(failed).worldRanks),
-    );
+  private beginShrink(): Ending<Communicator> {
+    return this.beginShrinking((id, members) => this.made(`${this.name}.shrink`, id, members));
+  }
+
+  /**
+   * Makes a communicator of the same size and with the same ranks, in which processes that stand by take the places of the failed members:
+   * the one with the lowest number that of the lowest rank. For each of them init() resolves now, and `mpi.world` is this communicator there.
+   * All members agree on who has failed and who comes; when somebody dies before all are in, they agree again, by themselves. When nobody has
+   * failed it is like dup(). Collective over the members that live, and ordered with agree(); a call of agree(), shrink() or replace() that is
+   * made while this one is under way waits for it. Works on a communicator that was revoked. The parameter `ft` is on, and processes stand by
+   * (`ft_spares`).
+   *
+   * @param options `spares`: 'all', which is the default, rejects at all members alike when too few stand by; 'some' replaces as many as it
+   *   can, and leaves the others out, as shrink() does.
+   * @throws ERR_SPARES: too few processes stand by.
+   * @throws ERR_ARG: an option does not fit.
+   * @throws ERR_COLLECTIVE_MISMATCH: members have called agree(), shrink() and replace() in different orders, or with different options.
+   * @throws ERR_SUPPORT: the parameter `ft` is off.
+   * @throws ERR_PROC_FAILED: this process itself was declared dead.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  replace(options?: ReplaceOptions): Promise<Communicator> {
+    return promiseOf(() => this.beginReplace(options));
+  }
+
+  /**
+   * As replace(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
+  replaceSync(options?: ReplaceOptions): Communicator {
+    this.mustReachByPolling();
+    return this.endedCall(this.beginReplace(options));
+  }
+
+  /**
+   * Starts replace() and returns its request at once; `result` is the new communicator, once it has ended. It goes on while the program does
+   * something else. Wrong options throw.
+   */
+  ireplace(options?: ReplaceOptions): ResultRequest<Communicator> {
+    return new ResultRequest(this.desk, this.beginReplace(options));
+  }
+
+  /**
+   * For those who want to go on, whoever has failed: revoke(), then replace() as far as processes stand by, and the other failed members are
+   * left out. Collective over the members that live: those that are in another call on this communicator come out of it with ERR_REVOKED.
+   *
+   * @throws ERR_COLLECTIVE_MISMATCH: members have called agree(), shrink() and replace() in different orders.
+   * @throws ERR_SUPPORT: the parameter `ft` is off.
+   * @throws ERR_PROC_FAILED: this process itself was declared dead.
+   * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
+   */
+  async repair(): Promise<Communicator> {
+    this.revokeSync();
+    return await this.replace({ spares: 'some' });
+  }
+
+  /**
+   * As repair(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   */
+  repairSync(): Communicator {
+    this.mustReachByPolling();
+    this.revokeSync();
+    return this.replaceSync({ spares: 'some' });
+  }
+
+  private beginReplace(options: ReplaceOptions = {}): Ending<Communicator> {
+    checkKeys(options, REPLACE_KEYS);
+    const { spares = 'all' } = options;
+    if (spares !== 'all' && spares !== 'some')
+      throw new MultirailError('ERR_ARG', `spares is ${describe(spares)}; expected 'all' or 'some'`);
+    const operation = spares === 'all' ? OPERATION.REPLACE_ALL : OPERATION.REPLACE_SOME;
+    return this.beginReplacing(operation, (id, members) => this.made(`${this.name}.replace`, id, members));
   }
 
   /**

@@ -1,10 +1,11 @@
 // Context ids of communicators: who gives them out, and which of them messages may come for. One table per process.
 //
 //   ctx on the wire   4 × id + kind
-//   id                0 the world, 1 the service context of the runtime, from 2 × size on communicators
+//   id                0 the world, 1 the service context of the runtime, from 2 × 8192 on communicators
 //
-// The process that leads a creation gives the id: `count × size + own world rank`. So no two processes ever give the same one, none is
-// used twice in a job, and nobody has to agree with anybody. (Communicators that one split makes share an id: no process is in two.)
+// The process that leads a creation gives the id: `count × 8192 + own number`, where 8192 is the most that a job may have of processes. So no
+// two processes ever give the same one, those that join later included, none is used twice in a job, and nobody has to agree with anybody.
+// (Communicators that one split makes share an id: no process is in two.)
 //
 // A creation ends nowhere before every member has begun it. So a message for an id that is not known here can only be a first message
 // while a creation is under way here: it waits as unexpected, under the same bounds and with the same test for duplicates. At any other
@@ -12,6 +13,7 @@
 // arrived: it is dropped. Thus nothing has to be kept of the communicators that are gone.
 import { MultirailError } from '../errors.ts';
 import type { Pml } from '../pml/pml.ts';
+import { IDS, PROCESSES_MAX } from '../ulfm/wire.ts';
 
 /** Messages of the user, of collectives, of objects (their bulk), of createGroup(). */
 export const USER = 0;
@@ -22,8 +24,6 @@ const KINDS = 4;
 
 export const WORLD_ID = 0;
 export const SERVICE_ID = 1;
-/** Ids are below this, so that a ctx is an unsigned number of 32 bits. */
-const IDS = 2 ** 30;
 const COUNT_FIRST = 2;
 
 export function ctxOf(id: number, kind: number): number {
@@ -46,8 +46,7 @@ export function isUserContext(ctx: number): boolean {
 
 export class ContextTable {
   private readonly pml: Pml;
-  private readonly ownWorldRank: number;
-  private readonly worldSize: number;
+  private readonly ownNumber: number;
   private nextCount = COUNT_FIRST;
   private readonly live = new Set<number>([WORLD_ID, SERVICE_ID]);
   /** Freed while a member was gone, or failed to be made: not all that was sent on them is known to have arrived. */
@@ -58,16 +57,15 @@ export class ContextTable {
   /** Not known here, and messages have come for them. */
   private readonly early = new Set<number>();
 
-  constructor(pml: Pml, ownWorldRank: number, worldSize: number) {
+  constructor(pml: Pml, ownNumber: number) {
     this.pml = pml;
-    this.ownWorldRank = ownWorldRank;
-    this.worldSize = worldSize;
+    this.ownNumber = ownNumber;
     pml.admits = (ctx) => this.admits(ctx);
   }
 
   /** An id that nobody has, for a creation that this process leads. */
   allocate(): number {
-    const id = this.nextCount * this.worldSize + this.ownWorldRank;
+    const id = this.nextCount * PROCESSES_MAX + this.ownNumber;
     if (id >= IDS)
       throw new MultirailError('ERR_COMM', `this rank has made ${this.nextCount - COUNT_FIRST} communicators: no context id is left`);
     this.nextCount++;

@@ -1,6 +1,7 @@
-// The calls of a communicator about processes that die: revoke, agree, shrink, who has failed. After User-Level Failure Mitigation (Bland,
+// The calls of a communicator about processes that die: revoke, agree, who has failed, and what shrink and replace stand on. After User-Level Failure Mitigation (Bland,
 // Bouteiller, Herault, Bosilca, Dongarra: Post-failure recovery of MPI communication capability, 2013; MPIX_Comm_* in other libraries).
 import { MultirailError } from '../errors.ts';
+import type { Replacement } from '../ulfm/replace.ts';
 import { verdictOf } from '../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
@@ -23,7 +24,7 @@ export interface Agreement {
 
 export class FailureCalls extends ObjectCollectives {
   /** Where the parameter ft is off, there is nobody who would tell others. */
-  private faultTolerance(call: string): FaultTolerance {
+  protected faultTolerance(call: string): FaultTolerance {
     this.mustNotBeFreed();
     const { ft } = this.proc;
     if (ft === undefined)
@@ -39,7 +40,7 @@ export class FailureCalls extends ObjectCollectives {
 
   /**
    * Breaks the communicator at all of its members: what is under way on it ends with ERR_REVOKED, and so does every later call but agree(),
-   * shrink(), getFailed(), ackFailed() and free(). One member calls it, without waiting for the others; calling it again does nothing. The
+   * shrink(), replace(), getFailed(), ackFailed() and free(). One member calls it, without waiting for the others; calling it again does nothing. The
    * parameter `ft` is on.
    *
    * A send of a long message ends when its receiver has heard of it, too: until then that one might complete its receive with what is in the
@@ -107,7 +108,7 @@ export class FailureCalls extends ObjectCollectives {
    *
    * @param flag A whole number of 32 bits, 0 to 4294967295.
    * @throws ERR_ARG: the flag does not fit.
-   * @throws ERR_COLLECTIVE_MISMATCH: members have called agree() and shrink() in different orders.
+   * @throws ERR_COLLECTIVE_MISMATCH: members have called agree(), shrink() and replace() in different orders.
    * @throws ERR_SUPPORT: the parameter `ft` is off.
    * @throws ERR_PROC_FAILED: this process itself was declared dead.
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
@@ -165,8 +166,7 @@ export class FailureCalls extends ObjectCollectives {
   // ---------------------------------------------------------------- for calls that make communicators
 
   /** From the call on messages may come for the communicator that the decision makes. */
-  protected beginMaking<T>(call: string, operation: Operation, make: (value: Value, failed: Group) => T): AgreementCall<T> {
-    const ft = this.faultTolerance(call);
+  private beginMaking<C>(ft: FaultTolerance, begin: (end: () => void, open: (id: number) => void) => C): C {
     const { contexts } = this.proc;
     contexts.beginCreation();
     let isWell = false;
@@ -174,28 +174,68 @@ export class FailureCalls extends ObjectCollectives {
       contexts.endCreation(!isWell);
       if (!contexts.isCreating) ft.ulfm.dropEarly();
     };
+    const open = (id: number): void => {
+      contexts.open(id);
+      isWell = true;
+    };
     try {
-      return ft.begin(
-        this.contextId,
-        operation,
-        FLAG_MAX,
-        (value) => {
-          const failed = this.decided(call, value);
-          contexts.open(value.newId);
-          const made = make(value, failed);
-          isWell = true;
-          return made;
-        },
-        end,
-      );
+      return begin(end, open);
     } catch (error) {
       end();
       throw error;
     }
   }
 
+  /** Agrees on who lives; `make` makes the communicator of the living: its id and its members. */
+  protected beginShrinking<T>(make: (id: number, members: readonly number[]) => T): AgreementCall<T> {
+    const ft = this.faultTolerance('shrink');
+    const epoch = ft.ulfm.epochOf(this.contextId) + 1;
+    return this.beginMaking(ft, (end, open) =>
+      ft.begin(
+        this.contextId,
+        OPERATION.SHRINK,
+        epoch,
+        (value) => {
+          const failed = this.decided('shrink', value);
+          open(value.newId);
+          ft.noteEpoch(value.newId, value.flag);
+          return make(value.newId, this.group.difference(failed).worldRanks);
+        },
+        end,
+      ),
+    );
+  }
+
+  /** Agrees on who has failed and who takes their places; `make` makes the communicator once all are in it. */
+  protected beginReplacing<T>(operation: Operation, make: (id: number, members: readonly number[]) => T): AgreementCall<T, Replacement> {
+    const ft = this.faultTolerance('replace');
+    return this.beginMaking(ft, (end, open) =>
+      ft.beginReplace(
+        this.contextId,
+        operation,
+        ({ value, made }) => {
+          const failed = this.decided('replace', value);
+          if (made === undefined) throw this.lacksSpares(failed);
+          open(made.id);
+          return make(made.id, made.members);
+        },
+        end,
+      ),
+    );
+  }
+
+  private lacksSpares(failed: Group): MultirailError {
+    const list = failed.worldRanks.map((number) => `${this.group.rankOf(number)} (process ${number})`).join(', ');
+    const what = `${failed.size === 1 ? 'rank' : 'ranks'} ${list} of ${this.name} failed, and fewer processes stand by than were to be replaced`;
+    return new MultirailError(
+      'ERR_SPARES',
+      `${what}: start the job with more (multirail run --spares, ft_spares), or call replace({ spares: 'some' }) or shrink()`,
+      { rank: this.proc.rank },
+    );
+  }
+
   /** Blocks until it is decided. */
-  protected endedCall<T>(call: AgreementCall<T>): T {
+  protected endedCall<T>(call: Ending<T>): T {
     if (!call.done) this.desk.wait(call);
     if (call.error !== undefined) throw call.error;
     return call.result as T;
@@ -205,14 +245,19 @@ export class FailureCalls extends ObjectCollectives {
 const CALLS: readonly [Operation, string][] = [
   [OPERATION.AGREE, 'agree'],
   [OPERATION.SHRINK, 'shrink'],
+  [OPERATION.REPLACE_ALL, 'replace'],
+  [OPERATION.REPLACE_SOME, 'replace'],
 ];
 
 function othersOf(operations: number, own: string): string {
   const others = CALLS.filter(([bit, name]) => (operations & bit) !== 0 && name !== own).map(([, name]) => `${name}()`);
-  return others.length === 0 ? 'another one' : others.join(' and ');
+  return others.length === 0 ? `another one, or ${own}() with other options` : [...new Set(others)].join(' and ');
 }
 
-export function promiseOf<T>(begin: () => AgreementCall<T>): Promise<T> {
+/** A call of any kind, as far as its end goes. */
+export type Ending<T> = Pick<AgreementCall<T>, 'kind' | 'done' | 'error' | 'result' | 'onDone' | 'fail'>;
+
+export function promiseOf<T>(begin: () => Ending<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const call = begin();
     const settle = (): void => (call.error === undefined ? resolve(call.result as T) : reject(call.error));

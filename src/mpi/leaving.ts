@@ -59,3 +59,15 @@ export async function leaveTogether(
   }
   return [];
 }
+
+/** As a process that has stood by, and that nobody has needed: all that it met have left or are dead. */
+export async function leaveUnneeded(engine: Engine, timeoutMs: number): Promise<string[]> {
+  const deadlineMs = performance.now() + timeoutMs;
+  engine.beginFinalize(true);
+  engine.everyoneDrained();
+  while (!engine.isLeft()) {
+    if (performance.now() >= deadlineMs) return engine.notLeftPeers().map(({ rank, text }) => `rank ${rank}: ${text}`);
+    await pause(LEFT_POLL_MAX_MS);
+  }
+  return [];
+}

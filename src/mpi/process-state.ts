@@ -105,14 +105,14 @@ export class ProcessState implements LocalProcess {
   /** Undefined where the parameter ft is off. */
   ft: FaultTolerance | undefined;
 
-  constructor(engine: Engine, blocking: BlockingWaiter, rank: number, size: number, tuning: Tuning, native: NativeBinding | undefined) {
+  constructor(engine: Engine, blocking: BlockingWaiter, rank: number, tuning: Tuning, native: NativeBinding | undefined) {
     this.engine = engine;
     this.blocking = blocking;
     this.rank = rank;
     this.tuning = tuning;
     this.native = native;
     this.nativeKernels = native && new NativeKernels(native.combine);
-    this.contexts = new ContextTable(engine.pml, rank, size);
+    this.contexts = new ContextTable(engine.pml, rank);
     this.memoryWaits = new CollectiveWaits({
       engine,
       yieldCpu: native === undefined ? undefined : () => native.yieldCpu(),

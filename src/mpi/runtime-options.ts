@@ -11,12 +11,14 @@ import type { RailFaultOrder } from './telemetry.ts';
 
 /** What the runtime uses of the out-of-band channel. */
 export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
-  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt'>> & {
+  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt' | 'standbyState' | 'callStandby'>> & {
     modex(own: unknown): Promise<ModexTable>;
     on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
     on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
     on(event: 'waitsRequest', listener: (id: number) => void): unknown;
     on(event: 'abort', listener: (info: { rank: number; code: number; reason: string }) => void): unknown;
+    on(event: 'standbyState', listener: (rank: number, isWaiting: boolean) => void): unknown;
+    on(event: 'standbyCall', listener: (caller: number, call: Uint8Array) => void): unknown;
     on(event: 'railFault', listener: (fault: RailFaultOrder) => void): unknown;
   };
 

@@ -10,14 +10,9 @@ import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { abortEverywhere } from '../launch/job-abort.ts';
 import { makeReport, type RankState, type RankWaits, reportLines } from '../launch/oob/waits.ts';
-import type { NativeBinding } from '../native/binding.ts';
-import { loadNative } from '../native/load.ts';
-import { ParamTable } from '../params.ts';
-import type { Unreceived } from '../pml/records.ts';
+import { ParamTable, survivesFailures } from '../params.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
-import { EventLoopDriver } from '../progress/driver.ts';
 import { Engine } from '../progress/engine.ts';
-import { PollerDriver } from '../progress/loop-driver.ts';
 import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { EVIDENCE } from '../ulfm/knowledge.ts';
@@ -26,18 +21,23 @@ import { peerFailedChannel, railLostChannel, railRestoredChannel } from './chann
 import { tuningOf } from './coll/choice.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
-import { isObjectContext, isUserContext, WORLD_ID } from './contexts.ts';
+import { WORLD_ID } from './contexts.ts';
+import { makeDriver, nativeOf } from './drivers.ts';
 import { FaultTolerance } from './ft/fault-tolerance.ts';
 import { checkProcess, ownProcess } from './ft/process-watch.ts';
+import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
 import { railInfos } from './info.ts';
-import { leaveTogether } from './leaving.ts';
+import { checkSpares, describeExit } from './job-facts.ts';
+import { leaveTogether, leaveUnneeded } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
+import { openModules } from './open-modules.ts';
 import { ProcessState } from './process-state.ts';
 import { ownProcessors } from './processors.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, TelemetryReporter, takesFaults } from './telemetry.ts';
+import { counted, describeMessages, unreceivedHere } from './unreceived.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
 import { WaitsWatch } from './waits.ts';
 
@@ -56,16 +56,6 @@ const OWN_FAILURE_CODE = 70;
 /** The transport whose users share memory for collectives, too. */
 const SHARED_MEMORY = 'sm';
 
-/** Messages that an error or a warning names one by one. */
-const MESSAGES_NAMED_MAX = 8;
-
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
-
-function nativeOf({ native, driver }: RuntimeOptions): NativeBinding | undefined {
-  if (native !== undefined) return native === false ? undefined : native;
-  return driver === undefined ? loadNative().binding : undefined;
-}
-
 /** A runtime for this job over these transports. Resolves when all ranks have exchanged their addresses. */
 export let createRuntime: (job: RuntimeJob, options: RuntimeOptions) => Promise<Runtime>;
 
@@ -74,14 +64,15 @@ export let createRuntime: (job: RuntimeJob, options: RuntimeOptions) => Promise<
  * failed (RuntimeEvents).
  */
 export class Runtime extends EventEmitter<RuntimeEvents> {
-  /** World rank of this process. */
-  readonly rank: number;
-  /** Number of ranks of the job. */
-  readonly size: number;
+  /**
+   * Number of this process in its job. It is given once, and never again to another one; for processes of the start it is their rank. Groups
+   * and events name processes by it.
+   */
+  readonly process: number;
   /** Id of the job, the same at every rank. */
   readonly jobId: string;
-  /** The communicator of all ranks (MPI-4.1, section 7.2.4). */
-  readonly world: Communicator;
+  /** The processes that stand by to take the places of others. */
+  readonly standby: StandbyPool;
   /** The parameters of this rank, by name. */
   readonly params: Params;
   private readonly job: RuntimeJob;
@@ -91,7 +82,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly driver: RuntimeDriver;
   private readonly blocking: BlockingWaiter;
   private state: RuntimeState = 'STARTING';
-  private modules: BtlModule[] = [];
+  private place: { readonly world: Communicator; readonly role: 'initial' | 'replacement' } | undefined;
+  /** Where this process stands by, or has stood by. */
+  private readonly duty: StandbyDuty | undefined;
+  private readonly modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
   private book: AddressBook | undefined;
   /** What came before this rank was done with its own start. */
@@ -106,13 +100,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     super();
     this.job = job;
     this.options = options;
-    this.rank = job.rank;
-    this.size = job.size;
+    this.process = job.rank;
     this.jobId = job.jobId;
     const params = options.params ?? new ParamTable();
     this.params = params;
     const native = nativeOf(options);
-    const driver = options.driver ?? this.makeDriver(native);
+    const driver = options.driver ?? makeDriver(native, params);
     this.driver = driver;
     this.engine = new Engine(engineOptions(job.rank, params), driver, {
       planPeer: (rank) => this.book?.planLate(rank),
@@ -128,12 +121,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     driver.attach(this.engine);
     const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
     this.blocking = blocking;
-    this.proc = new ProcessState(this.engine, blocking, job.rank, job.size, tuningOf(params), native);
-    if (params.bool('ft')) {
-      const { incarnation, size } = job;
-      const log = (level: 'debug' | 'warn', text: string): void => options.log?.(level, text);
-      this.proc.ft = new FaultTolerance(this.proc, { incarnation, size, log, onOwnDeath: (error) => this.onOwnDeath(error) });
-    }
+    this.proc = new ProcessState(this.engine, blocking, job.rank, tuningOf(params), native);
+    const spares = checkSpares(job, params.int('ft_spares'));
+    if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
+    this.standby = new StandbyPool(() => this.proc.ft?.ulfm.standbys.ready.length ?? 0);
+    if (this.process >= job.size - spares) this.duty = this.makeDuty();
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -142,20 +134,70 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.watch.lookBlocked(nowMs, beganMs);
       this.proc.lookAtBlockedCalls(nowMs);
     };
-    const everybody = new Group(
-      Array.from({ length: job.size }, (_, rank) => rank),
-      job.rank,
-    );
-    this.world = new Communicator(this.proc, 'world', WORLD_ID, everybody);
+    if (this.duty !== undefined) return;
+    const members = Array.from({ length: job.size - spares }, (_, rank) => rank);
+    this.place = { world: new Communicator(this.proc, 'world', WORLD_ID, new Group(members, job.rank)), role: 'initial' };
   }
 
-  private makeDriver(native: NativeBinding | undefined): RuntimeDriver {
-    return native === undefined ? new EventLoopDriver() : new PollerDriver(native, this.params.int('mpi_spin_us'));
+  private makeFaultTolerance(spares: number): FaultTolerance {
+    const { job, options, params } = this;
+    return new FaultTolerance(this.proc, {
+      incarnation: job.incarnation,
+      size: job.size,
+      spares,
+      connectsSpares: params.bool('ft_standby_connect'),
+      log: (level, text) => options.log?.(level, text),
+      onOwnDeath: (error) => this.onOwnDeath(error),
+      callStandby: (number, call) => job.oob?.callStandby?.(number, call),
+      onStandby: (event) => this.duty?.take(event),
+      onPoolChanged: () => queueMicrotask(() => this.standby.emit('changed')),
+    });
+  }
+
+  private makeDuty(): StandbyDuty {
+    const { job, proc } = this;
+    return new StandbyDuty({
+      self: job.rank,
+      membersOf: (id) => proc.ft?.ulfm.membersOf(id) ?? [],
+      isUnneeded: () => proc.ft?.isUnneeded === true,
+      tellServer: async (isWaiting, place) => await job.oob?.standbyState?.(isWaiting, place),
+      answer: (id) => proc.ft?.answerCall(id),
+      onCalled: (place) => this.sitDown(place),
+      onUnneeded: () => void this.leaveUnneeded(),
+    });
+  }
+
+  private get seat(): { readonly world: Communicator; readonly role: 'initial' | 'replacement' } {
+    if (this.place === undefined) throw new MultirailError('ERR_INTERNAL', `process ${this.process} stands by and has no world`);
+    return this.place;
+  }
+
+  /** Rank of this process in `world`. */
+  get rank(): number {
+    return this.place?.world.rank ?? this.process;
+  }
+
+  /** Number of ranks of `world`. */
+  get size(): number {
+    return this.seat.world.size;
+  }
+
+  /**
+   * The communicator of all ranks of the start (MPI-4.1, section 7.2.4); processes that stand by are not in it. Where this process has taken
+   * the place of another one, it is the communicator that replace() has made of it.
+   */
+  get world(): Communicator {
+    return this.seat.world;
+  }
+
+  /** How this process has come to its place: with the start of the job, or by a call of replace(). */
+  get role(): 'initial' | 'replacement' {
+    return this.seat.role;
   }
 
   private moveTo(next: RuntimeState): void {
     if (!STATE_EDGES[this.state].includes(next)) {
-      throw new MultirailError('ERR_INTERNAL', `runtime of rank ${this.rank}: no edge ${this.state} -> ${next}`);
+      throw new MultirailError('ERR_INTERNAL', `runtime of process ${this.process}: no edge ${this.state} -> ${next}`);
     }
     this.state = next;
   }
@@ -179,7 +221,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     if (job.size > 1 && this.options.driver === undefined)
       this.stay = new Stay({ isAwaited: () => this.isAwaited(), onForgotten: () => this.tellForgotten() });
     try {
-      const excluded = await this.openModules();
+      const excluded = await openModules(this.context(), this.options, this.modules);
       this.driver.poller?.keepAlive(false);
       const btl: Record<string, unknown> = {};
       for (const module of this.modules) btl[module.name] = module.address();
@@ -219,7 +261,23 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.startTelemetry();
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
+    await this.duty?.called;
     return this;
+  }
+
+  /** This process, which has stood by, has its place. */
+  private sitDown({ id, members }: CalledInto): void {
+    const { contexts } = this.proc;
+    contexts.open(id);
+    this.place = { world: new Communicator(this.proc, 'world', id, new Group(members, this.process)), role: 'replacement' };
+    contexts.endCreation(false);
+    if (!contexts.isCreating) this.proc.ft?.ulfm.dropEarly();
+  }
+
+  /** This process has stood by, and the job has ended without it. */
+  private async leaveUnneeded(): Promise<void> {
+    await this.finalize().catch((error: Error) => this.options.log?.('debug', error.message));
+    this.options.exit?.(0);
   }
 
   /**
@@ -227,7 +285,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
    * with the two neighbours. No progress() comes in between: connections that are here already are looked at afterwards.
    */
   private meetAtStart(own: ModexEntry, table: ModexTable): void {
-    const { rank, size, modules } = this;
+    const { modules } = this;
+    const { rank, size } = this.job;
     const onWaiting = (peer: number, text: string): void => this.tellWaiting(peer, text);
     const book = new AddressBook({ rank, size, own, table, modules, onWaiting });
     this.book = book;
@@ -253,35 +312,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.driver.expectCrowd?.();
   }
 
-  /** A transport that does not open is left out, and its reason kept, as long as another one is left for the other ranks. */
-  private async openModules(): Promise<Record<string, string>> {
-    const { job, options } = this;
-    const excluded: Record<string, string> = { ...options.excluded };
-    const context: BtlContext = {
-      rank: job.rank,
-      size: job.size,
-      jobId: job.jobId,
-      incarnation: job.incarnation,
-      secret: job.secret,
-      hostId: job.hostId,
-      params: this.params,
-      upcalls: this.engine satisfies Upcalls,
-      poller: this.driver.poller,
-    };
-    for (const source of options.modules) {
-      const module = source.create(context);
-      try {
-        await module.open();
-      } catch (error) {
-        await module.close();
-        if (error instanceof MultirailError && error.code !== 'ERR_INIT') throw error;
-        excluded[source.name] = error instanceof Error ? error.message : String(error);
-        this.options.log?.('warn', `transport ${source.name} is left out: ${excluded[source.name]}`);
-        continue;
-      }
-      this.modules.push(module);
-    }
-    return excluded;
+  private context(): BtlContext {
+    const { params, driver } = this;
+    const { rank, size, jobId, incarnation, secret, hostId } = this.job;
+    const upcalls: Upcalls = this.engine;
+    return { rank, size, jobId, incarnation, secret, hostId, params, upcalls, poller: driver.poller };
   }
 
   private startTelemetry(): void {
@@ -289,7 +324,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const intervalMs = this.params.int('mpi_telemetry_ms');
     if (oob === undefined || intervalMs === 0) return;
     const send = oob.telemetry.bind(oob);
-    this.telemetry = new TelemetryReporter(this, { intervalMs, takesFaults: takesFaults(this.modules), send });
+    this.telemetry = new TelemetryReporter(
+      { rank: this.process, rails: () => this.rails(), counters: () => this.counters() },
+      { intervalMs, takesFaults: takesFaults(this.modules), send },
+    );
     this.telemetry.start();
   }
 
@@ -301,23 +339,28 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.engine.schedule();
     });
     oob?.on('modexUpdate', (rank, json) => {
-      if (rank === this.rank) return;
+      if (rank === this.process) return;
       // In the same packet as the last of the first addresses, maybe.
       if (this.state === 'STARTING') this.earlyUpdates.set(rank, json);
       else if (this.state === 'ACTIVE' || this.state === 'FINALIZING') this.takeAddresses(rank, json);
     });
     oob?.on('exit', (rank, info) => {
-      if (rank === this.rank || this.state === 'FINALIZED') return;
+      if (rank === this.process || this.state === 'FINALIZED') return;
       if (this.state === 'STARTING') this.earlyExits.set(rank, info);
       else this.onExit(rank, info);
     });
+    oob?.on('standbyState', (rank, isWaiting) => {
+      this.proc.ft?.standbyState(rank, isWaiting);
+      this.duty?.look();
+    });
+    oob?.on('standbyCall', (caller, call) => this.proc.ft?.calledByServer(caller, call));
     oob?.on('waitsRequest', (id) => {
       if (this.state !== 'STARTING') oob.waitsReport?.(id, this.waits());
     });
     oob?.on('abort', (info) => {
       if (this.state === 'FINALIZED') return;
-      for (let rank = 0; rank < this.size; rank++) {
-        if (rank !== this.rank) this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
+      for (let rank = 0; rank < this.job.size; rank++) {
+        if (rank !== this.process) this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
       }
     });
   }
@@ -330,7 +373,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   private startFaultTolerance(): void {
-    const { book, rank, size } = this;
+    const { book } = this;
+    const { rank, size } = this.job;
     const { ft } = this.proc;
     if (ft === undefined || book === undefined) return;
     const processes = Array.from({ length: size }, (_, peer) => checkProcess(book.entryOf(peer).process));
@@ -342,7 +386,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const timeoutMs = this.params.int('pml_peer_timeout_ms');
     this.options.log?.(
       'warn',
-      `rank ${this.rank} has no rail to rank ${peer} yet and waits for one for up to ${timeoutMs} ms (pml_peer_timeout_ms): ${text}`,
+      `rank ${this.process} has no rail to rank ${peer} yet and waits for one for up to ${timeoutMs} ms (pml_peer_timeout_ms): ${text}`,
     );
   }
 
@@ -358,7 +402,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** A call of the program, or what it began, is under way. While it starts or ends, the runtime itself is. */
   private isAwaited(): boolean {
-    return this.state !== 'ACTIVE' || this.engine.wantsSpin() || this.proc.isBusy;
+    return this.state !== 'ACTIVE' || this.duty?.isWaiting === true || this.engine.wantsSpin() || this.proc.isBusy;
   }
 
   private tellForgotten(): void {
@@ -372,7 +416,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   // ---------------------------------------------------------------- events
 
   private onRailEvent(engineEvent: EngineRailEvent): void {
-    const event: RailEvent = { ...engineEvent, rank: this.rank };
+    const event: RailEvent = { ...engineEvent, rank: this.process };
     if (event.type === 'restored') {
       // The first time that a rail comes up is no news.
       const rail = this.engine.bml.peers.get(event.peer)?.byNumber[event.rail];
@@ -391,6 +435,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private onPeerLeft(rank: number): void {
     this.proc.ft?.peerLeft(rank);
     this.proc.memberGone();
+    this.duty?.look();
   }
 
   /** Who is refused as a failed process has been declared dead: with ft that word counts, else the one that refuses does not. */
@@ -410,7 +455,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private onPeerFailed(peer: number, error: MultirailError, lostMessages: number): void {
     this.proc.ft?.peerFailed(peer, error);
     this.proc.memberGone();
-    const event: PeerEvent = { type: 'failed', rank: this.rank, peer, error, lostMessages };
+    this.duty?.look();
+    const event: PeerEvent = { type: 'failed', rank: this.process, peer, error, lostMessages };
     queueMicrotask(() => {
       if (peerFailedChannel.hasSubscribers) peerFailedChannel.publish(event);
       this.emit('peer', event);
@@ -464,8 +510,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   reportWaits(reason: string): void {
     const { oob } = this.job;
     if (oob?.askWaits?.(reason) === true) return;
-    const states = Array.from({ length: this.size }, (_, rank): RankState => {
-      return rank === this.rank ? { state: 'answered', waits: this.waits() } : { state: 'silent' };
+    const states = Array.from({ length: this.job.size }, (_, rank): RankState => {
+      return rank === this.process ? { state: 'answered', waits: this.waits() } : { state: 'silent' };
     });
     this.options.log?.('warn', reportLines(makeReport(this.jobId, reason, states)).join('\n'));
   }
@@ -480,7 +526,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
    */
   async abort(code = 1, reason = 'abort() was called'): Promise<void> {
     await abortEverywhere(this.job, code, reason);
-    this.options.log?.('warn', `rank ${this.rank} aborts the job: ${reason}`);
+    this.options.log?.('warn', `rank ${this.process} aborts the job: ${reason}`);
     this.options.exit?.(code);
   }
 
@@ -508,17 +554,19 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private async leave(timeoutMs: number): Promise<void> {
     const { engine, job } = this;
     this.moveTo('FINALIZING');
-    this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.rank }));
+    this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.process }));
     const beganMs = performance.now();
     await this.proc.ft?.leave(timeoutMs);
-    const notLeft = await leaveTogether(engine, this.size, job.oob, timeoutMs - (performance.now() - beganMs));
+    const leftMs = timeoutMs - (performance.now() - beganMs);
+    const notLeft = await (this.place === undefined ? leaveUnneeded(engine, leftMs) : leaveTogether(engine, job.size, job.oob, leftMs));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {
       // The launcher is told, but its loss does not undo what was delivered.
       await job.oob.finalized().catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));
     }
-    this.warnUnreceived();
+    const unreceived = unreceivedHere(this.proc);
+    if (unreceived !== undefined) this.options.log?.('warn', unreceived);
     this.moveTo('FINALIZED');
     this.watch.stop();
     this.proc.ft?.stop();
@@ -529,43 +577,18 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.stay?.end();
     this.options.onClosed?.();
     if (failed) {
-      throw new MultirailError('ERR_FINALIZE_TIMEOUT', `after ${timeoutMs} ms rank ${this.rank} has not finished: ${notLeft.join('; ')}`, {
-        rank: this.rank,
-      });
+      const text = `after ${timeoutMs} ms rank ${this.process} has not finished: ${notLeft.join('; ')}`;
+      throw new MultirailError('ERR_FINALIZE_TIMEOUT', text, { rank: this.process });
     }
     const { neverReceived } = engine.pml;
     if (neverReceived.length > 0) {
-      const text = `${count(neverReceived.length, 'message')} of rank ${this.rank} ${neverReceived.length === 1 ? 'was' : 'were'} never received`;
-      throw new MultirailError('ERR_UNDELIVERED', `${text}: ${this.describeMessages('to', neverReceived)}`, { rank: this.rank });
+      const text = `${counted(neverReceived.length, 'message')} of rank ${this.process} ${neverReceived.length === 1 ? 'was' : 'were'} never received`;
+      throw new MultirailError('ERR_UNDELIVERED', `${text}: ${describeMessages(this.proc, 'to', neverReceived)}`, { rank: this.process });
     }
-  }
-
-  /** Messages that came here and that nobody asked for: their senders cannot know. */
-  private warnUnreceived(): void {
-    const messages = this.engine.pml.unreceived().filter(({ ctx }) => isUserContext(ctx));
-    if (messages.length === 0) return;
-    this.options.log?.('warn', `${count(messages.length, 'message')} never received: ${this.describeMessages('from', messages)}`);
-  }
-
-  private describeMessages(direction: 'to' | 'from', messages: readonly Unreceived[]): string {
-    const lines = messages.slice(0, MESSAGES_NAMED_MAX).map(({ peer, ctx, tag, bytes }) => {
-      const { comm, call } = this.proc.describe(ctx, tag);
-      const hidden = isObjectContext(ctx) ? 'memory of an object' : (call ?? 'a part of a collective');
-      const what = isUserContext(ctx) ? `tag ${tag}` : hidden;
-      return `${bytes} bytes ${direction} rank ${peer} with ${what}${comm === 'world' ? '' : ` on ${comm}`}`;
-    });
-    const more = messages.length - lines.length;
-    return `${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
   }
 
   /** As finalize(), for `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.finalize();
   }
-}
-
-function describeExit({ code, signal, lost }: ExitNotice): string {
-  if (lost) return 'it was not heard of any more';
-  if (signal !== '') return `it was killed by ${signal}`;
-  return code === 0 || code === undefined ? 'it ended without finalize()' : `it exited with code ${code}`;
 }

@@ -96,7 +96,7 @@ export function loadAddon<T extends { readonly abi: number }>(name: string, abi:
   try {
     const binding = createRequire(path)(path) as T;
     if (binding.abi !== abi) return missing(`${path} has interface ${binding.abi}, not ${abi}`);
-    // The addon's exports are a hash table to the engine, asked anew at every call. As a prototype it is a structure, whose functions
+    // The addon's exports are a hash table to the engine, searched at every call. As a prototype it is a structure, whose functions
     // compiled code knows.
     return { binding: Object.create(binding) as T, reason: undefined, path };
   } catch (error) {

@@ -1,7 +1,6 @@
 // What this folder keeps of one communicator: its members, the agreements of its two series, its failed members and its revocation. Messages
 // are handed to their agreement here, or wait for a generation that this process has not come to.
 import { MultirailError } from '../errors.ts';
-import { assert } from '../util/assert.ts';
 import { Agreement, type AgreementHost } from './agreement.ts';
 import { Bitmap } from './bitmap.ts';
 import { FailedMembers } from './knowledge.ts';
@@ -20,6 +19,16 @@ const HELD_MESSAGES_MAX = 16_384;
 export interface Call {
   readonly operation: Operation;
   readonly flag: number;
+  /** By default, the failed members that are acknowledged here. */
+  readonly acked?: Bitmap;
+}
+
+/** What an agreement that was called here has decided. */
+export interface Decision {
+  readonly id: number;
+  readonly series: SeriesNumber;
+  readonly q: number;
+  readonly value: Value;
 }
 
 /** What is known of a communicator when it comes into being here. */
@@ -30,6 +39,10 @@ export interface OpenOptions {
   readonly next?: readonly [program: number, recovery: number];
   /** Decisions of the program's series are kept until they are released: a successor may repeat calls that are long decided. */
   readonly keepsDecisions?: boolean;
+  /** How many recoveries of a communicator have led to it. */
+  readonly epoch?: number;
+  /** Members that may not know of it, and are called in; `origin` and `q`: the agreement that named them. */
+  readonly callIn?: { readonly origin: number; readonly q: number; readonly newcomers: readonly number[] };
 }
 
 /** What a communicator needs of the process that it belongs to. */
@@ -38,6 +51,8 @@ export interface CommunicatorHost {
   isFailed(number: number): boolean;
   isGone(number: number): boolean;
   send(numbers: readonly number[], message: AgreementMessage): void;
+  /** Tells these ranks that they are members. `isCaller`: by every way that there is. */
+  callIn(communicator: Communicator, ranks: readonly number[], isCaller: boolean): void;
   offer(communicator: Communicator, agreement: Agreement, operation: Operation, failed: Bitmap): Offer;
   handOut(communicator: Communicator, agreement: Agreement): void;
   /** The decision has to be seen to, as soon as the event that brought it is over. */
@@ -64,8 +79,11 @@ export class Communicator implements AgreementHost {
   readonly failures = new FailedMembers();
   readonly revocation: Revocation;
   roll: Roll;
-  /** Freed here, where others may still ask for what was decided: nothing is called on it any more. */
-  isFreed = false;
+  readonly epoch: number;
+  /** The agreement that named the newcomers, and all of them: what a call says. */
+  readonly callOf: OpenOptions['callIn'];
+  /** Newcomers that this process has not called in, as long as it is not known that they have come. */
+  private readonly uncalled: Set<number>;
   private readonly host: CommunicatorHost;
   private readonly keepsDecisions: boolean;
   private readonly series: readonly [Series, Series];
@@ -73,11 +91,15 @@ export class Communicator implements AgreementHost {
   private held: { source: number; header: ServiceHeader; bytes: Uint8Array }[] = [];
 
   constructor(host: CommunicatorHost, id: number, members: readonly number[], self: number, options: OpenOptions) {
-    const { generation = 0, next = [0, 0], keepsDecisions = false } = options;
+    const { generation = 0, next = [0, 0], keepsDecisions = false, epoch = 0, callIn } = options;
     this.host = host;
     this.id = id;
     this.listener = host.listener;
     this.keepsDecisions = keepsDecisions;
+    this.epoch = epoch;
+    this.callOf = callIn;
+    this.uncalled = new Set(callIn?.newcomers);
+    this.uncalled.delete(self);
     this.revocation = new Revocation(self, members.length);
     const series = (q: number): Series => ({ next: q, current: undefined, forgottenTo: -1, agreements: new Map(), waiting: [] });
     this.series = [series(next[0]), series(next[1])];
@@ -98,11 +120,9 @@ export class Communicator implements AgreementHost {
   // ---------------------------------------------------------------- calls
 
   /** Calls the next agreement of a series and returns which one that is. It begins when the one before it is decided. */
-  begin(number: SeriesNumber, { operation, flag }: Call): number {
-    assert(!this.isFreed, `communicator ${this.id} is freed`);
+  begin(number: SeriesNumber, { operation, flag, acked = Bitmap.of(this.roll.size, this.failures.acknowledgedRanks) }: Call): number {
     const series = this.series[number];
     const q = series.next++;
-    const acked = Bitmap.of(this.roll.size, this.failures.acknowledgedRanks);
     series.waiting.push({ q, own: { operation, flag: flag >>> 0, acked } });
     this.beginNext(number);
     return q;
@@ -213,6 +233,8 @@ export class Communicator implements AgreementHost {
 
   /** What follows from a decision, once the event that brought it is over. Returns messages that had waited for what is known now. */
   settle(agreement: Agreement): { source: number; header: ServiceHeader; bytes: Uint8Array }[] {
+    // Whoever is named in it has contributed, or will not come.
+    this.uncalled.clear();
     const series = this.series[agreement.series];
     const value = agreement.value as Value;
     // Whoever contributed to this one had decided the one before it. A successor asks again for what its predecessor knew.
@@ -243,10 +265,34 @@ export class Communicator implements AgreementHost {
     return [...failed].map((rank) => this.roll.members[rank]);
   }
 
+  // ---------------------------------------------------------------- newcomers
+
+  /**
+   * Calls in those that nobody may have called: the lowest member that lives and is no newcomer does it, and the next one when that is gone.
+   * Whoever has something to say to a newcomer calls it in before, too.
+   */
+  callIn(): void {
+    const { roll, uncalled } = this;
+    if (uncalled.size === 0) return;
+    const newcomers = this.callOf?.newcomers ?? [];
+    const caller = roll.living.find((rank) => !newcomers.includes(rank));
+    if (caller === roll.self) this.introduce([...uncalled], true);
+  }
+
+  private introduce(ranks: readonly number[], isCaller: boolean): void {
+    for (const rank of ranks) this.uncalled.delete(rank);
+    const living = ranks.filter((rank) => !this.roll.gone.has(rank));
+    if (living.length > 0) this.host.callIn(this, living, isCaller);
+  }
+
   // ---------------------------------------------------------------- for its agreements
 
   send(roll: Roll, ranks: readonly number[], message: AgreementMessage): void {
     if (ranks.length === 0) return;
+    if (this.uncalled.size > 0) {
+      const unknowing = ranks.filter((rank) => this.uncalled.has(rank));
+      if (unknowing.length > 0) this.introduce(unknowing, false);
+    }
     this.host.send(
       ranks.map((rank) => roll.members[rank]),
       message,

@@ -2,13 +2,16 @@
 // messages, deaths, revocations and decisions out. Its driver looks at what came out after each event, and sends the messages in their order.
 import { MultirailError } from '../errors.ts';
 import type { Agreement } from './agreement.ts';
-import type { Bitmap } from './bitmap.ts';
-import { type Call, Communicator, type CommunicatorHost, type OpenOptions } from './communicator.ts';
+import { Bitmap } from './bitmap.ts';
+import { type Call, Communicator, type CommunicatorHost, type Decision, type OpenOptions } from './communicator.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, Knowledge, type Notice, type NoticeOutcome } from './knowledge.ts';
+import { type ReplaceHost, Replacements, StandbyRole } from './replace.ts';
+import { Standbys } from './standbys.ts';
 import type { AgreementListener } from './states.ts';
-import { isOneOperation, type Offer, OPERATION, type Operation, type Value } from './values.ts';
+import { isOneOperation, type Offer, OPERATION, type Operation, type Succession, type Value } from './values.ts';
 import {
   type AgreementMessage,
+  type CalledInMessage,
   decodeServiceBody,
   decodeServiceHeader,
   encodeService,
@@ -22,6 +25,8 @@ import {
   type ServiceMessage,
 } from './wire.ts';
 
+export type { Decision } from './communicator.ts';
+
 /** Messages for communicators that are coming into being here: more than so many are no sound peer's. */
 const EARLY_MESSAGES_MAX = 16_384;
 
@@ -31,9 +36,14 @@ export interface UlfmOptions {
   readonly incarnation: number;
   /**
    * What this process offers for a communicator that an agreement makes: an id that nobody has, and the successors of these failed ranks, as
-   * many as there are. Asked of the leader alone, once for each value that it puts together.
+   * many as there are; by default, those of the pool. Asked of the leader alone, once for each value that it puts together.
    */
-  offer(id: number, series: SeriesNumber, operation: Operation, failed: readonly number[]): Offer;
+  offer(
+    id: number,
+    series: SeriesNumber,
+    operation: Operation,
+    failed: readonly number[],
+  ): { readonly newId: number; readonly successions?: readonly Succession[] };
   /** Ranks with which a rendezvous of that communicator is under way: they are told of its revocation directly. */
   rendezvousWith(id: number): Iterable<number>;
   /** A communicator is coming into being here, whose id is not known yet: messages of unknown ones wait for it. */
@@ -45,14 +55,6 @@ export interface UlfmOptions {
 export interface Outgoing {
   readonly to: number;
   readonly bytes: Uint8Array;
-}
-
-/** What an agreement that was called here has decided. */
-export interface Decision {
-  readonly id: number;
-  readonly series: SeriesNumber;
-  readonly q: number;
-  readonly value: Value;
 }
 
 /** The outcome of an agreement about its members' failures: the same at all of them. */
@@ -73,7 +75,7 @@ export function verdictOf({ operations, failed, acked, successions }: Value): Ve
   };
 }
 
-export class Ulfm implements CommunicatorHost {
+export class Ulfm implements CommunicatorHost, ReplaceHost {
   readonly knowledge: Knowledge;
   readonly listener: AgreementListener | undefined;
   /** To be sent, in this order. The driver takes them away. */
@@ -83,6 +85,13 @@ export class Ulfm implements CommunicatorHost {
   /** Communicators that are revoked from now on. */
   readonly revocations: number[] = [];
   readonly decisions: Decision[] = [];
+  /** Calls of standbys that go by the server of the job, too. */
+  readonly serverCalls: Outgoing[] = [];
+  /** Who stands by. */
+  readonly standbys: Standbys;
+  readonly replacements: Replacements = new Replacements(this);
+  /** Set where this process stands by, or did. */
+  standby: StandbyRole | undefined;
   readonly counters = { ignored: 0, unknownTypes: 0 };
   private readonly options: UlfmOptions;
   private readonly communicators = new Map<number, Communicator>();
@@ -90,11 +99,18 @@ export class Ulfm implements CommunicatorHost {
   private earlyMessages = 0;
   /** Decisions whose consequences have not been seen to. */
   private readonly unsettled: { communicator: Communicator; agreement: Agreement }[] = [];
+  /** Decisions of calls that go on by themselves. */
+  private readonly stepping: Decision[] = [];
 
   constructor(options: UlfmOptions) {
     this.options = options;
     this.listener = options.listener;
     this.knowledge = new Knowledge(options.self, options.incarnation);
+    this.standbys = new Standbys((number) => this.knowledge.isGone(number));
+  }
+
+  get self(): number {
+    return this.options.self;
   }
 
   /** This process has been declared dead: it takes nothing, and nothing comes out any more. */
@@ -136,7 +152,9 @@ export class Ulfm implements CommunicatorHost {
   /** Somebody is gone: tells the communicators that it was a member of. */
   private spread(number: number, isDead: boolean): void {
     for (const communicator of this.communicators.values()) {
-      if (communicator.handleGone(number, isDead)) this.mendFlood(communicator);
+      if (!communicator.handleGone(number, isDead)) continue;
+      this.mendFlood(communicator);
+      communicator.callIn();
     }
   }
 
@@ -146,6 +164,8 @@ export class Ulfm implements CommunicatorHost {
     this.decisions.length = 0;
     this.revocations.length = 0;
     this.unsettled.length = 0;
+    this.stepping.length = 0;
+    this.serverCalls.length = 0;
   }
 
   // ---------------------------------------------------------------- communicators
@@ -154,7 +174,9 @@ export class Ulfm implements CommunicatorHost {
   open(id: number, members: readonly number[], options: OpenOptions = {}): void {
     if (this.ownDeath !== undefined) return;
     const self = members.indexOf(this.options.self);
-    this.communicators.set(id, new Communicator(this, id, members, self, options));
+    const communicator = new Communicator(this, id, members, self, options);
+    this.communicators.set(id, communicator);
+    communicator.callIn();
     for (const { source, bytes } of this.takeEarly(id)) this.takeAgain(source, bytes);
     this.settle();
   }
@@ -174,6 +196,10 @@ export class Ulfm implements CommunicatorHost {
     else this.communicator(id).isFreed = true;
   }
 
+  has(id: number): boolean {
+    return this.communicators.has(id);
+  }
+
   private communicator(id: number): Communicator {
     const communicator = this.communicators.get(id);
     if (communicator === undefined) throw new MultirailError('ERR_COMM', `communicator ${id} is not known here, or was freed`);
@@ -187,6 +213,29 @@ export class Ulfm implements CommunicatorHost {
     const q = this.communicator(id).begin(series, call);
     this.settle();
     return q;
+  }
+
+  /**
+   * Calls replace() on a communicator: agreements go on until it has ended, which `replacements.ended` tells with the number that is returned
+   * here. No other agreement of the program is begun on it meanwhile.
+   */
+  beginReplace(id: number, operation: Operation): number {
+    const ticket = this.replacements.begin(id, operation);
+    this.settle();
+    return ticket;
+  }
+
+  /** This process stands by. */
+  standBy(): void {
+    this.standby = new StandbyRole(this);
+    this.standbys.set(this.self, true);
+  }
+
+  /** This process has accepted the call into that communicator, and those who have to know it know it: it says so. */
+  answerCall(id: number): void {
+    if (this.ownDeath !== undefined) return;
+    this.standby?.answer(id);
+    this.settle();
   }
 
   /** Which one the next call of a series is. */
@@ -237,6 +286,11 @@ export class Ulfm implements CommunicatorHost {
     return this.communicator(id).roll.members;
   }
 
+  /** How many recoveries of a communicator have led to this one. */
+  epochOf(id: number): number {
+    return this.communicator(id).epoch;
+  }
+
   generationOf(id: number): number {
     return this.communicator(id).roll.generation;
   }
@@ -258,6 +312,7 @@ export class Ulfm implements CommunicatorHost {
       return;
     }
     if (header.type === SERVICE.FAILED) return this.takeFailed(source, decodeServiceBody(header, bytes, PROCESSES_MAX) as FailedMessage);
+    if (header.type === SERVICE.CALLED_IN) return this.takeCall(source, decodeServiceBody(header, bytes, PROCESSES_MAX) as CalledInMessage);
     const communicator = this.communicators.get(header.id);
     if (communicator === undefined) return this.takeUnknown(source, header, bytes);
     if (header.type === SERVICE.REVOKE || header.type === SERVICE.REVOKED) {
@@ -270,6 +325,12 @@ export class Ulfm implements CommunicatorHost {
     if (from !== source) throw new MultirailError('ERR_PROTOCOL', `process ${source} says that it is process ${from}`);
     const text = `${EVIDENCE_TEXTS[evidence] ?? `it is dead by evidence ${evidence}`} (process ${source} has told)`;
     this.learn({ serial, number, incarnation, evidence, text });
+  }
+
+  private takeCall(source: number, message: CalledInMessage): void {
+    if (this.standby === undefined)
+      throw new MultirailError('ERR_PROTOCOL', `process ${source} calls process ${this.self} in, which has never stood by`);
+    if (!this.standby.takeCall(source, message)) this.ignore();
   }
 
   private takeRevoke(communicator: Communicator, source: number, { type, from }: RevokeMessage): void {
@@ -353,12 +414,29 @@ export class Ulfm implements CommunicatorHost {
     this.post(numbers, message);
   }
 
+  callIn({ id, roll, epoch, callOf }: Communicator, ranks: readonly number[], isCaller: boolean): void {
+    const { origin, q, newcomers } = callOf as NonNullable<OpenOptions['callIn']>;
+    const { members } = roll;
+    const set = Bitmap.of(members.length, newcomers);
+    const call: CalledInMessage = { type: SERVICE.CALLED_IN, id, from: this.self, origin, q, epoch, members, newcomers: set };
+    const numbers = ranks.map((rank) => members[rank]);
+    this.post(numbers, call);
+    if (isCaller && this.ownDeath === undefined) for (const to of numbers) this.serverCalls.push({ to, bytes: encodeService(call) });
+  }
+
   offer(communicator: Communicator, agreement: Agreement, operation: Operation, failed: Bitmap): Offer {
-    return this.options.offer(communicator.id, agreement.series, operation, [...failed]);
+    const { id, roll } = communicator;
+    const ranks = [...failed];
+    const { newId, successions } = this.options.offer(id, agreement.series, operation, ranks);
+    const isOut = (number: number): boolean => roll.rankOf(number) !== undefined || this.replacements.isExcluded(id, number);
+    return { newId, successions: successions ?? this.standbys.choose(operation, ranks, isOut) };
   }
 
   handOut({ id }: Communicator, { series, q, value }: Agreement): void {
-    if (this.ownDeath === undefined) this.decisions.push({ id, series, q, value: value as Value });
+    if (this.ownDeath !== undefined) return;
+    const decision = { id, series, q, value: value as Value };
+    if (this.replacements.awaits(decision) || this.standby?.awaits(decision) === true) this.stepping.push(decision);
+    else this.decisions.push(decision);
   }
 
   handleDecided(communicator: Communicator, agreement: Agreement): void {
@@ -390,6 +468,10 @@ export class Ulfm implements CommunicatorHost {
       const released = communicator.settle(agreement);
       this.mendFlood(communicator);
       for (const { source, bytes } of released) this.takeAgain(source, bytes);
+    }
+    for (let next = this.stepping.shift(); next !== undefined; next = this.stepping.shift()) {
+      if (this.replacements.awaits(next)) this.replacements.take(next);
+      else this.standby?.take(next);
     }
   }
 }

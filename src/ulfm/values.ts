@@ -12,9 +12,11 @@ export const OPERATION = {
   REPLACE_ALL: 4,
   /** The same, with as many successors as there are. */
   REPLACE_SOME: 8,
+  /** On the communicator that has just come into being: `acked` holds the members that are in it. */
+  JOIN: 16,
 } as const;
 export type Operation = (typeof OPERATION)[keyof typeof OPERATION];
-export const OPERATIONS_ALL = 15;
+export const OPERATIONS_ALL = 31;
 const MAKES_COMMUNICATOR = OPERATION.SHRINK | OPERATION.REPLACE_ALL | OPERATION.REPLACE_SOME;
 const REPLACES = OPERATION.REPLACE_ALL | OPERATION.REPLACE_SOME;
 
@@ -33,7 +35,7 @@ export interface Contribution {
   readonly operation: Operation;
   /** u32. */
   readonly flag: number;
-  /** The failed members that it has acknowledged. */
+  /** The failed members that it has acknowledged; with JOIN, all but itself where it cannot be a member. */
   readonly acked: Bitmap;
 }
 
@@ -47,6 +49,7 @@ export interface Value {
   readonly operations: number;
   /** The generation whose members `failed` speaks of: that in which the value was put together. */
   readonly generation: number;
+  /** With SHRINK and REPLACE it is the recovery epoch of the communicator that the decision makes, which all give alike. */
   readonly flag: number;
   /** Id of the communicator that the decision makes; 0 for none. */
   readonly newId: number;

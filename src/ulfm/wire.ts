@@ -16,6 +16,7 @@ export const SERVICE = {
   PROPOSE: 5,
   ACK: 6,
   DECIDE: 7,
+  CALLED_IN: 8,
 } as const;
 export type ServiceType = (typeof SERVICE)[keyof typeof SERVICE];
 
@@ -36,7 +37,7 @@ export const SERVICE_FLAG = {
 
 /** Processes of a job, and so members of a communicator, are never more than this. */
 export const PROCESSES_MAX = 8192;
-/** Ids of communicators are below this. */
+/** Ids of communicators are below this, so that a ctx of the PML is an unsigned number of 32 bits. */
 export const IDS = 2 ** 30;
 
 export const HEADER_BYTES = 28;
@@ -54,6 +55,8 @@ export const OFFSET = {
 } as const;
 
 const FAILED_BYTES = 20;
+const CALL_BYTES = 16;
+const MEMBER_BYTES = 4;
 const CONTRIBUTION_BYTES = 8;
 const LOCK_BYTES = 8;
 const VALUE_BYTES = 20;
@@ -72,7 +75,7 @@ export interface ServiceHeader {
   generation: number;
   /** Rank of the leader that the message is for, or comes from. */
   view: number;
-  /** Rank of the sender in the communicator; its process number in FAILED. */
+  /** Rank of the sender in the communicator; its process number in FAILED and CALLED_IN. */
   from: number;
   bodyBytes: number;
 }
@@ -91,6 +94,24 @@ export interface RevokeMessage {
   readonly type: typeof SERVICE.REVOKE | typeof SERVICE.REVOKED;
   readonly id: number;
   readonly from: number;
+}
+
+/** Tells a process that stands by that it is to be a member of a communicator, in the place of a dead one. */
+export interface CalledInMessage {
+  readonly type: typeof SERVICE.CALLED_IN;
+  /** The communicator that has come into being. */
+  readonly id: number;
+  /** Process number of the sender. */
+  readonly from: number;
+  /** The communicator that was repaired, and which of its agreements decided it. */
+  readonly origin: number;
+  readonly q: number;
+  /** Recovery epoch of the new one. */
+  readonly epoch: number;
+  /** Process numbers of its members, by rank. */
+  readonly members: readonly number[];
+  /** Ranks of those that are called in. */
+  readonly newcomers: Bitmap;
 }
 
 /** What every message of an agreement says: which one, of which generation, and whose view it belongs to. */
@@ -125,7 +146,7 @@ export interface DecideMessage extends AgreementPlace {
 }
 
 export type AgreementMessage = StateMessage | ProposeMessage | AckMessage | DecideMessage;
-export type ServiceMessage = FailedMessage | RevokeMessage | AgreementMessage;
+export type ServiceMessage = FailedMessage | RevokeMessage | CalledInMessage | AgreementMessage;
 
 // ---------------------------------------------------------------- encode
 
@@ -140,6 +161,8 @@ function bodyBytesOf(message: ServiceMessage): number {
     case SERVICE.REVOKE:
     case SERVICE.REVOKED:
       return 0;
+    case SERVICE.CALLED_IN:
+      return CALL_BYTES + MEMBER_BYTES * message.members.length + message.newcomers.bytes.length;
     case SERVICE.STATE: {
       const { covers, lock } = message.gathered;
       return CONTRIBUTION_BYTES + 3 * covers.bytes.length + (lock === undefined ? 0 : LOCK_BYTES + valueBytes(lock.value));
@@ -176,7 +199,8 @@ function putValue(bytes: Uint8Array, view: DataView, start: number, value: Value
 export function serviceBytesMax(processes: number): number {
   const set = bitmapBytes(processes);
   const value = VALUE_BYTES + 2 * set + SUCCESSION_BYTES * processes;
-  return HEADER_BYTES + Math.max(FAILED_BYTES, CONTRIBUTION_BYTES + 3 * set + LOCK_BYTES + value);
+  const call = CALL_BYTES + MEMBER_BYTES * processes + set;
+  return HEADER_BYTES + Math.max(FAILED_BYTES, call, CONTRIBUTION_BYTES + 3 * set + LOCK_BYTES + value);
 }
 
 export function encodeService(message: ServiceMessage): Uint8Array {
@@ -195,6 +219,12 @@ export function encodeService(message: ServiceMessage): Uint8Array {
     return bytes;
   }
   view.setUint32(OFFSET.id, message.id, true);
+  if (message.type === SERVICE.CALLED_IN) {
+    const { origin, q, epoch, members, newcomers } = message;
+    for (const [i, field] of [origin, q, epoch, members.length, ...members].entries()) view.setUint32(HEADER_BYTES + 4 * i, field, true);
+    putBitmap(bytes, HEADER_BYTES + CALL_BYTES + MEMBER_BYTES * members.length, newcomers);
+    return bytes;
+  }
   if (!('series' in message)) return bytes;
   const lock = message.type === SERVICE.STATE ? message.gathered.lock : undefined;
   view.setUint8(OFFSET.series, message.series);
@@ -260,7 +290,7 @@ export function decodeServiceHeader(bytes: Uint8Array): ServiceHeader {
   if (header.from >= PROCESSES_MAX) refuse(`${name} of ${header.from}, expected a number below ${PROCESSES_MAX}`);
   if (header.id >= IDS) refuse(`${name} of communicator ${header.id}, expected an id below 2^30`);
   if (header.type === SERVICE.FAILED) mustBeZero(bytes, OFFSET.id, OFFSET.q, name);
-  if (header.type <= SERVICE.REVOKED) {
+  if (header.type <= SERVICE.REVOKED || header.type === SERVICE.CALLED_IN) {
     mustBeZero(bytes, OFFSET.series, OFFSET.id, name);
     mustBeZero(bytes, OFFSET.q, OFFSET.from, name);
     return header;
@@ -317,11 +347,11 @@ class Reader {
     return rank;
   }
 
-  bitmap(what: string): Bitmap {
-    const count = bitmapBytes(this.size);
+  bitmap(what: string, size = this.size): Bitmap {
+    const count = bitmapBytes(size);
     const at = this.take(count);
-    const set = new Bitmap(this.size, this.bytes.slice(at, at + count));
-    if (set.isOverfull) refuse(`${this.name} whose set of ${what} goes beyond rank ${this.size - 1}`);
+    const set = new Bitmap(size, this.bytes.slice(at, at + count));
+    if (set.isOverfull) refuse(`${this.name} whose set of ${what} goes beyond rank ${size - 1}`);
     return set;
   }
 
@@ -356,6 +386,19 @@ class Reader {
     return { operations, generation, flag, newId, failed, acked, successions };
   }
 
+  /** Process numbers by rank, the sender's among them. */
+  members(from: number): number[] {
+    const count = this.u32();
+    if (count === 0 || count > PROCESSES_MAX) refuse(`${this.name} of ${count} members, expected 1 to ${PROCESSES_MAX}`);
+    const members: number[] = [];
+    for (let i = 0; i < count; i++) members.push(this.u32());
+    const wrong = members.find((number) => number >= PROCESSES_MAX);
+    if (wrong !== undefined) refuse(`${this.name} with process ${wrong}, expected a number below ${PROCESSES_MAX}`);
+    if (new Set(members).size !== count) refuse(`${this.name} that names a member twice`);
+    if (!members.includes(from)) refuse(`${this.name} of process ${from}, which is not a member`);
+    return members;
+  }
+
   lock(generationMax: number): Lock {
     const generation = this.u32();
     if (generation > generationMax) refuse(`${this.name} of generation ${generationMax} with a lock of ${generation}`);
@@ -368,7 +411,7 @@ class Reader {
 }
 
 /**
- * Reads what the header announces. `size`: of the communicator, which the caller has looked up (FAILED has none: any). Throws ERR_PROTOCOL
+ * Reads what the header announces. `size`: of the communicator, which the caller has looked up (FAILED and CALLED_IN have none: any). Throws ERR_PROTOCOL
  * for whatever no sound peer sends; what it returns holds no memory of `bytes`.
  */
 export function decodeServiceBody(header: ServiceHeader, bytes: Uint8Array, size: number): ServiceMessage {
@@ -385,6 +428,16 @@ export function decodeServiceBody(header: ServiceHeader, bytes: Uint8Array, size
     if (number >= PROCESSES_MAX) refuse(`${name} about process ${number}, expected a number below ${PROCESSES_MAX}`);
     if (!Number.isSafeInteger(incarnation) || incarnation < 0) refuse(`${name} about incarnation ${incarnation}`);
     return { type, from, serial, number, incarnation, evidence };
+  }
+  if (type === SERVICE.CALLED_IN) {
+    const origin = reader.u32();
+    if (origin >= IDS) refuse(`${name} that replaces communicator ${origin}, expected an id below 2^30`);
+    const call = { origin, q: reader.u32(), epoch: reader.u32(), members: reader.members(from) };
+    const newcomers = reader.bitmap('those that are called in', call.members.length);
+    reader.end();
+    if (newcomers.count === 0 || newcomers.count === call.members.length)
+      refuse(`${name} that calls ${newcomers.count} of ${call.members.length} members in`);
+    return { type, id, from, ...call, newcomers };
   }
   if (from >= size) refuse(`${name} from rank ${from} of ${size}`);
   if (type === SERVICE.REVOKE || type === SERVICE.REVOKED) {

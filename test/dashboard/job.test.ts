@@ -75,7 +75,8 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page beside a job', () => {
     });
     expect(await inkOf(page, '#throughput')).toBeGreaterThan(1000);
 
-    await page.click('[data-target="rail-0-1-1"] [data-action="pull"]');
+    // The button is there when both ranks have said that they take orders.
+    await (await page.waitForSelector('[data-target="rail-0-1-1"] [data-action="pull"]'))?.click();
     await untilText(page, LABEL_1, /^tcp 1: (down|connecting|probing)$/);
     expect(await page.$eval(LABEL_0, ({ textContent }) => textContent)).toMatch(/^tcp 0: up/);
     await untilText(page, '#events', /rail-lostrank 0: rail 1 \(tcp\) to rank 1 is lost, 1 of 2 carry/);

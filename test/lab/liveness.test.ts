@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
 import { Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
 import { expectAudited, type RankRecord, startLabJob, usedAgainAfterMs, worstGapMs } from './lab-job.ts';
 
 const unavailable = labUnavailable() ?? loadNative().reason;
@@ -52,7 +53,14 @@ const FAULTS: Fault[] = [
 ];
 
 const only = process.env.MULTIRAIL_LIVENESS_FAULTS;
-describe.skipIf(unavailable !== undefined).each(FAULTS.filter(({ name }) => only === undefined || only.split(',').includes(name)))(
+/** Some of those that a carrier tells of, and some that only silence does. */
+const DRAWN = [CARRIER, SILENCE].flatMap((how) =>
+  drawTests(
+    `liveness, ${how}`,
+    FAULTS.filter(({ by }) => by === how),
+  ),
+);
+describe.skipIf(unavailable !== undefined).each(only === undefined ? DRAWN : FAULTS.filter(({ name }) => only.split(',').includes(name)))(
   '$name',
   ({ name, begin, by }) => {
     let records: RankRecord[] = [];

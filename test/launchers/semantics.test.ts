@@ -3,6 +3,7 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { drawTests } from '../support/sample.ts';
 import { run } from './command.ts';
 import { CASES, expectPassed } from './verdicts.ts';
 
@@ -23,8 +24,12 @@ describe('the suites of semantics under', () => {
     // All of them with eight take a minute where there are two processors.
     { starter: 'env', ranks: 8, jobs: '0', only: '^(4|5|7|11|12|45|56|57|58|61) ', cases: 11 },
   ];
-  for (const { starter, ranks, jobs, only, cases } of RUNS) {
-    test(`${starter}: ${ranks} ranks, jobs ${jobs}${only === undefined ? '' : ', some cases'}`, async ({ skip }) => {
+  const named = RUNS.map((one) => ({
+    ...one,
+    name: `${one.starter}: ${one.ranks} ranks, jobs ${one.jobs}${one.only === undefined ? '' : ', some cases'}`,
+  }));
+  for (const { name, starter, ranks, jobs, only, cases } of drawTests('semantics under starters', named)) {
+    test(name, async ({ skip }) => {
       const report = `${CACHE}report-launchers-${starter}-${ranks}.json`;
       rmSync(report, { force: true });
       const chosen = only === undefined ? [] : ['--only', only];

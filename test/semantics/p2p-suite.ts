@@ -3,9 +3,9 @@
 // with faults, the same cases must end in the same way while rails break at moments that a seed chooses.
 import { strict as assert } from 'node:assert';
 import { describe as group, test } from 'vitest';
-import { Prng } from '../../src/util/prng.ts';
 import { closeWorld } from '../support/p2p-audit.ts';
 import type { P2pFixture, P2pWorld } from '../support/p2p-worlds.ts';
+import { isDrawn, NOT_DRAWN } from '../support/sample.ts';
 import { P2P_CASES, P2P_FAULT_CASES } from './cases/index.ts';
 
 /** One case. It gets a fresh world of `ranks` ranks; the suite drains and closes it and looks that nothing is left. */
@@ -51,13 +51,7 @@ export interface P2pSuiteOptions {
 const CASE_LIMIT_MS = 25_000;
 /** How often the cases with most under way are played again until the faults have met frames. */
 const AGAIN_MAX = 10;
-/** Of the cases that are run again with faults, the part that is; which ones, a seed says. All, unless test/run.mjs says otherwise. */
-const SHARE = Number(process.env.MULTIRAIL_TEST_SHARE ?? 1);
-const SAMPLE_SEED = process.env.MULTIRAIL_TEST_SAMPLE_SEED ?? '0';
-const NOT_DRAWN = `not in the sample of seed ${SAMPLE_SEED}; MULTIRAIL_TEST_SHARE=1 runs all`;
-
-const isDrawn = (group: string, one: P2pCase): boolean =>
-  SHARE >= 1 || one.alwaysDrawn === true || new Prng(SAMPLE_SEED).split(`${group}/${one.name}`).chance(Math.round(SHARE * 1000), 1000);
+const isPlayed = (group: string, one: P2pCase): boolean => one.alwaysDrawn === true || isDrawn(group, one.name);
 
 export function p2pSuite(name: string, fixture: P2pFixture, options: P2pSuiteOptions = {}): void {
   suiteOf('p2p', P2P_CASES, P2P_FAULT_CASES, name, fixture, options);
@@ -74,7 +68,7 @@ export function suiteOf(
 ): void {
   group(`${kind} over ${name}`, () => {
     for (const one of [...cases, ...faultCases]) {
-      if (options.sampleCalm !== true || isDrawn(name, one)) add(fixture, one, options, undefined);
+      if (options.sampleCalm !== true || isPlayed(name, one)) add(fixture, one, options, undefined);
       else test.skip(`${one.name} (${NOT_DRAWN})`, () => undefined);
     }
   });
@@ -84,7 +78,7 @@ export function suiteOf(
     group(`${kind} over ${name}, 86: again while rails break, seed ${seed}`, () => {
       const struck: Struck = { railsLost: 0, framesInDoubt: 0, resent: 0 };
       for (const one of cases) {
-        if (options.neverSampled === true || isDrawn(`${name}, ${seed}`, one)) add(fixture, one, options, seed, struck);
+        if (options.neverSampled === true || isPlayed(`${name}, ${seed}`, one)) add(fixture, one, options, seed, struck);
         else test.skip(`${one.name} (${NOT_DRAWN})`, () => undefined);
       }
       // A run in which nothing broke would prove nothing. A sample may be over before much has: then the cases with most under way are

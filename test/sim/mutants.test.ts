@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PROFILES } from '../../tools/sim/campaign.ts';
+import { drawTests } from '../support/sample.ts';
 import { documented } from './mutants/document.ts';
 import { buildFolder, loadWith, marker, mutantMarkers, ROOT, UNGUARDED } from './mutants/plant.ts';
 import { SCENARIOS } from './mutants/subject.ts';
@@ -43,9 +44,11 @@ function passes({ PROFILES, SCENARIOS }: Pick<Build, 'PROFILES' | 'SCENARIOS'>, 
 /** The same, as far as it was played. */
 const upTo = (by: FoundBy, seed: number): FoundBy => ('scenario' in by ? by : { ...by, from: seed, within: seed + 1 });
 const textOf = (by: FoundBy): string => ('scenario' in by ? by.scenario : `seeds ${by.from ?? 0} to ${by.within - 1} of ${by.profile}`);
-const CASES = PLANTED.flatMap(({ name, found, guard }) => found.map((by) => ({ name, by, guard, what: textOf(by) })));
+const ALL = PLANTED.flatMap(({ name, found, guard }) => found.map((by) => ({ name, by, guard, what: textOf(by) })));
 
 describe('mutants', () => {
+  // All of them: npm run sim:mutants.
+  const CASES = drawTests('planted mistakes in the simulator', ALL);
   it.each(CASES.filter(({ guard }) => guard === undefined))(
     '$name is found by $what, and without it the same passes',
     async ({ name, by }) => {

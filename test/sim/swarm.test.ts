@@ -6,13 +6,13 @@ import { ONCE_FAILED } from './seeds.ts';
 
 const BASE = Number(process.env.MULTIRAIL_SIM_SEED_BASE ?? 20_000);
 const SEEDS: Record<Profile, number> = {
-  swarm: 2000,
-  stress: 1000,
-  death: 1000,
-  storm: 300,
-  giveup: 1000,
-  impaired: 500,
-  meet: 600,
+  swarm: 1200,
+  stress: 600,
+  death: 600,
+  storm: 200,
+  giveup: 600,
+  impaired: 400,
+  meet: 400,
   ulfm: 700,
 };
 

@@ -22,9 +22,11 @@ export interface FtPart {
 export interface FtCase {
   name: string;
   ranks: number;
+  /** So many further processes stand by. One that is called in plays its part, too. */
+  spares?: number;
   /** Set: blocking calls need a process for each rank. */
   processes?: true;
-  /** Ranks that die by plan; the others must come to the end of their part. */
+  /** Process numbers of those that die by plan; the others must come to the end of their part, if they have one. */
   dying: readonly number[];
   params?: Readonly<Record<string, string>>;
   run(part: FtPart): Promise<void>;
@@ -42,27 +44,35 @@ export type Notices = 'all' | 'one';
 
 /** Plays a case by ranks in this process over these transports. Throws what the first rank throws that fails. */
 export async function playFtCase(one: FtCase, components: readonly BtlComponent[], notices: Notices): Promise<void> {
-  const params = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS, ft: 'on', ...one.params });
-  const { runtimes, hub } = await makeRuntimes(one.ranks, params, () => components);
+  const params = new ParamTable({ ...SMALL_PARAMS, ...LOOPBACK_PARAMS, ft: 'on', ft_spares: String(one.spares ?? 0), ...one.params });
+  const { runtimes, hub, standbys } = await makeRuntimes(one.ranks, params, () => components);
   const died = new Set<number>();
   const play = async (mpi: Runtime): Promise<void> => {
-    const { rank } = mpi;
+    const { rank, process: number } = mpi;
     const die = async (when?: 'now'): Promise<never> => {
       while (when !== 'now' && mpi.undelivered().length > 0) await sleep(1);
-      died.add(rank);
+      died.add(number);
       await kill(mpi);
-      tell(hub, rank, runtimes, died, notices);
+      tell(hub, number, runtimes, died, notices);
       throw DIED;
     };
     try {
       await one.run({ mpi, world: mpi.world, rank, die, sleep: (ms) => sleep(ms) });
-      if (one.dying.includes(rank)) throw new Error(`rank ${rank} was to die, and has not`);
+      if (one.dying.includes(number)) throw new Error(`process ${number} was to die, and has not`);
       await mpi.finalize({ timeoutMs: 10_000 });
     } catch (error) {
-      if (error !== DIED) throw new Error(`rank ${rank}: ${(error as Error).message}`, { cause: error });
+      if (error !== DIED) throw new Error(`process ${number}: ${(error as Error).message}`, { cause: error });
     }
   };
-  const ends = await Promise.allSettled(runtimes.map(play));
+  // One that nobody calls in has to leave by itself.
+  const isOver = standbys.map(({ calledIn, closed }) => {
+    const called = calledIn.then((mpi) => {
+      runtimes.push(mpi);
+      return play(mpi);
+    });
+    return Promise.race([called, closed.then(() => undefined)]);
+  });
+  const ends = await Promise.allSettled([...runtimes.map(play), ...isOver]);
   const failed = ends.find((end) => end.status === 'rejected');
   if (failed === undefined) return;
   for (const mpi of runtimes) await kill(mpi);
@@ -78,6 +88,6 @@ async function kill(mpi: Runtime): Promise<void> {
 
 function tell(hub: MemoryOobHub, rank: number, runtimes: readonly Runtime[], died: ReadonlySet<number>, notices: Notices): void {
   if (notices === 'all') return hub.exited(rank, { signal: 'SIGKILL' });
-  const listener = runtimes.find((mpi) => !died.has(mpi.rank));
-  if (listener !== undefined) hub.exitedFor(listener.rank, rank);
+  const listener = runtimes.find((mpi) => !died.has(mpi.process));
+  if (listener !== undefined) hub.exitedFor(listener.process, rank);
 }

@@ -167,26 +167,40 @@ function jobOf(rank: number, size: number, hub: MemoryOobHub): RuntimeJob {
   };
 }
 
-/** Runtimes over these transports, and the `self` of each. */
+/** A process that stands by: it is called in, or everything of it is closed when nobody has needed it. */
+export interface Standby {
+  readonly calledIn: Promise<Runtime>;
+  readonly closed: Promise<void>;
+}
+
+/** Runtimes over these transports, and the `self` of each; beyond them, processes that stand by (ft_spares). */
 export async function makeRuntimes(
   size: number,
   params: ParamTable,
   components: (rank: number) => readonly BtlComponent[],
   driver?: (rank: number) => RuntimeDriver,
   withNative = true,
-): Promise<{ runtimes: Runtime[]; hub: MemoryOobHub }> {
-  const hub = new MemoryOobHub(size);
-  const runtimes = await Promise.all(
-    Array.from({ length: size }, (_, rank) =>
-      createRuntime(jobOf(rank, size, hub), {
-        params,
-        modules: [selfComponent, ...components(rank)],
-        ...(driver === undefined ? {} : { driver: driver(rank) }),
-        ...(withNative ? {} : { native: false as const }),
-      }),
-    ),
-  );
-  return { runtimes, hub };
+): Promise<{ runtimes: Runtime[]; hub: MemoryOobHub; standbys: Standby[] }> {
+  const spares = params.int('ft_spares');
+  const processes = size + spares;
+  const hub = new MemoryOobHub(processes);
+  const make = (rank: number, onClosed: () => void = () => undefined): Promise<Runtime> =>
+    createRuntime(jobOf(rank, processes, hub), {
+      params,
+      modules: [selfComponent, ...components(rank)],
+      onClosed,
+      ...(driver === undefined ? {} : { driver: driver(rank) }),
+      ...(withNative ? {} : { native: false as const }),
+    });
+  const working = Array.from({ length: size }, (_, rank) => make(rank));
+  const standbys = Array.from({ length: spares }, (_, i): Standby => {
+    let calledIn!: Promise<Runtime>;
+    const closed = new Promise<void>((resolve) => {
+      calledIn = make(size + i, resolve);
+    });
+    return { calledIn, closed };
+  });
+  return { runtimes: await Promise.all(working), hub, standbys };
 }
 
 /** All ranks leave. A rank that cannot is named in the error. */

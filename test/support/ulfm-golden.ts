@@ -29,7 +29,13 @@ export interface GoldenService {
   name: string;
   /** Members of the communicator. */
   size: number;
-  fields: Record<string, unknown> & { type: keyof typeof SERVICE; value?: ValueFields; gathered?: StateFields; covers?: number[] };
+  fields: Record<string, unknown> & {
+    type: keyof typeof SERVICE;
+    value?: ValueFields;
+    gathered?: StateFields;
+    covers?: number[];
+    newcomers?: number[];
+  };
   hex: string;
 }
 
@@ -45,10 +51,11 @@ const valueFrom = (size: number, { failed, acked, ...rest }: ValueFields): Value
 
 /** The message that the fields of a golden one describe. */
 export function serviceOf({ size, fields }: Omit<GoldenService, 'hex' | 'name'>): ServiceMessage {
-  const { type, value, gathered: state, covers, ...rest } = fields;
+  const { type, value, gathered: state, covers, newcomers, ...rest } = fields;
   const message: Record<string, unknown> = { ...rest, type: SERVICE[type] };
   if (value !== undefined) message.value = valueFrom(size, value);
   if (covers !== undefined) message.covers = Bitmap.of(size, covers);
+  if (newcomers !== undefined) message.newcomers = Bitmap.of(size, newcomers);
   if (state !== undefined) {
     const gathered = new Gathered(size);
     gathered.operations = state.operations;
@@ -74,6 +81,7 @@ export function fieldsOfService(message: ServiceMessage): GoldenService['fields'
   const fields: Record<string, unknown> = { ...message, type: SERVICE_NAMES[message.type] };
   if ('value' in message) fields.value = plainValue(message.value);
   if ('covers' in message) fields.covers = [...message.covers];
+  if ('newcomers' in message) fields.newcomers = [...message.newcomers];
   if ('gathered' in message) {
     const { operations, flag, covers, dead, acked, lock } = message.gathered;
     fields.gathered = { operations, flag, covers: [...covers], dead: [...dead], acked: [...acked] };

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, describe as group, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
 import { type BuiltCode, buildCode, type Ran, type Running, startNode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
 
 const TIME_MS_MAX = 60_000;
 
@@ -104,7 +105,7 @@ group('tables', () => {
     expect(lines(ran.stdout).at(-1)).toMatch(/^8 +\d+\.\d\d$/);
   });
 
-  test.each([
+  const MISUSE: [string, string][] = [
     ['bench latency --sizes x', 'size "x"'],
     ['bench latency -n 3', 'takes two ranks'],
     ['bench rate -n 3', 'even number'],
@@ -114,7 +115,8 @@ group('tables', () => {
     ['bench bw --pull 0@1s --mca btl_tcp_links 1', 'every one of the 1 rails'],
     ['bench bw --verify --sizes 8', 'does not go with'],
     ['bench bw --mca no_such 1', 'unknown parameter'],
-  ])('%s: exit code 2, and why', async (line, text) => {
+  ];
+  test.each(drawTests('misuse of bench', MISUSE))('%s: exit code 2, and why', async (line, text) => {
     const ran = await multirail(line);
     expect(ran.stderr).toContain(text);
     expect(ran.code).toBe(2);
@@ -174,7 +176,7 @@ group('failover runs', () => {
     expect(ran.code).toBe(0);
   });
 
-  test.each([
+  const PLANTS: [string, RegExp][] = [
     ['lose', /^FAIL: 1 message lost \(20\); .*hashes of the two sides differ/],
     ['double', /^FAIL: 1 message doubled \(20\); /],
     ['swap', /^FAIL: 1 message reordered \(20 after 21\); /],
@@ -182,7 +184,8 @@ group('failover runs', () => {
     ['no-end', /^FAIL: the end of the stream did not come; the sender did not report what it has sent; a receive failed: ERR_PROC_FAILED/],
     ['hang', /^FAIL: the end of the stream did not come; the sender did not report what it has sent; nothing was delivered for 2 s/],
     ['shorten', /^FAIL: 1 message damaged \(20\); /],
-  ])('a planted fault must show: %s', async (plant, verdict) => {
+  ];
+  test.each(drawTests('planted in a failover run', PLANTS))('a planted fault must show: %s', async (plant, verdict) => {
     const ran = await multirail(`run -n 2 --no-prefix --mca btl self,tcp --mca btl_tcp_links 2 ${code.fixture('bench-planted.ts')}`, {
       BENCH_PLANT: plant,
     });

@@ -6,6 +6,7 @@ import { smComponent } from '../../src/btl/sm/component.ts';
 import { loadNative } from '../../src/native/load.ts';
 import { ParamTable } from '../../src/params.ts';
 import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
 
 let code: BuiltCode;
 const running: Running[] = [];
@@ -62,60 +63,43 @@ const TRANSPORTS = [
   { name: 'shared memory', transport: 'sm', options: '--mca btl self,sm,tcp' },
 ] as const;
 
+interface Case {
+  name: string;
+  ranks: number;
+  cases: string;
+  more?: string;
+  /** One link is as good as two here, and many processes take their time. */
+  isOfOneLink?: boolean;
+  check?: (said: string) => void;
+}
+const CASES: Case[] = [
+  { name: 'messages of every size, back and forth, and windows', ranks: 2, cases: 'sizes pingpong windows vectors' },
+  { name: 'matching: unexpected messages, probes, nobody, oneself', ranks: 2, cases: 'unexpected probes nobody self synchronous matched' },
+  { name: 'values, with large memory beside them', ranks: 2, cases: 'objects' },
+  { name: 'wildcards among three ranks', ranks: 3, cases: 'wildcards' },
+  { name: 'every pair of 16 ranks meets inside blocking calls', ranks: 16, cases: 'meetings', isOfOneLink: true },
+  { name: 'a ring of four ranks whose messages no rail holds', ranks: 4, cases: 'ring' },
+  { name: 'calls that fail, and what comes after them', ranks: 2, cases: 'truncation timeouts failures' },
+  { name: 'receives by promise are open meanwhile', ranks: 2, cases: 'mixed afterwards' },
+  { name: 'a flood against a slow receiver, with as much memory as there is by default', ranks: 2, cases: 'flood' },
+  {
+    name: 'a flood with little memory: what finds no credit goes by rendezvous, and all arrive in order',
+    ranks: 2,
+    cases: 'flood',
+    more: ' --mca pml_unexpected_bytes_max 64k --mca pml_retained_bytes_max 64k',
+    check: (said) => expect(Number(/(\d+) for want of credit/.exec(said)?.[1])).toBeGreaterThan(0),
+  },
+  { name: 'finalize() right behind sends loses nothing', ranks: 2, cases: 'leave' },
+  { name: 'four ranks, whatever the number of processors', ranks: 4, cases: 'crowd' },
+];
+
 for (const { name, transport, options } of TRANSPORTS) {
   group(`blocking calls over ${name}`, () => {
-    test('messages of every size, back and forth, and windows', async (context) => {
+    const here = CASES.filter(({ isOfOneLink }) => !(isOfOneLink && options.includes('links')));
+    test.for(drawTests(`blocking calls over ${name}`, here))('$name', async ({ ranks, cases, more = '', check }, context) => {
       needs(context, transport);
-      await passes(2, options, 'sizes pingpong windows vectors');
-    });
-    test('matching: unexpected messages, probes, nobody, oneself', async (context) => {
-      needs(context, transport);
-      await passes(2, options, 'unexpected probes nobody self synchronous matched');
-    });
-    test('values, with large memory beside them', async (context) => {
-      needs(context, transport);
-      await passes(2, options, 'objects');
-    });
-    test('wildcards among three ranks', async (context) => {
-      needs(context, transport);
-      await passes(3, options, 'wildcards');
-    });
-    // One link is as good as two here, and 16 processes take their time.
-    if (!options.includes('links')) {
-      test('every pair of 16 ranks meets inside blocking calls', async (context) => {
-        needs(context, transport);
-        await passes(16, options, 'meetings');
-      });
-    }
-    test('a ring of four ranks whose messages no rail holds', async (context) => {
-      needs(context, transport);
-      await passes(4, options, 'ring');
-    });
-    test('calls that fail, and what comes after them', async (context) => {
-      needs(context, transport);
-      await passes(2, options, 'truncation timeouts failures');
-    });
-    test('receives by promise are open meanwhile', async (context) => {
-      needs(context, transport);
-      await passes(2, options, 'mixed afterwards');
-    });
-    test('a flood against a slow receiver, with as much memory as there is by default', async (context) => {
-      needs(context, transport);
-      await passes(2, options, 'flood');
-    });
-    test('a flood with little memory: what finds no credit goes by rendezvous, and all arrive in order', async (context) => {
-      needs(context, transport);
-      const little = '--mca pml_unexpected_bytes_max 64k --mca pml_retained_bytes_max 64k';
-      const said = await passes(2, `${options} ${little}`, 'flood');
-      expect(Number(/(\d+) for want of credit/.exec(said)?.[1])).toBeGreaterThan(0);
-    });
-    test('finalize() right behind sends loses nothing', async (context) => {
-      needs(context, transport);
-      await passes(2, options, 'leave');
-    });
-    test('four ranks, whatever the number of processors', async (context) => {
-      needs(context, transport);
-      await passes(4, options, 'crowd');
+      const said = await passes(ranks, options + more, cases);
+      check?.(said);
     });
   });
 }
@@ -129,17 +113,15 @@ group('rails that are pulled while blocking calls run', () => {
     { name: 'both, by an error', plan: 'pull:*:error@500ms,restore:*@1000ms' },
     { name: 'by a seed', plan: 'random:seed=7,every=300ms,heal=200ms,kinds=error+inside+busy+stall' },
   ];
-  for (const { name, plan } of PULLS) {
-    test(`tcp with two links: ${name}`, async (context) => {
-      needs(context, 'tcp');
-      const env = { MULTIRAIL_MCA_btl_fault: plan, MULTIRAIL_TEST_MS: '4000' };
-      const said = await passes(2, '--mca btl self,tcp --mca btl_tcp_links 2', 'pulled', env);
-      // The pull has struck: it is no test otherwise.
-      expect(said).toMatch(/downs [1-9]/);
-      // What was pulled and restored is in use again, without a turn of the event loop.
-      expect(said.match(/ups [2-9]/g)?.length ?? 0).toBeGreaterThanOrEqual(2);
-    });
-  }
+  test.for(drawTests('pulled rails', PULLS))('tcp with two links: $name', async ({ plan }, context) => {
+    needs(context, 'tcp');
+    const env = { MULTIRAIL_MCA_btl_fault: plan, MULTIRAIL_TEST_MS: '4000' };
+    const said = await passes(2, '--mca btl self,tcp --mca btl_tcp_links 2', 'pulled', env);
+    // The pull has struck: it is no test otherwise.
+    expect(said).toMatch(/downs [1-9]/);
+    // What was pulled and restored is in use again, without a turn of the event loop.
+    expect(said.match(/ups [2-9]/g)?.length ?? 0).toBeGreaterThanOrEqual(2);
+  });
   test('shared memory that breaks: tcp carries on', async (context) => {
     needs(context, 'sm');
     const env = { MULTIRAIL_MCA_btl_fault: 'pull:0:error@400ms,restore:0@1500ms', MULTIRAIL_TEST_MS: '3000' };

@@ -7,6 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startNode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
 import { unavailable } from './verbs-fixture.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
@@ -23,14 +24,16 @@ if (unavailable !== undefined) console.info(`skipped: verbs beside other rails: 
 else console.info(`seed ${SEED}`);
 const when = test.skipIf(unavailable !== undefined);
 
-when.each([
-  ['verbs and verbs, read', 'verbs-verbs'],
-  ['verbs and TCP, written', 'verbs-tcp'],
-  ['TCP as standby', 'standby'],
-  ['an address that changes, goes and comes back', 'readdressed'],
-])(
-  '%s: pulled in the midst of short and long messages, and used again',
-  async (_, scenario) => {
+const SCENARIOS = [
+  { name: 'verbs and verbs, read', scenario: 'verbs-verbs' },
+  { name: 'verbs and TCP, written', scenario: 'verbs-tcp' },
+  { name: 'TCP as standby', scenario: 'standby' },
+  { name: 'an address that changes, goes and comes back', scenario: 'readdressed' },
+];
+
+when.each(drawTests('verbs beside other rails', SCENARIOS))(
+  '$name: pulled in the midst of short and long messages, and used again',
+  async ({ scenario }) => {
     await expectMixed(scenario);
   },
   LIMIT_MS + 10_000,

@@ -7,6 +7,7 @@ import { PLANTED_HEALTH } from '../sim/mutants/health-table.ts';
 import { buildFolder, loadWith, type Mistake } from '../sim/mutants/plant.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
 import { PLANTED_ULFM } from '../sim/mutants/ulfm-table.ts';
+import { drawTests } from '../support/sample.ts';
 import { BrokenControl } from './interposer.ts';
 import { chaptersWithFew, documentedMutants, documentMutants, mutantsByChapter } from './mutant-table.ts';
 import {
@@ -80,7 +81,7 @@ for (const [name, list] of Object.entries({
   'inside the engine': ENGINE_MUTANTS,
 })) {
   describe(name, () => {
-    test.each(list)('$name is caught by $caughtBy', async (planted) => {
+    test.each(drawTests(`broken endpoints, ${name}`, list))('$name is caught by $caughtBy', async (planted) => {
       const { result, crashes } = await mayCrash(() => play(planted, BROKEN_LIMIT_MS));
       const { clauses, results } = result;
       expect(results.filter(({ skipped }) => skipped === undefined).length, `no case is called "${planted.case}"`).toBeGreaterThan(0);
@@ -102,7 +103,7 @@ test.each([...SOUND, ...SOUND_HANDSHAKES])('nothing is wrong behind a relay that
 });
 
 describe('inside the endpoint', () => {
-  test.each(PLANTED_INSIDE)('$name is caught by $caughtBy', async (planted) => {
+  test.each(drawTests('broken endpoints, inside', PLANTED_INSIDE))('$name is caught by $caughtBy', async (planted) => {
     const { case: only, caughtBy, transport = 'tcp', limitMs = BROKEN_LIMIT_MS } = planted;
     const { result, crashes } = await mayCrash(() => playWith(planted, { only, limitMs, transport }));
     const { clauses, results } = result;

@@ -9,7 +9,7 @@ import { MultirailError } from '../../src/errors.ts';
 export type PullMode = 'silent' | 'error' | `lossy:${string}` | `slow:${string}`;
 export const PULL_MODES_EXPECTED = `silent, error, lossy:${LOSS_EXPECTED}, or slow:RATE, ${RATE_EXPECTED}`;
 
-/** Undefined when it is none. */
+/** Undefined when the text is not a mode. */
 export function parsePullMode(text: string): PullMode | undefined {
   const [name, detail] = [text.slice(0, text.indexOf(':')), text.slice(text.indexOf(':') + 1)];
   const isMode =

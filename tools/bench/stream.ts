@@ -199,7 +199,7 @@ export async function sendStream(mpi: Runtime, comm: Communicator, hand: RailHan
   let index = 0;
   let turnBytes = 0;
   for (; watch.elapsedMs < spec.durationMs; index++) {
-    // A header is written anew only when its message has left.
+    // A header is written again only when its message has left.
     const slot = index % spec.window;
     if (index >= spec.window) await requests[slot];
     const payload = pattern.payload(index, payloadBytes);

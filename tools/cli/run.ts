@@ -81,7 +81,7 @@ export function expandMca(program: Command, args: readonly string[]): string[] {
   const out = args.slice(0, at);
   while (at < args.length && args[at].startsWith('-') && args[at] !== '--') {
     let word = args[at++];
-    // A number that may be left out: the name of the program is none.
+    // A number that may be left out: the name of the program is not one.
     if (presets.has(word)) word += `=${/^\d+$/.test(args[at] ?? '') ? args[at++] : presets.get(word)}`;
     out.push(word);
     if (!takesWord.has(word) || at >= args.length) continue;
@@ -160,6 +160,7 @@ interface RunCommandOptions extends WatchCommandOptions {
   prefix: boolean;
   abortOnFailure: boolean;
   kill: KillPlan | undefined;
+  spares: number | undefined;
   oobListen: string[];
 }
 
@@ -185,8 +186,13 @@ export function register(program: Command): void {
     )
     .option('--stdin <target>', 'who gets the standard input: a rank, all or none', parseStdin, 0)
     .option('--no-prefix', 'do not put [rank] before each line of output')
-    .option('--no-abort-on-failure', 'let the other ranks go on when one fails; implied by --mca ft on')
-    .option('--kill <plan>', 'kill ranks: RANK@TIME[,…] or random:seed=S,mtbf=T,max=N; times count from when all ranks have met', parseKill)
+    .option('--no-abort-on-failure', 'let the other ranks go on when one fails; implied by --mca ft on and --spares')
+    .option('--spares <K>', 'K more processes, which stand by to take the places of ranks that die; implies --mca ft on', parseCount)
+    .option(
+      '--kill <plan>',
+      'kill ranks: RANK@TIME[,…], #PROCESS@TIME or random:seed=S,mtbf=T,max=N; times count from when all ranks have met',
+      parseKill,
+    )
     .addOption(
       new Option('--oob-listen <address>', 'listen here for the ranks, instead of on loopback; may be repeated')
         .argParser(collect)
@@ -203,6 +209,7 @@ Examples:
   multirail run --hosts node1:2,node2:2 app.js        two ranks on each of two hosts, by ssh
   multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
   multirail run -n 4 --mca ft on --kill 2@1s app.js   rank 2 dies after a second, and the others may go on
+  multirail run -n 4 --spares 1 --kill 2@1s app.js    the same, and replace() finds a fifth process for its place
   multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
                                                      a page that shows two rails, with buttons to pull them
 
@@ -234,6 +241,7 @@ A second Ctrl-C kills all ranks at once.`,
         abortOnFailure: options.abortOnFailure,
         forwardSignals: true,
         ...(options.kill === undefined ? {} : { kill: options.kill }),
+        ...(options.spares === undefined ? {} : { spares: options.spares }),
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
       };
       const stop = watchNpm(process.env, () => {

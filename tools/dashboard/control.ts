@@ -33,25 +33,26 @@ export class InterposerControl implements RailControl {
 
   targets(): ControlTarget[] {
     const { ranks, rails } = this.model;
-    const targets: ControlTarget[] = [];
+    const targets = new Map<string, ControlTarget>();
     for (const { view } of rails.values()) {
-      const { rank, peer, rail, transport } = view;
-      const isObeyed = [rank, peer].every((one) => ranks[one].view.takesFaults && ranks[one].view.phase === 'JOINED');
-      // Each rail is seen from both of its ends: it is one thing to pull.
-      if (rank > peer || !isObeyed) continue;
-      const id = idOf(rank, peer, rail);
-      targets.push({
+      const { rail, transport } = view;
+      const [low, high] = [view.rank, view.peer].sort((a, b) => a - b);
+      const id = idOf(low, high, rail);
+      const isObeyed = [low, high].every((one) => ranks[one].view.takesFaults && ranks[one].view.phase === 'JOINED');
+      // Each rail is seen from both of its ends, either of which may be the first to tell of it, and it is one thing to pull.
+      if (targets.has(id) || !isObeyed) continue;
+      targets.set(id, {
         id,
-        label: `rail ${rail} (${transport}), ranks ${rank} and ${peer}`,
+        label: `rail ${rail} (${transport}), ranks ${low} and ${high}`,
         state: this.states.get(id) ?? 'up',
         actions: Object.keys(STATE_AFTER) as FaultActionName[],
         rails: [
-          { rank, peer, rail },
-          { rank: peer, peer: rank, rail },
+          { rank: low, peer: high, rail },
+          { rank: high, peer: low, rail },
         ],
       });
     }
-    return targets;
+    return [...targets.values()];
   }
 
   async apply(id: string, action: ControlAction): Promise<void> {

@@ -129,7 +129,7 @@ export interface WaitView {
   tag: number | 'any';
   /** Name of the communicator. */
   comm: string;
-  /** The collective that waits, if it is none of the user's own messages. */
+  /** The collective that waits, if it is not a message of the user's own. */
   call?: string | undefined;
   bytes: number;
   waitedMs: number;

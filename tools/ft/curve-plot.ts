@@ -1,12 +1,9 @@
 // Draws the cost of saves against their period as SVG: a panel per level or time between failures, with the periods of several models marked.
+import { figureSvg, panelOptions, panelTitle, placePanel } from '../bench/panels.ts';
 
-const WIDTH = 900;
-const PANEL_WIDTH = 430;
 const PANEL_HEIGHT = 300;
 const HEAD_HEIGHT = 68;
 const FOOT_HEIGHT = 40;
-const MARGIN_LEFT = 30;
-const FONT = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
 const CURVE_POINTS = 200;
 /** Beyond this multiple of the least cost the curve says nothing that the eye needs. */
 const SHOWN = 4;
@@ -40,8 +37,6 @@ export function curveOf(from: number, to: number, cost: (period: number) => numb
   });
 }
 
-const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (found) => `&#${found.charCodeAt(0)};`);
-
 /** The SVG as text. */
 export async function curvePlot({ title, subtitle, panels, foot }: CurvePlot): Promise<string> {
   const Plot = await import('../bench/plot-library.ts');
@@ -51,13 +46,7 @@ export async function curvePlot({ title, subtitle, panels, foot }: CurvePlot): P
     const top = Math.min(SHOWN * least, Math.max(...panel.curve.map(({ y }) => y)));
     const most = Math.max(top, ...panel.marks.map(({ y }) => y * 1.1), ...panel.dots.map(({ y }) => y * 1.05));
     const plot = Plot.plot({
-      document,
-      width: PANEL_WIDTH,
-      height: PANEL_HEIGHT,
-      marginLeft: 48,
-      marginTop: 34,
-      marginBottom: 40,
-      style: { fontFamily: FONT, fontSize: '12px', color: '#1b1e23', background: 'none' },
+      ...panelOptions(document, PANEL_HEIGHT),
       x: {
         type: 'log',
         label: 'period (s)',
@@ -67,7 +56,6 @@ export async function curvePlot({ title, subtitle, panels, foot }: CurvePlot): P
         tickFormat: (value: number) => String(value),
       },
       y: { domain: [0, most], label: null, grid: true, ticks: 6 },
-      color: { type: 'identity' },
       marks: [
         Plot.ruleY([0], { stroke: '#1b1e23' }),
         Plot.lineY(
@@ -90,36 +78,11 @@ export async function curvePlot({ title, subtitle, panels, foot }: CurvePlot): P
             text: () => mark.text,
           }),
         ]),
-        Plot.text([panel.title], {
-          frameAnchor: 'top-left',
-          dx: -40,
-          dy: -24,
-          textAnchor: 'start',
-          fontSize: 13,
-          fontWeight: 600,
-          text: (d) => d,
-        }),
+        panelTitle(Plot, panel.title),
       ],
     });
-    plot.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-    plot.setAttribute('x', String(MARGIN_LEFT - 10 + (i % 2) * PANEL_WIDTH));
-    plot.setAttribute('y', String(HEAD_HEIGHT + Math.floor(i / 2) * PANEL_HEIGHT));
-    // Its style sheet sets only what the attributes here say already, in selectors that simple viewers do not know.
-    for (const style of [...plot.querySelectorAll('style')]) style.remove();
-    return plot.outerHTML;
+    return placePanel(plot, i, HEAD_HEIGHT, PANEL_HEIGHT);
   });
   const height = HEAD_HEIGHT + Math.ceil(panels.length / 2) * PANEL_HEIGHT + FOOT_HEIGHT;
-  const footLines = foot.map(
-    (line, i) => `<text x="${MARGIN_LEFT}" y="${height - 18 + i * 15}" font-size="11" fill="#5b626c">${escapeXml(line)}</text>`,
-  );
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="${escapeXml(FONT)}" fill="#1b1e23">
-<title>${escapeXml(title)}</title>
-<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
-<text x="${MARGIN_LEFT}" y="28" font-size="18" font-weight="600">${escapeXml(title)}</text>
-<text x="${MARGIN_LEFT}" y="50" font-size="13" fill="#40464f">${escapeXml(subtitle)}</text>
-${drawn.join('\n')}
-${footLines.join('\n')}
-</svg>
-`;
+  return figureSvg({ title, subtitle, height, parts: drawn, foot, footHeight: 18 });
 }

@@ -1,6 +1,7 @@
 // Draws a sweep as SVG: per order of the matrix the run time and the Gflop/s against the moment of the pull, with the model's line and that
 // of a run that is never pulled.
 import { describeMachine } from '../bench/machine.ts';
+import { escapeXml, FIGURE_LEFT, figureSvg, panelOptions, panelTitle, placePanel } from '../bench/panels.ts';
 import { type NamedRail, showRate } from '../lab/rails.ts';
 import { SERIES, type Series } from './experiment.ts';
 import type { SweepReport, SweepRow } from './sweep.ts';
@@ -10,15 +11,10 @@ import { gflopsOf } from './table.ts';
 const COLORS: Record<Series, string> = { network: '#4269d0', port: '#efb118' };
 const TEXTS: Record<Series, string> = { network: 'the whole network pulled', port: "one node's port pulled" };
 const NEVER_COLOR = '#5b626c';
-const WIDTH = 900;
-const PLOT_WIDTH = 430;
 const PLOT_HEIGHT = 230;
 const HEAD_HEIGHT = 96;
 const FOOT_HEIGHT = 48;
-const MARGIN_LEFT = 30;
-const FONT = 'system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif';
 
-const escapeXml = (text: string): string => text.replace(/[&<>"]/g, (found) => `&#${found.charCodeAt(0)};`);
 const railText = ({ name, mbit }: NamedRail): string => `${name} ${showRate(mbit)}`;
 
 interface Point {
@@ -69,13 +65,7 @@ export async function sweepPlot(report: SweepReport): Promise<string> {
     const values = [...panel.points, ...panel.model].map(({ value }) => value);
     if (panel.never !== undefined) values.push(panel.never);
     const plot = Plot.plot({
-      document,
-      width: PLOT_WIDTH,
-      height: PLOT_HEIGHT,
-      marginLeft: 48,
-      marginTop: 34,
-      marginBottom: 40,
-      style: { fontFamily: FONT, fontSize: '12px', color: '#1b1e23', background: 'none' },
+      ...panelOptions(document, PLOT_HEIGHT),
       x: {
         domain: [0, 100],
         label: 'pulled at (% of the blocks)',
@@ -84,7 +74,6 @@ export async function sweepPlot(report: SweepReport): Promise<string> {
         ticks: [0, 10, 25, 50, 75, 90],
       },
       y: { domain: [0, Math.max(...values) * 1.08], label: null, grid: true, ticks: 5 },
-      color: { type: 'identity' },
       marks: [
         Plot.ruleY([0], { stroke: '#1b1e23' }),
         ...(panel.never === undefined ? [] : [Plot.ruleY([panel.never], { stroke: NEVER_COLOR, strokeDasharray: '2 3' })]),
@@ -97,23 +86,10 @@ export async function sweepPlot(report: SweepReport): Promise<string> {
           strokeWidth: 1.4,
         }),
         Plot.dot(panel.points, { x: 'at', y: 'value', r: 4, fill: (d: Point) => COLORS[d.series], stroke: '#ffffff' }),
-        Plot.text([panel.title], {
-          frameAnchor: 'top-left',
-          dx: -40,
-          dy: -24,
-          textAnchor: 'start',
-          fontSize: 13,
-          fontWeight: 600,
-          text: (d) => d,
-        }),
+        panelTitle(Plot, panel.title),
       ],
     });
-    plot.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
-    plot.setAttribute('x', String(MARGIN_LEFT - 10 + (i % 2) * PLOT_WIDTH));
-    plot.setAttribute('y', String(HEAD_HEIGHT + Math.floor(i / 2) * PLOT_HEIGHT));
-    // Its style sheet sets only what the attributes here say already, in selectors that simple viewers do not know.
-    for (const style of [...plot.querySelectorAll('style')]) style.remove();
-    return plot.outerHTML;
+    return placePanel(plot, i, HEAD_HEIGHT, PLOT_HEIGHT);
   });
   return frame(report, drawn, HEAD_HEIGHT + (panels.length / 2) * PLOT_HEIGHT);
 }
@@ -124,7 +100,7 @@ function frame(report: SweepReport, drawn: readonly string[], bottom: number): s
   const title = `Linpack on ${ranks} ranks while ${pulledRail} is pulled`;
   const verdict = rows.every((row) => row.passed) ? 'every residual passed' : 'NOT every residual passed';
   const subtitle = `${rails.map(railText).join(', ')}; NB ${nb}, ${p} × ${q}, ${algebra.split(' (')[0].slice(0, 40)}; median of ${repeats}; ${verdict}`;
-  let x = MARGIN_LEFT;
+  let x = FIGURE_LEFT;
   const legend: string[] = [];
   const entry = (mark: string, text: string) => {
     legend.push(`<g transform="translate(${x} 74)">${mark}<text x="24" y="4" font-size="12">${escapeXml(text)}</text></g>`);
@@ -136,18 +112,6 @@ function frame(report: SweepReport, drawn: readonly string[], bottom: number): s
   }
   entry('<line x1="0" x2="20" stroke="#1b1e23" stroke-width="1.4" stroke-dasharray="5 4"/>', 'model');
   entry(`<line x1="0" x2="20" stroke="${NEVER_COLOR}" stroke-dasharray="2 3"/>`, 'never pulled');
-  const foot = [report.commandLine, describeMachine(report.machine)].map(
-    (line, i) => `<text x="${MARGIN_LEFT}" y="${height - 26 + i * 15}" font-size="11" fill="#5b626c">${escapeXml(line)}</text>`,
-  );
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="${escapeXml(FONT)}" fill="#1b1e23">
-<title>${escapeXml(title)}</title>
-<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
-<text x="${MARGIN_LEFT}" y="28" font-size="18" font-weight="600">${escapeXml(title)}</text>
-<text x="${MARGIN_LEFT}" y="50" font-size="13" fill="#40464f">${escapeXml(subtitle)}</text>
-${legend.join('\n')}
-${drawn.join('\n')}
-${foot.join('\n')}
-</svg>
-`;
+  const foot = [report.commandLine, describeMachine(report.machine)];
+  return figureSvg({ title, subtitle, height, parts: [...legend, ...drawn], foot, footHeight: 26 });
 }

@@ -13,7 +13,7 @@ const PRESETS: Readonly<Record<string, number>> = { fast: 10_000, slow: 1000 };
 const UNSHAPED = 'unshaped';
 const UNITS: Readonly<Record<string, number>> = { kbit: 0.001, mbit: 1, gbit: 1000 };
 
-/** `1gbit`, `100mbit`, `2.5gbit`, `unshaped`; undefined when it is none. */
+/** `1gbit`, `100mbit`, `2.5gbit`, `unshaped`; undefined when it is not a rate. */
 function rateOf(text: string): number | undefined {
   if (text === UNSHAPED) return Number.POSITIVE_INFINITY;
   const match = /^(\d+(?:\.\d+)?)(kbit|mbit|gbit)$/.exec(text);

@@ -101,7 +101,7 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
   const heal = (link: SimLink) => {
     for (const rank of [link.low, link.high]) fabric.onlyOtherSideNotices(link, rank, false);
     fabric.mend(link);
-    // A side that was blind until now finds out what it missed, as in World.healAll (B7: no rail is blind for ever).
+    // A side that was blind until now finds out what it missed, as in World.healAll (B7: no rail stays blind).
     fabric.armDetection(link, 'silent', 'the other side has ended this epoch');
   };
   const arm = (filter: PacketFilter) => {

@@ -1,8 +1,9 @@
-// What must hold of agreements, deaths and revocations, whatever happens (I16 to I23 of docs/internals/SIMULATION.md). It knows who was
+// What must hold of agreements, deaths and revocations, whatever happens (I16 to I25 of docs/internals/SIMULATION.md). It knows who was
 // killed, who called what, what leaders proposed and what came out; of messages it knows how many there were. Used by the simulator and by
 // the small world of the unit tests.
 
 import type { Bitmap } from '../../src/ulfm/bitmap.ts';
+import type { Replacement } from '../../src/ulfm/replace.ts';
 import type { AgreementListener, TracedAgreement } from '../../src/ulfm/states.ts';
 import type { Decision, Ulfm } from '../../src/ulfm/ulfm.ts';
 import type { Contribution, Value } from '../../src/ulfm/values.ts';
@@ -44,7 +45,17 @@ export class UlfmOracle {
   private readonly agreementMessages = new Map<string, number>();
   private readonly floodMessages = new Map<string, number>();
   private readonly revokeMessages = new Map<string, number>();
+  private readonly callMessages = new Map<string, number>();
+  /** Calls of replace() by communicator and first agreement: how they have ended, as the first that knows it has it. */
+  private readonly replacements = new Map<string, { key: string; by: number }>();
+  private readonly openReplacements = new Set<string>();
+  /** Communicators that replace() has made: members, and those that have them. */
+  private readonly made = new Map<number, { members: readonly number[]; enteredBy: Set<number> }>();
+  /** The communicator in which a process that stood by has its place. */
+  private readonly places = new Map<number, number>();
   decisions = 0;
+  /** Processes that were called in and have their place. */
+  successors = 0;
   /** Of agreements that several leaders have led: what is hard to get right. */
   heldProposals = 0;
 
@@ -84,6 +95,7 @@ export class UlfmOracle {
     const id = view.getUint32(OFFSET.id, true);
     if (type === SERVICE.FAILED) count(this.floodMessages, `${number}|${view.getUint32(HEADER_BYTES + 4, true)}`);
     else if (type === SERVICE.REVOKE || type === SERVICE.REVOKED) count(this.revokeMessages, `${number}|${id}`);
+    else if (type === SERVICE.CALLED_IN) count(this.callMessages, `${number}|${id}`);
     else count(this.agreementMessages, `${id}/${bytes[OFFSET.series]}/${view.getUint32(OFFSET.q, true)}`);
   }
 
@@ -105,11 +117,59 @@ export class UlfmOracle {
     const flood = 2 * Math.ceil(Math.log2(Math.max(2, this.cores.size)));
     for (const [key, messages] of this.floodMessages)
       if (messages > flood) throw new OracleError(`I23: process ${key.replace('|', ' tells of the death of ')} in ${messages} messages`);
+    for (const [key, messages] of this.callMessages) {
+      const { size } = this.membersOf(Number(key.split('|')[1]));
+      if (messages >= size) throw new OracleError(`I23: process ${key.replace('|', ' calls into communicator ')} ${messages} times`);
+    }
     for (const [key, messages] of this.revokeMessages) {
       // A successor that died before it had the communicator was told, too.
       const others = this.cores.size - 1;
       if (messages > others)
         throw new OracleError(`I23: process ${key.replace('|', ' says of communicator ')} ${messages} times that it is revoked`);
+    }
+  }
+
+  /** A member calls replace(). */
+  beginReplace(number: number, id: number, ticket: number): void {
+    this.openReplacements.add(`replace ${id}/${ticket}|${number}`);
+  }
+
+  /** I25: replace() has ended at a member, as at all others. */
+  replaced(number: number, { id, ticket, value, made }: Replacement): void {
+    if (!this.openReplacements.delete(`replace ${id}/${ticket}|${number}`))
+      throw new OracleError(`I25: process ${number} has the outcome of replace ${id}/${ticket}, for which it does not wait`);
+    if (this.declared.has(number)) return;
+    const key = made === undefined ? `nothing: ${keyOf(value)}` : `${made.id} of ${made.members.join(' ')}`;
+    const first = this.replacements.get(`${id}/${ticket}`);
+    if (first === undefined) this.replacements.set(`${id}/${ticket}`, { key, by: number });
+    else if (first.key !== key)
+      throw new OracleError(`I25: replace ${id}/${ticket} has made ${first.key} at process ${first.by}, and ${key} at process ${number}`);
+    if (made?.hasSuccessors === true) this.enter(number, made.id, made.members);
+  }
+
+  /** I25: a process that stood by has its place, and has only one. */
+  joined(number: number, id: number, members: readonly number[]): void {
+    const place = this.places.get(number);
+    if (place !== undefined)
+      throw new OracleError(`I25: process ${number} has a place in communicator ${place}, and takes another one in ${id}`);
+    this.places.set(number, id);
+    this.successors++;
+    if (!this.declared.has(number)) this.enter(number, id, members);
+  }
+
+  private enter(number: number, id: number, members: readonly number[]): void {
+    const made = this.made.get(id) ?? { members, enteredBy: new Set() };
+    this.made.set(id, made);
+    made.enteredBy.add(number);
+    if (!made.members.includes(number)) throw new OracleError(`I25: process ${number} enters communicator ${id}, and is no member`);
+  }
+
+  /** I25: when all is quiet, a communicator that one has got from replace() all its members have that live. */
+  private checkReplaced(): void {
+    for (const [id, { members, enteredBy }] of this.made) {
+      const missing = members.filter((number) => !enteredBy.has(number) && !this.declared.has(number) && !this.left.has(number));
+      if (missing.length > 0)
+        throw new OracleError(`I25: communicator ${id} has ${members.join(' ')}, and ${missing.join(', ')} are not in it`);
     }
   }
 
@@ -229,7 +289,7 @@ export class UlfmOracle {
 
   /** What was called and has not come out. */
   unfinished(): string[] {
-    return [...this.open].filter((key) => !this.declared.has(Number(key.split('|')[1])));
+    return [...this.open, ...this.openReplacements].filter((key) => !this.declared.has(Number(key.split('|')[1])));
   }
 
   get isFinished(): boolean {
@@ -250,6 +310,7 @@ export class UlfmOracle {
     if (unfinished.length > 0)
       throw new OracleError(`I18: ${unfinished.length} agreements did not end: ${unfinished.slice(0, 8).join(', ')}`);
     this.checkKnowledge();
+    this.checkReplaced();
     this.checkMessages();
     const living = [...this.cores.keys()].filter((number) => !this.declared.has(number) && !this.left.has(number));
     for (const [number, dead] of this.unknownDeaths())

@@ -2,14 +2,16 @@
 // made of decisions, successors of the dead, revocation, and leaving behind a last agreement. How messages travel, time passes and deaths
 // become known is left to the world: the simulator's (ulfm-world.ts), and the small one of the unit tests.
 
+import type { Agreement } from '../../src/ulfm/agreement.ts';
 import { Bitmap } from '../../src/ulfm/bitmap.ts';
-import type { OpenOptions } from '../../src/ulfm/communicator.ts';
+import type { Call, Communicator, OpenOptions } from '../../src/ulfm/communicator.ts';
 import type { Notice } from '../../src/ulfm/knowledge.ts';
+import { membersAfter, type Replacement, type StandbyEvent } from '../../src/ulfm/replace.ts';
 import type { AgreementListener } from '../../src/ulfm/states.ts';
-import { type Decision, Ulfm, verdictOf } from '../../src/ulfm/ulfm.ts';
-import { type Offer, OPERATION, type Operation } from '../../src/ulfm/values.ts';
+import { type Decision, Ulfm, type UlfmOptions, verdictOf } from '../../src/ulfm/ulfm.ts';
+import { OPERATION, type Operation, type Succession, type Value } from '../../src/ulfm/values.ts';
 import { SERIES, SERVICE, type SeriesNumber } from '../../src/ulfm/wire.ts';
-import type { Prng } from '../../src/util/prng.ts';
+import { Prng } from '../../src/util/prng.ts';
 import { UlfmOracle } from './ulfm-oracle.ts';
 
 /** The communicator that the members begin with. */
@@ -25,13 +27,47 @@ export interface UlfmProcess {
   /** Calls under way of which a communicator comes. */
   creations: number;
   readonly continuations: Map<string, (decision: Decision) => void>;
+  /** Calls of replace(), by their first agreement. */
+  readonly replacing: Map<string, (replacement: Replacement) => void>;
   readonly ids: Set<number>;
+  /** Communicators in which members of the start and successors have met: nobody leaves before all are through with them. */
+  readonly joint: number[];
   /** Threads of its program that run. */
   threads: number;
   whenIdle: (() => void) | undefined;
   /** What its program does as soon as it hears of a death. */
   readonly reactions: (() => void)[];
   nextId: number;
+}
+
+/** Tells the oracle of everything that is begun and decided, also by calls that go from one agreement to the next. */
+class WatchedUlfm extends Ulfm {
+  private readonly oracle: UlfmOracle;
+
+  constructor(oracle: UlfmOracle, options: UlfmOptions) {
+    super(options);
+    this.oracle = oracle;
+  }
+
+  override open(id: number, members: readonly number[], options: OpenOptions = {}): void {
+    if (this.ownDeath === undefined) this.oracle.join(this.self, id, members, options.generation ?? 0);
+    super.open(id, members, options);
+  }
+
+  override begin(id: number, series: SeriesNumber, call: Call): number {
+    const { operation, flag } = call;
+    const { length } = this.membersOf(id);
+    const ranks = Array.from({ length }, (_, rank) => rank).filter((rank) => this.isAcknowledged(id, rank));
+    const acked = call.acked ?? Bitmap.of(length, ranks);
+    this.oracle.call(this.self, id, series, this.nextOf(id, series), { operation, flag: flag >>> 0, acked });
+    return super.begin(id, series, call);
+  }
+
+  override handOut(communicator: Communicator, agreement: Agreement): void {
+    const { series, q, value } = agreement;
+    if (this.ownDeath === undefined) this.oracle.decide(this.self, { id: communicator.id, series, q, value: value as Value });
+    super.handOut(communicator, agreement);
+  }
 }
 
 export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
@@ -43,6 +79,8 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   /** Processes from this number on stand by. */
   protected readonly members: number;
   private readonly usedSpares = new Set<number>();
+  /** Spares succeed the dead of the first communicator, or stand by for replace(). */
+  private spareUse: 'succession' | 'standby' = 'standby';
   private readonly calledIn = new Set<string>();
   private programOperations: readonly Operation[] = [];
 
@@ -63,7 +101,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   /** These have become known to be dead here. */
   protected onDeaths(_process: P, _notices: readonly Notice[]): void {}
   protected onRevoked(_process: P, _id: number): void {}
-  protected onOpened(_process: P, _id: number, _members: readonly number[]): void {}
+  protected onOpened(_process: P, _id: number): void {}
   /** The process has learned that it was declared dead: it ends itself. */
   protected onOwnDeath(process: P): void {
     process.isAlive = false;
@@ -71,12 +109,12 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
 
   /** A core for that process, and what its program keeps. */
   protected makeProgram(number: number, processOf: () => P, listener?: AgreementListener): UlfmProcess {
-    const core: Ulfm = new Ulfm({
+    const core: Ulfm = new WatchedUlfm(this.oracle, {
       self: number,
       incarnation: 1,
       offer: (_id, series, operation, failed) => this.offer(processOf(), series, operation, failed),
       rendezvousWith: (id) => this.rendezvousWith(processOf(), id),
-      isCreating: () => processOf().creations > 0,
+      isCreating: () => processOf().creations > 0 || (core.standby !== undefined && core.standby.state !== 'WORKING'),
       listener: this.oracle.listenerOf(number, listener),
     });
     this.oracle.addProcess(number, core);
@@ -88,7 +126,9 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       sendsLeft: Number.POSITIVE_INFINITY,
       creations: 0,
       continuations: new Map(),
+      replacing: new Map(),
       ids: new Set(),
+      joint: [],
       threads: 0,
       whenIdle: undefined,
       reactions: [],
@@ -98,20 +138,32 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
 
   /** Everybody is there, and the members have their first communicator. */
   protected begin(keepsDecisions: boolean): void {
-    for (const { core } of this.processes) for (const { number } of this.processes) core.addProcess(number, 1);
+    this.spareUse = keepsDecisions ? 'succession' : 'standby';
+    for (const process of this.processes) {
+      const { core } = process;
+      for (const { number } of this.processes) core.addProcess(number, 1);
+      if (keepsDecisions) continue;
+      for (const { number } of this.processes.slice(this.members)) core.standbys.set(number, true);
+      if (process.number >= this.members) core.standBy();
+    }
     const first = Array.from({ length: this.members }, (_, rank) => rank);
     for (const process of this.processes.slice(0, this.members)) this.open(process, FIRST_ID, first, { keepsDecisions });
   }
 
-  private offer({ number, core }: P, series: SeriesNumber, operation: Operation, failed: readonly number[]): Offer {
-    const newId = series === SERIES.RECOVERY ? 0 : 10_000 * (this.processes[number].nextId++ + 1) + number;
-    if (operation === OPERATION.SHRINK) return { newId, successions: [] };
+  private offer(
+    { number, core }: P,
+    series: SeriesNumber,
+    operation: Operation,
+    failed: readonly number[],
+  ): { newId: number; successions?: readonly Succession[] } {
+    if (series === SERIES.PROGRAM) return { newId: 10_000 * (this.processes[number].nextId++ + 1) + number };
+    if (operation === OPERATION.SHRINK || this.spareUse === 'standby') return { newId: 0, successions: [] };
     const spares = this.processes
       .slice(this.members)
       .filter((spare) => !this.usedSpares.has(spare.number) && !core.knowledge.isGone(spare.number));
     const successions = failed.slice(0, spares.length).map((rank, i) => ({ rank, number: spares[i].number }));
     for (const succession of successions) this.usedSpares.add(succession.number);
-    return { newId, successions };
+    return { newId: 0, successions };
   }
 
   // ---------------------------------------------------------------- processes
@@ -119,10 +171,9 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   private open(process: P, id: number, members: readonly number[], options: OpenOptions = {}): void {
     this.trace(`process ${process.number} opens ${id} of ${members.join(' ')}`);
     process.ids.add(id);
-    this.oracle.join(process.number, id, members, options.generation ?? 0);
     this.act(process, () => {
       process.core.open(id, members, options);
-      this.onOpened(process, id, members);
+      this.onOpened(process, id);
     });
   }
 
@@ -138,6 +189,8 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
     }
     const mayDeath = this.prng.chance(1, 2);
     if (mayDeath) this.takeDecisions(process);
+    for (const { to, bytes } of core.serverCalls.splice(0)) this.callByServer(process, this.processes[to], bytes);
+    for (const event of core.standby?.events.splice(0) ?? []) this.takeStandbyEvent(process, event);
     for (const { to, bytes } of core.messages.splice(0)) {
       if (process.sendsLeft-- <= 0) this.kill(number);
       if (!process.isAlive) return;
@@ -154,13 +207,68 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
     for (const decision of process.core.decisions.splice(0)) {
       const key = `${decision.id}/${decision.series}/${decision.q}`;
       this.trace(`process ${process.number} decides ${key}`);
-      this.oracle.decide(process.number, decision);
       const then = process.continuations.get(key);
       process.continuations.delete(key);
       this.at(0, () => {
         if (process.isAlive && !process.hasLeft) then?.(decision);
       });
     }
+    for (const replacement of process.core.replacements.ended.splice(0)) {
+      const key = `${replacement.id}/${replacement.ticket}`;
+      this.trace(`process ${process.number} has replaced ${key}: ${replacement.made?.members.join(' ') ?? 'nothing'}`);
+      this.oracle.replaced(process.number, replacement);
+      const then = process.replacing.get(key);
+      process.replacing.delete(key);
+      this.at(0, () => {
+        if (process.isAlive && !process.hasLeft) then?.(replacement);
+      });
+    }
+  }
+
+  // ---------------------------------------------------------------- processes that stand by
+
+  /** The server passes a call on, as late as it likes, and not for ever. */
+  private callByServer(caller: P, standby: P, bytes: Uint8Array): void {
+    if (this.oracle.declared.has(caller.number) || this.prng.chance(1, 4)) return;
+    this.think(() => this.act(standby, () => standby.core.handleMessage(caller.number, bytes)));
+  }
+
+  private takeStandbyEvent(process: P, event: StandbyEvent): void {
+    const { number } = process;
+    this.trace(`process ${number}, which stands by: ${event.kind} ${event.id}`);
+    if (event.kind === 'called') {
+      // The server is told before.
+      this.tellPool(number, false);
+      this.think(() => this.act(process, () => process.core.answerCall(event.id)));
+      return;
+    }
+    if (event.kind === 'released') return this.tellPool(number, true);
+    this.oracle.joined(number, event.id, event.members);
+    this.at(0, () => {
+      if (!process.isAlive) return;
+      this.leaveWhenIdle(process);
+      this.enter(process, event.id, event.members);
+    });
+  }
+
+  private tellPool(number: number, isWaiting: boolean): void {
+    for (const other of this.processes)
+      if (other.number !== number) this.think(() => this.act(other, () => void other.core.standbys.set(number, isWaiting)));
+  }
+
+  /** A member uses a communicator that has just come into being. */
+  private enter(process: P, id: number, members: readonly number[]): void {
+    this.trace(`process ${process.number} enters ${id} of ${members.join(' ')}`);
+    process.ids.add(id);
+    process.joint.push(id);
+    this.onOpened(process, id);
+    this.use(process, id);
+  }
+
+  /** What the members of a communicator do on it: the same at all of them. */
+  private use(process: P, id: number): void {
+    const more = new Prng(id).chance(1, 3) && this.spareUse === 'standby' ? OPERATION.REPLACE_SOME : OPERATION.AGREE;
+    this.thread(process, id, SERIES.PROGRAM, [OPERATION.AGREE, more]);
   }
 
   // ---------------------------------------------------------------- programs
@@ -176,19 +284,30 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       const flag = this.prng.nextU32() | 0xff;
       const isCreating = operation !== OPERATION.AGREE;
       if (isCreating) process.creations++;
-      const acked = Bitmap.of(
-        core.membersOf(id).length,
-        core.getFailed(id).filter((rank) => core.isAcknowledged(id, rank)),
-      );
       // It must be known before it begins: alone, it is decided at once.
       const q = core.nextOf(id, series);
-      this.oracle.call(number, id, series, q, { operation, flag: flag >>> 0, acked });
       process.continuations.set(`${id}/${series}/${q}`, (decision) => {
         then(decision);
         if (isCreating && --process.creations === 0) core.dropEarly();
       });
       this.trace(`process ${number} calls ${id}/${series}/${q}`);
       if (core.begin(id, series, { operation, flag }) !== q) throw new Error('another number than was said');
+    });
+  }
+
+  /** Calls replace(), and goes on when it has ended. */
+  private callReplace(process: P, id: number, operation: Operation, then: (replacement: Replacement) => void): void {
+    this.act(process, () => {
+      const { core, number } = process;
+      process.creations++;
+      const q = core.nextOf(id, SERIES.PROGRAM);
+      process.replacing.set(`${id}/${q}`, (replacement) => {
+        then(replacement);
+        if (--process.creations === 0) core.dropEarly();
+      });
+      this.oracle.beginReplace(number, id, q);
+      this.trace(`process ${number} calls replace on ${id}/${q}`);
+      if (core.beginReplace(id, operation) !== q) throw new Error('another number than was said');
     });
   }
 
@@ -218,6 +337,15 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
         if (--process.threads === 0) process.whenIdle?.();
         return;
       }
+      if (series === SERIES.PROGRAM && (operations[i] === OPERATION.REPLACE_ALL || operations[i] === OPERATION.REPLACE_SOME)) {
+        this.think(() =>
+          this.callReplace(process, id, operations[i], (replacement) => {
+            this.followReplace(process, replacement);
+            step(i + 1);
+          }),
+        );
+        return;
+      }
       this.thinkOrReact(process, () =>
         this.call(process, id, series, operations[i], (decision) => {
           this.follow(process, decision, operations);
@@ -230,36 +358,23 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
 
   /** What a program does with a decision: it makes the communicator that it is about, and uses it. */
   private follow(process: P, decision: Decision, operations: readonly Operation[]): void {
-    const { value, id, series, q } = decision;
-    const { lacksSuccessors, isMismatch } = verdictOf(value);
-    if (isMismatch) throw new Error('calls that do not belong together');
+    const { value, id, series } = decision;
+    if (verdictOf(value).isMismatch) throw new Error('calls that do not belong together');
     if (series === SERIES.RECOVERY) {
       for (const { number } of value.successions) this.callIn(process, number, decision, operations);
       return;
     }
-    if (value.newId === 0 || lacksSuccessors) return;
-    const successors = new Map(value.successions.map(({ rank, number }) => [rank, number]));
-    const members = process.core
-      .membersOf(id)
-      .map((number, rank) => successors.get(rank) ?? (value.failed.has(rank) ? -1 : number))
-      .filter((number) => number >= 0);
-    const enter = (member: P) => {
-      this.open(member, value.newId, members);
-      this.thread(member, value.newId, SERIES.PROGRAM, [OPERATION.AGREE, OPERATION.AGREE]);
-    };
-    enter(process);
-    for (const number of successors.values()) {
-      const key = `${number} ${id}/${series}/${q}`;
-      if (this.calledIn.has(key) || this.oracle.declared.has(process.number)) continue;
-      this.calledIn.add(key);
-      const successor = this.processes[number];
-      successor.creations++;
-      this.think(() => {
-        if (!successor.isAlive) return;
-        enter(successor);
-        if (--successor.creations === 0) successor.core.dropEarly();
-      });
-    }
+    if (value.newId === 0) return;
+    this.open(process, value.newId, membersAfter(process.core.membersOf(id), value));
+    this.use(process, value.newId);
+  }
+
+  private followReplace(process: P, { made, value }: Replacement): void {
+    if (verdictOf(value).isMismatch) throw new Error('calls that do not belong together');
+    if (made === undefined) return;
+    if (made.hasSuccessors) return this.enter(process, made.id, made.members);
+    this.open(process, made.id, made.members);
+    this.use(process, made.id);
   }
 
   /** A process takes the place of a dead one: it repeats the program's calls from the first on. */
@@ -283,19 +398,32 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   /** The program of a member: both series, then one more agreement, behind which it leaves. */
   program(process: P, operations: readonly Operation[], recoveries: readonly Operation[], firstRecovery = 0): void {
     this.programOperations = operations;
+    this.leaveWhenIdle(process, FIRST_ID);
+    process.threads++;
+    this.thread(process, FIRST_ID, SERIES.PROGRAM, operations);
+    this.thread(process, FIRST_ID, SERIES.RECOVERY, recoveries, firstRecovery);
+    if (--process.threads === 0) process.whenIdle?.();
+  }
+
+  /** Behind its program come agreements that nobody needs, on all communicators which others might still be waiting in: then it leaves. */
+  private leaveWhenIdle(process: P, ...first: readonly number[]): void {
     process.whenIdle = () => {
       process.whenIdle = undefined;
+      const ids = [...first, ...process.joint];
+      let open = ids.length;
       process.threads++;
       const leave = () => {
         process.threads--;
         this.leave(process);
       };
-      this.think(() => this.call(process, FIRST_ID, SERIES.PROGRAM, OPERATION.AGREE, () => this.think(leave)));
+      for (const id of ids) {
+        this.think(() =>
+          this.call(process, id, SERIES.PROGRAM, OPERATION.AGREE, () => {
+            if (--open === 0) this.think(leave);
+          }),
+        );
+      }
     };
-    process.threads++;
-    this.thread(process, FIRST_ID, SERIES.PROGRAM, operations);
-    this.thread(process, FIRST_ID, SERIES.RECOVERY, recoveries, firstRecovery);
-    if (--process.threads === 0) process.whenIdle();
   }
 
   revoke(process: P, id: number): void {

@@ -5,7 +5,7 @@ import { ANY } from '../../src/pml/match.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import { EVIDENCE, type Notice } from '../../src/ulfm/knowledge.ts';
 import type { AgreementListener } from '../../src/ulfm/states.ts';
-import { HEADER_BYTES, SERVICE, SERVICE_NAMES } from '../../src/ulfm/wire.ts';
+import { SERVICE, SERVICE_NAMES, serviceBytesMax } from '../../src/ulfm/wire.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
 import { OracleError, type PostedReceive, type SentMessage } from './oracle.ts';
@@ -92,8 +92,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       onTurn: (rank) => this.stopListening(this.processes[rank]),
       onPeerLeft: (rank, peer) => this.act(this.processes[rank], () => this.processes[rank].core.handleLeft(peer)),
     });
-    const bitmap = Math.ceil(options.ranks / 8);
-    this.messageBytesMax = HEADER_BYTES + 8 + 3 * bitmap + 8 + 20 + 2 * bitmap + 8 * options.ranks;
+    this.messageBytesMax = serviceBytesMax(options.ranks);
     for (let number = 0; number < options.ranks; number++) {
       const process: SimUlfmProcess = {
         ...this.makeProgram(number, () => process, options.listener),

@@ -169,7 +169,7 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
       ? prng.between(17, 24)
       : prng.pick([2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16]);
   const succeeds = members <= 9 && prng.chance(1, 4);
-  const spares = succeeds || prng.chance(1, 3) ? prng.between(1, 2) : 0;
+  const spares = succeeds || prng.chance(1, 2) ? prng.between(1, 3) : 0;
   const ranks = members + spares;
   const rails = drawRails(prng.split('rails'), ranks);
   // Whoever leaves early has no traffic of its own.
@@ -244,6 +244,7 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
     ...sumCounters(world.world),
     decisions: world.oracle.decisions,
     heldProposals: world.oracle.heldProposals,
+    successors: world.oracle.successors,
     agreementMessages: world.agreementMessages,
   };
   report.traceHash = world.world.hash.hex;

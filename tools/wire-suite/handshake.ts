@@ -177,7 +177,7 @@ export interface RefuseView {
   text: string;
 }
 
-/** What a REFUSE says; undefined when the frame is none, or is malformed. */
+/** What a REFUSE says; undefined when the frame is not a REFUSE, or is malformed. */
 export function viewRefuse(frame: RawFrame): RefuseView | undefined {
   const body = frame.packetHeader;
   if (frame.header.kind !== FRAME_REFUSE || body.length < 8) return undefined;

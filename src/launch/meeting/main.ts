@@ -11,6 +11,8 @@ import { WaitsGatherer } from '../watch/waits-gather.ts';
 export interface ServerSettings {
   jobId: string;
   size: number;
+  /** So many of the highest ranks stand by at the start. */
+  spares?: number;
   /** Base64. */
   secret: string;
   /** The first of each list that can be listened on is taken. */
@@ -79,6 +81,7 @@ async function open(settings: ServerSettings): Promise<OobServer> {
     const server = new OobServer({
       jobId: settings.jobId,
       size: settings.size,
+      spares: settings.spares ?? 0,
       secret: Buffer.from(settings.secret, 'base64'),
       listen,
       knowsProcesses: false,

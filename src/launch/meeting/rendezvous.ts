@@ -228,6 +228,7 @@ class Meeter {
       server = await startServer({
         jobId,
         size: this.place.size,
+        spares: Math.min(params.int('ft_spares'), this.place.size - 1),
         secret: Buffer.from(secret).toString('base64'),
         listen,
         reconnectTimeoutMs: params.int('oob_reconnect_timeout_ms'),

@@ -2,6 +2,7 @@
 // over any number of connections. Its timers and sockets never keep a finished process alive; only an operation that somebody awaits does.
 import { EventEmitter } from 'node:events';
 import { MultirailError } from '../../errors.ts';
+import type { OobClientEvents } from './client-events.ts';
 import { type DialOptions, LIFELINE_IDLE_MS, OobDial } from './dial.ts';
 import { LauncherWatch } from './launcher-watch.ts';
 import type { AbortInfo, ExitInfo } from './member.ts';
@@ -52,20 +53,6 @@ export interface OobClientOptions {
   /** What is known of the launcher's process; by default nothing. */
   watch?: LauncherWatch;
   log?: (text: string) => void;
-}
-
-interface OobClientEvents {
-  modexUpdate: [rank: number, json: unknown];
-  exit: [rank: number, info: ExitInfo];
-  abort: [info: AbortInfo];
-  /** The launcher wants a rail broken or mended. */
-  railFault: [fault: ReturnType<typeof checkRailFault>];
-  /** The launcher is dead, or was away for too long; no further event follows. */
-  launcherLost: [text: string];
-  /** The server wants to know what this rank waits for: answer with waitsReport(id, …). */
-  waitsRequest: [id: number];
-  connected: [url: string];
-  disconnected: [text: string];
 }
 
 /** States of the client. */
@@ -222,6 +209,16 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     this.exited(rank, { code: undefined, signal: '', finalized: false, lost: false });
   }
 
+  /** This process waits to be called in, or has a place, which is its rank in the communicator there. Resolves when the launcher knows. */
+  standbyState(isWaiting: boolean, place: number): Promise<void> {
+    return this.untilTaken(() => this.session.send('standbyState', { rank: this.options.rank, waiting: isWaiting, place }));
+  }
+
+  /** Passes a call to a process that stands by. It has been sent directly, too: where this way is closed, nothing is said. */
+  callStandby(rank: number, call: Uint8Array): void {
+    if (this.state !== CLIENT.CLOSED && this.state !== CLIENT.LOST) this.session.send('standbyCall', { rank, call });
+  }
+
   /** Says that this rank is done and may exit. Resolves when the launcher has the message. */
   finalized(): Promise<void> {
     return this.untilTaken(() => this.session.send('finalized', {}));
@@ -369,7 +366,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private dial(): void {
     this.moveTo(CLIENT.DIALLING);
     const url = this.options.urls[this.urlIndex % this.options.urls.length];
-    // Longer with every round in vain: a launcher that is merely slow must not be asked anew before it could answer.
+    // Longer with every round in vain: a launcher that is merely slow must not be asked again before it could answer.
     const round = Math.floor(this.attempts / this.options.urls.length);
     const timeoutMs = this.options.connectTimeoutMs * 2 ** Math.min(round, CONNECT_DOUBLINGS_MAX);
     const connection = new OobDial(this.dialOptions(url, timeoutMs, false), {
@@ -387,7 +384,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
 
   private refused(url: string, reason: string, text: string): void {
     this.refusals.set(url, `${reason}: ${text}`);
-    // Taken for dead, or for done: that is for ever.
+    // Taken for dead, or for done: that is final.
     if (this.everConnected && reason === 'RANK_ENDED') this.lose(`this rank is not in the job any more: ${text}`);
   }
 
@@ -558,6 +555,12 @@ export class OobClient extends EventEmitter<OobClientEvents> {
         this.exited(rank, { code, signal, finalized, lost });
         return;
       }
+      case 'standbyState':
+        this.emit('standbyState', envelope.body.rank, envelope.body.waiting);
+        return;
+      case 'standbyCall':
+        this.emit('standbyCall', envelope.body.rank, envelope.body.call);
+        return;
       case 'railFault':
         this.emit('railFault', checkRailFault(envelope.body));
         return;

@@ -17,6 +17,7 @@ type Send = <K extends OobKind>(rank: number, kind: K, body: OobBodies[K]) => vo
 export class OobCollectives {
   private readonly size: number;
   private readonly hasEnded: (rank: number) => boolean;
+  private readonly standsBy: (rank: number) => boolean;
   private readonly send: Send;
   private readonly barriers = new Map<string, Barrier>();
   /** Parts given to the modex that is open. */
@@ -24,10 +25,17 @@ export class OobCollectives {
   private modexDone = false;
   private readonly onMet: () => void;
 
-  /** `onMet` is called once all ranks have given their parts to the modex. */
-  constructor(size: number, hasEnded: (rank: number) => boolean, send: Send, onMet: () => void = () => undefined) {
+  /** `onMet` is called once all ranks have given their parts to the modex. `standsBy`: at barriers nobody waits for that one. */
+  constructor(
+    size: number,
+    hasEnded: (rank: number) => boolean,
+    send: Send,
+    onMet: () => void = () => undefined,
+    standsBy: (rank: number) => boolean = () => false,
+  ) {
     this.size = size;
     this.hasEnded = hasEnded;
+    this.standsBy = standsBy;
     this.send = send;
     this.onMet = onMet;
   }
@@ -65,10 +73,10 @@ export class OobCollectives {
   /** Ranks that have not come to a barrier that is open, and may still come. */
   missingAt(name: string): number[] {
     const barrier = this.barriers.get(name);
-    return barrier === undefined ? [] : this.missing(barrier.arrived).missing.filter((rank) => !this.hasEnded(rank));
+    return barrier === undefined ? [] : this.missingOf(barrier).missing.filter((rank) => !this.hasEnded(rank));
   }
 
-  /** Some rank has ended: what waits for it fails, or goes on without it. */
+  /** Some rank has ended, or stands by: what waits for it fails, or goes on without it. */
   rankEnded(): void {
     if (this.entries.size > 0) this.judgeModex();
     for (const [name, barrier] of [...this.barriers]) this.judgeBarrier(name, barrier);
@@ -79,6 +87,10 @@ export class OobCollectives {
     const missing: number[] = [];
     for (let rank = 0; rank < this.size; rank++) if (!arrived.has(rank)) missing.push(rank);
     return { missing, dead: missing.filter((rank) => this.hasEnded(rank)) };
+  }
+
+  private missingOf({ arrived }: Barrier): { missing: number[]; dead: number[] } {
+    return this.missing({ has: (rank) => arrived.has(rank) || this.standsBy(rank) });
   }
 
   private judgeModex(): void {
@@ -100,7 +112,7 @@ export class OobCollectives {
   }
 
   private judgeBarrier(name: string, barrier: Barrier): void {
-    const { missing, dead } = this.missing(barrier.arrived);
+    const { missing, dead } = this.missingOf(barrier);
     if (dead.length > 0 && !barrier.tolerant) {
       this.barriers.delete(name);
       const body = { modex: false, name, rank: dead[0], text: `rank ${dead[0]} ended before it came to barrier "${name}"` };

@@ -35,6 +35,8 @@ export interface Member {
   lifelineEndedMs: number | undefined;
   finalized: boolean;
   exit: ExitInfo | undefined;
+  /** It waits to be called in. */
+  standsBy: boolean;
   lastContactMs: number;
   ackScheduled: boolean;
   drainWaiters: (() => void)[];

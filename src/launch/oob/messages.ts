@@ -15,6 +15,8 @@ export const MODEX_BYTES_MAX = 256 * 1024;
 export const MODEX_PART_BYTES_MAX = 1024 * 1024;
 export const RAIL_EVENT_BYTES_MAX = 64 * 1024;
 export const WAITS_BYTES_MAX = 256 * 1024;
+/** A call names every member of a communicator. */
+export const CALL_BYTES_MAX = 64 * 1024;
 export const NAME_BYTES_MAX = 256;
 export const TEXT_BYTES_MAX = 32 * 1024;
 export const NONCE_BYTES = 32;
@@ -37,6 +39,8 @@ export interface OobBodies {
   barrierDone: { name: string; dead: number[] };
   barrierAsk: { name: string };
   barrierMissing: { name: string; ranks: number[] };
+  standbyState: { rank: number; waiting: boolean; place: number };
+  standbyCall: { rank: number; call: Uint8Array };
   collectiveFailed: { modex: boolean; name: string; rank: number; text: string };
   abort: { rank: number; code: number; reason: string; stack: string };
   processExit: { rank: number; code?: number; signal: string; finalized: boolean; lost: boolean };

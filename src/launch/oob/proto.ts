@@ -34,6 +34,8 @@ message Envelope {
     WaitsReport waits_report = 32;
     BarrierAsk barrier_ask = 33;
     BarrierMissing barrier_missing = 34;
+    StandbyState standby_state = 35;
+    StandbyCall standby_call = 36;
     Telemetry telemetry = 50;
     RailFault rail_fault = 51;
   }
@@ -150,6 +152,22 @@ message RailEvent {
 }
 
 message Finalized {
+}
+
+// From a process that stands by, or did, to the launcher, and on to everybody else: whether it waits to be called in. One that waits counts as
+// arrived at every barrier.
+message StandbyState {
+  uint32 rank = 1;
+  bool waiting = 2;
+  // Where it does not wait: its rank in the communicator that it was called into.
+  uint32 place = 3;
+}
+
+// From a member of a communicator to the launcher, and on to the process that it calls in: what it says in its direct message, too.
+message StandbyCall {
+  // Who is called; on the way to it, who calls.
+  uint32 rank = 1;
+  bytes call = 2;
 }
 
 // Rank to launcher: find out who waits for whom, and print it.

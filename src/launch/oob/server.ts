@@ -10,11 +10,13 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../../errors.ts';
 import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
 import { checkLoopback, isLoopback, parseListenAddress } from './addresses.ts';
+import { refusalOf } from './admission.ts';
 import { checkSize, OobCollectives } from './collectives.ts';
 import { LIFELINE_IDLE_MS } from './dial.ts';
 import { type AbortInfo, CONNECTION, type ConnectionState, type ExitInfo, type Member, type RankInfo } from './member.ts';
 import {
   boundedText,
+  CALL_BYTES_MAX,
   decodeEnvelope,
   decodeJson,
   type Envelope,
@@ -26,9 +28,7 @@ import {
   OOB_VERSION,
   type OobBodies,
   type OobKind,
-  proofEquals,
   proofOfLauncher,
-  proofOfRank,
   RAIL_EVENT_BYTES_MAX,
   WAITS_BYTES_MAX,
 } from './messages.ts';
@@ -50,6 +50,8 @@ export interface OobServerOptions {
   jobId: string;
   size: number;
   secret: Uint8Array;
+  /** So many of the highest ranks stand by at the start. */
+  spares?: number;
   /** Addresses to listen on, `host` or `host:port` or `[v6]:port`; without a port, any free one. */
   listen?: readonly string[];
   /** The owner waits for the processes itself and calls processExited(); then silence alone never means death. */
@@ -58,7 +60,7 @@ export interface OobServerOptions {
   reconnectTimeoutMs: number;
   /** Without process knowledge: a rank that has not joined by then never will. */
   joinTimeoutMs?: number;
-  /** Without process knowledge: a rank whose lifeline was ended by its own kernel, and not made anew for this long, is dead. */
+  /** Without process knowledge: a rank whose lifeline was ended by its own kernel, and not opened again for this long, is dead. */
   exitGraceMs?: number;
   pingIntervalMs?: number;
   handshakeTimeoutMs?: number;
@@ -78,6 +80,8 @@ interface OobServerEvents {
   waitsAsked: [rank: number, reason: string];
   waitsReport: [rank: number, id: number, json: unknown];
   telemetry: [rank: number, report: Telemetry];
+  /** It waits to be called in, or is at work now: `place` is its rank in the communicator that it was called into. */
+  standby: [rank: number, isWaiting: boolean, place: number];
   /** Only without process knowledge, or when a rank's queue overflowed. */
   lost: [rank: number, text: string];
 }
@@ -110,6 +114,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       handshakeTimeoutMs: 3000,
       joinTimeoutMs: Number.POSITIVE_INFINITY,
       exitGraceMs: 2000,
+      spares: 0,
       log: () => undefined,
       ...options,
     };
@@ -125,6 +130,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         lifelineEndedMs: undefined,
         finalized: false,
         exit: undefined,
+        standsBy: rank >= options.size - this.options.spares,
         lastContactMs: performance.now(),
         ackScheduled: false,
         drainWaiters: [],
@@ -135,6 +141,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       (rank) => this.members[rank].exit !== undefined,
       (rank, kind, body) => this.send(this.members[rank], kind, body),
       () => this.emit('met'),
+      (rank) => this.members[rank].standsBy,
     );
   }
 
@@ -207,6 +214,11 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   /** The owner saw the process end: everybody else is told, and collectives that wait for it fail. */
   processExited(rank: number, exit: Omit<ExitInfo, 'finalized' | 'lost'>): void {
     this.declareExit(this.members[rank], { ...exit, finalized: this.members[rank].finalized, lost: false });
+  }
+
+  /** It waits to be called in. */
+  standsBy(rank: number): boolean {
+    return this.members[rank].standsBy;
   }
 
   hasEnded(rank: number): boolean {
@@ -359,7 +371,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         if (envelope.kind !== 'hello')
           throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" came before the handshake; expected hello`);
         const hello = envelope.body;
-        const refusal = this.judge(hello, nonce);
+        const refusal = refusalOf(hello, nonce, this.options, this.members[hello.rank]);
         if (refusal !== undefined) {
           refuse(...refusal);
           return;
@@ -373,32 +385,6 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       }
     });
     ws.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce, jobId: this.options.jobId }));
-  }
-
-  /** Undefined when the hello is welcome, else the reason and a sentence. */
-  private judge(hello: OobBodies['hello'], nonce: Uint8Array): [reason: string, text: string] | undefined {
-    if (hello.version !== OOB_VERSION) {
-      const text = `rank ${hello.rank} speaks version ${hello.version} of the out-of-band channel; expected version ${OOB_VERSION}, that of the launcher`;
-      return ['VERSION', `${text}: run the same version of multirail on all hosts`];
-    }
-    if (hello.nonce.length !== NONCE_BYTES || !proofEquals(hello.proof, proofOfRank(this.options.secret, nonce, hello))) {
-      return ['BAD_PROOF', "the other side does not know the job's secret"];
-    }
-    if (hello.jobId !== this.options.jobId) return ['WRONG_JOB', 'another job'];
-    if (hello.rank >= this.options.size || hello.size !== this.options.size) {
-      return ['UNKNOWN_RANK', `rank ${hello.rank} of ${hello.size} in a job of ${this.options.size}`];
-    }
-    const member = this.members[hello.rank];
-    if (member.exit !== undefined) return ['RANK_ENDED', `rank ${hello.rank} has ended`];
-    if (member.info !== undefined && member.info.incarnation !== hello.incarnation) {
-      const isSame = member.info.pid === hello.pid && member.info.hostId === hello.hostId;
-      const what = isSame
-        ? 'init() is called once in a process'
-        : 'a rank is one process; was one started twice, or was this one started by that rank?';
-      return ['RANK_TAKEN', `rank ${hello.rank} has already joined as process ${member.info.pid}: ${what}`];
-    }
-    if (hello.lifeline && member.info === undefined) return ['UNKNOWN_RANK', `a lifeline of rank ${hello.rank}, which has not joined`];
-    return undefined;
   }
 
   private bind(member: Member, ws: WebSocket, hello: OobBodies['hello'], nonce: Uint8Array): void {
@@ -516,6 +502,15 @@ export class OobServer extends EventEmitter<OobServerEvents> {
           this.emit('finalized', member.rank);
         }
         return;
+      case 'standbyState':
+        this.takeStandbyState(member, envelope.body);
+        return;
+      case 'standbyCall': {
+        const { rank, call } = envelope.body;
+        checkSize(call, CALL_BYTES_MAX, 'call of a standby');
+        if (rank < this.members.length) this.send(this.members[rank], 'standbyCall', { rank: member.rank, call });
+        return;
+      }
       case 'railEvent':
         checkSize(envelope.body.json, RAIL_EVENT_BYTES_MAX, 'rail event');
         this.emit('railEvent', member.rank, decodeJson(envelope.body.json, 'rail event'));
@@ -533,6 +528,13 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       default:
         throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" came from a rank; only the server sends it`);
     }
+  }
+
+  private takeStandbyState(member: Member, { waiting, place }: OobBodies['standbyState']): void {
+    member.standsBy = waiting;
+    for (const other of this.members) if (other !== member) this.send(other, 'standbyState', { rank: member.rank, waiting, place });
+    this.collectives.rankEnded();
+    this.emit('standby', member.rank, waiting, place);
   }
 
   /** Only people look at it: a report that makes no sense is no reason to lose a rank. */

@@ -1,4 +1,5 @@
 // Lists of hosts with slots, in both common styles (`host slots=2` of Open MPI, `host:2` of MPICH and Intel), and which rank goes where.
+import { hostname } from 'node:os';
 import { MultirailError } from '../../errors.ts';
 
 export interface HostSlots {
@@ -96,4 +97,9 @@ export function placeRanks(hosts: readonly HostSlots[], size: number): RankPlace
     for (let localRank = 0; localRank < localSize; localRank++) places.push({ host, localRank, localSize });
   }
   return places;
+}
+
+/** Here no ssh is needed. */
+export function isHere({ host }: RankPlace): boolean {
+  return host === 'localhost' || host === '127.0.0.1' || host === hostname() || host === hostname().split('.')[0];
 }

@@ -1,15 +1,22 @@
 // Deaths by plan, for tests and trials of programs that survive them: which ranks `multirail run --kill` strikes with SIGKILL, and when. Times
-// count from the moment at which all ranks have met.
+// count from the moment at which all processes have met. A rank is that of the communicator at work at that time; #NUMBER names a process.
 import { MultirailError } from '../../errors.ts';
 import { Prng } from '../../util/prng.ts';
 
+/** Who is struck, a rank of the working communicator or a process of the job, and when. */
+export interface Kill {
+  readonly whom: 'rank' | 'process';
+  readonly number: number;
+  readonly atMs: number;
+}
+
 export type KillPlan =
-  | { readonly kind: 'listed'; readonly kills: readonly { readonly rank: number; readonly atMs: number }[] }
+  | { readonly kind: 'listed'; readonly kills: readonly Kill[] }
   /** Failures as of a machine: independent of each other, so many milliseconds apart on the average, at most `max` of them. */
   | { readonly kind: 'random'; readonly seed: string; readonly mtbfMs: number; readonly max: number };
 
 const EXPECTED =
-  'expected RANK@TIME, such as 2@1s or 0@500ms, several of them with commas between, or random:seed=S,mtbf=T,max=N, such as random:seed=1,mtbf=5s,max=3';
+  'expected RANK@TIME, such as 2@1s or 0@500ms, or #PROCESS@TIME, several of them with commas between, or random:seed=S,mtbf=T,max=N, such as random:seed=1,mtbf=5s,max=3';
 
 function refuse(text: string): never {
   throw new MultirailError('ERR_ARG', `--kill "${text}": ${EXPECTED}`);
@@ -25,9 +32,10 @@ function parseMs(time: string, text: string): number {
 export function parseKillPlan(text: string): KillPlan {
   if (!text.startsWith('random:')) {
     const kills = text.split(',').map((one) => {
-      const match = /^(\d{1,7})@(.+)$/.exec(one);
+      const match = /^(#?)(\d{1,7})@(.+)$/.exec(one);
       if (match === null) refuse(text);
-      return { rank: Number(match[1]), atMs: parseMs(match[2], text) };
+      const whom = match[1] === '#' ? ('process' as const) : ('rank' as const);
+      return { whom, number: Number(match[2]), atMs: parseMs(match[3], text) };
     });
     return { kind: 'listed', kills };
   }
@@ -44,11 +52,25 @@ export function parseKillPlan(text: string): KillPlan {
   return { kind: 'random', seed, mtbfMs, max: Number(max) };
 }
 
-/** What a plan strikes at. */
+/** Throws ERR_ARG where a plan names ranks or processes that the job will not have. */
+export function checkKills(plan: KillPlan, ranks: number, processes: number): void {
+  if (plan.kind !== 'listed') return;
+  for (const { whom, number } of plan.kills) {
+    const count = whom === 'rank' ? ranks : processes;
+    if (number < count) continue;
+    const names = whom === 'rank' ? `rank ${number}, but ranks go` : `process ${number}, but processes go`;
+    throw new MultirailError('ERR_ARG', `--kill names ${names} from 0 to ${count - 1}`);
+  }
+}
+
+/** What a plan strikes at: processes of the job, by number. */
 export interface KillTargets {
-  /** Working ranks that live, ascending. */
-  living(): readonly number[];
-  strike(rank: number): void;
+  /** The process that is at work as that rank. */
+  numberOf(rank: number): number | undefined;
+  isLiving(number: number): boolean;
+  /** Processes that are at work or were, ascending. */
+  working(): readonly number[];
+  strike(number: number): void;
   say(text: string): void;
 }
 
@@ -59,7 +81,7 @@ export class Killer {
   /** Listed kills that have not been carried out, in words. */
   private readonly open: Set<string>;
   private struck = 0;
-  /** Ranks that were struck: their end becomes known a little later. */
+  /** Processes that were struck: their end becomes known a little later. */
   private readonly hit = new Set<number>();
   private hasBegun = false;
 
@@ -77,9 +99,10 @@ export class Killer {
     if (plan.kind === 'random') return this.strikeNext(plan, new Prng(`kills of ${plan.seed}`));
     for (const kill of plan.kills) {
       this.after(kill.atMs, () => {
-        if (!this.living().includes(kill.rank)) return;
+        const number = kill.whom === 'process' ? kill.number : this.targets.numberOf(kill.number);
+        if (number === undefined || !this.isLiving(number)) return;
         this.open.delete(wordsOf(kill));
-        this.strike(kill.rank);
+        this.strike(number, kill.whom === 'rank' ? kill.number : undefined);
       });
     }
   }
@@ -97,22 +120,23 @@ export class Killer {
     // A Poisson process: the time to the next failure does not depend on the last one.
     const share = (prng.nextU32() + 1) / 2 ** 32;
     this.after(-Math.log(share) * plan.mtbfMs, () => {
-      const living = this.living();
+      const living = this.targets.working().filter((number) => this.isLiving(number));
       // The last one has nobody who would go on.
       if (living.length > 1) this.strike(prng.pick(living));
       this.strikeNext(plan, prng);
     });
   }
 
-  private living(): number[] {
-    return this.targets.living().filter((rank) => !this.hit.has(rank));
+  private isLiving(number: number): boolean {
+    return !this.hit.has(number) && this.targets.isLiving(number);
   }
 
-  private strike(rank: number): void {
+  private strike(number: number, rank?: number): void {
     this.struck++;
-    this.hit.add(rank);
-    this.targets.say(`--kill: killing rank ${rank}`);
-    this.targets.strike(rank);
+    this.hit.add(number);
+    const name = rank === undefined ? `process ${number}` : `rank ${rank}${number === rank ? '' : ` (process ${number})`}`;
+    this.targets.say(`--kill: killing ${name}`);
+    this.targets.strike(number);
   }
 
   /** No kill comes any more: the job has ended. Returns what the plan asked for and was not carried out; undefined when all was. */
@@ -126,6 +150,6 @@ export class Killer {
   }
 }
 
-function wordsOf({ rank, atMs }: { rank: number; atMs: number }): string {
-  return `${rank}@${atMs}ms`;
+function wordsOf({ whom, number, atMs }: Kill): string {
+  return `${whom === 'process' ? '#' : ''}${number}@${atMs}ms`;
 }

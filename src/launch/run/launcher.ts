@@ -1,10 +1,10 @@
 // Runs the N ranks of a job, on this machine or by ssh on others: environment, secret, input and output, signals, exit codes, and the end
 // of all ranks when one fails. Whatever happens, no process is left behind.
 import { randomBytes } from 'node:crypto';
-import { constants, hostname } from 'node:os';
+import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
-import { PARAM_ENV_PREFIX, ParamTable } from '../../params.ts';
+import { PARAM_ENV_PREFIX, ParamTable, survivesFailures } from '../../params.ts';
 import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
 import type { AbortInfo } from '../oob/member.ts';
 import { OobServer } from '../oob/server.ts';
@@ -14,11 +14,12 @@ import { type JobObserver, watchServer } from '../watch/observer.ts';
 import { WaitsGatherer } from '../watch/waits-gather.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
-import { type HostSlots, placeRanks, type RankPlace } from './hostfile.ts';
-import { Killer, type KillPlan } from './kill-plan.ts';
+import { type HostSlots, isHere, placeRanks, type RankPlace } from './hostfile.ts';
+import { checkKills, Killer, type KillPlan } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
-import { LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
+import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
+import { Workers } from './workers.ts';
 
 export const RANKS_MAX = 4096;
 /** How long a dead rank's last words are waited for before its end is judged. */
@@ -31,6 +32,8 @@ const WAITS_SIGNAL = 'SIGUSR2';
 
 export interface RunOptions {
   size: number;
+  /** So many further processes stand by to take the places of ranks that die; with more than none, the parameter ft is on. */
+  spares?: number;
   /** Program and arguments. Programs that end in .js, .mjs, .cjs, .ts, .mts, .cts run in Node, others as they are. */
   command: readonly string[];
   nodeArgs?: readonly string[];
@@ -89,7 +92,7 @@ export interface JobResult {
   jobId: string;
   /**
    * 0, or the first failing rank's code, or 128 + its signal's number. With the parameter ft on, ranks that died are no failure as long as
-   * others have come to their end; 3 when all went well, and kills that were asked for could not be carried out.
+   * others have come to their end, and processes that have stood by all the time do not count; 3 when all went well, and kills that were asked for could not be carried out.
    */
   exitCode: number;
   ranks: RankResult[];
@@ -166,6 +169,9 @@ class LocalJob implements RunningJob {
   readonly result: Promise<JobResult>;
   private readonly options: RunOptions;
   private readonly command: string[];
+  /** Processes that are started: ranks, and those that stand by. */
+  private readonly size: number;
+  private readonly mca: Readonly<Record<string, string>>;
   private readonly params: ParamTable;
   private readonly secret = randomBytes(32);
   private readonly places: readonly RankPlace[];
@@ -185,12 +191,19 @@ class LocalJob implements RunningJob {
   private died = 0;
   private diedCode = 0;
   private killer: Killer | undefined;
+  private readonly workers: Workers;
   private interrupts = 0;
   private killTimer: NodeJS.Timeout | undefined;
   private resolveResult!: (result: JobResult) => void;
 
   constructor(options: RunOptions) {
-    const { size } = options;
+    const { size, spares = 0 } = options;
+    if (!Number.isInteger(spares) || spares < 0 || size + spares > RANKS_MAX) {
+      throw new MultirailError(
+        'ERR_ARG',
+        `number of spares ${spares}: expected a whole number, 0 or more, and at most ${RANKS_MAX} processes together with the ranks`,
+      );
+    }
     if (!Number.isInteger(size) || size < 1 || size > RANKS_MAX) {
       throw new MultirailError('ERR_ARG', `number of ranks ${size}: expected a whole number from 1 to ${RANKS_MAX}`);
     }
@@ -204,16 +217,18 @@ class LocalJob implements RunningJob {
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     });
     // Unknown names and values out of range end here, before anything is started.
-    this.params = new ParamTable(options.mca ?? {}, options.env ?? process.env);
+    this.mca = spares === 0 ? (options.mca ?? {}) : { ...options.mca, ft: 'on', ft_spares: String(spares) };
+    this.params = new ParamTable(this.mca, options.env ?? process.env);
+    this.size = size + spares;
+    this.workers = new Workers(this.size, Math.min(this.params.int('ft_spares'), this.size - 1));
     this.stdout = options.stdout ?? process.stdout;
     this.stderr = options.stderr ?? process.stderr;
     this.result = new Promise((resolve) => {
       this.resolveResult = resolve;
     });
     const { kill } = options;
-    const beyond = kill?.kind === 'listed' ? kill.kills.find(({ rank }) => rank >= size) : undefined;
-    if (beyond !== undefined) throw new MultirailError('ERR_ARG', `--kill names rank ${beyond.rank}, but ranks go from 0 to ${size - 1}`);
-    this.places = placeRanks(options.hosts ?? [{ host: 'localhost', slots: size }], size);
+    if (kill !== undefined) checkKills(kill, size - (spares === 0 ? this.workers.spares : 0), this.size);
+    this.places = placeRanks(options.hosts ?? [{ host: 'localhost', slots: this.size }], this.size);
     this.server = this.makeServer(options.oobListen ?? (this.places.every(isHere) ? [loopbackAddress()] : ['::']));
   }
 
@@ -224,7 +239,8 @@ class LocalJob implements RunningJob {
   private makeServer(listen: readonly string[]): OobServer {
     return new OobServer({
       jobId: this.jobId,
-      size: this.options.size,
+      size: this.size,
+      spares: this.workers.spares,
       secret: this.secret,
       knowsProcesses: true,
       reconnectTimeoutMs: this.params.int('oob_reconnect_timeout_ms'),
@@ -249,10 +265,13 @@ class LocalJob implements RunningJob {
     await this.openServer();
     this.server.on('abort', (info) => this.onAbort(info));
     this.server.on('lost', (rank, text) => this.onLost(rank, text));
+    this.server.on('standby', (rank, isWaiting, place) => this.workers.set(rank, isWaiting ? undefined : place));
     if (this.options.kill !== undefined) {
       this.killer = new Killer(this.options.kill, {
-        living: () => this.ranks.filter(({ rank, exited }) => !exited && !this.server.isFinalized(rank)).map(({ rank }) => rank),
-        strike: (rank) => this.ranks[rank].child.kill('SIGKILL'),
+        numberOf: (rank) => this.workers.numberOf(rank),
+        isLiving: (number) => this.ranks[number]?.exited === false && !this.server.isFinalized(number),
+        working: () => this.workers.numbers,
+        strike: (number) => this.ranks[number].child.kill('SIGKILL'),
         say: (text) => this.say(text),
       });
       this.server.on('met', () => this.killer?.begin());
@@ -272,7 +291,7 @@ class LocalJob implements RunningJob {
     this.guard = new RankGuard((text) => this.say(text));
     try {
       await this.openHosts();
-      for (let rank = 0; rank < this.options.size; rank++) await this.spawnRank(rank);
+      for (let rank = 0; rank < this.size; rank++) await this.spawnRank(rank);
     } catch (error) {
       this.end(`rank ${this.ranks.length} could not be started`, 1);
       await this.finish();
@@ -298,7 +317,7 @@ class LocalJob implements RunningJob {
   }
 
   railFault(rank: number, fault: RailFault): void {
-    if (rank < this.options.size) this.server.railFault(rank, fault);
+    if (rank < this.size) this.server.railFault(rank, fault);
   }
 
   askWaits(reason: string): void {
@@ -390,9 +409,9 @@ class LocalJob implements RunningJob {
   private rankEnvironment(rank: number): Record<string, string | undefined> {
     const env: Record<string, string | undefined> = { ...(this.options.env ?? process.env) };
     const { host, localRank, localSize } = this.places[rank];
-    for (const [name, value] of Object.entries(this.options.mca ?? {})) env[PARAM_ENV_PREFIX + name] = value;
+    for (const [name, value] of Object.entries(this.mca)) env[PARAM_ENV_PREFIX + name] = value;
     env.MULTIRAIL_RANK = String(rank);
-    env.MULTIRAIL_SIZE = String(this.options.size);
+    env.MULTIRAIL_SIZE = String(this.size);
     env.MULTIRAIL_LOCAL_RANK = String(localRank);
     env.MULTIRAIL_LOCAL_SIZE = String(localSize);
     env.MULTIRAIL_JOB_ID = this.jobId;
@@ -436,7 +455,7 @@ class LocalJob implements RunningJob {
     for (const sink of new Set([this.stdout, this.stderr])) {
       const listenersMax = sink.getMaxListeners();
       // One pipe per rank and stream ends in each of these.
-      sink.setMaxListeners(listenersMax + 2 * this.options.size + 2);
+      sink.setMaxListeners(listenersMax + 2 * this.size + 2);
       const failed = (error: Error) => {
         const brokenPipe = (error as NodeJS.ErrnoException).code === 'EPIPE';
         this.end(`the output cannot be written: ${error.message}`, brokenPipe ? 128 + constants.signals.SIGPIPE : 1);
@@ -507,14 +526,14 @@ class LocalJob implements RunningJob {
     const how = signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
-    const hasDied = this.params.bool('ft') && (signal !== undefined || lost !== undefined || code === OWN_FAILURE_CODE);
+    const hasDied = survivesFailures(this.params) && (signal !== undefined || lost !== undefined || code === OWN_FAILURE_CODE);
     if (hasDied) {
       this.say(`${text}; the other ranks go on`);
       this.died++;
       this.diedCode ||= exitCode;
       return;
     }
-    if (this.options.abortOnFailure === false || this.params.bool('ft')) {
+    if (this.options.abortOnFailure === false || survivesFailures(this.params)) {
       this.say(`${text}; the other ranks go on`);
       this.failure ??= text;
       if (this.exitCode === 0) this.exitCode = exitCode;
@@ -555,12 +574,12 @@ class LocalJob implements RunningJob {
   /** With the parameter ft on: what the deaths of ranks mean for the job, now that it is over. */
   private judgeDeaths(unmet: string | undefined): void {
     if (this.state === JOB.ENDING) return;
-    const ended = this.ranks.filter(({ code }) => code === 0).length;
+    const ended = this.ranks.filter(({ rank, code }) => code === 0 && !this.server.standsBy(rank)).length;
     if (this.died > 0 && ended === 0 && this.exitCode === 0) {
       this.failure = `${this.died} ranks died, and no other came to its end`;
       this.exitCode = this.diedCode;
     } else if (this.died > 0 && this.exitCode === 0) {
-      this.say(`${this.died} of ${this.options.size} ranks died; the others came to their end`);
+      this.say(`${this.died} of ${this.size} ${this.workers.summary((rank) => this.server.standsBy(rank))}`);
     }
     if (unmet === undefined) return;
     this.say(`--kill: ${unmet}`);
@@ -577,18 +596,4 @@ class LocalJob implements RunningJob {
   private say(text: string): void {
     if (!this.stderr.destroyed) this.stderr.write(`multirail: ${text}\n`);
   }
-}
-
-/** What a user can do where the system has no more of something. */
-function hintOf(error: unknown): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === 'EMFILE') return '; the launcher needs about five open files for each rank: raise its limit (ulimit -n)';
-  if (code === 'ENFILE') return '; the system has no more open files (fs.file-max)';
-  if (code === 'EAGAIN') return '; this user, or this container, may not have more processes (ulimit -u, pids.max)';
-  return '';
-}
-
-/** Here no ssh is needed. */
-function isHere({ host }: RankPlace): boolean {
-  return host === 'localhost' || host === '127.0.0.1' || host === hostname() || host === hostname().split('.')[0];
 }

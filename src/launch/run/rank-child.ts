@@ -119,3 +119,12 @@ function killGroup(groupId: number, signal: NodeJS.Signals): void {
     // The whole group is gone already.
   }
 }
+
+/** What a user can do where the system has no more of something. */
+export function hintOf(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EMFILE') return '; the launcher needs about five open files for each rank: raise its limit (ulimit -n)';
+  if (code === 'ENFILE') return '; the system has no more open files (fs.file-max)';
+  if (code === 'EAGAIN') return '; this user, or this container, may not have more processes (ulimit -u, pids.max)';
+  return '';
+}

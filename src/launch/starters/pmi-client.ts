@@ -33,7 +33,7 @@ const PMI_EDGES: Record<PmiState, readonly PmiState[]> = {
   [PMI.BROKEN]: [],
 };
 
-/** The stream of PMI_FD. Throws ERR_INIT when the descriptor is no socket: then the variable was inherited from a rank, and this is none. */
+/** The stream of PMI_FD. Throws ERR_INIT when the descriptor is no socket: then the variable was inherited from a rank, and this process is not one. */
 export function openPmiFd(fd: number): Duplex {
   let isSocket = false;
   try {

@@ -30,7 +30,7 @@ export interface Place {
   localSize: number | undefined;
   /** Names the job among others of the same user at the same time, as far as the starter does; equal on all ranks. */
   jobKey: string;
-  /** How often the starter has started this rank anew; undefined where it does not count. */
+  /** How often the starter has restarted this rank; undefined where it does not count. */
   restarts: number | undefined;
   meeting: Meeting;
 }

@@ -6,7 +6,7 @@ import { makeReport, type RankState, type RankWaits, reportLines, type WaitsRepo
 
 /** A rank that has not answered by then is busy. */
 const ANSWER_WAIT_MS = 1000;
-/** What a rank in a blocking call said unasked is good for so long: it says it anew more often. */
+/** What a rank in a blocking call said unasked is good for so long: it repeats it more often than that. */
 const PUSHED_GOOD_MS = 12_000;
 /** Every rank of a job may notice the same stall, or get the same signal: one report is enough for all of them. */
 const QUIET_MS = 1000;

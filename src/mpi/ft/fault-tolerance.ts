@@ -5,6 +5,7 @@ import { MultirailError } from '../../errors.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { Engine } from '../../progress/engine.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, type Evidence, type Notice } from '../../ulfm/knowledge.ts';
+import type { Replacement, StandbyEvent } from '../../ulfm/replace.ts';
 import { Ulfm } from '../../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../../ulfm/values.ts';
 import { SERIES, serviceBytesMax } from '../../ulfm/wire.ts';
@@ -34,9 +35,27 @@ export interface FaultToleranceOptions {
   readonly incarnation: number;
   /** Processes of the job. */
   readonly size: number;
+  /** So many of them, those with the highest numbers, stand by at the start. */
+  readonly spares: number;
+  /** Rails to those are made at the start. */
+  readonly connectsSpares: boolean;
+  /** Calls a standby in by the server of the job, besides the message that goes to it directly. */
+  callStandby(number: number, call: Uint8Array): void;
+  /** Something has become of this process, which stands by. */
+  onStandby(event: StandbyEvent): void;
+  /** There are more or fewer that stand by. */
+  onPoolChanged(): void;
   /** This process was declared dead: what it does about itself. */
   onOwnDeath(error: MultirailError): void;
   log(level: 'debug' | 'warn', text: string): void;
+}
+
+/** A call that begins when a replacement on its communicator has ended. */
+interface Beginning {
+  readonly call: AgreementCall<unknown, never>;
+  readonly isReplacement: boolean;
+  /** Returns the number of its agreement. */
+  begin(): number;
 }
 
 export class FaultTolerance {
@@ -46,7 +65,14 @@ export class FaultTolerance {
   private readonly messageBytesMax: number;
   private isListening = false;
   /** Agreements that were called here and are not decided, by communicator and number. */
-  private readonly calls = new Map<string, AgreementCall<unknown>>();
+  private readonly calls = new Map<string, AgreementCall<unknown, never>>();
+  /** Communicators on which a replacement is under way, with what was called behind it: its agreements go before those. */
+  private readonly replacing = new Map<number, Beginning[]>();
+  /** Communicators in which a process of the world and one that was called in have met: nobody leaves before all have come through theirs. */
+  private readonly joint = new Set<number>();
+  /** Recovery epochs of communicators that are about to be opened. */
+  private readonly epochs = new Map<number, number>();
+  private poolSize = 0;
   private watch: ProcessWatch | undefined;
   private isSettling = false;
   private isStopped = false;
@@ -60,10 +86,16 @@ export class FaultTolerance {
     this.ulfm = new Ulfm({
       self: proc.rank,
       incarnation: options.incarnation,
-      offer: () => ({ newId: proc.contexts.allocate(), successions: [] }),
+      offer: () => ({ newId: proc.contexts.allocate() }),
       rendezvousWith: (id) => this.rendezvousWith(id),
       isCreating: () => proc.contexts.isCreating,
     });
+    const { size, spares } = options;
+    for (let number = size - spares; number < size; number++) this.ulfm.standbys.set(number, true);
+    if (proc.rank < size - spares) return;
+    this.ulfm.standBy();
+    // Messages may come for the communicator that it is called into as soon as others have it.
+    proc.contexts.beginCreation();
   }
 
   // ---------------------------------------------------------------- start and end
@@ -84,6 +116,8 @@ export class FaultTolerance {
     this.watch.refresh();
     // Nothing has to be dialled when a death is told: rails to those who are told are there from the start.
     for (const number of this.ulfm.knowledge.neighbours) engine.meet(number);
+    if (this.options.connectsSpares && this.ulfm.standby === undefined) for (const number of this.ulfm.standbys.ready) engine.meet(number);
+    this.settle();
   }
 
   stop(): void {
@@ -95,23 +129,30 @@ export class FaultTolerance {
    * The end of the job begins with an agreement whose value nobody needs: once it is decided, everybody has come through all that were called
    * before, so nobody leaves with the only copy of a decision. False when the time is over before.
    */
-  leave(timeoutMs: number): Promise<boolean> {
-    if (this.ownDeath !== undefined) return Promise.resolve(true);
-    const call = this.begin(WORLD_ID, OPERATION.AGREE, ALL_BITS, () => true);
-    if (call.done) return Promise.resolve(true);
-    return new Promise((resolve) => {
+  async leave(timeoutMs: number): Promise<boolean> {
+    if (this.ownDeath !== undefined) return true;
+    const ids = [WORLD_ID, ...this.joint].filter((id) => this.ulfm.has(id));
+    const calls = ids.map((id) => this.begin(id, OPERATION.AGREE, ALL_BITS, () => true)).filter((call) => !call.done);
+    if (calls.length === 0) return true;
+    return await new Promise((resolve) => {
       const timer = setTimeout(() => resolve(false), timeoutMs);
-      call.onDone = () => {
-        clearTimeout(timer);
-        resolve(true);
-      };
+      let open = calls.length;
+      for (const call of calls) {
+        call.onDone = () => {
+          if (--open > 0) return;
+          clearTimeout(timer);
+          resolve(true);
+        };
+      }
     });
   }
 
   /** Calls end with this error: the runtime is being finalized. */
   endCalls(error: MultirailError): void {
-    const calls = [...this.calls.values()];
+    const waiting = [...this.replacing.values()].flat().map(({ call }) => call);
+    const calls = [...this.calls.values(), ...waiting];
     this.calls.clear();
+    this.replacing.clear();
     this.countCalls();
     for (const call of calls) call.fail(error);
   }
@@ -155,16 +196,50 @@ export class FaultTolerance {
     this.settle();
   }
 
-  // ---------------------------------------------------------------- communicators
+  // ---------------------------------------------------------------- processes that stand by
 
-  open(id: number, members: readonly number[]): void {
-    if (id === SERVICE_ID) return;
-    this.ulfm.open(id, members);
+  /** The server says that that process waits to be called in, or has a place. */
+  standbyState(number: number, isWaiting: boolean): void {
+    this.ulfm.standbys.set(number, isWaiting);
     this.settle();
   }
 
+  /** A call of this process that came by the server. */
+  calledByServer(caller: number, call: Uint8Array): void {
+    this.hear(caller, call);
+  }
+
+  /** Whoever has to know that this process is not free any more knows it. */
+  answerCall(id: number): void {
+    if (this.isStopped) return;
+    this.ulfm.answerCall(id);
+    this.settle();
+  }
+
+  /** Every process that is not waiting for a place itself is dead or has left: nobody will call this one in. */
+  get isUnneeded(): boolean {
+    const { knowledge, standbys } = this.ulfm;
+    return knowledge.living.every((number) => standbys.ready.includes(number));
+  }
+
+  // ---------------------------------------------------------------- communicators
+
+  open(id: number, members: readonly number[]): void {
+    // One that has successors in it was opened when they were called in.
+    if (id === SERVICE_ID || this.ulfm.has(id)) return;
+    const epoch = this.epochs.get(id) ?? 0;
+    this.epochs.delete(id);
+    this.ulfm.open(id, members, { epoch });
+    this.settle();
+  }
+
+  /** The communicator that is opened next with this id has come of so many recoveries. */
+  noteEpoch(id: number, epoch: number): void {
+    this.epochs.set(id, epoch);
+  }
+
   free(id: number, isClean: boolean): void {
-    this.ulfm.free(id, isClean);
+    this.ulfm.free(id, isClean && !this.joint.has(id));
   }
 
   /** The first of these processes that is known to be dead, in words; undefined when all live. */
@@ -195,19 +270,61 @@ export class FaultTolerance {
 
   /** Calls the next agreement of the program on that communicator. */
   begin<T>(id: number, operation: Operation, flag: number, read: (value: Value) => T, onEnd?: () => void): AgreementCall<T> {
+    const call = new AgreementCall<T>(read, onEnd);
+    this.call(id, { call, isReplacement: false, begin: () => this.ulfm.begin(id, SERIES.PROGRAM, { operation, flag }) });
+    return call;
+  }
+
+  /** Calls replace() on that communicator: its agreements come one after the other, and what is called behind it begins when it has ended. */
+  beginReplace<T>(
+    id: number,
+    operation: Operation,
+    read: (replacement: Replacement) => T,
+    onEnd?: () => void,
+  ): AgreementCall<T, Replacement> {
+    const call = new AgreementCall<T, Replacement>(read, onEnd);
+    this.call(id, { call, isReplacement: true, begin: () => this.ulfm.beginReplace(id, operation) });
+    return call;
+  }
+
+  private call(id: number, beginning: Beginning): void {
     if (this.ownDeath !== undefined) throw this.ownDeath;
-    const call = new AgreementCall(read, onEnd);
-    const q = this.ulfm.begin(id, SERIES.PROGRAM, { operation, flag });
-    this.calls.set(`${id}/${q}`, call as AgreementCall<unknown>);
+    this.enter(id, beginning);
     this.countCalls();
     this.settle();
     this.leaveNow();
-    return call;
+  }
+
+  private enter(id: number, beginning: Beginning): void {
+    const queue = this.replacing.get(id);
+    if (queue !== undefined) {
+      queue.push(beginning);
+      return;
+    }
+    if (beginning.isReplacement) this.replacing.set(id, []);
+    this.calls.set(`${id}/${beginning.begin()}`, beginning.call);
+  }
+
+  /** A replacement has ended, and what was called behind it begins. */
+  private endReplacement(replacement: Replacement): void {
+    const { id, ticket, made } = replacement;
+    if (made?.hasSuccessors === true) this.joint.add(made.id);
+    else if (made !== undefined) this.noteEpoch(made.id, replacement.value.flag);
+    const waiting = this.replacing.get(id) ?? [];
+    this.replacing.delete(id);
+    const key = `${id}/${ticket}`;
+    const call = this.calls.get(key) as AgreementCall<unknown, Replacement> | undefined;
+    this.calls.delete(key);
+    for (const beginning of waiting) this.enter(id, beginning);
+    this.countCalls();
+    call?.decide(replacement);
   }
 
   /** Whoever waits for a decision waits for messages. */
   private countCalls(): void {
-    this.proc.engine.expected = this.calls.size;
+    let waiting = 0;
+    for (const queue of this.replacing.values()) waiting += queue.length;
+    this.proc.engine.expected = this.calls.size + waiting;
   }
 
   /** What was sent leaves without waiting for the end of a turn, which a blocking call may keep from coming. */
@@ -261,9 +378,13 @@ export class FaultTolerance {
 
   private read(source: number, { error, cancelled, receivedBytes }: RecvRequest, buffer: Uint8Array): void {
     if (cancelled || (error !== undefined && error.code !== 'ERR_TRUNCATE')) return;
+    this.hear(source, buffer.subarray(0, receivedBytes), error);
+  }
+
+  private hear(source: number, message: Uint8Array, error?: MultirailError): void {
     try {
       if (error !== undefined) throw error;
-      this.ulfm.handleMessage(source, buffer.subarray(0, receivedBytes));
+      this.ulfm.handleMessage(source, message);
     } catch (cause) {
       if (!(cause instanceof MultirailError) || (cause.code !== 'ERR_PROTOCOL' && cause.code !== 'ERR_TRUNCATE')) throw cause;
       this.options.log('warn', `a message about failures from process ${source} is dropped: ${cause.message}`);
@@ -305,14 +426,40 @@ export class FaultTolerance {
       this.send(message.to, message.bytes);
       return true;
     }
+    const serverCall = ulfm.serverCalls.shift();
+    if (serverCall !== undefined) {
+      this.options.callStandby(serverCall.to, serverCall.bytes);
+      return true;
+    }
+    const event = ulfm.standby?.events.shift();
+    if (event !== undefined) {
+      if (event.kind === 'joined') this.joint.add(event.id);
+      this.options.onStandby(event);
+      return true;
+    }
+    const replacement = ulfm.replacements.ended.shift();
+    if (replacement !== undefined) {
+      this.endReplacement(replacement);
+      return true;
+    }
     const decision = ulfm.decisions.shift();
-    if (decision === undefined) return false;
+    if (decision === undefined) return this.lookAtPool();
     const key = `${decision.id}/${decision.q}`;
-    const call = this.calls.get(key);
+    const call = this.calls.get(key) as AgreementCall<unknown> | undefined;
     this.calls.delete(key);
     this.countCalls();
     call?.decide(decision.value);
     return true;
+  }
+
+  /** Tells it when others stand by than before. */
+  private lookAtPool(): boolean {
+    const { length } = this.ulfm.standbys.ready;
+    if (length !== this.poolSize) {
+      this.poolSize = length;
+      this.options.onPoolChanged();
+    }
+    return false;
   }
 
   private send(to: number, bytes: Uint8Array): void {

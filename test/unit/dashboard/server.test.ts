@@ -13,7 +13,7 @@ import { EventsFile } from '../../../tools/dashboard/events-file.ts';
 import type { PageMessage } from '../../../tools/dashboard/messages.ts';
 import { DashboardServer, type DashboardServerOptions } from '../../../tools/dashboard/server.ts';
 import { parseExposition } from './exposition.ts';
-import { makeRunningModel, railReport, report, TestClock } from './telemetry-examples.ts';
+import { makeModel, makeRunningModel, railReport, report, TestClock } from './telemetry-examples.ts';
 
 const TOKEN = 'the-token-of-this-test';
 const CACHE = join(import.meta.dirname, '../../../.cache');
@@ -337,6 +337,22 @@ describe('orders', () => {
     expect(model.log.since(0).at(-1)).toMatchObject({ type: 'ordered', action: 'blackhole', target: 'rail-0-1-1' });
     await order('{"id":"rail-0-1-1","action":"restore"}');
     expect(control.targets()[1].state).toBe('up');
+  });
+
+  test('a rail that only its higher rank has told of is there to be pulled', () => {
+    const clock = new TestClock();
+    const model = makeModel(clock);
+    for (const rank of [0, 1]) model.joined(rank, { incarnation: 1, pid: 100 + rank, hostId: 'host/1' });
+    clock.ms = 250;
+    model.telemetry(0, report(250, [], { takesFaults: true }));
+    model.telemetry(1, report(250, [railReport(0, 1)], { takesFaults: true }));
+    const [target, ...others] = new InterposerControl(model, () => undefined).targets();
+    expect(target).toMatchObject({ id: 'rail-0-1-1', label: 'rail 1 (tcp), ranks 0 and 1' });
+    expect(target.rails).toEqual([
+      { rank: 0, peer: 1, rail: 1 },
+      { rank: 1, peer: 0, rail: 1 },
+    ]);
+    expect(others).toEqual([]);
   });
 
   test.each([

@@ -128,8 +128,8 @@ describe('docs/internals/OOB.md', () => {
     const set = [...launcher.matchAll(/env\.(MULTIRAIL_\w+) = /g)].map(([, name]) => name);
     expect(set.length).toBeGreaterThan(6);
     expect(set.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
-    const server = readFileSync(new URL('../../../src/launch/oob/server.ts', import.meta.url), 'utf8');
-    const reasons = [...server.matchAll(/return \['([A-Z_]{5,})', /g)].map(([, name]) => name);
+    const admission = readFileSync(new URL('../../../src/launch/oob/admission.ts', import.meta.url), 'utf8');
+    const reasons = [...admission.matchAll(/return \['([A-Z_]{5,})', /g)].map(([, name]) => name);
     expect(reasons.length).toBeGreaterThan(5);
     const rows = [
       ...text

@@ -48,6 +48,8 @@ const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
   barrierDone: { name: '', dead: [1, 5] },
   barrierAsk: { name: 'finalize' },
   barrierMissing: { name: 'finalize', ranks: [0, 7] },
+  standbyState: { rank: 4, waiting: false, place: 2 },
+  standbyCall: { rank: 4, call: bytes(1, 8) },
   collectiveFailed: { modex: true, name: '', rank: 0, text: 'gone' },
   abort: { rank: 1, code: -3, reason: 'why', stack: 'at x\nat y' },
   processExit: { rank: 0, code: 0, signal: '', finalized: false, lost: false },

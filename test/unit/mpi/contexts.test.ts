@@ -9,7 +9,7 @@ import { pattern } from '../../support/pattern.ts';
 
 function pairWithTables(): { pair: MemPair; tables: ContextTable[] } {
   const pair = new MemPair();
-  return { pair, tables: [0, 1].map((rank) => new ContextTable(pair.engines[rank].pml, rank, 2)) };
+  return { pair, tables: [0, 1].map((rank) => new ContextTable(pair.engines[rank].pml, rank)) };
 }
 function expectClean(pair: MemPair): void {
   pair.advance(50);
@@ -23,13 +23,17 @@ describe('context ids', () => {
     const { pair } = pairWithTables();
     const seen = new Set<number>();
     for (let rank = 0; rank < 3; rank++) {
-      const table = new ContextTable(pair.engines[0].pml, rank, 3);
+      const table = new ContextTable(pair.engines[0].pml, rank);
       for (let i = 0; i < 1000; i++) seen.add(table.allocate());
     }
     expect(seen.size).toBe(3000);
     expect(Math.min(...seen)).toBeGreaterThan(1);
     expect(ctxOf(Math.max(...seen), 3)).toBeLessThan(2 ** 32);
-    const last = new ContextTable(pair.engines[0].pml, 2 ** 28, 2 ** 29);
+    const last = new ContextTable(pair.engines[0].pml, 8191);
+    const CREATIONS = 2 ** 30 / 8192 - 2;
+    for (let i = 0; i < CREATIONS; i++) seen.add(last.allocate());
+    expect(seen.size).toBe(3000 + CREATIONS);
+    expect(ctxOf(Math.max(...[...seen].slice(-1)), 3)).toBe(2 ** 32 - 1);
     expect(() => last.allocate()).toThrow(/ERR_COMM.*no context id is left/);
   });
 

@@ -93,7 +93,7 @@ const REFUSED: readonly [name: string, change: (bytes: Uint8Array) => void, says
   ['FAILED', f64(HEADER_BYTES + 8, -1), /incarnation -1/],
   ['FAILED', u8(HEADER_BYTES + 19, 1), /FAILED with 1 at byte 47/],
   [STATE, u8(HEADER_BYTES, 0), /operation 0/],
-  [STATE, u8(HEADER_BYTES, 16), /operation 16/],
+  [STATE, u8(HEADER_BYTES, 32), /operation 32/],
   [STATE, u8(HEADER_BYTES + 1, 1), /always 0/],
   [STATE, u8(HEADER_BYTES + 8, 0xf4), /set of those that it covers goes beyond rank 3/],
   [STATE, u8(HEADER_BYTES + 8, 0b1000), /does not cover its sender, rank 2/],
@@ -118,6 +118,17 @@ const REFUSED: readonly [name: string, change: (bytes: Uint8Array) => void, says
   [RECOVERY, u32(VALUE + 28, PROCESSES_MAX), /process 8192/],
   ['ACK of an inner node', u8(HEADER_BYTES, 0x1c), /beyond rank 3/],
   ['ACK of an inner node', u8(HEADER_BYTES, 0b1000), /does not cover its sender/],
+  ['CALLED_IN', u32(OFFSET.q, 1), /CALLED_IN with 1 at byte 8/],
+  ['CALLED_IN', u32(OFFSET.from, 2), /CALLED_IN of process 2, which is not a member/],
+  ['CALLED_IN', u32(HEADER_BYTES, 2 ** 30), /replaces communicator 1073741824/],
+  ['CALLED_IN', u32(HEADER_BYTES + 12, 0), /of 0 members/],
+  ['CALLED_IN', u32(HEADER_BYTES + 12, PROCESSES_MAX + 1), /of 8193 members/],
+  ['CALLED_IN', u32(HEADER_BYTES + 12, 2 ** 31), /of 2147483648 members/],
+  ['CALLED_IN', u32(HEADER_BYTES + 24, PROCESSES_MAX), /process 8192/],
+  ['CALLED_IN', u32(HEADER_BYTES + 24, 1), /names a member twice/],
+  ['CALLED_IN', u8(HEADER_BYTES + 32, 0), /calls 0 of 4 members in/],
+  ['CALLED_IN', u8(HEADER_BYTES + 32, 0b1111), /calls 4 of 4 members in/],
+  ['CALLED_IN', u8(HEADER_BYTES + 32, 0x10), /beyond rank 3/],
 ];
 
 describe('what is refused', () => {

@@ -40,7 +40,7 @@ export function button(text: string, onClick: () => void, attributes: Attributes
   return element;
 }
 
-/** Sets text only where it differs, so that nothing is announced, selected or drawn anew without need. */
+/** Sets text only where it differs, so that nothing is announced, selected or drawn again without need. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -9,7 +9,7 @@ import { type Link, STATES, type Store } from './store.ts';
 const EVENT_ROWS_MAX = 400;
 const RAIL_ROWS_MAX = 500;
 
-/** A table or list that is drawn anew only when what it says has changed. */
+/** A table or list that is drawn again only when what it says has changed. */
 export class Rows {
   private readonly root: HTMLElement;
   private shown = '';

@@ -481,7 +481,7 @@ export const HANDSHAKE_CASES: readonly Case[] = [
       const undecided = await session.connection();
       await session.challenged(new Dialer(session.identity, session.hello(0, 1)), undecided);
       const beganMs = performance.now();
-      // Alive time and the granularity of timers are the endpoint's: it may take longer, but not for ever.
+      // Alive time and the granularity of timers are the endpoint's: it may take longer, but must come to an end.
       const [answer] = await Promise.all(
         [mute, half, undecided].map((connection) => connection.next(HANDSHAKE_MS_MAX * 2 + t.config.limitMs)),
       );

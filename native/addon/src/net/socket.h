@@ -29,7 +29,7 @@ struct Address {
 
 constexpr size_t kAddressTextMax = 128;
 
-/// A numeric IPv4 or IPv6 address, the latter with an optional zone (`fe80::1%eth0`, `fe80::1%3`). False when it is none.
+/// A numeric IPv4 or IPv6 address, the latter with an optional zone (`fe80::1%eth0`, `fe80::1%3`). False when the text is not an address.
 bool parseAddress(const char* host, uint16_t port, Address* out);
 /// The address as text (with its zone when it is link-local), the name of a local socket, or ''. Returns the bytes of text.
 size_t formatAddress(const Address& address, char out[kAddressTextMax], uint16_t* port);

@@ -168,7 +168,7 @@ napi_value jsPollerSet(napi_env env, napi_callback_info info) {
     if (epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &event) == 0 || errno == ENOENT || errno == EBADF) return nullptr;
     return throwSystem(env, -errno, "epoll_ctl");
   }
-  // The kernel reports errors and hang-ups even to those who asked for nothing. Edge-triggered they are told once, not for ever.
+  // The kernel reports errors and hang-ups even to those who asked for nothing. Edge-triggered they are told once, not again and again.
   event.events = events == 0 ? static_cast<uint32_t>(EPOLLET) : static_cast<uint32_t>(events);
   if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) == 0) return nullptr;
   if (errno == ENOENT && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return nullptr;

@@ -1,6 +1,7 @@
 // What this folder keeps of one communicator: its members, the agreements of its two series, its failed members and its revocation. Messages
 // are handed to their agreement here, or wait for a generation that this process has not come to.
 import { MultirailError } from '../errors.ts';
+import { assert } from '../util/assert.ts';
 import { Agreement, type AgreementHost } from './agreement.ts';
 import { Bitmap } from './bitmap.ts';
 import { FailedMembers } from './knowledge.ts';
@@ -79,6 +80,8 @@ export class Communicator implements AgreementHost {
   readonly failures = new FailedMembers();
   readonly revocation: Revocation;
   roll: Roll;
+  /** Freed here, where others may still ask for what was decided: nothing is called on it any more. */
+  isFreed = false;
   readonly epoch: number;
   /** The agreement that named the newcomers, and all of them: what a call says. */
   readonly callOf: OpenOptions['callIn'];
@@ -121,6 +124,7 @@ export class Communicator implements AgreementHost {
 
   /** Calls the next agreement of a series and returns which one that is. It begins when the one before it is decided. */
   begin(number: SeriesNumber, { operation, flag, acked = Bitmap.of(this.roll.size, this.failures.acknowledgedRanks) }: Call): number {
+    assert(!this.isFreed, `communicator ${this.id} is freed`);
     const series = this.series[number];
     const q = series.next++;
     series.waiting.push({ q, own: { operation, flag: flag >>> 0, acked } });

@@ -4,6 +4,8 @@ import type { RailLine, RankWaits, Wait } from '../launch/oob/waits.ts';
 import { markOf, type OpenRequest } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';
+import { idOf, SERVICE_ID } from './contexts.ts';
+import { FT_CTX } from './ft/fault-tolerance.ts';
 import type { ProcessState } from './process-state.ts';
 
 /** How often pending requests are looked at, where stalls are to be told. */
@@ -71,7 +73,7 @@ export class WaitsWatch {
       this.seen.set(key, { mark, movedMs });
       oldestMs = Math.max(oldestMs, nowMs - movedMs);
     };
-    for (const open of this.engine.pml.openRequests()) note(open.request, markOf(open), this.openedMs(open, nowMs));
+    for (const open of this.openRequests()) note(open.request, markOf(open), this.openedMs(open, nowMs));
     for (const probe of this.proc.probes()) note(probe, 'probe', probe.sinceMs);
     if (oldestMs < this.stallMs) this.nextStallMs = this.stallMs;
     else if (oldestMs >= this.nextStallMs) {
@@ -93,7 +95,7 @@ export class WaitsWatch {
 
   /** What is pending now, oldest first. */
   report(nowMs: number): RankWaits {
-    const open = this.engine.pml.openRequests();
+    const open = this.openRequests();
     const oldest = oldestOf(open);
     const waits: Wait[] = this.engine.pml.describeRequests(oldest).map(({ kind, peer, tag, ctx, bytes, phase }, i) => ({
       kind,
@@ -102,7 +104,7 @@ export class WaitsWatch {
       ...this.proc.describe(ctx, tag),
       bytes,
       waitedMs: Math.round(nowMs - this.openedMs(oldest[i], nowMs)),
-      phase,
+      phase: peer === ANY ? `${phase}${this.deadOf(ctx)}` : phase,
       rails: peer === ANY ? [] : (this.engine.bml.peers.get(peer)?.rails ?? []).filter((rail) => rail.isCarrying).map(({ key }) => key),
     }));
     for (const { pattern, sinceMs } of this.proc.probes()) {
@@ -114,7 +116,7 @@ export class WaitsWatch {
         ...this.proc.describe(ctx, tag),
         bytes: 0,
         waitedMs: Math.round(nowMs - sinceMs),
-        phase: 'no message matches',
+        phase: source === ANY ? `no message matches${this.deadOf(ctx)}` : 'no message matches',
         rails: [],
       });
     }
@@ -125,6 +127,23 @@ export class WaitsWatch {
     const listed = waits.slice(0, WAITS_MAX);
     const more = waits.length - listed.length + open.length - oldest.length;
     return { rank: this.proc.rank, pid: process.pid, waits: listed, more, rails: this.railsOf(listed) };
+  }
+
+  /** What somebody waits for: not the receives that are posted for whatever may come of failures. */
+  private openRequests(): OpenRequest[] {
+    const open = this.engine.pml.openRequests();
+    return this.proc.ft === undefined ? open : open.filter(({ request }) => request.kind === 'send' || request.ctx !== FT_CTX);
+  }
+
+  /** Whoever waits for anybody may wait for one that is dead: the first member whose failure nobody has acknowledged here, in words. */
+  private deadOf(ctx: number): string {
+    const { ft } = this.proc;
+    const id = idOf(ctx);
+    if (ft === undefined || id === SERVICE_ID) return '';
+    const failure = ft.unacknowledged(id);
+    if (failure === undefined) return '';
+    const { rank, number, text } = failure;
+    return `; rank ${rank} of ${this.proc.describe(ctx, 0).comm} (process ${number}) has failed: ${text}, and is not acknowledged`;
   }
 
   private openedMs({ request }: OpenRequest, nowMs: number): number {

@@ -16,11 +16,11 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => code?.dispose());
 
-async function play(index: number, ...mca: string[]): Promise<void> {
+async function play(index: number, mca: readonly string[] = [], env: Record<string, string> = {}): Promise<void> {
   const { ranks, dying, spares = 0 } = FT_CASES[index];
   const spareArgs = spares === 0 ? [] : ['--spares', String(spares)];
   const args = ['run', '-n', String(ranks), ...spareArgs, '--mca', 'ft', 'on', ...mca, code.fixture('ft-rank.ts'), String(index)];
-  const { code: exitCode, stdout, stderr } = await startNode([code.cli, ...args], { timeoutMs: 40_000 }).ended;
+  const { code: exitCode, stdout, stderr } = await startNode([code.cli, ...args], { env, timeoutMs: 40_000 }).ended;
   expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
   const through = stdout.match(/is through/g)?.length ?? 0;
   // Those of them that were called in play, too.
@@ -28,21 +28,18 @@ async function play(index: number, ...mca: string[]): Promise<void> {
   if (spares === 0) expect(through).toBe(ranks - dying.length);
 }
 
+// Each way to hear of deaths has a case of its own, so that none is played twice: handles over shared memory, handles over TCP, and /proc.
+const OVER_TCP = 'a rank that dies in finalize() holds up nobody';
+const BY_PROC = 'revshrinkkill: one after the other dies until two are left';
+
 for (const [index, { name, processes }] of FT_CASES.entries()) {
   if (processes === true && noNative !== undefined) test.skip(`${name} (${noNative})`, () => undefined);
+  else if (name === OVER_TCP) test(`${name}, over TCP alone`, () => play(index, ['--mca', 'btl', 'self,tcp']), 50_000);
+  else if (name === BY_PROC)
+    test(`${name}, without the native part: the kernel is asked by /proc`, () => play(index, [], { MULTIRAIL_NATIVE: '0' }), 50_000);
   else if (processes === true || runsAll || DRAWN.test(name)) test(name, () => play(index), 50_000);
 }
 
-const sample = FT_CASES.findIndex(({ name }) => name.startsWith('revshrinkkill'));
-test('over TCP alone', () => play(sample, '--mca', 'btl', 'self,tcp'), 50_000);
-test('without the native part: the kernel is asked by /proc', async () => {
-  const { ranks, dying } = FT_CASES[sample];
-  const args = ['run', '-n', String(ranks), '--mca', 'ft', 'on', code.fixture('ft-rank.ts'), String(sample)];
-  const {
-    code: exitCode,
-    stdout,
-    stderr,
-  } = await startNode([code.cli, ...args], { env: { MULTIRAIL_NATIVE: '0' }, timeoutMs: 40_000 }).ended;
-  expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
-  expect(stdout.match(/is through/g)?.length).toBe(ranks - dying.length);
-}, 50_000);
+test('the cases that have a way of their own are there', () => {
+  for (const wanted of [OVER_TCP, BY_PROC]) expect(FT_CASES.filter(({ name }) => name === wanted)).toHaveLength(1);
+});

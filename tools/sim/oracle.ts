@@ -111,6 +111,8 @@ export class Oracle {
   readonly dead = new Set<number>();
   /** Whether what this rank has under way with that one may end with an error: dead, out of reach, or gone. ANY: with everybody. */
   mayFail: (rank: number, peer: number) => boolean = () => false;
+  /** "rank/ctx": revoked there. */
+  private readonly revoked = new Set<string>();
   /** Told of each message that was sent, and of each that has arrived whole. */
   onSent: ((message: SentMessage) => void) | undefined;
   onDelivered: ((message: SentMessage) => void) | undefined;
@@ -159,6 +161,7 @@ export class Oracle {
     if (receive === undefined) throw new OracleError(`rank ${rank} matched a receive that was never posted`);
     if (receive.matched !== undefined) throw new OracleError(`I1: a receive of rank ${rank} matched twice`);
     if (receive.cancelled) throw new OracleError(`I7: a cancelled receive of rank ${rank} matched`);
+    if (this.isRevoked(rank, ctx)) throw new OracleError(`I7: a receive of rank ${rank} matched on context ${ctx}, which is revoked there`);
     if (!this.takes(receive, source, tag)) throw new OracleError(`a receive of rank ${rank} matched a message that it does not fit`);
     const older = waiting.find(
       (other) => other !== receive && this.takes(other, source, tag) && waiting.indexOf(other) < waiting.indexOf(receive),
@@ -188,6 +191,16 @@ export class Oracle {
     waiting.splice(waiting.indexOf(receive), 1);
   }
 
+  /** The context is revoked at that rank: from this moment on nothing of it matches there, and what is under way on it may end so. */
+  revoke(rank: number, ctx: number): void {
+    this.revoked.add(`${rank}/${ctx}`);
+    this.waiting.delete(`${rank}/${ctx}`);
+  }
+
+  isRevoked(rank: number, ctx: number): boolean {
+    return this.revoked.has(`${rank}/${ctx}`);
+  }
+
   sendDone(message: SentMessage, atOnce: boolean): void {
     if (message.done) throw new OracleError(`I7: send ${message.index} completed twice`);
     message.done = true;
@@ -196,13 +209,17 @@ export class Oracle {
     if (error !== undefined) {
       // Given up, its message may still arrive, whole: and the buffer is the user's again.
       if (error.code === 'ERR_TIMEOUT' && message.givenUp === true) message.buffer.fill(REUSED);
+      else if (error.code === 'ERR_REVOKED' && this.isRevoked(message.source, message.ctx)) message.buffer.fill(REUSED);
       else this.checkError(error, message.source, message.dest, `send ${message.index}`);
       return;
     }
     const { matchedBy } = message;
-    if (message.sync && matchedBy === undefined) throw new OracleError(`synchronous send ${message.index} completed before its match`);
+    // A receiver where the context is revoked takes what comes into nothing.
+    const isTaken = this.isRevoked(message.dest, message.ctx);
+    if (message.sync && matchedBy === undefined && !isTaken)
+      throw new OracleError(`synchronous send ${message.index} completed before its match`);
     // An eager send is done on return; whatever ends later ends because all of it has arrived.
-    if (!atOnce) {
+    if (!atOnce && !isTaken) {
       if (matchedBy === undefined) throw new OracleError(`I5: send ${message.index} ended well and was never matched`);
       if (!matchedBy.done) this.checkArrived(matchedBy, message);
     }
@@ -217,6 +234,11 @@ export class Oracle {
     if (request === undefined) throw new OracleError('a receive completed before it was posted');
     if (request.cancelled) {
       if (!receive.cancelled) throw new OracleError('a receive that was not cancelled completed as cancelled');
+    } else if (request.error?.code === 'ERR_REVOKED') {
+      if (!this.isRevoked(receive.rank, receive.ctx))
+        throw new OracleError(
+          `a receive of rank ${receive.rank} ended with ERR_REVOKED on context ${receive.ctx}, which is not revoked there`,
+        );
     } else if (request.error !== undefined && request.error.code !== 'ERR_TRUNCATE') {
       // Ended by the death of its peer: the bytes are undefined, but final.
       this.checkError(request.error, receive.rank, matched?.source ?? receive.source, `a receive of rank ${receive.rank}`);

@@ -35,6 +35,8 @@ export interface UlfmProcess {
   /** Threads of its program that run. */
   threads: number;
   whenIdle: (() => void) | undefined;
+  /** What its program does as soon as it hears of a death. */
+  readonly reactions: (() => void)[];
   nextId: number;
 }
 
@@ -129,6 +131,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       joint: [],
       threads: 0,
       whenIdle: undefined,
+      reactions: [],
       nextId: 1,
     };
   }
@@ -179,7 +182,11 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
     if (!process.isAlive || process.hasLeft) return;
     const { core, number } = process;
     run();
-    if (core.deaths.length > 0) this.onDeaths(process, core.deaths.splice(0));
+    if (core.deaths.length > 0) {
+      this.onDeaths(process, core.deaths.splice(0));
+      // At once, and so before the word of it has gone round: an agreement is what most programs do about a death.
+      for (const react of process.reactions.splice(0)) this.at(0, react);
+    }
     const mayDeath = this.prng.chance(1, 2);
     if (mayDeath) this.takeDecisions(process);
     for (const { to, bytes } of core.serverCalls.splice(0)) this.callByServer(process, this.processes[to], bytes);
@@ -308,6 +315,19 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
     this.at(this.prng.pick([0, 0, 10, 300, 20_000]), run);
   }
 
+  /** The same, or when the process hears of the next death. */
+  private thinkOrReact(process: P, run: () => void): void {
+    if (!this.prng.chance(1, 8)) return this.think(run);
+    let hasRun = false;
+    const once = () => {
+      if (hasRun) return;
+      hasRun = true;
+      run();
+    };
+    process.reactions.push(once);
+    this.at(50_000, once);
+  }
+
   /** A thread of calls of one series, one after the other; `first` of them were called by a predecessor. */
   private thread(process: P, id: number, series: SeriesNumber, operations: readonly Operation[], first = 0): void {
     process.threads++;
@@ -326,7 +346,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
         );
         return;
       }
-      this.think(() =>
+      this.thinkOrReact(process, () =>
         this.call(process, id, series, operations[i], (decision) => {
           this.follow(process, decision, operations);
           step(i + 1);

@@ -64,13 +64,11 @@ export interface ServiceSighting {
 export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
   readonly world: World;
   readonly options: UlfmWorldOptions;
-  /** Receives of the application, drains included. */
+  /** Receives of the application. */
   readonly posted: PostedReceive[] = [];
   readonly contexts = new Set<number>();
   /** The faults are over: nobody dies any more. */
   isQuiet = false;
-  /** What comes on revoked communicators is not received any more. */
-  hasDrained = false;
   deaths = 0;
   /** Deaths of which the word went to too few, or may have been lost with those that had it. */
   private readonly wordBy = new Map<number, readonly number[]>();
@@ -274,10 +272,16 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       if (isAlive && hasLeft) for (const dead of this.wordBy.keys()) this.world.tellFailed(number, dead);
     const isAlone = this.wordBy.size === 1;
     for (const [number, told] of this.wordBy) {
-      if (isAlone && told.some((each) => this.processes[each].isAlive && !this.processes[each].hasLeft)) continue;
+      if (isAlone && told.some((each) => this.willPassOn(each, number))) continue;
       const others = this.processes.filter((other) => other.isAlive && !other.core.knowledge.isFailed(number));
       this.tellLater(others, number, EVIDENCE.REFUSED);
     }
+  }
+
+  /** That process has told others of the death, or will: where everybody leaves early, it may have left before the word comes to it. */
+  private willPassOn(number: number, dead: number): boolean {
+    const { isAlive, hasLeft, core } = this.processes[number];
+    return isAlive && !hasLeft && (!this.options.leavesEarly || core.knowledge.isFailed(dead));
   }
 
   // ---------------------------------------------------------------- leaving
@@ -349,31 +353,16 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     return ranks;
   }
 
-  /** What has not matched ends; what comes is received into nothing, so that no sender waits. */
-  protected override onRevoked(process: SimUlfmProcess, id: number): void {
-    const { number } = process;
+  protected override onRevoked({ number }: SimUlfmProcess, id: number): void {
     this.trace(`process ${number} has ${id} revoked`);
-    for (const receive of this.posted) {
-      if (receive.rank !== number || receive.ctx !== ctxOf(id) || receive.matched !== undefined || receive.done || receive.cancelled)
-        continue;
-      this.world.cancel(receive);
-    }
-    this.drain(number, ctxOf(id));
+    this.world.revoke(number, ctxOf(id));
   }
 
-  private drain(number: number, ctx: number): void {
-    for (;;) {
-      if (this.hasDrained) return;
-      const receive = this.world.irecv(number, ANY, ctx, ANY, 0);
-      this.posted.push(receive);
-      const { request } = receive;
-      if (request === undefined || request.done) continue;
-      const { onDone } = request;
-      request.onDone = () => {
-        onDone?.();
-        if (!receive.cancelled) this.drain(number, ctx);
-      };
-      return;
+  /** I19: whoever was declared dead has heard of it and ended itself. */
+  checkDeclared(): void {
+    for (const { number, isAlive, hasLeft } of this.processes) {
+      if (isAlive && !hasLeft && this.oracle.declared.has(number))
+        throw new OracleError(`I19: process ${number} was declared dead, and lives on`);
     }
   }
 
@@ -385,6 +374,10 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       if (done || isOut(source) || isOut(dest)) continue;
       if ([source, dest].every((number) => this.processes[number].ids.has(id) && this.processes[number].core.isRevoked(id)))
         throw new OracleError(`I24: send ${index} from ${source} to ${dest} is under way on communicator ${id}, which is revoked`);
+    }
+    for (const { rank, ctx, done } of this.posted) {
+      if (!done && !isOut(rank) && this.world.oracle.isRevoked(rank, ctx))
+        throw new OracleError(`I24: a receive of process ${rank} is under way on communicator ${ctx / 4}, which is revoked there`);
     }
     for (const { number, id, other } of this.rendezvous) {
       const { core } = this.processes[number];

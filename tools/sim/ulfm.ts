@@ -16,6 +16,8 @@ import { DETECTORS, type Detector, FIRST_ID, SERVICE_CTX, UlfmWorld } from './ul
 
 /** Virtual time within which all must end once it is quiet. */
 const QUIET_MS = 120_000;
+/** So late most programs are over. */
+const LATE_US = 500_000;
 const KINDS: readonly number[] = Object.values(SERVICE);
 
 interface Play {
@@ -119,12 +121,39 @@ function armDeath(play: Play): void {
   }
 }
 
+/** One or two members revoke the first communicator when so many messages have been sent on it, or a frame of one of them is on its way. */
+function armRevocation({ prng, world, report, text }: Play): void {
+  const { fabric } = world.world;
+  const { members } = world.options;
+  const isLate = prng.split('late').chance(1, 2);
+  const revoke = () => world.revoke(prng.pick(world.processes.slice(0, members)), FIRST_ID);
+  for (let sends = prng.between(2, 16); sends > 0; sends--) if (world.sendSomething(prng, prng.between(1, 12_000))) report.messages++;
+  for (let times = prng.between(1, 2); times > 0; times--) {
+    if (prng.chance(1, 2)) {
+      const us = prng.below(prng.pick([1, 300, 5000]));
+      text.push(`revoked after ${us} us${isLate ? ', late' : ''}`);
+      // Behind the last agreement nothing else tells anybody of the revocation.
+      world.at(isLate ? LATE_US + us : us, revoke);
+      continue;
+    }
+    const filter = prng.pick(prng.chance(1, 6) ? RECOVERY : TARGETS);
+    const stage = prng.pick(['leave', 'arrive'] as const);
+    const nth = prng.pick([1, 2, 3, 8]);
+    text.push(`revoked at frame ${filter.kind ?? filter.type} ${nth}, ${stage}`);
+    fabric.onPacket({ ...filter, stage }, (_sighting, hit) => {
+      // Not in the middle of a turn of an engine.
+      if (hit === nth && !world.isQuiet) world.at(0, revoke);
+      return 'pass';
+    });
+  }
+}
+
 function drawPrograms({ prng, world }: Play, succeeds: boolean): void {
   const kinds = succeeds
     ? [OPERATION.AGREE]
     : [OPERATION.AGREE, OPERATION.AGREE, OPERATION.SHRINK, OPERATION.SHRINK, OPERATION.REPLACE_SOME, OPERATION.REPLACE_ALL];
   const operations: Operation[] = Array.from({ length: prng.between(1, 4) }, () => prng.pick(kinds));
-  const recoveries: Operation[] = Array.from({ length: prng.pick([0, 0, 1, 2]) }, () =>
+  const recoveries: Operation[] = Array.from({ length: prng.pick(succeeds ? [0, 1, 1, 2] : [0, 0, 1, 2]) }, () =>
     succeeds ? OPERATION.REPLACE_SOME : OPERATION.AGREE,
   );
   for (const process of world.processes.slice(0, world.options.members)) world.program(process, operations, recoveries);
@@ -132,12 +161,19 @@ function drawPrograms({ prng, world }: Play, succeeds: boolean): void {
 
 export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   const prng = new Prng(seed).split('ulfm');
-  const members = prng.chance(1, 40) ? prng.between(17, 24) : prng.pick([2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16]);
+  // Somebody revokes, while messages are under way, and most members are not next to it in the ring.
+  const isAboutRevocation = prng.chance(1, 5);
+  const members = isAboutRevocation
+    ? prng.pick([3, 5, 7, 8, 9, 12])
+    : prng.chance(1, 40)
+      ? prng.between(17, 24)
+      : prng.pick([2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16]);
   const succeeds = members <= 9 && prng.chance(1, 4);
   const spares = succeeds || prng.chance(1, 2) ? prng.between(1, 3) : 0;
   const ranks = members + spares;
   const rails = drawRails(prng.split('rails'), ranks);
-  const leavesEarly = prng.chance(1, 4);
+  // Whoever leaves early has no traffic of its own.
+  const leavesEarly = prng.chance(1, 4) && !isAboutRevocation;
   const detector = prng.pick(Object.keys(DETECTORS) as Detector[]);
   const params: Record<string, string> = { ...SCENARIO_PARAMS };
   // Messages of agreements take every path of the PML.
@@ -178,12 +214,13 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 6));
   // Some begin when all rails carry, some while they are dialled.
   if (prng.chance(3, 4)) world.world.runUntil(() => world.world.allUp, 1000);
-  for (let deaths = prng.pick([0, 0, 1, 1, 1, 2, 2, 3, members]); deaths > 0; deaths--) armDeath(play);
+  for (let deaths = prng.pick(succeeds ? [0, 1, 1, 2] : [0, 0, 1, 1, 1, 2, 2, 3, members]); deaths > 0; deaths--) armDeath(play);
   if (prng.chance(1, 4)) armService(play, 'cut');
   report.description = `members ${members}, spares ${spares}, rails ${rails.length}, word of deaths: ${detector}${leavesEarly ? ', leaves early' : ''}; ${play.text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   drawPrograms(play, succeeds);
-  if (prng.chance(1, 3)) {
+  if (isAboutRevocation) armRevocation(play);
+  else if (prng.chance(1, 3)) {
     const process = prng.pick(world.processes.slice(0, members));
     world.at(prng.below(prng.pick([100, 3000, 50_000])), () => world.revoke(process, prng.pick([...process.ids, FIRST_ID])));
   }
@@ -227,8 +264,8 @@ function finish({ world }: Play): void {
   // What is under way on revoked communicators, and messages that nobody waits for, come to their end.
   sim.runFor(2000);
   oracle.checkEnd((number, id) => world.processes[number].ids.has(id));
+  world.checkDeclared();
   world.checkRevoked();
-  world.hasDrained = true;
   receiveAll(sim, world.posted, [...world.contexts]);
   sim.mustFinish(QUIET_MS);
   sim.mustFinalize(60_000);

@@ -475,6 +475,14 @@ export class World {
     return receive;
   }
 
+  /** The context is revoked at that rank, as src/mpi does it: what is under way on it there ends, and what comes goes into nothing. */
+  revoke(rank: number, ctx: number): void {
+    const { engine } = this.processes[rank];
+    this.oracle.revoke(rank, ctx);
+    engine.pml.revokeContext(ctx, new MultirailError('ERR_REVOKED', `context ${ctx} was revoked`));
+    engine.schedule();
+  }
+
   cancel(receive: PostedReceive): boolean {
     const { engine } = this.processes[receive.rank];
     const cancelled = receive.request !== undefined && engine.pml.cancel(receive.request);

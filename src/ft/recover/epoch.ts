@@ -319,8 +319,8 @@ export class Saves {
     }
     // From a store everything begins with that image.
     if (level !== 'memory') core.slots.freeAll();
-    const image =
-      line === undefined ? undefined : decodeImage((fetched ?? (core.slots.find(line)?.own as Piece)).memory as Uint8Array, crc32c);
+    const own = fetched ?? (line === undefined ? undefined : core.slots.find(line)?.own);
+    const image = own === undefined ? undefined : decodeImage(own.memory as Uint8Array, crc32c);
     core.restore(epoch, line, fetched);
     this.obey();
     return { epoch, save: line?.k, level, step: image?.header.step ?? 0, history: together(views), sections: image?.sections };

@@ -81,6 +81,8 @@ export class Killer {
   /** Listed kills that have not been carried out, in words. */
   private readonly open: Set<string>;
   private struck = 0;
+  /** Processes that were struck: their end becomes known a little later. */
+  private readonly hit = new Set<number>();
   private hasBegun = false;
 
   constructor(plan: KillPlan, targets: KillTargets) {
@@ -98,7 +100,7 @@ export class Killer {
     for (const kill of plan.kills) {
       this.after(kill.atMs, () => {
         const number = kill.whom === 'process' ? kill.number : this.targets.numberOf(kill.number);
-        if (number === undefined || !this.targets.isLiving(number)) return;
+        if (number === undefined || !this.isLiving(number)) return;
         this.open.delete(wordsOf(kill));
         this.strike(number, kill.whom === 'rank' ? kill.number : undefined);
       });
@@ -118,15 +120,20 @@ export class Killer {
     // A Poisson process: the time to the next failure does not depend on the last one.
     const share = (prng.nextU32() + 1) / 2 ** 32;
     this.after(-Math.log(share) * plan.mtbfMs, () => {
-      const living = this.targets.working().filter((number) => this.targets.isLiving(number));
+      const living = this.targets.working().filter((number) => this.isLiving(number));
       // The last one has nobody who would go on.
       if (living.length > 1) this.strike(prng.pick(living));
       this.strikeNext(plan, prng);
     });
   }
 
+  private isLiving(number: number): boolean {
+    return !this.hit.has(number) && this.targets.isLiving(number);
+  }
+
   private strike(number: number, rank?: number): void {
     this.struck++;
+    this.hit.add(number);
     const name = rank === undefined ? `process ${number}` : `rank ${rank}${number === rank ? '' : ` (process ${number})`}`;
     this.targets.say(`--kill: killing ${name}`);
     this.targets.strike(number);

@@ -14,7 +14,8 @@ import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '..
 import { AgreementCall } from './agreement-call.ts';
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
 
-const CTX = ctxOf(SERVICE_ID, OBJECT);
+/** The messages of failures and agreements travel on it. */
+export const FT_CTX = ctxOf(SERVICE_ID, OBJECT);
 const TAG = 0;
 const ALL_BITS = 0xffff_ffff;
 
@@ -240,7 +241,8 @@ export class FaultTolerance {
   }
 
   free(id: number, isClean: boolean): void {
-    this.ulfm.free(id, isClean && !this.joint.has(id));
+    // The end of the job still begins with an agreement on one in which members of the start and successors have met.
+    if (!this.joint.has(id)) this.ulfm.free(id, isClean);
   }
 
   /** The first of these processes that is known to be dead, in words; undefined when all live. */
@@ -377,7 +379,7 @@ export class FaultTolerance {
     const post = (): void => {
       // Also after the end of all receives that finalize() begins with: the agreement on leaving comes after it.
       while (!this.isStopped && engine.endingOf(source) === undefined) {
-        const request = engine.pml.irecvInBackground(source, CTX, TAG, new Iov([buffer]), onMessage);
+        const request = engine.pml.irecvInBackground(source, FT_CTX, TAG, new Iov([buffer]), onMessage);
         if (!request.done) return;
         this.read(source, request, buffer);
       }
@@ -480,7 +482,7 @@ export class FaultTolerance {
     const { pml } = engine;
     // Nothing is said to a peer behind BYE: it counts as one that has decided, and so do we there.
     if (engine.endingOf(to) !== undefined || pml.knownPeer(to)?.leaving === true) return;
-    const request = pml.isend(to, CTX, TAG, new Iov([bytes]));
+    const request = pml.isend(to, FT_CTX, TAG, new Iov([bytes]));
     // Whether it is ever taken is no news to the program.
     request.isForsaken = true;
   }

@@ -5,7 +5,12 @@ import type { Edit, Planted } from './table.ts';
 const AGREEMENT = 'src/ulfm/agreement.ts';
 const COMMUNICATOR = 'src/ulfm/communicator.ts';
 const FACE = 'src/ulfm/ulfm.ts';
+const REPLACE = 'src/ulfm/replace.ts';
 const VALUES = 'src/ulfm/values.ts';
+const REVOKE = 'src/ulfm/revoke.ts';
+const REVOKED = 'src/pml/revoked.ts';
+const RECEIVER = 'src/pml/receiver.ts';
+const INBOX = 'src/pml/inbox.ts';
 
 const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
 
@@ -64,7 +69,7 @@ export const PLANTED_ULFM: readonly Planted[] = [
         'if (this.ownDeath !== undefined) return;\n    this.take(source, bytes);\n    this.settle();',
       ),
     ],
-    found: [{ profile: 'ulfm', within: 400 }],
+    found: [{ profile: 'ulfm', within: 800 }],
   },
   {
     name: 'acknowledged-not-intersected',
@@ -94,6 +99,108 @@ export const PLANTED_ULFM: readonly Planted[] = [
     name: 'decision-forgotten-early',
     sentence: 'A decision is forgotten as soon as it is there, before everybody has it.',
     edits: [edit(COMMUNICATOR, 'this.forgetBelow(series, agreement.q);', 'this.forgetBelow(series, agreement.q + 1);')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'joined-without-all',
+    sentence: 'A communicator with successors is handed out although one of them has died, or cannot come.',
+    edits: [edit(REPLACE, 'return failed.count === 0 && acked.count === acked.size;', 'return failed.count >= 0 && acked.size > 0;')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'two-places',
+    sentence: 'A standby that has accepted a call accepts the next one, too.',
+    edits: [edit(REPLACE, "(this.state === 'CALLED' && isNext)", "this.state === 'CALLED'")],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'failed-by-own-knowledge',
+    sentence: 'A decision that is handed out names those whom its process knows to be dead, not those that were decided.',
+    edits: [
+      edit(
+        FACE,
+        'const decision = { id, series, q, value: value as Value };',
+        'const decision = { id, series, q, value: { ...(value as Value), failed: this.communicator(id).roll.dead.clone() } };',
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'own-death-unheard',
+    sentence: 'A process that was declared dead and lives goes on.',
+    edits: [edit(FACE, "if (outcome === 'own death') this.end();", "if (outcome === 'own death') this.knowledge.ownDeath = undefined;")],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'early-messages-dropped',
+    sentence: 'What others say on a communicator before this process has it is dropped.',
+    edits: [edit(FACE, 'if (!this.options.isCreating()) return this.ignore();', 'return this.ignore();')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'revoke-not-forwarded',
+    sentence: 'A process that hears of a revocation tells nobody.',
+    edits: [
+      edit(
+        FACE,
+        'this.revokeHere(communicator);\n    // A successor',
+        'if (!revocation.isRevoked) this.revocations.push(id);\n    revocation.isRevoked = true;\n    // A successor',
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'revoke-ring-not-mended',
+    sentence: 'Nobody tells those of a revocation who would have heard it from a process that is gone.',
+    edits: [edit(REVOKE, 'if (!this.isRevoked || living.length < 2) return [];', 'return [];')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'revoke-unanswered',
+    sentence: 'A process that hears of a revocation does not say so to those that had a rendezvous with it.',
+    edits: [edit(REVOKE, 'if (!mustAnswer || this.told.has(rank)) return false;', 'return false;')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'revoke-ends-sends-at-once',
+    sentence: 'A rendezvous send gives its buffer back as soon as its communicator is revoked here.',
+    edits: [
+      edit(
+        REVOKED,
+        'request.isForsaken = true;',
+        'request.isForsaken = true;\n      message.request = undefined;\n      core.complete(request);',
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'revoke-ends-receives-at-once',
+    sentence: 'A receive of a revoked communicator gives its buffer back while its sender may write there.',
+    edits: [
+      edit(
+        RECEIVER,
+        "if (message.state !== 'RECEIVING' || message.offers.windows.length > 0) return;",
+        'message.request = undefined;\n    this.core.complete(request);\n    return;',
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'revoke-leaves-receives',
+    sentence: 'Receives that wait for a message stay posted when their communicator is revoked.',
+    edits: [
+      edit(
+        INBOX,
+        'if (error === undefined) return;\n    for (const request of context.postedRequests()) {',
+        'return;\n    for (const request of context.postedRequests()) {',
+      ),
+    ],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'revoked-not-answered',
+    sentence: 'A rendezvous that nobody receives any more, since its communicator is revoked, is not answered.',
+    edits: [edit(INBOX, 'if (envelope.type !== PACKET.MATCH) this.receiver.discard(envelope);', '')],
     found: [{ profile: 'ulfm', within: 400 }],
   },
 ];

@@ -158,7 +158,12 @@ describe('what a program registers', () => {
     let step = 30;
     registry.protect('plate', plate);
     registry.protect('bytes', Buffer.from('abc'));
-    registry.protectValue('step', { save: () => step, restore: (value) => void (step = value) });
+    registry.protectValue('step', {
+      save: () => step,
+      restore: (value) => {
+        step = value;
+      },
+    });
     const { memory, crc } = registry.capture(header, (bytes) => new Uint8Array(bytes).fill(7));
     expect(crc).toBe(crc32c(memory));
     const again = new Registry(1, decodeImage(memory, crc32c).sections);
@@ -167,7 +172,12 @@ describe('what a program registers', () => {
     again.protect('plate', restored);
     expect(again.missing?.message).toContain('"bytes", "step"');
     again.protect('bytes', Buffer.alloc(3));
-    again.protectValue('step', { save: () => step, restore: (value) => void (step = value as number) });
+    again.protectValue('step', {
+      save: () => step,
+      restore: (value: number) => {
+        step = value;
+      },
+    });
     expect(again.missing).toBeUndefined();
     expect([step, Buffer.compare(Buffer.from(restored.buffer), Buffer.from(plate.buffer))]).toEqual([30, 0]);
   });

@@ -279,11 +279,11 @@ export class Saves {
     );
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
-    const wrong = views.findIndex(({ settings: other }) => other !== settings.signature);
-    if (wrong >= 0)
+    const other = views.findIndex(({ settings: one }) => one !== settings.signature);
+    if (other >= 0)
       throw new MultirailError(
         'ERR_ARG',
-        `options of run() at rank ${this.rank}: ${settings.signature}, and at rank ${wrong}: ${views[wrong].settings}; expected the same at all ranks`,
+        `options of run() at rank ${this.rank}: ${settings.signature}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`,
       );
     this.place(views);
     const plan = planRecovery(
@@ -296,31 +296,48 @@ export class Saves {
     let level: string | undefined = line === undefined ? undefined : 'memory';
     const newestEpoch = Math.max(...views.map(({ epoch }) => epoch));
     let epoch = newestEpoch + 1;
-    if (line !== undefined) {
-      const pieceOf = (name: SaveName, owner: number): Piece | undefined => core.slots.find(name)?.held.get(owner);
-      fetched = await fetchImages(this.own, plan.transfers, pieceOf, this.memory);
-    } else {
-      const stored = this.storedLine(views);
-      if (stored !== undefined) {
-        const from = settings.stores.find(({ index }) => index === stored.level) as Settings['stores'][number];
-        const manifest = this.lines.find((one) => one.level === stored.level && compareSaves(nameOf(one.manifest), stored) === 0)
-          ?.manifest as Manifest;
-        const image = await readStored(from, this.jobName, manifest, this.rank);
-        this.memory.adopt(image);
-        line = { epoch: stored.epoch, k: stored.k };
-        level = from.name;
-        fetched = { bytes: image.length, crc: crc32c(image), memory: image };
-        epoch = Math.max(epoch, stored.epoch + 1);
-      } else if (newestEpoch >= 0 && !settings.mayRestart)
-        throw new MultirailError(
-          'ERR_CHECKPOINT',
-          `rank ${this.rank}: no save is left that all ranks could go back to: keep more copies, or a level on disk`,
-        );
+    let image: ReturnType<typeof decodeImage> | undefined;
+    let failure: unknown;
+    try {
+      if (line !== undefined) {
+        const pieceOf = (name: SaveName, owner: number): Piece | undefined => core.slots.find(name)?.held.get(owner);
+        fetched = await fetchImages(this.own, plan.transfers, pieceOf, this.memory);
+      } else {
+        const stored = this.storedLine(views);
+        if (stored !== undefined) {
+          const from = settings.stores.find(({ index }) => index === stored.level) as Settings['stores'][number];
+          const manifest = this.lines.find((one) => one.level === stored.level && compareSaves(nameOf(one.manifest), stored) === 0)
+            ?.manifest as Manifest;
+          const image = await readStored(from, this.jobName, manifest, this.rank);
+          this.memory.adopt(image);
+          line = { epoch: stored.epoch, k: stored.k };
+          level = from.name;
+          fetched = { bytes: image.length, crc: crc32c(image), memory: image };
+          epoch = Math.max(epoch, stored.epoch + 1);
+        } else if (newestEpoch >= 0 && !settings.mayRestart)
+          throw new MultirailError(
+            'ERR_CHECKPOINT',
+            `rank ${this.rank}: no save is left that all ranks could go back to: keep more copies, or a level on disk`,
+          );
+      }
+      const own = fetched ?? (line === undefined ? undefined : core.slots.find(line)?.own);
+      image = own === undefined ? undefined : decodeImage(own.memory as Uint8Array, crc32c);
+    } catch (error) {
+      if (isFailure(error)) throw error;
+      failure = error;
     }
+    // Nobody begins to spread what another rank could not read: its copy would never come.
+    const wholes = new Float64Array(this.own.size);
+    await this.own.allgather(Float64Array.of(failure === undefined ? 1 : 0), wholes);
+    if (failure !== undefined) throw failure;
+    const wrong = wholes.indexOf(0);
+    if (wrong >= 0)
+      throw new MultirailError('ERR_CHECKPOINT', `rank ${this.rank} cannot begin: rank ${wrong} could not read its image, and says why`, {
+        rank: this.rank,
+        peer: wrong,
+      });
     // From a store everything begins with that image.
     if (level !== 'memory') core.slots.freeAll();
-    const own = fetched ?? (line === undefined ? undefined : core.slots.find(line)?.own);
-    const image = own === undefined ? undefined : decodeImage(own.memory as Uint8Array, crc32c);
     core.restore(epoch, line, fetched);
     this.obey();
     return { epoch, save: line?.k, level, step: image?.header.step ?? 0, history: together(views), sections: image?.sections };

@@ -13,7 +13,7 @@ const SEEDS: Record<Profile, number> = {
   giveup: 600,
   impaired: 400,
   meet: 400,
-  ulfm: 700,
+  ulfm: 400,
 };
 
 it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, seed }) => {

@@ -89,10 +89,12 @@ const CHECKS: Record<string, () => Promise<void>> = {
     ]);
   },
   'ft-shrink.mjs': async () => {
-    const words = ['run', '-n', '4', '--mca', 'ft', 'on', '--kill', '2@300ms', join(folder, 'ft-shrink.mjs')];
+    const words = ['run', '-n', '4', '--spares', '1', '--kill', '2@300ms', join(folder, 'ft-shrink.mjs')];
     const { code: status, stdout, stderr } = await startNode([code.cli, ...words], { input: '', timeoutMs: 60_000 }).ended;
     expect(status, `${stdout}\n${stderr}`).toBe(0);
     expect(stdout.match(/failed are 2; 3 of 4 go on/g)).toHaveLength(3);
+    expect(stdout.match(/all places are taken/g)).toHaveLength(4);
+    expect(stdout).toContain('rank 2 of 4, process 4 (replacement)');
     expect(stderr).toContain('--kill: killing rank 2');
   },
   'farm.mjs': async () => {

@@ -29,9 +29,7 @@ folder=$1; farm=$2; shift 2
 mount -t tmpfs tmpfs "$farm"
 mkdir "$farm/real" "$farm/shown"
 mount --bind "$folder" "$farm/real"
-for path in "$folder"/*; do
-  case $path in */libibverbs.so*) ;; *) ln -s "$farm/real/\${path##*/}" "$farm/shown/" ;; esac
-done
+find "$farm/real" -mindepth 1 -maxdepth 1 ! -name 'libibverbs.so*' -exec ln -s -t "$farm/shown" {} +
 mount --bind "$farm/shown" "$folder"
 "$@"
 `;

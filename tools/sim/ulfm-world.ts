@@ -272,10 +272,16 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       if (isAlive && hasLeft) for (const dead of this.wordBy.keys()) this.world.tellFailed(number, dead);
     const isAlone = this.wordBy.size === 1;
     for (const [number, told] of this.wordBy) {
-      if (isAlone && told.some((each) => this.processes[each].isAlive && !this.processes[each].hasLeft)) continue;
+      if (isAlone && told.some((each) => this.willPassOn(each, number))) continue;
       const others = this.processes.filter((other) => other.isAlive && !other.core.knowledge.isFailed(number));
       this.tellLater(others, number, EVIDENCE.REFUSED);
     }
+  }
+
+  /** That process has told others of the death, or will: where everybody leaves early, it may have left before the word comes to it. */
+  private willPassOn(number: number, dead: number): boolean {
+    const { isAlive, hasLeft, core } = this.processes[number];
+    return isAlive && !hasLeft && (!this.options.leavesEarly || core.knowledge.isFailed(dead));
   }
 
   // ---------------------------------------------------------------- leaving

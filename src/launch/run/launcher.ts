@@ -579,7 +579,8 @@ class LocalJob implements RunningJob {
       this.failure = `${this.died} ranks died, and no other came to its end`;
       this.exitCode = this.diedCode;
     } else if (this.died > 0 && this.exitCode === 0) {
-      this.say(`${this.died} of ${this.size} ${this.workers.summary((rank) => this.server.standsBy(rank))}`);
+      const isIdle = (rank: number): boolean => this.ranks[rank].code === 0 && this.server.standsBy(rank);
+      this.say(`${this.died} of ${this.size} ${this.workers.summary(isIdle)}`);
     }
     if (unmet === undefined) return;
     this.say(`--kill: ${unmet}`);

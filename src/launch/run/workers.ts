@@ -34,11 +34,11 @@ export class Workers {
     return [...new Set([...this.byRank.filter((number) => number !== undefined), ...this.calledIn])].sort((a, b) => a - b);
   }
 
-  /** What came of those that stood by, as the end of a sentence that begins with the number of the dead. `standsBy`: it was never needed. */
-  summary(standsBy: (number: number) => boolean): string {
+  /** What came of those that stood by, as the end of a sentence that begins with the number of the dead. `isIdle`: it lived, and nobody needed it. */
+  summary(isIdle: (number: number) => boolean): string {
     const { size, spares, calledIn } = this;
     if (spares === 0) return 'ranks died; the others came to their end';
-    const idle = Array.from({ length: spares }, (_, i) => size - spares + i).filter(standsBy).length;
+    const idle = Array.from({ length: spares }, (_, i) => size - spares + i).filter(isIdle).length;
     const places = `${calledIn.size} of ${spares} that stood by took ${calledIn.size === 1 ? 'the place of one' : 'places'} of them`;
     return `processes died; ${places}${idle === 0 ? '' : `, ${idle} ${idle === 1 ? 'was' : 'were'} not needed`}; the others came to their end`;
   }

@@ -239,7 +239,8 @@ export class FaultTolerance {
   }
 
   free(id: number, isClean: boolean): void {
-    this.ulfm.free(id, isClean && !this.joint.has(id));
+    // The end of the job still begins with an agreement on one in which members of the start and successors have met.
+    if (!this.joint.has(id)) this.ulfm.free(id, isClean);
   }
 
   /** The first of these processes that is known to be dead, in words; undefined when all live. */

@@ -5,6 +5,7 @@ import type { Edit, Planted } from './table.ts';
 const AGREEMENT = 'src/ulfm/agreement.ts';
 const COMMUNICATOR = 'src/ulfm/communicator.ts';
 const FACE = 'src/ulfm/ulfm.ts';
+const REPLACE = 'src/ulfm/replace.ts';
 const VALUES = 'src/ulfm/values.ts';
 const REVOKE = 'src/ulfm/revoke.ts';
 const REVOKED = 'src/pml/revoked.ts';
@@ -189,5 +190,26 @@ export const PLANTED_ULFM: readonly Planted[] = [
     sentence: 'A rendezvous that nobody receives any more, since its communicator is revoked, is not answered.',
     edits: [edit(INBOX, 'if (envelope.type !== PACKET.MATCH) this.receiver.discard(envelope);', '')],
     found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'call-not-repeated',
+    sentence: 'When the member is gone that was to call a standby in, nobody else calls it.',
+    edits: [
+      edit(FACE, '      this.mendFlood(communicator);\n      communicator.callIn();', '      this.mendFlood(communicator);'),
+      edit(COMMUNICATOR, 'if (unknowing.length > 0) this.introduce(unknowing, false);', 'unknowing.length = 0;'),
+    ],
+    found: [{ profile: 'ulfm', within: 2000 }],
+  },
+  {
+    name: 'joined-without-all',
+    sentence: 'A communicator with successors is handed out although one of them has died, or cannot come.',
+    edits: [edit(REPLACE, 'return failed.count === 0 && acked.count === acked.size;', 'return failed.count >= 0 && acked.size > 0;')],
+    found: [{ profile: 'ulfm', within: 2000 }],
+  },
+  {
+    name: 'two-places',
+    sentence: 'A standby that has accepted a call accepts the next one, too.',
+    edits: [edit(REPLACE, "(this.state === 'CALLED' && isNext)", "this.state === 'CALLED'")],
+    found: [{ profile: 'ulfm', within: 2000 }],
   },
 ];

@@ -69,7 +69,7 @@ export const PLANTED_ULFM: readonly Planted[] = [
         'if (this.ownDeath !== undefined) return;\n    this.take(source, bytes);\n    this.settle();',
       ),
     ],
-    found: [{ profile: 'ulfm', within: 400 }],
+    found: [{ profile: 'ulfm', within: 800 }],
   },
   {
     name: 'acknowledged-not-intersected',
@@ -99,6 +99,18 @@ export const PLANTED_ULFM: readonly Planted[] = [
     name: 'decision-forgotten-early',
     sentence: 'A decision is forgotten as soon as it is there, before everybody has it.',
     edits: [edit(COMMUNICATOR, 'this.forgetBelow(series, agreement.q);', 'this.forgetBelow(series, agreement.q + 1);')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'joined-without-all',
+    sentence: 'A communicator with successors is handed out although one of them has died, or cannot come.',
+    edits: [edit(REPLACE, 'return failed.count === 0 && acked.count === acked.size;', 'return failed.count >= 0 && acked.size > 0;')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'two-places',
+    sentence: 'A standby that has accepted a call accepts the next one, too.',
+    edits: [edit(REPLACE, "(this.state === 'CALLED' && isNext)", "this.state === 'CALLED'")],
     found: [{ profile: 'ulfm', within: 400 }],
   },
   {
@@ -190,26 +202,5 @@ export const PLANTED_ULFM: readonly Planted[] = [
     sentence: 'A rendezvous that nobody receives any more, since its communicator is revoked, is not answered.',
     edits: [edit(INBOX, 'if (envelope.type !== PACKET.MATCH) this.receiver.discard(envelope);', '')],
     found: [{ profile: 'ulfm', within: 400 }],
-  },
-  {
-    name: 'call-not-repeated',
-    sentence: 'When the member is gone that was to call a standby in, nobody else calls it.',
-    edits: [
-      edit(FACE, '      this.mendFlood(communicator);\n      communicator.callIn();', '      this.mendFlood(communicator);'),
-      edit(COMMUNICATOR, 'if (unknowing.length > 0) this.introduce(unknowing, false);', 'unknowing.length = 0;'),
-    ],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'joined-without-all',
-    sentence: 'A communicator with successors is handed out although one of them has died, or cannot come.',
-    edits: [edit(REPLACE, 'return failed.count === 0 && acked.count === acked.size;', 'return failed.count >= 0 && acked.size > 0;')],
-    found: [{ profile: 'ulfm', within: 2000 }],
-  },
-  {
-    name: 'two-places',
-    sentence: 'A standby that has accepted a call accepts the next one, too.',
-    edits: [edit(REPLACE, "(this.state === 'CALLED' && isNext)", "this.state === 'CALLED'")],
-    found: [{ profile: 'ulfm', within: 2000 }],
   },
 ];

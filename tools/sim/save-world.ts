@@ -5,7 +5,7 @@ import { Placement } from '../../src/ft/checkpoint/placement.ts';
 import { type Inventory, inventoryOf, planRecovery } from '../../src/ft/checkpoint/recovery-plan.ts';
 import { type CopyName, SaveCore } from '../../src/ft/checkpoint/save-core.ts';
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
-import type { Piece, SaveName } from '../../src/ft/checkpoint/slots.ts';
+import { compareSaves, type Piece, type SaveName } from '../../src/ft/checkpoint/slots.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import { Bitmap } from '../../src/ulfm/bitmap.ts';
 import type { Notice } from '../../src/ulfm/knowledge.ts';
@@ -41,6 +41,8 @@ interface Memory {
   readonly rank: number;
   readonly step: number;
   readonly state: number;
+  /** The save for which it was made, and its attempt: no two images are the same, as no two real ones are, which have the time in them. */
+  readonly made: string;
 }
 
 const pieceOf = (memory: Memory): Piece => ({ bytes: 8, crc: (memory.state ^ memory.step) >>> 0, memory });
@@ -56,6 +58,8 @@ interface Saver {
   members: readonly number[];
   rank: number;
   memory: Memory;
+  /** Committed saves that must be readable here, oldest first: what slots have is compared with it. */
+  readable: SaveName[];
   /** A save is due, and one is still under way. */
   isDue: boolean;
   /** The step whose message has gone out. */
@@ -85,8 +89,8 @@ export class SaveWorld extends UlfmWorld {
   readonly counters = { saves: 0, recoveries: 0, restarts: 0, fetched: 0, ghosts: 0 };
   /** States of the undisturbed run, by step and rank. */
   private readonly reference: number[][] = [];
-  /** By save: the step of its cut, as the first that committed it has it. */
-  private readonly cuts = new Map<string, number>();
+  /** By save: the step of its cut and what it was made for, as the first that committed it has it. */
+  private readonly cuts = new Map<string, { readonly step: number; readonly made: string }>();
   private readonly calledInSaves = new Set<string>();
   private newest: SaveName | undefined;
 
@@ -114,7 +118,8 @@ export class SaveWorld extends UlfmWorld {
         id: FIRST_ID,
         members: [],
         rank: -1,
-        memory: { rank: -1, step: 0, state: 0 },
+        memory: { rank: -1, step: 0, state: 0, made: '' },
+        readable: [],
         isDue: false,
         sentStep: -1,
         steps: new Map(),
@@ -134,7 +139,7 @@ export class SaveWorld extends UlfmWorld {
   }
 
   private initial(rank: number): Memory {
-    return { rank, step: 0, state: this.reference[0][rank] };
+    return { rank, step: 0, state: this.reference[0][rank], made: '' };
   }
 
   private join(saver: Saver, id: number, members: readonly number[]): void {
@@ -271,7 +276,7 @@ export class SaveWorld extends UlfmWorld {
     if (saver.phase !== 'running' || saver.sentStep !== memory.step || left === undefined) return;
     saver.steps.delete(key);
     const step = memory.step + 1;
-    saver.memory = { rank, step, state: mixed(memory.state, left, memory.step, rank) };
+    saver.memory = { rank, step, state: mixed(memory.state, left, memory.step, rank), made: '' };
     const isDue = step % this.plan.everySteps === 0 && step < this.plan.steps;
     if (isDue) saver.phase = 'saving';
     this.later(saver, () => (isDue ? this.save(saver) : this.stepOn(saver)));
@@ -294,11 +299,16 @@ export class SaveWorld extends UlfmWorld {
     const { core, id, members } = saver;
     if (core?.state !== 'QUIETING' || saver.ready.get(`${id}/${core.attempt}`)?.size !== members.length) return;
     core.handleQuiet(false);
+    const { epoch, k } = core.nextName;
+    const { attempt } = core;
+    const made = `${epoch}-${k} attempt ${attempt}`;
     this.takeCopies(saver);
     this.later(saver, () => {
       const { refusesOneIn } = this.plan;
+      // Another rank could not make its image, and the next save has begun meanwhile.
+      if (core.attempt !== attempt && !this.plan.inBackground) return;
       if (refusesOneIn > 0 && this.prng.chance(1, refusesOneIn)) core.refuse();
-      else core.handleCopied(pieceOf(saver.memory));
+      else core.handleCopied(pieceOf({ ...saver.memory, made }));
       if (this.plan.inBackground) this.goOn(saver);
     });
   }
@@ -322,6 +332,11 @@ export class SaveWorld extends UlfmWorld {
 
   /** Does what has come out of the core. */
   private obey(saver: Saver): void {
+    this.obeyActions(saver);
+    this.checkReadable(saver);
+  }
+
+  private obeyActions(saver: Saver): void {
     const { core, process } = saver;
     for (let action = core?.actions.shift(); core !== undefined && action !== undefined; action = core.actions.shift()) {
       switch (action.kind) {
@@ -383,19 +398,31 @@ export class SaveWorld extends UlfmWorld {
     const slot = saver.core?.slots.newest;
     const key = `${name.epoch}-${name.k}`;
     if (slot?.name.epoch !== name.epoch || slot.name.k !== name.k) throw new OracleError(`F7: save ${key} is committed and not the newest`);
+    for (const owner of this.placement.owners(saver.rank, name.k))
+      if (!slot.held.has(owner)) throw new OracleError(`F7: save ${key} is committed, and rank ${saver.rank} has no copy of rank ${owner}`);
     for (const [owner, piece] of [[saver.rank, slot.own as Piece] as const, ...slot.held]) {
       const memory = piece.memory as Memory;
-      const step = this.cuts.get(key) ?? memory.step;
-      this.cuts.set(key, step);
-      if (memory.rank !== owner || memory.step !== step || memory.state !== this.reference[step][owner])
+      const { step, made } = this.cuts.get(key) ?? memory;
+      this.cuts.set(key, { step, made });
+      if (memory.rank !== owner || memory.step !== step || memory.made !== made || memory.state !== this.reference[step][owner])
         throw new OracleError(
-          `F7: save ${key} at rank ${saver.rank} has step ${memory.step} of rank ${memory.rank} for rank ${owner}, cut ${step}`,
+          `F7: save ${key} at rank ${saver.rank} has step ${memory.step} of rank ${memory.rank}, made for ${memory.made}, for rank ${owner}; its cut is step ${step}, made for ${made}`,
         );
     }
+    saver.readable = [...saver.readable, name].slice(-this.plan.depth);
     if (this.newest === undefined || name.epoch > this.newest.epoch || (name.epoch === this.newest.epoch && name.k > this.newest.k)) {
       this.newest = name;
       this.counters.saves++;
     }
+  }
+
+  /** F7: nothing committed is touched before as many newer ones are committed as stay readable. */
+  private checkReadable({ core, readable, rank }: Saver): void {
+    if (core === undefined || core.state === 'RESTORING' || core.state === 'ENDED') return;
+    const text = (names: readonly SaveName[]): string => names.map(({ epoch, k }) => `${epoch}-${k}`).join(' ');
+    const there = text(core.slots.committed.map(({ name }) => name));
+    if (there !== text(readable))
+      throw new OracleError(`F7: rank ${rank} can read ${there || 'nothing'} and must be able to read ${text(readable)}`);
   }
 
   // ---------------------------------------------------------------- agreements and deaths
@@ -512,6 +539,10 @@ export class SaveWorld extends UlfmWorld {
     if (isGiven && memory === undefined) return;
     if (isGiven) this.counters.fetched++;
     core.restore(plan.epoch, plan.line, isGiven && memory !== undefined ? pieceOf(memory) : undefined);
+    const { line } = plan;
+    // Older ones stay, newer ones are gone, and a successor has the line alone.
+    saver.readable =
+      line === undefined ? [] : [...saver.readable.filter((name) => compareSaves(name, line) < 0), line].slice(-this.plan.depth);
   }
 
   /** The program begins again, from what was restored. */

@@ -58,4 +58,54 @@ export const PLANTED_SAVES: readonly Planted[] = [
     edits: [edit(RECOVERY, 'if (giver === undefined) return undefined;', 'if (giver === undefined) continue;')],
     found: [{ profile: 'save', within: 400 }],
   },
+  {
+    name: 'oldest-slot-overwritten',
+    sentence: 'A save that is being made takes the slot of the oldest committed one before it is committed itself.',
+    edits: [
+      edit(
+        SLOTS,
+        "const slot = this.slots.find(({ state }) => state === 'FREE');",
+        "if (this.order.length === this.depth && this.order.length > 1) this.free(this.order[0]);\n    const slot = this.slots.find(({ state }) => state === 'FREE');",
+      ),
+    ],
+    found: [{ profile: 'save', within: 400 }],
+  },
+  {
+    name: 'recovery-out-of-order',
+    sentence: 'A rank that knows of a death goes back at once and does not wait for what all decide about the save under way.',
+    edits: [
+      edit(
+        CORE,
+        '    this.dead.add(rank);\n    this.voteNo();',
+        "    this.dead.add(rank);\n    if (this.state === 'VOTING' && this.vote === VOTE.COMMIT && this.slot !== undefined) {\n      this.abandon(this.slot);\n      this.slot = undefined;\n      this.move('RECOVERING');\n      this.actions.push({ kind: 'recover', failed: [rank] });\n      return;\n    }\n    this.voteNo();",
+      ),
+      edit(CORE, "assert(this.state === 'VOTING',", "if (this.state !== 'VOTING') return;\n    assert(true,"),
+    ],
+    found: [{ profile: 'save', within: 400 }],
+  },
+  {
+    name: 'ghost-of-a-save',
+    sentence: 'A copy that was on its way when the epoch ended is taken for one of the same number in the next epoch.',
+    edits: [edit(CORE, 'isTaking && isSameSave(name, slot.name)', 'isTaking && name.k === slot.name.k')],
+    found: [{ profile: 'save', within: 400 }],
+  },
+  {
+    name: 'attempt-not-named',
+    sentence: 'A copy of a save that was abandoned is taken for one of the next, which has its number.',
+    edits: [edit(CORE, ' && name.attempt === this.attempt', '')],
+    found: [{ profile: 'save', within: 400 }],
+  },
+  {
+    name: 'not-spread-again',
+    sentence: 'What was restored is not spread again: after a recovery the successors hold no copies, and nobody holds theirs.',
+    edits: [
+      edit(
+        CORE,
+        '    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });\n    this.spread(own);',
+        "    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });\n    this.slot.own = own;\n    this.move('SPREADING');\n    this.castVote(VOTE.COMMIT);",
+      ),
+      WITHOUT_COPIES,
+    ],
+    found: [{ profile: 'save', within: 400 }],
+  },
 ];

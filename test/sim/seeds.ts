@@ -35,4 +35,10 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story:
       'The oracle blamed a get that came late to closed memory, over a rail that its reader had ended and the owner of the memory had not.',
   },
+  {
+    profile: 'save',
+    seed: 4471,
+    story:
+      'A second death came before a successor held copies again: no save was left, and the formula was blamed for saying that its copies were there.',
+  },
 ];

@@ -8,8 +8,9 @@ import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/la
 import { type KillPlan, parseKillPlan } from '../../src/launch/run/kill-plan.ts';
 import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { watchNpm } from '../../src/launch/run/parent-watch.ts';
+import { RESTARTS_MAX, runWithRestarts } from '../../src/launch/run/restarts.ts';
 import { ParamTable } from '../../src/params.ts';
-import { runWatchedJob, type WatchOptions } from './watched-job.ts';
+import { isWatched, runWatchedJob, type WatchOptions } from './watched-job.ts';
 
 /** Exit code for a command line that makes no sense. */
 export const USAGE_EXIT_CODE = 2;
@@ -104,6 +105,12 @@ function parseCount(text: string): number {
   return count;
 }
 
+function parseRestarts(text: string): number {
+  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(count <= RESTARTS_MAX)) throw new InvalidArgumentError(`expected a whole number from 0 to ${RESTARTS_MAX}.`);
+  return count;
+}
+
 function parsePort(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (!(port <= 65535)) throw new InvalidArgumentError('expected a port from 1 to 65535, or 0 for any free one.');
@@ -161,6 +168,7 @@ interface RunCommandOptions extends WatchCommandOptions {
   abortOnFailure: boolean;
   kill: KillPlan | undefined;
   spares: number | undefined;
+  restarts: number;
   oobListen: string[];
 }
 
@@ -189,6 +197,12 @@ export function register(program: Command): void {
     .option('--no-abort-on-failure', 'let the other ranks go on when one fails; implied by --mca ft on and --spares')
     .option('--spares <K>', 'K more processes, which stand by to take the places of ranks that die; implies --mca ft on', parseCount)
     .option(
+      '--restarts <N>',
+      'start the whole job again, at most N times, when it failed because ranks died; with saves on disk or in a store it goes on from the newest',
+      parseRestarts,
+      0,
+    )
+    .option(
       '--kill <plan>',
       'kill ranks: RANK@TIME[,…], #PROCESS@TIME or random:seed=S,mtbf=T,max=N; times count from when all ranks have met',
       parseKill,
@@ -210,12 +224,13 @@ Examples:
   multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
   multirail run -n 4 --mca ft on --kill 2@1s app.js   rank 2 dies after a second, and the others may go on
   multirail run -n 4 --spares 1 --kill 2@1s app.js    the same, and replace() finds a fifth process for its place
+  multirail run -n 4 --mca ft on --restarts 3 app.js  when ranks die and the job with them, it starts again from its newest save
   multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
                                                      a page that shows two rails, with buttons to pull them
 
 The exit code is that of the first rank that failed, or 128 + the signal that killed it. With --mca ft on
 ranks that die are no failure as long as others come to their end. 3: all went well, but for kills that
-were asked for and could not be carried out.
+were asked for and could not be carried out. 75: the job was told to end by a signal, and has saved.
 A second Ctrl-C kills all ranks at once.`,
     )
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
@@ -249,7 +264,13 @@ A second Ctrl-C kills all ranks at once.`,
         const text = `npm, which started this launcher, is gone; the job goes on: kill -TERM ${pid} ends it, kill -USR2 ${pid} tells who waits for whom`;
         process.stderr.write(`multirail: ${text}\n`);
       });
-      const result = await runWatchedJob(job, watchOf(options)).finally(stop);
+      const watch = watchOf(options);
+      if (options.restarts > 0 && isWatched(watch))
+        throw new MultirailError(
+          'ERR_ARG',
+          '--restarts and --dashboard or --events: the page and the file are those of one job; give one of them',
+        );
+      const result = await (options.restarts > 0 ? runWithRestarts(job, options.restarts) : runWatchedJob(job, watch)).finally(stop);
       process.exitCode = result.exitCode;
     });
   for (const option of watchOptions()) run.addOption(option);

@@ -2,7 +2,8 @@
 // report nothing.
 import { readFileSync } from 'node:fs';
 import { MultirailError } from '../../src/errors.ts';
-import { type JobResult, newJobId, type RunningJob, type RunOptions, startJob } from '../../src/launch/run/launcher.ts';
+import type { JobResult } from '../../src/launch/run/job-result.ts';
+import { newJobId, type RunningJob, type RunOptions, startJob } from '../../src/launch/run/launcher.ts';
 import type { JobOutcome } from '../../src/launch/run/relay.ts';
 import { ParamTable } from '../../src/params.ts';
 import { checkToken } from '../dashboard/access.ts';

@@ -5,7 +5,7 @@ import { Placement } from '../../src/ft/checkpoint/placement.ts';
 import { type Inventory, inventoryOf, planRecovery } from '../../src/ft/checkpoint/recovery-plan.ts';
 import { type CopyName, SaveCore } from '../../src/ft/checkpoint/save-core.ts';
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
-import { compareSaves, type Piece, type SaveName } from '../../src/ft/checkpoint/slots.ts';
+import { compareSaves, isSameSave, type Piece, type SaveName } from '../../src/ft/checkpoint/slots.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import { Bitmap } from '../../src/ulfm/bitmap.ts';
 import type { Notice } from '../../src/ulfm/knowledge.ts';
@@ -516,9 +516,14 @@ export class SaveWorld extends UlfmWorld {
     const plan = saver.core?.state === 'RESTORING' ? this.planOf(saver) : undefined;
     if (plan === undefined) return;
     const { line, transfers, all, differs } = plan;
-    // As many as have copies elsewhere may be lost at once.
-    const lost = all.filter(({ inventory }) => inventory.length === 0).length;
+    // As many as have copies elsewhere may be lost at once; a successor that died or lives without the copies that it is to hold is one of them.
     const { newest } = this;
+    const isWhole = ({ inventory }: (typeof all)[number], rank: number): boolean =>
+      newest !== undefined &&
+      [rank, ...this.placement.owners(rank, newest.k)].every((owner) =>
+        inventory.some((entry) => entry.owner === owner && isSameSave(entry, newest)),
+      );
+    const lost = all.filter((one, rank) => !isWhole(one, rank)).length;
     if (differs) throw new OracleError(`F7: formula and inventories differ for ${JSON.stringify(line)}`);
     if (newest !== undefined && lost <= this.plan.duplication && (line?.epoch !== newest.epoch || line.k !== newest.k))
       throw new OracleError(`F7: ${lost} are lost, and ${JSON.stringify(line)} is restored instead of ${JSON.stringify(newest)}`);

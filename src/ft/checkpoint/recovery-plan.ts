@@ -63,7 +63,8 @@ function transfersOf(line: SaveName, inventories: readonly Inventory[], placemen
 
 /**
  * The line by formula: each member that has nothing is a domain that failed. Undefined where the formula does not speak of what is there:
- * domains have several ranks, or a recovery was not long ago, so that not all have the same saves.
+ * domains have several ranks, or a recovery was not long ago, so that not all have the same saves, or it was broken off by a further death, so
+ * that a successor has its image and not yet the copies that it is to hold.
  */
 function lineByFormula(
   inventories: readonly Inventory[],
@@ -74,7 +75,11 @@ function lineByFormula(
   if (newest === undefined || placement.domains.some((ranks) => ranks.length > 1)) return undefined;
   const failed = [...inventories.keys()].filter((rank) => inventories[rank].length === 0);
   const hasAll = (rank: number): boolean =>
-    names.every((name) => inventories[rank].some((entry) => entry.owner === rank && isSameSave(entry, name)));
+    names.every((name) =>
+      [rank, ...placement.owners(rank, name.k)].every((owner) =>
+        inventories[rank].some((entry) => entry.owner === owner && isSameSave(entry, name)),
+      ),
+    );
   if (names.some(({ epoch }) => epoch !== newest.epoch) || !inventories.every((list, rank) => list.length === 0 || hasAll(rank)))
     return undefined;
   return { save: recoveryLine(newest.k, failed, placement.scheme)?.save };

@@ -15,6 +15,7 @@ import { WaitsGatherer } from '../watch/waits-gather.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
 import { type HostSlots, isHere, placeRanks, type RankPlace } from './hostfile.ts';
+import { type JobResult, OWN_FAILURE_CODE, TOLD_TO_END_CODE, UNMET_KILLS_CODE } from './job-result.ts';
 import { checkKills, Killer, type KillPlan } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
 import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
@@ -79,27 +80,6 @@ export interface RunOptions {
   observer?: JobObserver;
 }
 
-export interface RankResult {
-  rank: number;
-  pid: number;
-  code: number | undefined;
-  signal: NodeJS.Signals | undefined;
-  joined: boolean;
-  finalized: boolean;
-}
-
-export interface JobResult {
-  jobId: string;
-  /**
-   * 0, or the first failing rank's code, or 128 + its signal's number. With the parameter ft on, ranks that died are no failure as long as
-   * others have come to their end, and processes that have stood by all the time do not count; 3 when all went well, and kills that were asked for could not be carried out.
-   */
-  exitCode: number;
-  ranks: RankResult[];
-  /** Why the job failed. */
-  failure: string | undefined;
-}
-
 export interface RunningJob {
   readonly jobId: string;
   /** Process ids by rank. */
@@ -115,11 +95,6 @@ export interface RunningJob {
   /** Asks the ranks what they wait for, at most once a second; the report comes to RunOptions.onWaits, and is not printed. */
   askWaits(reason: string): void;
 }
-
-/** A rank exits with it that was declared dead by the others. */
-const OWN_FAILURE_CODE = 70;
-/** The program ended well, and kills that were asked for could not be carried out. */
-const UNMET_KILLS_CODE = 3;
 
 /** States of a job. */
 const JOB = {
@@ -190,6 +165,10 @@ class LocalJob implements RunningJob {
   /** With the parameter ft on: ranks that died, and the code that the first of them stands for. */
   private died = 0;
   private diedCode = 0;
+  /** With it off, too; but not those that this launcher has killed. */
+  private deaths = 0;
+  private hasKilled = false;
+  private wasTold = false;
   private killer: Killer | undefined;
   private readonly workers: Workers;
   private interrupts = 0;
@@ -313,7 +292,12 @@ class LocalJob implements RunningJob {
     this.exitCode = exitCode;
     this.signal('SIGTERM');
     // A stopped or stubborn process hears only SIGKILL.
-    this.killTimer = setTimeout(() => this.signal('SIGKILL'), this.options.killGraceMs ?? 1000);
+    this.killTimer = setTimeout(() => this.killAll(), this.options.killGraceMs ?? 1000);
+  }
+
+  private killAll(): void {
+    this.hasKilled = true;
+    this.signal('SIGKILL');
   }
 
   railFault(rank: number, fault: RailFault): void {
@@ -475,12 +459,13 @@ class LocalJob implements RunningJob {
       const handler = () => {
         if (signal === 'SIGINT' && ++this.interrupts > 1) {
           this.end('interrupted twice', 128 + constants.signals.SIGINT);
-          this.signal('SIGKILL');
+          this.killAll();
           return;
         }
         // The launcher hears it also where all ranks are in blocking calls.
         if (signal === WAITS_SIGNAL && this.params.bool('mpi_waits_on_signal')) this.gatherer?.gather(WAITS_SIGNAL);
         this.forwarded.add(signal);
+        this.wasTold ||= signal === 'SIGINT' || signal === 'SIGTERM' || signal === 'SIGHUP';
         this.signal(signal);
       };
       process.on(signal, handler);
@@ -515,6 +500,10 @@ class LocalJob implements RunningJob {
       finalized: this.server.isFinalized(rank),
       lost: lost !== undefined,
     });
+    const isOurs = this.state === JOB.ENDING && (signal === 'SIGTERM' || (signal === 'SIGKILL' && this.hasKilled));
+    const isDeath = (signal !== undefined && !isOurs) || lost !== undefined || code === OWN_FAILURE_CODE;
+    if (isDeath) this.deaths++;
+    if (code === TOLD_TO_END_CODE) this.wasTold = true;
     if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
     const name = `rank ${rank} (pid ${process.pid}${process.child.host === undefined ? '' : ` on ${process.child.host}`})`;
     if (code === 0) {
@@ -523,11 +512,15 @@ class LocalJob implements RunningJob {
       }
       return;
     }
-    const how = signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
+    const how =
+      code === TOLD_TO_END_CODE
+        ? 'was told to end and has saved'
+        : signal === undefined
+          ? `exited with code ${code}`
+          : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
-    const hasDied = survivesFailures(this.params) && (signal !== undefined || lost !== undefined || code === OWN_FAILURE_CODE);
-    if (hasDied) {
+    if (isDeath && survivesFailures(this.params)) {
       this.say(`${text}; the other ranks go on`);
       this.died++;
       this.diedCode ||= exitCode;
@@ -568,7 +561,14 @@ class LocalJob implements RunningJob {
       const joined = this.server.info(rank) !== undefined;
       return { rank, pid, code, signal, joined, finalized: this.server.isFinalized(rank) };
     });
-    this.resolveResult({ jobId: this.jobId, exitCode: this.exitCode, ranks, failure: this.failure });
+    this.resolveResult({
+      jobId: this.jobId,
+      exitCode: this.exitCode,
+      ranks,
+      failure: this.failure,
+      deaths: this.deaths,
+      wasTold: this.wasTold,
+    });
   }
 
   /** With the parameter ft on: what the deaths of ranks mean for the job, now that it is over. */

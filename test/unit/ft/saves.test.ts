@@ -136,6 +136,18 @@ describe('saves', () => {
     expect(planRecovery(inventories, placement)).toEqual({ line: undefined, transfers: [], differs: false });
   });
 
+  it('a successor that has no copies yet is none that the formula speaks of', () => {
+    const cores = met(3, 1, 1);
+    save(cores);
+    for (const core of cores) core.handleDecision(VOTE.COMMIT, []);
+    const { placement } = cores[0];
+    // Rank 0 is succeeded and has got its image; then the rank dies whose copy the dead one held.
+    const [owner] = placement.owners(0, 0);
+    const inventories = cores.map(({ rank, slots }) => (rank === owner ? [] : inventoryOf(rank, slots)));
+    inventories[0] = inventories[0].filter((entry) => entry.owner === 0);
+    expect(planRecovery(inventories, placement)).toEqual({ line: undefined, transfers: [], differs: false });
+  });
+
   it('copies go to other hosts, and holders know whose they hold', () => {
     const placement = new Placement(['a', 'a', 'b', 'b', 'c'], 1, 2);
     for (let k = 0; k < 4; k++) {

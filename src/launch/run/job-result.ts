@@ -1,0 +1,33 @@
+// What a job of `multirail run` has come to, and which exit codes of ranks mean something to the launcher.
+
+/** A rank exits with it that was declared dead by the others. */
+export const OWN_FAILURE_CODE = 70;
+/** A rank exits with it that was told to end, by a signal, and has saved with all others (EX_TEMPFAIL of sysexits.h: start it again later). */
+export const TOLD_TO_END_CODE = 75;
+/** The program ended well, and kills that were asked for could not be carried out. */
+export const UNMET_KILLS_CODE = 3;
+
+export interface RankResult {
+  rank: number;
+  pid: number;
+  code: number | undefined;
+  signal: NodeJS.Signals | undefined;
+  joined: boolean;
+  finalized: boolean;
+}
+
+export interface JobResult {
+  jobId: string;
+  /**
+   * 0, or the first failing rank's code, or 128 + its signal's number. With the parameter ft on, ranks that died are no failure as long as
+   * others have come to their end, and processes that have stood by all the time do not count; 3 when all went well, and kills that were asked for could not be carried out.
+   */
+  exitCode: number;
+  ranks: RankResult[];
+  /** Why the job failed. */
+  failure: string | undefined;
+  /** Ranks that died: by a signal that is not the launcher's, with their host, or because the others had declared them dead. */
+  deaths: number;
+  /** A signal was passed on to the ranks, or a rank that was told to end has saved and ended (exit code 75). */
+  wasTold: boolean;
+}

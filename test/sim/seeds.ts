@@ -41,4 +41,10 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story:
       'A second death came before a successor held copies again: no save was left, and the formula was blamed for saying that its copies were there.',
   },
+  {
+    profile: 'save',
+    seed: 2129,
+    story:
+      'The quiet phase lasted 50 ms, and a rail that came back brought copies to ranks that had finalized: now it lasts until all is delivered.',
+  },
 ];

@@ -569,6 +569,12 @@ export class SaveWorld extends UlfmWorld {
     return this.oracle.isFinished && this.working.every(({ phase }) => phase === 'ended' || phase === 'without spares');
   }
 
+  /** No message of a process that lives is on its way. */
+  get isDelivered(): boolean {
+    const living = this.processes.filter(({ number, isAlive }) => isAlive && !this.oracle.declared.has(number)).map(({ number }) => number);
+    return living.every((number) => living.every((peer) => this.world.processes[number].engine.pml.undelivered(peer).length === 0));
+  }
+
   /** Whoever lives has ended with the right result, or has been told that there are too few to go on; all alike. */
   checkEndings(): void {
     const open = this.working.filter(({ phase }) => phase !== 'ended' && phase !== 'without spares');

@@ -4,6 +4,7 @@
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
 import { checkScheme } from '../../src/ft/plan/scheme.ts';
 import { Prng } from '../../src/util/prng.ts';
+import { OracleError } from './oracle.ts';
 import { SaveWorld } from './save-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import { FAULT_KINDS, type FaultKind, injectFault, type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
@@ -127,7 +128,9 @@ function finish(world: SaveWorld): void {
   world.rescueNews();
   sim.runUntil(() => world.isFinished && world.isKnown, QUIET_MS);
   world.checkEndings();
-  sim.runFor(2000);
+  // A rail that comes back brings what was on its way when everybody had ended: finalize() would find it with nobody to receive it.
+  if (!sim.runUntil(() => world.isDelivered, QUIET_MS)) throw new OracleError('I5: messages about saves are still on their way');
+  sim.runFor(50);
   oracle.checkEnd((number, id) => world.processes[number].ids.has(id));
   sim.mustFinish(QUIET_MS);
   sim.mustFinalize(60_000);

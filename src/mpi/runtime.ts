@@ -5,6 +5,7 @@
 //   ACTIVE      from createRuntime() on; rails connect in the background
 //   FINALIZING  no new calls; what is under way is delivered, peers say BYE
 //   FINALIZED   everything is closed
+
 import { EventEmitter } from 'node:events';
 import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
@@ -16,6 +17,7 @@ import { Engine } from '../progress/engine.ts';
 import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { EVIDENCE } from '../ulfm/knowledge.ts';
+import { OWN_FAILURE_CODE } from '../util/exit-codes.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
@@ -51,8 +53,6 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   FINALIZED: [],
 };
 
-/** Exit code of a process that was declared dead and lives. */
-const OWN_FAILURE_CODE = 70;
 /** The transport whose users share memory for collectives, too. */
 const SHARED_MEMORY = 'sm';
 

@@ -1,5 +1,5 @@
-// Saves and recovery with a process for each rank: a job that is killed as a whole goes on from its folder, the wrong number of ranks and a
-// damaged save are told, and a program that cannot be saved gets an error that names the message.
+// Saves and recovery with a process for each rank: a job that is killed as a whole goes on from its folder, by itself with --restarts; one
+// that is told to end saves before; the wrong number of ranks and a damaged save are told, and a program that cannot be saved is told why.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,10 +17,14 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function start(ranks: number, mode: string, ...more: string[]) {
-  const words = [code.cli, 'run', '-n', String(ranks), '--mca', 'ft', 'on', ...more, code.fixture('ft-saves-rank.ts'), mode, folder];
+function startIn(where: string, ranks: number, mode: string, ...more: string[]) {
+  const words = [code.cli, 'run', '-n', String(ranks), '--mca', 'ft', 'on', ...more, code.fixture('ft-saves-rank.ts'), mode, where];
   return startNode(words, { timeoutMs: 40_000 });
 }
+const start = (ranks: number, mode: string, ...more: string[]) => startIn(folder, ranks, mode, ...more);
+
+const resumedFrom = (stdout: string): number[] =>
+  [...stdout.matchAll(/rank \d resumed from step (\d+) on disk, sum right/g)].map(([, step]) => Number(step));
 
 /** A process and all that it has started. */
 function tree(pid: number): number[] {
@@ -47,9 +51,7 @@ test('killed as a whole, a job goes on from its newest save on disk; a damaged o
     .map((file) => (JSON.parse(readFileSync(file, 'utf8')) as { step: number }).step);
   const resumed = await start(2, 'short').ended;
   expect(resumed.code, resumed.stderr).toBe(0);
-  const from = [...resumed.stdout.matchAll(/rank \d resumed from step (\d+) on disk, sum right/g)].map(([, step]) => Number(step));
-  expect(from.length).toBe(2);
-  expect(from).toEqual([Math.max(...steps), Math.max(...steps)]);
+  expect(resumedFrom(resumed.stdout)).toEqual([Math.max(...steps), Math.max(...steps)]);
 
   const other = await start(3, 'short').ended;
   expect(other.code).not.toBe(0);
@@ -73,3 +75,52 @@ test('without a save, a message that nobody receives is named', async () => {
   expect(status).not.toBe(0);
   expect(stderr).toMatch(/ERR_CHECKPOINT: rank 1 cannot save in step 1: .* 8 bytes from process 0 with tag 5 on world/);
 }, 30_000);
+
+test('--restarts: a job that nobody can recover starts again from its newest save, and at most so often', async () => {
+  const where = join(folder, 'restarts');
+  // Rank 1 dies in step 6 of the first start, and no process stands by; step 4 is the newest save of which all know then.
+  const { code: status, stdout, stderr } = await startIn(where, 2, 'dies', '--restarts', '2').ended;
+  expect(status, stderr).toBe(0);
+  expect(stderr).toMatch(/after the death of 1 process .*; it is started again, from its newest save if it has one \(restart 1 of 2\)/);
+  expect(stderr).toContain('the job was started again 1 time and ends with exit code 0');
+  expect(resumedFrom(stdout)).toEqual([4, 4]);
+
+  const given = await startIn(join(folder, 'always'), 2, 'dies-always', '--restarts', '1').ended;
+  expect(given.code).not.toBe(0);
+  expect(given.stderr).toContain('it is not started again: 1 restart is used up');
+}, 90_000);
+
+/** Starts a job that goes on until it is told to end, tells it, and says in which step it has saved. */
+async function told(where: string, mode: string, tell: (running: ReturnType<typeof start>, pids: readonly number[]) => void) {
+  const running = startIn(where, 2, mode, '--restarts', '3');
+  const pids: number[] = [];
+  for (const rank of [0, 1]) pids.push(Number((await running.until(new RegExp(`rank ${rank} pid (\\d+) is under way`)))[1]));
+  tell(running, pids);
+  const { code: status, stderr } = await running.ended;
+  expect(status, stderr).toBe(75);
+  expect(stderr).not.toContain('started again');
+  return { stderr, step: Number(/it goes on from save \d+ in step (\d+) at level disk/.exec(stderr)?.[1]) };
+}
+
+test('told to end through the launcher, all ranks save at once, and the job goes on from there', async () => {
+  const where = join(folder, 'told');
+  const { step, stderr } = await told(where, 'told', ({ child }) => child.kill('SIGTERM'));
+  expect(step, stderr).toBeGreaterThanOrEqual(20);
+  const { code: status, stdout } = await startIn(where, 2, 'resumed').ended;
+  expect(status).toBe(0);
+  expect(resumedFrom(stdout)).toEqual([step, step]);
+}, 90_000);
+
+test('one rank is told, while the ranks are in different steps: all save in the same', async () => {
+  const where = join(folder, 'skewed');
+  const { step, stderr } = await told(where, 'told-skewed', (_, [, pid]) => void process.kill(pid, 'SIGTERM'));
+  expect(step, stderr).toBeGreaterThanOrEqual(20);
+  const { code: status, stdout } = await startIn(where, 2, 'resumed').ended;
+  expect(status).toBe(0);
+  expect(resumedFrom(stdout)).toEqual([step, step]);
+}, 90_000);
+
+test('told to end with saves in memory alone, a job ends with the same code, and says that nothing is left', async () => {
+  const { stderr } = await told(folder, 'told-memory', (_, [pid]) => void process.kill(pid, 'SIGTERM'));
+  expect(stderr).toMatch(/saves are in memory alone: it cannot go on from them/);
+}, 60_000);

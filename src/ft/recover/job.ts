@@ -5,6 +5,7 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
 import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest } from '../image/manifest.ts';
+import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
 import type { Settings } from './options.ts';
@@ -47,6 +48,12 @@ export class FtJob {
   private readonly warn: (text: string) => void;
   private stepCount: number;
   private steppedMs = performance.now();
+  /** How often the program has called next(), checkpoint() and their other forms: the same at all ranks that have come to the same point. */
+  private place = 0;
+  private readonly notice: EndNotice;
+  private readonly stopping: Stopping;
+  /** All have saved, and leave. */
+  private hasStopped = false;
   /** What was restored is looked at once, when all that the program registers is registered. */
   private isChecked: boolean;
 
@@ -56,7 +63,7 @@ export class FtJob {
     settings: Settings,
     restored: Restored,
     recovery: JobRecovery | undefined,
-    host: { readonly quietMs: number; warn(text: string): void },
+    host: { readonly quietMs: number; readonly notice: EndNotice; warn(text: string): void },
   ) {
     this.saves = saves;
     this.settings = settings;
@@ -69,6 +76,13 @@ export class FtJob {
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
+    this.notice = host.notice;
+    this.stopping = new Stopping(saves.own, host.notice);
+  }
+
+  /** @internal The job was told to end, and all ranks have come to the point where they leave. */
+  get isStopped(): boolean {
+    return this.hasStopped;
   }
 
   /** Steps of the program so far, those before a restored save included. */
@@ -122,13 +136,18 @@ export class FtJob {
    *
    * @throws ERR_CHECKPOINT: messages of the program are on their way or were not received, ranks have come to different steps, or what was
    *   restored does not fit what is registered; the message says which.
-   * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed. The program lets it out.
+   * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed, or the job was told to end (ft_end_signal) and all have saved. The program lets it
+   *   out.
    */
   async next(): Promise<void> {
     this.endStep();
+    this.place++;
     if (!this.isChecked) await this.check();
-    const level = this.periods.dueAt(this.stepCount);
+    await this.meetIfTold();
+    // Who is on the way to the point where all stop saves there, and nowhere before.
+    const level = this.stopping.at === undefined ? this.periods.dueAt(this.stepCount) : undefined;
     if (level !== undefined) await this.save(level, !this.settings.inBackground);
+    await this.stopIfHere();
     this.steppedMs = performance.now();
   }
 
@@ -138,6 +157,9 @@ export class FtJob {
    */
   nextSync(): void {
     this.endStep();
+    this.place++;
+    // No signal is heard in a program that never comes back to the event loop: it does what it did before.
+    this.notice.close();
     if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
     const level = this.periods.dueAt(this.stepCount);
     if (level !== undefined) this.saveSync(level);
@@ -150,12 +172,17 @@ export class FtJob {
    * @param options `level`: `memory` (default), `disk` or `store`, one of those that run() was told.
    * @throws ERR_ARG: run() was not told of such a level.
    * @throws ERR_CHECKPOINT: as for next(), and when the save was abandoned.
-   * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed. The program lets it out.
+   * @throws ERR_PROC_FAILED, ERR_REVOKED: as for next().
    */
   async checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
     const level = this.levelOf(options.level ?? 'memory');
+    this.place++;
     if (!this.isChecked) await this.check();
-    return await this.save(level, !this.settings.inBackground);
+    await this.meetIfTold();
+    let k = this.saves.core.nextName.k;
+    if (this.stopping.at === undefined) k = await this.save(level, !this.settings.inBackground);
+    await this.stopIfHere();
+    return k;
   }
 
   /**
@@ -166,6 +193,8 @@ export class FtJob {
    */
   checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {
     const level = this.levelOf(options.level ?? 'memory');
+    this.place++;
+    this.notice.close();
     if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
     return this.saveSync(level);
   }
@@ -173,8 +202,15 @@ export class FtJob {
   /** @internal All have come to the end of the program. */
   async end(): Promise<void> {
     const { saves } = this;
-    await this.whenIdle();
-    requireAlike(await exchangeRows(saves.own, this.row(COME_TO.END, 0, false)), saves.rank);
+    if (!this.hasStopped) {
+      await this.whenIdle();
+      this.place++;
+      // Others may have met before their end because one was told to stop: they see that this rank has nothing left to stop.
+      let rows: readonly Row[];
+      do rows = await this.exchange(this.row(COME_TO.END, 0, false));
+      while (rows.some(({ kind }) => kind === COME_TO.STOP));
+      requireAlike(rows, saves.rank);
+    }
     saves.core.end();
     saves.obey();
   }
@@ -197,12 +233,52 @@ export class FtJob {
 
   private row(kind: number, level: number, isLoud: boolean): Row {
     const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, periods: this.periods.proposal };
+    const { place, stopping } = this;
+    return { kind, step: this.stepCount, level, isLoud, isWrong, place, isTold: stopping.hasTold, periods: this.periods.proposal };
+  }
+
+  private async exchange(row: Row): Promise<Row[]> {
+    const rows = await exchangeRows(this.saves.own, row);
+    await this.stopping.exchanged(rows);
+    return rows;
+  }
+
+  /** Somebody was told to end: all find out together where they stop. */
+  private async meetIfTold(): Promise<void> {
+    if (this.hasStopped) throw this.stoppedError();
+    if (!this.stopping.look()) return;
+    await this.whenIdle();
+    if (this.saves.over.isDone) throw this.failedError();
+    await this.exchange(this.row(COME_TO.STOP, 0, false));
+  }
+
+  /** All ranks are at the point where they stop: the save that the job goes on from when it is started again, and the way out. */
+  private async stopIfHere(): Promise<void> {
+    const { stopping, settings, saves } = this;
+    if (stopping.at !== this.place) return;
+    const level = settings.names.length - 1;
+    if (level > 0) {
+      const { failedAtStore } = saves.counters;
+      const k = await this.save(level, true);
+      const where = `save ${k} in step ${this.stepCount} at level ${settings.names[level]}`;
+      if (saves.rank === 0 && saves.counters.failedAtStore === failedAtStore)
+        this.warn(`the job was told to end: it goes on from ${where}`);
+    } else if (saves.rank === 0)
+      this.warn(
+        `the job was told to end in step ${this.stepCount}, and saves are in memory alone: it cannot go on from them; add a level on disk or a store`,
+      );
+    this.hasStopped = true;
+    throw this.stoppedError();
+  }
+
+  private stoppedError(): MultirailError {
+    const { rank } = this.saves;
+    return new MultirailError('ERR_REVOKED', `rank ${rank}: the job was told to end: let the error out of the program`, { rank });
   }
 
   /** Nobody goes on with half a state. */
   private async check(): Promise<void> {
-    this.checked(await exchangeRows(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+    this.checked(await this.exchange(this.row(COME_TO.CHECK, 0, false)));
   }
 
   private checked(rows: readonly Row[]): void {
@@ -231,11 +307,17 @@ export class FtJob {
     const beganMs = performance.now();
     if (!core.begin()) throw this.failedError();
     const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
-    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, !isQuiet));
+    const rows = await this.exchange(this.row(COME_TO.SAVE, level, !isQuiet));
+    if (rows.some(({ kind }) => kind === COME_TO.STOP)) {
+      // Others have met because one was told to end: this save is not made, and all stop at the same point.
+      core.handleNotQuiet();
+      saves.obey();
+      return core.nextName.k;
+    }
     this.agreed(rows, () => series.underWay(NAMED_MAX));
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const left = series.unreceived(NAMED_MAX);
-    this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
+    this.agreed(await this.exchange(this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const store = settings.stores.find(({ index }) => index === level);
     const slot = core.handleQuiet(store !== undefined);
     if (slot === undefined) throw this.failedError();

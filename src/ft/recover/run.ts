@@ -2,6 +2,8 @@
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
+import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
+import { EndNotice } from './end-notice.ts';
 import { type History, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { FtJob, type JobRecovery } from './job.ts';
@@ -13,7 +15,9 @@ import { type FtOptions, type Settings, settingsOf } from './options.ts';
  *
  * When a rank fails, what the program awaits on `job.comm` ends with an error, and so does every communicator that it has made. It lets the error
  * out; then a standby takes the failed rank's place, all go back to the newest save that can be read whole, and the program is called again.
- * When a whole job is started again, with a level on disk or in a store, it goes on from its newest committed save there.
+ * When a whole job is started again, with a level on disk or in a store, it goes on from its newest committed save there. A signal
+ * (ft_end_signal, SIGTERM) that one rank or all of them get makes all save at the next point that they all come to, at the highest level; then
+ * the processes leave the job and exit with code 75: run() does not return. A program of blocking calls hears no signal.
  *
  * @param mpi What init() gave.
  * @param options Copies, levels, periods: the same at all ranks.
@@ -37,12 +41,14 @@ class Run {
   private readonly mpi: Runtime;
   private readonly settings: Settings;
   private readonly saves: Saves;
+  private readonly notice: EndNotice;
   private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
 
   constructor(mpi: Runtime, settings: Settings) {
     this.mpi = mpi;
     this.settings = settings;
     this.saves = new Saves({ mpi, settings, warn: (text) => this.warn(text) }, mpi.world);
+    this.notice = new EndNotice(mpi.params.string('ft_end_signal'));
   }
 
   private warn(text: string): void {
@@ -50,6 +56,14 @@ class Run {
   }
 
   async play<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
+    try {
+      return await this.playOn(body);
+    } finally {
+      this.notice.close();
+    }
+  }
+
+  private async playOn<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
     const { saves } = this;
     let comm: Communicator = this.mpi.world;
     for (;;) {
@@ -67,12 +81,14 @@ class Run {
           this.history = { failed: [], failures, step: 0, lostSteps };
           const host = {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
+            notice: this.notice,
             warn: (text: string) => this.warn(text),
           };
           const job = new FtJob(saves, this.settings, restored, recovery, host);
           const outcome = await this.playOnce(job, body);
           if (outcome !== undefined) {
             await saves.freeOwn();
+            if (job.isStopped) await this.leave();
             return outcome.value;
           }
         }
@@ -108,7 +124,7 @@ class Run {
         await this.settled(played);
         return undefined;
       }
-      if ('error' in first) {
+      if ('error' in first && !job.isStopped) {
         // Who has failed is told by a decision, which may come a moment after the error.
         if (!isFailure(first.error) || !(await this.isOver())) throw first.error;
         return undefined;
@@ -119,11 +135,23 @@ class Run {
         if (!isFailure(error) || !(await this.isOver())) throw error;
       }
       const end = await saves.over.promise;
-      return end.kind === 'ended' ? first : undefined;
+      if (end.kind !== 'ended') return undefined;
+      // A job that was told to end has no value: the process ends, see leave().
+      return 'value' in first ? first : { value: undefined as T };
     } finally {
       this.history = { ...this.history, step: job.step };
       job.close();
     }
+  }
+
+  /** The job was told to end, and all have saved. The program does not go on, so nobody else ends the runtime. */
+  private async leave(): Promise<never> {
+    try {
+      await this.mpi.finalize();
+    } catch (error) {
+      this.warn((error as Error).message);
+    }
+    process.exit(TOLD_TO_END_CODE);
   }
 
   private get graceMs(): number {

@@ -1,9 +1,5 @@
-// What a job of `multirail run` has come to, and which exit codes of ranks mean something to the launcher.
+// What a job of `multirail run` has come to.
 
-/** A rank exits with it that was declared dead by the others. */
-export const OWN_FAILURE_CODE = 70;
-/** A rank exits with it that was told to end, by a signal, and has saved with all others (EX_TEMPFAIL of sysexits.h: start it again later). */
-export const TOLD_TO_END_CODE = 75;
 /** The program ended well, and kills that were asked for could not be carried out. */
 export const UNMET_KILLS_CODE = 3;
 

@@ -5,6 +5,7 @@ import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 import { PARAM_ENV_PREFIX, ParamTable, survivesFailures } from '../../params.ts';
+import { OWN_FAILURE_CODE, TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
 import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
 import type { AbortInfo } from '../oob/member.ts';
 import { OobServer } from '../oob/server.ts';
@@ -15,7 +16,7 @@ import { WaitsGatherer } from '../watch/waits-gather.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
 import { type HostSlots, isHere, placeRanks, type RankPlace } from './hostfile.ts';
-import { type JobResult, OWN_FAILURE_CODE, TOLD_TO_END_CODE, UNMET_KILLS_CODE } from './job-result.ts';
+import { type JobResult, UNMET_KILLS_CODE } from './job-result.ts';
 import { checkKills, Killer, type KillPlan } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
 import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
@@ -513,11 +514,7 @@ class LocalJob implements RunningJob {
       return;
     }
     const how =
-      code === TOLD_TO_END_CODE
-        ? 'was told to end and has saved'
-        : signal === undefined
-          ? `exited with code ${code}`
-          : `was killed by ${signal}`;
+      code === TOLD_TO_END_CODE ? 'was told to end' : signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
     if (isDeath && survivesFailures(this.params)) {

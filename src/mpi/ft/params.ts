@@ -31,6 +31,12 @@ export const FT_PARAMS = {
     'job',
     'Name of the job in the folders and stores of its saves: a job that is started again under the same name goes on from them.',
   ),
+  ft_end_signal: string(
+    'user',
+    'SIGTERM',
+    'Signal that tells a job under run() of multirail/ft to end: all ranks save at once, and the job ends with exit code 75; none = no signal does.',
+    ['SIGTERM', 'SIGUSR1', 'SIGINT', 'none'],
+  ),
   ft_quiet_ms: int(
     'user',
     1000,

@@ -1,0 +1,6 @@
+// Exit codes of ranks that mean something to whoever started them.
+
+/** This rank was declared dead by the others. */
+export const OWN_FAILURE_CODE = 70;
+/** This rank was told to end, by a signal, and the job has saved: EX_TEMPFAIL of sysexits.h, start it again later. */
+export const TOLD_TO_END_CODE = 75;

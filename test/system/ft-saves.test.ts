@@ -38,7 +38,7 @@ function tree(pid: number): number[] {
   ];
 }
 
-test('killed as a whole, a job goes on from its newest save on disk; a damaged one and another size are told', async () => {
+test('killed as a whole, a job goes on from its newest save on disk; a damaged one is passed over, and another size is told', async () => {
   const first = start(2, 'long');
   const saved = join(folder, 'job', '0-1', 'COMMIT.json');
   for (let i = 0; i < 1000 && !existsSync(saved); i++) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -57,14 +57,35 @@ test('killed as a whole, a job goes on from its newest save on disk; a damaged o
   expect(other.code).not.toBe(0);
   expect(other.stderr).toMatch(/ERR_CHECKPOINT: save \d+ of epoch \d+ of job "job" was made by 2 ranks, and there are 3/);
 
-  // One byte of every image of rank 1.
-  for (const save of readdirSync(join(folder, 'job'))) {
-    const image = join(folder, 'job', save, 'rank-1.mrck');
-    if (!existsSync(image)) continue;
+  // One byte of rank 1's image: of the newest save, which is passed over for the one before; then of all, and nobody begins from the beginning.
+  const committed = (): { readonly folder: string; readonly epoch: number; readonly k: number; readonly step: number }[] =>
+    readdirSync(join(folder, 'job'))
+      .map((save) => join(folder, 'job', save))
+      .filter((save) => existsSync(join(save, 'COMMIT.json')))
+      .map((save) => ({
+        folder: save,
+        ...(JSON.parse(readFileSync(join(save, 'COMMIT.json'), 'utf8')) as { epoch: number; k: number; step: number }),
+      }))
+      .sort((a, b) => b.epoch - a.epoch || b.k - a.k);
+  const damage = (save: string): void => {
+    const image = join(save, 'rank-1.mrck');
     const bytes = readFileSync(image);
     bytes[300] ^= 1;
     writeFileSync(image, bytes);
-  }
+  };
+  const [newest, older] = committed();
+  damage(newest.folder);
+  const passed = await start(2, 'short').ended;
+  expect(passed.code, passed.stderr).toBe(0);
+  expect(passed.stderr).toMatch(
+    /rank 1: save \d+ of epoch \d+ at level disk is passed over: ERR_CORRUPT: job\/\d+-\d+\/rank-1\.mrck of level disk is not the image/,
+  );
+  expect(resumedFrom(passed.stdout)).toEqual([older.step, older.step]);
+  // What was made since is newer than all that was there, the damaged one too.
+  const [next] = committed();
+  expect(next.epoch).toBe(newest.epoch + 1);
+
+  for (const { folder: save } of committed()) if (save !== newest.folder) damage(save);
   const damaged = await start(2, 'short').ended;
   expect(damaged.code).not.toBe(0);
   expect(damaged.stderr).toMatch(/ERR_CORRUPT: job\/\d+-\d+\/rank-1\.mrck of level disk is not the image of rank 1/);

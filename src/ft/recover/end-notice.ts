@@ -1,8 +1,13 @@
-// The notice of the end: a signal tells one rank or all of them that the job has to end soon, as schedulers do before they kill it. The ranks
-// tell each other, find the next point that all of them come to, save there, and leave.
+// The notice of the end: a signal tells one rank or all of them that the job has to end soon, as schedulers do before they kill it. Rank 0
+// asks all how far they are and says where all stop: at a call of next() or checkpoint() that nobody has begun. Answers come from a timer,
+// since a program may wait for another rank just then.
 import type { Communicator } from '../../mpi/communicator.ts';
 import { ANY_SOURCE } from '../../mpi/constants.ts';
-import { COME_TO, isFailure, type Row, TAG_TOLD } from './exchange.ts';
+import { isFailure } from './exchange.ts';
+
+/** By tag, on the communicator of saves: rank → 0, 0 → all, rank → 0, 0 → all. */
+const TAG = { TOLD: 4, ASK: 5, PLACE: 6, STOP: 7 } as const;
+const LOOK_MS = 50;
 
 /** Whether this process was told; it outlasts recoveries. */
 export class EndNotice {
@@ -28,54 +33,127 @@ export class EndNotice {
   }
 }
 
-/** The way of one run of the program to its end before time: the same at all ranks, since it follows from what they exchange. */
+/** The way of one run of the program to its end before time. */
 export class Stopping {
-  /** All ranks save and leave in this call of theirs. Undefined: nobody was told, as far as all know. */
+  /** All ranks save and leave in this call of theirs. Undefined: nobody was told, as far as this rank knows. */
   at: number | undefined;
-  /** This rank has told the others. */
+  /** How often the program has called next() and checkpoint(). */
+  place = 0;
+  /** This rank has told rank 0. */
   hasTold = false;
-  /** Some rank is at the end of the program already: there is nothing to stop. */
-  private isMoot = false;
-  private readonly received = new Set<number>();
+  /** It will not stop before this call, and not begin it before it knows where all stop. */
+  private promised: number | undefined;
+  private isClosed = false;
+  /** What rank 0 has heard. */
+  private readonly told = new Set<number>();
+  private readonly places = new Map<number, number>();
+  private looking: Promise<void> | undefined;
+  private readonly timer: NodeJS.Timeout | undefined;
   private readonly own: Communicator;
   private readonly notice: EndNotice;
+  private readonly isOver: () => boolean;
 
-  constructor(own: Communicator, notice: EndNotice) {
+  /** `isOver`: a rank has failed, and this run of the program is over. */
+  constructor(own: Communicator, notice: EndNotice, isOver: () => boolean) {
     this.own = own;
     this.notice = notice;
+    this.isOver = isOver;
+    if (!notice.isAwaited) return;
+    // What goes wrong here goes wrong again in the next call of the program, which is told.
+    this.timer = setInterval(() => void this.look().catch(() => undefined), LOOK_MS);
+    this.timer.unref();
   }
 
-  /** Looks whether somebody was told, and tells the others. True: all have to meet. */
-  look(): boolean {
-    if (!this.notice.isAwaited || this.isMoot || this.at !== undefined) return false;
+  /** Nobody looks any more. */
+  close(): void {
+    clearInterval(this.timer);
+  }
+
+  /** A call begins: it waits while this rank must not pass. False: this run of the program is over. */
+  async enter(): Promise<boolean> {
+    this.place++;
+    // The timer looks, too: a step that nobody has to wait for costs nothing.
+    if (!this.notice.isTold && this.promised === undefined) return true;
+    return await this.known(() => this.promised !== undefined && this.place >= this.promised);
+  }
+
+  /** The program has ended here: nobody is told from now on. What all have begun comes to its end. */
+  async end(): Promise<boolean> {
+    this.isClosed = true;
+    return await this.known(() => this.promised !== undefined);
+  }
+
+  /** All ranks are at their end: `told` are those that have told rank 0. Takes what nobody has waited for. */
+  async drain(told: readonly number[]): Promise<void> {
     const { own } = this;
-    if (this.notice.isTold && !this.hasTold) {
-      this.hasTold = true;
-      for (let rank = 0; rank < own.size; rank++) {
-        if (rank === own.rank) continue;
-        try {
-          own.isend(new Uint8Array(0), rank, TAG_TOLD).then(undefined, () => undefined);
-        } catch (error) {
-          if (!isFailure(error)) throw error;
-        }
+    this.close();
+    // Rank 0 has said where all stop before it came to its end, and the word may still be on its way.
+    await this.known(() => this.promised !== undefined);
+    if (own.rank !== 0) return;
+    for (const rank of told) if (!this.told.has(rank)) await own.recv(new Float64Array(1), rank, TAG.TOLD);
+  }
+
+  private async known(hasToWait: () => boolean): Promise<boolean> {
+    await this.look();
+    while (hasToWait() && this.at === undefined && !this.isOver()) {
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS / 10));
+      await this.look();
+    }
+    return !this.isOver();
+  }
+
+  /** One look at a time. */
+  private look(): Promise<void> {
+    this.looking ??= this.lookOnce()
+      .catch((error: unknown) => {
+        if (!isFailure(error)) throw error;
+      })
+      .finally(() => {
+        this.looking = undefined;
+      });
+    return this.looking;
+  }
+
+  private async lookOnce(): Promise<void> {
+    const { own } = this;
+    if (this.isOver()) return;
+    if (own.rank !== 0) {
+      if (this.notice.isTold && !this.isClosed && !this.hasTold && this.promised === undefined) {
+        this.hasTold = true;
+        await own.send(Float64Array.of(1), 0, TAG.TOLD);
       }
+      if (this.promised === undefined && (await this.heard(0, TAG.ASK)) !== undefined) {
+        this.promised = this.place + 1;
+        await own.send(Float64Array.of(this.promised), 0, TAG.PLACE);
+      }
+      if (this.promised !== undefined) this.at ??= (await this.heard(0, TAG.STOP))?.value;
+      return;
     }
-    return this.hasTold || own.iprobe(ANY_SOURCE, TAG_TOLD) !== undefined;
+    for (let word = await this.heard(ANY_SOURCE, TAG.TOLD); word !== undefined; word = await this.heard(ANY_SOURCE, TAG.TOLD))
+      this.told.add(word.source);
+    if (this.promised === undefined && !this.isClosed && (this.notice.isTold || this.told.size > 0)) {
+      this.promised = this.place + 1;
+      this.places.set(0, this.promised);
+      await this.sayToAll(TAG.ASK, 0);
+    }
+    if (this.promised === undefined || this.at !== undefined) return;
+    for (let word = await this.heard(ANY_SOURCE, TAG.PLACE); word !== undefined; word = await this.heard(ANY_SOURCE, TAG.PLACE))
+      this.places.set(word.source, word.value);
+    if (this.places.size < own.size) return;
+    const at = Math.max(...this.places.values());
+    await this.sayToAll(TAG.STOP, at);
+    this.at = at;
   }
 
-  /** What all have come to: takes the words of those who were told, and finds where all stop. */
-  async exchanged(rows: readonly Row[]): Promise<void> {
-    for (const [rank, { isTold }] of rows.entries()) {
-      if (!isTold || rank === this.own.rank || this.received.has(rank)) continue;
-      this.received.add(rank);
-      await this.own.recv(new Uint8Array(0), rank, TAG_TOLD);
-    }
-    this.found(rows);
+  private async sayToAll(tag: number, value: number): Promise<void> {
+    for (let rank = 1; rank < this.own.size; rank++) await this.own.send(Float64Array.of(value), rank, tag);
   }
 
-  private found(rows: readonly Row[]): void {
-    if (this.at !== undefined || this.isMoot || !rows.some(({ isTold }) => isTold)) return;
-    if (rows.some(({ kind }) => kind === COME_TO.END)) this.isMoot = true;
-    else this.at = Math.max(...rows.map(({ place }) => place));
+  private async heard(source: number, tag: number): Promise<{ source: number; value: number } | undefined> {
+    const status = this.own.iprobe(source, tag);
+    if (status === undefined) return undefined;
+    const word = new Float64Array(1);
+    await this.own.recv(word, status.source, tag);
+    return { source: status.source, value: word[0] };
   }
 }

@@ -18,6 +18,12 @@ import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { readStored, type StoredLine, storedLines } from './store-levels.ts';
 
+/** What is wrong with an image itself, and not with the store that has it. */
+const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPORT'];
+
+/** How the reading of an image has ended, as ranks tell each other. */
+const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
+
 /** How an epoch ends. */
 export type EpochEnd = { readonly kind: 'ended' } | { readonly kind: 'recover'; readonly failed: readonly number[] };
 
@@ -27,6 +33,8 @@ export type SaveEnd = { readonly committed: SaveName | undefined; readonly error
 /** What a run of the program begins with. */
 export interface Restored {
   readonly epoch: number;
+  /** Nobody has run the program before, as far as is known. */
+  readonly isFirst: boolean;
   /** Undefined: from the beginning. */
   readonly save: number | undefined;
   readonly level: string | undefined;
@@ -57,6 +65,8 @@ interface View {
   /** Failure domain of each rank, where it is known from an earlier epoch. */
   readonly domains: readonly (string | number)[] | undefined;
   readonly stored: readonly { readonly level: number; readonly epoch: number; readonly k: number; readonly size: number }[];
+  /** The newest epoch of which anything is in a store; -1: nothing is. */
+  readonly storedEpoch: number;
   readonly error: string | undefined;
   readonly history: History;
 }
@@ -295,31 +305,21 @@ export class Saves {
     let fetched: Piece | undefined;
     let level: string | undefined = line === undefined ? undefined : 'memory';
     const newestEpoch = Math.max(...views.map(({ epoch }) => epoch));
-    let epoch = newestEpoch + 1;
+    // Above all that is in a store, too: a save that is damaged there keeps its name.
+    const epoch = Math.max(newestEpoch, ...views.map(({ storedEpoch }) => storedEpoch)) + 1;
     let image: ReturnType<typeof decodeImage> | undefined;
     let failure: unknown;
+    const stored = line === undefined ? await this.readStoredLine(views) : undefined;
+    if (stored !== undefined) ({ line, level, fetched } = stored);
     try {
-      if (line !== undefined) {
+      if (line !== undefined && stored === undefined) {
         const pieceOf = (name: SaveName, owner: number): Piece | undefined => core.slots.find(name)?.held.get(owner);
         fetched = await fetchImages(this.own, plan.transfers, pieceOf, this.memory);
-      } else {
-        const stored = this.storedLine(views);
-        if (stored !== undefined) {
-          const from = settings.stores.find(({ index }) => index === stored.level) as Settings['stores'][number];
-          const manifest = this.lines.find((one) => one.level === stored.level && compareSaves(nameOf(one.manifest), stored) === 0)
-            ?.manifest as Manifest;
-          const image = await readStored(from, this.jobName, manifest, this.rank);
-          this.memory.adopt(image);
-          line = { epoch: stored.epoch, k: stored.k };
-          level = from.name;
-          fetched = { bytes: image.length, crc: crc32c(image), memory: image };
-          epoch = Math.max(epoch, stored.epoch + 1);
-        } else if (newestEpoch >= 0 && !settings.mayRestart)
-          throw new MultirailError(
-            'ERR_CHECKPOINT',
-            `rank ${this.rank}: no save is left that all ranks could go back to: keep more copies, or a level on disk`,
-          );
-      }
+      } else if (line === undefined && newestEpoch >= 0 && !settings.mayRestart)
+        throw new MultirailError(
+          'ERR_CHECKPOINT',
+          `rank ${this.rank}: no save is left that all ranks could go back to: keep more copies, or a level on disk`,
+        );
       const own = fetched ?? (line === undefined ? undefined : core.slots.find(line)?.own);
       image = own === undefined ? undefined : decodeImage(own.memory as Uint8Array, crc32c);
     } catch (error) {
@@ -340,7 +340,48 @@ export class Saves {
     if (level !== 'memory') core.slots.freeAll();
     core.restore(epoch, line, fetched);
     this.obey();
-    return { epoch, save: line?.k, level, step: image?.header.step ?? 0, history: together(views), sections: image?.sections };
+    const isFirst = newestEpoch < 0 && line === undefined;
+    return { epoch, isFirst, save: line?.k, level, step: image?.header.step ?? 0, history: together(views), sections: image?.sections };
+  }
+
+  /**
+   * The newest save in a store of which every rank can read its image, and that image: what is damaged is passed over for an older save, or the
+   * same at another level. Undefined: no save is there.
+   */
+  private async readStoredLine(views: readonly View[]): Promise<{ line: SaveName; level: string; fetched: Piece } | undefined> {
+    const { stores } = this.host.settings;
+    let failure: MultirailError | undefined;
+    for (const { level, epoch, k } of this.storedCandidates(views)) {
+      const line = { epoch, k };
+      const from = stores.find(({ index }) => index === level) as Settings['stores'][number];
+      const isIt = (one: StoredLine): boolean => one.level === level && compareSaves(nameOf(one.manifest), line) === 0;
+      let memory: Uint8Array | undefined;
+      failure = undefined;
+      try {
+        memory = await readStored(from, this.jobName, (this.lines.find(isIt) as StoredLine).manifest, this.rank);
+      } catch (error) {
+        if (!(error instanceof MultirailError)) throw error;
+        failure = error;
+      }
+      const isDamaged = failure !== undefined && DAMAGED.includes(failure.code);
+      const ends = new Float64Array(this.own.size);
+      await this.own.allgather(Float64Array.of(failure === undefined ? READ.WHOLE : isDamaged ? READ.DAMAGED : READ.FAILED), ends);
+      if (memory !== undefined && ends.every((end) => end === READ.WHOLE)) {
+        this.memory.adopt(memory);
+        return { line, level: from.name, fetched: { bytes: memory.length, crc: crc32c(memory), memory } };
+      }
+      const wrong = ends.findIndex((end) => end !== READ.WHOLE);
+      failure ??= new MultirailError(
+        'ERR_CHECKPOINT',
+        `rank ${this.rank} cannot begin: rank ${wrong} could not read its image of ${saveText(line)} at level ${from.name}, and says why`,
+        { rank: this.rank, peer: wrong },
+      );
+      // A store that fails may have it all the same: an older save would be a wrong answer.
+      if (ends.includes(READ.FAILED)) throw failure;
+      this.host.warn(`${saveText(line)} at level ${from.name} is passed over: ${failure.message}`);
+    }
+    if (failure !== undefined) throw failure;
+    return undefined;
   }
 
   private lines: StoredLine[] = [];
@@ -350,9 +391,11 @@ export class Saves {
     const { core, host, series } = this;
     this.lines = [];
     let error: string | undefined;
+    let storedEpoch = -1;
     for (const level of host.settings.stores) {
       try {
-        const { lines, refused } = await storedLines(level, this.jobName, this.rank);
+        const { lines, refused, newestEpoch } = await storedLines(level, this.jobName, this.rank);
+        storedEpoch = Math.max(storedEpoch, newestEpoch);
         this.lines.push(...lines);
         for (const text of refused) host.warn(`a save is passed over: ${text}`);
       } catch (cause) {
@@ -366,6 +409,7 @@ export class Saves {
       host: series.hosts[this.rank],
       domains: this.domains,
       stored: this.lines.map(({ level, manifest }) => ({ level, ...nameOf(manifest), size: manifest.size })),
+      storedEpoch,
       error,
       history: this.history,
     };
@@ -390,22 +434,24 @@ export class Saves {
     this.core.placement = new Placement(this.domains, scheme.duplication, scheme.depth);
   }
 
-  /** The newest save in a store of which every rank has its image. */
-  private storedLine(views: readonly View[]): View['stored'][number] | undefined {
+  /** Saves in stores of which every rank has its image, newest first. */
+  private storedCandidates(views: readonly View[]): View['stored'] {
     const first = views.find(({ error }) => error !== undefined)?.error;
     if (first !== undefined) throw new MultirailError('ERR_STORE', `saves cannot be looked for: ${first}`, { rank: this.rank });
     const { size } = this.comm;
-    const candidates = [...views[0].stored].sort((a, b) => compareSaves(b, a) || a.level - b.level);
     const isAt = (view: View, one: View['stored'][number]): boolean =>
       view.stored.some(({ level, epoch, k }) => level === one.level && epoch === one.epoch && k === one.k);
-    const found = candidates.find((one) => views.every((view) => isAt(view, one)));
-    if (found !== undefined && found.size !== size)
+    const found = [...views[0].stored]
+      .sort((a, b) => compareSaves(b, a) || a.level - b.level)
+      .filter((one) => views.every((view) => isAt(view, one)));
+    const other = found[0];
+    if (other !== undefined && other.size !== size)
       throw new MultirailError(
         'ERR_CHECKPOINT',
-        `${saveText(found)} of job "${this.jobName}" was made by ${found.size} ranks, and there are ${size}: start as many, choose another name (ft_job), or read its images with readImage()`,
+        `${saveText(other)} of job "${this.jobName}" was made by ${other.size} ranks, and there are ${size}: start as many, choose another name (ft_job), or read its images with readImage()`,
         { rank: this.rank },
       );
-    return found;
+    return found.filter((one) => one.size === size);
   }
 }
 

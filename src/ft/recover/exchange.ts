@@ -10,16 +10,14 @@ import type { ImageMemory } from './memory.ts';
 const TAG_COPY = 1;
 const TAG_BULK = 2;
 const TAG_IMAGE = 3;
-/** A rank tells each other one that it was told to end. */
-export const TAG_TOLD = 4;
 
 export const isFailure = (error: unknown): error is MultirailError =>
   error instanceof MultirailError &&
   ['ERR_PROC_FAILED', 'ERR_PROC_FAILED_PENDING', 'ERR_REVOKED', 'ERR_PROC_UNREACHABLE'].includes(error.code);
 
 /** What a rank has come to. */
-export const COME_TO = { SAVE: 1, CHECK: 2, END: 3, STOP: 4 } as const;
-const COME_TO_TEXTS = ['', 'a save', 'the first step after a recovery', 'the end of the program', 'a step, told to end'];
+export const COME_TO = { SAVE: 1, CHECK: 2, END: 3 } as const;
+const COME_TO_TEXTS = ['', 'a save', 'the first step after a recovery', 'the end of the program'];
 
 /** One row of each rank: the same at all of them afterwards. */
 export interface Row {
@@ -30,24 +28,22 @@ export interface Row {
   readonly isLoud: boolean;
   /** It cannot go on with what was restored. */
   readonly isWrong: boolean;
-  /** How often its program has called next(), checkpoint() and their other forms, this call included. */
-  readonly place: number;
-  /** It was told to end, and has said so to each other rank. */
+  /** It was told to end, and has said so to rank 0. */
   readonly isTold: boolean;
   /** Steps until the next save of each level, as it would have them. */
   readonly periods: readonly number[];
 }
 
-const FIXED = 7;
+const FIXED = 6;
 
-function encodeRow({ kind, step, level, isLoud, isWrong, place, isTold, periods }: Row): Float64Array {
-  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), place, Number(isTold), ...periods]);
+function encodeRow({ kind, step, level, isLoud, isWrong, isTold, periods }: Row): Float64Array {
+  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), Number(isTold), ...periods]);
 }
 
 function decodeRows(all: Float64Array, width: number): Row[] {
   return Array.from({ length: all.length / width }, (_, rank) => {
-    const [kind, step, level, isLoud, isWrong, place, isTold, ...periods] = all.subarray(rank * width, (rank + 1) * width);
-    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, place, isTold: isTold === 1, periods };
+    const [kind, step, level, isLoud, isWrong, isTold, ...periods] = all.subarray(rank * width, (rank + 1) * width);
+    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, isTold: isTold === 1, periods };
   });
 }
 

@@ -48,8 +48,6 @@ export class FtJob {
   private readonly warn: (text: string) => void;
   private stepCount: number;
   private steppedMs = performance.now();
-  /** How often the program has called next(), checkpoint() and their other forms: the same at all ranks that have come to the same point. */
-  private place = 0;
   private readonly notice: EndNotice;
   private readonly stopping: Stopping;
   /** All have saved, and leave. */
@@ -77,7 +75,7 @@ export class FtJob {
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
     this.notice = host.notice;
-    this.stopping = new Stopping(saves.own, host.notice);
+    this.stopping = new Stopping(saves.own, host.notice, () => saves.over.isDone);
   }
 
   /** @internal The job was told to end, and all ranks have come to the point where they leave. */
@@ -141,13 +139,11 @@ export class FtJob {
    */
   async next(): Promise<void> {
     this.endStep();
-    this.place++;
+    await this.enter();
     if (!this.isChecked) await this.check();
-    await this.meetIfTold();
-    // Who is on the way to the point where all stop saves there, and nowhere before.
-    const level = this.stopping.at === undefined ? this.periods.dueAt(this.stepCount) : undefined;
-    if (level !== undefined) await this.save(level, !this.settings.inBackground);
     await this.stopIfHere();
+    const level = this.periods.dueAt(this.stepCount);
+    if (level !== undefined) await this.save(level, !this.settings.inBackground);
     this.steppedMs = performance.now();
   }
 
@@ -157,7 +153,6 @@ export class FtJob {
    */
   nextSync(): void {
     this.endStep();
-    this.place++;
     // No signal is heard in a program that never comes back to the event loop: it does what it did before.
     this.notice.close();
     if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
@@ -176,13 +171,10 @@ export class FtJob {
    */
   async checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
     const level = this.levelOf(options.level ?? 'memory');
-    this.place++;
+    await this.enter();
     if (!this.isChecked) await this.check();
-    await this.meetIfTold();
-    let k = this.saves.core.nextName.k;
-    if (this.stopping.at === undefined) k = await this.save(level, !this.settings.inBackground);
     await this.stopIfHere();
-    return k;
+    return await this.save(level, !this.settings.inBackground);
   }
 
   /**
@@ -193,7 +185,6 @@ export class FtJob {
    */
   checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {
     const level = this.levelOf(options.level ?? 'memory');
-    this.place++;
     this.notice.close();
     if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
     return this.saveSync(level);
@@ -202,21 +193,18 @@ export class FtJob {
   /** @internal All have come to the end of the program. */
   async end(): Promise<void> {
     const { saves } = this;
-    if (!this.hasStopped) {
-      await this.whenIdle();
-      this.place++;
-      // Others may have met before their end because one was told to stop: they see that this rank has nothing left to stop.
-      let rows: readonly Row[];
-      do rows = await this.exchange(this.row(COME_TO.END, 0, false));
-      while (rows.some(({ kind }) => kind === COME_TO.STOP));
-      requireAlike(rows, saves.rank);
-    }
+    if (!(await this.stopping.end())) throw this.failedError();
+    await this.whenIdle();
+    const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
+    requireAlike(rows, saves.rank);
+    await this.stopping.drain([...rows.keys()].filter((rank) => rows[rank].isTold));
     saves.core.end();
     saves.obey();
   }
 
   /** @internal This run of the program is over. */
   close(): void {
+    this.stopping.close();
     this.controller.abort();
   }
 
@@ -233,29 +221,19 @@ export class FtJob {
 
   private row(kind: number, level: number, isLoud: boolean): Row {
     const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
-    const { place, stopping } = this;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, place, isTold: stopping.hasTold, periods: this.periods.proposal };
+    return { kind, step: this.stepCount, level, isLoud, isWrong, isTold: this.stopping.hasTold, periods: this.periods.proposal };
   }
 
-  private async exchange(row: Row): Promise<Row[]> {
-    const rows = await exchangeRows(this.saves.own, row);
-    await this.stopping.exchanged(rows);
-    return rows;
-  }
-
-  /** Somebody was told to end: all find out together where they stop. */
-  private async meetIfTold(): Promise<void> {
+  /** A call of the program begins, unless it must not any more. */
+  private async enter(): Promise<void> {
     if (this.hasStopped) throw this.stoppedError();
-    if (!this.stopping.look()) return;
-    await this.whenIdle();
-    if (this.saves.over.isDone) throw this.failedError();
-    await this.exchange(this.row(COME_TO.STOP, 0, false));
+    if (!(await this.stopping.enter())) throw this.failedError();
   }
 
   /** All ranks are at the point where they stop: the save that the job goes on from when it is started again, and the way out. */
   private async stopIfHere(): Promise<void> {
     const { stopping, settings, saves } = this;
-    if (stopping.at !== this.place) return;
+    if (stopping.at !== stopping.place) return;
     const level = settings.names.length - 1;
     if (level > 0) {
       const { failedAtStore } = saves.counters;
@@ -278,7 +256,7 @@ export class FtJob {
 
   /** Nobody goes on with half a state. */
   private async check(): Promise<void> {
-    this.checked(await this.exchange(this.row(COME_TO.CHECK, 0, false)));
+    this.checked(await exchangeRows(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
   }
 
   private checked(rows: readonly Row[]): void {
@@ -307,17 +285,11 @@ export class FtJob {
     const beganMs = performance.now();
     if (!core.begin()) throw this.failedError();
     const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
-    const rows = await this.exchange(this.row(COME_TO.SAVE, level, !isQuiet));
-    if (rows.some(({ kind }) => kind === COME_TO.STOP)) {
-      // Others have met because one was told to end: this save is not made, and all stop at the same point.
-      core.handleNotQuiet();
-      saves.obey();
-      return core.nextName.k;
-    }
+    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const left = series.unreceived(NAMED_MAX);
-    this.agreed(await this.exchange(this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
+    this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const store = settings.stores.find(({ index }) => index === level);
     const slot = core.handleQuiet(store !== undefined);
     if (slot === undefined) throw this.failedError();

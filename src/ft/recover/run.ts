@@ -70,8 +70,7 @@ class Run {
       try {
         const restored = await saves.meet(comm, this.history);
         if (restored !== undefined) {
-          const isFirst = restored.epoch === 0 && restored.save === undefined;
-          const { epoch, save, level, step, history } = restored;
+          const { epoch, isFirst, save, level, step, history } = restored;
           const lost = Math.max(0, history.step - step);
           const lostSteps = history.lostSteps + lost;
           const { failed, failures } = history;

@@ -18,13 +18,19 @@ const LOOKED_AT = 8;
 
 /**
  * The newest committed saves of which this rank's own image is there with its length: all of a store that everybody shares, and of a
- * folder of each host those that this host has. A store that fails is ERR_STORE.
+ * folder of each host those that this host has. `newestEpoch`: of all that is there, whole or not; -1 where there is nothing. A store that
+ * fails is ERR_STORE.
  */
-export async function storedLines(level: StoreLevel, job: string, rank: number): Promise<{ lines: StoredLine[]; refused: string[] }> {
+export async function storedLines(
+  level: StoreLevel,
+  job: string,
+  rank: number,
+): Promise<{ lines: StoredLine[]; refused: string[]; newestEpoch: number }> {
   const lines: StoredLine[] = [];
   const refused: string[] = [];
-  const saves = (await storedSaves(level.store, job)).filter(({ isCommitted }) => isCommitted);
-  for (const save of saves.slice(0, LOOKED_AT)) {
+  const saves = await storedSaves(level.store, job);
+  const newestEpoch = saves[0]?.epoch ?? -1;
+  for (const save of saves.filter(({ isCommitted }) => isCommitted).slice(0, LOOKED_AT)) {
     const key = commitKey(job, save);
     try {
       const manifest = decodeManifest(await level.store.get(key));
@@ -39,7 +45,7 @@ export async function storedLines(level: StoreLevel, job: string, rank: number):
       refused.push(`${key}: ${error.message}`);
     }
   }
-  return { lines, refused };
+  return { lines, refused, newestEpoch };
 }
 
 /** Reads this rank's image of a committed save, whole and right. */
@@ -50,7 +56,7 @@ export async function readStored(level: StoreLevel, job: string, manifest: Manif
   if (image.length !== bytes || crc32c(image) !== crc)
     throw new MultirailError(
       'ERR_CORRUPT',
-      `${key} of level ${level.name} is not the image of rank ${rank} that was committed (${image.length} bytes, expected ${bytes}): remove its COMMIT.json to go on from an older save`,
+      `${key} of level ${level.name} is not the image of rank ${rank} that was committed (${image.length} bytes, expected ${bytes})`,
       { rank },
     );
   return image;

@@ -14,6 +14,8 @@ const CLI = at('../../dist/cli.js');
 const RANKS = 4;
 /** At most so many kills in one job: one rank is left. */
 const KILLS_MAX = RANKS - 1;
+/** After so many jobs that failed, no more of that program is tried. */
+const FAILURES_MAX = 5;
 /** What a job that hangs may still say about it. */
 const LAST_WORDS_MS = 3000;
 
@@ -58,7 +60,8 @@ function options() {
       },
     });
     for (const name of ['kills', 'seed', 'limit'])
-      if (!/^\d+$/.test(values[name])) wrongUse(`--${name} ${values[name]}: expected a whole number`);
+      if (!/^\d+$/.test(values[name]) || (name !== 'seed' && Number(values[name]) === 0))
+        wrongUse(`--${name} ${values[name]}: expected a whole number${name === 'seed' ? '' : ', 1 or more'}`);
     if (values.only !== undefined && PROGRAMS[values.only] === undefined)
       wrongUse(`--only ${values.only}: expected ${Object.keys(PROGRAMS).join(' or ')}`);
     return { ...values, kills: Number(values.kills), seed: Number(values.seed), limitMs: 1000 * Number(values.limit) };
@@ -132,6 +135,7 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
       console.log(`${run.stdout}${run.stderr}`.replace(/^/gm, '       '));
     }
     idle = run.kills === 0 ? idle + 1 : 0;
+    if (failed.length === FAILURES_MAX) break;
     if (idle === 20) {
       failed.push('none');
       console.log(`FAILED ${name}: 20 jobs in turn were over before the first kill: --mtbf ${mtbf} is too long for them`);

@@ -293,7 +293,10 @@ export class Bml {
     // The report is 32 bits wide and wraps after 49 days; here it is unwrapped. Reports of several rails may overtake each other.
     const aheadMs = peer.wasHeard ? (peerAliveMs - peer.aliveMs) | 0 : peerAliveMs;
     const reportedMs = peer.aliveMs + aheadMs;
-    if (aheadMs > 0) peer.aliveMs = reportedMs;
+    if (aheadMs > 0) {
+      peer.aliveMs = reportedMs;
+      this.health.reported(peer, aheadMs);
+    }
     peer.wasHeard = true;
     peer.reports++;
     if (rail.epoch !== epoch) return;
@@ -379,7 +382,7 @@ export class Bml {
     // One id per outstanding question: a repeated probe of the same id is answered again.
     if (!rail.probeOutstanding) {
       rail.probeId = this.nextProbeId++ >>> 0;
-      rail.askedAliveMs = aliveMs;
+      this.health.asked(rail, aliveMs);
     }
     rail.probeOutstanding = true;
     rail.lastProbeAliveMs = aliveMs;
@@ -425,6 +428,7 @@ export class Bml {
   handleTime(nowMs: number, aliveMs: number): boolean {
     this.nowMs = nowMs;
     this.aliveMs = aliveMs;
+    this.health.turned(aliveMs);
     if (nowMs < this.nextDeadlineMs) return false;
     this.nextDeadlineMs = Number.POSITIVE_INFINITY;
     for (const peer of this.peers.values()) {

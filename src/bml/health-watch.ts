@@ -14,6 +14,11 @@ const TRIAL_GIVE_UP_MS = 10_000;
 /** Siblings of a rail that holds something for longer than it is used to are asked, after this part of the time-out at the latest. */
 const ASK_PART = 0.25;
 const ASK_MIN_MS = 4;
+/**
+ * What one turn counts at most, as a part of the time-out, on this side as on the peer's: a process that is new, or shares its processor with
+ * others, may take several times as long for a turn, and what its rails have brought meanwhile is not late.
+ */
+const TURN_PART = 1 / 8;
 /** What a rail carries is seen when it has held something for this long. */
 const SEEN_MS = 5;
 /** What was sent is marked within this time. */
@@ -73,9 +78,31 @@ export interface HealthHost {
 
 export class HealthWatch {
   private readonly host: HealthHost;
+  private readonly turnMaxMs: number;
+  /** What this side's turns took beyond what counts of them, all together; in alive time. */
+  private overtimeMs = 0;
+  private turnAliveMs = 0;
 
   constructor(host: HealthHost) {
     this.host = host;
+    this.turnMaxMs = host.options.stallTimeoutMs * TURN_PART;
+  }
+
+  /** That rail is asked now. */
+  asked(rail: Rail, aliveMs: number): void {
+    rail.askedAliveMs = aliveMs;
+    rail.askedOvertimeMs = this.overtimeMs;
+  }
+
+  /** A turn of this side. */
+  turned(aliveMs: number): void {
+    this.overtimeMs += Math.max(0, aliveMs - this.turnAliveMs - this.turnMaxMs);
+    this.turnAliveMs = aliveMs;
+  }
+
+  /** The peer has told that its alive time went on by so much since its last word: what it tells in answers to one probe is one turn's. */
+  reported(peer: BmlPeer, aheadMs: number): void {
+    peer.overtimeMs += Math.max(0, aheadMs - this.turnMaxMs);
   }
 
   // ---------------------------------------------------------------- rails that carry
@@ -92,6 +119,7 @@ export class HealthWatch {
   private mark(peer: BmlPeer, rail: Rail, aliveMs: number): void {
     rail.markBytes = rail.deliveredBytes + rail.endpoint.outstandingBytes;
     rail.markAliveMs = aliveMs;
+    rail.markOvertimeMs = this.overtimeMs;
     rail.markPeerAliveMs = -1;
     rail.markReports = peer.reports;
     rail.markReceivedByPeer = rail.receivedByPeer;
@@ -120,8 +148,10 @@ export class HealthWatch {
     if (outstandingBytes === 0) rail.markAliveMs = -1;
     else if (rail.markAliveMs < 0) this.mark(peer, rail, aliveMs);
     // A probe is held, too; but only what others wait for is worth an epoch.
-    const markedMs = heldOf(rail, aliveMs);
-    const heldMs = Math.max(markedMs, askedOf(rail, aliveMs));
+    const markedMs = heldOf(rail, aliveMs) - (rail.markAliveMs < 0 ? 0 : this.overtimeMs - rail.markOvertimeMs);
+    const askedMs = askedOf(rail, aliveMs) - (rail.probeOutstanding ? this.overtimeMs - rail.askedOvertimeMs : 0);
+    const heldMs = Math.max(markedMs, askedMs);
+    const sinceAliveMs = aliveMs - Math.max(heldOf(rail, aliveMs), askedOf(rail, aliveMs));
     if (heldMs === 0) this.notLate(rail);
     if (options.stallTimeoutMs === 0 || !hasOther(peer, rail)) return 0;
     if (rail.isWanted) this.askRate(rail, aliveMs);
@@ -129,7 +159,11 @@ export class HealthWatch {
     this.compare(peer, rail, aliveMs);
     if (heldMs === 0 && outstandingBytes === 0) return 0;
     // What the peer told last before the mark may be old: its time counts from its first word after it.
-    if (rail.markPeerAliveMs < 0 && peer.reports !== rail.markReports) rail.markPeerAliveMs = peer.aliveMs;
+    if (rail.markPeerAliveMs < 0 && peer.reports !== rail.markReports) {
+      rail.markPeerAliveMs = peer.aliveMs;
+      rail.markPeerOvertimeMs = peer.overtimeMs;
+    }
+    const isHeard = rail.markAliveMs >= 0 && rail.markPeerAliveMs >= 0;
     // Siblings may have nothing to carry: their answers say that they move, and how long the peer was polling.
     const maxMs = usualMaxMs(rail.usual);
     const askAfterMs = Math.min(options.stallTimeoutMs * ASK_PART, Math.max(ASK_MIN_MS, maxMs));
@@ -137,10 +171,10 @@ export class HealthWatch {
     const observed = {
       state: rail.state as 'UP' | 'SUSPECT',
       heldMs,
-      heldPeerMs: rail.markAliveMs < 0 || rail.markPeerAliveMs < 0 ? 0 : peer.aliveMs - rail.markPeerAliveMs,
-      holdsDoubted: rail.isLate && aliveMs - heldMs <= rail.doubtedAliveMs,
+      heldPeerMs: isHeard ? peer.aliveMs - rail.markPeerAliveMs - (peer.overtimeMs - rail.markPeerOvertimeMs) : 0,
+      holdsDoubted: rail.isLate && sinceAliveMs <= rail.doubtedAliveMs,
       usualMaxMs: maxMs,
-      siblingMs: siblingMs(peer, rail, outstandingBytes, aliveMs - heldMs, aliveMs),
+      siblingMs: siblingMs(peer, rail, outstandingBytes, sinceAliveMs, aliveMs),
       siblingUsualMs: siblingUsualMs(peer, rail),
       proofs: rail.proofs,
     };

@@ -17,6 +17,8 @@ export class BmlPeer {
   get: Rail[] = [];
   /** Freshest alive time that the peer reported over any rail. */
   aliveMs = 0;
+  /** What its turns took beyond what counts of them, all together (health-watch.ts). */
+  overtimeMs = 0;
   wasHeard = false;
   /** Reports that have come from it. */
   reports = 0;

@@ -117,6 +117,7 @@ export class Rail {
   lastProbeAliveMs = 0;
   /** When the probe that is outstanding was asked first. */
   askedAliveMs = 0;
+  askedOvertimeMs = 0;
   /** How long the last answer took. */
   answerMs = 0;
   nextProbeMs = 0;
@@ -127,8 +128,11 @@ export class Rail {
   markBytes = 0;
   /** When that was; -1 while nothing is outstanding or nobody has looked. */
   markAliveMs = -1;
+  /** What this side's turns had taken by then beyond what counts of them (health-watch.ts). */
+  markOvertimeMs = 0;
   /** The peer's alive time by its first report after the mark; -1 until then. */
   markPeerAliveMs = -1;
+  markPeerOvertimeMs = 0;
   /** Reports of the peer at the mark. */
   markReports = 0;
   /** What the peer had received over it at the mark. */

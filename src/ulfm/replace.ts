@@ -145,7 +145,7 @@ export class Replacements {
     assert(value !== undefined, 'a communicator is joined that nobody has decided on');
     const members = host.membersOf(newId);
     if (isWhole(joined)) {
-      for (const { number } of value.successions) host.standbys.set(number, false);
+      for (const { number } of value.successions) host.standbys.place(number);
       return this.end(call, { id: newId, members, hasSuccessors: true });
     }
     for (const [rank, number] of members.entries()) if (!joined.acked.has(rank)) call.excluded.add(number);
@@ -255,7 +255,7 @@ export class StandbyRole {
     const isCurrent = this.current?.id === id;
     if (isCurrent && isWhole(value)) {
       this.move('WORKING');
-      host.standbys.set(host.self, false);
+      host.standbys.place(host.self);
       this.events.push({ kind: 'joined', id, members: host.membersOf(id) });
       return;
     }

@@ -4,6 +4,10 @@ import { OPERATION, type Operation, type Succession } from './values.ts';
 
 export class Standbys {
   private readonly waiting = new Set<number>();
+  /** Called in: it may have a place, or be about to wait again, because others have died before all had come. */
+  private readonly called = new Set<number>();
+  /** It has a place, and never waits again. */
+  private readonly placed = new Set<number>();
   private readonly isGone: (number: number) => boolean;
 
   /** `isGone`: the process is dead, or has left. */
@@ -11,27 +15,42 @@ export class Standbys {
     this.isGone = isGone;
   }
 
-  /** That process waits to be called in, or does not wait any more. Returns whether that is news. */
+  /** That process waits to be called in, or has been called in. Returns whether that is news. */
   set(number: number, isWaiting: boolean): boolean {
-    if (this.waiting.has(number) === isWaiting) return false;
-    if (isWaiting) this.waiting.add(number);
-    else this.waiting.delete(number);
+    if (this.placed.has(number) || this.waiting.has(number) === isWaiting) return false;
+    const [from, to] = isWaiting ? [this.called, this.waiting] : [this.waiting, this.called];
+    from.delete(number);
+    to.add(number);
     return true;
+  }
+
+  /** That process has its place, whatever is still told of it. */
+  place(number: number): void {
+    this.placed.add(number);
+    this.waiting.delete(number);
+    this.called.delete(number);
   }
 
   /** Numbers of those that wait and live, as far as it is known here, ascending. */
   get ready(): number[] {
-    return [...this.waiting].filter((number) => !this.isGone(number)).sort((a, b) => a - b);
+    return this.livingOf(this.waiting);
+  }
+
+  private livingOf(numbers: ReadonlySet<number>): number[] {
+    return [...numbers].filter((number) => !this.isGone(number)).sort((a, b) => a - b);
   }
 
   /**
    * Who takes the places of these failed ranks, ascending: the lowest number first. With REPLACE_ALL there is a successor for every one of
    * them or for none. `excluded`: those that are members already, or cannot come.
+   *
+   * Where too few wait, those that were called in are asked, too: the word that one waits again, after an attempt that failed, travels more
+   * slowly than the next attempt. One that has a place says that it cannot come, and is excluded from then on.
    */
   choose(operation: Operation, failed: readonly number[], excluded: (number: number) => boolean): Succession[] {
     if (operation !== OPERATION.REPLACE_ALL && operation !== OPERATION.REPLACE_SOME) return [];
-    const ready = this.ready.filter((number) => !excluded(number));
-    if (operation === OPERATION.REPLACE_ALL && ready.length < failed.length) return [];
-    return failed.slice(0, ready.length).map((rank, i) => ({ rank, number: ready[i] }));
+    const able = [...this.ready, ...this.livingOf(this.called)].filter((number) => !excluded(number)).slice(0, failed.length);
+    if (operation === OPERATION.REPLACE_ALL && able.length < failed.length) return [];
+    return able.sort((a, b) => a - b).map((number, i) => ({ rank: failed[i], number }));
   }
 }

@@ -1,4 +1,4 @@
-// A stranger's test: does what docs/guide/first-steps.md and recipes.md say, in an empty folder outside the checkout, and nothing else.
+// A stranger's test: does what docs/guide/first-steps.md, recipes.md and when-processes-die.md say, in an empty folder outside the checkout, and nothing else.
 //   node test/package/guide.mjs      packs a tarball and uses it; run.mjs does this with the tarball that it has packed
 // The blocks of a page are used in order: one in `js` is written to the file that the text before it names, every line of one in `sh` is
 // run, and one in `console` is run line by line after its `$`, with the expected output below. There `…` stands for any text.
@@ -65,9 +65,12 @@ export function checkGuide(tally, tarball, folder) {
   const env = strangersEnv(process.env.PATH, folder);
   const { cwd, commands } = follow(tally, 'first-steps.md', folder, env);
   const more = follow(tally, 'recipes.md', cwd, env).commands;
-  tally.check(`${commands + more} commands of the guide were run`, () => {
-    if (commands < 8 || more < 4)
-      throw new Error(`${commands} of first-steps.md and ${more} of recipes.md: the pages are not read as they are meant`);
+  const deaths = follow(tally, 'when-processes-die.md', cwd, env).commands;
+  tally.check(`${commands + more + deaths} commands of the guide were run`, () => {
+    if (commands < 8 || more < 4 || deaths < 5)
+      throw new Error(
+        `${commands} of first-steps.md, ${more} of recipes.md and ${deaths} of when-processes-die.md: the pages are not read as they are meant`,
+      );
   });
 }
 

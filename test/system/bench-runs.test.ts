@@ -41,6 +41,23 @@ function multirail(line: string, env: Record<string, string> = {}): Promise<Ran>
 
 const lines = (text: string): string[] => text.split('\n').filter((line) => line !== '');
 
+group('processes that die', () => {
+  test('bench ft: calls while all live, two deaths, and who was called in', async () => {
+    const ran = await multirail('bench ft -n 3 --spares 2 --iterations 5 --json OUT/ft.json');
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout).toMatch(/^barrier\(\) +[\d.]+ [um]s$/m);
+    expect(ran.stdout).toMatch(/^death to replaced +[\d.]+ ms +[\d.]+ ms$/m);
+    const { deaths, ranks } = JSON.parse(readFileSync(join(folder, 'ft.json'), 'utf8'));
+    expect(ranks).toBe(3);
+    expect(deaths).toHaveLength(2);
+    for (const { learned, shrunk, replaced } of deaths) {
+      expect(learned).toBeGreaterThan(0);
+      expect(shrunk).toBeGreaterThan(learned);
+      expect(replaced).toBeGreaterThan(shrunk);
+    }
+  });
+});
+
 group('tables', () => {
   test('latency starts its own ranks and prints what OSU prints', async () => {
     const ran = await multirail('bench latency --sizes 1,1k,100k --iterations 10 --warmup 2 --json OUT/latency.json');
@@ -109,6 +126,7 @@ group('tables', () => {
     ['bench latency --sizes x', 'size "x"'],
     ['bench latency -n 3', 'takes two ranks'],
     ['bench rate -n 3', 'even number'],
+    ['bench ft --spares 1 --deaths 2', 'expected at most 1'],
     ['bench bw --pull 1', 'RAIL@TIME'],
     ['bench bw --pull 1@9s', 'over after 6000 ms'],
     ['bench bw --pull 7@1s --no-plot', 'there are rails 0 to 1'],

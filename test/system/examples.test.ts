@@ -112,6 +112,21 @@ const CHECKS: Record<string, () => Promise<void>> = {
       expect(text).toMatch(/sha256 [0-9a-f]{64}: recovered from 1 failures \(0 asynchronous\), \d+ steps repeated\n/);
     }
   },
+  'ft-farm.mjs': async () => {
+    const program = [join(folder, 'ft-farm.mjs'), '--seconds', '1', '--tasks', '60'];
+    const play = async (...words: string[]) => {
+      const job = startNode([code.cli, 'run', '-n', '4', ...words, ...program], { input: '', timeoutMs: 60_000 });
+      const { code: status, stdout, stderr } = await job.ended;
+      // Every rank has compared the sum with what it computes alone.
+      expect(status, `${stdout}\n${stderr}`).toBe(0);
+      return stdout;
+    };
+    expect(await play()).toBe('[0] 6057 primes in 60 tasks; 0 workers died, 0 tasks were given again\n');
+    expect(await play('--mca', 'ft', 'on', '--kill', '1@300ms,3@500ms')).toMatch(/^\[0\] 6057 primes in 60 tasks; 2 workers died, /);
+    expect(await play('--mca', 'ft', 'on', '--kill', '0@300ms')).toMatch(
+      /^\[1\] 6057 primes .*; rank 1 is the master of 3 that were left of 4\n$/,
+    );
+  },
   'farm.mjs': async () => {
     const text = await run(3, 'farm.mjs', '30');
     const shares = (/rows by rank: (.*)/.exec(text)?.[1] ?? '').split(', ').map(Number);

@@ -13,7 +13,7 @@ let folder: string;
 const running: Running[] = [];
 
 beforeAll(async () => {
-  code = await buildCode(['joining-rank.mjs']);
+  code = await buildCode(['joining-rank.mjs', 'ft-standby.ts']);
   folder = mkdtempSync(join(tmpdir(), 'joining-'));
 });
 afterEach(async () => {
@@ -37,9 +37,9 @@ async function freePort(): Promise<number> {
 }
 
 /** Each rank as a process by itself, with the environment that `envOf` gives. */
-function startRanks(size: number, args: string[], envOf: (rank: number) => Record<string, string>): Running[] {
+function startRanks(size: number, args: string[], envOf: (rank: number) => Record<string, string>, program = 'joining-rank'): Running[] {
   const ranks = Array.from({ length: size }, (_, rank) =>
-    startNode([code.fixture('joining-rank'), ...args], { input: '', env: { XDG_RUNTIME_DIR: '', ...envOf(rank) }, timeoutMs: 60_000 }),
+    startNode([code.fixture(program), ...args], { input: '', env: { XDG_RUNTIME_DIR: '', ...envOf(rank) }, timeoutMs: 60_000 }),
   );
   running.push(...ranks);
   return ranks;
@@ -115,6 +115,24 @@ describe('ranks that nobody of ours has started', () => {
     }
     expect(ends[0].stderr).toContain(`rank ${victim} (pid ${ranks[victim].child.pid}) has ended without finalize()`);
     await untilGone([server]);
+  });
+
+  test('the process that serves the channel dies: all say so once; then a rank dies, is replaced without it, and all leave', async () => {
+    const more = { MULTIRAIL_MCA_ft_spares: '1', MULTIRAIL_MCA_oob_reconnect_timeout_ms: '500' };
+    const ranks = startRanks(4, ['replace'], torchrun(4, await freePort(), more), 'ft-standby.ts');
+    const server = await serverOf(ranks[0]);
+    for (const rank of ranks.slice(0, 3)) await rank.until(/at work/);
+    process.kill(server, 'SIGKILL');
+    const lost = /the out-of-band channel is lost \(.*\); going on without it: ends of ranks are noticed by their rails only\n/g;
+    for (const rank of ranks) await rank.until(new RegExp(lost, ''));
+    ranks[1].child.kill('SIGKILL');
+    const ends = await endsOf(ranks);
+    for (const rank of [0, 2, 3]) {
+      const { code: exitCode, stdout, stderr } = ends[rank];
+      expect(exitCode, stderr).toBe(0);
+      expect(stdout).toContain('the sum is 3 with 0 3 2\n');
+      expect(stderr.match(lost)).toHaveLength(1);
+    }
   });
 
   test('one throws, all end, each with the name of the one', async () => {

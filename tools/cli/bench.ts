@@ -1,4 +1,4 @@
-// `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests, and the failover run of `bench bw --pull
+// `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests, processes that die (`bench ft`), and the failover run of `bench bw --pull
 // RAIL@TIME`. A user's call starts a job on this machine whose ranks run the same command again; called as a rank of a job, the command is
 // that rank.
 import { realpathSync } from 'node:fs';
@@ -10,6 +10,7 @@ import type { Runtime } from '../../src/mpi/runtime.ts';
 import { ParamTable } from '../../src/params.ts';
 import { type CollTest, checkCollSizes } from '../bench/coll.ts';
 import { collAsRank } from '../bench/coll-rank.ts';
+import { ftAsRank } from '../bench/ft-rank.ts';
 import { HEADER_BYTES } from '../bench/message.ts';
 import { type OsuTest, parseBytes, parseSizes } from '../bench/osu.ts';
 import { pt2ptAsRank } from '../bench/pt2pt-rank.ts';
@@ -28,6 +29,10 @@ const DEFAULT_WINDOW = 64;
 /** Measurements of which a row shows the median. */
 const DEFAULT_REPEATS = 5;
 const STREAM = { sizeBytes: 1024 * 1024, seconds: 6, window: 16, stallMs: 30_000, plotFolder: 'out' } as const;
+/** `bench ft`: calls before the clock runs, as a part of those that are timed. */
+const WARMUP_PART = 2;
+const FT_ITERATIONS = 500;
+const FT_RANKS = 4;
 const SECONDS_MAX = 24 * 3600;
 const COUNT_MAX = 10_000_000;
 const WINDOW_MAX = 4096;
@@ -45,6 +50,16 @@ interface BenchOptions {
   warmup?: number;
   repeats?: number;
   window?: number;
+  sync?: boolean;
+  json?: string;
+}
+
+interface FtBenchOptions {
+  np: number;
+  spares: number;
+  mca: string[];
+  iterations: number;
+  deaths?: number;
   sync?: boolean;
   json?: string;
 }
@@ -104,14 +119,15 @@ export const commandLine = (words: readonly string[]): string =>
 export const ownWords = (): string[] => process.argv.slice(2);
 
 /** Starts the ranks with the same command line; in a rank, is that rank. */
-export async function launchOrRun(size: number, program: RankProgram): Promise<void> {
+export async function launchOrRun(size: number, program: RankProgram, spares = 0): Promise<void> {
   if (process.env.MULTIRAIL_RANK !== undefined) await beRank(program);
-  else await startRanks(size, ownWords(), program.mca);
+  else await startRanks(size, ownWords(), program.mca, spares);
 }
 
-async function startRanks(size: number, words: readonly string[], mca: Record<string, string>): Promise<void> {
+async function startRanks(size: number, words: readonly string[], mca: Record<string, string>, spares = 0): Promise<void> {
   const result = await runJob({
     size,
+    spares,
     // The link in node_modules/.bin has no ending by which Node is recognised.
     command: [realpathSync(process.argv[1]), ...words],
     mca,
@@ -172,6 +188,23 @@ function startCollTest(test: CollTest, options: BenchOptions): Promise<void> {
       return 0;
     },
   });
+}
+
+function startFtTest({ np, spares, mca, iterations, deaths = Math.max(1, spares), sync = false, json }: FtBenchOptions): Promise<void> {
+  if (deaths > Math.max(1, spares)) {
+    const why = 'each death takes a process that stands by, and a single one none';
+    throw new MultirailError('ERR_ARG', `--deaths ${deaths} and --spares ${spares}: ${why}: expected at most ${Math.max(1, spares)}`);
+  }
+  const program: RankProgram = {
+    mca: { ft: 'on', ...pairMca(mca) },
+    needsHand: false,
+    run: async (mpi) => {
+      const warmup = Math.ceil(iterations / WARMUP_PART);
+      await ftAsRank(mpi, { iterations, warmup, deaths, sync }, spares, { jsonFile: json, commandLine: commandLine(ownWords()) });
+      return 0;
+    },
+  };
+  return launchOrRun(np, program, spares);
 }
 
 /** Pulling a rail takes a second one: two TCP rails, unless the user has said what the rails are. */
@@ -247,7 +280,9 @@ const railTimes = (flags: string, text: string) => new Option(flags, text).argPa
 export function register(program: Command): void {
   const bench = program
     .command('bench')
-    .description('measure latency, bandwidth, message rate and collectives as the OSU benchmarks do; pull rails while data flows');
+    .description(
+      'measure latency, bandwidth, message rate and collectives as the OSU benchmarks do; pull rails, and lose ranks, meanwhile',
+    );
   const test = (name: OsuTest | CollTest, description: string, start: (options: BenchOptions) => Promise<void>): Command =>
     bench
       .command(name)
@@ -272,6 +307,17 @@ export function register(program: Command): void {
   coll('bcast', 'time of a broadcast from rank 0, by length');
   coll('barrier', 'time of a barrier');
   const bw = pt2pt('bw', 'bandwidth one way; with --pull, a run of some seconds in which rails are lost, with an audit of every message');
+  bench
+    .command('ft')
+    .description('time of agree() and shrink(), and of what follows the death of a rank, with a process called in that stands by')
+    .option('-n, --np <N>', 'number of ranks', wholeNumber(3, RANKS_MAX), FT_RANKS)
+    .option('--spares <K>', 'processes that stand by; 0 leaves replace() out', wholeNumber(0, RANKS_MAX), 1)
+    .option('--deaths <N>', 'ranks that die, one after the other (default: as many as stand by)', wholeNumber(1, RANKS_MAX))
+    .option('--iterations <N>', 'repetitions of each call while all live', wholeNumber(1, COUNT_MAX), FT_ITERATIONS)
+    .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
+    .option('--sync', 'blocking calls (agreeSync, shrinkSync, replaceSync) instead of promises')
+    .option('--json <file>', 'also write the figures to this file')
+    .action((options: FtBenchOptions) => startFtTest(options));
   const windowed = [bw, pt2pt('bibw', 'bandwidth both ways at once'), pt2pt('rate', 'messages per second of several pairs of ranks')];
   for (const command of windowed) {
     command.option('--window <N>', `messages under way (default: ${DEFAULT_WINDOW})`, wholeNumber(1, WINDOW_MAX));

@@ -6,7 +6,7 @@ import type { Bitmap } from '../../src/ulfm/bitmap.ts';
 import type { Replacement } from '../../src/ulfm/replace.ts';
 import type { AgreementListener, TracedAgreement } from '../../src/ulfm/states.ts';
 import type { Decision, Ulfm } from '../../src/ulfm/ulfm.ts';
-import type { Contribution, Value } from '../../src/ulfm/values.ts';
+import { type Contribution, OPERATION, type Value } from '../../src/ulfm/values.ts';
 import { HEADER_BYTES, OFFSET, SERVICE, type SeriesNumber } from '../../src/ulfm/wire.ts';
 import { OracleError } from './oracle.ts';
 
@@ -53,6 +53,10 @@ export class UlfmOracle {
   private readonly made = new Map<number, { members: readonly number[]; enteredBy: Set<number> }>();
   /** The communicator in which a process that stood by has its place. */
   private readonly places = new Map<number, number>();
+  /** Communicators that standbys are called into: the one whose members call. */
+  private readonly origins = new Map<number, number>();
+  /** By the communicator whose members call: who has said that he cannot come. */
+  private readonly refusals = new Map<number, Set<number>>();
   decisions = 0;
   /** Processes that were called in and have their place. */
   successors = 0;
@@ -141,10 +145,37 @@ export class UlfmOracle {
     if (this.declared.has(number)) return;
     const key = made === undefined ? `nothing: ${keyOf(value)}` : `${made.id} of ${made.members.join(' ')}`;
     const first = this.replacements.get(`${id}/${ticket}`);
-    if (first === undefined) this.replacements.set(`${id}/${ticket}`, { key, by: number });
-    else if (first.key !== key)
+    if (first === undefined) {
+      this.replacements.set(`${id}/${ticket}`, { key, by: number });
+      if (made === undefined) this.checkSpares(`${id}/${ticket}`, id, value);
+    } else if (first.key !== key)
       throw new OracleError(`I25: replace ${id}/${ticket} has made ${first.key} at process ${first.by}, and ${key} at process ${number}`);
     if (made?.hasSuccessors === true) this.enter(number, made.id, made.members);
+  }
+
+  /** A communicator comes into being, into which the members of another one call standbys. */
+  callInto(id: number, origin: number): void {
+    this.origins.set(id, origin);
+  }
+
+  /** A process that stands by says in that communicator that it cannot come. */
+  refuse(number: number, id: number): void {
+    const origin = this.origins.get(id) as number;
+    const refusals = this.refusals.get(origin) ?? new Set();
+    this.refusals.set(origin, refusals.add(number));
+  }
+
+  /** I25: where replace() has made nothing, there were too few. Whoever waits now has waited, or was about to wait again, when it was decided. */
+  private checkSpares(name: string, id: number, { failed, operations }: Value): void {
+    if (operations !== OPERATION.REPLACE_ALL) return;
+    const free = [...this.cores].filter(
+      ([number, { standby }]) =>
+        standby?.state === 'WAITING' && !this.declared.has(number) && !this.left.has(number) && this.refusals.get(id)?.has(number) !== true,
+    );
+    if (free.length >= failed.count)
+      throw new OracleError(
+        `I25: replace ${name} has made nothing for ${failed.count} failed, and ${free.map(([number]) => number).join(', ')} stand by`,
+      );
   }
 
   /** I25: a process that stood by has its place, and has only one. */

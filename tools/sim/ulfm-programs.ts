@@ -51,6 +51,7 @@ class WatchedUlfm extends Ulfm {
 
   override open(id: number, members: readonly number[], options: OpenOptions = {}): void {
     if (this.ownDeath === undefined) this.oracle.join(this.self, id, members, options.generation ?? 0);
+    if (options.callIn !== undefined) this.oracle.callInto(id, options.callIn.origin);
     super.open(id, members, options);
   }
 
@@ -60,6 +61,7 @@ class WatchedUlfm extends Ulfm {
     const ranks = Array.from({ length }, (_, rank) => rank).filter((rank) => this.isAcknowledged(id, rank));
     const acked = call.acked ?? Bitmap.of(length, ranks);
     this.oracle.call(this.self, id, series, this.nextOf(id, series), { operation, flag: flag >>> 0, acked });
+    if (operation === OPERATION.JOIN && !acked.has(this.membersOf(id).indexOf(this.self))) this.oracle.refuse(this.self, id);
     return super.begin(id, series, call);
   }
 

@@ -6,6 +6,7 @@ const AGREEMENT = 'src/ulfm/agreement.ts';
 const COMMUNICATOR = 'src/ulfm/communicator.ts';
 const FACE = 'src/ulfm/ulfm.ts';
 const REPLACE = 'src/ulfm/replace.ts';
+const STANDBYS = 'src/ulfm/standbys.ts';
 const VALUES = 'src/ulfm/values.ts';
 const REVOKE = 'src/ulfm/revoke.ts';
 const REVOKED = 'src/pml/revoked.ts';
@@ -106,6 +107,12 @@ export const PLANTED_ULFM: readonly Planted[] = [
     sentence: 'A communicator with successors is handed out although one of them has died, or cannot come.',
     edits: [edit(REPLACE, 'return failed.count === 0 && acked.count === acked.size;', 'return failed.count >= 0 && acked.size > 0;')],
     found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'called-in-not-asked',
+    sentence: 'A standby that an attempt has called in which failed is not called again before the word has come that it waits.',
+    edits: [edit(STANDBYS, '[...this.ready, ...this.livingOf(this.called)]', '[...this.ready]')],
+    found: [{ profile: 'ulfm', from: 1950, within: 1960 }],
   },
   {
     name: 'two-places',

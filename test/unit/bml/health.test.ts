@@ -175,4 +175,22 @@ describe('in the BML', () => {
     carry(f, 20, [0, 1]);
     expect(f.states()).toBe('UP UP');
   });
+
+  test('turns that are long at both sides, as on a crowded machine, make no rail late; one that brings nothing is left all the same', () => {
+    const f = two();
+    carry(f, 200, [0, 1]);
+    const longTurns = (count: number) => {
+      for (let i = 0; i < count; i++) {
+        f.endpoints[0].outstandingBytes = f.rails[0].isCarrying ? KiB64 : 0;
+        f.endpoints[1].outstandingBytes = KiB64;
+        f.delivered(1, KiB64);
+        f.turn(45);
+      }
+    };
+    longTurns(4);
+    expect(f.rails[0].counters).toMatchObject({ stalls: 0, suspicions: 0 });
+    longTurns(30);
+    expect(f.rails[0].counters.stalls).toBe(1);
+    expect(f.rails[0].lastReason?.kind).toBe('stalled');
+  });
 });

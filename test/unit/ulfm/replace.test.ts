@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { Bitmap } from '../../../src/ulfm/bitmap.ts';
 import type { Replacement } from '../../../src/ulfm/replace.ts';
+import { Standbys } from '../../../src/ulfm/standbys.ts';
 import { OPERATION } from '../../../src/ulfm/values.ts';
 import { encodeService, SERVICE } from '../../../src/ulfm/wire.ts';
 import { Desk, ID } from './desk.ts';
@@ -114,17 +115,54 @@ describe('replacement', () => {
   });
 
   test('one that has a place already says so, and is left out from then on', () => {
-    const desk = new StandbyDesk(3, 2);
-    for (const number of [0, 1, 2]) desk.do(number, (core) => core.open(50, [0, 1, 2]));
+    const desk = new StandbyDesk(5, 2);
+    const halves = { 50: [0, 1, 2], 51: [1, 3, 4] };
+    for (const [id, members] of Object.entries(halves))
+      for (const number of members) desk.do(number, (core) => core.open(Number(id), members));
+    desk.die(1);
+    for (const number of [0, 2]) desk.do(number, (core) => core.beginReplace(50, OPERATION.REPLACE_ALL));
+    desk.settle();
+    expect(desk.made(0, 2)).toEqual([0, 5, 2]);
+    // The word of it has not come to the others.
+    for (const number of [3, 4]) desk.do(number, (core) => core.beginReplace(51, OPERATION.REPLACE_ALL));
+    expect(desk.settle()).toEqual(['6 called 102', '6 joined 102']);
+    expect(desk.made(3, 4)).toEqual([6, 3, 4]);
+    expect(desk.cores[5].membersOf(101)).toEqual([5, 3, 4]);
+  });
+
+  test('one that was called in by an attempt that failed is called again before it is known to wait', () => {
+    const desk = new StandbyDesk(4, 2);
     desk.die(1);
     desk.replaceAll();
+    desk.deliverAll();
+    expect(desk.cores[4].standby?.state).toBe('CALLED');
+    // The server tells everybody that process 4 has been called in; the next death comes before it has answered.
+    for (const number of [0, 2, 3]) desk.cores[number].standbys.set(4, false);
+    desk.die(3);
+    expect(desk.cores[0].standbys.ready).toEqual([5]);
     desk.settle();
-    // The word of it has not come to the others.
-    for (const number of [0, 2]) desk.cores[number].standbys.set(3, true);
-    desk.replaceAll(50);
-    expect(desk.settle()).toEqual(['4 called 102', '4 joined 102']);
-    expect(desk.made(0, 2)).toEqual([0, 4, 2]);
-    expect(desk.cores[3].membersOf(101)).toEqual([0, 3, 2]);
+    expect(desk.made(0, 2)).toEqual([0, 4, 2, 5]);
+    // What is told of it later changes nothing: it has a place.
+    for (const waits of [true, false, true]) desk.cores[0].standbys.set(4, waits);
+    expect(desk.cores[0].standbys.ready).toEqual([]);
+  });
+
+  test('one that waits goes before one that was called in, and the lowest number to the lowest rank', () => {
+    const dead = new Set<number>();
+    const pool = new Standbys((number) => dead.has(number));
+    for (const number of [7, 4, 5, 6]) expect(pool.set(number, true)).toBe(true);
+    expect(pool.set(4, false)).toBe(true);
+    expect(pool.set(4, false)).toBe(false);
+    const choose = (failed: number[], excluded: number[] = []) =>
+      pool.choose(OPERATION.REPLACE_ALL, failed, (number) => excluded.includes(number)).map(({ rank, number }) => `${rank}:${number}`);
+    expect(choose([1, 2])).toEqual(['1:5', '2:6']);
+    dead.add(6);
+    expect(choose([0, 1, 2])).toEqual(['0:4', '1:5', '2:7']);
+    expect(choose([0, 1, 2], [4])).toEqual([]);
+    expect(pool.choose(OPERATION.REPLACE_SOME, [0, 1, 2], (number) => number === 4)).toHaveLength(2);
+    pool.place(4);
+    expect(choose([0, 1, 2])).toEqual([]);
+    expect(choose([0])).toEqual(['0:5']);
   });
 
   test('one that is called by others says so at once, whatever becomes of the first call', () => {

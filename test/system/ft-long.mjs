@@ -1,0 +1,153 @@
+// The long run of deaths: jobs of `multirail run` whose ranks are killed at random moments, until so many kills have been carried out of each
+// program: examples/ft-farm.mjs, which goes on without the dead, and a ring that calls standbys in. Every job has to end within its time, with
+// exit code 0 and the right result at every rank that is left. After a build:
+//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring] [--mtbf 500ms] [--limit 60] [--mca 'NAME VALUE']…
+// Seeds are printed: --seed with the number of a job that failed, and --kills 1, plays its kills again. Exit codes: 0 all is well, 1 a
+// job failed, 2 the command line makes no sense.
+import { spawn } from 'node:child_process';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+const CLI = at('../../dist/cli.js');
+const RANKS = 4;
+/** At most so many kills in one job: one rank is left. */
+const KILLS_MAX = RANKS - 1;
+/** After so many jobs that failed, no more of that program is tried. */
+const FAILURES_MAX = 5;
+/** What a job that hangs may still say about it. */
+const LAST_WORDS_MS = 3000;
+
+/** How a job is started, and what is wrong with its output; undefined: nothing. */
+const PROGRAMS = {
+  farm: {
+    words: ['--mca', 'ft', 'on'],
+    program: [at('../../examples/ft-farm.mjs'), '--seconds', '2', '--tasks', '80'],
+    judge: ({ stdout }) => {
+      // The number of primes below 80,000. A master that dies behind its line is followed by one that says the same.
+      const lines = stdout.trim().split('\n');
+      const wrong = lines.find((line) => !/^\[\d+\] 7837 primes in 80 tasks; /.test(line));
+      return wrong === undefined ? undefined : `it printed "${wrong}"`;
+    },
+  },
+  ring: {
+    words: ['--spares', String(KILLS_MAX)],
+    program: [at('fixtures/ft-ring.mjs'), '100', '20'],
+    judge: ({ stdout, kills }) => {
+      const places = new Set([...stdout.matchAll(/is rank (\d+) of 4: 100 rounds, every token right/g)].map(([, rank]) => rank));
+      // Whoever is killed when all is agreed has no line, and nobody takes his place any more.
+      return places.size >= RANKS - kills && places.size > 0 ? undefined : `${places.size} of ${RANKS} ranks told their result`;
+    },
+  },
+};
+
+function wrongUse(text) {
+  console.error(`ft-long: ${text}`);
+  process.exit(2);
+}
+
+function options() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        kills: { type: 'string', default: '500' },
+        seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+        only: { type: 'string' },
+        mtbf: { type: 'string', default: '500ms' },
+        limit: { type: 'string', default: '60' },
+        mca: { type: 'string', multiple: true, default: [] },
+      },
+    });
+    for (const name of ['kills', 'seed', 'limit'])
+      if (!/^\d+$/.test(values[name]) || (name !== 'seed' && Number(values[name]) === 0))
+        wrongUse(`--${name} ${values[name]}: expected a whole number${name === 'seed' ? '' : ', 1 or more'}`);
+    if (values.only !== undefined && PROGRAMS[values.only] === undefined)
+      wrongUse(`--only ${values.only}: expected ${Object.keys(PROGRAMS).join(' or ')}`);
+    return { ...values, kills: Number(values.kills), seed: Number(values.seed), limitMs: 1000 * Number(values.limit) };
+  } catch (error) {
+    return wrongUse(error.message);
+  }
+}
+
+const { kills: wanted, seed: firstSeed, only, mtbf, limitMs, mca } = options();
+
+/** Runs one job to its end, or ends it when its time is over. */
+function play({ words, program }, seed) {
+  const plan = `random:seed=${seed},mtbf=${mtbf},max=${KILLS_MAX}`;
+  const more = mca.flatMap((one) => ['--mca', ...one.split(/[ =]+/)]);
+  const child = spawn(process.execPath, [CLI, 'run', '-n', String(RANKS), ...words, ...more, '--kill', plan, ...program], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const said = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'])
+    child[name].setEncoding('utf8').on('data', (text) => {
+      said[name] += text;
+    });
+  return new Promise((resolve) => {
+    let hung = false;
+    const timers = [
+      setTimeout(() => {
+        hung = true;
+        child.kill('SIGUSR2'); // who waits for whom
+      }, limitMs),
+      setTimeout(() => child.kill('SIGTERM'), limitMs + LAST_WORDS_MS),
+      // Its guard ends the ranks.
+      setTimeout(() => child.kill('SIGKILL'), limitMs + 3 * LAST_WORDS_MS),
+    ];
+    child.on('close', (code, signal) => {
+      for (const timer of timers) clearTimeout(timer);
+      const kills = said.stderr.match(/--kill: killing /g)?.length ?? 0;
+      resolve({ ...said, kills, hung, ended: signal ?? `exit code ${code}`, code });
+    });
+  });
+}
+
+function faultOf(program, run) {
+  if (run.hung) return `it had not ended after ${limitMs / 1000} s`;
+  // 3: the job was over before the first kill.
+  if (run.code !== 0 && !(run.code === 3 && run.kills === 0)) return run.ended;
+  return program.judge(run);
+}
+
+const percentile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+let failures = 0;
+for (const [name, program] of Object.entries(PROGRAMS)) {
+  if (only !== undefined && only !== name) continue;
+  const byKills = Array(KILLS_MAX + 1).fill(0);
+  const seconds = [];
+  const failed = [];
+  let kills = 0;
+  let idle = 0;
+  for (let seed = firstSeed; kills < wanted; seed++) {
+    const startedMs = performance.now();
+    const run = await play(program, seed);
+    const tookS = (performance.now() - startedMs) / 1000;
+    const fault = faultOf(program, run);
+    kills += run.kills;
+    byKills[run.kills]++;
+    seconds.push(tookS);
+    console.log(
+      `${fault === undefined ? 'ok    ' : 'FAILED'} ${name} seed ${seed}: ${run.kills} kills (${kills} of ${wanted}), ${tookS.toFixed(1)} s${fault === undefined ? '' : `: ${fault}`}`,
+    );
+    if (fault !== undefined) {
+      failed.push(seed);
+      console.log(`${run.stdout}${run.stderr}`.replace(/^/gm, '       '));
+    }
+    idle = run.kills === 0 ? idle + 1 : 0;
+    if (failed.length === FAILURES_MAX) break;
+    if (idle === 20) {
+      failed.push('none');
+      console.log(`FAILED ${name}: 20 jobs in turn were over before the first kill: --mtbf ${mtbf} is too long for them`);
+      break;
+    }
+  }
+  const sorted = seconds.toSorted((a, b) => a - b);
+  console.log(
+    `${name}: ${kills} kills in ${seconds.length} jobs (${byKills.map((jobs, i) => `${jobs} with ${i}`).join(', ')}), seeds from ${firstSeed}, ` +
+      `${percentile(sorted, 0.5).toFixed(1)} s each by the median, ${sorted.at(-1).toFixed(1)} s the longest; ` +
+      (failed.length === 0 ? 'all well' : `FAILED: seeds ${failed.join(', ')}`),
+  );
+  failures += failed.length;
+}
+process.exitCode = failures === 0 ? 0 : 1;

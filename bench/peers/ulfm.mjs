@@ -64,15 +64,15 @@ function prepareOpenMpi() {
     const packages = 'openmpi-bin,libopenmpi-dev,gcc,libc6-dev';
     must('Debian 13', 'mmdebstrap', ['--variant=minbase', `--include=${packages}`, 'trixie', root], { timeout: HOUR_MS / 6 });
   }
-  writeFileSync(join(root, 'root/ulfm.c'), readFileSync(SOURCE));
-  must('the program in C', 'chroot', [root, 'mpicc', '-O2', '-o', '/root/ulfm', '/root/ulfm.c']);
+  writeFileSync(join(root, 'ulfm.c'), readFileSync(SOURCE));
+  must('the program in C', 'chroot', [root, 'mpicc', '-O2', '-o', '/ulfm', '/ulfm.c']);
   return must('Open MPI', 'chroot', [root, 'mpirun', '--allow-run-as-root', '--version']).stdout.split('\n')[0];
 }
 
 /** /proc, /dev and a /dev/shm in a mount namespace of its own: nothing stays mounted. */
 function openMpi(size) {
-  writeFileSync(join(root, 'root/shared'), Buffer.alloc(4096));
-  const inside = `mpirun --allow-run-as-root --oversubscribe --with-ft ulfm -n ${size} /root/ulfm /root/shared ${given.iterations}`;
+  writeFileSync(join(root, 'shared'), Buffer.alloc(4096));
+  const inside = `mpirun --allow-run-as-root --oversubscribe --with-ft ulfm -n ${size} /ulfm /shared ${given.iterations}`;
   const script = `mount -t proc proc ${root}/proc && mount --rbind /dev ${root}/dev && mount --rbind /sys ${root}/sys && exec chroot ${root} ${inside}`;
   const done = run('unshare', ['-m', '--propagation', 'private', 'sh', '-c', script], { timeout: DEATH_MS_MAX });
   const line = /^\{.*\}$/m.exec(done.stdout ?? '')?.[0];

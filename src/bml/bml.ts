@@ -293,10 +293,7 @@ export class Bml {
     // The report is 32 bits wide and wraps after 49 days; here it is unwrapped. Reports of several rails may overtake each other.
     const aheadMs = peer.wasHeard ? (peerAliveMs - peer.aliveMs) | 0 : peerAliveMs;
     const reportedMs = peer.aliveMs + aheadMs;
-    if (aheadMs > 0) {
-      peer.aliveMs = reportedMs;
-      this.health.reported(peer, aheadMs);
-    }
+    if (aheadMs > 0) this.health.reported(peer, aheadMs);
     peer.wasHeard = true;
     peer.reports++;
     if (rail.epoch !== epoch) return;

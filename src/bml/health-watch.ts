@@ -102,6 +102,7 @@ export class HealthWatch {
 
   /** The peer has told that its alive time went on by so much since its last word: what it tells in answers to one probe is one turn's. */
   reported(peer: BmlPeer, aheadMs: number): void {
+    peer.aliveMs += aheadMs;
     peer.overtimeMs += Math.max(0, aheadMs - this.turnMaxMs);
   }
 

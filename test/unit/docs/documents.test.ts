@@ -237,7 +237,7 @@ describe('names', () => {
 
   test('the parts of npm test are those that docs/internals/HACKING.md names', () => {
     const table = read('test/run.mjs').split('const parts = {')[1].split('\n};')[0];
-    const parts = [...table.matchAll(/^ {2}(\w+): \(\) =>/gm)].map(([, name]) => name);
+    const parts = [...table.matchAll(/^ {2}(\w+): (?:async )?\(\) =>/gm)].map(([, name]) => name);
     const named = /MULTIRAIL_TEST_ONLY="[^"]*" npm test +# some parts: ([\w ]+)/
       .exec(read('docs/internals/HACKING.md'))?.[1]
       .trim()

@@ -80,11 +80,15 @@ const EXPORTS = {
 /** Every name of `multirail/ft`. */
 const FT_EXPORTS = {
   fileStore: 'value',
+  FtJob: 'type',
+  FtOptions: 'type',
   Giver: 'type',
   Image: 'type',
   imageArray: 'value',
   ImageSection: 'type',
   imageValue: 'value',
+  JobRecovery: 'type',
+  LevelSpec: 'type',
   Line: 'type',
   memoryStore: 'value',
   plan: 'value',
@@ -99,6 +103,7 @@ const FT_EXPORTS = {
   PutOptions: 'type',
   readImage: 'value',
   recoveryLine: 'value',
+  run: 'value',
   S3Options: 'type',
   s3Store: 'value',
   Scheme: 'type',
@@ -106,6 +111,7 @@ const FT_EXPORTS = {
   StoreEntry: 'type',
   tolerance: 'value',
   Tolerance: 'type',
+  ValueAccessors: 'type',
 };
 
 /** What once was public and is for the library alone. */

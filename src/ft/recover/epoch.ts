@@ -25,7 +25,7 @@ const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPOR
 const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
 
 /** How an epoch ends. */
-export type EpochEnd = { readonly kind: 'ended' } | { readonly kind: 'recover'; readonly failed: readonly number[] };
+export type EpochEnd = { readonly kind: 'ended' | 'recover' };
 
 /** How the save that is under way has ended. */
 export type SaveEnd = { readonly committed: SaveName | undefined; readonly error: MultirailError | undefined };

@@ -37,7 +37,7 @@ export class FtJob {
   readonly comm: Communicator;
   /** Aborted when this run of the program is over. */
   readonly signal: AbortSignal;
-  /** How this run came to be; undefined for the first one of a job that has no save. */
+  /** How this run came to be; undefined for the first one of a job that has no save and of which nobody has failed. */
   readonly recovery: JobRecovery | undefined;
   private readonly saves: Saves;
   private readonly settings: Settings;

@@ -35,6 +35,12 @@ export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob
   return await new Run(mpi, settings).play(body);
 }
 
+/** Ranks that another process has in the second of two communicators of one size. */
+function changedRanks(before: Communicator, after: Communicator): number[] {
+  const processes = after.group.worldRanks;
+  return before.group.worldRanks.flatMap((process, rank) => (processes[rank] === process ? [] : [rank]));
+}
+
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
 class Run {
@@ -74,9 +80,8 @@ class Run {
           const lost = Math.max(0, history.step - step);
           const lostSteps = history.lostSteps + lost;
           const { failed, failures } = history;
-          const recovery: JobRecovery | undefined = isFirst
-            ? undefined
-            : { epoch, save, level, failed, lostSteps: lost, total: { failures, lostSteps } };
+          const recovery: JobRecovery | undefined =
+            isFirst && failures === 0 ? undefined : { epoch, save, level, failed, lostSteps: lost, total: { failures, lostSteps } };
           this.history = { failed: [], failures, step: 0, lostSteps };
           const host = {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
@@ -91,14 +96,15 @@ class Run {
             return outcome.value;
           }
         }
-        const end = await saves.over.promise;
-        const failed = end.kind === 'recover' ? end.failed : [];
-        this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
+        await saves.over.promise;
       } finally {
         saves.closeSeries();
       }
       const before = comm;
       comm = await before.replace({ spares: 'all' });
+      // Those who died in the meeting, or while places were taken, are among them.
+      const failed = changedRanks(before, comm);
+      this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
       // Revoked ones are freed without waiting for anybody; the world cannot be.
       await saves.freeOwn();
       if (before !== this.mpi.world) await before.free();

@@ -279,16 +279,12 @@ async function nativePart() {
     console.log(`skipped: the native part (${missing.join(', ')}): ${why ?? String(done.stderr).trim().split('\n').pop()}`);
 }
 
-/**
- * One after the other, most of them, since they keep two processors busy; those that use one go next to each other. What packs the tree
- * comes after what builds it.
- */
+/** One after the other, most of them, since they keep two processors busy; those that use one go next to each other. */
 const plan = [
-  [
-    ['build', 'package'],
-    ['types', 'lint', 'docs', 'native'],
-  ],
-  ...['unit', 'sim', 'contract', 'semantics', 'wire', 'system', 'launchers', 'dashboard', 'lab'].map((name) => [[name]]),
+  [['types'], ['build', 'lint', 'docs']],
+  ...['package', 'unit', 'native', 'sim', 'contract', 'semantics', 'wire', 'system', 'launchers', 'dashboard', 'lab'].map((name) => [
+    [name],
+  ]),
   [['vm'], ['model']],
   [['node24']],
 ];

@@ -19,7 +19,7 @@ const running: Running[] = [];
 
 beforeAll(async () => {
   if (BROWSER_MISSING !== undefined) return;
-  code = await buildCode(['dashboard-rank.mjs', 'waits-rank.mjs']);
+  code = await buildCode(['dashboard-rank.mjs', 'waits-rank.mjs', 'ft-standby.ts']);
   await buildPage(join(code.folder, 'dashboard'));
   browser = await startBrowser();
 });
@@ -104,6 +104,24 @@ describe.skipIf(BROWSER_MISSING !== undefined)('the page beside a job', () => {
     await untilText(page, '#status', /^job ended after .* with code 0$/);
     await untilText(page, LABEL_1, /^tcp 1: closed$/);
     expect(await page.$eval('#events', ({ textContent }) => textContent)).toMatch(/job-ended/);
+    await page.close();
+  });
+
+  test('a process is killed by its button, and one that stands by takes its place', async () => {
+    const { job, url } = await startPage('run -n 2 --spares 1 --mca btl tcp --dashboard --dashboard-hold', 'replace', 'ft-standby');
+    const { page, complaints } = await openPage(browser, url);
+    await untilText(page, '#ranks tbody', /0working.*1working.*2stands by/);
+    await untilText(page, '#tiles', /Ranks in the job2 of 2, 1 standing by/);
+    await (await page.waitForSelector('[data-target="process-1"] [data-action="kill"]:not([disabled])'))?.click();
+    await untilText(page, '#events', /rank-diedrank 1 was killed by SIGKILL/);
+    await untilText(page, '#events', /standby-calledprocess 2 has taken the place of rank 1/);
+    await untilText(page, '#ranks tbody', /1died \(SIGKILL\)/);
+    await untilText(page, '#status', /^job ended after .* with code 0$/);
+    expect(complaints).toEqual([]);
+    job.child.kill('SIGINT');
+    const { code: exitCode, stdout } = await job.ended;
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain('the sum is 1 with 0 2');
     await page.close();
   });
 

@@ -81,7 +81,7 @@ export class LabControl implements RailControl {
 
   async apply(id: string, action: ControlAction): Promise<void> {
     const rail = this.lab.view.rails.findIndex((_, i) => idOf(i) === id);
-    if (rail < 0) throw new MultirailError('ERR_ARG', `"${id}": there is nothing of that name to ${action} now`);
+    if (rail < 0 || action === 'kill') throw new MultirailError('ERR_ARG', `"${id}": there is nothing of that name to ${action} now`);
     this.changing.set(rail, (this.changing.get(rail) ?? 0) + 1);
     try {
       await this.lab.apply(toLab(action, rail));
@@ -111,7 +111,7 @@ export class LabControl implements RailControl {
 
 const idOf = (rail: number): string => `lab-${rail}`;
 
-function toLab(action: ControlAction, rail: number): LabAction {
+function toLab(action: Exclude<ControlAction, 'kill'>, rail: number): LabAction {
   switch (action) {
     case 'oneway':
       return { kind: 'oneway', rail, node: MUTE_NODE };

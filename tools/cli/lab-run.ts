@@ -161,14 +161,19 @@ async function besideTimeline(job: LabJob, steps: readonly TimelineStep[], stage
 function withOutcome(job: LabJob, ended: Promise<number>, size: number, hooks: WatchHooks | undefined): StartedJob<JobOutcome> {
   if (hooks === undefined || job.watch === undefined) {
     const result = ended.then((exitCode) => ({ exitCode, failure: undefined }));
-    return { result, railFault: () => undefined, askWaits: () => undefined };
+    return { result, railFault: () => undefined, kill: () => undefined, askWaits: () => undefined };
   }
   const relayed = new RelayedJob(job.watch, { size, observer: hooks.observer, onWaits: hooks.onWaits, say });
   const result = Promise.all([ended, relayed.outcome]).then(([exitCode, told]) => {
     const unsaid = exitCode === 0 ? undefined : `its launcher ended with code ${exitCode}, and did not say why`;
     return { exitCode, failure: told === undefined ? unsaid : told.failure };
   });
-  return { result, railFault: (rank, fault) => relayed.railFault(rank, fault), askWaits: (reason) => relayed.askWaits(reason) };
+  return {
+    result,
+    railFault: (rank, fault) => relayed.railFault(rank, fault),
+    kill: (rank) => relayed.kill(rank),
+    askWaits: (reason) => relayed.askWaits(reason),
+  };
 }
 
 /** The launcher of a job in a lab, in the namespace of its node 0. */

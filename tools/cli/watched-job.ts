@@ -5,7 +5,7 @@ import { MultirailError } from '../../src/errors.ts';
 import type { JobResult } from '../../src/launch/run/job-result.ts';
 import { newJobId, type RunningJob, type RunOptions, startJob } from '../../src/launch/run/launcher.ts';
 import type { JobOutcome } from '../../src/launch/run/relay.ts';
-import { ParamTable } from '../../src/params.ts';
+import { ParamTable, survivesFailures } from '../../src/params.ts';
 import { checkToken } from '../dashboard/access.ts';
 import type { RailControl } from '../dashboard/control.ts';
 import { type Dashboard, startDashboard, TELEMETRY_MS } from '../dashboard/dashboard.ts';
@@ -33,12 +33,12 @@ export const isWatched = ({ port, eventsFile }: WatchOptions): boolean => port !
 export type WatchHooks = Required<Pick<RunOptions, 'mca' | 'jobId' | 'observer' | 'onWaits'>>;
 
 /** A job that has been started, here or elsewhere. */
-export interface StartedJob<R extends JobOutcome> extends Pick<RunningJob, 'railFault' | 'askWaits'> {
+export interface StartedJob<R extends JobOutcome> extends Pick<RunningJob, 'railFault' | 'kill' | 'askWaits'> {
   readonly result: Promise<R>;
 }
 
 /** A job that can be watched, wherever its launcher is. */
-export interface WatchableJob<R extends JobOutcome> extends Pick<RunOptions, 'size' | 'command' | 'mca' | 'env' | 'stderr'> {
+export interface WatchableJob<R extends JobOutcome> extends Pick<RunOptions, 'size' | 'spares' | 'command' | 'mca' | 'env' | 'stderr'> {
   /** Starts it; without hooks nobody watches. */
   start(hooks: WatchHooks | undefined): Promise<StartedJob<R>>;
   /** What the page's buttons break and mend, beside the ranks' fault interposers. */
@@ -53,19 +53,20 @@ export async function runWatchedJob(options: RunOptions, watch: WatchOptions): P
 export async function runWatched<R extends JobOutcome>(watchable: WatchableJob<R>, watch: WatchOptions): Promise<R> {
   checkCombination(watch);
   if (!isWatched(watch)) return await (await watchable.start(undefined)).result;
-  const { size, command, stderr, control } = watchable;
+  const { command, stderr, control } = watchable;
   const say = (text: string) => void (stderr ?? process.stderr).write(`multirail: ${text}\n`);
   const jobId = newJobId();
   const { mca, intervalMs } = withTelemetry(watchable);
   let job: StartedJob<R> | undefined;
   const dashboard = await startDashboard({
     jobId,
-    size,
+    ...processesOf(watchable),
     command,
     version: packageVersion(),
     intervalMs,
     port: watch.port,
     orderFault: (rank, fault) => job?.railFault(rank, fault),
+    orderKill: (rank) => job?.kill(rank),
     askWaits: () => job?.askWaits('asked from the dashboard'),
     say,
     ...(watch.tokenFile === undefined ? {} : { token: readToken(watch.tokenFile) }),
@@ -87,6 +88,13 @@ export async function runWatched<R extends JobOutcome>(watchable: WatchableJob<R
 function checkCombination({ port, hold, tokenFile }: WatchOptions): void {
   const without = port !== undefined ? undefined : hold ? '--dashboard-hold' : tokenFile === undefined ? undefined : TOKEN_FILE_OPTION;
   if (without !== undefined) throw new MultirailError('ERR_ARG', `${without} needs --dashboard`);
+}
+
+/** How many processes there are, and what becomes of the others when one dies: as the launcher has it. */
+function processesOf({ size, spares = 0, mca = {}, env = process.env }: Pick<RunOptions, 'size' | 'spares' | 'mca' | 'env'>) {
+  const table = new ParamTable(mca, env);
+  if (spares > 0) return { size: size + spares, spares, survivesFailures: true };
+  return { size, spares: Math.min(table.int('ft_spares'), size - 1), survivesFailures: survivesFailures(table) };
 }
 
 /** The ranks are asked to report, unless the user said how often, or never. `intervalMs`: the width of a slot of the history. */

@@ -1,11 +1,11 @@
-// What can be broken and repaired from the dashboard. `multirail lab` provides its cables; a job whose transports are behind the fault
+// What can be broken and repaired from the dashboard: rails, and processes of a job that survives their death. `multirail lab` provides its cables; a job whose transports are behind the fault
 // interposer (parameter btl_fault) provides its rails. Without either the page shows no buttons.
 import { MultirailError } from '../../src/errors.ts';
 import type { FaultActionName, RailFault } from '../../src/launch/oob/telemetry.ts';
 import type { ControlAction, ControlTarget, TargetState } from './messages.ts';
 import type { JobModel } from './model.ts';
 
-/** Something that breaks and mends rails while a job runs. */
+/** Something that breaks and mends rails, or kills processes, while a job runs. */
 export interface RailControl {
   /** What there is, how it stands now, and which actions it takes. Asked several times a second: it answers from memory. */
   targets(): readonly ControlTarget[];
@@ -58,10 +58,46 @@ export class InterposerControl implements RailControl {
   async apply(id: string, action: ControlAction): Promise<void> {
     const target = this.targets().find((one) => one.id === id);
     const state = STATE_AFTER[action];
-    if (target === undefined || state === undefined)
-      throw new MultirailError('ERR_ARG', `"${id}": there is nothing of that name to ${action} now`);
+    if (target === undefined || state === undefined) throw nothingToDo(id, action);
     for (const { rank, peer, rail } of target.rails) this.order(rank, { action, peer, rail });
     this.states.set(id, state);
+  }
+}
+
+/** Processes of a job that goes on without them. */
+export class ProcessControl implements RailControl {
+  private readonly model: JobModel;
+  private readonly kill: (rank: number) => void;
+
+  constructor(model: JobModel, kill: (rank: number) => void) {
+    this.model = model;
+    this.kill = kill;
+  }
+
+  targets(): ControlTarget[] {
+    const { job, ranks } = this.model;
+    if (!job.survivesFailures) return [];
+    return ranks.flatMap(({ view }): ControlTarget[] => {
+      const { rank, place, phase, exit } = view;
+      const hasDied = phase === 'EXITED' && exit?.code !== 0;
+      if (phase !== 'JOINED' && !hasDied) return [];
+      const what = place === null ? ', which stands by' : place === rank ? '' : `, now rank ${place}`;
+      return [
+        {
+          id: processId(rank),
+          label: `process ${rank}${what}`,
+          state: hasDied ? 'dead' : 'alive',
+          actions: ['kill'],
+          rails: [],
+        },
+      ];
+    });
+  }
+
+  async apply(id: string, action: ControlAction): Promise<void> {
+    const living = this.model.ranks.find(({ view }) => processId(view.rank) === id && view.phase === 'JOINED');
+    if (living === undefined || action !== 'kill') throw nothingToDo(id, action);
+    this.kill(living.view.rank);
   }
 }
 
@@ -79,9 +115,12 @@ export class JoinedControl implements RailControl {
 
   async apply(id: string, action: ControlAction): Promise<void> {
     const control = this.controls.find((one) => one.targets().some((target) => target.id === id));
-    if (control === undefined) throw new MultirailError('ERR_ARG', `"${id}": there is nothing of that name to ${action} now`);
+    if (control === undefined) throw nothingToDo(id, action);
     await control.apply(id, action);
   }
 }
 
+const nothingToDo = (id: string, action: ControlAction): MultirailError =>
+  new MultirailError('ERR_ARG', `"${id}": there is nothing of that name to ${action} now`);
+const processId = (rank: number): string => `process-${rank}`;
 const idOf = (rank: number, peer: number, rail: number): string => `rail-${rank}-${peer}-${rail}`;

@@ -4,7 +4,7 @@
 import type { RailFault } from '../../src/launch/oob/telemetry.ts';
 import type { JobObserver } from '../../src/launch/watch/observer.ts';
 import { newToken } from './access.ts';
-import { InterposerControl, JoinedControl, type RailControl } from './control.ts';
+import { InterposerControl, JoinedControl, ProcessControl, type RailControl } from './control.ts';
 import { EventsFile } from './events-file.ts';
 import type { WaitsView } from './messages.ts';
 import { JobModel } from './model.ts';
@@ -15,7 +15,10 @@ export const TELEMETRY_MS = 250;
 
 export interface DashboardOptions {
   jobId: string;
+  /** Processes, those that stand by among them. */
   size: number;
+  spares: number;
+  survivesFailures: boolean;
   command: readonly string[];
   version: string;
   /** How often the ranks report (parameter mpi_telemetry_ms). */
@@ -30,6 +33,8 @@ export interface DashboardOptions {
   control?: (model: JobModel) => RailControl;
   /** Tells a rank to break or mend a rail: RunningJob.railFault. */
   orderFault: (rank: number, fault: RailFault) => void;
+  /** Kills a process of a job that survives it: RunningJob.kill. */
+  orderKill: (rank: number) => void;
   /** Asks for a report of who waits for whom; it comes back by Dashboard.waits(). */
   askWaits?: () => void;
   /** Lines for people. */
@@ -49,13 +54,17 @@ export interface Dashboard {
 
 /** Throws before anything is started when the port or the file cannot be had. */
 export async function startDashboard(options: DashboardOptions): Promise<Dashboard> {
-  const { jobId, size, command, version, intervalMs } = options;
+  const { jobId, size, spares, survivesFailures, command, version, intervalMs } = options;
   const startedMs = performance.now();
   const now = () => performance.now() - startedMs;
-  const model = new JobModel({ jobId, size, command, version, intervalMs, now, startedAtMs: Date.now() });
+  const model = new JobModel({ jobId, size, spares, survivesFailures, command, version, intervalMs, now, startedAtMs: Date.now() });
   const file = options.eventsFile === undefined ? undefined : new EventsFile(options.eventsFile, options.say);
   file?.follow(model.log);
-  const controls = [new InterposerControl(model, options.orderFault), ...(options.control === undefined ? [] : [options.control(model)])];
+  const controls = [
+    new InterposerControl(model, options.orderFault),
+    ...(options.control === undefined ? [] : [options.control(model)]),
+    new ProcessControl(model, options.orderKill),
+  ];
   let server: DashboardServer | undefined;
   try {
     if (options.port !== undefined) server = await openServer(options, model, options.port, new JoinedControl(controls));

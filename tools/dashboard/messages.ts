@@ -7,6 +7,9 @@ export const EVENT_TYPES = {
   'rank-joined': 'The rank has found the launcher. rank, pid, host.',
   'rank-finalized': 'The rank has delivered everything and may exit. rank.',
   'rank-exited': 'Its process has ended. rank, code or signal.',
+  'rank-died': 'Its process has died, and the others go on (parameter ft). rank, code or signal.',
+  'standby-waits': 'A process waits to be called into the place of a dead one. rank.',
+  'standby-called': 'A process that stood by has taken a place: its rank there. rank, place.',
   'job-aborted': 'A rank has ended the job. rank, code, reason.',
   'job-ended': 'Every process is gone. code.',
   'rail-state': 'A rail went from one state to another, as that rank sees it. rank, peer, rail, transport, key, from, to, reason.',
@@ -47,7 +50,12 @@ export interface JobEvent {
 
 export interface JobView {
   jobId: string;
+  /** Processes, those that stand by among them. */
   size: number;
+  /** So many of them stand by at the start. */
+  spares: number;
+  /** The others go on when a process dies (parameter ft). */
+  survivesFailures: boolean;
   command: readonly string[];
   /** ISO 8601, UTC. */
   startedAt: string;
@@ -67,6 +75,8 @@ export type RankPhase = 'STARTING' | 'JOINED' | 'FINALIZED' | 'EXITED';
 export interface RankView {
   rank: number;
   phase: RankPhase;
+  /** The rank that it works as, which is that of a dead process where it was called in; null while it stands by. */
+  place: number | null;
   pid: number;
   host: string;
   /** When its last report came, on the clock of atMs; -1 = never. */
@@ -107,7 +117,7 @@ export interface SeriesRun {
   bytes: readonly number[];
 }
 
-/** Something that can be pulled: a rail of a pair of ranks, a cable of a lab. */
+/** Something that can be broken: a rail of a pair of ranks, a cable of a lab, a process. */
 export interface ControlTarget {
   id: string;
   label: string;
@@ -118,8 +128,18 @@ export interface ControlTarget {
   /** The rails that run over it; shown beside them. */
   rails: readonly { rank: number; peer: number; rail: number }[];
 }
-export type TargetState = 'up' | 'throttled' | 'impaired' | 'one-way' | 'flapping' | 'pulled' | 'black-holed' | 'changing';
-export const CONTROL_ACTIONS = ['pull', 'blackhole', 'oneway', 'loss', 'delay', 'reorder', 'flip', 'flap', 'restore'] as const;
+export type TargetState =
+  | 'alive'
+  | 'dead'
+  | 'up'
+  | 'throttled'
+  | 'impaired'
+  | 'one-way'
+  | 'flapping'
+  | 'pulled'
+  | 'black-holed'
+  | 'changing';
+export const CONTROL_ACTIONS = ['pull', 'blackhole', 'oneway', 'loss', 'delay', 'reorder', 'flip', 'flap', 'restore', 'kill'] as const;
 export type ControlAction = (typeof CONTROL_ACTIONS)[number];
 
 /** One thing that a rank waits for. */

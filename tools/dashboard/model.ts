@@ -23,7 +23,10 @@ const CLOCK_DRIFT = 1e-4;
 
 export interface JobModelOptions {
   jobId: string;
+  /** Processes, those that stand by among them. */
   size: number;
+  spares?: number;
+  survivesFailures?: boolean;
   command: readonly string[];
   version: string;
   intervalMs: number;
@@ -99,13 +102,14 @@ export class JobModel implements JobObserver {
     this.log = new EventLog(options.startedAtMs, options.eventsMax ?? EVENTS_MAX);
     const slots = Math.ceil((options.historyMs ?? HISTORY_MS) / options.intervalMs);
     this.history = new History({ slotMs: options.intervalMs, slots, seriesMax: options.seriesMax ?? SERIES_MAX });
-    const { jobId, size, command, version, intervalMs } = options;
+    const { jobId, size, spares = 0, survivesFailures = false, command, version, intervalMs } = options;
     const startedAt = new Date(options.startedAtMs).toISOString();
-    this.job = { jobId, size, command, startedAt, version, intervalMs, slots, seriesDropped: 0 };
+    this.job = { jobId, size, spares, survivesFailures, command, startedAt, version, intervalMs, slots, seriesDropped: 0 };
     for (let rank = 0; rank < size; rank++) {
       const view: RankView = {
         rank,
         phase: 'STARTING',
+        place: rank < size - spares ? rank : null,
         pid: 0,
         host: '',
         heardMs: -1,
@@ -124,7 +128,9 @@ export class JobModel implements JobObserver {
         movesDropped: 0,
       });
     }
-    this.event('job-started', `the job of ${size} ${size === 1 ? 'rank' : 'ranks'} is started`, { job: jobId, size, command });
+    const ranks = `${size - spares} ${size - spares === 1 ? 'rank' : 'ranks'}`;
+    const standing = spares === 0 ? '' : `, and of ${spares} more ${spares === 1 ? 'process that stands' : 'processes that stand'} by,`;
+    this.event('job-started', `the job of ${ranks}${standing} is started`, { job: jobId, size, command });
   }
 
   nowMs(): number {
@@ -154,13 +160,19 @@ export class JobModel implements JobObserver {
     this.event('rank-finalized', `rank ${rank} has finished`, { rank });
   }
 
-  exited(rank: number, { code, signal, lost }: ExitInfo): void {
+  exited(rank: number, { code, signal, lost, died = false }: ExitInfo & { died?: boolean }): void {
     const exit = { ...(code === undefined ? {} : { code }), ...(signal === '' ? {} : { signal }) };
     this.changeRank(this.ranks[rank], { phase: 'EXITED', exit });
     // On another host, to which there is no connection any more.
     const known = signal === '' ? `has exited with code ${code}` : `was killed by ${signal}`;
     const how = lost ? 'is lost: nothing is known of its end' : known;
-    this.event('rank-exited', `rank ${rank} ${how}`, { rank, ...exit });
+    this.event(died ? 'rank-died' : 'rank-exited', `rank ${rank} ${how}`, { rank, ...exit });
+  }
+
+  standby(rank: number, isWaiting: boolean, place: number): void {
+    this.changeRank(this.ranks[rank], { place: isWaiting ? null : place });
+    if (isWaiting) this.event('standby-waits', `process ${rank} stands by`, { rank });
+    else this.event('standby-called', `process ${rank} has taken the place of rank ${place}`, { rank, place });
   }
 
   aborted({ rank, code, reason }: AbortInfo): void {

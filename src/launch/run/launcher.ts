@@ -93,6 +93,8 @@ export interface RunningJob {
   end(reason: string, exitCode?: number): void;
   /** Asks a rank to break or mend one of its rails; it obeys where the parameter btl_fault is set. */
   railFault(rank: number, fault: RailFault): void;
+  /** SIGKILL to the process of that number and all that it has started, as when its machine fails. */
+  kill(rank: number): void;
   /** Asks the ranks what they wait for, at most once a second; the report comes to RunOptions.onWaits, and is not printed. */
   askWaits(reason: string): void;
 }
@@ -305,6 +307,10 @@ class LocalJob implements RunningJob {
     if (rank < this.size) this.server.railFault(rank, fault);
   }
 
+  kill(rank: number): void {
+    this.ranks[rank]?.child.kill('SIGKILL');
+  }
+
   askWaits(reason: string): void {
     this.gatherer?.gather(reason, { printed: false });
   }
@@ -495,14 +501,11 @@ class LocalJob implements RunningJob {
     const { rank, code, signal, lost } = process;
     await this.server.drained(rank, LAST_WORDS_MS);
     this.server.processExited(rank, { code, signal: signal ?? '' });
-    this.options.observer?.exited?.(rank, {
-      code,
-      signal: signal ?? '',
-      finalized: this.server.isFinalized(rank),
-      lost: lost !== undefined,
-    });
     const isOurs = this.state === JOB.ENDING && (signal === 'SIGTERM' || (signal === 'SIGKILL' && this.hasKilled));
     const isDeath = (signal !== undefined && !isOurs) || lost !== undefined || code === OWN_FAILURE_CODE;
+    const died = isDeath && survivesFailures(this.params);
+    const finalized = this.server.isFinalized(rank);
+    this.options.observer?.exited?.(rank, { code, signal: signal ?? '', finalized, lost: lost !== undefined, died });
     if (isDeath) this.deaths++;
     if (code === TOLD_TO_END_CODE) this.wasTold = true;
     if (this.state === JOB.ENDING || this.state === JOB.ENDED) return;
@@ -517,7 +520,7 @@ class LocalJob implements RunningJob {
       code === TOLD_TO_END_CODE ? 'was told to end' : signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
-    if (isDeath && survivesFailures(this.params)) {
+    if (died) {
       this.say(`${text}; the other ranks go on`);
       this.died++;
       this.diedCode ||= exitCode;

@@ -26,11 +26,13 @@ export interface JobOutcome {
 }
 
 /** The calls of an observer that travel, each as its arguments. */
-const CALLS = ['spawned', 'joined', 'telemetry', 'railEvent', 'eventsLeftOut', 'finalized', 'exited', 'aborted'] as const;
+const CALLS = ['spawned', 'joined', 'telemetry', 'railEvent', 'eventsLeftOut', 'finalized', 'exited', 'standby', 'aborted'] as const;
 type Call = (typeof CALLS)[number] & keyof JobObserver;
 type CallMessage = { [C in Call]: { is: C; args: Parameters<Required<JobObserver>[C]> } }[Call];
 type FromLauncher = CallMessage | { is: 'waits'; report: WaitsReport } | { is: 'result'; outcome: JobOutcome };
-type ToLauncher = { do: 'railFault'; rank: number; fault: RailFault } | { do: 'askWaits'; reason: string };
+type ToLauncher = { do: 'railFault'; rank: number; fault: RailFault } | { do: 'kill'; rank: number } | { do: 'askWaits'; reason: string };
+/** What a watcher may order. */
+type Orders = Pick<RunningJob, 'railFault' | 'kill' | 'askWaits'>;
 
 /** The launcher's end. */
 export class JobRelay {
@@ -39,7 +41,7 @@ export class JobRelay {
   private readonly pipe: Duplex;
   private readonly held = new HeldReports();
   private readonly lastWordsMs: number;
-  private job: Pick<RunningJob, 'railFault' | 'askWaits'> | undefined;
+  private job: Orders | undefined;
   private leftOut = 0;
 
   constructor(pipe: Duplex, { lastWordsMs = LAST_WORDS_MS } = {}) {
@@ -58,6 +60,7 @@ export class JobRelay {
       joined: (...args) => this.send({ is: 'joined', args }),
       finalized: (...args) => this.send({ is: 'finalized', args }),
       exited: (...args) => this.send({ is: 'exited', args }),
+      standby: (...args) => this.send({ is: 'standby', args }),
       aborted: (...args) => this.send({ is: 'aborted', args }),
       railEvent: (...args) => this.sendIfRoom({ is: 'railEvent', args }),
       telemetry: (...args) => {
@@ -68,7 +71,7 @@ export class JobRelay {
   }
 
   /** From now on the watcher's orders are carried out. */
-  serve(job: Pick<RunningJob, 'railFault' | 'askWaits'>): void {
+  serve(job: Orders): void {
     this.job = job;
   }
 
@@ -95,6 +98,7 @@ export class JobRelay {
 
   private obey(order: ToLauncher): void {
     if (order.do === 'railFault') this.job?.railFault(order.rank, order.fault);
+    else if (order.do === 'kill') this.job?.kill(order.rank);
     else if (order.do === 'askWaits') this.job?.askWaits(order.reason);
   }
 
@@ -132,7 +136,7 @@ export interface RelayedJobOptions {
 }
 
 /** The watcher's end: the job as if its launcher were here. */
-export class RelayedJob implements Pick<RunningJob, 'railFault' | 'askWaits'> {
+export class RelayedJob implements Orders {
   /** How the job ended; undefined when the launcher is gone without a word. */
   readonly outcome: Promise<JobOutcome | undefined>;
   private readonly pipe: Duplex;
@@ -157,6 +161,10 @@ export class RelayedJob implements Pick<RunningJob, 'railFault' | 'askWaits'> {
 
   railFault(rank: number, fault: RailFault): void {
     this.order({ do: 'railFault', rank, fault });
+  }
+
+  kill(rank: number): void {
+    this.order({ do: 'kill', rank });
   }
 
   askWaits(reason: string): void {

@@ -15,7 +15,10 @@ export interface JobObserver {
   /** So many events of rails, and reports of who waits, did not get here: they came faster than they were taken (relay.ts). */
   eventsLeftOut?(count: number): void;
   finalized?(rank: number): void;
-  exited?(rank: number, exit: ExitInfo): void;
+  /** `died`: the others go on without it (parameter ft). */
+  exited?(rank: number, exit: ExitInfo & { died?: boolean }): void;
+  /** A process waits to be called in, or has taken a place: its rank in the communicator that it was called into. */
+  standby?(rank: number, isWaiting: boolean, place: number): void;
   aborted?(info: AbortInfo): void;
 }
 
@@ -24,5 +27,6 @@ export function watchServer(server: OobServer, observer: JobObserver): void {
   server.on('telemetry', (rank, report) => observer.telemetry?.(rank, report));
   server.on('railEvent', (rank, event) => observer.railEvent?.(rank, event));
   server.on('finalized', (rank) => observer.finalized?.(rank));
+  server.on('standby', (rank, isWaiting, place) => observer.standby?.(rank, isWaiting, place));
   server.on('abort', (info) => observer.aborted?.(info));
 }

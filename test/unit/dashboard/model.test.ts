@@ -1,5 +1,6 @@
 // The model of a job: what the launcher hears becomes ranks, rails, events and bytes over time, and a rank cannot make it grow.
 import { describe, expect, test } from 'vitest';
+import { ProcessControl } from '../../../tools/dashboard/control.ts';
 import type { RailView } from '../../../tools/dashboard/messages.ts';
 import { EVENTS_MAX } from '../../../tools/dashboard/model.ts';
 import { countersOf, makeModel, makeRunningModel, railReport, report, TestClock } from './telemetry-examples.ts';
@@ -31,6 +32,48 @@ describe('job model', () => {
     model.exited(1, { code: undefined, signal: '', finalized: false, lost: true });
     expect(model.ranks[1].view).toMatchObject({ phase: 'EXITED', exit: {} });
     expect(model.log.since(0).at(-1)).toMatchObject({ type: 'rank-exited', text: 'rank 1 is lost: nothing is known of its end' });
+  });
+
+  test('processes die, and one that stood by takes a place', () => {
+    const model = makeModel(new TestClock(), { size: 4, spares: 1, survivesFailures: true });
+    for (let rank = 0; rank < 4; rank++) model.joined(rank, { incarnation: 1, pid: 100 + rank, hostId: 'h' });
+    expect(model.ranks.map(({ view }) => view.place)).toEqual([0, 1, 2, null]);
+    model.standby(3, true, 0);
+    model.exited(1, { code: undefined, signal: 'SIGKILL', finalized: false, lost: false, died: true });
+    model.standby(3, false, 1);
+    model.exited(2, { code: 1, signal: '', finalized: false, lost: false });
+    expect(model.ranks[3].view.place).toBe(1);
+    expect(model.log.since(0).map(({ text }) => text)).toEqual([
+      'the job of 3 ranks, and of 1 more process that stands by, is started',
+      ...[100, 101, 102, 103].map((pid, rank) => `rank ${rank} (pid ${pid}) has joined`),
+      'process 3 stands by',
+      'rank 1 was killed by SIGKILL',
+      'process 3 has taken the place of rank 1',
+      'rank 2 has exited with code 1',
+    ]);
+    expect(typesOf(model).slice(-4)).toEqual(['standby-waits', 'rank-died', 'standby-called', 'rank-exited']);
+  });
+
+  test('only the living can be killed, and only where the others go on', async () => {
+    const killed: number[] = [];
+    const model = makeModel(new TestClock(), { size: 3, spares: 1, survivesFailures: true });
+    const control = new ProcessControl(model, (rank) => killed.push(rank));
+    expect(control.targets()).toEqual([]);
+    for (let rank = 0; rank < 3; rank++) model.joined(rank, { incarnation: 1, pid: 100 + rank, hostId: 'h' });
+    await control.apply('process-1', 'kill');
+    model.exited(1, { code: undefined, signal: 'SIGKILL', finalized: false, lost: false });
+    model.standby(2, false, 1);
+    const target = (id: string, label: string, state: string) => ({ id, label, state, actions: ['kill'], rails: [] });
+    expect(control.targets()).toEqual([
+      target('process-0', 'process 0', 'alive'),
+      target('process-1', 'process 1', 'dead'),
+      target('process-2', 'process 2, now rank 1', 'alive'),
+    ]);
+    await expect(control.apply('process-1', 'kill')).rejects.toThrow('"process-1": there is nothing of that name to kill now');
+    await expect(control.apply('process-0', 'pull')).rejects.toThrow('nothing of that name to pull now');
+    expect(killed).toEqual([1]);
+    const ordinary = makeRunningModel(new TestClock());
+    expect(new ProcessControl(ordinary, (rank) => killed.push(rank)).targets()).toEqual([]);
   });
 
   test('reports become rails, with the bytes of each at their time', () => {

@@ -101,6 +101,7 @@ describe('what the observer is told', () => {
     const last = new Promise<void>((resolve) => {
       relay.serve({
         railFault: (...args) => orders.push(args),
+        kill: (rank) => orders.push(`kill ${rank}`),
         askWaits: (reason) => {
           orders.push(reason);
           resolve();
@@ -108,9 +109,10 @@ describe('what the observer is told', () => {
       });
     });
     relayed?.railFault(1, { action: 'pull', peer: 0, rail: 2 });
+    relayed?.kill(1);
     relayed?.askWaits('now');
     await last;
-    expect(orders).toEqual([[1, { action: 'pull', peer: 0, rail: 2 }], 'now']);
+    expect(orders).toEqual([[1, { action: 'pull', peer: 0, rail: 2 }], 'kill 1', 'now']);
   });
 
   test.each([

@@ -13,11 +13,13 @@ const WORDS: Readonly<Record<ControlAction, string>> = {
   flip: 'Flip bits',
   flap: 'Flap',
   restore: 'Restore',
+  kill: 'Kill',
 };
 
 /** What makes sense now: what carries can be broken, what is not as at the start can be mended. */
 function isSensible({ state, detail }: ControlTarget, action: ControlAction): boolean {
   if (state === 'changing') return false;
+  if (action === 'kill') return state === 'alive';
   return action === 'restore' ? state !== 'up' || detail !== undefined : state === 'up' || state === 'throttled' || state === 'impaired';
 }
 
@@ -75,7 +77,11 @@ export class Controls {
       'tr',
       { 'data-target': id },
       html('th', { scope: 'row' }, label),
-      html('td', { class: state === 'up' ? 'state-up' : 'state-down' }, detail === undefined ? state : `${state}: ${detail}`),
+      html(
+        'td',
+        { class: state === 'up' || state === 'alive' ? 'state-up' : 'state-down' },
+        detail === undefined ? state : `${state}: ${detail}`,
+      ),
       html('td', {}, ...buttons),
     );
   }

@@ -43,7 +43,9 @@ export class Tiles {
     // Both ends count each loss; one of them may have missed one.
     const losses = links.reduce((sum, { ends }) => sum + Math.max(...ends.map((end) => end?.counters.downs ?? 0)), 0);
     this.set('Time', clock(nowMs));
-    this.set('Ranks in the job', `${working} of ${job?.size ?? 0}${busy > 0 ? `, ${busy} busy` : ''}`);
+    const waiting = states.filter((kind) => kind === 'standby').length;
+    const more = `${busy > 0 ? `, ${busy} busy` : ''}${waiting > 0 ? `, ${waiting} standing by` : ''}`;
+    this.set('Ranks in the job', `${working} of ${(job?.size ?? 0) - (job?.spares ?? 0)}${more}`);
     this.set('Rails that carry', `${links.filter(({ state }) => STATES[state].carries).length} of ${links.length}`);
     this.set('Throughput', rate(totalRate));
     this.set('Payload sent', bytes(store.total('bytesSent')));

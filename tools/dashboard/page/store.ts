@@ -45,7 +45,7 @@ export interface Slots {
   last: number;
 }
 
-export type RankState = { word: string; kind: 'starting' | 'working' | 'busy' | 'finished' | 'exited' | 'failed' };
+export type RankState = { word: string; kind: 'starting' | 'standby' | 'working' | 'busy' | 'finished' | 'exited' | 'failed' };
 
 export class Store {
   job: JobView | undefined;
@@ -182,19 +182,21 @@ export class Store {
   // --- ranks
 
   rankState(view: RankView, nowMs: number): RankState {
-    const { phase, exit, heardMs } = view;
+    const { rank, place, phase, exit, heardMs } = view;
     if (phase === 'STARTING') return { word: 'starting', kind: 'starting' };
     if (phase === 'FINALIZED') return { word: 'finished', kind: 'finished' };
     if (phase === 'EXITED') {
       const failed = exit?.signal !== undefined || exit?.code !== 0;
       if (exit?.signal === undefined && exit?.code === undefined) return { word: 'lost', kind: 'failed' };
       const how = exit.signal ?? `code ${exit.code}`;
-      return { word: `exited (${how})`, kind: failed ? 'failed' : 'exited' };
+      const word = failed && this.job?.survivesFailures === true ? 'died' : 'exited';
+      return { word: `${word} (${how})`, kind: failed ? 'failed' : 'exited' };
     }
+    if (place === null) return { word: 'stands by', kind: 'standby' };
     const silentMs = nowMs - heardMs;
     const isBusy = silentMs > Math.max(BUSY_MS, BUSY_REPORTS * (this.job?.intervalMs ?? 0));
     if (isBusy) return { word: `busy, last heard ${(silentMs / 1000).toFixed(1)} s ago`, kind: 'busy' };
-    return { word: 'working', kind: 'working' };
+    return { word: place === rank ? 'working' : `working as rank ${place}`, kind: 'working' };
   }
 
   /** A counter of the PML over all ranks. */

@@ -46,6 +46,19 @@ test('tables and figures end with 0 in their band and with 1 outside of it', asy
   expect(few.stdout).toMatch(/^FAIL: MTBF .* from the paper's/m);
 });
 
+test('campaign: a set that the scheme survives, and one that it does not', async () => {
+  const survived = await ft('campaign 000 -n 4 --df 1 --sd 1 --runs 1');
+  expect(survived.code, survived.stderr).toBe(0);
+  expect(survived.stderr).toMatch(/^run 1 of 1: rank \d dies at step \d+: all go back to save \d+ in memory$/m);
+  expect(survived.stdout).toMatch(/^with the result of a job in which nobody dies +1$/m);
+  // Rank 1 has the only copies of rank 0.
+  const lost = await ft('campaign 000 -n 4 --df 1 --sd 1 --sets 0,1 --runs 1 --json');
+  const { played, problems } = JSON.parse(lost.stdout);
+  expect([lost.code, problems, played[0].outcome.failures, played[0].outcome.save]).toEqual([0, [], 2, undefined]);
+  const wrong = await ft('campaign 000 -n 4 --df 1 --sd 1 --sets 0,9');
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('expected different ranks from 0 to 3')]);
+});
+
 test('inspect', async () => {
   const path = join(folder, 'rank-3.mrck');
   const image = bytesOf(goldenImages().images[1].hex);

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import { type PlanInput, plan } from '../../src/ft/plan/plan.ts';
+import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { figure000 } from '../ft/figure-000.ts';
 import { figure001 } from '../ft/figure-001.ts';
 import { figure004 } from '../ft/figure-004.ts';
@@ -12,6 +13,7 @@ import type { Finding } from '../ft/papers.ts';
 import { planLines, planSvg } from '../ft/plan-report.ts';
 import { FITTED_RESTORE, LITERAL_RESTORE, table002 } from '../ft/table-002.ts';
 import { commandLine, ownWords, wholeNumber } from './bench.ts';
+import { beCampaignRank, type CampaignOptions, playCampaign } from './ft-campaign.ts';
 
 const RUNS_MAX = 1_000_000;
 const DOMAINS_MAX = 8192;
@@ -175,6 +177,30 @@ export function register(program: Command): void {
       return startFigure(paper, options);
     });
 
+  ft.command('campaign')
+    .description(
+      'jobs of real processes in which chosen ranks die: what all go back to, next to what the scheme promises, and whether the result is the same; exit code 1 when it is not',
+    )
+    .argument('<paper>', '000: copies and recovery lines')
+    .option('-n, --np <N>', 'ranks, each a failure domain', wholeNumber(2, RANKS_MAX), 12)
+    .option('--spares <K>', 'processes that stand by (default: as many as die)', wholeNumber(1, RANKS_MAX))
+    .option('--df <DF>', 'copies of each image on other domains', wholeNumber(0, DOMAINS_MAX), 2)
+    .option('--sd <SD>', 'committed saves kept', wholeNumber(1, 64), 3)
+    .option(
+      '--sets <sets>',
+      'who dies: mnf, random sets of as many as formula (2) survives; worst, a smallest set that destroys all saves; or ranks: 0,1,2,8',
+      'mnf',
+    )
+    .option('--runs <N>', 'jobs', wholeNumber(1, RUNS_MAX), 10)
+    .option('--seed <N>', 'seed of sets and moments', wholeNumber(0, 2 ** 32 - 1), 1)
+    .addOption(new Option('--as-rank <job>').hideHelp())
+    .addOption(json())
+    .action(async (paper: string, { asRank, json: asJson, ...options }: CampaignOptions & { asRank?: string; json: boolean }) => {
+      if (paper !== '000') throw new MultirailError('ERR_ARG', `campaign ${paper}: expected 000`);
+      if (asRank !== undefined) return await beCampaignRank(asRank);
+      show(await playCampaign(options, (line) => void process.stderr.write(`${line}\n`)), asJson);
+    });
+
   ft.command('inspect')
     .description('what an image holds, which saves a folder has, whether they are whole, and what could be restored')
     .argument('<path>', 'an image (.mrck), a COMMIT.json, or the folder of a store, of a job or of a save')
@@ -190,6 +216,10 @@ Examples:
   multirail ft table 002
   multirail ft figure 000 --tolerance
   multirail ft figure 004 --svg cost.svg
+  multirail ft campaign 000                            random sets of MNF ranks die; 10 jobs of 16 processes
+  multirail ft campaign 000 --sets worst --runs 3      sets that destroy every save: from the beginning, never a wrong result
+  multirail ft campaign 000 -n 11 --sets 0,1,2,8 --runs 1
+                                                       where the paper's bound is wrong
   multirail ft inspect saves`,
   );
 }

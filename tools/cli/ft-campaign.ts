@@ -1,0 +1,88 @@
+// `multirail ft campaign 000`: plays the jobs of a campaign (tools/ft/campaign-000.ts) one after the other, and says what became of each. The
+// ranks of these jobs run the same command, with the job that they are part of.
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { MultirailError } from '../../src/errors.ts';
+import { requireScheme } from '../../src/ft/plan/scheme.ts';
+import { RANKS_MAX, runJob } from '../../src/launch/run/launcher.ts';
+import { init } from '../../src/mpi/init.ts';
+import { type CampaignInput, type CampaignOutcome, type CampaignRun, campaign000, campaignRuns, runLine } from '../ft/campaign-000.ts';
+import { campaignAsRank, undisturbed } from '../ft/campaign-rank.ts';
+import type { Finding } from '../ft/papers.ts';
+
+export interface CampaignOptions {
+  np: number;
+  spares?: number;
+  df: number;
+  sd: number;
+  sets: string;
+  runs: number;
+  seed: number;
+}
+
+/** `mnf`, `worst`, or sets of ranks: `0,1,2,8`, or several: `0,1;4,5`. */
+export function parseSets(text: string): CampaignInput['sets'] {
+  if (text === 'mnf' || text === 'worst') return text;
+  return text.split(';').map((set) => set.split(',').map((rank) => (/^\d+$/.test(rank.trim()) ? Number(rank) : Number.NaN)));
+}
+
+/** A rank of one of the jobs. */
+export async function beCampaignRank(text: string): Promise<void> {
+  const { run, file } = JSON.parse(text) as { run: CampaignRun; file: string };
+  await campaignAsRank(await init(), run, file);
+}
+
+async function playJob(run: CampaignRun, spares: number, folder: string): Promise<{ outcome: CampaignOutcome | undefined; said: string }> {
+  const file = join(folder, 'outcome.json');
+  rmSync(file, { force: true });
+  let said = '';
+  const listen = () =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        said += chunk;
+        done();
+      },
+    });
+  const { exitCode } = await runJob({
+    size: run.scheme.domains,
+    spares,
+    command: [realpathSync(process.argv[1]), 'ft', 'campaign', '000', '--as-rank', JSON.stringify({ run, file })],
+    // Without spares the job would not survive anything either.
+    mca: { ft: 'on' },
+    stdinTo: 'none',
+    stdout: listen(),
+    stderr: listen(),
+    forwardSignals: true,
+  });
+  const outcome = exitCode === 0 && existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as CampaignOutcome) : undefined;
+  return { outcome, said };
+}
+
+/** Plays the campaign; `say` gets a line for each job as soon as it has ended. */
+export async function playCampaign(options: CampaignOptions, say: (text: string) => void): Promise<Finding> {
+  const scheme = { domains: options.np, duplication: options.df, depth: options.sd };
+  requireScheme(scheme);
+  const input: CampaignInput = { scheme, sets: parseSets(options.sets), runs: options.runs, seed: options.seed };
+  const runs = campaignRuns(input);
+  const most = Math.max(...runs.map(({ failed }) => failed.length));
+  const spares = options.spares ?? most;
+  if (spares < most) throw new MultirailError('ERR_ARG', `--spares ${spares}: ${most} ranks die in a job, expected at least as many`);
+  if (options.np + spares > RANKS_MAX)
+    throw new MultirailError('ERR_ARG', `-n ${options.np} with ${spares} that stand by: expected at most ${RANKS_MAX} processes`);
+  const expected = undisturbed(options.np, runs[0].steps);
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-campaign-'));
+  const played: { run: CampaignRun; outcome: CampaignOutcome | undefined }[] = [];
+  try {
+    for (const [i, run] of runs.entries()) {
+      const { outcome, said } = await playJob(run, spares, folder);
+      played.push({ run, outcome });
+      say(runLine(i + 1, runs.length, run, outcome));
+      if (outcome === undefined) say(said.trimEnd());
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return campaign000(input, played, expected);
+}

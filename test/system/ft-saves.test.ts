@@ -111,6 +111,20 @@ test('--restarts: a job that nobody can recover starts again from its newest sav
   expect(given.stderr).toContain('it is not started again: 1 restart is used up');
 }, 90_000);
 
+test('saves and recoveries are published on diagnostics channels', async () => {
+  const { code: status, stdout, stderr } = await startIn(join(folder, 'traced'), 2, 'traced', '--spares', '1').ended;
+  expect(status, stderr).toBe(0);
+  const told = (name: string) => [...stdout.matchAll(new RegExp(`${name} (\\{.*\\})`, 'g'))].map(([, json]) => JSON.parse(json));
+  const saves = told('save').filter(({ error }) => error === undefined);
+  const ofRank0 = saves.filter(({ rank }) => rank === 0);
+  expect(ofRank0.map(({ step }) => step)).toEqual(Array.from({ length: 12 }, (_, i) => i + 1));
+  expect(ofRank0.map(({ level }) => level)).toEqual(ofRank0.map(({ step }) => (step % 2 === 0 ? 'disk' : 'memory')));
+  for (const { bytes, durationMs } of saves) expect([bytes > 0, durationMs > 0]).toEqual([true, true]);
+  const recoveries = told('recovery');
+  expect(recoveries.map(({ rank }) => rank).sort()).toEqual([0, 1]);
+  for (const one of recoveries) expect(one).toMatchObject({ level: 'memory', failed: [1], save: 4, lostSteps: 1 });
+}, 60_000);
+
 /** Starts a job that goes on until it is told to end, tells it, and says in which step it has saved. */
 async function told(where: string, mode: string, tell: (running: ReturnType<typeof start>, pids: readonly number[]) => void) {
   const running = startIn(where, 2, mode, '--restarts', '3');

@@ -5,6 +5,7 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
 import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest } from '../image/manifest.ts';
+import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
@@ -30,6 +31,15 @@ export interface JobRecovery {
 }
 
 const NAMED_MAX = 8;
+
+/** A save whose state is copied. */
+interface BegunSave {
+  readonly name: SaveName;
+  readonly step: number;
+  readonly level: number;
+  readonly bytes: number;
+  readonly beganMs: number;
+}
 
 /** What the program of run() is given. */
 export class FtJob {
@@ -305,7 +315,14 @@ export class FtJob {
     const stored = store === undefined ? undefined : this.store(level, name, piece);
     core.handleCopied(piece);
     saves.obey();
-    const finished = this.finish(ended, stored, level, beganMs);
+    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs };
+    const finished = this.finish(ended, stored, began).then(
+      () => this.publish(began),
+      (error: unknown) => {
+        this.publish(began, error);
+        throw error;
+      },
+    );
     if (!isBlocking) {
       finished.catch((error: unknown) => this.tellAbandoned(error));
       return name.k;
@@ -321,8 +338,7 @@ export class FtJob {
   private async finish(
     ended: Promise<SaveEnd>,
     stored: Promise<(() => Promise<void>) | undefined> | undefined,
-    level: number,
-    beganMs: number,
+    { level, beganMs }: BegunSave,
   ): Promise<void> {
     const { committed, error } = await ended;
     if (error !== undefined) throw this.saves.over.isDone ? this.failedError() : error;
@@ -330,6 +346,21 @@ export class FtJob {
     if (committed === undefined || stored === undefined) return;
     const commit = await stored;
     await commit?.();
+  }
+
+  private publish({ name, step, level, bytes, beganMs }: BegunSave, error?: unknown): void {
+    if (!saveChannel.hasSubscribers) return;
+    const durationMs = performance.now() - beganMs;
+    const trace: SaveTrace = {
+      rank: this.saves.rank,
+      save: name.k,
+      epoch: name.epoch,
+      step,
+      level: this.settings.names[level],
+      bytes,
+      durationMs,
+    };
+    saveChannel.publish(error === undefined ? trace : { ...trace, error });
   }
 
   private saveSync(level: number): number {
@@ -351,6 +382,7 @@ export class FtJob {
     const slot = core.handleQuiet(false);
     if (slot === undefined) throw this.failedError();
     let end: SaveEnd | undefined;
+    let bytes = 0;
     saves.onSaveEnd = (result) => {
       end = result;
     };
@@ -360,6 +392,7 @@ export class FtJob {
       let failure: unknown;
       try {
         const piece = this.capture(slot);
+        bytes = piece.bytes;
         core.handleCopied(piece);
         saves.obey();
       } catch (error) {
@@ -375,6 +408,7 @@ export class FtJob {
     }
     if (saves.over.isDone) throw this.failedError();
     const { error } = end as unknown as SaveEnd;
+    this.publish({ name, step: this.stepCount, level, bytes, beganMs }, error);
     if (error !== undefined) throw error;
     this.periods.saved(
       level,

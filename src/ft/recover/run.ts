@@ -3,6 +3,7 @@ import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
+import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { EndNotice } from './end-notice.ts';
 import { type History, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
@@ -72,6 +73,7 @@ class Run {
   private async playOn<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
     const { saves } = this;
     let comm: Communicator = this.mpi.world;
+    let knewMs = performance.now();
     for (;;) {
       try {
         const restored = await saves.meet(comm, this.history);
@@ -83,6 +85,10 @@ class Run {
           const recovery: JobRecovery | undefined =
             isFirst && failures === 0 ? undefined : { epoch, save, level, failed, lostSteps: lost, total: { failures, lostSteps } };
           this.history = { failed: [], failures, step: 0, lostSteps };
+          if (recovery !== undefined && recoveryChannel.hasSubscribers) {
+            const durationMs = performance.now() - knewMs;
+            recoveryChannel.publish({ rank: comm.rank, epoch, save, level, failed, lostSteps: lost, durationMs } satisfies RecoveryTrace);
+          }
           const host = {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
             notice: this.notice,
@@ -97,6 +103,7 @@ class Run {
           }
         }
         await saves.over.promise;
+        knewMs = performance.now();
       } finally {
         saves.closeSeries();
       }

@@ -110,11 +110,15 @@ describe('multirail hpl', () => {
 });
 
 describe('multirail info', () => {
-  test('says what hpl computes with, and why', async () => {
+  test('says what hpl computes with, and why, and what a death means', async () => {
     const { stdout } = await startNode([code.cli, 'info']).ended;
     const { description, reason } = chooseAlgebra('auto');
     expect(stdout).toContain(`Algebra      ${description} (${reason})`);
     const without = await startNode([code.cli, 'info'], { env: { MULTIRAIL_NATIVE: '0' } }).ended;
+    expect(stdout).toMatch(/^Failures {5}a process that dies ends its job; with --mca ft on the others go on: processes of one host /m);
+    expect(without.stdout).toContain('processes of one host look for each other in /proc every 50 ms, since there is no native part');
+    const spares = await startNode([code.cli, 'info'], { env: { MULTIRAIL_MCA_ft_spares: '2' } }).ended;
+    expect(spares.stdout).toContain('Failures     the others go on when a process dies (ft), and of its processes 2 stand by: processes');
     expect(without.stdout).toContain(
       'Algebra      WebAssembly SIMD (there is no native part for BLAS: switched off by MULTIRAIL_NATIVE=0)',
     );

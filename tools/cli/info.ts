@@ -10,9 +10,18 @@ import { alone } from '../../src/launch/starters/index.ts';
 import { pmix } from '../../src/launch/starters/pmix.ts';
 import type { Meeting } from '../../src/launch/starters/starter.ts';
 import { NATIVE_COMBINE_MIN } from '../../src/mpi/coll/native-kernels.ts';
+import { LOOK_MS, ownProcess } from '../../src/mpi/ft/process-watch.ts';
 import type { NativeBinding } from '../../src/native/binding.ts';
 import { loadNative } from '../../src/native/load.ts';
-import { PARAM_ENV_PREFIX, PARAMS, type ParamLevel, type ParamName, type ParamSpec, ParamTable } from '../../src/params.ts';
+import {
+  PARAM_ENV_PREFIX,
+  PARAMS,
+  type ParamLevel,
+  type ParamName,
+  type ParamSpec,
+  ParamTable,
+  survivesFailures,
+} from '../../src/params.ts';
 import { describeHost, type MachineInfo, machineInfo } from '../bench/machine.ts';
 import { chooseAlgebra } from '../hpl/blas.ts';
 import { collectiveLines, collectivesOf } from './info-collectives.ts';
@@ -72,6 +81,8 @@ export interface Info {
   launcher: string;
   /** The library of PMIx, whether this process goes by it, and why. */
   pmix: string;
+  /** What becomes of a job when a process of it dies, and how others know. */
+  failures: string;
   params: ParamInfo[];
   /** Parameters that were given by a name of before. */
   paramWarnings: string[];
@@ -98,6 +109,26 @@ function transportsOf(params: ParamTable): { transports: TransportInfo[]; error:
     return { name, description, isOn, reason, carriedBy: carriedBy(name, params) };
   });
   return { transports, error };
+}
+
+/** How the death of a process of this host is known to others of it. */
+function evidenceOf(): string {
+  const { binding } = loadNative();
+  const handle = binding?.processWatch(process.pid) ?? -1;
+  if (handle >= 0) {
+    binding?.close(handle);
+    return 'processes of one host watch each other by handles of the kernel (pidfd), in blocking calls too';
+  }
+  if (ownProcess() === undefined) return 'deaths are known by the launcher and by the rails alone, since there is no /proc';
+  const why = binding === undefined ? 'there is no native part' : 'this kernel gives no handles of processes (pidfd)';
+  return `processes of one host look for each other in /proc every ${LOOK_MS} ms, since ${why}`;
+}
+
+function failuresOf(params: ParamTable): string {
+  if (!survivesFailures(params)) return `a process that dies ends its job; with --mca ft on the others go on: ${evidenceOf()}`;
+  const spares = params.int('ft_spares');
+  const standing = spares === 0 ? '' : `, and of its processes ${spares} stand${spares === 1 ? 's' : ''} by`;
+  return `the others go on when a process dies (ft)${standing}: ${evidenceOf()}`;
 }
 
 /** The native part, or why it is not used, in one line. */
@@ -272,6 +303,7 @@ export function collectInfo(version: string, mca: Readonly<Record<string, string
     rdmaReasons: rdma.reasons,
     launcher: launcherOf(env, params),
     pmix: pmixOf(env, params),
+    failures: failuresOf(params),
     params: paramsOf(params),
     paramWarnings: params.warnings,
   };
@@ -306,6 +338,7 @@ export function infoLines(info: Info, all: boolean): string[] {
     `Algebra      ${info.linearAlgebra}`,
     `Launcher     ${info.launcher}`,
     `PMIx         ${info.pmix}`,
+    `Failures     ${info.failures}`,
     '',
     'Transports',
   );

@@ -18,7 +18,7 @@ const WATCHED_MAX = 8;
 /** With no more than so many on a host, each watches all. */
 const WATCH_ALL_MAX = 16;
 /** Without handles. Blocking calls need the native part, and so have handles. */
-const LOOK_MS = 50;
+export const LOOK_MS = 50;
 
 /** Where /proc tells them; undefined elsewhere. */
 export function ownProcess(): ProcessId | undefined {

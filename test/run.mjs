@@ -279,13 +279,16 @@ async function nativePart() {
     console.log(`skipped: the native part (${missing.join(', ')}): ${why ?? String(done.stderr).trim().split('\n').pop()}`);
 }
 
-/** One after the other, most of them, since they keep two processors busy; those that use one go next to each other. */
+/**
+ * One after the other, most of them, since they keep two processors busy. Jobs in a lab, and those that other starters start, wait most of the
+ * time: what computes goes next to them.
+ */
 const plan = [
   [['types'], ['build', 'lint', 'docs']],
-  ...['package', 'unit', 'native', 'sim', 'contract', 'semantics', 'wire', 'system', 'launchers', 'dashboard', 'lab'].map((name) => [
-    [name],
-  ]),
-  [['vm'], ['model']],
+  ...['package', 'unit', 'native', 'sim', 'semantics', 'system'].map((name) => [[name]]),
+  [['launchers'], ['contract', 'wire']],
+  [['lab'], ['model', 'dashboard']],
+  [['vm']],
   [['node24']],
 ];
 const unplanned = Object.keys(parts).filter((name) => !plan.flat(2).includes(name));

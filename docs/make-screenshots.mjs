@@ -1,4 +1,4 @@
-// Makes the pictures of docs/guide/dashboard.md anew: runs examples/dashboard.mjs with the built package, pulls and restores rails on its page in a
+// Makes the pictures of docs/guide/dashboard.md again: runs examples/dashboard.mjs with the built package, pulls and restores rails on its page in a
 // headless Chromium, and photographs it. Run it after a build: node docs/make-screenshots.mjs [NAME ...], without names all of them.
 // That of a lab needs root.
 import { spawn } from 'node:child_process';

@@ -14,7 +14,7 @@ import { type CommonOptions, Report } from './report.ts';
 import { digits } from './stats.ts';
 
 export interface GrayAuditOptions extends CommonOptions {
-  /** Of faults, over all jobs. */
+  /** Seed of the faults, over all jobs. */
   seed: number;
   plant?: GrayPlant | undefined;
   stop: AbortSignal;

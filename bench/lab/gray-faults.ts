@@ -19,7 +19,7 @@ export interface GrayFault {
   /** Parameters that its jobs need beside the others. */
   mca?: Record<string, string>;
   needsForwarder?: boolean;
-  /** Of the 175 cells that the bound is asked of; others are run by name only. */
+  /** Whether it is one of the 175 cells that the bound is asked of; others are run by name only. */
   isAsked: boolean;
   begin(lab: Lab, rail: number, chance: Prng): Promise<Impairment>;
 }

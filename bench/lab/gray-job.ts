@@ -126,7 +126,7 @@ export class GrayJob extends ControlledJob<GrayRank> {
     return await GrayJob.attach(spawned, traffic);
   }
 
-  /** Of a job that was started elsewhere and speaks as ours do. Returns when all ranks are ready. */
+  /** Takes a job that was started elsewhere and speaks as ours do. Returns when all ranks are ready. */
   static async attach(spawned: SpawnedJob, traffic: GrayTraffic): Promise<GrayJob> {
     const ranks = Array.from({ length: GRAY_TRAFFICS[traffic].ranks }, () => new GrayRank());
     const job = new GrayJob(spawned, ranks, traffic);

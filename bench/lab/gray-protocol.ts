@@ -11,7 +11,7 @@
 // With two streams of messages to a rank (mixed) each is a receiver of its own: who waits for the long messages is not served by short
 // ones. A gap of either counts.
 
-/** Of which messages a job's traffic is made. */
+/** The messages that a job's traffic is made of. */
 export const GRAY_TRAFFICS = {
   bulk: { ranks: 2, streams: 1, bytes: 1 << 20, text: '1 MiB, 16 under way' },
   small: { ranks: 2, streams: 1, bytes: 64, text: '64 B, 2,000 a second' },

@@ -219,7 +219,7 @@ async function sendStream(
     while (pace.isSending) {
       if (perSecond !== undefined) {
         const due = from.index + Math.floor(((nowMs() - from.at) * perSecond) / 1000);
-        // What a full window held back is not made up for: the pace begins anew.
+        // What a full window held back is not made up for: the pace begins again.
         if (due - index > window) Object.assign(from, { at: nowMs(), index });
         if (index >= due) {
           await timer(1);
@@ -327,7 +327,7 @@ async function allreduce(context: GrayContext): Promise<GrayCounts> {
       context.onPaused();
       await pace.turn();
     }
-    // Of small whole numbers the sum is exact, in whichever order it is made.
+    // The sum of small whole numbers is exact, in whichever order it is made.
     for (let i = AUDITED_FROM; i < DOUBLES; i++) own[i] = ((count + i * 7) & 0xffff) + rank;
     own[0] = rank === 0 && pace.isStopping ? 1 : 0;
     own[1] = rank === 0 ? nowMs() : 0;

@@ -21,7 +21,7 @@ export const TRANSPORTS = {
 export type Transport = keyof typeof TRANSPORTS;
 export const OWN_TRANSPORTS = ['tcp', 'ws', 'tcp-node'] as const satisfies readonly Transport[];
 
-/** Of which cell a line is. Lines of the same run number belong together: a cell that is run again begins anew. */
+/** The cell that a line belongs to. Lines of the same run number belong together: a cell that is run again begins from the start. */
 export interface CellKey {
   topology: Topology;
   transport: Transport;
@@ -43,7 +43,7 @@ export interface FaultLine extends CellKey {
   beginMs: number;
   /** How often a flapping rail has gone. */
   cycles?: number;
-  /** Of the gaps of which a part lies between the beginning of the fault and the end of the pause behind it. */
+  /** The longest of the gaps of which a part lies between the beginning of the fault and the end of the pause behind it. */
   worstGapMs: number;
   /** The same, by stream. */
   worstOfStreamMs: number[];
@@ -64,7 +64,7 @@ export interface AloneLine extends CellKey {
   run: string;
   /** The control: the same fault was on a rail that this traffic did not use. */
   underFault?: boolean;
-  /** Of the same traffic over the healthy rails alone, in bytes by ms. */
+  /** What the same traffic carries over the healthy rails alone, in bytes by ms. */
   rate: number;
   worstGapMs: number;
 }
@@ -95,7 +95,7 @@ export const BOUND = { worstMs: 150, medianMs: 110, share: 0.9, wasted: 0.1, was
 
 export interface CellFigures extends CellKey {
   faults: number;
-  /** Of these, on rails that were in use. */
+  /** Faults on rails that were in use. */
   inUse: number;
   wrong: string[];
   notRun?: string;

@@ -2,7 +2,7 @@
 //
 // A cell is a fault x a traffic. In a cell a job runs over a lab; one fault after the other begins, lasts for a time (1 s; a flap its
 // five periods, if that is more), ends and is followed by a pause of 0.3 to 0.5 s, or of up to 1 s while a healed rail is not up. Which
-// rail is bad is drawn anew for each fault from those that carry something, if their siblings are up: a healthy rail is always left, and
+// rail is bad is drawn for each fault from those that carry something, if their siblings are up: a healthy rail is always left, and
 // one that was bad half a second ago may be it. A rail that has not come back is struck again; the median, the share and what is wasted
 // are then of the faults that struck a rail in use.
 // - A gap is the time between two deliveries at a receiver while something for it is outstanding: gray-protocol.ts says it exactly. To a
@@ -57,7 +57,7 @@ export interface GrayOptions extends CommonOptions {
   seed: number;
   topology: Topology;
   transport: Transport;
-  /** Of the record: out/lab/NAME.jsonl and .md. */
+  /** Name of the record: out/lab/NAME.jsonl and .md. */
   name?: string;
   /** Keep the record and leave out the cells that are in it. */
   resume?: boolean;
@@ -346,7 +346,7 @@ class Cell {
   private pickRails(job: GrayJob): number[] {
     const { mbits, bad } = this.campaign.settings.rails;
     const all = mbits.map((_, rail) => rail);
-    // Of unlike rails the fast one is the bad one.
+    // Where rails are unlike, the fast one is the bad one.
     if (new Set(mbits).size > 1) return all.slice(0, bad);
     const since = nowMs() - USE_WINDOW_MS;
     const sets = all.map((first) => Array.from({ length: bad }, (_, i) => (first + i) % mbits.length).sort());

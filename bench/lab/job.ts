@@ -37,7 +37,7 @@ export interface SpawnJobOptions {
   args(control: string): string[];
   mca: Record<string, string>;
   nodeArgs?: string[];
-  /** Of a session of its own: signals of the terminal do not reach it. */
+  /** It has a session of its own: signals of the terminal do not reach it. */
   detached?: boolean;
 }
 

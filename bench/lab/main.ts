@@ -127,7 +127,7 @@ const rails = (text: string): NamedRail[] => {
     throw new InvalidArgumentError((error as Error).message);
   }
 };
-/** Of a measurement that ends in order when it is asked to. */
+/** For a measurement that ends in order when it is asked to. */
 const interrupted = new AbortController();
 let endsInOrder = false;
 

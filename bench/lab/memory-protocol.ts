@@ -26,7 +26,7 @@ export interface MemorySample {
   /** What the sockets of this namespace have in their buffers or set aside for them (ss -m), both ends of every connection. */
   socketBytes: number;
   railsUp: number;
-  /** Of this process while it settled. */
+  /** Processor time of this process while it settled, in percent. */
   cpuPercent: number;
 }
 

@@ -7,7 +7,7 @@ const BIN = join(HERE, '.cache/bin');
 const rank = (name) => join(HERE, 'ranks', name);
 const node = process.execPath;
 const CUBIC_ENV = { LD_PRELOAD: join(BIN, 'cubic.so') };
-/** Of the sizes that a run measures: nothing, or 8 bytes alone. */
+/** Sizes that a run measures: none, or 8 bytes alone. */
 const NONE = { latency: [] };
 const RATE = { latency: [], bandwidth: [8] };
 

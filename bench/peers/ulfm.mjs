@@ -157,7 +157,7 @@ for (const size of sizes) {
 const commit = run('git', ['rev-parse', '--short', 'HEAD'], { cwd: folder }).stdout.trim() || 'no commit';
 const machine = `${cpus().length} × ${cpus()[0].model.trim()}, kernel ${release()}, Node ${process.version}, ${version}`;
 const text = [
-  `${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${machine}, load ${load} before. Median of ${rounds} jobs each, in turn, with the least and the most.`,
+  `${new Date().toISOString().slice(0, 10)}, measured at ${commit}, ${machine}, load ${load} before. Median of ${rounds} jobs each, in turn, with the least and the most.`,
   `Command: \`node bench/peers/ulfm.mjs --ranks ${given.ranks} --rounds ${rounds} --iterations ${given.iterations}\``,
   '',
   ...lines,

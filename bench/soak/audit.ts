@@ -11,7 +11,7 @@ const SLICES = 65_521;
 const FILLER = 0xee;
 
 export interface MessageName {
-  /** Of those with the same sender, receiver, tag and communicator. */
+  /** Number among those with the same sender, receiver, tag and communicator. */
   number: number;
   source: number;
   dest: number;

@@ -318,7 +318,7 @@ export async function collectives(talk: Talk, prng: Prng, sync: boolean): Promis
   await Promise.all(begun);
 }
 
-/** Of values. */
+/** Collectives of values. */
 export async function objectCollectives(talk: Talk, prng: Prng): Promise<void> {
   const { comm, rank, size, round, own } = talk;
   const root = prng.below(size);

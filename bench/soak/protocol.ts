@@ -28,7 +28,7 @@ export interface SoakMemory {
   rssBytes: number;
   heapTotalBytes: number;
   heapUsedBytes: number;
-  /** Of the heap: what V8 has compiled so far. */
+  /** The part of the heap that V8 has compiled so far. */
   codeBytes: number;
   externalBytes: number;
   arrayBufferBytes: number;
@@ -43,7 +43,7 @@ export interface SoakCounts {
   received: number;
   bytesReceived: number;
   collectives: number;
-  /** Of the library: messages of collectives too. */
+  /** Counters of the library: messages of collectives are among them. */
   pmlMessages: number;
   pmlBytes: number;
   ups: number;

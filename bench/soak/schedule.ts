@@ -20,7 +20,7 @@ export interface SoakStep {
   /** `restore`: the end of what an earlier step began. */
   kind: SoakFault | 'restore';
   actions: LabAction[];
-  /** Of a fault: when its restore is due. */
+  /** When the restore of a fault is due. */
   untilMs?: number;
 }
 

@@ -29,7 +29,7 @@ export class AddressBook {
   /** What ranks published later, before anything was needed of them. */
   private readonly later = new Map<number, unknown>();
   private readonly planned = new Set<number>();
-  /** Of which it was told that there is no rail yet. */
+  /** Those of which it was told that there is no rail yet. */
   private readonly waiting = new Set<number>();
   private hosts: readonly string[] | undefined;
   /** The own addresses are others than at the start. */

@@ -21,7 +21,7 @@ export class CollectiveRuns extends ObjectMessages {
   protected readonly signatures = new KnownSignatures();
   /** Its `shared` is undefined where all go by messages. */
   private readonly scope: Scope & { shared: SharedCalls | undefined };
-  /** Of collectives that go by messages wherever the ranks are. */
+  /** The scope of collectives that go by messages wherever the ranks are. */
   private readonly messageScope: Scope;
   private memory: SharedCalls | undefined;
   private readonly everybody: Group;

@@ -5,7 +5,7 @@ import type { Engine } from '../progress/engine.ts';
 /** How often it is looked at whether everybody has left, at first and at most. */
 const LEFT_POLL_MIN_MS = 1;
 const LEFT_POLL_MAX_MS = 10;
-/** Of the out-of-band channel. A program has no barriers there. */
+/** Name of the barrier on the out-of-band channel, where a program has no barriers. */
 const BARRIER = 'finalize';
 /** How long the server is given to say who has not come. */
 const MISSING_WAIT_MS = 1000;

@@ -58,7 +58,7 @@ export class PointToPoint {
   private readonly userCtx: number;
   private readonly lastSent = new KnownBuffer();
   private readonly lastReceived = new KnownBuffer();
-  /** Of the last blocking receive, for the next one: nobody else has it. */
+  /** The request of the last blocking receive, for the next one: nobody else has it. */
   private endedReceive: RecvRequest | undefined;
 
   /** @internal */

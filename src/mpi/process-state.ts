@@ -156,7 +156,7 @@ export class ProcessState implements LocalProcess {
     this.ft?.open(id, communicator.scope.members);
   }
 
-  /** Of those that have not come to their end. */
+  /** Ids of those that have not come to their end. */
   communicatorIds(): number[] {
     return [...this.communicators.keys()];
   }

@@ -94,7 +94,7 @@ export class RequestDesk implements RequestOwner {
     return inner === undefined ? new Request(this, undefined, PROC_NULL_STATUS) : new Request(this, inner);
   }
 
-  /** Of a send that was done at once. */
+  /** The request of a send that was done at once. */
   sentRequest(tag: number, bytes: number): Request {
     return new Request(this, undefined, this.status(this.rank, tag, bytes));
   }

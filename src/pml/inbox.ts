@@ -283,7 +283,7 @@ export class Inbox {
       for (const envelope of early.values()) this.core.releaseCharge(envelope);
       early.clear();
     }
-    // Of what waits for its receive only messages that are here as a whole outlive their sender: a probe must not find the others.
+    // Only messages that are here as a whole outlive their sender while they wait for a receive: a probe must not find the others.
     for (const context of this.core.options.forgetsIncomplete === true ? this.contexts.values() : []) {
       if (context.unexpectedCount === 0) continue;
       for (const envelope of context.unexpectedEnvelopes()) {

@@ -7,7 +7,7 @@ import type { MultirailError } from '../errors.ts';
 /** A rank as its published addresses tell it. */
 export interface PeerPlan {
   incarnation: number;
-  /** Of its rails, in the order of their numbers. */
+  /** The endpoints of its rails, in the order of their numbers. */
   endpoints: readonly BtlEndpoint[];
   /** Credit that it gives at the start. */
   unexpectedBytesMax: number;

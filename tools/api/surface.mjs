@@ -183,7 +183,7 @@ class Surface {
       .map((one) => one.getText());
     const [extended] = clause(ts.SyntaxKind.ExtendsKeyword);
     const members = node.members.filter((member) => !isHidden(member)).map((member) => this.memberOf(member));
-    // Of a private constructor TypeScript only says that it is one.
+    // TypeScript says of a private constructor only that it is one.
     const sealed = node.members.find((member) => ts.isConstructorDeclaration(member) && isHidden(member));
     if (sealed !== undefined) members.push({ ...this.memberOf(sealed), doc: { ...parseDoc(sealed), isInternal: true } });
     const isOpaque = node.members.some((member) => isHidden(member) && !ts.isConstructorDeclaration(member));

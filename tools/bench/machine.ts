@@ -7,7 +7,7 @@ export interface MachineInfo {
   platform: string;
   kernel: string;
   node: string;
-  /** Of the last minute, before the run. */
+  /** Load of the last minute, before the run. */
   load: number;
   date: string;
 }

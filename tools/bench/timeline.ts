@@ -14,7 +14,7 @@ export interface Phase {
   toMs: number;
   /** Indexes of the rails that are pulled. */
   pulled: number[];
-  /** Of messages delivered to the receiving program in this phase. */
+  /** Bytes of the messages that were delivered to the receiving program in this phase. */
   bytes: number;
   /** Longest time between two deliveries, of those that ended in this phase. */
   worstGapMs: number;

@@ -44,7 +44,7 @@ export interface DashboardOptions {
 
 export interface Dashboard {
   readonly observer: JobObserver;
-  /** Of the page; undefined without one. */
+  /** Address of the page; undefined without one. */
   readonly url: string | undefined;
   waits(report: WaitsView): void;
   /** The job is over. */

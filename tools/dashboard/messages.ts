@@ -84,7 +84,7 @@ export interface RankView {
   aliveMs: number;
   retainedBytes: number;
   takesFaults: boolean;
-  /** Of the PML, by name. */
+  /** Counters of the PML, by name. */
   counters: Readonly<Record<string, number>>;
   exit?: { code?: number; signal?: string };
 }

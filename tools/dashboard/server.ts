@@ -90,7 +90,7 @@ export class DashboardServer {
     return (this.http.address() as AddressInfo).port;
   }
 
-  /** Of the page, with the token. */
+  /** Address of the page, with the token. */
   get url(): string {
     const host = this.host.includes(':') ? `[${this.host}]` : this.host;
     return `http://${host}:${this.port}/?token=${this.options.token}`;

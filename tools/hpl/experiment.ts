@@ -46,7 +46,7 @@ export function parseFractions(text: string): number[] {
   return [...new Set(fractions)].sort((a, b) => a - b);
 }
 
-/** Of how many blocks rank 0 must have done: the first number that is at least that part of all. */
+/** How many blocks rank 0 must have done: the first number that is at least that part of all. */
 export function blocksAt(fraction: number, blocks: number): number {
   // 0.1 * 30 is a little more than 3.
   return Math.max(0, Math.ceil(fraction * blocks - 1e-9));

@@ -19,7 +19,7 @@ export interface SweepRow {
   blocks: number;
   pulledAtBlock: number | undefined;
   seconds: number;
-  /** Of all its runs. */
+  /** The seconds of all its runs. */
   allSeconds: number[];
   gflops: number;
   /** What the model expects; undefined for the two rows that it is made of. */

@@ -16,7 +16,7 @@ export interface HplResult {
   broadcast: BroadcastName;
   swap: SwapName;
   seed: number;
-  /** Of factorisation and back substitution, the slowest rank's. */
+  /** Time of factorisation and back substitution at the slowest rank. */
   seconds: number;
   gflops: number;
   residual: Residual;

@@ -58,7 +58,7 @@ export class FaultList {
 
   private add(list: LabFault[], action: LabFault): void {
     const kept = list.filter((fault) => !replaces(action, fault));
-    // Of one node nothing is lost, of the others it still may be: that is worth a word.
+    // One node loses nothing, and the others still may: that is worth a word.
     const isNone = isNothing(action) && !kept.some(({ kind }) => kind === action.kind);
     list.splice(0, list.length, ...kept, ...(isNone ? [] : [action]));
   }

@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';
 import { binaryIn, nativeFolder, otherRuntime } from '../../src/native/load.ts';
 
-/** Of native/impair/src/addon.cc. */
+/** The ABI of native/impair/src/addon.cc. */
 const ABI = 1;
 const ANSWER_TIMEOUT_MS = 20_000;
 const STDERR_CHARS_MAX = 2000;
@@ -72,7 +72,7 @@ function settingsLine(port: number, settings: ForwardSettings): string {
 
 /** One forwarder. STARTING until it says that it is ready, READY while it obeys, ENDED. */
 export class Forwarder {
-  /** Of the forwarder itself, as `ip netns exec` becomes it. */
+  /** The process of the forwarder itself, since `ip netns exec` becomes it. */
   readonly pid: number;
   /** Resolves, and never rejects, when the process has ended, however it did: with why, in words. */
   readonly ended: Promise<string>;

@@ -23,7 +23,7 @@ const WHOLE: NodeImpairment = {
 
 export interface ImpairedRail {
   readonly rail: number;
-  /** Of the nodes. */
+  /** Namespaces of the nodes. */
   readonly namespaces: readonly string[];
   readonly wireNamespace: string;
   readonly seed: number;
@@ -43,7 +43,7 @@ export class Impairments {
   /** No frame passes from port to port, since they are unplugged from the bridge: so the forwarder must not pass any either. */
   private isCut = false;
   private forwarder: Forwarder | undefined;
-  /** Of every port, whether it has a filter, and of every node, whether it cuts what it sends into frames. */
+  /** Whether each port has a filter, and whether each node cuts what it sends into frames. */
   private readonly filtered: boolean[];
   private readonly cutting: boolean[];
   private last: Promise<unknown> = Promise.resolve();

@@ -46,7 +46,7 @@ export interface LabOptions {
   nodes: number;
   /** One entry per rail, 1 to 8. */
   rails: readonly RailSpec[];
-  /** Of what forwarders do by chance: the same frames in the same order meet the same. A whole number from 0; default 1. */
+  /** Seed of what forwarders do by chance: the same frames in the same order meet the same. A whole number from 0; default 1. */
   seed?: number;
   /** How TCP on the nodes finds its rate, by the kernel's name: cubic, bbr, reno. Default cubic; where the kernel has none, its default. */
   congestionControl?: string | undefined;

@@ -71,6 +71,6 @@ export function railIndex(rails: readonly NamedRail[], text: string): number {
 export const labJson = (value: unknown): string =>
   JSON.stringify(value, (_key, part: unknown) => (part === Number.POSITIVE_INFINITY ? UNSHAPED : part));
 
-/** Of what labJson() wrote. */
+/** Reads what labJson() wrote. */
 export const parseLabJson = (text: string): unknown =>
   JSON.parse(text, (key, part: unknown) => (key === 'mbit' && part === UNSHAPED ? Number.POSITIVE_INFINITY : part));

@@ -12,7 +12,7 @@ import { RECOVERY, TARGETS } from './stress.ts';
 import { drawBytes, FAULT_KINDS, type FaultKind, injectFault, type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
 import { World } from './world.ts';
 
-/** Of messages that nobody receives. */
+/** Context of messages that nobody receives. */
 const ABANDONED_CTX = 9;
 
 export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport {

@@ -21,7 +21,7 @@ export interface RailSpec extends PipeSpec {
   detectUsMax: number;
   canPut: boolean;
   canGet: boolean;
-  /** Of a put or get; 0: as long as a fragment. */
+  /** Length of a put or get; 0: that of a fragment. */
   oneSidedBytes: number;
   /** Memory registered for the other side at once; and how often (in 10 000) registering is refused. */
   pipelineBytes: number;

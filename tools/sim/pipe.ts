@@ -237,7 +237,7 @@ export class Pipe {
     return true;
   }
 
-  /** Of no connection yet, or of none any more: an attempt to connect is lost, the end of a connection is said again. */
+  /** It belongs to no connection yet, or to none any more: an attempt to connect is lost, the end of a connection is said again. */
   private loseLoose(parcel: Parcel): void {
     const item = parcel.capture();
     if (this.fabric.tracing && item !== null) this.fabric.note(`lost ${this.name} ${describe(item)}`);

@@ -44,11 +44,11 @@ export const SCENARIO_PARAMS = {
   pml_peer_timeout_ms: '600000',
   bml_window_min_bytes: '4096',
   bml_window_max_bytes: '65536',
-  // Of its own, like the other windows: what a seed finds does not move with the default.
+  // It has one of its own, like the other windows: what a seed finds does not move with the default.
   bml_window_ms: '10',
 } as const;
 
-/** Of eight seeds one judges how good rails are: the others play histories of rails that are slow, stand still, and live on. */
+/** One of eight seeds judges how good rails are: the others play histories of rails that are slow, stand still, and live on. */
 export function healthParams(seed: number): Record<string, string> {
   return seed % 8 === 3 ? {} : { bml_stall_timeout_ms: '0' };
 }

@@ -60,7 +60,7 @@ export class UlfmOracle {
   decisions = 0;
   /** Processes that were called in and have their place. */
   successors = 0;
-  /** Of agreements that several leaders have led: what is hard to get right. */
+  /** Agreements that several leaders have led: these are hard to get right. */
   heldProposals = 0;
 
   addProcess(number: number, core: Ulfm): void {

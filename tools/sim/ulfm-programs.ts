@@ -229,7 +229,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
 
   // ---------------------------------------------------------------- processes that stand by
 
-  /** The server passes a call on, as late as it likes, and not for ever. */
+  /** The server passes a call on, as late as it likes, but it does pass it on. */
   private callByServer(caller: P, standby: P, bytes: Uint8Array): void {
     if (this.oracle.declared.has(caller.number) || this.prng.chance(1, 4)) return;
     this.think(() => this.act(standby, () => standby.core.handleMessage(caller.number, bytes)));

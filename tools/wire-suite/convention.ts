@@ -58,7 +58,7 @@ export interface RequestState {
   /** A code of src/errors.ts, absent when there is no error. */
   error?: string;
   cancelled?: boolean;
-  /** Of a receive that is done. */
+  /** Where the message of a receive that is done came from. */
   source?: number;
   tag?: number;
   /** Bytes in the buffer, and their SHA-256. */

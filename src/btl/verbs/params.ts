@@ -22,7 +22,7 @@ export const VERBS_PARAMS = {
     'exponent',
     0,
     31,
-    'The device sends a packet again when it is not acknowledged within 4.096 us times 2 to this power; 14 = 67 ms. Below 12 a busy host is taken for a dead one; 0 waits for ever.',
+    'The device sends a packet again when it is not acknowledged within 4.096 us times 2 to this power; 14 = 67 ms. Below 12 a busy host is taken for a dead one; 0 waits without end.',
   ),
   btl_verbs_retry_count: int(
     'developer',

@@ -149,7 +149,7 @@ export class LocalPort {
     if (found === undefined && !this.isActive) return { fabric: networkOf(`${address}/${isIPv4(address) ? 32 : 128}`), hosts: [address] };
     return {
       fabric: typeof found?.cidr === 'string' ? networkOf(found.cidr) : 'link-local',
-      // Of a link-local address one must say on which link: the companion takes another one.
+      // A link-local address needs its link to be named: the companion takes another one.
       hosts: found === undefined || isLinkLocal(gid) ? allHosts(table) : [found.address],
     };
   }

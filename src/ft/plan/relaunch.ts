@@ -3,7 +3,7 @@
 
 /** A run with saves at even intervals. Times in seconds. */
 export interface ChainRun {
-  /** Of the run with saves and without a fault. */
+  /** What the run with saves and without a fault takes. */
   readonly totalSeconds: number;
   /** Between the end of one save and the beginning of the next. */
   readonly intervalSeconds: number;

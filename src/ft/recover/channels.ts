@@ -9,7 +9,7 @@ export interface SaveTrace {
   readonly epoch: number;
   readonly step: number;
   readonly level: string;
-  /** Of this rank's image. */
+  /** Length of this rank's image. */
   readonly bytes: number;
   /** From the call until it was committed, and written where the level has a store. */
   readonly durationMs: number;

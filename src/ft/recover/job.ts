@@ -26,7 +26,7 @@ export interface JobRecovery {
   readonly failed: readonly number[];
   /** Steps that are done again: from the save to where the foremost rank had come. */
   readonly lostSteps: number;
-  /** Of all recoveries since this job was started. */
+  /** The sums over all recoveries since this job was started. */
   readonly total: { readonly failures: number; readonly lostSteps: number };
 }
 

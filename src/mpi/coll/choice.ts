@@ -48,7 +48,7 @@ export interface Tuning {
   readonly sharedMemory: boolean;
   /** The most bytes that a rank puts there. */
   readonly sharedMemoryBytesMax: number;
-  /** Of communicators with more ranks, collectives go by messages. */
+  /** Collectives of communicators with more ranks go by messages. */
   readonly sharedMemoryRanksMax: number;
   readonly forced: Readonly<Record<CollectiveName, string>>;
   readonly bcastLongBytes: number;

@@ -6,6 +6,7 @@ import { dirname, join, posix } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { ERROR_CODES } from '../../../src/errors.ts';
+import * as ftChannels from '../../../src/ft/recover/channels.ts';
 import * as channels from '../../../src/mpi/channels.ts';
 import { OLD_PARAM_NAMES, PARAMS } from '../../../src/params.ts';
 import { CLAUSES } from '../../../tools/wire-suite/clauses.ts';
@@ -230,7 +231,7 @@ describe('names', () => {
   });
 
   test('every diagnostics channel stands in docs/guide/dashboard.md', () => {
-    const names = Object.values(channels).map((one) => one.name as string);
+    const names = Object.values({ ...channels, ...ftChannels }).map((one) => one.name as string);
     const section = read('docs/guide/dashboard.md').split('\n## Diagnostics channels')[1] ?? '';
     expect([...section.matchAll(/^\| `(multirail:[\w:]+)` \|/gm)].map(([, name]) => name).sort()).toEqual(names.sort());
   });

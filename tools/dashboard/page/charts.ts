@@ -96,7 +96,7 @@ export class ThroughputChart {
     return html('li', {}, button);
   }
 
-  /** Of the moment under the pointer, else of the last one that is known. */
+  /** Shows the values at the moment under the pointer, else at the last one that is known. */
   private showValues(): void {
     const under = this.plot?.cursor.idx;
     const texts = this.lines.map(({ id, name }, i) => {

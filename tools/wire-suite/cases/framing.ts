@@ -214,7 +214,7 @@ export const FRAMING_CASES: readonly Case[] = [
       'a wrong magic, and nothing behind the header',
       setHeader((view) => view.setUint16(6, 0, true)),
     );
-    // Of a DATA frame: on another kind any packet header or payload is wrong.
+    // The frame is a DATA frame: on another kind any packet header or payload is wrong.
     const announces = (change: (view: DataView) => void) => (rail: Rail) =>
       rail.frame({
         kind: FRAME_DATA,

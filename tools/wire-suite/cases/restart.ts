@@ -170,7 +170,7 @@ export const RESTART_CASES: readonly Case[] = [
       }
       rails[1].send(session.notify(rndv, ack, 0xffff_ffff));
       await session.never('RR-5', PACKET.RNDVRESTARTACK, 'epoch 2^32 - 1 after epoch 3 is an older one');
-      // Of the epoch before the wrap: behind, although the greater number.
+      // It is of the epoch before the wrap: behind, although its number is greater.
       session.sendFrag(rails[1], answer, 8192, BYTES, 66, { epoch: 0xffff_fff0 });
       await session.counted('CV-4', rails[1], 'a FRAG of epoch 2^32 - 16 after epoch 3');
       await session.notDone('CV-4', b.request, 'a FRAG of an older epoch');

@@ -611,7 +611,7 @@ export const SENDING_RESTART_CASES: readonly Case[] = [
       const { session, rail } = await oneRail(t);
       await session.sendFrom(30_000);
       const rndv = await session.expect('SD-2', PACKET.RNDV, 'a rendezvous');
-      // Of a message that exists and waits for no such answer: dropped, unless it cannot be read.
+      // The message exists and waits for no such answer: this one is dropped, unless it cannot be read.
       const answer = (count: number) =>
         session.other(PACKET.RNDVRESTARTACK, {
           senderSlot: rndv.packet.senderSlot,

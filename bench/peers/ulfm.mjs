@@ -4,16 +4,18 @@
 //   node bench/peers/ulfm.mjs [--ranks 4,8,16] [--rounds 9] [--iterations 500] [--write]
 // Every round runs each contender once, in a drawn order. Run it on a machine that does nothing else.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, release } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpus, loadavg, release, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { parseArgs } from 'node:util';
+import { makeDebian13 } from '../../tools/lab/debian13.mjs';
 import { median, random, shuffled } from '../lib/stats.mjs';
 
-const HOUR_MS = 3_600_000;
 const folder = new URL('../..', import.meta.url).pathname;
-const root = join(folder, '.cache/debian13');
+/** Not the one of the tests, which has no compiler. */
+const root = join(folder, '.cache/debian13-mpicc');
+const PACKAGES = ['openmpi-bin', 'libopenmpi-dev', 'gcc', 'libc6-dev'];
 const SOURCE = join(import.meta.dirname, 'c/ulfm.c');
 const BEGIN = '<!-- ulfm:begin, written by bench/peers/ulfm.mjs -->';
 const END = '<!-- ulfm:end -->';
@@ -51,18 +53,11 @@ function must(what, command, args, options) {
 
 /** The root file system with Open MPI 5, and the program in it. */
 function prepareOpenMpi() {
-  if (!existsSync(join(root, 'usr/bin/mpicc'))) {
-    if (process.getuid() !== 0) {
-      console.error(`needs root, for a root file system of Debian 13 in ${root}`);
-      process.exit(2);
-    }
-    if (run('mmdebstrap', ['--version']).status !== 0)
-      must('mmdebstrap', 'apt-get', ['install', '-y', '--no-install-recommends', 'mmdebstrap']);
-    console.log('making a root file system of Debian 13 with Open MPI 5');
-    rmSync(root, { recursive: true, force: true });
-    mkdirSync(join(folder, '.cache'), { recursive: true });
-    const packages = 'openmpi-bin,libopenmpi-dev,gcc,libc6-dev';
-    must('Debian 13', 'mmdebstrap', ['--variant=minbase', `--include=${packages}`, 'trixie', root], { timeout: HOUR_MS / 6 });
+  try {
+    makeDebian13(root, PACKAGES);
+  } catch (error) {
+    console.error(`Open MPI 5: ${error.message}`);
+    process.exit(2);
   }
   writeFileSync(join(root, 'ulfm.c'), readFileSync(SOURCE));
   must('the program in C', 'chroot', [root, 'mpicc', '-O2', '-o', '/ulfm', '/ulfm.c']);
@@ -89,7 +84,7 @@ function openMpi(size) {
   };
 }
 
-const own = mkdtempSync(join(folder, '.cache/ulfm-'));
+const own = mkdtempSync(join(tmpdir(), 'multirail-ulfm-'));
 process.on('exit', () => rmSync(own, { recursive: true, force: true }));
 
 function multirail(size, sync) {

@@ -10,19 +10,18 @@
 // mounts is in a namespace that ends with it. Exits with 77 and says why where it cannot be done; the last line is
 // "pmix: N passed, N failed, N skipped".
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { makeDebian13 } from '../../tools/lab/debian13.mjs';
 import { bundle } from '../support/bundle.mjs';
 import { makeHosts, netnsMissing } from './netns-hosts.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
-const SUITE = 'trixie';
 const PACKAGES = ['openmpi-bin', 'libpmix2t64', 'libstdc++6', 'iproute2', 'procps'];
 const BASE = join(ROOT, '.cache', 'debian13');
 const CANNOT = 77;
-const MAKE_LIMIT_MS = 1_200_000;
 const JOB_LIMIT_MS = 90_000;
 /** The suites: their script has a limit of its own for a job, and says what hangs. */
 const SUITES_LIMIT_MS = 150_000;
@@ -35,31 +34,12 @@ function cannot(text) {
 const run = (command, args, options = {}) => spawnSync(command, args, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024, ...options });
 const has = (command) => run('sh', ['-c', `command -v ${command}`]).status === 0;
 
-/** Where apt has this Debian from: the newer one is next to it. */
-function mirror() {
-  const own = /^VERSION_CODENAME=(.*)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
-  const targets = run('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', `Release: ${own}`, 'Origin: Debian']);
-  return targets.stdout?.split('\n')[0] || cannot('apt has no lists of a Debian mirror (apt-get update)');
-}
-
-/** Made once, and put in place when it is whole. */
 function makeBase() {
-  if (existsSync(BASE)) return;
-  if (!has('mmdebstrap')) {
-    if (process.env.MULTIRAIL_TEST_APT === '0') cannot('needs mmdebstrap (MULTIRAIL_TEST_APT=0 forbids installing)');
-    const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-    const done = run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', 'mmdebstrap'], { env });
-    if (done.status !== 0) cannot(`mmdebstrap could not be installed: ${done.stderr.trim().split('\n').pop()}`);
+  try {
+    makeDebian13(BASE, PACKAGES);
+  } catch (error) {
+    cannot(error.message);
   }
-  console.log('making the root file system of Debian 13 (once; about a minute)');
-  const part = `${BASE}.part`;
-  rmSync(part, { recursive: true, force: true });
-  mkdirSync(join(ROOT, '.cache'), { recursive: true });
-  const args = ['--quiet', '--mode=root', '--variant=apt', `--include=${PACKAGES.join(',')}`, SUITE, part, mirror()];
-  const made = run('mmdebstrap', args, { timeout: MAKE_LIMIT_MS });
-  if (made.error !== undefined) cannot(`mmdebstrap did not end well: ${made.error.message}`);
-  if (made.status !== 0) cannot(`mmdebstrap failed: ${made.stderr.trim().split('\n').slice(-3).join(' ')}`);
-  renameSync(part, BASE);
 }
 
 /** What a command in the file system sees: its own /tmp, this machine's devices and named network namespaces, Node and the checkout. */

@@ -9,7 +9,17 @@ import type { PacketFilter, RailSpec } from './fabric.ts';
 import type { PostedReceive } from './oracle.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import { RECOVERY, TARGETS } from './stress.ts';
-import { drawBytes, FAULT_KINDS, type FaultKind, injectFault, type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
+import {
+  drawBytes,
+  FAULT_KINDS,
+  type FaultKind,
+  injectFault,
+  newReport,
+  type SwarmOptions,
+  type SwarmReport,
+  sumCounters,
+  watchersOf,
+} from './swarm.ts';
 import { World } from './world.ts';
 
 /** Context of messages that nobody receives. */
@@ -55,23 +65,10 @@ export function runDeath(seed: number, options: SwarmOptions = {}): SwarmReport 
     rails,
     params,
     meets: options.meets === true,
-    ...(options.trace === undefined ? {} : { trace: options.trace }),
-    ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
-    ...(options.coverage === undefined ? {} : { coverage: options.coverage }),
+    ...watchersOf(options),
   });
   const { fabric } = world;
-  const report: SwarmReport = {
-    seed,
-    ranks,
-    rails: railCount,
-    messages: 0,
-    faults: {},
-    events: 0,
-    virtualMs: 0,
-    counters: {},
-    traceHash: '',
-    description: '',
-  };
+  const report = newReport(seed, ranks, railCount);
 
   // --- who dies, and when
   const text: string[] = [];

@@ -5,7 +5,7 @@
 import { Prng } from '../../src/util/prng.ts';
 import { type BadLink, Bounded, IMPAIRMENTS, type Impairment, type ImpairmentKind, MBIT, REAL_RAIL } from './bounded.ts';
 import type { RailSpec } from './fabric.ts';
-import { type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
+import { type SwarmOptions, type SwarmReport, sumCounters, watchersOf } from './swarm.ts';
 
 /** How the application sends, each with a sentence. */
 export const TRAFFIC = {
@@ -121,9 +121,7 @@ export function runImpaired(seed: number, options: SwarmOptions = {}): ImpairedR
     healthy: order.slice(0, prng.chance(2, 3) ? 1 : prng.between(1, rails.length - 1)),
     messagesMax: prng.pick(MESSAGES_MAX),
     bytesMax: (prng.chance(1, 16) ? MANY_BYTES : prng.pick(BYTES_MAX)) * MIB,
-    ...(options.trace === undefined ? {} : { trace: options.trace }),
-    ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
-    ...(options.coverage === undefined ? {} : { coverage: options.coverage }),
+    ...watchersOf(options),
   });
   startTraffic(run, prng.split('traffic'));
   impairAll(run, prng.split('impair'));

@@ -7,7 +7,16 @@ import { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
 import { SaveWorld } from './save-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
-import { FAULT_KINDS, type FaultKind, injectFault, type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
+import {
+  FAULT_KINDS,
+  type FaultKind,
+  injectFault,
+  newReport,
+  type SwarmOptions,
+  type SwarmReport,
+  sumCounters,
+  watchersOf,
+} from './swarm.ts';
 import { DETECTORS, type Detector } from './ulfm-world.ts';
 
 /** Virtual time within which all must end once it is quiet. */
@@ -75,23 +84,10 @@ export function runSave(seed: number, options: SwarmOptions = {}): SwarmReport {
     everySteps,
     inBackground: prng.chance(2, 3),
     refusesOneIn: prng.pick([0, 0, 4, 12]),
-    ...(options.trace === undefined ? {} : { trace: options.trace }),
-    ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
-    ...(options.coverage === undefined ? {} : { coverage: options.coverage }),
+    ...watchersOf(options),
   });
   const text: string[] = [];
-  const report: SwarmReport = {
-    seed,
-    ranks,
-    rails: railCount,
-    messages: 0,
-    faults: {},
-    events: 0,
-    virtualMs: 0,
-    counters: {},
-    traceHash: '',
-    description: '',
-  };
+  const report = newReport(seed, ranks, railCount);
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 8));
   if (prng.chance(3, 4)) world.world.runUntil(() => world.world.allUp, 1000);
   for (let deaths = prng.pick([0, 1, 1, 1, 2, 2, 3, 4]); deaths > 0; deaths--) armDeath(prng, world, text);

@@ -7,7 +7,7 @@ import { Prng } from '../../src/util/prng.ts';
 import type { RailSpec } from './fabric.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import { RECOVERY, STRIKES, type Strike, struck, TARGETS } from './stress.ts';
-import { type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
+import { type SwarmOptions, type SwarmReport, sumCounters, watchersOf } from './swarm.ts';
 import { World } from './world.ts';
 
 /** What the weather consists of; a run has a random part of it. */
@@ -65,9 +65,7 @@ export function runStorm(seed: number, options: SwarmOptions = {}): SwarmReport 
     rails,
     params,
     fragBytes,
-    ...(options.trace === undefined ? {} : { trace: options.trace }),
-    ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
-    ...(options.coverage === undefined ? {} : { coverage: options.coverage }),
+    ...watchersOf(options),
   });
   const { fabric } = world;
   const faults: Record<string, number> = {};

@@ -7,7 +7,7 @@ import { Prng } from '../../src/util/prng.ts';
 import type { Fabric, PacketFilter, RailSpec, SimLink } from './fabric.ts';
 import type { CutFate } from './pipe.ts';
 import { healthParams, SCENARIO_PARAMS } from './scenario.ts';
-import { type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
+import { type SwarmOptions, type SwarmReport, sumCounters, watchersOf } from './swarm.ts';
 import { World } from './world.ts';
 
 /** What may strike at a frame, each with a sentence. */
@@ -89,9 +89,7 @@ export function runStress(seed: number, options: SwarmOptions = {}): SwarmReport
     ranks: 2,
     rails,
     params,
-    ...(options.trace === undefined ? {} : { trace: options.trace }),
-    ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
-    ...(options.coverage === undefined ? {} : { coverage: options.coverage }),
+    ...watchersOf(options),
   });
   const { fabric } = world;
   const faults: Record<string, number> = {};

@@ -40,6 +40,15 @@ export interface SwarmOptions {
   meets?: boolean;
 }
 
+/** What of its options a profile hands on to its world: who looks on. */
+export function watchersOf({ trace, hashTrace, coverage }: SwarmOptions): Pick<SwarmOptions, 'trace' | 'hashTrace' | 'coverage'> {
+  return {
+    ...(trace === undefined ? {} : { trace }),
+    ...(hashTrace === undefined ? {} : { hashTrace }),
+    ...(coverage === undefined ? {} : { coverage }),
+  };
+}
+
 export interface SwarmReport {
   seed: number;
   ranks: number;
@@ -51,6 +60,11 @@ export interface SwarmReport {
   counters: Record<string, number>;
   traceHash: string;
   description: string;
+}
+
+/** The report of a seed that is about to be played. */
+export function newReport(seed: number, ranks: number, rails: number): SwarmReport {
+  return { seed, ranks, rails, messages: 0, faults: {}, events: 0, virtualMs: 0, counters: {}, traceHash: '', description: '' };
 }
 
 /** Sizes that matter around these limits, so that small messages exercise every path. */
@@ -116,22 +130,10 @@ export function runSeed(seed: number, options: SwarmOptions = {}): SwarmReport {
     rails,
     params,
     meets: options.meets === true,
-    ...(options.trace === undefined ? {} : { trace: options.trace }),
-    ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
-    ...(options.coverage === undefined ? {} : { coverage: options.coverage }),
+    ...watchersOf(options),
   });
-  const report: SwarmReport = {
-    seed,
-    ranks,
-    rails: railCount,
-    messages: 0,
-    faults: {},
-    events: 0,
-    virtualMs: 0,
-    counters: {},
-    traceHash: '',
-    description: `ranks ${ranks}, rails ${railCount} (${rails.map((r) => `${r.bytesPerMs} B/ms ${r.latencyUs} us ${r.liveness}${r.canPut ? ' put' : ''}${r.canGet ? ' get' : ''} ${r.role}`).join('; ')}), faults ${kinds.join(' ') || 'none'}`,
-  };
+  const report = newReport(seed, ranks, railCount);
+  report.description = `ranks ${ranks}, rails ${railCount} (${rails.map((r) => `${r.bytesPerMs} B/ms ${r.latencyUs} us ${r.liveness}${r.canPut ? ' put' : ''}${r.canGet ? ' get' : ''} ${r.role}`).join('; ')}), faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
 
   // --- safety phase

@@ -11,7 +11,17 @@ import type { PacketSighting, RailSpec } from './fabric.ts';
 import { OracleError } from './oracle.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import { RECOVERY, TARGETS } from './stress.ts';
-import { drawBytes, FAULT_KINDS, type FaultKind, injectFault, type SwarmOptions, type SwarmReport, sumCounters } from './swarm.ts';
+import {
+  drawBytes,
+  FAULT_KINDS,
+  type FaultKind,
+  injectFault,
+  newReport,
+  type SwarmOptions,
+  type SwarmReport,
+  sumCounters,
+  watchersOf,
+} from './swarm.ts';
 import { DETECTORS, type Detector, FIRST_ID, SERVICE_CTX, UlfmWorld } from './ulfm-world.ts';
 
 /** Virtual time within which all must end once it is quiet. */
@@ -192,22 +202,9 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
     serverDiesUs: prng.below(50_000),
     keepsDecisions: succeeds,
     leavesEarly,
-    ...(options.trace === undefined ? {} : { trace: options.trace }),
-    ...(options.hashTrace === undefined ? {} : { hashTrace: options.hashTrace }),
-    ...(options.coverage === undefined ? {} : { coverage: options.coverage }),
+    ...watchersOf(options),
   });
-  const report: SwarmReport = {
-    seed,
-    ranks,
-    rails: rails.length,
-    messages: 0,
-    faults: {},
-    events: 0,
-    virtualMs: 0,
-    counters: {},
-    traceHash: '',
-    description: '',
-  };
+  const report = newReport(seed, ranks, rails.length);
   const play: Play = { prng, world, report, text: [] };
 
   // --- faults

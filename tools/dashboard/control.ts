@@ -78,15 +78,14 @@ export class ProcessControl implements RailControl {
     const { job, ranks } = this.model;
     if (!job.survivesFailures) return [];
     return ranks.flatMap(({ view }): ControlTarget[] => {
-      const { rank, place, phase, exit } = view;
-      const hasDied = phase === 'EXITED' && exit?.code !== 0;
-      if (phase !== 'JOINED' && !hasDied) return [];
+      const { rank, place, phase, died } = view;
+      if (phase !== 'JOINED' && !died) return [];
       const what = place === null ? ', which stands by' : place === rank ? '' : `, now rank ${place}`;
       return [
         {
           id: processId(rank),
           label: `process ${rank}${what}`,
-          state: hasDied ? 'dead' : 'alive',
+          state: died ? 'dead' : 'alive',
           actions: ['kill'],
           rails: [],
         },

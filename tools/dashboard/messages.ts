@@ -75,6 +75,8 @@ export type RankPhase = 'STARTING' | 'JOINED' | 'FINALIZED' | 'EXITED';
 export interface RankView {
   rank: number;
   phase: RankPhase;
+  /** Its process has died, and the others go on (parameter ft). */
+  died: boolean;
   /** The rank that it works as, which is that of a dead process where it was called in; null while it stands by. */
   place: number | null;
   pid: number;

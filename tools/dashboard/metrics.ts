@@ -95,13 +95,12 @@ function rankMetrics(text: MetricsText, model: JobModel): void {
   const now = model.nowMs();
   const isPhase = (phase: string) => ranks.map((view) => [{ rank: view.rank }, view.phase === phase ? 1 : 0] as const);
   text.family('multirail_rank_joined', 'gauge', '1 while the rank is in the job.', isPhase('JOINED'));
-  const hasDied = ({ phase, exit }: (typeof ranks)[number]) => model.job.survivesFailures && phase === 'EXITED' && exit?.code !== 0;
   if (model.job.survivesFailures)
     text.family(
       'multirail_rank_died',
       'gauge',
       '1 once the process has died, and the others go on.',
-      ranks.map((view) => [{ rank: view.rank }, hasDied(view) ? 1 : 0] as const),
+      ranks.map((view) => [{ rank: view.rank }, view.died ? 1 : 0] as const),
     );
   if (model.job.spares > 0)
     text.family(

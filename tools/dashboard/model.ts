@@ -1,7 +1,7 @@
 // What is known about a running job: its ranks, their rails, events, and bytes over time, put together from what the launcher is told. It
 // is bounded in every direction, and reads no clock except the one that it is given.
 
-import type { AbortInfo, ExitInfo, RankInfo } from '../../src/launch/oob/member.ts';
+import type { AbortInfo, RankInfo } from '../../src/launch/oob/member.ts';
 import {
   RAIL_COUNTER_NAMES,
   REPORT_RAILS_MAX,
@@ -9,7 +9,7 @@ import {
   type TelemetryMove,
   type TelemetryRail,
 } from '../../src/launch/oob/telemetry.ts';
-import type { JobObserver } from '../../src/launch/watch/observer.ts';
+import type { JobObserver, ObservedExit } from '../../src/launch/watch/observer.ts';
 import { type EventFields, EventLog } from './event-log.ts';
 import { History } from './history.ts';
 import type { EventType, JobView, RailView, RankView } from './messages.ts';
@@ -109,6 +109,7 @@ export class JobModel implements JobObserver {
       const view: RankView = {
         rank,
         phase: 'STARTING',
+        died: false,
         place: rank < size - spares ? rank : null,
         pid: 0,
         host: '',
@@ -160,9 +161,9 @@ export class JobModel implements JobObserver {
     this.event('rank-finalized', `rank ${rank} has finished`, { rank });
   }
 
-  exited(rank: number, { code, signal, lost, died = false }: ExitInfo & { died?: boolean }): void {
+  exited(rank: number, { code, signal, lost, died = false }: ObservedExit): void {
     const exit = { ...(code === undefined ? {} : { code }), ...(signal === '' ? {} : { signal }) };
-    this.changeRank(this.ranks[rank], { phase: 'EXITED', exit });
+    this.changeRank(this.ranks[rank], { phase: 'EXITED', died, exit });
     // On another host, to which there is no connection any more.
     const known = signal === '' ? `has exited with code ${code}` : `was killed by ${signal}`;
     const how = lost ? 'is lost: nothing is known of its end' : known;

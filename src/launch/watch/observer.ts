@@ -3,6 +3,12 @@ import type { AbortInfo, ExitInfo, RankInfo } from '../oob/member.ts';
 import type { OobServer } from '../oob/server.ts';
 import type { Telemetry } from '../oob/telemetry.ts';
 
+/** The end of a process as its launcher judges it. */
+export interface ObservedExit extends ExitInfo {
+  /** It has died, and the others go on (parameter ft). */
+  died?: boolean;
+}
+
 /** Every method is called from the launcher's event loop, and must not throw. */
 export interface JobObserver {
   /** The rank's process exists. */
@@ -15,8 +21,7 @@ export interface JobObserver {
   /** So many events of rails, and reports of who waits, did not get here: they came faster than they were taken (relay.ts). */
   eventsLeftOut?(count: number): void;
   finalized?(rank: number): void;
-  /** `died`: the others go on without it (parameter ft). */
-  exited?(rank: number, exit: ExitInfo & { died?: boolean }): void;
+  exited?(rank: number, exit: ObservedExit): void;
   /** A process waits to be called in, or has taken a place: its rank in the communicator that it was called into. */
   standby?(rank: number, isWaiting: boolean, place: number): void;
   aborted?(info: AbortInfo): void;

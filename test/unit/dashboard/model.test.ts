@@ -43,6 +43,8 @@ describe('job model', () => {
     model.standby(3, false, 1);
     model.exited(2, { code: 1, signal: '', finalized: false, lost: false });
     expect(model.ranks[3].view.place).toBe(1);
+    // An error of the program is no death.
+    expect(model.ranks.map(({ view }) => view.died)).toEqual([false, true, false, false]);
     expect(model.log.since(0).map(({ text }) => text)).toEqual([
       'the job of 3 ranks, and of 1 more process that stands by, is started',
       ...[100, 101, 102, 103].map((pid, rank) => `rank ${rank} (pid ${pid}) has joined`),
@@ -61,7 +63,7 @@ describe('job model', () => {
     expect(control.targets()).toEqual([]);
     for (let rank = 0; rank < 3; rank++) model.joined(rank, { incarnation: 1, pid: 100 + rank, hostId: 'h' });
     await control.apply('process-1', 'kill');
-    model.exited(1, { code: undefined, signal: 'SIGKILL', finalized: false, lost: false });
+    model.exited(1, { code: undefined, signal: 'SIGKILL', finalized: false, lost: false, died: true });
     model.standby(2, false, 1);
     const target = (id: string, label: string, state: string) => ({ id, label, state, actions: ['kill'], rails: [] });
     expect(control.targets()).toEqual([

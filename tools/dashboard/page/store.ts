@@ -182,15 +182,14 @@ export class Store {
   // --- ranks
 
   rankState(view: RankView, nowMs: number): RankState {
-    const { rank, place, phase, exit, heardMs } = view;
+    const { rank, place, phase, died, exit, heardMs } = view;
     if (phase === 'STARTING') return { word: 'starting', kind: 'starting' };
     if (phase === 'FINALIZED') return { word: 'finished', kind: 'finished' };
     if (phase === 'EXITED') {
       const failed = exit?.signal !== undefined || exit?.code !== 0;
       if (exit?.signal === undefined && exit?.code === undefined) return { word: 'lost', kind: 'failed' };
       const how = exit.signal ?? `code ${exit.code}`;
-      const word = failed && this.job?.survivesFailures === true ? 'died' : 'exited';
-      return { word: `${word} (${how})`, kind: failed ? 'failed' : 'exited' };
+      return { word: `${died ? 'died' : 'exited'} (${how})`, kind: failed ? 'failed' : 'exited' };
     }
     if (place === null) return { word: 'stands by', kind: 'standby' };
     const silentMs = nowMs - heardMs;

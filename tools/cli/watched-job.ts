@@ -5,7 +5,8 @@ import { MultirailError } from '../../src/errors.ts';
 import type { JobResult } from '../../src/launch/run/job-result.ts';
 import { newJobId, type RunningJob, type RunOptions, startJob } from '../../src/launch/run/launcher.ts';
 import type { JobOutcome } from '../../src/launch/run/relay.ts';
-import { ParamTable, survivesFailures } from '../../src/params.ts';
+import { processesOf } from '../../src/launch/run/workers.ts';
+import { ParamTable } from '../../src/params.ts';
 import { checkToken } from '../dashboard/access.ts';
 import type { RailControl } from '../dashboard/control.ts';
 import { type Dashboard, startDashboard, TELEMETRY_MS } from '../dashboard/dashboard.ts';
@@ -54,13 +55,16 @@ export async function runWatched<R extends JobOutcome>(watchable: WatchableJob<R
   checkCombination(watch);
   if (!isWatched(watch)) return await (await watchable.start(undefined)).result;
   const { command, stderr, control } = watchable;
+  const { size, spares, survivesFailures } = processesOf(watchable);
   const say = (text: string) => void (stderr ?? process.stderr).write(`multirail: ${text}\n`);
   const jobId = newJobId();
   const { mca, intervalMs } = withTelemetry(watchable);
   let job: StartedJob<R> | undefined;
   const dashboard = await startDashboard({
     jobId,
-    ...processesOf(watchable),
+    size,
+    spares,
+    survivesFailures,
     command,
     version: packageVersion(),
     intervalMs,
@@ -88,13 +92,6 @@ export async function runWatched<R extends JobOutcome>(watchable: WatchableJob<R
 function checkCombination({ port, hold, tokenFile }: WatchOptions): void {
   const without = port !== undefined ? undefined : hold ? '--dashboard-hold' : tokenFile === undefined ? undefined : TOKEN_FILE_OPTION;
   if (without !== undefined) throw new MultirailError('ERR_ARG', `${without} needs --dashboard`);
-}
-
-/** How many processes there are, and what becomes of the others when one dies: as the launcher has it. */
-function processesOf({ size, spares = 0, mca = {}, env = process.env }: Pick<RunOptions, 'size' | 'spares' | 'mca' | 'env'>) {
-  const table = new ParamTable(mca, env);
-  if (spares > 0) return { size: size + spares, spares, survivesFailures: true };
-  return { size, spares: Math.min(table.int('ft_spares'), size - 1), survivesFailures: survivesFailures(table) };
 }
 
 /** The ranks are asked to report, unless the user said how often, or never. `intervalMs`: the width of a slot of the history. */

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
-import { PARAM_ENV_PREFIX, ParamTable, survivesFailures } from '../../params.ts';
+import { PARAM_ENV_PREFIX, type ParamTable, survivesFailures } from '../../params.ts';
 import { OWN_FAILURE_CODE, TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
 import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
 import type { AbortInfo } from '../oob/member.ts';
@@ -21,7 +21,7 @@ import { checkKills, Killer, type KillPlan } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
 import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
-import { Workers } from './workers.ts';
+import { processesOf, Workers } from './workers.ts';
 
 export const RANKS_MAX = 4096;
 /** How long a dead rank's last words are waited for before its end is judged. */
@@ -198,11 +198,11 @@ class LocalJob implements RunningJob {
       ...(options.nodeArgs === undefined ? {} : { nodeArgs: options.nodeArgs }),
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     });
-    // Unknown names and values out of range end here, before anything is started.
-    this.mca = spares === 0 ? (options.mca ?? {}) : { ...options.mca, ft: 'on', ft_spares: String(spares) };
-    this.params = new ParamTable(this.mca, options.env ?? process.env);
-    this.size = size + spares;
-    this.workers = new Workers(this.size, Math.min(this.params.int('ft_spares'), this.size - 1));
+    const processes = processesOf(options);
+    this.mca = processes.mca;
+    this.params = processes.params;
+    this.size = processes.size;
+    this.workers = new Workers(processes.size, processes.spares);
     this.stdout = options.stdout ?? process.stdout;
     this.stderr = options.stderr ?? process.stderr;
     this.result = new Promise((resolve) => {

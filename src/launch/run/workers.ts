@@ -1,4 +1,37 @@
-// Which processes of a job are at work, and as which rank: at the start all but those that stand by, and later those that were called in, too.
+// How many processes a job has, and which of them are at work, as which rank: at the start all but those that stand by, and later those
+// that were called in, too.
+import { ParamTable, survivesFailures } from '../../params.ts';
+
+/** The processes of a job, as its options and parameters say together. */
+export interface Processes {
+  /** Those that stand by are among them. */
+  readonly size: number;
+  /** So many of them, those with the highest numbers, stand by at the start. */
+  readonly spares: number;
+  /** The others go on when one dies. */
+  readonly survivesFailures: boolean;
+  /** The parameters that the ranks get, and all of them. */
+  readonly mca: Readonly<Record<string, string>>;
+  readonly params: ParamTable;
+}
+
+/** Unknown names and values out of range end here, before anything is started. */
+export function processesOf({
+  size: ranks,
+  spares: more = 0,
+  mca: given = {},
+  env = process.env,
+}: {
+  size: number;
+  spares?: number;
+  mca?: Readonly<Record<string, string>>;
+  env?: Readonly<Record<string, string | undefined>>;
+}): Processes {
+  const mca = more === 0 ? given : { ...given, ft: 'on', ft_spares: String(more) };
+  const params = new ParamTable(mca, env);
+  const size = ranks + more;
+  return { size, spares: Math.min(params.int('ft_spares'), size - 1), survivesFailures: survivesFailures(params), mca, params };
+}
 
 export class Workers {
   /** So many stood by at the start. */

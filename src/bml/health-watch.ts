@@ -149,10 +149,12 @@ export class HealthWatch {
     if (outstandingBytes === 0) rail.markAliveMs = -1;
     else if (rail.markAliveMs < 0) this.mark(peer, rail, aliveMs);
     // A probe is held, too; but only what others wait for is worth an epoch.
-    const markedMs = heldOf(rail, aliveMs) - (rail.markAliveMs < 0 ? 0 : this.overtimeMs - rail.markOvertimeMs);
-    const askedMs = askedOf(rail, aliveMs) - (rail.probeOutstanding ? this.overtimeMs - rail.askedOvertimeMs : 0);
+    const sinceMarkMs = heldOf(rail, aliveMs);
+    const sinceAskedMs = askedOf(rail, aliveMs);
+    const sinceAliveMs = aliveMs - Math.max(sinceMarkMs, sinceAskedMs);
+    const markedMs = rail.markAliveMs < 0 ? 0 : sinceMarkMs - (this.overtimeMs - rail.markOvertimeMs);
+    const askedMs = rail.probeOutstanding ? sinceAskedMs - (this.overtimeMs - rail.askedOvertimeMs) : 0;
     const heldMs = Math.max(markedMs, askedMs);
-    const sinceAliveMs = aliveMs - Math.max(heldOf(rail, aliveMs), askedOf(rail, aliveMs));
     if (heldMs === 0) this.notLate(rail);
     if (options.stallTimeoutMs === 0 || !hasOther(peer, rail)) return 0;
     if (rail.isWanted) this.askRate(rail, aliveMs);

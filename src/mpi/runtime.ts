@@ -5,7 +5,6 @@
 //   ACTIVE      from createRuntime() on; rails connect in the background
 //   FINALIZING  no new calls; what is under way is delivered, peers say BYE
 //   FINALIZED   everything is closed
-
 import { EventEmitter } from 'node:events';
 import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';

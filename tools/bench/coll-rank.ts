@@ -1,8 +1,7 @@
 // A rank of one OSU-style collective test: runs its part; rank 0 prints the table and writes the figures.
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { type CollOptions, type CollRow, collHead, collLine, runColl } from './coll.ts';
+import { writeFigures } from './figures.ts';
 import { describeMachine, machineInfo } from './machine.ts';
 import type { TableOutput } from './pt2pt-rank.ts';
 
@@ -18,7 +17,6 @@ export async function collAsRank(comm: Communicator, options: CollOptions, outpu
     print(collLine(row));
   });
   if (output.jsonFile === undefined) return;
-  mkdirSync(dirname(output.jsonFile), { recursive: true });
   const figures = { machine, command: output.commandLine, test: options.test, sync: options.sync, ranks: comm.size, rows };
-  writeFileSync(output.jsonFile, `${JSON.stringify(figures, undefined, 1)}\n`);
+  writeFigures(output.jsonFile, figures);
 }

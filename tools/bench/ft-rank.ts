@@ -1,7 +1,6 @@
 // A rank of the test of processes that die: runs its part; rank 0 prints the table and writes the figures.
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Runtime } from '../../src/mpi/runtime.ts';
+import { writeFigures } from './figures.ts';
 import { type FtOptions, ftLines, runFt } from './ft.ts';
 import { describeMachine, machineInfo } from './machine.ts';
 import type { TableOutput } from './pt2pt-rank.ts';
@@ -14,9 +13,5 @@ export async function ftAsRank(mpi: Runtime, options: FtOptions, spares: number,
   process.stdout.write(`# ${describeMachine(machine)}; ${figures.ranks} ranks, ${spares} that stand by, ${calls}\n`);
   for (const line of ftLines(figures)) process.stdout.write(`${line}\n`);
   if (output.jsonFile === undefined) return;
-  mkdirSync(dirname(output.jsonFile), { recursive: true });
-  writeFileSync(
-    output.jsonFile,
-    `${JSON.stringify({ machine, command: output.commandLine, sync: options.sync, spares, ...figures }, undefined, 1)}\n`,
-  );
+  writeFigures(output.jsonFile, { machine, command: output.commandLine, sync: options.sync, spares, ...figures });
 }

@@ -1,7 +1,6 @@
 // A rank of one OSU-style test: runs its part; rank 0 prints the table and writes the figures.
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import type { Communicator } from '../../src/mpi/communicator.ts';
+import { writeFigures } from './figures.ts';
 import { describeMachine, machineInfo } from './machine.ts';
 import { type OsuRow, tableHead, tableRow } from './osu.ts';
 import { type Pt2ptOptions, runPt2pt } from './pt2pt.ts';
@@ -23,7 +22,6 @@ export async function pt2ptAsRank(comm: Communicator, options: Pt2ptOptions, out
     print(tableRow(row));
   });
   if (output.jsonFile === undefined) return;
-  mkdirSync(dirname(output.jsonFile), { recursive: true });
   const figures = {
     machine,
     command: output.commandLine,
@@ -33,5 +31,5 @@ export async function pt2ptAsRank(comm: Communicator, options: Pt2ptOptions, out
     ranks: comm.size,
     rows,
   };
-  writeFileSync(output.jsonFile, `${JSON.stringify(figures, undefined, 1)}\n`);
+  writeFigures(output.jsonFile, figures);
 }

@@ -1,10 +1,10 @@
 // A rank of a failover run from end to end: it runs its side, and on rank 0 shows the run live, prints the report, writes plot and figures,
 // and says the verdict. Its result is the exit code.
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { MultirailError } from '../../src/errors.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
+import { writeFigures, writeWhole } from './figures.ts';
 import { eventLine, LiveDisplay } from './live-display.ts';
 import { describeMachine, machineInfo } from './machine.ts';
 import { failoverPlot } from './plot.ts';
@@ -74,10 +74,7 @@ export async function streamAsRank(
   lines.push(...reportLines(report));
   out.write(`${lines.join('\n')}\n\n`);
   if (output.jsonFile !== undefined) {
-    writeWhole(
-      output.jsonFile,
-      `${JSON.stringify({ machine, command: output.commandLine, verdict: verdictLine(report), ...report }, undefined, 1)}\n`,
-    );
+    writeFigures(output.jsonFile, { machine, command: output.commandLine, verdict: verdictLine(report), ...report });
     out.write(`Figures: ${output.jsonFile}\n`);
   }
   if (output.plotFolder !== undefined) {
@@ -96,9 +93,4 @@ export async function streamAsRank(
   }
   out.write(`${verdictLine(report)}\n`);
   return report.problems.length === 0 ? 0 : 1;
-}
-
-function writeWhole(file: string, text: string): void {
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, text);
 }

@@ -38,13 +38,12 @@ async function playJob(run: CampaignRun, spares: number, folder: string): Promis
   const file = join(folder, 'outcome.json');
   rmSync(file, { force: true });
   let said = '';
-  const listen = () =>
-    new Writable({
-      write(chunk, _encoding, done) {
-        said += chunk;
-        done();
-      },
-    });
+  const listener = new Writable({
+    write(chunk, _encoding, done) {
+      said += chunk;
+      done();
+    },
+  });
   const { exitCode } = await runJob({
     size: run.scheme.domains,
     spares,
@@ -52,8 +51,8 @@ async function playJob(run: CampaignRun, spares: number, folder: string): Promis
     // Without spares the job would not survive anything either.
     mca: { ft: 'on' },
     stdinTo: 'none',
-    stdout: listen(),
-    stderr: listen(),
+    stdout: listener,
+    stderr: listener,
     forwardSignals: true,
   });
   const outcome = exitCode === 0 && existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as CampaignOutcome) : undefined;

@@ -10,6 +10,7 @@ import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { watchNpm } from '../../src/launch/run/parent-watch.ts';
 import { RESTARTS_MAX, runWithRestarts } from '../../src/launch/run/restarts.ts';
 import { ParamTable } from '../../src/params.ts';
+import { wholeNumber } from './bench.ts';
 import { isWatched, runWatchedJob, type WatchOptions } from './watched-job.ts';
 
 /** Exit code for a command line that makes no sense. */
@@ -99,17 +100,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function parseCount(text: string): number {
-  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(count >= 1 && count <= RANKS_MAX)) throw new InvalidArgumentError(`expected a whole number from 1 to ${RANKS_MAX}.`);
-  return count;
-}
-
-function parseRestarts(text: string): number {
-  const count = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (!(count <= RESTARTS_MAX)) throw new InvalidArgumentError(`expected a whole number from 0 to ${RESTARTS_MAX}.`);
-  return count;
-}
+const parseCount = wholeNumber(1, RANKS_MAX);
 
 function parsePort(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
@@ -199,7 +190,7 @@ export function register(program: Command): void {
     .option(
       '--restarts <N>',
       'start the whole job again, at most N times, when it failed because ranks died; with saves on disk or in a store it goes on from the newest',
-      parseRestarts,
+      wholeNumber(0, RESTARTS_MAX),
       0,
     )
     .option(

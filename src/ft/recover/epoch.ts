@@ -104,7 +104,7 @@ export class Saves {
   copies!: Copies;
   /** Resolves when this epoch is over. */
   over = new Deferred<EpochEnd>();
-  readonly counters = { skipped: 0, failedAtStore: 0 };
+  readonly counters = { failedAtStore: 0 };
   private readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
   private saveEnd: Deferred<SaveEnd> | undefined;

@@ -23,7 +23,7 @@ export class RecoverySeries {
   private readonly ft: FaultTolerance;
   private readonly id: number;
   private readonly members: readonly number[];
-  /** Communicators that there were before: they are none of this program's. */
+  /** Communicators that there were before: the program has not made them. */
   private readonly before: ReadonlySet<number>;
   private readonly listener = (number: number): void => {
     const rank = this.members.indexOf(number);

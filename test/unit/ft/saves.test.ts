@@ -136,7 +136,7 @@ describe('saves', () => {
     expect(planRecovery(inventories, placement)).toEqual({ line: undefined, transfers: [], differs: false });
   });
 
-  it('a successor that has no copies yet is none that the formula speaks of', () => {
+  it('the formula does not speak of a successor that has no copies yet', () => {
     const cores = met(3, 1, 1);
     save(cores);
     for (const core of cores) core.handleDecision(VOTE.COMMIT, []);

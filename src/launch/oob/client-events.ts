@@ -16,6 +16,10 @@ export interface OobClientEvents {
   standbyState: [rank: number, isWaiting: boolean];
   /** `caller` calls this process in. */
   standbyCall: [caller: number, call: Uint8Array];
+  /** A process has joined after the start: its number, and what it published. */
+  processJoined: [number: number, incarnation: number, json: unknown];
+  /** No process will be started any more in place of those that die. */
+  standbysEnd: [];
   connected: [url: string];
   disconnected: [text: string];
 }

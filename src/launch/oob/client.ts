@@ -3,7 +3,8 @@
 import { EventEmitter } from 'node:events';
 import { MultirailError } from '../../errors.ts';
 import type { OobClientEvents } from './client-events.ts';
-import { type DialOptions, LIFELINE_IDLE_MS, OobDial } from './dial.ts';
+import { CLIENT, CLIENT_EDGES, CLIENT_STATE_NAMES, type ClientState } from './client-states.ts';
+import { type DialEvents, type DialOptions, LIFELINE_IDLE_MS, OobDial } from './dial.ts';
 import { LauncherWatch } from './launcher-watch.ts';
 import type { AbortInfo, ExitInfo } from './member.ts';
 import {
@@ -11,6 +12,7 @@ import {
   decodeJson,
   type Envelope,
   encodeJson,
+  type JoinKind,
   MODEX_BYTES_MAX,
   NAME_BYTES_MAX,
   type OobBodies,
@@ -19,16 +21,11 @@ import {
 } from './messages.ts';
 import { ModexEntries } from './modex-table.ts';
 import { OobSession } from './session.ts';
+import { StuckWatch } from './stuck-watch.ts';
 import { checkRailFault, TELEMETRY_WAITING_MAX, type Telemetry } from './telemetry.ts';
 
 /** Ticks without a byte from the launcher, counted in turns of this process, after which another address is tried. */
 const SILENT_TICKS_MAX = 5;
-/**
- * Ticks in which nothing of what was sent was acknowledged, after which another address is tried: of a link that loses one direction, or
- * that comes and goes, the launcher is heard all the time. Twice as many after each time in vain: what is long on a slow link gets through.
- */
-const UNACKNOWLEDGED_TICKS_MAX = 5;
-const UNACKNOWLEDGED_DOUBLINGS_MAX = 5;
 const REDIAL_MIN_MS = 50;
 const REDIAL_MAX_MS = 1000;
 /** The deadline of one attempt grows to connectTimeoutMs * 2 ** this. */
@@ -39,8 +36,11 @@ export interface OobClientOptions {
   secret: Uint8Array;
   /** Undefined: the server says it. */
   jobId: string | undefined;
+  /** Where the process joins after the start: the number that is kept for it, or 0; its index with `join` index. */
   rank: number;
   size: number;
+  /** It may join after the start: what it is then is known when hello() has resolved. */
+  join?: JoinKind;
   incarnation: number;
   hostId: string;
   reconnectTimeoutMs: number;
@@ -55,35 +55,13 @@ export interface OobClientOptions {
   log?: (text: string) => void;
 }
 
-/** States of the client. */
-export const CLIENT = {
-  IDLE: 0, // made, and not told to connect yet
-  DIALLING: 1, // a connection attempt is under way, up to the launcher's proof
-  CONNECTED: 2, // both sides are proven, messages flow
-  WAITING: 3, // no connection; the next attempt follows after a pause
-  LOST: 4, // the launcher is dead or was away for too long: everything pending has failed
-  CLOSED: 5, // closed by this side, or refused at the first hello
-} as const;
-export type ClientState = (typeof CLIENT)[keyof typeof CLIENT];
-
-const CLIENT_STATE_NAMES = Object.keys(CLIENT);
-/** Allowed moves. */
-const CLIENT_EDGES: Record<ClientState, readonly ClientState[]> = {
-  [CLIENT.IDLE]: [CLIENT.DIALLING, CLIENT.CLOSED],
-  [CLIENT.DIALLING]: [CLIENT.CONNECTED, CLIENT.WAITING, CLIENT.LOST, CLIENT.CLOSED],
-  [CLIENT.CONNECTED]: [CLIENT.WAITING, CLIENT.LOST, CLIENT.CLOSED],
-  [CLIENT.WAITING]: [CLIENT.DIALLING, CLIENT.LOST, CLIENT.CLOSED],
-  [CLIENT.LOST]: [CLIENT.CLOSED],
-  [CLIENT.CLOSED]: [],
-};
-
 interface Pending<T> {
   resolve: (value: T) => void;
   reject: (error: Error) => void;
 }
 
 export class OobClient extends EventEmitter<OobClientEvents> {
-  private readonly options: Required<Omit<OobClientOptions, 'jobId'>> & { jobId: string | undefined };
+  private readonly options: Required<Omit<OobClientOptions, 'jobId' | 'join'>> & { jobId: string | undefined; join: JoinKind | '' };
   private readonly session = new OobSession();
   private state: ClientState = CLIENT.IDLE;
   private connection: OobDial | undefined;
@@ -97,10 +75,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private readonly failures = new Map<string, string>();
   private lastFailure = '';
   private silentTicks = 0;
-  private unacknowledgedTicks = 0;
-  /** Connections given up since anything was acknowledged. */
-  private givenUp = 0;
-  private oldestUnacknowledged: number | undefined;
+  private readonly stuck = new StuckWatch();
   private awayTicks = 0;
   private tickTimer: NodeJS.Timeout | undefined;
   private redialTimer: NodeJS.Timeout | undefined;
@@ -128,6 +103,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
       connectTimeoutMs: 1000,
       joinTimeoutMs: options.reconnectTimeoutMs,
       lifeline: false,
+      join: '',
       watch: new LauncherWatch(undefined),
       log: () => undefined,
       ...options,
@@ -138,6 +114,21 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   /** The job's name; learnt at the first contact where it was not known before. */
   get jobId(): string | undefined {
     return this.options.jobId;
+  }
+
+  /** Number of this process in the job. */
+  get rank(): number {
+    return this.options.rank;
+  }
+
+  /** Processes of the start. */
+  get size(): number {
+    return this.options.size;
+  }
+
+  /** This process has joined after the start. */
+  get isLate(): boolean {
+    return this.options.rank >= this.options.size;
   }
 
   get isConnected(): boolean {
@@ -370,8 +361,8 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     const round = Math.floor(this.attempts / this.options.urls.length);
     const timeoutMs = this.options.connectTimeoutMs * 2 ** Math.min(round, CONNECT_DOUBLINGS_MAX);
     const connection = new OobDial(this.dialOptions(url, timeoutMs, false), {
-      onWelcome: (received, jobId) => {
-        if (this.connection === connection) this.connected(connection, url, received, jobId);
+      onWelcome: (welcome, jobId) => {
+        if (this.connection === connection) this.connected(connection, url, welcome, jobId);
       },
       onMessage: (envelope) => {
         if (this.connection === connection) this.take(envelope);
@@ -389,9 +380,9 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   }
 
   private dialOptions(url: string, timeoutMs: number, lifeline: boolean): DialOptions {
-    const { jobId, rank, size, incarnation, hostId, secret } = this.options;
+    const { jobId, rank, size, incarnation, hostId, secret, join } = this.options;
     const received = lifeline ? 0 : this.session.received;
-    return { url, secret, timeoutMs, claims: { jobId, rank, size, incarnation, hostId, received, lifeline } };
+    return { url, secret, timeoutMs, claims: { jobId, rank, size, incarnation, hostId, received, lifeline, join } };
   }
 
   /** Beside the connection, to the same address; one that ends is dialled again at the next tick. */
@@ -411,10 +402,18 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     this.lifeline = lifeline;
   }
 
-  private connected(connection: OobDial, url: string, receivedByPeer: number, jobId: string): void {
-    this.options.jobId = jobId;
+  private connected(
+    connection: OobDial,
+    url: string,
+    { received, number, size }: Parameters<DialEvents['onWelcome']>[0],
+    jobId: string,
+  ): void {
+    const { options } = this;
+    options.jobId = jobId;
     this.url = url;
-    this.session.attach((bytes) => connection.send(bytes), receivedByPeer);
+    // From here on it is known by its number.
+    if (options.join !== '') Object.assign(options, { rank: number, size, join: '' });
+    this.session.attach((bytes) => connection.send(bytes), received);
     this.moveTo(CLIENT.CONNECTED);
     this.everConnected = true;
     this.attempts = 0;
@@ -462,21 +461,6 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     this.awayTicks = 0;
   }
 
-  /** Counts a tick; true when what was sent has waited for too long to be acknowledged. */
-  private isStuck(): boolean {
-    const { oldestUnacknowledged } = this.session;
-    if (oldestUnacknowledged === undefined || oldestUnacknowledged !== this.oldestUnacknowledged) {
-      this.oldestUnacknowledged = oldestUnacknowledged;
-      this.unacknowledgedTicks = 0;
-      this.givenUp = 0;
-      return false;
-    }
-    if (++this.unacknowledgedTicks <= UNACKNOWLEDGED_TICKS_MAX * 2 ** Math.min(this.givenUp, UNACKNOWLEDGED_DOUBLINGS_MAX)) return false;
-    this.unacknowledgedTicks = 0;
-    this.givenUp++;
-    return true;
-  }
-
   /**
    * Runs every ping interval. Silence and absence are counted in ticks: a process that computed for a minute comes back to one
    * tick, not to a minute of silence, and reads what has arrived meanwhile.
@@ -489,7 +473,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     }
     if (this.state === CLIENT.CONNECTED) {
       this.session.sendUnnumbered('ping');
-      if (++this.silentTicks > SILENT_TICKS_MAX || this.isStuck())
+      if (++this.silentTicks > SILENT_TICKS_MAX || this.stuck.tick(this.session.oldestUnacknowledged))
         this.connection?.terminate(); // the next address is dialled
       else if (this.options.lifeline && this.lifeline === undefined) this.dialLifeline();
       return;
@@ -551,10 +535,18 @@ export class OobClient extends EventEmitter<OobClientEvents> {
         return;
       }
       case 'processExit': {
-        const { rank, code, signal, finalized, lost } = envelope.body;
-        this.exited(rank, { code, signal, finalized, lost });
+        const { rank, code, signal, finalized, lost, replaced } = envelope.body;
+        this.exited(rank, { code, signal, finalized, lost, ...(replaced ? { replaced } : {}) });
         return;
       }
+      case 'processJoined': {
+        const { number, incarnation, json } = envelope.body;
+        this.emit('processJoined', number, incarnation, decodeJson(json, `modex entry of process ${number}`));
+        return;
+      }
+      case 'standbysEnd':
+        this.emit('standbysEnd');
+        return;
       case 'standbyState':
         this.emit('standbyState', envelope.body.rank, envelope.body.waiting);
         return;
@@ -589,7 +581,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private modexPart(part: OobBodies['modexPart']): void {
     this.modexPieces.push(part.packed);
     if (!part.last) return;
-    const entries = new ModexEntries(this.modexPieces, this.options.size);
+    const entries = new ModexEntries(this.modexPieces, part.count === 0 ? this.options.size : part.count);
     this.modexPieces = [];
     this.modexWaiter?.resolve(entries);
     this.modexWaiter = undefined;

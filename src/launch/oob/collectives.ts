@@ -1,5 +1,5 @@
-// What ranks do together over the out-of-band channel: the modex (an allgather) and barriers, on the launcher's side.
-// Pure: it is told who arrives and who ends, and sends through a function.
+// What ranks do together over the out-of-band channel: the modex (an allgather), its continuation for processes that join later, and
+// barriers, on the launcher's side. Pure: it is told who arrives and who ends, and sends through a function.
 import { MultirailError } from '../../errors.ts';
 import { decodeJson, MODEX_BYTES_MAX, NAME_BYTES_MAX, type OobBodies, type OobKind } from './messages.ts';
 import { packModex } from './modex-table.ts';
@@ -14,45 +14,87 @@ interface Barrier {
 
 type Send = <K extends OobKind>(rank: number, kind: K, body: OobBodies[K]) => void;
 
+/** What the collectives know of the processes of the job. */
+export interface CollectiveHost {
+  /** Processes that have a number: it grows. */
+  readonly count: number;
+  hasEnded(rank: number): boolean;
+  /** At barriers nobody waits for that one. */
+  standsBy(rank: number): boolean;
+  send: Send;
+  /** All ranks of the start have given their parts to the modex. */
+  onMet(): void;
+  /** A process that joins after the start is about to get the entries of the others: whatever else there is to know goes before them. */
+  beforeEntries(rank: number): void;
+  /** That process has the entries of the others: they get its own. */
+  afterEntries(rank: number, json: Uint8Array): void;
+}
+
 export class OobCollectives {
   private readonly size: number;
-  private readonly hasEnded: (rank: number) => boolean;
-  private readonly standsBy: (rank: number) => boolean;
-  private readonly send: Send;
+  private readonly host: CollectiveHost;
   private readonly barriers = new Map<string, Barrier>();
   /** Parts given to the modex that is open. */
   private entries = new Map<number, Uint8Array>();
   private modexDone = false;
-  private readonly onMet: () => void;
+  /** What each process published first, and what it published last where that is something else: for those that join later. */
+  private readonly first = new Map<number, Uint8Array>();
+  private readonly last = new Map<number, Uint8Array>();
+  /** Entries of processes that came before the start was done. */
+  private readonly waiting = new Map<number, Uint8Array>();
 
-  /** `onMet` is called once all ranks have given their parts to the modex. `standsBy`: at barriers nobody waits for that one. */
-  constructor(
-    size: number,
-    hasEnded: (rank: number) => boolean,
-    send: Send,
-    onMet: () => void = () => undefined,
-    standsBy: (rank: number) => boolean = () => false,
-  ) {
+  /** `size`: processes of the start. */
+  constructor(size: number, host: CollectiveHost) {
     this.size = size;
-    this.hasEnded = hasEnded;
-    this.standsBy = standsBy;
-    this.send = send;
-    this.onMet = onMet;
+    this.host = host;
   }
 
   modexPut(rank: number, json: Uint8Array): void {
     checkModexEntry(json);
-    if (this.entries.has(rank)) throw new MultirailError('ERR_PROTOCOL', 'a rank sent a second modex entry before the modex was done');
+    if (this.entries.has(rank) || this.waiting.has(rank) || (rank >= this.size && this.first.has(rank)))
+      throw new MultirailError('ERR_PROTOCOL', 'a rank sent a second modex entry before the modex was done');
+    if (rank >= this.size) {
+      this.waiting.set(rank, json);
+      if (this.modexDone) this.takeWaiting();
+      return;
+    }
     this.entries.set(rank, json);
     this.judgeModex();
   }
 
   modexUpdate(rank: number, json: Uint8Array): void {
     checkModexEntry(json);
-    if (this.entries.has(rank)) this.entries.set(rank, json);
-    // Before the first modex is done nobody knows an address that could be out of date.
-    if (!this.modexDone) return;
-    for (let other = 0; other < this.size; other++) if (other !== rank) this.send(other, 'modexUpdate', { rank, json });
+    for (const open of [this.entries, this.waiting]) if (open.has(rank)) open.set(rank, json);
+    // Before its modex is done nobody knows an address that could be out of date.
+    if (!this.first.has(rank)) return;
+    this.last.set(rank, json);
+    for (const other of this.first.keys()) if (other !== rank) this.host.send(other, 'modexUpdate', { rank, json });
+  }
+
+  /** That process is over: what it published is needed no more. */
+  forget(rank: number): void {
+    this.first.delete(rank);
+    this.last.delete(rank);
+    this.waiting.delete(rank);
+  }
+
+  /** Processes that have joined get the entries of all that live, the later ones also those of the earlier ones. */
+  private takeWaiting(): void {
+    for (const [rank, json] of [...this.waiting]) {
+      this.waiting.delete(rank);
+      this.first.set(rank, json);
+      this.host.beforeEntries(rank);
+      const { count } = this.host;
+      this.sendEntries([rank], (other) => this.first.get(other), count, count);
+      for (const [other, changed] of this.last) this.host.send(rank, 'modexUpdate', { rank: other, json: changed });
+      this.host.afterEntries(rank, json);
+    }
+  }
+
+  private sendEntries(to: Iterable<number>, of: (rank: number) => Uint8Array | undefined, entries: number, count: number): void {
+    const pieces = packModex(Array.from({ length: entries }, (_, rank) => of(rank) ?? new Uint8Array(0)));
+    for (const rank of to)
+      for (const [i, packed] of pieces.entries()) this.host.send(rank, 'modexPart', { packed, last: i === pieces.length - 1, count });
   }
 
   barrierEnter(rank: number, name: string, tolerant: boolean): void {
@@ -73,7 +115,7 @@ export class OobCollectives {
   /** Ranks that have not come to a barrier that is open, and may still come. */
   missingAt(name: string): number[] {
     const barrier = this.barriers.get(name);
-    return barrier === undefined ? [] : this.missingOf(barrier).missing.filter((rank) => !this.hasEnded(rank));
+    return barrier === undefined ? [] : this.missingOf(barrier).missing.filter((rank) => !this.host.hasEnded(rank));
   }
 
   /** Some rank has ended, or stands by: what waits for it fails, or goes on without it. */
@@ -83,32 +125,33 @@ export class OobCollectives {
   }
 
   /** Ranks that have not arrived, and those of them that never will. */
-  private missing(arrived: { has(rank: number): boolean }): { missing: number[]; dead: number[] } {
+  private missing(count: number, arrived: { has(rank: number): boolean }): { missing: number[]; dead: number[] } {
     const missing: number[] = [];
-    for (let rank = 0; rank < this.size; rank++) if (!arrived.has(rank)) missing.push(rank);
-    return { missing, dead: missing.filter((rank) => this.hasEnded(rank)) };
+    for (let rank = 0; rank < count; rank++) if (!arrived.has(rank)) missing.push(rank);
+    return { missing, dead: missing.filter((rank) => this.host.hasEnded(rank)) };
   }
 
   private missingOf({ arrived }: Barrier): { missing: number[]; dead: number[] } {
-    return this.missing({ has: (rank) => arrived.has(rank) || this.standsBy(rank) });
+    return this.missing(this.host.count, { has: (rank) => arrived.has(rank) || this.host.standsBy(rank) });
   }
 
   private judgeModex(): void {
-    const { missing, dead } = this.missing(this.entries);
+    const { missing, dead } = this.missing(this.size, this.entries);
     if (dead.length === 0 && missing.length > 0) return;
     const entries = this.entries;
     this.entries = new Map();
     if (dead.length > 0) {
       const text = `rank ${dead[0]} ended before it took part in the modex`;
-      for (const rank of entries.keys()) this.send(rank, 'collectiveFailed', { modex: true, name: '', rank: dead[0], text });
+      for (const rank of [...entries.keys(), ...this.waiting.keys()])
+        this.host.send(rank, 'collectiveFailed', { modex: true, name: '', rank: dead[0], text });
+      this.waiting.clear();
       return;
     }
     this.modexDone = true;
-    const pieces = packModex(Array.from({ length: this.size }, (_, rank) => entries.get(rank) ?? new Uint8Array(0)));
-    for (let rank = 0; rank < this.size; rank++) {
-      for (const [i, packed] of pieces.entries()) this.send(rank, 'modexPart', { packed, last: i === pieces.length - 1 });
-    }
-    this.onMet();
+    this.sendEntries(entries.keys(), (rank) => entries.get(rank), this.size, 0);
+    for (const [rank, json] of entries) this.first.set(rank, json);
+    this.host.onMet();
+    this.takeWaiting();
   }
 
   private judgeBarrier(name: string, barrier: Barrier): void {
@@ -116,10 +159,10 @@ export class OobCollectives {
     if (dead.length > 0 && !barrier.tolerant) {
       this.barriers.delete(name);
       const body = { modex: false, name, rank: dead[0], text: `rank ${dead[0]} ended before it came to barrier "${name}"` };
-      for (const rank of barrier.arrived) this.send(rank, 'collectiveFailed', body);
+      for (const rank of barrier.arrived) this.host.send(rank, 'collectiveFailed', body);
     } else if (dead.length === missing.length) {
       this.barriers.delete(name);
-      for (const rank of barrier.arrived) this.send(rank, 'barrierDone', { name, dead });
+      for (const rank of barrier.arrived) this.host.send(rank, 'barrierDone', { name, dead });
     }
   }
 }

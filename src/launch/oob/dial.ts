@@ -14,6 +14,7 @@ import {
   MESSAGE_BYTES_MAX,
   NONCE_BYTES,
   OOB_VERSION,
+  type OobBodies,
   proofEquals,
   proofOfLauncher,
   proofOfRank,
@@ -32,7 +33,7 @@ export interface DialOptions {
 
 export interface DialEvents {
   /** Both sides are proven. */
-  onWelcome(receivedByPeer: number, jobId: string): void;
+  onWelcome(welcome: Omit<OobBodies['welcome'], 'proof'>, jobId: string): void;
   /** After the welcome. What it throws ends the connection. */
   onMessage(envelope: Envelope): void;
   onRefused(reason: string, text: string): void;
@@ -128,12 +129,12 @@ export class OobDial {
       this.hello = { ...claims, jobId, version: OOB_VERSION, pid: process.pid, nonce: randomBytes(NONCE_BYTES) };
       this.ws.send(encodeEnvelope(0, 0, 'hello', { ...this.hello, proof: proofOfRank(secret, this.nonce, this.hello) }));
     } else if (envelope.kind === 'welcome' && hello !== undefined && nonce !== undefined) {
-      const expected = proofOfLauncher(secret, nonce, hello, envelope.body.received);
+      const expected = proofOfLauncher(secret, nonce, hello, envelope.body);
       if (!proofEquals(envelope.body.proof, expected)) throw handshakeError("it does not know the job's secret");
       clearTimeout(this.deadline);
       this.transport?.off('data', this.countStrangersBytes);
       this.welcomed = true;
-      this.events.onWelcome(envelope.body.received, hello.jobId);
+      this.events.onWelcome(envelope.body, hello.jobId);
     } else if (envelope.kind === 'refused') {
       this.events.onRefused(envelope.body.reason, boundedText(envelope.body.text, 1024));
       this.fail(`refused: ${envelope.body.reason}`);

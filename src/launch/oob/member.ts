@@ -16,6 +16,8 @@ export interface ExitInfo {
   finalized: boolean;
   /** Taken for dead after silence. */
   lost: boolean;
+  /** A newer process of its index has joined. */
+  replaced?: boolean;
 }
 
 export interface AbortInfo {
@@ -27,6 +29,12 @@ export interface AbortInfo {
 
 export interface Member {
   rank: number;
+  /** The rank of the start whose place in the starter's numbering this process has; its own number where it is none of those. */
+  index: number;
+  /** Its owner has started it, and waits for it. */
+  isOwned: boolean;
+  /** The others know of it: it belongs to the start, or they were told. */
+  isKnown: boolean;
   session: OobSession;
   info: RankInfo | undefined;
   socket: WebSocket | undefined;
@@ -35,8 +43,10 @@ export interface Member {
   lifelineEndedMs: number | undefined;
   finalized: boolean;
   exit: ExitInfo | undefined;
-  /** It waits to be called in. */
+  /** It waits to be called in, or will. */
   standsBy: boolean;
+  /** All that live know it, so it may be called in. */
+  isReady: boolean;
   lastContactMs: number;
   ackScheduled: boolean;
   drainWaiters: (() => void)[];

@@ -28,12 +28,12 @@ export const OOB_PATH = '/multirail-oob';
 export interface OobBodies {
   challenge: { version: number; nonce: Uint8Array; jobId: string };
   hello: HelloBody & { proof: Uint8Array };
-  welcome: { received: number; proof: Uint8Array };
+  welcome: { received: number; proof: Uint8Array; number: number; size: number };
   refused: { reason: string; text: string };
   ping: Record<string, never>;
   ack: Record<string, never>;
   modexPut: { json: Uint8Array };
-  modexPart: { packed: Uint8Array; last: boolean };
+  modexPart: { packed: Uint8Array; last: boolean; count: number };
   modexUpdate: { rank: number; json: Uint8Array };
   barrierEnter: { name: string; tolerant: boolean };
   barrierDone: { name: string; dead: number[] };
@@ -41,9 +41,11 @@ export interface OobBodies {
   barrierMissing: { name: string; ranks: number[] };
   standbyState: { rank: number; waiting: boolean; place: number };
   standbyCall: { rank: number; call: Uint8Array };
+  processJoined: { number: number; incarnation: number; json: Uint8Array };
+  standbysEnd: Record<string, never>;
   collectiveFailed: { modex: boolean; name: string; rank: number; text: string };
   abort: { rank: number; code: number; reason: string; stack: string };
-  processExit: { rank: number; code?: number; signal: string; finalized: boolean; lost: boolean };
+  processExit: { rank: number; code?: number; signal: string; finalized: boolean; lost: boolean; replaced: boolean };
   railEvent: { json: Uint8Array };
   finalized: Record<string, never>;
   waitsAsk: { reason: string };
@@ -64,7 +66,15 @@ export interface HelloBody {
   nonce: Uint8Array;
   received: number;
   lifeline: boolean;
+  /** How it comes, where that may be after the start of the job; empty: as a process of the start. */
+  join: JoinKind | '';
 }
+
+/**
+ * `standby`: a process that is none of the start; `index`: the process of a rank of the start, or a newer one in its place, where the starter
+ * starts a process again under its old index.
+ */
+export type JoinKind = 'standby' | 'index';
 
 export type OobKind = keyof OobBodies;
 
@@ -137,14 +147,21 @@ export function boundedText(text: string, bytesMax = TEXT_BYTES_MAX): string {
 
 /** Proof of the rank: covers both nonces and everything that the hello claims. */
 export function proofOfRank(secret: Uint8Array, serverNonce: Uint8Array, hello: HelloBody): Uint8Array {
-  const { version, jobId, rank, size, incarnation, pid, hostId, nonce, received, lifeline } = hello;
-  const claims = [version, jobId, rank, size, incarnation, pid, hostId, received, lifeline];
+  const { version, jobId, rank, size, incarnation, pid, hostId, nonce, received, lifeline, join } = hello;
+  const claims = [version, jobId, rank, size, incarnation, pid, hostId, received, lifeline, ...(join === '' ? [] : [join])];
   return proof(secret, 'rank', serverNonce, nonce, claims);
 }
 
 /** Proof of the launcher: another label, so that neither side's proof can be played back to it. */
-export function proofOfLauncher(secret: Uint8Array, serverNonce: Uint8Array, hello: HelloBody, received: number): Uint8Array {
-  return proof(secret, 'launcher', serverNonce, hello.nonce, [hello.version, hello.jobId, hello.rank, hello.incarnation, received]);
+export function proofOfLauncher(
+  secret: Uint8Array,
+  serverNonce: Uint8Array,
+  hello: HelloBody,
+  { received, number, size }: Omit<OobBodies['welcome'], 'proof'>,
+): Uint8Array {
+  const { version, jobId, rank, incarnation, join } = hello;
+  const given = join === '' ? [] : [number, size];
+  return proof(secret, 'launcher', serverNonce, hello.nonce, [version, jobId, rank, incarnation, received, ...given]);
 }
 
 export function proofEquals(a: Uint8Array, b: Uint8Array): boolean {

@@ -43,9 +43,14 @@ export class ModexEntries {
     if (at !== length) throw new MultirailError('ERR_PROTOCOL', `the modex has ${length} bytes where ${size} ranks have ${at}`);
   }
 
-  /** What that rank published; undefined where there is no such rank. Throws ERR_PROTOCOL when it is not JSON. */
+  /** Entries, those that are empty included. */
+  get count(): number {
+    return this.begins.length - 1;
+  }
+
+  /** What that rank published; undefined where there is no such rank, or it was over. Throws ERR_PROTOCOL when it is not JSON. */
   at(rank: number): unknown {
-    if (!(rank >= 0 && rank < this.begins.length - 1)) return undefined;
+    if (!(rank >= 0 && rank < this.count) || this.begins[rank] === this.begins[rank + 1]) return undefined;
     return decodeJson(this.bytes.subarray(this.begins[rank], this.begins[rank + 1]), `modex entry of rank ${rank}`);
   }
 }

@@ -36,6 +36,8 @@ message Envelope {
     BarrierMissing barrier_missing = 34;
     StandbyState standby_state = 35;
     StandbyCall standby_call = 36;
+    ProcessJoined process_joined = 37;
+    StandbysEnd standbys_end = 38;
     Telemetry telemetry = 50;
     RailFault rail_fault = 51;
   }
@@ -64,12 +66,18 @@ message Hello {
   // This connection carries nothing: it lives as long as the process does, whatever the process is busy with, and its end is the
   // kernel's message that the process is gone. Only where no launcher waits for the processes.
   bool lifeline = 11;
+  // A process that may come after the start. standby: it is no process of the start; rank is the number that the launcher has kept for it, or
+  // 0. index: it is the process of that rank, or comes in its place where an older incarnation has joined before.
+  string join = 12;
 }
 
 // Launcher to rank: its own proof, and how far it has come with this rank's messages.
 message Welcome {
   uint64 received = 1;
   bytes proof = 2;
+  // To a Hello with join: the number of the process from now on, and the number of processes of the start.
+  uint32 number = 3;
+  uint32 size = 4;
 }
 
 message Refused {
@@ -94,6 +102,8 @@ message ModexPart {
   reserved 1;
   bool last = 2;
   bytes packed = 3;
+  // To a process that joined after the start: so many entries, by number; those of processes that are over are empty. 0: those of the start.
+  uint32 count = 4;
 }
 
 // A rank's addresses changed after the modex: from that rank to the launcher, and on to everybody else.
@@ -145,6 +155,8 @@ message ProcessExit {
   bool finalized = 4;
   // Declared dead after silence, where nobody can wait for the process.
   bool lost = 5;
+  // Declared dead since a newer incarnation of the same index has joined. The process itself is told, too.
+  bool replaced = 6;
 }
 
 message RailEvent {
@@ -168,6 +180,18 @@ message StandbyCall {
   // Who is called; on the way to it, who calls.
   uint32 rank = 1;
   bytes call = 2;
+}
+
+// A process has joined the job after its start: it has this number, stands by, and published this entry for the modex. Once every process that
+// lives has taken this message, StandbyState says that the new one waits to be called in.
+message ProcessJoined {
+  uint32 number = 1;
+  uint64 incarnation = 2;
+  bytes json = 3;
+}
+
+// Launcher to ranks: no process will be started any more in place of those that die.
+message StandbysEnd {
 }
 
 // Rank to launcher: find out who waits for whom, and print it.

@@ -3,16 +3,17 @@
 // keeps a lifeline, a connection that carries nothing and ends with its process.
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { createServer, type Server as HttpServer, type IncomingMessage } from 'node:http';
-import { type AddressInfo, isIPv6, type Socket } from 'node:net';
+import type { Server as HttpServer, IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../../errors.ts';
 import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
-import { checkLoopback, isLoopback, parseListenAddress } from './addresses.ts';
-import { refusalOf } from './admission.ts';
+import { judgeHello, PROCESSES_MAX, type Verdict } from './admission.ts';
 import { checkSize, OobCollectives } from './collectives.ts';
 import { LIFELINE_IDLE_MS } from './dial.ts';
+import { exitBody, Joins } from './joins.ts';
+import { listenAt } from './listener.ts';
 import { type AbortInfo, CONNECTION, type ConnectionState, type ExitInfo, type Member, type RankInfo } from './member.ts';
 import {
   boundedText,
@@ -33,7 +34,9 @@ import {
   WAITS_BYTES_MAX,
 } from './messages.ts';
 import { RepeatedLines } from './repeated-lines.ts';
+import type { OobServerEvents, OobServerOptions } from './server-options.ts';
 import { OobSession } from './session.ts';
+import { judgeSilence } from './silence.ts';
 import { Strangers } from './strangers.ts';
 import { checkTelemetry, type RailFault, type Telemetry } from './telemetry.ts';
 
@@ -46,45 +49,7 @@ const STRANGERS_MAX = 256;
 /** Equal lines about strangers are counted for this long. */
 const LOG_WINDOW_MS = 10_000;
 
-export interface OobServerOptions {
-  jobId: string;
-  size: number;
-  secret: Uint8Array;
-  /** So many of the highest ranks stand by at the start. */
-  spares?: number;
-  /** Addresses to listen on, `host` or `host:port` or `[v6]:port`; without a port, any free one. */
-  listen?: readonly string[];
-  /** The owner waits for the processes itself and calls processExited(); then silence alone never means death. */
-  knowsProcesses: boolean;
-  /** Without process knowledge: a rank that joined, and has neither lifeline nor was heard of for this long, is dead. */
-  reconnectTimeoutMs: number;
-  /** Without process knowledge: a rank that has not joined by then never will. */
-  joinTimeoutMs?: number;
-  /** Without process knowledge: a rank whose lifeline was ended by its own kernel, and not opened again for this long, is dead. */
-  exitGraceMs?: number;
-  pingIntervalMs?: number;
-  handshakeTimeoutMs?: number;
-  log?: (text: string) => void;
-}
-
-interface OobServerEvents {
-  /** All ranks know each other's addresses. */
-  met: [];
-  joined: [rank: number, info: RankInfo];
-  abort: [info: AbortInfo];
-  finalized: [rank: number];
-  railEvent: [rank: number, event: unknown];
-  /** The rank is over, whatever its end was. */
-  ended: [rank: number];
-  /** A rank wants to know who waits for whom. */
-  waitsAsked: [rank: number, reason: string];
-  waitsReport: [rank: number, id: number, json: unknown];
-  telemetry: [rank: number, report: Telemetry];
-  /** It waits to be called in, or is at work now: `place` is its rank in the communicator that it was called into. */
-  standby: [rank: number, isWaiting: boolean, place: number];
-  /** Only without process knowledge, or when a rank's queue overflowed. */
-  lost: [rank: number, text: string];
-}
+export type { OobServerOptions } from './server-options.ts';
 
 export class OobServer extends EventEmitter<OobServerEvents> {
   /** ws:// addresses for the ranks; valid after open(). */
@@ -101,6 +66,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   });
   private readonly sockets = new Set<Duplex>();
   private readonly collectives: OobCollectives;
+  private readonly joins: Joins;
   private readonly strangers: Strangers<Socket>;
   private readonly lines: RepeatedLines;
   private pingTimer: NodeJS.Timeout | undefined;
@@ -115,87 +81,101 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       joinTimeoutMs: Number.POSITIVE_INFINITY,
       exitGraceMs: 2000,
       spares: 0,
+      takesJoins: false,
       log: () => undefined,
       ...options,
     };
     this.strangers = new Strangers(STRANGERS_MAX, this.options.handshakeTimeoutMs);
     this.lines = new RepeatedLines(this.options.log, LOG_WINDOW_MS);
-    for (let rank = 0; rank < options.size; rank++) {
-      this.members.push({
-        rank,
-        session: new OobSession(),
-        info: undefined,
-        socket: undefined,
-        lifeline: undefined,
-        lifelineEndedMs: undefined,
-        finalized: false,
-        exit: undefined,
-        standsBy: rank >= options.size - this.options.spares,
-        lastContactMs: performance.now(),
-        ackScheduled: false,
-        drainWaiters: [],
-      });
+    const { size, knowsProcesses } = options;
+    for (let rank = 0; rank < size; rank++) {
+      const standsBy = rank >= size - this.options.spares;
+      this.addMember({ index: rank, isOwned: knowsProcesses, isKnown: true, standsBy, isReady: standsBy });
     }
-    this.collectives = new OobCollectives(
-      options.size,
-      (rank) => this.members[rank].exit !== undefined,
-      (rank, kind, body) => this.send(this.members[rank], kind, body),
-      () => this.emit('met'),
-      (rank) => this.members[rank].standsBy,
-    );
+    const { members } = this;
+    this.joins = new Joins({
+      members,
+      send: (member, kind, body) => this.send(member, kind, body),
+      declareExit: (member, exit) => this.declareExit(member, exit),
+      onAdded: (number) => this.emit('added', number),
+      onReady: (member) => {
+        if (!this.closed) this.takeStandbyState(member, { rank: member.rank, waiting: true, place: 0 });
+      },
+    });
+    this.collectives = new OobCollectives(size, {
+      get count() {
+        return members.length;
+      },
+      hasEnded: (rank) => members[rank].exit !== undefined,
+      standsBy: (rank) => members[rank].standsBy,
+      send: (rank, kind, body) => void this.send(members[rank], kind, body),
+      onMet: () => this.emit('met'),
+      beforeEntries: (rank) => this.joins.tellHistory(members[rank]),
+      afterEntries: (rank, json) => this.joins.announce(members[rank], json),
+    });
+  }
+
+  /** A further process, with the next number. */
+  private addMember(given: Pick<Member, 'isOwned' | 'isKnown' | 'standsBy' | 'isReady'> & { index: number | undefined }): Member {
+    const rank = this.members.length;
+    const member: Member = {
+      ...given,
+      rank,
+      index: given.index ?? rank,
+      session: new OobSession(),
+      info: undefined,
+      socket: undefined,
+      lifeline: undefined,
+      lifelineEndedMs: undefined,
+      finalized: false,
+      exit: undefined,
+      lastContactMs: performance.now(),
+      ackScheduled: false,
+      drainWaiters: [],
+    };
+    this.members.push(member);
+    return member;
   }
 
   async open(): Promise<void> {
     for (const text of this.options.listen) {
-      const { host, port } = parseListenAddress(text);
-      // Strangers get neither time nor room: short deadlines, small headers.
-      const timeoutMs = this.options.handshakeTimeoutMs;
-      const server = createServer(
-        {
-          headersTimeout: timeoutMs,
-          requestTimeout: timeoutMs,
-          connectionsCheckingInterval: timeoutMs,
-          maxHeaderSize: HANDSHAKE_BYTES_MAX,
+      const { server, url } = await listenAt(text, this.options.handshakeTimeoutMs, {
+        // Those that have proven themselves are as many as there are ranks, twice; the others are bounded here.
+        onConnection: (socket) => {
+          const { ousted } = this.strangers;
+          this.strangers.add(socket);
+          if (this.strangers.ousted > ousted) {
+            const many = `out-of-band channel: more than ${STRANGERS_MAX} connections on ${text} without a handshake`;
+            this.log(`${many}; one is ended for each new one`);
+          }
+          this.sockets.add(socket);
+          socket.on('close', () => this.sockets.delete(socket));
         },
-        (_request, response) => response.writeHead(426, { connection: 'close' }).end(),
-      );
-      server.maxHeadersCount = 32;
-      // Those that have proven themselves are as many as there are ranks, twice; the others are bounded here.
-      server.on('connection', (socket: Socket) => {
-        const { ousted } = this.strangers;
-        this.strangers.add(socket);
-        if (this.strangers.ousted > ousted) {
-          const many = `out-of-band channel: more than ${STRANGERS_MAX} connections on ${text} without a handshake`;
-          this.log(`${many}; one is ended for each new one`);
-        }
-        this.sockets.add(socket);
-        socket.on('close', () => this.sockets.delete(socket));
-      });
-      server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => this.upgrade(request, socket, head));
-      server.on('clientError', (_error, socket) => socket.destroy());
-      await new Promise<void>((resolve, reject) => {
-        const failed = (error: Error) =>
-          reject(
-            new MultirailError('ERR_LAUNCH', `cannot listen on ${text} for the out-of-band channel: ${error.message}`, { cause: error }),
-          );
-        server.once('error', failed);
-        server.listen({ host, port }, () => {
-          server.off('error', failed);
-          server.on('error', (error) => this.log(`out-of-band listener on ${text}: ${error.message}`));
-          resolve();
-        });
+        onUpgrade: (request, socket, head) => this.upgrade(request, socket, head),
+        log: (line) => this.log(line),
       });
       this.http.push(server);
-      if (isLoopback(host)) await checkLoopback(host, (server.address() as AddressInfo).port);
-      const bound = (server.address() as AddressInfo).port;
-      this.urls.push(`ws://${isIPv6(host) ? `[${host}]` : host}:${bound}${OOB_PATH}`);
+      this.urls.push(url);
     }
     this.pingTimer = setInterval(() => this.tick(), this.options.pingIntervalMs);
     this.pingTimer.unref();
   }
 
+  /** Processes that have a number: those of the start, and those that have joined later. */
   get size(): number {
-    return this.options.size;
+    return this.members.length;
+  }
+
+  /** Keeps a number for a process that the owner is about to start, and that will join as one that stands by. ERR_LAUNCH: there is none left. */
+  reserve(): number {
+    if (this.members.length >= PROCESSES_MAX)
+      throw new MultirailError('ERR_LAUNCH', `this job has given ${PROCESSES_MAX} numbers to processes, which is the most`);
+    return this.addMember({ index: undefined, isOwned: true, isKnown: false, standsBy: true, isReady: false }).rank;
+  }
+
+  /** The owner will start no process any more in place of those that die. */
+  endStandbys(): void {
+    this.joins.endStandbys();
   }
 
   get jobId(): string {
@@ -371,12 +351,12 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         if (envelope.kind !== 'hello')
           throw new MultirailError('ERR_PROTOCOL', `"${envelope.kind}" came before the handshake; expected hello`);
         const hello = envelope.body;
-        const refusal = refusalOf(hello, nonce, this.options, this.members[hello.rank]);
-        if (refusal !== undefined) {
-          refuse(...refusal);
+        const verdict = judgeHello(hello, nonce, this.options, this.members);
+        if ('refusal' in verdict) {
+          refuse(...verdict.refusal);
           return;
         }
-        member = this.members[hello.rank];
+        member = this.memberFor(verdict);
         moveTo(CONNECTION.BOUND);
         if (hello.lifeline) this.bindLifeline(member, ws, socket, hello, nonce);
         else this.bind(member, ws, hello, nonce);
@@ -385,6 +365,13 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       }
     });
     ws.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce, jobId: this.options.jobId }));
+  }
+
+  private memberFor(verdict: Exclude<Verdict, { refusal: unknown }>): Member {
+    if ('rank' in verdict) return this.members[verdict.rank];
+    const { index, replaces } = verdict;
+    if (replaces !== undefined) this.joins.replace(this.members[replaces]);
+    return this.addMember({ index, isOwned: false, isKnown: false, standsBy: true, isReady: false });
   }
 
   private bind(member: Member, ws: WebSocket, hello: OobBodies['hello'], nonce: Uint8Array): void {
@@ -396,10 +383,15 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     old?.terminate();
     member.info = { incarnation: hello.incarnation, pid: hello.pid, hostId: hello.hostId };
     member.lastContactMs = performance.now();
-    const received = member.session.received;
-    ws.send(encodeEnvelope(0, 0, 'welcome', { received, proof: proofOfLauncher(this.options.secret, nonce, hello, received) }));
+    this.welcome(ws, hello, nonce, member);
     member.session.attach((bytes) => ws.send(bytes, { binary: true }), hello.received);
     if (first) this.emit('joined', member.rank, member.info);
+  }
+
+  private welcome(ws: WebSocket, hello: OobBodies['hello'], nonce: Uint8Array, { rank, session }: Member): void {
+    const given = hello.join === '' ? { number: 0, size: 0 } : { number: rank, size: this.options.size };
+    const body = { received: hello.lifeline ? 0 : session.received, ...given };
+    ws.send(encodeEnvelope(0, 0, 'welcome', { ...body, proof: proofOfLauncher(this.options.secret, nonce, hello, body) }));
   }
 
   private bindLifeline(member: Member, ws: WebSocket, socket: Duplex, hello: OobBodies['hello'], nonce: Uint8Array): void {
@@ -407,20 +399,20 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     member.lifeline = ws;
     member.lifelineEndedMs = undefined;
     old?.terminate();
-    ws.send(encodeEnvelope(0, 0, 'welcome', { received: 0, proof: proofOfLauncher(this.options.secret, nonce, hello, 0) }));
+    this.welcome(ws, hello, nonce, member);
     (socket as Socket).setKeepAlive(true, LIFELINE_IDLE_MS);
   }
 
   private lifelineEnded(member: Member, networkFailed: boolean): void {
     member.lifeline = undefined;
-    if (this.closed || this.options.knowsProcesses || member.exit !== undefined) return;
+    if (this.closed || member.isOwned || member.exit !== undefined) return;
     if (!networkFailed) member.lifelineEndedMs = performance.now();
     this.judgeLeft(member);
   }
 
   /** A rank that said that it is done, and has closed everything, has left. */
   private judgeLeft(member: Member): void {
-    if (this.closed || this.options.knowsProcesses || !member.finalized) return;
+    if (this.closed || member.isOwned || !member.finalized) return;
     if (member.socket === undefined && member.lifeline === undefined) {
       this.declareExit(member, { code: undefined, signal: '', finalized: true, lost: false });
     }
@@ -439,21 +431,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.lines.tick(now);
     for (const member of this.members) {
       if (member.socket !== undefined && member.socket.bufferedAmount < PING_BACKLOG_BYTES_MAX) member.session.sendUnnumbered('ping');
-      if (!this.options.knowsProcesses && member.exit === undefined) this.judgeSilence(member, now);
-    }
-  }
-
-  /** A rank that computes, or is stopped, says nothing for as long as it likes: its lifeline stands. */
-  private judgeSilence(member: Member, now: number): void {
-    const silentMs = Math.round(now - member.lastContactMs);
-    const name = `rank ${member.rank}`;
-    if (member.info === undefined) {
-      if (silentMs > this.options.joinTimeoutMs) this.lose(member, `${name} has not joined within ${silentMs} ms`);
-    } else if (member.lifelineEndedMs !== undefined) {
-      if (now - member.lifelineEndedMs > this.options.exitGraceMs)
-        this.lose(member, `${name} (pid ${member.info.pid}) has ended without finalize()`);
-    } else if (member.lifeline === undefined && silentMs > this.options.reconnectTimeoutMs) {
-      this.lose(member, `${name} was not heard of for ${silentMs} ms`);
+      const silence = member.isOwned || member.exit !== undefined ? undefined : judgeSilence(member, now, this.options);
+      if (silence !== undefined) this.lose(member, silence);
     }
   }
 
@@ -532,7 +511,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
 
   private takeStandbyState(member: Member, { waiting, place }: OobBodies['standbyState']): void {
     member.standsBy = waiting;
-    for (const other of this.members) if (other !== member) this.send(other, 'standbyState', { rank: member.rank, waiting, place });
+    for (const other of this.members)
+      if (other !== member && other.isKnown) this.send(other, 'standbyState', { rank: member.rank, waiting, place });
     this.collectives.rankEnded();
     this.emit('standby', member.rank, waiting, place);
   }
@@ -540,7 +520,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   /** Only people look at it: a report that makes no sense is no reason to lose a rank. */
   private takeTelemetry(rank: number, report: Telemetry): void {
     try {
-      checkTelemetry(report, this.options.size);
+      checkTelemetry(report, this.size);
     } catch (error) {
       this.log(`out-of-band channel: a report of rank ${rank} is left out: ${(error as Error).message}`);
       return;
@@ -551,10 +531,11 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   private declareExit(member: Member, exit: ExitInfo): void {
     if (member.exit !== undefined) return;
     member.exit = exit;
-    const { code, ...rest } = exit;
-    const body = { rank: member.rank, ...(code === undefined ? {} : { code }), ...rest };
+    const body = exitBody(member.rank, exit);
     // Whoever is done has no use for the news that another one, which was done too, has ended.
-    for (const other of this.members) if (other !== member && !(exit.finalized && other.finalized)) this.send(other, 'processExit', body);
+    for (const other of member.isKnown ? this.members : [])
+      if (other !== member && !(exit.finalized && other.finalized)) this.send(other, 'processExit', body);
+    this.collectives.forget(member.rank);
     member.session.end(new MultirailError('ERR_OOB', `rank ${member.rank} has ended`));
     this.collectives.rankEnded();
     this.emit('ended', member.rank);
@@ -566,13 +547,15 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.emit('lost', member.rank, text);
   }
 
-  private send<K extends OobKind>(member: Member, kind: K, body: OobBodies[K]): void {
-    if (member.exit !== undefined || this.closed) return;
+  /** Returns the number of the message; undefined when that process gets none any more. */
+  private send<K extends OobKind>(member: Member, kind: K, body: OobBodies[K]): number | undefined {
+    if (member.exit !== undefined || this.closed) return undefined;
     try {
-      member.session.send(kind, body);
+      return member.session.send(kind, body);
     } catch (error) {
       // A bounded queue that is full: this rank would miss a message, so it cannot go on.
       this.lose(member, `rank ${member.rank}: ${(error as Error).message}`);
+      return undefined;
     }
   }
 

@@ -250,7 +250,7 @@ describe('oob channel', () => {
       socket.send(encodeEnvelope(0, 0, 'challenge', { version: OOB_VERSION, nonce: randomBytes(32), jobId: 'job' }));
       socket.on('message', () => {
         kinds.push(1);
-        socket.send(encodeEnvelope(0, 0, 'welcome', { received: 0, proof: randomBytes(32) }));
+        socket.send(encodeEnvelope(0, 0, 'welcome', { received: 0, proof: randomBytes(32), number: 0, size: 0 }));
       });
     });
     await once(impostor, 'listening');

@@ -157,7 +157,7 @@ describe('lifelines', () => {
     const log: string[] = [];
     const server = await makeServer(1, { log: (text) => log.push(text) });
     const { OobDial } = await import('../../../src/launch/oob/dial.ts');
-    const claims = { jobId: undefined, rank: 0, size: 1, incarnation: 1, hostId: 'h', received: 0, lifeline: true };
+    const claims = { jobId: undefined, rank: 0, size: 1, incarnation: 1, hostId: 'h', received: 0, lifeline: true, join: '' as const };
     const ended = new Promise<string>((resolve) => {
       const events = { onWelcome: () => undefined, onMessage: () => undefined, onRefused: () => undefined, onEnd: resolve };
       new OobDial({ url: server.urls[0], secret: SECRET, timeoutMs: 5000, claims }, events);

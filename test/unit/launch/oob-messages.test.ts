@@ -35,14 +35,15 @@ const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
     nonce: bytes(9),
     received: 7,
     lifeline: true,
+    join: 'standby',
     proof: bytes(0, 255),
   },
-  welcome: { received: 12, proof: bytes(5) },
+  welcome: { received: 12, proof: bytes(5), number: 9, size: 8 },
   refused: { reason: 'WHY', text: 'a sentence' },
   ping: {},
   ack: {},
   modexPut: { json: bytes(0x7b, 0x7d) },
-  modexPart: { packed: bytes(1, 2, 3), last: true },
+  modexPart: { packed: bytes(1, 2, 3), last: true, count: 9 },
   modexUpdate: { rank: 2, json: bytes(0x32) },
   barrierEnter: { name: 'ü', tolerant: true },
   barrierDone: { name: '', dead: [1, 5] },
@@ -50,9 +51,11 @@ const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
   barrierMissing: { name: 'finalize', ranks: [0, 7] },
   standbyState: { rank: 4, waiting: false, place: 2 },
   standbyCall: { rank: 4, call: bytes(1, 8) },
+  processJoined: { number: 9, incarnation: Number.MAX_SAFE_INTEGER, json: bytes(0x7b, 0x7d) },
+  standbysEnd: {},
   collectiveFailed: { modex: true, name: '', rank: 0, text: 'gone' },
   abort: { rank: 1, code: -3, reason: 'why', stack: 'at x\nat y' },
-  processExit: { rank: 0, code: 0, signal: '', finalized: false, lost: false },
+  processExit: { rank: 0, code: 0, signal: '', finalized: false, lost: false, replaced: false },
   railEvent: { json: bytes(0x30) },
   finalized: {},
   waitsAsk: { reason: 'SIGUSR2' },
@@ -98,7 +101,9 @@ describe('oob messages', () => {
   }
 
   test('an exit by a signal has no code, which is not code 0', () => {
-    const envelope = decodeEnvelope(encodeEnvelope(1, 0, 'processExit', { rank: 1, signal: 'SIGKILL', finalized: false, lost: false }));
+    const envelope = decodeEnvelope(
+      encodeEnvelope(1, 0, 'processExit', { rank: 1, signal: 'SIGKILL', finalized: false, lost: false, replaced: false }),
+    );
     expect(envelope.body).not.toHaveProperty('code');
   });
 
@@ -141,10 +146,21 @@ describe('oob messages', () => {
       proofOfRank(secret, bytes(1), { ...hello, jobId: 'other' }),
       proofOfRank(secret, bytes(1), { ...hello, incarnation: 1 }),
       proofOfRank(secret, bytes(1), { ...hello, received: 8 }),
-      proofOfLauncher(secret, bytes(1), hello, hello.received),
+      proofOfRank(secret, bytes(1), { ...hello, join: 'index' }),
+      proofOfRank(secret, bytes(1), { ...hello, join: '' }),
+      proofOfLauncher(secret, bytes(1), hello, { received: hello.received, number: 9, size: 8 }),
     ];
     for (const other of others) expect(proofEquals(proof, other)).toBe(false);
     expect(proofEquals(proof, proof.subarray(1))).toBe(false);
+    // What a process that joins later is given is covered, too.
+    const given = { received: 7, number: 9, size: 8 };
+    const welcome = proofOfLauncher(secret, bytes(1), hello, given);
+    for (const other of [
+      { ...given, received: 8 },
+      { ...given, number: 10 },
+      { ...given, size: 9 },
+    ])
+      expect(proofEquals(welcome, proofOfLauncher(secret, bytes(1), hello, other))).toBe(false);
   });
 
   test('proto.ts carries the text of oob.proto', () => {

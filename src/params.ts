@@ -163,7 +163,7 @@ export class ParamTable implements Params {
   }
 }
 
-/** Processes may die and the others go on: asked for, or implied by processes that stand by. */
+/** Processes may die and the others go on: asked for, or implied by processes that stand by or take the places of the dead. */
 export function survivesFailures(params: ParamTable): boolean {
-  return params.bool('ft') || params.int('ft_spares') > 0;
+  return params.bool('ft') || params.int('ft_spares') > 0 || params.int('ft_respawn') > 0 || params.string('ft_join') !== 'none';
 }

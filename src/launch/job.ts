@@ -1,51 +1,29 @@
 // How a process finds itself in a job: its rank, the number of ranks, the job's secret, and the out-of-band channel. starters/ finds out
 // which starter started it; meeting/rendezvous.ts lets the ranks meet.
 import { MultirailError } from '../errors.ts';
-import { ParamTable } from '../params.ts';
+import { ParamTable, survivesFailures } from '../params.ts';
 import { abortByStarter, abortEverywhere } from './job-abort.ts';
+import type { Job } from './job-type.ts';
 import { hostId, newIncarnation, restartedIncarnation } from './meeting/identity.ts';
+import { joinsLater } from './meeting/once.ts';
 import type { MeetOptions, Met } from './meeting/rendezvous.ts';
 import { inheritedSecret } from './meeting/secret.ts';
-import type { OobClient } from './oob/client.ts';
 import { LauncherWatch } from './oob/launcher-watch.ts';
 import { starterHere } from './pmix/binding.ts';
 import { type Env, has } from './starters/env.ts';
 import type { KnownPlace, Meeting, Place } from './starters/starter.ts';
 
-export interface Job {
-  rank: number;
-  size: number;
-  localRank: number;
-  localSize: number;
-  jobId: string;
-  /** u53, larger in a later process of the same rank. */
-  incarnation: number;
-  /** Names this host and network namespace. */
-  hostId: string;
-  /** Undefined when the job has none: then nothing beyond this process may be trusted. */
-  secret: Uint8Array | undefined;
-  /** Undefined in a world of one. */
-  oob: OobClient | undefined;
-  /** What started this process. */
-  starter?: string;
-  /** This process ends because another one has aborted the job: nothing is wrong with it. */
-  isEnding?: boolean;
-  /** Our own launcher waits for the processes, and ends them all when one fails; other starters may or may not. */
-  hasOwnLauncher?: boolean;
-  /** After the job: tells the starter that this process may exit. */
-  leave?: () => Promise<void>;
-  /** Ends the job by the starter's own means. */
-  abortByStarter?: (code: number, reason: string) => Promise<void>;
-}
+export type { Job } from './job-type.ts';
 
 /**
  * Joins the job that the environment describes. In a job with others it resolves once the server of the out-of-band channel knows
  * this rank.
  */
 export async function joinJob(env: Env = process.env, params = new ParamTable({}, env)): Promise<Job> {
+  if (joinsLater(params)) return await (await import('./join-later.ts')).joinLater(env, params, debugLog(env, 'a process that joins'));
   const { starter, pmixMissing } = starterHere(env, params);
   const found = starter.place(env);
-  const log = debugLog(env, found.rank);
+  const log = debugLog(env, `rank ${found.rank}`);
   if (pmixMissing !== undefined) log.log?.(`PMIx is not used: ${pmixMissing}`);
   const incarnation = found.restarts === undefined ? newIncarnation() : restartedIncarnation(found.restarts);
   const here = { incarnation, hostId: hostId(), starter: starter.name };
@@ -53,9 +31,12 @@ export async function joinJob(env: Env = process.env, params = new ParamTable({}
     const place = knownPlace(found);
     return await joinOwnLauncher(place, found.meeting, { ...spotOf(place), ...here }, env, params, log);
   }
-  const { place, abort, leave, ...met } = await meetOthers(found, { incarnation, env, params, ...log });
+  // A newer process of the same index stands by, where the others have gone on without the older one.
+  const join = starter.startsAgain === true && survivesFailures(params) ? { join: 'index' as const } : {};
+  const { place, abort, leave, ...met } = await meetOthers(found, { incarnation, env, params, ...join, ...log });
   return {
     ...spotOf(place),
+    ...(met.oob === undefined ? {} : { rank: met.oob.rank }),
     ...here,
     hasOwnLauncher: false,
     oob: met.oob,
@@ -121,9 +102,9 @@ async function joinOwnLauncher(
   return { ...common, jobId, secret, oob, hasOwnLauncher: true };
 }
 
-function debugLog(env: Env, rank: number): { log?: (text: string) => void } {
+function debugLog(env: Env, who: string): { log?: (text: string) => void } {
   const debug = env.MULTIRAIL_DEBUG !== undefined && env.MULTIRAIL_DEBUG !== '';
-  return debug ? { log: (text) => complain(`multirail: rank ${rank}: ${text}`) } : {};
+  return debug ? { log: (text) => complain(`multirail: ${who}: ${text}`) } : {};
 }
 
 /** Writes to stderr, which may be a pipe that nobody reads any more. */

@@ -9,10 +9,14 @@ import { isCrowded, ownProcessors, type Processors } from './processors.ts';
 /** The outcome of the modex: the entry of each rank, as it was sent. */
 export interface ModexTable {
   at(rank: number): unknown;
+  /** At a process that has joined after the start: so many numbers had been given. Those without an entry are over. */
+  readonly count?: number;
 }
 
 export interface AddressBookOptions {
+  /** Number of this process. */
   rank: number;
+  /** Processes of the start. */
   size: number;
   /** As the other ranks see it. */
   own: ModexEntry;
@@ -31,7 +35,9 @@ export class AddressBook {
   private readonly planned = new Set<number>();
   /** Those of which it was told that there is no rail yet. */
   private readonly waiting = new Set<number>();
-  private hosts: readonly string[] | undefined;
+  /** What processes published that have joined since. */
+  private readonly joined = new Map<number, unknown>();
+  private known: readonly number[] | undefined;
   /** The own addresses are others than at the start. */
   isChanged = false;
 
@@ -39,36 +45,71 @@ export class AddressBook {
     this.options = options;
   }
 
+  /** Numbers below it had been given when this process joined. */
+  private get count(): number {
+    const { size, table } = this.options;
+    return table.count ?? size;
+  }
+
+  /** Numbers of the processes of the job that published something, ascending; those that were over when this one joined are not among them. */
+  get numbers(): readonly number[] {
+    if (this.known === undefined) {
+      const { table, rank } = this.options;
+      const early = Array.from({ length: this.count }, (_, number) => number);
+      const there = table.count === undefined ? early : early.filter((number) => number === rank || table.at(number) !== undefined);
+      this.known = [...there, ...this.joined.keys()].sort((a, b) => a - b);
+    }
+    return this.known;
+  }
+
+  /** Those behind this process in the ring of all, the next one first. */
+  get others(): number[] {
+    const { rank } = this.options;
+    const { numbers } = this;
+    return [...numbers.filter((number) => number > rank), ...numbers.filter((number) => number < rank)];
+  }
+
+  /** A process has joined. What it published is read when something is needed of it. */
+  add(number: number, json: unknown): void {
+    this.joined.set(number, json);
+    this.known = undefined;
+  }
+
+  private isKnown(number: number): boolean {
+    return (number >= 0 && number < this.count) || this.joined.has(number);
+  }
+
   /** What that rank published at the start. Throws ERR_INIT when it cannot be right. */
   entryOf(rank: number): ModexEntry {
     let entry = this.first.get(rank);
     if (entry === undefined) {
       const { own, table } = this.options;
-      entry = rank === this.options.rank ? own : checkEntry(rank, table.at(rank));
+      entry = rank === this.options.rank ? own : checkEntry(rank, this.joined.has(rank) ? this.joined.get(rank) : table.at(rank));
       this.first.set(rank, entry);
     }
     return entry;
   }
 
-  /** The host of each rank. */
-  get hostIds(): readonly string[] {
-    this.hosts ??= Array.from({ length: this.options.size }, (_, rank) => this.entryOf(rank).hostId);
-    return this.hosts;
+  /** The host of a process; empty where that was over when this one joined. */
+  hostOf(number: number): string {
+    const { rank, table } = this.options;
+    const isThere = number === rank || this.first.has(number) || this.joined.has(number) || table.at(number) !== undefined;
+    return isThere ? this.entryOf(number).hostId : '';
   }
 
   /** The ranks of this host are more than the processors that they may use. Looks at no more entries than that takes. */
   isHostCrowded(): boolean {
-    const { own, size } = this.options;
-    return isCrowded(own.processors ?? ownProcessors(), this.othersHere(), size - 1);
+    const { own } = this.options;
+    return isCrowded(own.processors ?? ownProcessors(), this.othersHere(), this.numbers.length - 1);
   }
 
   /** The processors of the other ranks of this host, the next ones first, which are likely to be there. */
   private *othersHere(): Generator<Processors | undefined> {
-    const { rank, size, own } = this.options;
-    for (let step = 1; step < size; step++) {
+    const { own } = this.options;
+    for (const number of this.others) {
       let entry: ModexEntry;
       try {
-        entry = this.entryOf((rank + step) % size);
+        entry = this.entryOf(number);
       } catch {
         // Whoever needs something of that rank is told.
         continue;
@@ -99,7 +140,7 @@ export class AddressBook {
 
   /** As plan(), for a rank that something is needed of while the job runs: what is wrong with its addresses is a failure of that rank. */
   planLate(rank: number): PeerPlan | undefined {
-    if (rank < 0 || rank >= this.options.size) return undefined;
+    if (!this.isKnown(rank)) return undefined;
     try {
       return this.plan(rank);
     } catch (cause) {
@@ -114,7 +155,7 @@ export class AddressBook {
 
   /** That rank published its addresses again. Throws ERR_PROTOCOL where they cannot be right. */
   update(rank: number, json: unknown): void {
-    const entry = checkUpdate(rank, json, rank < this.options.size ? this.entryOf(rank) : undefined);
+    const entry = checkUpdate(rank, json, this.isKnown(rank) ? this.entryOf(rank) : undefined);
     if (this.planned.has(rank)) this.tell(rank, entry);
     else this.later.set(rank, json);
   }

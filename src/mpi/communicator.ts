@@ -139,12 +139,12 @@ export class Communicator extends FailureCalls {
     return this.makeSync(this.splitCall(this.colorOf(type), key), `${this.name}.splitType(${type})`, options);
   }
 
-  /** The lowest world rank on the host of this rank. Hosts are told apart as for shared memory: by the id that their ranks publish. */
+  /** The lowest member on the host of this rank, by its process number. Hosts are told apart as for shared memory: by the id that their ranks publish. */
   private colorOf(type: unknown): number {
     if (type === UNDEFINED) return UNDEFINED;
     if (type !== 'shared') throw new MultirailError('ERR_ARG', `type is ${JSON.stringify(type)}; expected 'shared' or UNDEFINED`);
-    const hostIds = this.proc.hostIds();
-    return hostIds.indexOf(hostIds[this.proc.rank]);
+    const own = this.proc.hostOf(this.proc.rank);
+    return Math.min(...this.members.filter((number) => number === this.proc.rank || this.proc.hostOf(number) === own));
   }
 
   /**
@@ -344,7 +344,7 @@ export class Communicator extends FailureCalls {
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   replace(options?: ReplaceOptions): Promise<Communicator> {
-    return promiseOf(() => this.beginReplace(options));
+    return promiseOf(() => this.beginReplace(options, false));
   }
 
   /**
@@ -353,7 +353,7 @@ export class Communicator extends FailureCalls {
    */
   replaceSync(options?: ReplaceOptions): Communicator {
     this.mustReachByPolling();
-    return this.endedCall(this.beginReplace(options));
+    return this.endedCall(this.beginReplace(options, true));
   }
 
   /**
@@ -361,7 +361,7 @@ export class Communicator extends FailureCalls {
    * something else. Wrong options throw.
    */
   ireplace(options?: ReplaceOptions): ResultRequest<Communicator> {
-    return new ResultRequest(this.desk, this.beginReplace(options));
+    return new ResultRequest(this.desk, this.beginReplace(options, false));
   }
 
   /**
@@ -388,13 +388,13 @@ export class Communicator extends FailureCalls {
     return this.replaceSync({ spares: 'some' });
   }
 
-  private beginReplace(options: ReplaceOptions = {}): Ending<Communicator> {
+  private beginReplace(options: ReplaceOptions = {}, isBlocking: boolean): Ending<Communicator> {
     checkKeys(options, REPLACE_KEYS);
     const { spares = 'all' } = options;
     if (spares !== 'all' && spares !== 'some')
       throw new MultirailError('ERR_ARG', `spares is ${describe(spares)}; expected 'all' or 'some'`);
     const operation = spares === 'all' ? OPERATION.REPLACE_ALL : OPERATION.REPLACE_SOME;
-    return this.beginReplacing(operation, (id, members) => this.made(`${this.name}.replace`, id, members));
+    return this.beginReplacing(operation, isBlocking, (id, members) => this.made(`${this.name}.replace`, id, members));
   }
 
   /**

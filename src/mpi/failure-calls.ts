@@ -215,12 +215,17 @@ export class FailureCalls extends ObjectCollectives {
   }
 
   /** Agrees on who has failed and who takes their places; `make` makes the communicator once all are in it. */
-  protected beginReplacing<T>(operation: Operation, make: (id: number, members: readonly number[]) => T): AgreementCall<T, Replacement> {
+  protected beginReplacing<T>(
+    operation: Operation,
+    isBlocking: boolean,
+    make: (id: number, members: readonly number[]) => T,
+  ): AgreementCall<T, Replacement> {
     const ft = this.faultTolerance('replace');
     return this.beginMaking(ft, (end, open) =>
       ft.beginReplace(
         this.contextId,
         operation,
+        isBlocking,
         ({ value, made }) => {
           const failed = this.decided('replace', value);
           if (made === undefined) throw this.lacksSpares(failed);
@@ -237,7 +242,7 @@ export class FailureCalls extends ObjectCollectives {
     const what = `${failed.size === 1 ? 'rank' : 'ranks'} ${list} of ${this.name} failed, and fewer processes stand by than were to be replaced`;
     return new MultirailError(
       'ERR_SPARES',
-      `${what}: start the job with more (multirail run --spares, ft_spares), or call replace({ spares: 'some' }) or shrink()`,
+      `${what}: start the job with more (multirail run --spares or --respawn, ft_spares), or call replace({ spares: 'some' }) or shrink()`,
       { rank: this.proc.rank },
     );
   }

@@ -76,7 +76,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   try {
     const { components, unavailable } = selectComponents(params);
     // A rank always reaches itself, and a world of one needs nothing else.
-    const wanted = components.filter((component) => component.name === SELF || job.size > 1);
+    const wanted = components.filter((component) => component.name === SELF || job.size > 1 || job.rank >= job.size);
     if (!wanted.some((component) => component.name === SELF))
       wanted.push(...knownComponents().filter((component) => component.name === SELF));
     runtime = await createRuntime(job, {

@@ -16,20 +16,21 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  * Leaves. Ranks that this one never met may still have messages for it: it stays until all have said to the server of the out-of-band channel
  * that theirs are delivered. Where there is no such server, or none any more, this rank meets everybody, and hears it from each.
  *
+ * @param others The other processes of the job, those that have died or left included.
  * @returns Who has not left within the time, one line each.
  */
 export async function leaveTogether(
   engine: Engine,
-  size: number,
+  others: readonly number[],
   oob: Partial<Pick<OobClient, 'barrier' | 'missingAt'>> | undefined,
   timeoutMs: number,
 ): Promise<string[]> {
   const deadlineMs = performance.now() + timeoutMs;
-  let isWaiting = oob?.barrier !== undefined && size > 1;
+  let isWaiting = oob?.barrier !== undefined && others.length > 0;
   let isEntered = false;
   const meetAll = (): void => {
     isWaiting = false;
-    for (let rank = 0; rank < size; rank++) engine.meet(rank);
+    for (const rank of others) engine.meet(rank);
   };
   engine.beginFinalize(isWaiting);
   if (!isWaiting) meetAll();

@@ -80,8 +80,8 @@ export class ProcessState implements LocalProcess {
   readonly spare: ScratchElements[] = [];
   readonly scratch = new MemoryPool(SCRATCH_KEPT_BYTES_MAX, SCRATCH_PIECE_BYTES_MAX);
   readonly counters: CollectiveCounters = { collectives: 0, messages: 0, bytes: 0, rounds: 0 };
-  /** Which host each world rank runs on; to be asked once the addresses were exchanged. */
-  hostIds: () => readonly string[] = () => [];
+  /** Which host a process of the job runs on; to be asked once the addresses were exchanged. */
+  hostOf: (number: number) => string = () => '';
   /** Communicators that are being freed: each looks whether nothing is under way any more, true when it need not look again. */
   private readonly drains = new Set<() => boolean>();
   /** Messages of collectives that do not belong to the call that was made here. */
@@ -196,8 +196,7 @@ export class ProcessState implements LocalProcess {
   /** What all of these ranks know alike: they are on one host, and may share memory there. */
   mayShare({ size, worldRanks }: Group): boolean {
     if (!this.sharesMemory || size < 2 || size > this.tuning.sharedMemoryRanksMax) return false;
-    const hostIds = this.hostIds();
-    return worldRanks.every((world) => hostIds[world] === hostIds[worldRanks[0]]);
+    return worldRanks.every((world) => this.hostOf(world) === this.hostOf(worldRanks[0]));
   }
 
   /** A collective with that tag has begun here, on the communicator that uses this context for them. */

@@ -19,6 +19,8 @@ export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' |
     on(event: 'abort', listener: (info: { rank: number; code: number; reason: string }) => void): unknown;
     on(event: 'standbyState', listener: (rank: number, isWaiting: boolean) => void): unknown;
     on(event: 'standbyCall', listener: (caller: number, call: Uint8Array) => void): unknown;
+    on(event: 'processJoined', listener: (number: number, incarnation: number, json: unknown) => void): unknown;
+    on(event: 'standbysEnd', listener: () => void): unknown;
     on(event: 'railFault', listener: (fault: RailFaultOrder) => void): unknown;
   };
 
@@ -28,6 +30,8 @@ export interface ExitNotice {
   signal: string;
   finalized: boolean;
   lost: boolean;
+  /** A newer process of its index has joined. */
+  replaced?: boolean;
 }
 
 export type RuntimeJob = Omit<Job, 'oob'> & { oob: RuntimeOob | undefined };

@@ -9,16 +9,15 @@ import { EventEmitter } from 'node:events';
 import type { BtlContext, BtlModule, Params, Upcalls } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import { abortEverywhere } from '../launch/job-abort.ts';
-import { makeReport, type RankState, type RankWaits, reportLines } from '../launch/oob/waits.ts';
+import { type RankWaits, reportLines, reportOfOne } from '../launch/oob/waits.ts';
 import { ParamTable, survivesFailures } from '../params.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
 import { Engine } from '../progress/engine.ts';
 import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
-import { EVIDENCE } from '../ulfm/knowledge.ts';
 import { OWN_FAILURE_CODE } from '../util/exit-codes.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
-import { peerFailedChannel, railLostChannel, railRestoredChannel } from './channels.ts';
+import { peerFailedChannel, publishRail } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
@@ -29,7 +28,7 @@ import { checkProcess, ownProcess } from './ft/process-watch.ts';
 import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
 import { railInfos } from './info.ts';
-import { checkSpares, describeExit } from './job-facts.ts';
+import { checkSpares, describeExit, evidenceOf, FORGOTTEN, isLate, noRailYet } from './job-facts.ts';
 import { leaveTogether, leaveUnneeded } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { openModules } from './open-modules.ts';
@@ -38,7 +37,7 @@ import { ownProcessors } from './processors.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, TelemetryReporter, takesFaults } from './telemetry.ts';
-import { counted, describeMessages, unreceivedHere } from './unreceived.ts';
+import { undeliveredFrom, unreceivedHere } from './unreceived.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
 import { WaitsWatch } from './waits.ts';
 
@@ -90,6 +89,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   /** What came before this rank was done with its own start. */
   private readonly earlyUpdates = new Map<number, unknown>();
   private readonly earlyExits = new Map<number, ExitNotice>();
+  private readonly earlyJoins: (() => void)[] = [];
   private finalizing: Promise<void> | undefined;
   private readonly watch: WaitsWatch;
   private stay: Stay | undefined;
@@ -124,7 +124,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const spares = checkSpares(job, params.int('ft_spares'));
     if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
     this.standby = new StandbyPool(() => this.proc.ft?.ulfm.standbys.ready.length ?? 0);
-    if (this.process >= job.size - spares) this.duty = this.makeDuty();
+    if (isLate(job) || this.process >= job.size - spares) this.duty = this.makeDuty();
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -145,6 +145,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       size: job.size,
       spares,
       connectsSpares: params.bool('ft_standby_connect'),
+      respawnWaitMs: params.int('ft_respawn') === 0 ? 0 : params.int('ft_respawn_wait_ms'),
       log: (level, text) => options.log?.(level, text),
       onOwnDeath: (error) => this.onOwnDeath(error),
       callStandby: (number, call) => job.oob?.callStandby?.(number, call),
@@ -217,7 +218,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { job } = this;
     this.listenToJob();
     // A world of one has nobody who might need it: it ends when its program does. Whoever brings a driver looks after the process.
-    if (job.size > 1 && this.options.driver === undefined)
+    if ((job.size > 1 || isLate(job)) && this.options.driver === undefined)
       this.stay = new Stay({ isAwaited: () => this.isAwaited(), onForgotten: () => this.tellForgotten() });
     try {
       const excluded = await openModules(this.context(), this.options, this.modules);
@@ -255,11 +256,14 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     for (const [rank, json] of this.earlyUpdates) this.takeAddresses(rank, json);
     this.earlyUpdates.clear();
     this.startFaultTolerance();
+    for (const join of this.earlyJoins.splice(0)) join();
     for (const [rank, info] of this.earlyExits) this.onExit(rank, info);
     this.earlyExits.clear();
     this.startTelemetry();
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
+    // Everybody may be gone before a process has joined.
+    this.duty?.look();
     await this.duty?.called;
     return this;
   }
@@ -289,16 +293,16 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const onWaiting = (peer: number, text: string): void => this.tellWaiting(peer, text);
     const book = new AddressBook({ rank, size, own, table, modules, onWaiting });
     this.book = book;
-    this.proc.hostIds = () => book.hostIds;
+    this.proc.hostOf = (number) => book.hostOf(number);
     const isAll = this.params.string('mpi_preconnect') === 'all';
-    for (let peer = 0; peer < size; peer++) {
-      if (peer !== rank && !isAll) continue;
+    for (const peer of isAll ? book.numbers : [rank]) {
       const { incarnation, endpoints, unexpectedBytesMax } = book.plan(peer);
       this.engine.addPeer(peer, incarnation, endpoints, unexpectedBytesMax);
     }
     const { ft } = this.proc;
-    for (let peer = 0; ft !== undefined && peer < size; peer++) ft.addProcess(peer, book.entryOf(peer).incarnation);
-    for (const peer of isAll || size === 1 ? [] : new Set([(rank + 1) % size, (rank + size - 1) % size])) book.check(peer);
+    for (const peer of ft === undefined ? [] : book.numbers) ft?.addProcess(peer, book.entryOf(peer).incarnation);
+    const { others } = book;
+    for (const peer of isAll ? [] : new Set([...others.slice(0, 1), ...others.slice(-1)])) book.check(peer);
     this.lookForCrowd(book);
   }
 
@@ -344,10 +348,17 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       else if (this.state === 'ACTIVE' || this.state === 'FINALIZING') this.takeAddresses(rank, json);
     });
     oob?.on('exit', (rank, info) => {
-      if (rank === this.process || this.state === 'FINALIZED') return;
-      if (this.state === 'STARTING') this.earlyExits.set(rank, info);
+      if (this.state === 'FINALIZED') return;
+      if (rank === this.process) this.proc.ft?.declaredDead(describeExit(info));
+      else if (this.state === 'STARTING') this.earlyExits.set(rank, info);
       else this.onExit(rank, info);
     });
+    oob?.on('processJoined', (number, incarnation, json) => {
+      const join = (): void => this.onJoined(number, incarnation, json);
+      if (this.state === 'STARTING') this.earlyJoins.push(join);
+      else if (this.state !== 'FINALIZED') join();
+    });
+    oob?.on('standbysEnd', () => this.proc.ft?.standbysEnd());
     oob?.on('standbyState', (rank, isWaiting) => {
       this.proc.ft?.standbyState(rank, isWaiting);
       this.duty?.look();
@@ -358,35 +369,41 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     oob?.on('abort', (info) => {
       if (this.state === 'FINALIZED') return;
-      for (let rank = 0; rank < this.job.size; rank++) {
-        if (rank !== this.process) this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
-      }
+      for (const rank of this.book?.others ?? [])
+        this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
     });
+  }
+
+  /** A process has joined the job. Nothing is needed of it before it takes somebody's place. */
+  private onJoined(number: number, incarnation: number, json: unknown): void {
+    this.book?.add(number, json);
+    const { process } = (typeof json === 'object' && json !== null ? json : {}) as Partial<ModexEntry>;
+    this.proc.ft?.processJoined(number, incarnation, checkProcess(process), this.state === 'ACTIVE');
   }
 
   private onExit(rank: number, info: ExitNotice): void {
     const { ft } = this.proc;
     if (info.finalized) this.engine.peerLeft(rank, true);
-    else if (ft !== undefined) ft.tell(rank, info.lost ? EVIDENCE.LIFELINE : EVIDENCE.ENDED, describeExit(info));
+    else if (ft !== undefined) ft.tell(rank, evidenceOf(info), describeExit(info));
     else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));
   }
 
   private startFaultTolerance(): void {
     const { book } = this;
-    const { rank, size } = this.job;
     const { ft } = this.proc;
     if (ft === undefined || book === undefined) return;
-    const processes = Array.from({ length: size }, (_, peer) => checkProcess(book.entryOf(peer).process));
-    ft.start(processes[rank], new Map(processes.entries()));
+    const processes = new Map(book.numbers.map((peer) => [peer, checkProcess(book.entryOf(peer).process)]));
+    if (isLate(this.job)) {
+      // What had become of others before this process came.
+      for (const [number, info] of this.earlyExits) ft.processWasOver(number, info.finalized, evidenceOf(info), describeExit(info));
+      this.earlyExits.clear();
+    }
+    ft.start(processes.get(this.process), processes);
   }
 
   /** There is no way to that rank yet, as if its last rail were lost: its messages wait, and so does whoever waits for them. */
   private tellWaiting(peer: number, text: string): void {
-    const timeoutMs = this.params.int('pml_peer_timeout_ms');
-    this.options.log?.(
-      'warn',
-      `rank ${this.process} has no rail to rank ${peer} yet and waits for one for up to ${timeoutMs} ms (pml_peer_timeout_ms): ${text}`,
-    );
+    this.options.log?.('warn', noRailYet(this.process, peer, this.params.int('pml_peer_timeout_ms'), text));
   }
 
   /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */
@@ -405,11 +422,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   }
 
   private tellForgotten(): void {
-    this.options.log?.(
-      'warn',
-      `the program has nothing left to do, and has not called finalize(): this process (pid ${process.pid}) stays, since other ranks may need it. ` +
-        'End the program with `await mpi.finalize()`',
-    );
+    this.options.log?.('warn', FORGOTTEN);
   }
 
   // ---------------------------------------------------------------- events
@@ -424,8 +437,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.job.oob?.railEvent(event);
     // Listeners are user code: they run after the engine's turn, not in the middle of it.
     queueMicrotask(() => {
-      if (event.type === 'lost' && railLostChannel.hasSubscribers) railLostChannel.publish(event);
-      if (event.type === 'restored' && railRestoredChannel.hasSubscribers) railRestoredChannel.publish(event);
+      publishRail(event);
       this.emit('rail', event);
     });
   }
@@ -509,10 +521,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   reportWaits(reason: string): void {
     const { oob } = this.job;
     if (oob?.askWaits?.(reason) === true) return;
-    const states = Array.from({ length: this.job.size }, (_, rank): RankState => {
-      return rank === this.process ? { state: 'answered', waits: this.waits() } : { state: 'silent' };
-    });
-    this.options.log?.('warn', reportLines(makeReport(this.jobId, reason, states)).join('\n'));
+    const count = (this.book?.numbers.at(-1) ?? this.job.size - 1) + 1;
+    this.options.log?.('warn', reportLines(reportOfOne(this.jobId, reason, this.waits(), count)).join('\n'));
   }
 
   // ---------------------------------------------------------------- end
@@ -557,7 +567,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const beganMs = performance.now();
     await this.proc.ft?.leave(timeoutMs);
     const leftMs = timeoutMs - (performance.now() - beganMs);
-    const notLeft = await (this.place === undefined ? leaveUnneeded(engine, leftMs) : leaveTogether(engine, job.size, job.oob, leftMs));
+    const notLeft = await (this.place === undefined
+      ? leaveUnneeded(engine, leftMs)
+      : leaveTogether(engine, this.book?.others ?? [], job.oob, leftMs));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {
@@ -579,11 +591,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       const text = `after ${timeoutMs} ms rank ${this.process} has not finished: ${notLeft.join('; ')}`;
       throw new MultirailError('ERR_FINALIZE_TIMEOUT', text, { rank: this.process });
     }
-    const { neverReceived } = engine.pml;
-    if (neverReceived.length > 0) {
-      const text = `${counted(neverReceived.length, 'message')} of rank ${this.process} ${neverReceived.length === 1 ? 'was' : 'were'} never received`;
-      throw new MultirailError('ERR_UNDELIVERED', `${text}: ${describeMessages(this.proc, 'to', neverReceived)}`, { rank: this.process });
-    }
+    const undelivered = undeliveredFrom(this.proc);
+    if (undelivered !== undefined) throw undelivered;
   }
 
   /** As finalize(), for `await using`. */

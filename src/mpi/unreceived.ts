@@ -1,4 +1,5 @@
 // Messages that were never received, in words: for the warning of the rank that has them, and for the error of the rank that sent them.
+import { MultirailError } from '../errors.ts';
 import type { Unreceived } from '../pml/records.ts';
 import { isObjectContext, isUserContext } from './contexts.ts';
 import type { ProcessState } from './process-state.ts';
@@ -6,9 +7,9 @@ import type { ProcessState } from './process-state.ts';
 /** Messages that an error or a warning names one by one. */
 const MESSAGES_NAMED_MAX = 8;
 
-export const counted = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
+const counted = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 
-export function describeMessages(proc: ProcessState, direction: 'to' | 'from', messages: readonly Unreceived[]): string {
+function describeMessages(proc: ProcessState, direction: 'to' | 'from', messages: readonly Unreceived[]): string {
   const lines = messages.slice(0, MESSAGES_NAMED_MAX).map(({ peer, ctx, tag, bytes }) => {
     const { comm, call } = proc.describe(ctx, tag);
     const hidden = isObjectContext(ctx) ? 'memory of an object' : (call ?? 'a part of a collective');
@@ -24,4 +25,13 @@ export function unreceivedHere(proc: ProcessState): string | undefined {
   const messages = proc.engine.pml.unreceived().filter(({ ctx }) => isUserContext(ctx));
   if (messages.length === 0) return undefined;
   return `${counted(messages.length, 'message')} never received: ${describeMessages(proc, 'from', messages)}`;
+}
+
+/** The error of a rank whose messages were never received; undefined when all were. */
+export function undeliveredFrom(proc: ProcessState): MultirailError | undefined {
+  const { neverReceived } = proc.engine.pml;
+  if (neverReceived.length === 0) return undefined;
+  const { rank } = proc;
+  const text = `${counted(neverReceived.length, 'message')} of rank ${rank} ${neverReceived.length === 1 ? 'was' : 'were'} never received`;
+  return new MultirailError('ERR_UNDELIVERED', `${text}: ${describeMessages(proc, 'to', neverReceived)}`, { rank });
 }

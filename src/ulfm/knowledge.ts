@@ -101,6 +101,13 @@ export class Knowledge {
     return 'news';
   }
 
+  /** What had become of a process before this one joined the job: its death is news to nobody. */
+  takeOld(notice: Notice): void {
+    if (notice.number === this.self || this.failures.has(notice.number)) return;
+    this.failures.set(notice.number, notice);
+    this.livingNumbers = undefined;
+  }
+
   /** The process has said BYE: it takes part in nothing any more, and has not failed. */
   leave(number: number): boolean {
     if (number === this.self || this.departed.has(number)) return false;
@@ -129,6 +136,11 @@ export class Knowledge {
 
   incarnationOf(number: number): number | undefined {
     return this.processes.get(number);
+  }
+
+  /** Numbers of all processes that belong to the job, or did, as far as it is known here. */
+  get numbers(): Iterable<number> {
+    return this.processes.keys();
   }
 
   /** Numbers of the processes that are not known to be gone, this one among them, ascending. */

@@ -10,6 +10,8 @@ import { isOneOperation, OPERATION, type Operation, type Value } from './values.
 import { type CalledInMessage, SERIES, type SeriesNumber } from './wire.ts';
 
 const ALL_BITS = 0xffff_ffff;
+/** In the flag of REPLACE ALL: this member would wait for standbys that are on their way. The other bits are the recovery epoch. */
+const AWAITS = 0x8000_0000;
 
 /** What both machines do at their process. */
 export interface ReplaceHost {
@@ -21,6 +23,8 @@ export interface ReplaceHost {
   free(id: number, isClean: boolean): void;
   nextOf(id: number, series: SeriesNumber): number;
   begin(id: number, series: SeriesNumber, call: Call): number;
+  /** Where too few stand by: this process expects more, and would wait for them. */
+  awaitsStandbys(id: number): boolean;
 }
 
 /** Members of the communicator that a decision of shrink() or replace() makes: process numbers by rank. */
@@ -28,6 +32,8 @@ export function membersAfter(members: readonly number[], { failed, successions }
   const successors = new Map(successions.map(({ rank, number }) => [rank, number]));
   return members.map((number, rank) => successors.get(rank) ?? (failed.has(rank) ? -1 : number)).filter((number) => number >= 0);
 }
+
+const epochIn = ({ flag }: Value): number => flag & ~AWAITS;
 
 /** Everybody is in the communicator that this decision of JOIN is about. */
 function isWhole({ failed, acked }: Value): boolean {
@@ -38,14 +44,16 @@ function isWhole({ failed, acked }: Value): boolean {
 
 export const REPLACE_STATES = {
   AGREEING: 'The members of the old communicator agree on who has failed and who takes their places.',
+  AWAITING: 'Too few stand by, and all members expect more: the next agreement begins when resume() is called.',
   JOINING: 'The new communicator is there; its members, the successors among them, agree on whether all are in it.',
   ENDED: 'It is made, or cannot be.',
 } as const;
 export type ReplaceState = keyof typeof REPLACE_STATES;
 
 const REPLACE_EDGES: Readonly<Record<ReplaceState, readonly ReplaceState[]>> = {
-  // → JOINING by a decision that names successors; → ENDED by one that names none: too few, or nobody has failed.
-  AGREEING: ['JOINING', 'ENDED'],
+  // → JOINING by a decision that names successors; → ENDED by one that names none: too few, or nobody has failed; → AWAITING by too few where all would wait.
+  AGREEING: ['JOINING', 'AWAITING', 'ENDED'],
+  AWAITING: ['AGREEING'],
   // → AGREEING when somebody has died, or could not come; → ENDED when all are there.
   JOINING: ['AGREEING', 'ENDED'],
   ENDED: [],
@@ -58,8 +66,10 @@ export interface Replacement {
   readonly ticket: number;
   /** What the old communicator has decided last. */
   readonly value: Value;
-  /** The new communicator: process numbers by rank. Undefined: the value says why there is no such. */
-  readonly made: { readonly id: number; readonly members: readonly number[]; readonly hasSuccessors: boolean } | undefined;
+  /** The new communicator: process numbers by rank, and how many recoveries have led to it. Undefined: the value says why there is no such. */
+  readonly made:
+    | { readonly id: number; readonly members: readonly number[]; readonly epoch: number; readonly hasSuccessors: boolean }
+    | undefined;
 }
 
 interface ReplaceCall {
@@ -77,6 +87,9 @@ const keyOf = (id: number, q: number): string => `${id}/${q}`;
 export class Replacements {
   /** Calls that have ended since the driver took them last. */
   readonly ended: Replacement[] = [];
+  /** Communicators whose call waits for standbys since the driver took them last: it calls resume() when there may be more, or after a while. */
+  readonly awaiting: number[] = [];
+  private readonly paused = new Map<number, ReplaceCall>();
   private readonly host: ReplaceHost;
   private readonly calls = new Map<string, ReplaceCall>();
 
@@ -120,7 +133,17 @@ export class Replacements {
     const { host } = this;
     // It must be known before it begins: alone, it is decided at once.
     this.listenFor(call, id);
-    host.begin(id, SERIES.PROGRAM, { operation, flag: host.epochOf(id) + 1 });
+    const awaits = operation === OPERATION.REPLACE_ALL && host.awaitsStandbys(id) ? AWAITS : 0;
+    host.begin(id, SERIES.PROGRAM, { operation, flag: (host.epochOf(id) + 1) | awaits });
+  }
+
+  /** A call that waits for standbys agrees again. Every member does so: it need not be at the same time. */
+  resume(id: number): void {
+    const call = this.paused.get(id);
+    if (call === undefined) return;
+    this.paused.delete(id);
+    this.move(call, 'AGREEING');
+    this.agree(call);
   }
 
   private takeAgreed(call: ReplaceCall, q: number, value: Value): void {
@@ -128,10 +151,19 @@ export class Replacements {
     const { id, operation } = call;
     call.value = value;
     const lacks = operation === OPERATION.REPLACE_ALL && value.successions.length < value.failed.count;
-    if (!isOneOperation(value.operations) || lacks) return this.end(call, undefined);
+    const isOne = isOneOperation(value.operations);
+    // Whether anybody waits is decided, too: so all wait, or none.
+    if (isOne && lacks && (value.flag & AWAITS) !== 0) {
+      this.move(call, 'AWAITING');
+      this.paused.set(id, call);
+      this.awaiting.push(id);
+      return;
+    }
+    if (!isOne || lacks) return this.end(call, undefined);
     const members = membersAfter(host.membersOf(id), value);
-    const { newId, flag: epoch, successions } = value;
-    if (successions.length === 0) return this.end(call, { id: newId, members, hasSuccessors: false });
+    const { newId, successions } = value;
+    const epoch = epochIn(value);
+    if (successions.length === 0) return this.end(call, { id: newId, members, epoch, hasSuccessors: false });
     this.move(call, 'JOINING');
     const newcomers = successions.map(({ number }) => members.indexOf(number));
     host.open(newId, members, { epoch, callIn: { origin: id, q, newcomers } });
@@ -146,7 +178,7 @@ export class Replacements {
     const members = host.membersOf(newId);
     if (isWhole(joined)) {
       for (const { number } of value.successions) host.standbys.place(number);
-      return this.end(call, { id: newId, members, hasSuccessors: true });
+      return this.end(call, { id: newId, members, epoch: epochIn(value), hasSuccessors: true });
     }
     for (const [rank, number] of members.entries()) if (!joined.acked.has(rank)) call.excluded.add(number);
     host.free(newId, false);

@@ -48,6 +48,8 @@ export interface UlfmOptions {
   rendezvousWith(id: number): Iterable<number>;
   /** A communicator is coming into being here, whose id is not known yet: messages of unknown ones wait for it. */
   isCreating(): boolean;
+  /** Where replace() on that communicator finds too few that stand by: more are expected, and worth waiting for. By default they are not. */
+  awaitsStandbys?(id: number): boolean;
   readonly listener?: AgreementListener;
 }
 
@@ -223,6 +225,17 @@ export class Ulfm implements CommunicatorHost, ReplaceHost {
     const ticket = this.replacements.begin(id, operation);
     this.settle();
     return ticket;
+  }
+
+  awaitsStandbys(id: number): boolean {
+    return this.options.awaitsStandbys?.(id) === true;
+  }
+
+  /** A call of replace() that waits for standbys (`replacements.awaiting`) agrees again. */
+  resumeReplace(id: number): void {
+    if (this.ownDeath !== undefined) return;
+    this.replacements.resume(id);
+    this.settle();
   }
 
   /** This process stands by. */

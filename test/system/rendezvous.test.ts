@@ -6,7 +6,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { newIncarnation } from '../../src/launch/meeting/identity.ts';
-import type { ServerAnswer, ServerSettings } from '../../src/launch/meeting/main.ts';
+import type { ServerAnswer } from '../../src/launch/meeting/main.ts';
+import type { ServerSettings } from '../../src/launch/meeting/serve.ts';
 import { OobClient } from '../../src/launch/oob/client.ts';
 import { type BuiltCode, buildCode } from '../support/helpers.ts';
 

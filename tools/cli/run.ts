@@ -1,8 +1,10 @@
 // `multirail run`: starts the ranks of a job on this machine, or by ssh on others; `multirail agent` is its other end there. The file also
 // has what other commands need to take `--mca NAME VALUE`.
 import { readFileSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
+import { PROCESSES_MAX } from '../../src/launch/oob/admission.ts';
 import { serveAgent } from '../../src/launch/run/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/run/hostfile.ts';
 import { type KillPlan, parseKillPlan } from '../../src/launch/run/kill-plan.ts';
@@ -101,6 +103,8 @@ export function messageOf(error: unknown): string {
 }
 
 const parseCount = wholeNumber(1, RANKS_MAX);
+/** More deaths than that are a mistake of the program, or of the machine. */
+const RESPAWNS_DEFAULT = 100;
 
 function parsePort(text: string): number {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
@@ -159,6 +163,8 @@ interface RunCommandOptions extends WatchCommandOptions {
   abortOnFailure: boolean;
   kill: KillPlan | undefined;
   spares: number | undefined;
+  respawn: number | undefined;
+  rendezvous: string | undefined;
   restarts: number;
   oobListen: string[];
 }
@@ -185,8 +191,17 @@ export function register(program: Command): void {
     )
     .option('--stdin <target>', 'who gets the standard input: a rank, all or none', parseStdin, 0)
     .option('--no-prefix', 'do not put [rank] before each line of output')
-    .option('--no-abort-on-failure', 'let the other ranks go on when one fails; implied by --mca ft on and --spares')
+    .option('--no-abort-on-failure', 'let the other ranks go on when one fails; implied by --mca ft on, --spares and --respawn')
     .option('--spares <K>', 'K more processes, which stand by to take the places of ranks that die; implies --mca ft on', parseCount)
+    .addOption(
+      new Option(
+        '--respawn [MAX]',
+        `start a process that stands by for each one that dies, at most MAX (${RESPAWNS_DEFAULT}) in all; replace() waits for it; implies --mca ft on`,
+      )
+        .preset(String(RESPAWNS_DEFAULT))
+        .argParser(wholeNumber(1, PROCESSES_MAX)),
+    )
+    .option('--rendezvous <file>', 'say in this file where processes may join that are started by hand (--mca ft_join standby)')
     .option(
       '--restarts <N>',
       'start the whole job again, at most N times, when it failed because ranks died; with saves on disk or in a store it goes on from the newest',
@@ -215,6 +230,7 @@ Examples:
   multirail run -n 4 --stdin all -- ./solver in.txt  any other program; every rank gets the input
   multirail run -n 4 --mca ft on --kill 2@1s app.js   rank 2 dies after a second, and the others may go on
   multirail run -n 4 --spares 1 --kill 2@1s app.js    the same, and replace() finds a fifth process for its place
+  multirail run -n 4 --respawn app.js                 for each process that dies another one is started, for the next replace()
   multirail run -n 4 --mca ft on --restarts 3 app.js  when ranks die and the job with them, it starts again from its newest save
   multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
                                                      a page that shows two rails, with buttons to pull them
@@ -248,6 +264,8 @@ A second Ctrl-C kills all ranks at once.`,
         forwardSignals: true,
         ...(options.kill === undefined ? {} : { kill: options.kill }),
         ...(options.spares === undefined ? {} : { spares: options.spares }),
+        ...(options.respawn === undefined ? {} : { respawn: options.respawn }),
+        ...(options.rendezvous === undefined ? {} : { rendezvous: resolve(options.rendezvous) }),
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
       };
       const stop = watchNpm(process.env, () => {

@@ -4,24 +4,7 @@
 // is given up after the time to join. Signals to the job's processes are for the ranks, and are not obeyed here.
 import { writeSync } from 'node:fs';
 import { MultirailError } from '../../errors.ts';
-import { OobServer } from '../oob/server.ts';
-import { WaitsGatherer } from '../watch/waits-gather.ts';
-
-/** What rank 0 hands over, as JSON in one line. */
-export interface ServerSettings {
-  jobId: string;
-  size: number;
-  /** So many of the highest ranks stand by at the start. */
-  spares?: number;
-  /** Base64. */
-  secret: string;
-  /** The first of each list that can be listened on is taken. */
-  listen: string[][];
-  reconnectTimeoutMs: number;
-  joinTimeoutMs: number;
-  exitGraceMs: number;
-  waitsJsonFile: string;
-}
+import { type ServedJob, type ServerSettings, serveJob } from './serve.ts';
 
 /** What follows the settings, each as JSON in one line. */
 export interface ServerNews {
@@ -75,32 +58,6 @@ function readSettings(onNews: (news: ServerNews) => void): Promise<ServerSetting
   });
 }
 
-async function open(settings: ServerSettings): Promise<OobServer> {
-  let failure: unknown;
-  for (const listen of settings.listen) {
-    const server = new OobServer({
-      jobId: settings.jobId,
-      size: settings.size,
-      spares: settings.spares ?? 0,
-      secret: Buffer.from(settings.secret, 'base64'),
-      listen,
-      knowsProcesses: false,
-      reconnectTimeoutMs: settings.reconnectTimeoutMs,
-      joinTimeoutMs: settings.joinTimeoutMs,
-      exitGraceMs: settings.exitGraceMs,
-      log: say,
-    });
-    try {
-      await server.open();
-      return server;
-    } catch (error) {
-      failure = error;
-      await server.close();
-    }
-  }
-  throw failure;
-}
-
 function answer(text: ServerAnswer): void {
   writeSync(1, `${JSON.stringify(text)}\n`);
 }
@@ -110,40 +67,24 @@ async function main(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGPIPE'] as const) process.on(signal, () => undefined);
   let takeNews: ((news: ServerNews) => void) | undefined;
   const settings = await readSettings((news) => takeNews?.(news));
-  let server: OobServer;
+  let served: ServedJob;
   try {
-    server = await open(settings);
+    served = await serveJob(settings, say);
   } catch (error) {
     answer({ error: (error as Error).message });
     process.exit(1);
   }
-  const gatherer = new WaitsGatherer(server, { say, jsonFile: settings.waitsJsonFile });
-  server.on('waitsAsked', (rank, reason) => gatherer.gather(`rank ${rank}: ${reason}`));
-  server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
-  // After an abort every rank ends in some way: that is no news.
-  let aborted = false;
-  server.on('lost', (_rank, text) => {
-    if (!aborted) say(text);
-  });
-  server.on('abort', (info) => {
-    if (aborted) return;
-    aborted = true;
-    say(`rank ${info.rank} aborted the job with code ${info.code & 0xff || 1}: ${info.reason}`);
-    server.broadcastAbort(info);
-  });
-  server.on('ended', () => {
-    // Not at once: this is called from the midst of the server, and whoever is left is still to be told.
-    if (server.isOver) setImmediate(() => process.exit(0));
-  });
+  const { server } = served;
+  void served.over.then(() => process.exit(0));
   takeNews = ({ gone }) => {
     if (!Number.isInteger(gone) || gone < 0 || gone >= server.size) return;
-    if (!server.hasEnded(gone) && !server.isFinalized(gone) && !aborted)
+    if (!server.hasEnded(gone) && !server.isFinalized(gone) && !served.isAborted)
       say(`rank ${gone} (pid ${server.info(gone)?.pid ?? 'unknown'}) has ended without finalize(), says what started it`);
     server.processExited(gone, { code: undefined, signal: '' });
   };
   // The pipe to rank 0 is closed by its kernel when it is gone, however that came about.
   process.stdin.on('close', () => {
-    if (!server.hasEnded(0) && !server.isFinalized(0) && !aborted)
+    if (!server.hasEnded(0) && !server.isFinalized(0) && !served.isAborted)
       say(`rank 0 (pid ${server.info(0)?.pid ?? 'unknown'}) has ended without finalize()`);
     server.processExited(0, { code: undefined, signal: '' });
   });

@@ -8,6 +8,12 @@ import type { Env } from '../starters/env.ts';
 
 type Stage = 'joined' | 'left';
 
+/** This process joins a job that runs already, whatever its starter says of ranks. */
+export const joinsLater = (params: ParamTable): boolean => params.string('ft_join') === 'standby';
+
+/** Its number is not known before it has joined. */
+const LATER = { rank: 0, size: undefined, jobKey: 'joins later', meeting: { by: 'launcher' } } as const;
+
 const REGISTRY = Symbol.for('multirail.jobs-joined');
 
 function registry(): Map<string, Stage> {
@@ -28,7 +34,7 @@ export interface JoinedOnce {
  * is a worker thread. An environment that is given by hand may place several ranks in one process, each of them once.
  */
 export function joinOnce(env: Env, isOwn: boolean, isMain = isMainThread, params = new ParamTable({}, env)): JoinedOnce {
-  const { rank, size, jobKey, meeting } = starterHere(env, params).starter.place(env);
+  const { rank, size, jobKey, meeting } = joinsLater(params) ? LATER : starterHere(env, params).starter.place(env);
   if (!isMain && (isOwn || meeting.by !== 'nobody')) {
     throw new MultirailError(
       'ERR_INIT',

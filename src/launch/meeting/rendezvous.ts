@@ -9,9 +9,10 @@
 import { randomBytes } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { MultirailError } from '../../errors.ts';
-import type { ParamTable } from '../../params.ts';
+import { type ParamTable, survivesFailures } from '../../params.ts';
 import { addressesOf, isLoopback, loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
 import { OobClient } from '../oob/client.ts';
+import type { JoinKind } from '../oob/messages.ts';
 import type { Env } from '../starters/env.ts';
 import { openPmiFd, PmiClient } from '../starters/pmi-client.ts';
 import type { KnownPlace, Meeting } from '../starters/starter.ts';
@@ -70,6 +71,8 @@ export interface MeetOptions {
   params: ParamTable;
   /** Of PMIx, where that is how the ranks meet. */
   space?: KeyValueSpace;
+  /** This process may come after the start (oob.proto, Hello.join); then it serves nothing. */
+  join?: JoinKind;
   log?: (text: string) => void;
 }
 
@@ -107,12 +110,15 @@ class Meeter {
   private readonly joinTimeoutMs: number;
   private readonly deadlineMs: number;
   private tellGone: ((rank: number) => void) | undefined;
+  /** Rank 0 serves, unless somebody else does. */
+  private readonly serves: boolean;
 
   constructor(options: MeetOptions) {
     this.options = options;
     this.place = options.place;
     this.joinTimeoutMs = options.params.int('oob_join_timeout_ms');
     this.deadlineMs = performance.now() + this.joinTimeoutMs;
+    this.serves = this.place.rank === 0 && options.join !== 'standby' && !options.params.bool('oob_served');
   }
 
   async byPmi(fd: number): Promise<Met> {
@@ -151,7 +157,7 @@ class Meeter {
   }
 
   async byFile(path: string, listen: string[][]): Promise<Met> {
-    if (this.place.rank === 0) {
+    if (this.serves) {
       const record = await this.serve(listen, this.ownSecret());
       writeRecord(path, record);
       process.once('exit', () => removeRecord(path));
@@ -178,10 +184,11 @@ class Meeter {
     if (given === undefined) {
       // Between processes of one host a file of the user's own serves as well as a secret that was dealt out before.
       const addresses = await this.resolve(host, rule);
-      if (addresses.every(isLoopback)) return await this.byFile(fileForJob(`${jobKey}-${host}-${port}`), LOOPBACK(port));
+      if (addresses.every(isLoopback) && !this.options.params.bool('oob_served'))
+        return await this.byFile(fileForJob(`${jobKey}-${host}-${port}`), LOOPBACK(port));
       throw new MultirailError('ERR_INIT', `the job meets at ${host}:${port} (${rule}): ${SECRET_HINT}`, { rank });
     }
-    if (rank === 0) {
+    if (this.serves) {
       const record = await this.serve(EVERYWHERE(port), given, `${host}:${port} (${rule})`);
       return await this.join(record);
     }
@@ -189,7 +196,8 @@ class Meeter {
       const { oob, jobId } = await this.connect([urlOf(host, port)], given, undefined, this.joinTimeoutMs);
       return { oob, jobId, secret: given };
     } catch (error) {
-      throw this.inVain(`rank 0 was looked for at ${host}:${port} (${rule})`, (error as Error).message);
+      const whom = this.options.params.bool('oob_served') ? 'the rendezvous' : 'rank 0';
+      throw this.inVain(`${whom} was looked for at ${host}:${port} (${rule})`, (error as Error).message);
     }
   }
 
@@ -211,7 +219,8 @@ class Meeter {
 
   private inVain(where: string, last: string): MultirailError {
     const { rank, size } = this.place;
-    const text = `rank ${rank} of ${size} did not find its job within ${this.joinTimeoutMs} ms (oob_join_timeout_ms): ${where}; the last try: ${last}`;
+    const who = this.options.join === 'standby' ? 'a process that joins' : `rank ${rank} of ${size}`;
+    const text = `${who} did not find its job within ${this.joinTimeoutMs} ms (oob_join_timeout_ms): ${where}; the last try: ${last}`;
     return new MultirailError('ERR_INIT', text, { rank });
   }
 
@@ -229,6 +238,7 @@ class Meeter {
         jobId,
         size: this.place.size,
         spares: Math.min(params.int('ft_spares'), this.place.size - 1),
+        takesJoins: survivesFailures(params),
         secret: Buffer.from(secret).toString('base64'),
         listen,
         reconnectTimeoutMs: params.int('oob_reconnect_timeout_ms'),
@@ -270,7 +280,7 @@ class Meeter {
 
   private async connect(urls: string[], secret: Uint8Array, jobId: string | undefined, joinTimeoutMs: number) {
     const { rank, size } = this.place;
-    const { params, incarnation, log } = this.options;
+    const { params, incarnation, log, join } = this.options;
     const oob = new OobClient({
       urls,
       secret,
@@ -282,6 +292,7 @@ class Meeter {
       reconnectTimeoutMs: params.int('oob_reconnect_timeout_ms'),
       joinTimeoutMs,
       lifeline: true,
+      ...(join === undefined ? {} : { join }),
       ...(log === undefined ? {} : { log }),
     });
     await oob.hello();

@@ -4,7 +4,8 @@ import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 import { thisFile } from '../../native/load.ts';
-import type { ServerAnswer, ServerNews, ServerSettings } from './main.ts';
+import type { ServerAnswer, ServerNews } from './main.ts';
+import type { ServerSettings } from './serve.ts';
 
 const ANSWER_BYTES_MAX = 64 * 1024;
 

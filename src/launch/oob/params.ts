@@ -1,5 +1,5 @@
 // The parameters of the out-of-band channel; src/params.ts puts them into the table of all.
-import { int, type ParamRows } from '../../param-spec.ts';
+import { bool, int, type ParamRows } from '../../param-spec.ts';
 
 export const OOB_PARAMS = {
   oob_reconnect_timeout_ms: int(
@@ -17,6 +17,11 @@ export const OOB_PARAMS = {
     100,
     2 ** 31,
     'How long a rank that another starter has started looks for its job, and how long the others wait for it.',
+  ),
+  oob_served: bool(
+    'user',
+    false,
+    'The out-of-band channel is served by a process of its own (multirail rendezvous): rank 0 starts none, and is looked for nowhere. The same at all ranks.',
   ),
   oob_exit_grace_ms: int(
     'developer',

@@ -247,6 +247,19 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     });
   }
 
+  /** Resolves when every process is over, or after the timeout. */
+  allGone(timeoutMs: number): Promise<void> {
+    if (this.isOver) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, timeoutMs);
+      this.on('ended', () => {
+        if (!this.isOver) return;
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
   async close(): Promise<void> {
     if (this.closed) return;
     this.closed = true;

@@ -114,6 +114,13 @@ function shortestCycle(edges: ReadonlyMap<number, ReadonlySet<number>>, start: n
   return undefined;
 }
 
+/** What one rank alone can say of a job of so many. */
+export function reportOfOne(jobId: string, reason: string, own: RankWaits, count: number): WaitsReport {
+  const silent: RankState = { state: 'silent' };
+  const states = Array.from({ length: count }, (_, rank): RankState => (rank === own.rank ? { state: 'answered', waits: own } : silent));
+  return makeReport(jobId, reason, states);
+}
+
 export function makeReport(jobId: string, reason: string, states: readonly RankState[]): WaitsReport {
   const edges = new Map<number, Set<number>>();
   states.forEach((state, rank) => {

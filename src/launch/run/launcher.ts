@@ -4,23 +4,23 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
-import { PARAM_ENV_PREFIX, type ParamTable, survivesFailures } from '../../params.ts';
+import { type ParamTable, survivesFailures } from '../../params.ts';
 import { OWN_FAILURE_CODE, TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
-import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
+import { removeRecord, writeRecord } from '../meeting/file.ts';
+import { loopbackAddress } from '../oob/addresses.ts';
 import type { AbortInfo } from '../oob/member.ts';
 import { OobServer } from '../oob/server.ts';
 import type { RailFault } from '../oob/telemetry.ts';
-import type { WaitsReport } from '../oob/waits.ts';
-import { type JobObserver, watchServer } from '../watch/observer.ts';
+import { watchServer } from '../watch/observer.ts';
 import { WaitsGatherer } from '../watch/waits-gather.ts';
 import { resolveCommand } from './command.ts';
 import { RankGuard } from './guard.ts';
-import { type HostSlots, isHere, placeRanks, type RankPlace } from './hostfile.ts';
 import { type JobResult, UNMET_KILLS_CODE } from './job-result.ts';
-import { checkKills, Killer, type KillPlan } from './kill-plan.ts';
+import { checkKills, Killer } from './kill-plan.ts';
 import { LinePrefixer, pumpInput } from './output.ts';
-import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD } from './rank-child.ts';
-import { RemoteHost } from './remote-host.ts';
+import type { RankChild } from './rank-child.ts';
+import { RankStarter } from './rank-starter.ts';
+import type { RunningJob, RunOptions } from './run-options.ts';
 import { processesOf, Workers } from './workers.ts';
 
 export const RANKS_MAX = 4096;
@@ -29,75 +29,12 @@ const LAST_WORDS_MS = 200;
 /** How long output is waited for after the last process has ended. */
 const OUTPUT_DRAIN_MS = 1000;
 const FORWARDED_SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'];
+/** How long those are waited for that were started by hand, when all others have ended. */
+const GUESTS_WAIT_MS = 2000;
 /** Who waits for whom is printed, besides that the ranks get the signal. */
 const WAITS_SIGNAL = 'SIGUSR2';
 
-export interface RunOptions {
-  size: number;
-  /** So many further processes stand by to take the places of ranks that die; with more than none, the parameter ft is on. */
-  spares?: number;
-  /** Program and arguments. Programs that end in .js, .mjs, .cjs, .ts, .mts, .cts run in Node, others as they are. */
-  command: readonly string[];
-  nodeArgs?: readonly string[];
-  /** Parameters, as --mca NAME VALUE. */
-  mca?: Readonly<Record<string, string>>;
-  /** Environment that the ranks inherit; by default this process's. */
-  env?: Readonly<Record<string, string | undefined>>;
-  cwd?: string;
-  /** Which rank gets the standard input. */
-  stdinTo?: number | 'all' | 'none';
-  /** Input instead of this process's own. */
-  stdin?: Readable;
-  stdout?: Writable;
-  stderr?: Writable;
-  /** `[rank] ` before each line (default). Without it, and without `stdout`/`stderr`, ranks write to ours directly. */
-  prefix?: boolean;
-  /** A rank's failure ends the job (default, unless the parameter ft is on); else the others get a notice and go on. */
-  abortOnFailure?: boolean;
-  /** Ranks to kill, and when. */
-  kill?: KillPlan;
-  /** Between SIGTERM and SIGKILL. */
-  killGraceMs?: number;
-  /** Pass this process's signals on to the ranks. */
-  forwardSignals?: boolean;
-  /** Words in front of a rank's command, such as `ip netns exec NAME`. The wrapper must keep descriptor 3 open. */
-  rankCommand?: (rank: number) => readonly string[];
-  /** Further environment of one rank; wins over everything. */
-  rankEnv?: (rank: number) => Readonly<Record<string, string>>;
-  /** Addresses for the out-of-band channel; by default loopback, or with other hosts every address of this one. */
-  oobListen?: readonly string[];
-  /** Hosts and their slots, filled in order; without them all ranks run here. */
-  hosts?: readonly HostSlots[];
-  /** This command's program, which runs as the agent on other hosts, at the same path. */
-  agentProgram?: string;
-  /** Variables of the environment for ranks on other hosts, beside MULTIRAIL_*; with a value, or with that here. */
-  exportEnv?: Readonly<Record<string, string | undefined>>;
-  onRailEvent?: (rank: number, event: unknown) => void;
-  /** Gets each report of who waits for whom: those that are printed, and those of RunningJob.askWaits(). */
-  onWaits?: (report: WaitsReport) => void;
-  /** By default a new one. */
-  jobId?: string;
-  /** Is told everything that happens in the job. */
-  observer?: JobObserver;
-}
-
-export interface RunningJob {
-  readonly jobId: string;
-  /** Process ids by rank. */
-  readonly pids: readonly number[];
-  readonly oobUrls: readonly string[];
-  readonly result: Promise<JobResult>;
-  /** Sends a signal to every living rank's process group. */
-  signal(signal: NodeJS.Signals): void;
-  /** Ends the job: SIGTERM, then SIGKILL after the grace. */
-  end(reason: string, exitCode?: number): void;
-  /** Asks a rank to break or mend one of its rails; it obeys where the parameter btl_fault is set. */
-  railFault(rank: number, fault: RailFault): void;
-  /** SIGKILL to the process of that number and all that it has started, as when its machine fails. */
-  kill(rank: number): void;
-  /** Asks the ranks what they wait for, at most once a second; the report comes to RunOptions.onWaits, and is not printed. */
-  askWaits(reason: string): void;
-}
+export type { RunningJob, RunOptions } from './run-options.ts';
 
 /** States of a job. */
 const JOB = {
@@ -152,10 +89,13 @@ class LocalJob implements RunningJob {
   private readonly mca: Readonly<Record<string, string>>;
   private readonly params: ParamTable;
   private readonly secret = randomBytes(32);
-  private readonly places: readonly RankPlace[];
-  private readonly hosts = new Map<string, RemoteHost>();
+  private readonly starter: RankStarter;
   private server: OobServer;
-  private readonly ranks: RankProcess[] = [];
+  /** By number. */
+  private readonly ranks = new Map<number, RankProcess>();
+  private readonly respawnsMax: number;
+  private respawned = 0;
+  private haveStandbysEnded = false;
   private readonly stdout: Writable;
   private readonly stderr: Writable;
   private readonly forwarded = new Set<NodeJS.Signals>();
@@ -210,8 +150,24 @@ class LocalJob implements RunningJob {
     });
     const { kill } = options;
     if (kill !== undefined) checkKills(kill, size - (spares === 0 ? this.workers.spares : 0), this.size);
-    this.places = placeRanks(options.hosts ?? [{ host: 'localhost', slots: this.size }], this.size);
-    this.server = this.makeServer(options.oobListen ?? (this.places.every(isHere) ? [loopbackAddress()] : ['::']));
+    this.respawnsMax = this.params.int('ft_respawn');
+    this.starter = new RankStarter({
+      ...options,
+      command: this.command,
+      mca: this.mca,
+      params: this.params,
+      size: this.size,
+      jobId: this.jobId,
+      secret: this.secret,
+      urls: () => this.server.urls,
+      say: (text) => this.say(text),
+    });
+    if (options.rendezvous !== undefined && !processes.survivesFailures)
+      throw new MultirailError(
+        'ERR_ARG',
+        '--rendezvous needs a job that processes can join: give it --mca ft on, --spares or --respawn, too',
+      );
+    this.server = this.makeServer(options.oobListen ?? (this.starter.isAllHere ? [loopbackAddress()] : ['::']));
   }
 
   get oobUrls(): readonly string[] {
@@ -223,6 +179,7 @@ class LocalJob implements RunningJob {
       jobId: this.jobId,
       size: this.size,
       spares: this.workers.spares,
+      takesJoins: survivesFailures(this.params),
       secret: this.secret,
       knowsProcesses: true,
       reconnectTimeoutMs: this.params.int('oob_reconnect_timeout_ms'),
@@ -237,7 +194,7 @@ class LocalJob implements RunningJob {
     } catch (error) {
       await this.server.close();
       // A kernel without IPv6.
-      if (this.options.oobListen !== undefined || this.places.every(isHere)) throw error;
+      if (this.options.oobListen !== undefined || this.starter.isAllHere) throw error;
       this.server = this.makeServer(['0.0.0.0']);
       await this.server.open();
     }
@@ -247,13 +204,15 @@ class LocalJob implements RunningJob {
     await this.openServer();
     this.server.on('abort', (info) => this.onAbort(info));
     this.server.on('lost', (rank, text) => this.onLost(rank, text));
+    this.server.on('added', (rank) => this.workers.addStandby(rank));
+    this.server.on('ended', (rank) => this.guestEnded(rank));
     this.server.on('standby', (rank, isWaiting, place) => this.workers.set(rank, isWaiting ? undefined : place));
     if (this.options.kill !== undefined) {
       this.killer = new Killer(this.options.kill, {
         numberOf: (rank) => this.workers.numberOf(rank),
-        isLiving: (number) => this.ranks[number]?.exited === false && !this.server.isFinalized(number),
+        isLiving: (number) => this.ranks.get(number)?.exited === false && !this.server.isFinalized(number),
         working: () => this.workers.numbers,
-        strike: (number) => this.ranks[number].child.kill('SIGKILL'),
+        strike: (number) => this.kill(number),
         say: (text) => this.say(text),
       });
       this.server.on('met', () => this.killer?.begin());
@@ -267,15 +226,20 @@ class LocalJob implements RunningJob {
     this.server.on('waitsReport', (rank, id, json) => gatherer.take(rank, id, json));
     this.gatherer = gatherer;
     this.server.on('railEvent', (rank, event) => this.options.onRailEvent?.(rank, event));
+    const { rendezvous } = this.options;
+    if (rendezvous !== undefined) {
+      writeRecord(rendezvous, this.starter.meetingRecord());
+      this.undo.push(() => removeRecord(rendezvous));
+    }
     if (this.options.observer !== undefined) watchServer(this.server, this.options.observer);
     this.watchSinks();
     if (this.options.forwardSignals === true) this.catchSignals();
     this.guard = new RankGuard((text) => this.say(text));
     try {
-      await this.openHosts();
+      await this.starter.openHosts();
       for (let rank = 0; rank < this.size; rank++) await this.spawnRank(rank);
     } catch (error) {
-      this.end(`rank ${this.ranks.length} could not be started`, 1);
+      this.end(`rank ${this.ranks.size} could not be started`, 1);
       await this.finish();
       throw error;
     }
@@ -285,7 +249,7 @@ class LocalJob implements RunningJob {
   }
 
   signal(signal: NodeJS.Signals): void {
-    for (const { child } of this.ranks) child.kill(signal);
+    for (const { child } of this.ranks.values()) child.kill(signal);
   }
 
   end(reason: string, exitCode = 1): void {
@@ -304,11 +268,11 @@ class LocalJob implements RunningJob {
   }
 
   railFault(rank: number, fault: RailFault): void {
-    if (rank < this.size) this.server.railFault(rank, fault);
+    if (rank < this.server.size) this.server.railFault(rank, fault);
   }
 
   kill(rank: number): void {
-    this.ranks[rank]?.child.kill('SIGKILL');
+    this.ranks.get(rank)?.child.kill('SIGKILL');
   }
 
   askWaits(reason: string): void {
@@ -317,46 +281,8 @@ class LocalJob implements RunningJob {
 
   // --- start
 
-  /** All hosts at once: each takes a while to answer. */
-  private async openHosts(): Promise<void> {
-    const names = [...new Set(this.places.filter((place) => !isHere(place)).map(({ host }) => host))];
-    if (names.length === 0) return;
-    const { agentProgram } = this.options;
-    if (agentProgram === undefined) throw new MultirailError('ERR_ARG', 'ranks on other hosts need agentProgram');
-    const agentCommand = this.params.string('plm_rsh_agent').split(/\s+/).filter(Boolean);
-    const node = this.params.string('plm_rsh_node') || process.execPath;
-    const open = async (host: string) => {
-      const remote = await RemoteHost.open({ host, agentCommand, node, program: agentProgram, log: (text) => this.say(text) });
-      this.hosts.set(host, remote);
-    };
-    const failed = (await Promise.allSettled(names.map(open))).find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-  }
-
-  private async spawnRank(rank: number): Promise<void> {
-    const spec: RankSpec = {
-      rank,
-      command: [...(this.options.rankCommand?.(rank) ?? []), ...this.command],
-      cwd: this.options.cwd,
-      env: this.rankEnvironment(rank),
-      secret: this.secret,
-      stdin: this.stdinMode(rank),
-      stdout: this.outputMode(this.options.stdout),
-      stderr: this.outputMode(this.options.stderr),
-    };
-    const remote = this.hosts.get(this.places[rank].host);
-    let child: RankChild;
-    try {
-      child =
-        remote === undefined
-          ? await LocalRank.start(spec, (error) => this.say(`rank ${rank}: ${error.message}`))
-          : await this.startThere(remote, spec);
-    } catch (error) {
-      throw new MultirailError('ERR_LAUNCH', `cannot start rank ${rank}: ${(error as Error).message}${hintOf(error)}`, {
-        rank,
-        cause: error,
-      });
-    }
+  private async spawnRank(rank: number, more: Readonly<Record<string, string>> = {}): Promise<void> {
+    const { child, isHere } = await this.starter.start(rank, more);
     const process: RankProcess = {
       rank,
       child,
@@ -372,67 +298,55 @@ class LocalJob implements RunningJob {
       process.code = code;
       process.signal = signal;
       process.lost = lost;
-      if (remote === undefined) this.guard?.gone(process.pid);
+      if (isHere) this.guard?.gone(process.pid);
       return this.judge(process);
     });
-    if (remote === undefined) this.guard?.add(process.pid);
+    if (isHere) this.guard?.add(process.pid);
     this.options.observer?.spawned?.(rank, process.pid);
-    this.ranks.push(process);
-    this.pids.push(process.pid);
+    this.ranks.set(rank, process);
+    this.pids[rank] = process.pid;
     this.routeOutput(child.stdout, this.stdout, rank);
     this.routeOutput(child.stderr, this.stderr, rank);
     // A rank that failed while others were being spawned ends the job: this one too.
     if (this.state === JOB.ENDING) child.kill('SIGTERM');
   }
 
-  /** There the environment is that of the host; what the job needs of this one is named. */
-  private startThere(remote: RemoteHost, spec: RankSpec): Promise<RankChild> {
-    const env: Record<string, string | undefined> = {};
-    for (const [name, value] of Object.entries(spec.env)) if (name.startsWith('MULTIRAIL_')) env[name] = value;
-    for (const [name, value] of Object.entries(this.options.exportEnv ?? {})) env[name] = value ?? spec.env[name];
-    const node = this.params.string('plm_rsh_node');
-    const command = node === '' ? spec.command : spec.command.map((word) => (word === process.execPath ? node : word));
-    // Its input, if it has any, is copied: there is no other way to another host.
-    const stdin = spec.stdin === 'inherit' ? 'pipe' : spec.stdin;
-    return remote.start({ ...spec, command, env, stdin });
+  /** Starts a process that stands by, in place of one that has died: on the same host, or where there is room. */
+  private async respawn({ rank: dead }: RankProcess): Promise<void> {
+    const { respawnsMax } = this;
+    const isAtWork = (number: number): boolean => this.ranks.get(number)?.exited === false && !this.server.isFinalized(number);
+    // Where nobody is at work any more, nobody will call it in.
+    if (respawnsMax === 0 || this.state !== JOB.RUNNING || !this.workers.numbers.some(isAtWork)) return;
+    if (this.respawned === respawnsMax)
+      return this.endStandbys(`${respawnsMax} processes were started in place of others, which is the most (--respawn)`);
+    this.respawned++;
+    try {
+      const number = this.server.reserve();
+      this.workers.addStandby(number);
+      try {
+        const isLiving = (other: number): boolean => this.ranks.get(other)?.exited === false;
+        const host = this.starter.placeAgain(number, dead, isLiving);
+        await this.spawnRank(number, { MULTIRAIL_MCA_ft_join: 'standby' });
+        this.say(
+          `process ${number} (pid ${this.pids[number]}${host === undefined ? '' : ` on ${host}`}) is started in place of process ${dead}, and will stand by`,
+        );
+      } catch (error) {
+        this.server.processExited(number, { code: undefined, signal: '' });
+        throw error;
+      }
+    } catch (error) {
+      this.endStandbys(`no process can be started in place of process ${dead}: ${(error as Error).message}`);
+    }
   }
 
-  private rankEnvironment(rank: number): Record<string, string | undefined> {
-    const env: Record<string, string | undefined> = { ...(this.options.env ?? process.env) };
-    const { host, localRank, localSize } = this.places[rank];
-    for (const [name, value] of Object.entries(this.mca)) env[PARAM_ENV_PREFIX + name] = value;
-    env.MULTIRAIL_RANK = String(rank);
-    env.MULTIRAIL_SIZE = String(this.size);
-    env.MULTIRAIL_LOCAL_RANK = String(localRank);
-    env.MULTIRAIL_LOCAL_SIZE = String(localSize);
-    env.MULTIRAIL_JOB_ID = this.jobId;
-    env.MULTIRAIL_OOB = this.urlsFor(host).join(',');
-    env.MULTIRAIL_SECRET_FD = String(SECRET_FD);
-    env.MULTIRAIL_LAUNCHER_PID = String(process.pid);
-    return { ...env, ...this.options.rankEnv?.(rank) };
-  }
-
-  private urlsFor(host: string): string[] {
-    const [first] = this.server.urls;
-    if (!/^ws:..(\[::\]|0\.0\.0\.0):/.test(first)) return [...this.server.urls];
-    const port = Number(new URL(first).port);
-    const loopback = urlOf(loopbackAddress(), port);
-    return this.hosts.has(host) ? ownAddresses().map((address) => urlOf(address, port)) : [loopback];
-  }
-
-  private stdinMode(rank: number): 'ignore' | 'inherit' | 'pipe' {
-    const target = this.options.stdinTo ?? 0;
-    if (target === 'none' || (target !== 'all' && target !== rank)) return 'ignore';
-    // One reader may have our input itself, a terminal included; several need copies.
-    return target === 'all' || this.options.stdin !== undefined ? 'pipe' : 'inherit';
-  }
-
-  private outputMode(sink: Writable | undefined): 'inherit' | 'pipe' {
-    return this.options.prefix === false && sink === undefined ? 'inherit' : 'pipe';
+  private endStandbys(why: string): void {
+    if (!this.haveStandbysEnded) this.say(`${why}; no more will be`);
+    this.haveStandbysEnded = true;
+    this.server.endStandbys();
   }
 
   private feedInput(): void {
-    const targets = this.ranks.map(({ child }) => child.stdin).filter((stream) => stream !== null);
+    const targets = [...this.ranks.values()].map(({ child }) => child.stdin).filter((stream) => stream !== null);
     if (targets.length > 0) this.undo.push(pumpInput(this.options.stdin ?? process.stdin, targets));
   }
 
@@ -451,7 +365,7 @@ class LocalJob implements RunningJob {
         const brokenPipe = (error as NodeJS.ErrnoException).code === 'EPIPE';
         this.end(`the output cannot be written: ${error.message}`, brokenPipe ? 128 + constants.signals.SIGPIPE : 1);
         // Nobody reads it any more; what the ranks still write is read and dropped, so that none blocks on it.
-        for (const { child } of this.ranks) for (const stream of [child.stdout, child.stderr]) stream?.unpipe().resume();
+        for (const { child } of this.ranks.values()) for (const stream of [child.stdout, child.stderr]) stream?.unpipe().resume();
       };
       sink.on('error', failed);
       this.undo.push(() => {
@@ -492,8 +406,16 @@ class LocalJob implements RunningJob {
   }
 
   private onLost(rank: number, text: string): void {
-    this.say(`${text}; ending that rank`);
-    this.ranks[rank]?.child.kill('SIGKILL');
+    const process = this.ranks.get(rank);
+    this.say(process === undefined ? `${text}; it was started by hand, and the others go on` : `${text}; ending that rank`);
+    process?.child.kill('SIGKILL');
+  }
+
+  /** One that was started by hand: nobody here waits for it. */
+  private guestEnded(rank: number): void {
+    if (this.ranks.has(rank) || rank < this.size) return;
+    const finalized = this.server.isFinalized(rank);
+    this.options.observer?.exited?.(rank, { code: undefined, signal: '', finalized, lost: !finalized, died: !finalized });
   }
 
   /** Says what the end of one rank means for the others. */
@@ -524,7 +446,7 @@ class LocalJob implements RunningJob {
       this.say(`${text}; the other ranks go on`);
       this.died++;
       this.diedCode ||= exitCode;
-      return;
+      return await this.respawn(process);
     }
     if (this.options.abortOnFailure === false || survivesFailures(this.params)) {
       this.say(`${text}; the other ranks go on`);
@@ -541,7 +463,11 @@ class LocalJob implements RunningJob {
   // --- end
 
   private async finish(): Promise<void> {
-    await Promise.all(this.ranks.map((process) => process.judged));
+    // Whoever is judged may have another one started.
+    for (let known = -1; known !== this.ranks.size; ) {
+      known = this.ranks.size;
+      await Promise.all([...this.ranks.values()].map((process) => process.judged));
+    }
     clearTimeout(this.killTimer);
     this.judgeDeaths(this.killer?.end());
     // Output may be held open by a process that left its group; it is not waited for without end.
@@ -549,15 +475,17 @@ class LocalJob implements RunningJob {
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, OUTPUT_DRAIN_MS);
     });
-    await Promise.race([Promise.all(this.ranks.map(({ child }) => child.closed)), timeout]);
+    await Promise.race([Promise.all([...this.ranks.values()].map(({ child }) => child.closed)), timeout]);
     clearTimeout(timer);
-    for (const { child } of this.ranks) child.release();
-    for (const host of this.hosts.values()) host.close();
+    for (const { child } of this.ranks.values()) child.release();
+    this.starter.close();
+    // Processes that were started by hand leave with the others.
+    await this.server.allGone(GUESTS_WAIT_MS);
     this.guard?.done();
     for (const undo of this.undo) undo();
     await this.server.close();
     this.moveTo(JOB.ENDED);
-    const ranks = this.ranks.map(({ rank, pid, code, signal }) => {
+    const ranks = [...this.ranks.values()].map(({ rank, pid, code, signal }) => {
       const joined = this.server.info(rank) !== undefined;
       return { rank, pid, code, signal, joined, finalized: this.server.isFinalized(rank) };
     });
@@ -574,13 +502,13 @@ class LocalJob implements RunningJob {
   /** With the parameter ft on: what the deaths of ranks mean for the job, now that it is over. */
   private judgeDeaths(unmet: string | undefined): void {
     if (this.state === JOB.ENDING) return;
-    const ended = this.ranks.filter(({ rank, code }) => code === 0 && !this.server.standsBy(rank)).length;
+    const ended = [...this.ranks.values()].filter(({ rank, code }) => code === 0 && !this.server.standsBy(rank)).length;
     if (this.died > 0 && ended === 0 && this.exitCode === 0) {
       this.failure = `${this.died} ranks died, and no other came to its end`;
       this.exitCode = this.diedCode;
     } else if (this.died > 0 && this.exitCode === 0) {
-      const isIdle = (rank: number): boolean => this.ranks[rank].code === 0 && this.server.standsBy(rank);
-      this.say(`${this.died} of ${this.size} ${this.workers.summary(isIdle)}`);
+      const isIdle = (rank: number): boolean => this.ranks.get(rank)?.code === 0 && this.server.standsBy(rank);
+      this.say(`${this.died} of ${this.ranks.size} ${this.workers.summary(isIdle)}`);
     }
     if (unmet === undefined) return;
     this.say(`--kill: ${unmet}`);

@@ -69,6 +69,11 @@ export class RemoteHost {
     return host;
   }
 
+  /** There is no connection any more. */
+  get isGone(): boolean {
+    return this.gone !== undefined;
+  }
+
   /** Starts a rank there. */
   async start(spec: RankSpec): Promise<RankChild> {
     const { rank, command, cwd, secret, stdin } = spec;

@@ -19,15 +19,22 @@ export interface Processes {
 export function processesOf({
   size: ranks,
   spares: more = 0,
+  respawn = 0,
   mca: given = {},
   env = process.env,
 }: {
   size: number;
   spares?: number;
+  respawn?: number;
   mca?: Readonly<Record<string, string>>;
   env?: Readonly<Record<string, string | undefined>>;
 }): Processes {
-  const mca = more === 0 ? given : { ...given, ft: 'on', ft_spares: String(more) };
+  const mca = {
+    ...given,
+    ...(more + respawn === 0 ? {} : { ft: 'on' }),
+    ...(more === 0 ? {} : { ft_spares: String(more) }),
+    ...(respawn === 0 ? {} : { ft_respawn: String(respawn) }),
+  };
   const params = new ParamTable(mca, env);
   const size = ranks + more;
   return { size, spares: Math.min(params.int('ft_spares'), size - 1), survivesFailures: survivesFailures(params), mca, params };
@@ -36,15 +43,21 @@ export function processesOf({
 export class Workers {
   /** So many stood by at the start. */
   readonly spares: number;
-  private readonly size: number;
+  /** Processes that stand by, or did: those of the start, and those that came later. */
+  private readonly standbys = new Set<number>();
   /** Process numbers by rank of the working communicator. */
   private readonly byRank: number[];
   private readonly calledIn = new Set<number>();
 
   constructor(size: number, spares: number) {
-    this.size = size;
     this.spares = spares;
+    for (let number = size - spares; number < size; number++) this.standbys.add(number);
     this.byRank = Array.from({ length: size - spares }, (_, rank) => rank);
+  }
+
+  /** A process comes that stands by. */
+  addStandby(number: number): void {
+    this.standbys.add(number);
   }
 
   /** That process has this place now; undefined: it has none. */
@@ -69,10 +82,10 @@ export class Workers {
 
   /** What came of those that stood by, as the end of a sentence that begins with the number of the dead. `isIdle`: it lived, and nobody needed it. */
   summary(isIdle: (number: number) => boolean): string {
-    const { size, spares, calledIn } = this;
-    if (spares === 0) return 'ranks died; the others came to their end';
-    const idle = Array.from({ length: spares }, (_, i) => size - spares + i).filter(isIdle).length;
-    const places = `${calledIn.size} of ${spares} that stood by took ${calledIn.size === 1 ? 'the place of one' : 'places'} of them`;
+    const { standbys, calledIn } = this;
+    if (standbys.size === 0) return 'ranks died; the others came to their end';
+    const idle = [...standbys].filter(isIdle).length;
+    const places = `${calledIn.size} of ${standbys.size} that stood by took ${calledIn.size === 1 ? 'the place of one' : 'places'} of them`;
     return `processes died; ${places}${idle === 0 ? '' : `, ${idle} ${idle === 1 ? 'was' : 'were'} not needed`}; the others came to their end`;
   }
 }

@@ -25,6 +25,7 @@ function meetingInService(env: Env, rank: number): Meeting {
 
 export const kubernetes: Starter = {
   name: 'Kubernetes Indexed Job',
+  startsAgain: true,
 
   seen: (env) => (has(env, 'JOB_COMPLETION_INDEX') && has(env, 'MULTIRAIL_SIZE') ? 'JOB_COMPLETION_INDEX, MULTIRAIL_SIZE' : undefined),
 

@@ -48,6 +48,8 @@ export interface Incomplete {
 /** One way in which a rank is started. The functions look at nothing but the environment. */
 export interface Starter {
   readonly name: string;
+  /** It may start a process again under its old index while the others of the job live. */
+  readonly startsAgain?: boolean;
   /** The variables that show that this starter started the process; undefined = it did not. */
   seen(env: Env): string | undefined;
   /**

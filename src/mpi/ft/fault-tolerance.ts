@@ -13,6 +13,7 @@ import { Iov } from '../../util/iov.ts';
 import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
+import { RespawnWait } from './respawn-wait.ts';
 
 /** The messages of failures and agreements travel on it. */
 export const FT_CTX = ctxOf(SERVICE_ID, OBJECT);
@@ -39,6 +40,8 @@ export interface FaultToleranceOptions {
   readonly spares: number;
   /** Rails to those are made at the start. */
   readonly connectsSpares: boolean;
+  /** How long replace() waits for processes that are started in place of the dead; 0 where nobody starts any. */
+  readonly respawnWaitMs: number;
   /** Calls a standby in by the server of the job, besides the message that goes to it directly. */
   callStandby(number: number, call: Uint8Array): void;
   /** Something has become of this process, which stands by. */
@@ -78,6 +81,7 @@ export class FaultTolerance {
   private watch: ProcessWatch | undefined;
   private isSettling = false;
   private isStopped = false;
+  private readonly respawns: RespawnWait;
   /** What every call ends with once this process was declared dead. */
   ownDeath: MultirailError | undefined;
 
@@ -91,6 +95,11 @@ export class FaultTolerance {
       offer: () => ({ newId: proc.contexts.allocate() }),
       rendezvousWith: (id) => this.rendezvousWith(id),
       isCreating: () => proc.contexts.isCreating,
+      awaitsStandbys: (id) => this.respawns.awaits(id),
+    });
+    this.respawns = new RespawnWait(options.respawnWaitMs, (id) => {
+      this.ulfm.resumeReplace(id);
+      this.settle();
     });
     const { size, spares } = options;
     for (let number = size - spares; number < size; number++) this.ulfm.standbys.set(number, true);
@@ -122,8 +131,32 @@ export class FaultTolerance {
     this.settle();
   }
 
+  /** A process was over before this one joined. */
+  processWasOver(number: number, hasLeft: boolean, evidence: Evidence, text: string): void {
+    if (hasLeft) this.ulfm.knowledge.leave(number);
+    else this.ulfm.knowledge.takeOld({ serial: 0, number, incarnation: 0, evidence, text });
+  }
+
+  /** Nobody is started any more in place of those that die. */
+  standbysEnd(): void {
+    this.respawns.standbysEnd();
+  }
+
+  /** A process has joined, which stands by. `meets`: rails to it are made now, where they are made before they are needed. */
+  processJoined(number: number, incarnation: number, id: ProcessId | undefined, meets: boolean): void {
+    const { ulfm, proc, options } = this;
+    ulfm.addProcess(number, incarnation);
+    this.watch?.add(number, id);
+    this.watch?.refresh();
+    if (!meets || ulfm.knowledge.isGone(number)) return;
+    // Its neighbours in the ring tell it of deaths, and it them; who works may call it in.
+    const isNeeded = options.connectsSpares && ulfm.standby?.state !== 'WAITING';
+    if (isNeeded || ulfm.knowledge.neighbours.includes(number)) proc.engine.meet(number);
+  }
+
   stop(): void {
     this.isStopped = true;
+    this.respawns.close();
     this.watch?.close();
   }
 
@@ -190,6 +223,13 @@ export class FaultTolerance {
     const { rank } = this.proc;
     const told = `rank ${by} refuses it: ${text}`;
     this.take({ serial: 0, number: rank, incarnation: this.options.incarnation, evidence: EVIDENCE.PEER_FAILED, text: told });
+  }
+
+  /** The server of the job says that this process is over. */
+  declaredDead(text: string): void {
+    if (this.isStopped || this.ownDeath !== undefined) return;
+    const { incarnation } = this.options;
+    this.take({ serial: 0, number: this.proc.rank, incarnation, evidence: EVIDENCE.REPLACED, text });
   }
 
   peerLeft(number: number): void {
@@ -282,11 +322,16 @@ export class FaultTolerance {
   beginReplace<T>(
     id: number,
     operation: Operation,
+    isBlocking: boolean,
     read: (replacement: Replacement) => T,
     onEnd?: () => void,
   ): AgreementCall<T, Replacement> {
     const call = new AgreementCall<T, Replacement>(read, onEnd);
-    this.call(id, { call, isReplacement: true, begin: () => this.ulfm.beginReplace(id, operation) });
+    const begin = (): number => {
+      this.respawns.begin(id, isBlocking);
+      return this.ulfm.beginReplace(id, operation);
+    };
+    this.call(id, { call, isReplacement: true, begin });
     return call;
   }
 
@@ -324,7 +369,8 @@ export class FaultTolerance {
   private endReplacement(replacement: Replacement): void {
     const { id, ticket, made } = replacement;
     if (made?.hasSuccessors === true) this.joint.add(made.id);
-    else if (made !== undefined) this.noteEpoch(made.id, replacement.value.flag);
+    else if (made !== undefined) this.noteEpoch(made.id, made.epoch);
+    this.respawns.forget(id);
     const waiting = this.replacing.get(id) ?? [];
     this.replacing.delete(id);
     const key = `${id}/${ticket}`;
@@ -457,6 +503,11 @@ export class FaultTolerance {
       this.endReplacement(replacement);
       return true;
     }
+    const awaiting = ulfm.replacements.awaiting.shift();
+    if (awaiting !== undefined) {
+      this.respawns.await(awaiting);
+      return true;
+    }
     const decision = ulfm.decisions.shift();
     if (decision === undefined) return this.lookAtPool();
     const key = `${decision.id}/${decision.series === SERIES.RECOVERY ? 'r' : ''}${decision.q}`;
@@ -467,14 +518,13 @@ export class FaultTolerance {
     return true;
   }
 
-  /** Tells it when others stand by than before. */
+  /** Tells it when others stand by than before. Returns whether there is more to do now. */
   private lookAtPool(): boolean {
     const { length } = this.ulfm.standbys.ready;
-    if (length !== this.poolSize) {
-      this.poolSize = length;
-      this.options.onPoolChanged();
-    }
-    return false;
+    if (length === this.poolSize) return false;
+    this.poolSize = length;
+    this.options.onPoolChanged();
+    return this.respawns.look();
   }
 
   private send(to: number, bytes: Uint8Array): void {
@@ -501,8 +551,7 @@ export class FaultTolerance {
     const error = new MultirailError('ERR_PROC_FAILED', `this process, rank ${proc.rank}, was declared dead: ${text}`, { rank: proc.rank });
     this.ownDeath = error;
     this.watch?.close();
-    const { size } = options;
-    for (let rank = 0; rank < size; rank++)
+    for (const rank of this.ulfm.knowledge.numbers)
       if (rank !== proc.rank) proc.engine.failPeer(rank, 'ERR_PROC_FAILED', `this process, rank ${proc.rank}, was declared dead: ${text}`);
     this.endCalls(error);
     options.onOwnDeath(error);

@@ -20,6 +20,28 @@ export const FT_PARAMS = {
     true,
     'The rails to those that stand by are made at the start, so that nothing has to be dialled when one of them is called in.',
   ),
+  ft_join: string(
+    'user',
+    'none',
+    'standby: this process joins a running job, whose parameter ft is on, and stands by there. It needs the rendezvous of the job and its secret.',
+    ['none', 'standby'],
+  ),
+  ft_respawn: int(
+    'user',
+    0,
+    'processes',
+    0,
+    8192,
+    'At most so many processes are started in place of those that die (multirail run --respawn sets it); more than 0 implies ft. The same at all ranks.',
+  ),
+  ft_respawn_wait_ms: int(
+    'user',
+    10_000,
+    'ms',
+    0,
+    600_000,
+    'How long replace() waits for processes that are started in place of the dead, where too few stand by.',
+  ),
   ft_on_own_failure: string(
     'user',
     'exit',

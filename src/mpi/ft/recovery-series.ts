@@ -35,8 +35,7 @@ export class RecoverySeries {
     this.ft = ft;
     this.id = id;
     this.members = members;
-    const hostIds = proc.hostIds();
-    this.hosts = members.map((number) => hostIds[number] ?? '');
+    this.hosts = members.map((number) => proc.hostOf(number));
     this.before = new Set(proc.communicatorIds());
     ft.deathListeners.add(this.listener);
   }

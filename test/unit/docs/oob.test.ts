@@ -125,7 +125,7 @@ describe('docs/internals/OOB.md', () => {
   });
 
   test('says every variable that multirail run sets, and every reason of a refusal', () => {
-    const launcher = readFileSync(new URL('../../../src/launch/run/launcher.ts', import.meta.url), 'utf8');
+    const launcher = readFileSync(new URL('../../../src/launch/run/rank-starter.ts', import.meta.url), 'utf8');
     const set = [...launcher.matchAll(/env\.(MULTIRAIL_\w+) = /g)].map(([, name]) => name);
     expect(set.length).toBeGreaterThan(6);
     expect(set.filter((name) => !text.includes(`\`${name}\``))).toEqual([]);

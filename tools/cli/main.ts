@@ -9,11 +9,12 @@ import * as ft from './ft.ts';
 import * as hpl from './hpl.ts';
 import * as info from './info.ts';
 import * as lab from './lab.ts';
+import * as rendezvous from './rendezvous.ts';
 import * as run from './run.ts';
 import * as sim from './sim.ts';
 import { packageVersion } from './version.ts';
 
-const COMMANDS: readonly { register(program: Command): void }[] = [run, bench, hpl, ft, lab, demo, info, sim, conformance];
+const COMMANDS: readonly { register(program: Command): void }[] = [run, rendezvous, bench, hpl, ft, lab, demo, info, sim, conformance];
 
 async function main(args: string[]): Promise<void> {
   const program = new Command('multirail')

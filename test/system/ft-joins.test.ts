@@ -19,10 +19,9 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'multirail-joins-'));
 }, 60_000);
 afterEach(async () => {
-  for (const one of running.splice(0)) {
-    one.child.kill('SIGKILL');
-    await one.ended;
-  }
+  // All of them first: the process that serves a job has the output of rank 0 open until the last rank is over.
+  for (const one of running) one.child.kill('SIGKILL');
+  for (const one of running.splice(0)) await one.ended;
 });
 afterAll(() => {
   code?.dispose();

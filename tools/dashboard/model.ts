@@ -105,33 +105,38 @@ export class JobModel implements JobObserver {
     const { jobId, size, spares = 0, survivesFailures = false, command, version, intervalMs } = options;
     const startedAt = new Date(options.startedAtMs).toISOString();
     this.job = { jobId, size, spares, survivesFailures, command, startedAt, version, intervalMs, slots, seriesDropped: 0 };
-    for (let rank = 0; rank < size; rank++) {
-      const view: RankView = {
-        rank,
-        phase: 'STARTING',
-        died: false,
-        place: rank < size - spares ? rank : null,
-        pid: 0,
-        host: '',
-        heardMs: -1,
-        aliveMs: 0,
-        retainedBytes: 0,
-        takesFaults: false,
-        counters: {},
-      };
-      this.ranks.push({
-        view,
-        offsetMs: Number.POSITIVE_INFINITY,
-        knownMs: 0,
-        bytesResent: 0,
-        envelopesResent: 0,
-        restarts: 0,
-        movesDropped: 0,
-      });
-    }
+    for (let rank = 0; rank < size; rank++) this.addRank(rank < size - spares ? rank : null);
     const ranks = `${size - spares} ${size - spares === 1 ? 'rank' : 'ranks'}`;
     const standing = spares === 0 ? '' : `, and of ${spares} more ${spares === 1 ? 'process that stands' : 'processes that stand'} by,`;
     this.event('job-started', `the job of ${ranks}${standing} is started`, { job: jobId, size, command });
+  }
+
+  /** `place`: its rank in the communicator at work; null: it stands by. */
+  private addRank(place: number | null): void {
+    const view: RankView = {
+      rank: this.ranks.length,
+      phase: 'STARTING',
+      died: false,
+      place,
+      pid: 0,
+      host: '',
+      heardMs: -1,
+      aliveMs: 0,
+      retainedBytes: 0,
+      takesFaults: false,
+      counters: {},
+    };
+    const counts = { bytesResent: 0, envelopesResent: 0, restarts: 0, movesDropped: 0 };
+    this.ranks.push({ view, offsetMs: Number.POSITIVE_INFINITY, knownMs: 0, ...counts });
+  }
+
+  /** A process of that number may have come after the start: then it stands by, and so do those before it that are not heard of yet. */
+  private mayBeNew(number: number): Rank {
+    for (; this.ranks.length <= number; this.jobChanged = true) {
+      this.addRank(null);
+      this.job = { ...this.job, size: this.job.size + 1, spares: this.job.spares + 1 };
+    }
+    return this.ranks[number];
   }
 
   nowMs(): number {
@@ -145,11 +150,11 @@ export class JobModel implements JobObserver {
   // --- JobObserver
 
   spawned(rank: number, pid: number): void {
-    this.changeRank(this.ranks[rank], { pid });
+    this.changeRank(this.mayBeNew(rank), { pid });
   }
 
   joined(rank: number, { pid, hostId }: RankInfo): void {
-    const one = this.ranks[rank];
+    const one = this.mayBeNew(rank);
     const now = this.nowMs();
     one.knownMs = now;
     this.changeRank(one, { phase: 'JOINED', pid, host: hostId, heardMs: now });

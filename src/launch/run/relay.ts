@@ -4,6 +4,7 @@
 // end dies, the other goes on.
 import type { Duplex } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
+import { PROCESSES_MAX } from '../oob/admission.ts';
 import { HeldReports } from '../oob/held-reports.ts';
 import { LINE_CHARS_MAX, lineOf, readLines } from '../oob/lines.ts';
 import { checkTelemetry, type RailFault } from '../oob/telemetry.ts';
@@ -127,7 +128,7 @@ export class JobRelay {
 }
 
 export interface RelayedJobOptions {
-  /** Number of ranks. */
+  /** Number of processes of the start. */
   size: number;
   observer: JobObserver;
   onWaits: (report: WaitsReport) => void;
@@ -142,10 +143,13 @@ export class RelayedJob implements Orders {
   private readonly pipe: Duplex;
   private readonly options: RelayedJobOptions;
   private told: JobOutcome | undefined;
+  /** Processes that have a number: those that join later add to those of the start. */
+  private size: number;
 
   constructor(pipe: Duplex, options: RelayedJobOptions) {
     this.pipe = pipe;
     this.options = options;
+    this.size = options.size;
     pipe.on('error', () => undefined);
     this.outcome = new Promise((resolve) => pipe.once('close', () => resolve(this.told)));
     const take = (message: FromLauncher) => {
@@ -190,7 +194,10 @@ export class RelayedJob implements Orders {
   private call({ is, args }: CallMessage): void {
     if (!CALLS.includes(is) || !Array.isArray(args))
       throw new MultirailError('ERR_PROTOCOL', `"${String(is).slice(0, 32)}" came from a launcher, which never sends it`);
-    const { size, observer } = this.options;
+    const { observer } = this.options;
+    if ((is === 'spawned' || is === 'joined') && Number.isInteger(args[0]) && args[0] < PROCESSES_MAX)
+      this.size = Math.max(this.size, args[0] + 1);
+    const { size } = this;
     const first: unknown = is === 'aborted' ? args[0].rank : args[0];
     if (is !== 'eventsLeftOut' && !(Number.isInteger(first) && (first as number) >= 0 && (first as number) < size)) {
       throw new MultirailError('ERR_PROTOCOL', `${is}: rank ${first} in a job of ${size}`);

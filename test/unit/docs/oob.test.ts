@@ -69,7 +69,7 @@ function renderGolden(): string {
 /** The same for programs. */
 function goldenJson(): unknown {
   const proof = proofOfRank(SECRET, SERVER_NONCE, HELLO);
-  const { nonce, ...claims } = HELLO;
+  const { nonce, join: _, ...claims } = HELLO;
   return {
     secret: hex(SECRET),
     challengeNonce: hex(SERVER_NONCE),

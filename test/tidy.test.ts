@@ -130,11 +130,11 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/launch\/meeting\//,
     may: ['errors', 'native', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/watch'],
   },
-  // Deaths by plan are drawn by a seed.
+  // Deaths by plan are drawn by a seed. Where later processes may join is said as ranks say it to each other.
   {
     layer: 'launch/run',
     files: /^src\/launch\/run\//,
-    may: ['errors', 'util', 'params', 'launch/oob', 'launch/watch', 'launch/starters'],
+    may: ['errors', 'util', 'params', 'launch/oob', 'launch/watch', 'launch/starters', 'launch/meeting'],
   },
   {
     layer: 'launch',

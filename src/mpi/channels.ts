@@ -1,6 +1,5 @@
 // What is published on node:diagnostics_channel. A channel that nobody listens to costs one comparison.
 import { channel } from 'node:diagnostics_channel';
-import type { RailEvent } from './views.ts';
 
 /** A send, a receive or a collective begins: an OperationTrace (tracing.ts). */
 export const operationStartChannel = channel('multirail:operation:start');
@@ -15,9 +14,3 @@ export const railLostChannel = channel('multirail:rail:lost');
 export const railRestoredChannel = channel('multirail:rail:restored');
 /** A peer has failed and does not come back: the `peer` event. */
 export const peerFailedChannel = channel('multirail:peer:failed');
-
-/** Hands a rail's event to whoever subscribes to its channel. */
-export function publishRail(event: RailEvent): void {
-  if (event.type === 'lost' && railLostChannel.hasSubscribers) railLostChannel.publish(event);
-  if (event.type === 'restored' && railRestoredChannel.hasSubscribers) railRestoredChannel.publish(event);
-}

@@ -32,6 +32,7 @@ export function describeExit({ code, signal, lost, replaced }: ExitNotice): stri
   return code === 0 || code === undefined ? 'it ended without finalize()' : `it exited with code ${code}`;
 }
 
+/** There is no way to that rank yet, as if its last rail were lost: its messages wait, and so does whoever waits for them. */
 export function noRailYet(rank: number, peer: number, timeoutMs: number, text: string): string {
   return `rank ${rank} has no rail to rank ${peer} yet and waits for one for up to ${timeoutMs} ms (pml_peer_timeout_ms): ${text}`;
 }

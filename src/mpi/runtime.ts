@@ -17,7 +17,7 @@ import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { OWN_FAILURE_CODE } from '../util/exit-codes.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
-import { peerFailedChannel, publishRail } from './channels.ts';
+import { peerFailedChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
 import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
@@ -37,6 +37,7 @@ import { ownProcessors } from './processors.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, TelemetryReporter, takesFaults } from './telemetry.ts';
+import { publishRail } from './tracing.ts';
 import { undeliveredFrom, unreceivedHere } from './unreceived.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
 import { WaitsWatch } from './waits.ts';
@@ -290,7 +291,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private meetAtStart(own: ModexEntry, table: ModexTable): void {
     const { modules } = this;
     const { rank, size } = this.job;
-    const onWaiting = (peer: number, text: string): void => this.tellWaiting(peer, text);
+    const timeoutMs = this.params.int('pml_peer_timeout_ms');
+    const onWaiting = (peer: number, text: string): void => this.options.log?.('warn', noRailYet(rank, peer, timeoutMs, text));
     const book = new AddressBook({ rank, size, own, table, modules, onWaiting });
     this.book = book;
     this.proc.hostOf = (number) => book.hostOf(number);
@@ -399,11 +401,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.earlyExits.clear();
     }
     ft.start(processes.get(this.process), processes);
-  }
-
-  /** There is no way to that rank yet, as if its last rail were lost: its messages wait, and so does whoever waits for them. */
-  private tellWaiting(peer: number, text: string): void {
-    this.options.log?.('warn', noRailYet(this.process, peer, this.params.int('pml_peer_timeout_ms'), text));
   }
 
   /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */

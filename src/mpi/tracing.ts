@@ -2,7 +2,8 @@
 import { performance } from 'node:perf_hooks';
 import type { MultirailError } from '../errors.ts';
 import type { RecvRequest, SendRequest } from '../pml/records.ts';
-import { operationEndChannel, operationStartChannel } from './channels.ts';
+import { operationEndChannel, operationStartChannel, railLostChannel, railRestoredChannel } from './channels.ts';
+import type { RailEvent } from './views.ts';
 
 /** What is published of one operation. Ranks are those of the communicator. */
 export interface OperationTrace {
@@ -66,4 +67,10 @@ export class MessageTrace extends RunningTrace {
     }
     this.ended(request.error);
   }
+}
+
+/** Hands a rail's event to whoever subscribes to its channel. */
+export function publishRail(event: RailEvent): void {
+  if (event.type === 'lost' && railLostChannel.hasSubscribers) railLostChannel.publish(event);
+  if (event.type === 'restored' && railRestoredChannel.hasSubscribers) railRestoredChannel.publish(event);
 }

@@ -117,7 +117,8 @@ describe('what the observer is told', () => {
 
   test.each([
     ['a text that is no JSON', 'hello\n'],
-    ['a rank that is not there', '{"is":"spawned","args":[2,77]}\n'],
+    ['a number beyond all that there are', '{"is":"spawned","args":[8192,77]}\n'],
+    ['a rank that is not there', '{"is":"finalized","args":[2]}\n'],
     ['a call that there is not', '{"is":"constructor","args":[0]}\n'],
     ['a report that is none', '{"is":"telemetry","args":[0,{"rails":7}]}\n'],
     ['no arguments', '{"is":"finalized"}\n'],

@@ -11,7 +11,12 @@ import type { RailFaultOrder } from './telemetry.ts';
 
 /** What the runtime uses of the out-of-band channel. */
 export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' | 'railEvent' | 'telemetry' | 'close'> &
-  Partial<Pick<OobClient, 'askWaits' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt' | 'standbyState' | 'callStandby'>> & {
+  Partial<
+    Pick<
+      OobClient,
+      'askWaits' | 'lost' | 'unreachable' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt' | 'standbyState' | 'callStandby'
+    >
+  > & {
     modex(own: unknown): Promise<ModexTable>;
     on(event: 'modexUpdate', listener: (rank: number, json: unknown) => void): unknown;
     on(event: 'exit', listener: (rank: number, info: ExitNotice) => void): unknown;
@@ -21,6 +26,7 @@ export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' |
     on(event: 'standbyCall', listener: (caller: number, call: Uint8Array) => void): unknown;
     on(event: 'processJoined', listener: (number: number, incarnation: number, json: unknown) => void): unknown;
     on(event: 'standbysEnd', listener: () => void): unknown;
+    on(event: 'declaredDead', listener: (text: string) => void): unknown;
     on(event: 'railFault', listener: (fault: RailFaultOrder) => void): unknown;
   };
 

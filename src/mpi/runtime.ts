@@ -24,6 +24,7 @@ import { checkSyncOptions } from './constants.ts';
 import { WORLD_ID } from './contexts.ts';
 import { makeDriver, nativeOf } from './drivers.ts';
 import { FaultTolerance } from './ft/fault-tolerance.ts';
+import { partitionOptions } from './ft/partition-watch.ts';
 import { checkProcess, ownProcess } from './ft/process-watch.ts';
 import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
@@ -112,6 +113,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onPeerMet: (rank) => this.proc.ft?.peerMet(rank),
       onRailEvent: (event) => this.onRailEvent(event),
       onRailState: (rail, from, to) => this.telemetry?.railMoved(rail, from, to),
+      onUnreachable: (rank, forMs) => (this.proc.ft?.unreachable(rank, forMs) === true ? 'wait' : undefined),
       onPeerFailed: (rank, error, lost) => this.onPeerFailed(rank, error, lost),
       onRefused: (rank, text) => this.onRefused(rank, text),
       onPeerLeft: (rank) => this.onPeerLeft(rank),
@@ -149,6 +151,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       respawnWaitMs: params.int('ft_respawn') === 0 ? 0 : params.int('ft_respawn_wait_ms'),
       log: (level, text) => options.log?.(level, text),
       onOwnDeath: (error) => this.onOwnDeath(error),
+      partition: partitionOptions(params, job.oob),
       callStandby: (number, call) => job.oob?.callStandby?.(number, call),
       onStandby: (event) => this.duty?.take(event),
       onPoolChanged: () => queueMicrotask(() => this.standby.emit('changed')),
@@ -220,7 +223,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.listenToJob();
     // A world of one has nobody who might need it: it ends when its program does. Whoever brings a driver looks after the process.
     if ((job.size > 1 || isLate(job)) && this.options.driver === undefined)
-      this.stay = new Stay({ isAwaited: () => this.isAwaited(), onForgotten: () => this.tellForgotten() });
+      this.stay = new Stay({ isAwaited: () => this.isAwaited(), onForgotten: () => this.options.log?.('warn', FORGOTTEN) });
     try {
       const excluded = await openModules(this.context(), this.options, this.modules);
       this.driver.poller?.keepAlive(false);
@@ -355,6 +358,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       else if (this.state === 'STARTING') this.earlyExits.set(rank, info);
       else this.onExit(rank, info);
     });
+    oob?.on('declaredDead', (text) => this.proc.ft?.declaredDead(text));
     oob?.on('processJoined', (number, incarnation, json) => {
       const join = (): void => this.onJoined(number, incarnation, json);
       if (this.state === 'STARTING') this.earlyJoins.push(join);
@@ -416,10 +420,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   /** A call of the program, or what it began, is under way. While it starts or ends, the runtime itself is. */
   private isAwaited(): boolean {
     return this.state !== 'ACTIVE' || this.duty?.isWaiting === true || this.engine.wantsSpin() || this.proc.isBusy;
-  }
-
-  private tellForgotten(): void {
-    this.options.log?.('warn', FORGOTTEN);
   }
 
   // ---------------------------------------------------------------- events

@@ -37,6 +37,8 @@ export interface EngineHooks {
   onPeerMet?(rank: number): void;
   onRailEvent?(event: RailEvent): void;
   onRailState?(rail: Rail, from: RailState, to: RailState): void;
+  /** No rail has led to that peer for so long, asked again and again; 'wait': it is not given up yet, whatever the time-out says. */
+  onUnreachable?(rank: number, forMs: number): 'wait' | undefined;
   onPeerFailed?(rank: number, error: MultirailError, lostMessages: number): void;
   /** That peer refuses this process as one that has failed. True: that is seen to; else the peer is taken to be dead. */
   onRefused?(rank: number, text: string): boolean;

@@ -26,7 +26,7 @@ import type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-t
 import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
 import { type Ending, type EnginePeer, eventLoopNeed, Peers } from './peers.ts';
-import { railEvents, unreachableText } from './rail-events.ts';
+import { railEvents, unreachableMs, unreachableText } from './rail-events.ts';
 
 export type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 
@@ -516,8 +516,9 @@ export class Engine implements Upcalls {
 
   private checkUnreachable(): void {
     for (const peer of this.peers.values()) {
-      const text = unreachableText(peer.bml, this.aliveMs, this.options.peerTimeoutMs);
-      if (text !== undefined) this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', text);
+      const forMs = unreachableMs(peer.bml, this.aliveMs);
+      if (forMs === 0 || this.hooks.onUnreachable?.(peer.rank, forMs) === 'wait' || forMs < this.options.peerTimeoutMs) continue;
+      this.failPeer(peer.rank, 'ERR_PROC_UNREACHABLE', unreachableText(peer.bml, this.options.peerTimeoutMs));
     }
   }
 

@@ -40,10 +40,13 @@ export function railEvents(rail: Rail, from: RailState, to: RailState, rails: re
   return events;
 }
 
-/** Why a peer is given up to which no rail carried for so long; undefined: it is not. */
-export function unreachableText(peer: BmlPeer, aliveMs: number, peerTimeoutMs: number): string | undefined {
-  const { rails, unreachableSinceAliveMs: since } = peer;
-  if (since < 0 || peer.closed || rails.some((rail) => rail.state === 'UP') || aliveMs - since < peerTimeoutMs) return undefined;
+/** For how long no rail has carried to that peer; 0 where one does, or where nobody looks. */
+export function unreachableMs({ rails, unreachableSinceAliveMs: since, closed }: BmlPeer, aliveMs: number): number {
+  return since < 0 || closed || rails.some((rail) => rail.state === 'UP') ? 0 : aliveMs - since;
+}
+
+/** Why a peer is given up to which no rail carried for so long. */
+export function unreachableText({ rails }: BmlPeer, peerTimeoutMs: number): string {
   const ways = rails.map((rail) => `${rail.key}: ${rail.lastReason?.text ?? 'never connected'}`).join('; ');
   return rails.length > 0
     ? `no rail came back within ${peerTimeoutMs} ms (${ways})`

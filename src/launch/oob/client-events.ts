@@ -9,6 +9,8 @@ export interface OobClientEvents {
   /** The launcher wants a rail broken or mended. */
   railFault: [fault: ReturnType<typeof checkRailFault>];
   /** The launcher is dead, or was away for too long; no further event follows. */
+  /** The server has taken this process for dead, and the others go on without it. */
+  declaredDead: [text: string];
   launcherLost: [text: string];
   /** The server wants to know what this rank waits for: answer with waitsReport(id, …). */
   waitsRequest: [id: number];

@@ -215,6 +215,12 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     return this.untilTaken(() => this.session.send('finalized', {}));
   }
 
+  /** No rail leads to that process: the server judges who has to go. */
+  unreachable(rank: number, forMs: number, final: boolean): void {
+    if (this.state === CLIENT.CLOSED || this.state === CLIENT.LOST) return;
+    this.session.send('unreachable', { rank, forMs: Math.round(forMs), final });
+  }
+
   /** Tells the launcher what happened to a rail. Never throws for lack of room: then it is counted and dropped. */
   railEvent(event: unknown): void {
     if (this.state === CLIENT.CLOSED || this.state === CLIENT.LOST) return;
@@ -376,7 +382,9 @@ export class OobClient extends EventEmitter<OobClientEvents> {
   private refused(url: string, reason: string, text: string): void {
     this.refusals.set(url, `${reason}: ${text}`);
     // Taken for dead, or for done: that is final.
-    if (this.everConnected && reason === 'RANK_ENDED') this.lose(`this rank is not in the job any more: ${text}`);
+    if (!this.everConnected || reason !== 'RANK_ENDED') return;
+    this.emit('declaredDead', text);
+    this.lose(`this rank is not in the job any more: ${text}`);
   }
 
   private dialOptions(url: string, timeoutMs: number, lifeline: boolean): DialOptions {

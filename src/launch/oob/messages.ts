@@ -46,6 +46,7 @@ export interface OobBodies {
   collectiveFailed: { modex: boolean; name: string; rank: number; text: string };
   abort: { rank: number; code: number; reason: string; stack: string };
   processExit: { rank: number; code?: number; signal: string; finalized: boolean; lost: boolean; replaced: boolean };
+  unreachable: { rank: number; forMs: number; final: boolean };
   railEvent: { json: Uint8Array };
   finalized: Record<string, never>;
   waitsAsk: { reason: string };

@@ -38,6 +38,7 @@ message Envelope {
     StandbyCall standby_call = 36;
     ProcessJoined process_joined = 37;
     StandbysEnd standbys_end = 38;
+    Unreachable unreachable = 39;
     Telemetry telemetry = 50;
     RailFault rail_fault = 51;
   }
@@ -157,6 +158,15 @@ message ProcessExit {
   bool lost = 5;
   // Declared dead since a newer incarnation of the same index has joined. The process itself is told, too.
   bool replaced = 6;
+}
+
+// Rank to launcher: no rail leads to that process. The answer is its end, or that of whoever asks, for everybody.
+message Unreachable {
+  uint32 rank = 1;
+  // Since when.
+  uint32 for_ms = 2;
+  // It would be given up now, if there were nobody to ask.
+  bool final = 3;
 }
 
 message RailEvent {

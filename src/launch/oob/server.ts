@@ -10,6 +10,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../../errors.ts';
 import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
 import { judgeHello, PROCESSES_MAX, type Verdict } from './admission.ts';
+import { Arbiter } from './arbiter.ts';
 import { checkSize, OobCollectives } from './collectives.ts';
 import { LIFELINE_IDLE_MS } from './dial.ts';
 import { exitBody, Joins } from './joins.ts';
@@ -36,7 +37,6 @@ import {
 import { RepeatedLines } from './repeated-lines.ts';
 import type { OobServerEvents, OobServerOptions } from './server-options.ts';
 import { OobSession } from './session.ts';
-import { judgeSilence } from './silence.ts';
 import { Strangers } from './strangers.ts';
 import { checkTelemetry, type RailFault, type Telemetry } from './telemetry.ts';
 
@@ -69,6 +69,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   private readonly joins: Joins;
   private readonly strangers: Strangers<Socket>;
   private readonly lines: RepeatedLines;
+  private readonly arbiter: Arbiter;
   private pingTimer: NodeJS.Timeout | undefined;
   private closed = false;
 
@@ -87,6 +88,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     };
     this.strangers = new Strangers(STRANGERS_MAX, this.options.handshakeTimeoutMs);
     this.lines = new RepeatedLines(this.options.log, LOG_WINDOW_MS);
+    this.arbiter = new Arbiter(this.members, this.options, this.options.takesJoins);
     const { size, knowsProcesses } = options;
     for (let rank = 0; rank < size; rank++) {
       const standsBy = rank >= size - this.options.spares;
@@ -444,9 +446,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.lines.tick(now);
     for (const member of this.members) {
       if (member.socket !== undefined && member.socket.bufferedAmount < PING_BACKLOG_BYTES_MAX) member.session.sendUnnumbered('ping');
-      const silence = member.isOwned || member.exit !== undefined ? undefined : judgeSilence(member, now, this.options);
-      if (silence !== undefined) this.lose(member, silence);
     }
+    for (const { number, text } of this.arbiter.judge(now)) this.lose(this.members[number], text);
   }
 
   // --- messages
@@ -501,6 +502,11 @@ export class OobServer extends EventEmitter<OobServerEvents> {
         const { rank, call } = envelope.body;
         checkSize(call, CALL_BYTES_MAX, 'call of a standby');
         if (rank < this.members.length) this.send(this.members[rank], 'standbyCall', { rank: member.rank, call });
+        return;
+      }
+      case 'unreachable': {
+        const { rank, forMs, final } = envelope.body;
+        this.arbiter.take(member.rank, rank, forMs, final, performance.now());
         return;
       }
       case 'railEvent':

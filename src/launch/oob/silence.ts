@@ -8,16 +8,25 @@ export interface SilenceLimits {
   reconnectTimeoutMs: number;
 }
 
-/** Why that member is dead, in a sentence; undefined as long as it may live. */
+/** Why a member is dead. Not certain: its host may only be cut off, and it may live there. */
+export interface Silence {
+  readonly text: string;
+  readonly isCertain: boolean;
+}
+
+const certain = (text: string): Silence => ({ text, isCertain: true });
+
+/** Why that member is dead; undefined as long as it may live. */
 export function judgeSilence(
   { rank, info, lifeline, lifelineEndedMs, lastContactMs }: Member,
   nowMs: number,
   { joinTimeoutMs, exitGraceMs, reconnectTimeoutMs }: SilenceLimits,
-): string | undefined {
+): Silence | undefined {
   const silentMs = Math.round(nowMs - lastContactMs);
   const name = `rank ${rank}`;
-  if (info === undefined) return silentMs > joinTimeoutMs ? `${name} has not joined within ${silentMs} ms` : undefined;
+  if (info === undefined) return silentMs > joinTimeoutMs ? certain(`${name} has not joined within ${silentMs} ms`) : undefined;
   if (lifelineEndedMs !== undefined)
-    return nowMs - lifelineEndedMs > exitGraceMs ? `${name} (pid ${info.pid}) has ended without finalize()` : undefined;
-  return lifeline === undefined && silentMs > reconnectTimeoutMs ? `${name} was not heard of for ${silentMs} ms` : undefined;
+    return nowMs - lifelineEndedMs > exitGraceMs ? certain(`${name} (pid ${info.pid}) has ended without finalize()`) : undefined;
+  if (lifeline !== undefined || silentMs <= reconnectTimeoutMs) return undefined;
+  return { text: `${name} was not heard of for ${silentMs} ms`, isCertain: false };
 }

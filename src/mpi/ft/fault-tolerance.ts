@@ -12,6 +12,7 @@ import { SERIES, serviceBytesMax } from '../../ulfm/wire.ts';
 import { Iov } from '../../util/iov.ts';
 import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
+import { type PartitionOptions, PartitionWatch } from './partition-watch.ts';
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
 import { RespawnWait } from './respawn-wait.ts';
 
@@ -42,6 +43,8 @@ export interface FaultToleranceOptions {
   readonly connectsSpares: boolean;
   /** How long replace() waits for processes that are started in place of the dead; 0 where nobody starts any. */
   readonly respawnWaitMs: number;
+  /** What is done about peers that no rail leads to. */
+  readonly partition: PartitionOptions;
   /** Calls a standby in by the server of the job, besides the message that goes to it directly. */
   callStandby(number: number, call: Uint8Array): void;
   /** Something has become of this process, which stands by. */
@@ -79,6 +82,7 @@ export class FaultTolerance {
   private readonly epochs = new Map<number, number>();
   private poolSize = 0;
   private watch: ProcessWatch | undefined;
+  private readonly partition: PartitionWatch;
   private isSettling = false;
   private isStopped = false;
   private readonly respawns: RespawnWait;
@@ -89,6 +93,7 @@ export class FaultTolerance {
     this.proc = proc;
     this.options = options;
     this.messageBytesMax = serviceBytesMax(options.size);
+    this.partition = new PartitionWatch(options.partition, { base: () => this.uncertain(), isReachable: (number) => this.reaches(number) });
     this.ulfm = new Ulfm({
       self: proc.rank,
       incarnation: options.incarnation,
@@ -225,11 +230,44 @@ export class FaultTolerance {
     this.take({ serial: 0, number: rank, incarnation: this.options.incarnation, evidence: EVIDENCE.PEER_FAILED, text: told });
   }
 
+  /** No rail has led to that process for so long. True: it is not given up, since others judge that, or since it is this process that goes. */
+  unreachable(number: number, forMs: number): boolean {
+    if (this.isStopped || this.ownDeath !== undefined) return false;
+    const verdict = this.partition.judge(number, forMs);
+    if (verdict === 'leave') {
+      const base = this.uncertain();
+      const within = base.filter((one) => this.reaches(one)).length;
+      this.declaredDead(
+        `it reaches ${within} of the ${base.length} processes that may live, itself among them, and no server of the job: ` +
+          'those that reach more go on without it (ft_partition)',
+        EVIDENCE.HOST_SILENT,
+      );
+    }
+    return verdict !== 'fail';
+  }
+
+  /** Those that work and of whose death nobody is certain: whoever is merely out of reach is one of them, also when it was given up. */
+  private uncertain(): number[] {
+    const { knowledge, standbys } = this.ulfm;
+    return [...knowledge.numbers].filter((number) => {
+      const notice = knowledge.noticeOf(number);
+      if (notice !== undefined) return notice.evidence === EVIDENCE.HOST_SILENT;
+      return !knowledge.isGone(number) && (number === this.proc.rank || !standbys.ready.includes(number));
+    });
+  }
+
+  /** A rail leads to it, or it has never been asked for one. */
+  private reaches(number: number): boolean {
+    if (this.ulfm.knowledge.isFailed(number)) return false;
+    const peer = this.proc.engine.bml.peers.get(number);
+    return peer === undefined || peer.unreachableSinceAliveMs < 0;
+  }
+
   /** The server of the job says that this process is over. */
-  declaredDead(text: string): void {
+  declaredDead(text: string, evidence: Evidence = EVIDENCE.REPLACED): void {
     if (this.isStopped || this.ownDeath !== undefined) return;
     const { incarnation } = this.options;
-    this.take({ serial: 0, number: this.proc.rank, incarnation, evidence: EVIDENCE.REPLACED, text });
+    this.take({ serial: 0, number: this.proc.rank, incarnation, evidence, text });
   }
 
   peerLeft(number: number): void {

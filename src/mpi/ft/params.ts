@@ -42,6 +42,20 @@ export const FT_PARAMS = {
     600_000,
     'How long replace() waits for processes that are started in place of the dead, where too few stand by.',
   ),
+  ft_partition: string(
+    'user',
+    'arbiter',
+    'Which processes go on when rails no longer connect all of them. arbiter: the server of the job decides, and where it is lost the majority goes on; majority: more than half of those that may live, or half with the lowest number; none: each side takes the other for dead.',
+    ['arbiter', 'majority', 'none'],
+  ),
+  ft_host_timeout_ms: int(
+    'user',
+    10_000,
+    'ms',
+    100,
+    3_600_000,
+    'A process to which no rail has led for this time, and of which the server of the job does not hear, either, is dead.',
+  ),
   ft_on_own_failure: string(
     'user',
     'exit',

@@ -56,6 +56,7 @@ const EXAMPLES: { [K in OobKind]: OobBodies[K] } = {
   collectiveFailed: { modex: true, name: '', rank: 0, text: 'gone' },
   abort: { rank: 1, code: -3, reason: 'why', stack: 'at x\nat y' },
   processExit: { rank: 0, code: 0, signal: '', finalized: false, lost: false, replaced: false },
+  unreachable: { rank: 3, forMs: 10_000, final: true },
   railEvent: { json: bytes(0x30) },
   finalized: {},
   waitsAsk: { reason: 'SIGUSR2' },

@@ -1,0 +1,152 @@
+// Networks that fall apart, over real links: one side of them goes on, never both, whoever has the server of the job. Three hosts with a rank
+// each, started by nobody of ours, and two rails that may carry messages; a host is cut off while all are in barriers.
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { Lab, labUnavailable } from '../../tools/lab/lab.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
+
+const unavailable = labUnavailable();
+if (unavailable !== undefined) console.log(`skipped: networks that fall apart: ${unavailable}`);
+
+const OWN_FAILURE_CODE = 70;
+const HOSTS = 3;
+/** Of the job; a rank that hangs is a failure, and not a test run that hangs. */
+const JOB_MS_MAX = 60_000;
+
+interface Story {
+  name: string;
+  /** The host that is cut off, from the rails that messages use. */
+  cutOff: number;
+  /** Its way to the server is cut, too. */
+  fromServer: boolean;
+  policy: string;
+  /** Processes that go on, and what the others say. */
+  goOn: number[];
+  says: string;
+}
+const STORIES: Story[] = [
+  {
+    name: 'a host without the server',
+    cutOff: 2,
+    fromServer: true,
+    policy: 'arbiter',
+    goOn: [0, 1],
+    says: 'it reaches 1 of the 3 processes',
+  },
+  {
+    name: 'the host of the server',
+    cutOff: 0,
+    fromServer: true,
+    policy: 'arbiter',
+    goOn: [1, 2],
+    says: 'it reaches 1 of the 3 processes',
+  },
+  {
+    name: 'a host that still reaches the server',
+    cutOff: 1,
+    fromServer: false,
+    policy: 'arbiter',
+    goOn: [0, 2],
+    says: 'was declared dead: rank 1 has ended',
+  },
+  {
+    name: 'a host that still reaches the server, which nobody asks',
+    cutOff: 1,
+    fromServer: false,
+    policy: 'majority',
+    goOn: [0, 2],
+    says: 'it reaches 1 of the 3 processes',
+  },
+];
+
+let code: BuiltCode;
+let folder: string;
+let lab: Lab | undefined;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'multirail-partition-'));
+  writeFileSync(join(folder, 'secret'), randomBytes(32), { mode: 0o600 });
+  if (unavailable === undefined) code = await buildCode(['ft-partition-rank.ts']);
+}, 60_000);
+afterEach(async () => {
+  await lab?.destroy();
+  lab = undefined;
+});
+afterAll(() => {
+  code?.dispose();
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+});
+
+describe.skipIf(unavailable !== undefined)('a network that falls apart', () => {
+  test.each(drawTests('partitions', STORIES))(
+    '$name, by $policy: one side goes on',
+    async ({ cutOff, fromServer, policy, goOn, says }) => {
+      const made = await Lab.create({ nodes: HOSTS, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
+      lab = made;
+      const mca = {
+        ft: 'on',
+        ft_partition: policy,
+        ft_host_timeout_ms: '1500',
+        pml_peer_timeout_ms: '3000',
+        oob_reconnect_timeout_ms: '4000',
+        btl: 'self,tcp',
+        btl_tcp_if_include: 'mr0',
+      };
+      const start = (rank: number) => {
+        const env: Record<string, string> = {
+          RANK: String(rank),
+          WORLD_SIZE: String(HOSTS),
+          MASTER_ADDR: made.address(0, 1),
+          MASTER_PORT: '29400',
+          MULTIRAIL_SECRET_FILE: join(folder, 'secret'),
+        };
+        for (const [name, value] of Object.entries(mca)) env[`MULTIRAIL_MCA_${name}`] = value;
+        // Hosts see no processes of each other.
+        const alone = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+        const child = made.spawn(rank, [...alone, process.execPath, code.fixture('ft-partition-rank'), String(goOn.length)], {
+          env: { ...process.env, XDG_RUNTIME_DIR: '', ...env },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        });
+        let output = '';
+        let met = (): void => {};
+        const together = new Promise<void>((resolve) => {
+          met = resolve;
+        });
+        for (const stream of [child.stdout, child.stderr])
+          stream?.on('data', (data) => {
+            output += data;
+            if (output.includes('together')) met();
+          });
+        const timer = setTimeout(() => child.kill('SIGKILL'), JOB_MS_MAX);
+        const ended = new Promise<{ code: number | null; output: string }>((resolve) => {
+          child.on('close', (exitCode) => {
+            clearTimeout(timer);
+            met();
+            resolve({ code: exitCode, output });
+          });
+        });
+        return { together, ended };
+      };
+      const ranks = Array.from({ length: HOSTS }, (_, rank) => start(rank));
+      await Promise.all(ranks.map(({ together }) => together));
+      await made.cableCut(cutOff, 0);
+      if (fromServer) await made.cableCut(cutOff, 1);
+      const ends = await Promise.all(ranks.map(({ ended }) => ended));
+      const text = ends.map(({ output }) => output).join('\n');
+      for (const [rank, end] of ends.entries()) {
+        if (goOn.includes(rank)) {
+          expect(end.output, text).toContain(`rank ${rank}: goes on with ${goOn.join(' ')}`);
+          expect(end.code, text).toBe(0);
+        } else {
+          expect(end.output, text).toContain(says);
+          expect(end.output, text).not.toContain('goes on with');
+          expect(end.code, text).toBe(OWN_FAILURE_CODE);
+        }
+      }
+    },
+    120_000,
+  );
+});

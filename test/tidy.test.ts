@@ -122,7 +122,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'launch/starters', files: /^src\/launch\/starters\//, may: ['errors'] },
   // The library of PMIx, and the promises over it.
   { layer: 'launch/pmix', files: /^src\/launch\/pmix\//, may: ['errors', 'native', 'params', 'launch/starters'] },
-  { layer: 'launch/oob', files: /^src\/launch\/oob\//, may: ['errors', 'util'] },
+  // What the server tells of processes that join is the series that agreements rest on.
+  { layer: 'launch/oob', files: /^src\/launch\/oob\//, may: ['errors', 'util', 'ulfm'] },
   { layer: 'launch/watch', files: /^src\/launch\/watch\//, may: ['launch/oob'] },
   // Rank 0 asks the loader of the native part where this package's files are.
   {
@@ -134,7 +135,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'launch/run',
     files: /^src\/launch\/run\//,
-    may: ['errors', 'util', 'params', 'launch/oob', 'launch/watch', 'launch/starters', 'launch/meeting'],
+    may: ['errors', 'util', 'params', 'launch/oob', 'launch/watch', 'launch/starters', 'launch/meeting', 'ulfm'],
   },
   {
     layer: 'launch',
@@ -219,6 +220,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'native',
       'bml',
       'pml',
+      'ulfm',
       'sim',
       'launch',
       'mpi',

@@ -394,7 +394,9 @@ export class Communicator extends FailureCalls {
     if (spares !== 'all' && spares !== 'some')
       throw new MultirailError('ERR_ARG', `spares is ${describe(spares)}; expected 'all' or 'some'`);
     const operation = spares === 'all' ? OPERATION.REPLACE_ALL : OPERATION.REPLACE_SOME;
-    return this.beginReplacing(operation, isBlocking, (id, members) => this.made(`${this.name}.replace`, id, members));
+    // However often a job has recovered.
+    const name = `${this.name.replace(/(\.replace)+$/, '')}.replace`;
+    return this.beginReplacing(operation, isBlocking, (id, members) => this.made(name, id, members));
   }
 
   /**

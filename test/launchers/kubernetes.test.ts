@@ -1,4 +1,4 @@
-// The manifest of examples/kubernetes: it fits together, and ranks that are started with exactly what it gives them find each other. There
+// The manifests of examples/kubernetes: each fits together, and ranks that are started with exactly what it gives them find each other. There
 // is no cluster here: a network namespace takes the place of a pod, with the host name, the names of the service, and the mounted Secret
 // that a pod would have.
 import { spawn, spawnSync } from 'node:child_process';
@@ -9,6 +9,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
+import { KUBERNETES_PORT } from '../../src/launch/starters/kubernetes.ts';
+import { ParamTable } from '../../src/params.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../../examples/', import.meta.url));
 const FOLDER = join(EXAMPLES, 'kubernetes');
@@ -53,6 +55,48 @@ describe('the manifest', () => {
     const volume = pod.volumes.find(({ name }: { name: string }) => name === container.volumeMounts[0].name);
     expect(secretGenerator).toEqual([{ name: volume.secret.secretName, files: ['secret'] }]);
     expect(env.MULTIRAIL_SECRET_FILE).toBe(join(container.volumeMounts[0].mountPath, 'secret'));
+  });
+});
+
+describe('the manifest of a job whose pods may die', () => {
+  const all = parseAllDocuments(readFileSync(join(FOLDER, 'fault-tolerant.yaml'), 'utf8')).map((document) => document.toJS() as Manifest);
+  const named = (kind: string, name: string) => all.find((one) => one.kind === kind && one.metadata.name === name) as Manifest;
+  const served = named('Job', 'heat-rendezvous').spec.template;
+  const ranks = named('Job', 'heat');
+  const variables = Object.fromEntries(
+    ranks.spec.template.spec.containers[0].env.map(({ name, value }: { name: string; value: string }) => [name, value]),
+  ) as Record<string, string>;
+
+  test('replaces a failed pod under its index, and never runs two of one index by itself', () => {
+    expect(ranks.spec).toMatchObject({ completionMode: 'Indexed', podReplacementPolicy: 'Failed' });
+    expect(ranks.spec.backoffLimitPerIndex).toBeGreaterThan(0);
+    expect(ranks.spec.backoffLimit).toBeUndefined();
+    expect(ranks.spec.template.spec.restartPolicy).toBe('Never');
+    for (const number of [ranks.spec.completions, ranks.spec.parallelism]) expect(number).toBe(Number(variables.MULTIRAIL_SIZE));
+  });
+
+  test('has the meeting in a pod of its own, which is found by its service, and for as many processes', () => {
+    const [{ command, ports }] = served.spec.containers;
+    expect(command.join(' ')).toBe(`npx multirail rendezvous -n ${variables.MULTIRAIL_SIZE} --mca ft on`);
+    const [service] = all.filter(({ kind }) => kind === 'Service');
+    expect(served.metadata.labels).toMatchObject(service.spec.selector);
+    expect(variables.MULTIRAIL_RENDEZVOUS).toBe(`${service.metadata.name}:${service.spec.ports[0].port}`);
+    expect([service.spec.ports[0].port, ports[0].containerPort]).toEqual([KUBERNETES_PORT, KUBERNETES_PORT]);
+  });
+
+  test('gives its ranks parameters that there are, and one secret to all', () => {
+    const params = new ParamTable({}, variables);
+    expect([params.bool('ft'), params.bool('oob_served'), params.int('ft_respawn')]).toEqual([
+      true,
+      true,
+      ranks.spec.completions * ranks.spec.backoffLimitPerIndex,
+    ]);
+    for (const { spec } of [served, ranks.spec.template]) {
+      const [{ env: own, volumeMounts }] = spec.containers;
+      const file = own.find(({ name }: { name: string }) => name === 'MULTIRAIL_SECRET_FILE').value;
+      expect(file).toBe(join(volumeMounts[0].mountPath, 'secret'));
+      expect(spec.volumes[0]).toMatchObject({ name: volumeMounts[0].name, secret: { secretName: 'heat-secret' } });
+    }
   });
 });
 

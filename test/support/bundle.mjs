@@ -25,6 +25,8 @@ export async function bundleInto(folder, entryPoints, options = {}) {
     external: ['node-gyp-build', 'bufferutil', 'utf-8-validate', 'esbuild', 'vitest'],
     banner: { js: "const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);" },
     sourcemap: 'linked',
+    // Programs that run over the built package, too.
+    alias: { 'multirail/ft': join(ROOT, 'src/ft/index.ts'), multirail: join(ROOT, 'src/index.ts') },
     logLevel: 'warning',
     ...options,
   });

@@ -1,13 +1,14 @@
 // Processes that join a running job: started by hand, by a launcher in place of the dead, or again under their old index; and those that are
 // refused. All are real processes of this machine.
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
 import { playRespawn } from '../support/respawn-play.mjs';
 
@@ -40,6 +41,16 @@ const byHand = (part: string, env: Record<string, string>): Running => start(pro
 const said = async (job: Running, text: RegExp, times: number): Promise<void> => {
   while ((job.output().stdout.match(new RegExp(text, 'g')) ?? []).length < times) await sleep(20);
 };
+
+/** What the pods of examples/kubernetes/fault-tolerant.yaml are given. */
+function manifestVariables(): Record<string, string> {
+  const text = readFileSync(new URL('../../examples/kubernetes/fault-tolerant.yaml', import.meta.url), 'utf8');
+  const job = parseAllDocuments(text)
+    .map((document) => document.toJS())
+    .find(({ kind, metadata }) => kind === 'Job' && metadata.name === 'heat');
+  const { env } = job.spec.template.spec.containers[0] as { env: { name: string; value: string }[] };
+  return Object.fromEntries(env.map(({ name, value }) => [name, value]));
+}
 
 async function freePort(): Promise<number> {
   const server = createServer();
@@ -166,12 +177,11 @@ describe('a process that is started again under its old index', () => {
     await server.until(/the rendezvous of a job of 3 processes listens/);
     const pod = (index: number): Running =>
       start(program('joined'), {
+        ...manifestVariables(),
         JOB_COMPLETION_INDEX: String(index),
         MULTIRAIL_SIZE: '3',
         MULTIRAIL_RENDEZVOUS: `127.0.0.1:${port}`,
         MULTIRAIL_SECRET_FILE: secret,
-        MULTIRAIL_MCA_ft: 'on',
-        MULTIRAIL_MCA_oob_served: 'true',
       });
     const pods = [0, 1, 2].map(pod);
     for (const one of pods) await one.until(/at work/);

@@ -1,13 +1,15 @@
 // The long run of deaths: jobs of `multirail run` whose ranks are killed at random moments, until so many kills have been carried out of each
-// program: examples/ft-farm.mjs, which goes on without the dead, and a ring that calls standbys in. Every job has to end within its time, with
-// exit code 0 and the right result at every rank that is left. After a build:
-//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring] [--mtbf 500ms] [--limit 60] [--mca 'NAME VALUE']…
+// program: examples/ft-farm.mjs, which goes on without the dead, and a ring that calls standbys in; and one long job under --respawn, in which
+// each death is made up for, and whose memory is printed. Every job has to end within its time, with exit code 0 and the right result at
+// every rank that is left. After a build:
+//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn] [--mtbf 500ms] [--limit 60] [--mca 'NAME VALUE']…
 // Seeds are printed: --seed with the number of a job that failed, and --kills 1, plays its kills again. Exit codes: 0 all is well, 1 a
 // job failed, 2 the command line makes no sense.
 import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { playRespawn } from '../support/respawn-play.mjs';
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 const CLI = at('../../dist/cli.js');
@@ -18,6 +20,11 @@ const KILLS_MAX = RANKS - 1;
 const FAILURES_MAX = 5;
 /** What a job that hangs may still say about it. */
 const LAST_WORDS_MS = 3000;
+
+/** The long job under --respawn. */
+const RESPAWN = 'respawn';
+/** A death there, from the kill to the next one, within so many seconds. */
+const RESPAWN_S_MAX = 8;
 
 /** How a job is started, and what is wrong with its output; undefined: nothing. */
 const PROGRAMS = {
@@ -62,8 +69,8 @@ function options() {
     for (const name of ['kills', 'seed', 'limit'])
       if (!/^\d+$/.test(values[name]) || (name !== 'seed' && Number(values[name]) === 0))
         wrongUse(`--${name} ${values[name]}: expected a whole number${name === 'seed' ? '' : ', 1 or more'}`);
-    if (values.only !== undefined && PROGRAMS[values.only] === undefined)
-      wrongUse(`--only ${values.only}: expected ${Object.keys(PROGRAMS).join(' or ')}`);
+    if (values.only !== undefined && values.only !== RESPAWN && PROGRAMS[values.only] === undefined)
+      wrongUse(`--only ${values.only}: expected ${[...Object.keys(PROGRAMS), RESPAWN].join(' or ')}`);
     return { ...values, kills: Number(values.kills), seed: Number(values.seed), limitMs: 1000 * Number(values.limit) };
   } catch (error) {
     return wrongUse(error.message);
@@ -149,5 +156,53 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
       (failed.length === 0 ? 'all well' : `FAILED: seeds ${failed.join(', ')}`),
   );
   failures += failed.length;
+}
+
+const MIB = 1024 * 1024;
+const mib = (bytes) => `${(bytes / MIB).toFixed(1)} MiB`;
+
+/** First, last and most of what was sampled, and the growth by each death since the first tenth, when all code is loaded and compiled. */
+function memoryLine(name, samples, kills) {
+  const settled = Math.floor(samples.length / 10);
+  const growth = (samples.at(-1) - samples[settled]) / Math.max(1, kills * (1 - settled / samples.length));
+  return `  memory of ${name}: ${mib(samples[0])} first, ${mib(samples[settled])} after a tenth, ${mib(samples.at(-1))} last, ${mib(Math.max(...samples))} most, ${(growth / 1024).toFixed(1)} KiB for each death`;
+}
+
+if (only === undefined || only === RESPAWN) {
+  const startedMs = performance.now();
+  const words = [CLI, 'run', '-n', String(RANKS), '--respawn', String(wanted), ...mca.flatMap((one) => ['--mca', ...one.split(/[ =]+/)])];
+  const run = await playRespawn({
+    words: [...words, at('fixtures/ft-respawn-rank.mjs')],
+    ranks: RANKS,
+    kills: wanted,
+    seed: firstSeed,
+    limitMs: Math.max(limitMs, 1000 * RESPAWN_S_MAX * wanted),
+  });
+  const isWell = run.problems.length === 0;
+  const tookS = (performance.now() - startedMs) / 1000;
+  console.log(
+    `${isWell ? 'ok    ' : 'FAILED'} ${RESPAWN} seed ${firstSeed}: ${run.killed} kills in ${run.recoveries} recoveries of one job of ${RANKS} ranks, ${tookS.toFixed(1)} s` +
+      (isWell ? '' : `: ${run.problems.slice(0, 8).join('; ')}`),
+  );
+  if (run.rss.length > 0) {
+    console.log(
+      memoryLine(
+        'process 0, which outlives all',
+        run.rss.map((one) => one.process),
+        run.killed,
+      ),
+    );
+    console.log(
+      memoryLine(
+        'the launcher',
+        run.rss.map((one) => one.launcher),
+        run.killed,
+      ),
+    );
+  }
+  if (!isWell) {
+    console.log(`${run.stdout}${run.stderr}`.split('\n').slice(-60).join('\n').replace(/^/gm, '       '));
+    failures++;
+  }
 }
 process.exitCode = failures === 0 ? 0 : 1;

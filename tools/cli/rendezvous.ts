@@ -4,10 +4,10 @@ import type { Command } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import { secretOfFile } from '../../src/launch/meeting/secret.ts';
 import { serveJob } from '../../src/launch/meeting/serve.ts';
-import { PROCESSES_MAX } from '../../src/launch/oob/admission.ts';
 import { newJobId } from '../../src/launch/run/launcher.ts';
 import { KUBERNETES_PORT } from '../../src/launch/starters/kubernetes.ts';
 import { ParamTable, survivesFailures } from '../../src/params.ts';
+import { PROCESSES_MAX } from '../../src/ulfm/wire.ts';
 import { wholeNumber } from './bench.ts';
 import { mcaOption } from './run.ts';
 

@@ -4,7 +4,6 @@ import { readFileSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
-import { PROCESSES_MAX } from '../../src/launch/oob/admission.ts';
 import { serveAgent } from '../../src/launch/run/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/run/hostfile.ts';
 import { type KillPlan, parseKillPlan } from '../../src/launch/run/kill-plan.ts';
@@ -12,6 +11,7 @@ import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { watchNpm } from '../../src/launch/run/parent-watch.ts';
 import { RESTARTS_MAX, runWithRestarts } from '../../src/launch/run/restarts.ts';
 import { ParamTable } from '../../src/params.ts';
+import { PROCESSES_MAX } from '../../src/ulfm/wire.ts';
 import { wholeNumber } from './bench.ts';
 import { isWatched, runWatchedJob, type WatchOptions } from './watched-job.ts';
 

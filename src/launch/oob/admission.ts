@@ -1,10 +1,8 @@
 // Who may join a job, as its server judges: the first words of a connection, against the secret and what is known of the processes of the
 // job. Pure.
+import { PROCESSES_MAX } from '../../ulfm/wire.ts';
 import type { Member } from './member.ts';
 import { NONCE_BYTES, OOB_VERSION, type OobBodies, proofEquals, proofOfRank } from './messages.ts';
-
-/** Numbers that a job may give to processes. None is given twice. */
-export const PROCESSES_MAX = 8192;
 
 /** What a connection must fit. */
 export interface AdmittedJob {
@@ -15,7 +13,7 @@ export interface AdmittedJob {
   readonly takesJoins: boolean;
 }
 
-type Known = Pick<Member, 'rank' | 'index' | 'exit' | 'info' | 'isKnown'>;
+type Known = Pick<Member, 'rank' | 'index' | 'exit' | 'info'>;
 type Refusal = [reason: string, text: string];
 
 /** Whose connection a hello is, or why it is refused. */

@@ -33,8 +33,6 @@ export interface Member {
   index: number;
   /** Its owner has started it, and waits for it. */
   isOwned: boolean;
-  /** The others know of it: it belongs to the start, or they were told. */
-  isKnown: boolean;
   session: OobSession;
   info: RankInfo | undefined;
   socket: WebSocket | undefined;

@@ -8,8 +8,9 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { MultirailError } from '../../errors.ts';
+import { JoinSeries } from '../../ulfm/join-series.ts';
 import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
-import { judgeHello, PROCESSES_MAX, type Verdict } from './admission.ts';
+import { judgeHello, type Verdict } from './admission.ts';
 import { Arbiter } from './arbiter.ts';
 import { checkSize, OobCollectives } from './collectives.ts';
 import { LIFELINE_IDLE_MS } from './dial.ts';
@@ -66,6 +67,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   });
   private readonly sockets = new Set<Duplex>();
   private readonly collectives: OobCollectives;
+  private readonly series: JoinSeries;
   private readonly joins: Joins;
   private readonly strangers: Strangers<Socket>;
   private readonly lines: RepeatedLines;
@@ -92,11 +94,13 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     const { size, knowsProcesses } = options;
     for (let rank = 0; rank < size; rank++) {
       const standsBy = rank >= size - this.options.spares;
-      this.addMember({ index: rank, isOwned: knowsProcesses, isKnown: true, standsBy, isReady: standsBy });
+      this.addMember(rank, { index: rank, isOwned: knowsProcesses, standsBy, isReady: standsBy });
     }
     const { members } = this;
+    this.series = new JoinSeries(size);
     this.joins = new Joins({
       members,
+      series: this.series,
       send: (member, kind, body) => this.send(member, kind, body),
       declareExit: (member, exit) => this.declareExit(member, exit),
       onAdded: (number) => this.emit('added', number),
@@ -117,9 +121,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     });
   }
 
-  /** A further process, with the next number. */
-  private addMember(given: Pick<Member, 'isOwned' | 'isKnown' | 'standsBy' | 'isReady'> & { index: number | undefined }): Member {
-    const rank = this.members.length;
+  private addMember(rank: number, given: Pick<Member, 'isOwned' | 'standsBy' | 'isReady'> & { index: number | undefined }): Member {
     const member: Member = {
       ...given,
       rank,
@@ -170,9 +172,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
 
   /** Keeps a number for a process that the owner is about to start, and that will join as one that stands by. ERR_LAUNCH: there is none left. */
   reserve(): number {
-    if (this.members.length >= PROCESSES_MAX)
-      throw new MultirailError('ERR_LAUNCH', `this job has given ${PROCESSES_MAX} numbers to processes, which is the most`);
-    return this.addMember({ index: undefined, isOwned: true, isKnown: false, standsBy: true, isReady: false }).rank;
+    return this.addMember(this.series.take(), { index: undefined, isOwned: true, standsBy: true, isReady: false }).rank;
   }
 
   /** The owner will start no process any more in place of those that die. */
@@ -386,7 +386,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     if ('rank' in verdict) return this.members[verdict.rank];
     const { index, replaces } = verdict;
     if (replaces !== undefined) this.joins.replace(this.members[replaces]);
-    return this.addMember({ index, isOwned: false, isKnown: false, standsBy: true, isReady: false });
+    return this.addMember(this.series.take(), { index, isOwned: false, standsBy: true, isReady: false });
   }
 
   private bind(member: Member, ws: WebSocket, hello: OobBodies['hello'], nonce: Uint8Array): void {
@@ -531,7 +531,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   private takeStandbyState(member: Member, { waiting, place }: OobBodies['standbyState']): void {
     member.standsBy = waiting;
     for (const other of this.members)
-      if (other !== member && other.isKnown) this.send(other, 'standbyState', { rank: member.rank, waiting, place });
+      if (other !== member && this.series.isKnown(other.rank)) this.send(other, 'standbyState', { rank: member.rank, waiting, place });
     this.collectives.rankEnded();
     this.emit('standby', member.rank, waiting, place);
   }
@@ -552,9 +552,10 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     member.exit = exit;
     const body = exitBody(member.rank, exit);
     // Whoever is done has no use for the news that another one, which was done too, has ended.
-    for (const other of member.isKnown ? this.members : [])
+    for (const other of this.series.isKnown(member.rank) ? this.members : [])
       if (other !== member && !(exit.finalized && other.finalized)) this.send(other, 'processExit', body);
     this.collectives.forget(member.rank);
+    this.joins.end(member.rank);
     member.session.end(new MultirailError('ERR_OOB', `rank ${member.rank} has ended`));
     this.collectives.rankEnded();
     this.emit('ended', member.rank);

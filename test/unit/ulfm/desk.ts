@@ -27,28 +27,44 @@ export class Desk {
   readonly dead = new Set<number>();
   readonly isCreating: boolean[] = [];
 
-  /** So many processes, of which the first `members` are in communicator ID. */
-  constructor(members: number, processes = members, options: Partial<UlfmOptions> = {}, open: OpenOptions = {}) {
-    for (let number = 0; number < processes; number++) {
-      let made = 0;
-      const listener: AgreementListener | undefined = options.listener;
-      this.isCreating.push(false);
-      this.cores.push(
-        new Ulfm({
-          self: number,
-          incarnation: 1,
-          offer: () => ({ newId: 1000 * (number + 1) + made++, successions: [] }),
-          rendezvousWith: () => [],
-          isCreating: () => this.isCreating[number],
-          ...options,
-          ...(listener === undefined ? {} : { listener }),
-        }),
-      );
-      this.decided.push([]);
-    }
+  private readonly options: Partial<UlfmOptions>;
+  private readonly optionsOf: (number: number) => Partial<UlfmOptions>;
+
+  /** So many processes, of which the first `members` are in communicator ID. `optionsOf`: further options of one of them. */
+  constructor(
+    members: number,
+    processes = members,
+    options: Partial<UlfmOptions> = {},
+    open: OpenOptions = {},
+    optionsOf: (number: number) => Partial<UlfmOptions> = () => ({}),
+  ) {
+    this.options = options;
+    this.optionsOf = optionsOf;
+    for (let number = 0; number < processes; number++) this.addCore(number);
     for (const core of this.cores) for (let number = 0; number < processes; number++) core.addProcess(number, 1);
     const ranks = Array.from({ length: members }, (_, rank) => rank);
     for (const rank of ranks) this.do(rank, (core) => core.open(ID, ranks, open));
+  }
+
+  /** A further process, which nobody knows yet. */
+  protected addCore(number: number): void {
+    let made = 0;
+    const { options } = this;
+    const listener: AgreementListener | undefined = options.listener;
+    this.isCreating.push(false);
+    this.cores.push(
+      new Ulfm({
+        self: number,
+        incarnation: 1,
+        offer: () => ({ newId: 1000 * (number + 1) + made++, successions: [] }),
+        rendezvousWith: () => [],
+        isCreating: () => this.isCreating[number],
+        ...options,
+        ...this.optionsOf(number),
+        ...(listener === undefined ? {} : { listener }),
+      }),
+    );
+    this.decided.push([]);
   }
 
   /** Lets one process do something, and lays what it sends on the desk. */

@@ -12,9 +12,9 @@ class StandbyDesk extends Desk {
   private readonly members: number;
   readonly ended: Replacement[][] = [];
 
-  constructor(members: number, spares: number) {
+  constructor(members: number, spares: number, waits: (number: number) => boolean = () => false) {
     let next = 100;
-    super(members, members + spares, { offer: () => ({ newId: next++ }) });
+    super(members, members + spares, { offer: () => ({ newId: next++ }) }, {}, (number) => ({ awaitsStandbys: () => waits(number) }));
     this.members = members;
     for (const core of this.cores) {
       this.ended.push([]);
@@ -32,6 +32,23 @@ class StandbyDesk extends Desk {
 
   replaceAll(id = ID, operation: 4 | 8 = OPERATION.REPLACE_ALL): void {
     for (const number of this.living.filter((each) => each < this.members)) this.do(number, (core) => core.beginReplace(id, operation));
+  }
+
+  /** A process joins; everybody has heard of it, and then that it waits. */
+  join(number: number): void {
+    while (this.cores.length <= number) {
+      this.addCore(this.cores.length);
+      this.ended.push([]);
+    }
+    for (const core of this.cores) for (const other of [number, ...this.living]) core.addProcess(other, 1);
+    this.isCreating[number] = true;
+    for (const other of this.living) this.cores[other].standbys.set(number, true);
+    this.cores[number].standBy();
+  }
+
+  /** Communicators whose call waits there since this was asked last. */
+  awaiting(number: number): number[] {
+    return this.cores[number].replacements.awaiting.splice(0);
   }
 
   die(number: number, how: 'lost' | 'under way' = 'lost'): void {
@@ -213,5 +230,74 @@ describe('replacement', () => {
     expect(take(2, 0, encodeService({ ...call, members: [0, 1] }))).toThrow(/where it has no place/);
     expect(take(2, 0, encodeService({ ...call, newcomers: Bitmap.of(2, [0]) }))).toThrow(/where it has no place/);
     expect(desk.cores[2].standby?.state).toBe('WAITING');
+  });
+});
+
+describe('too few stand by, and more are on their way', () => {
+  /** Members that would wait, and a standby for one of the two that die. */
+  function waiting(waits: (number: number) => boolean): StandbyDesk {
+    const desk = new StandbyDesk(4, 2, waits);
+    desk.die(5);
+    desk.die(1);
+    desk.die(2);
+    desk.replaceAll();
+    desk.settle();
+    return desk;
+  }
+
+  test('all members wait; each agrees again by itself, and one that has come takes its place', () => {
+    const desk = waiting(() => true);
+    for (const number of [0, 3]) expect([desk.awaiting(number), desk.ended[number]]).toEqual([[ID], []]);
+    // They look again in vain, one after the other, and wait again.
+    for (const number of [0, 3]) desk.do(number, (core) => core.resumeReplace(ID));
+    desk.settle();
+    for (const number of [0, 3]) expect(desk.awaiting(number)).toEqual([ID]);
+    desk.join(6);
+    desk.do(3, (core) => core.resumeReplace(ID));
+    expect(desk.settle()).toEqual([]);
+    desk.do(0, (core) => core.resumeReplace(ID));
+    expect(desk.settle()).toEqual(['4 called 102', '6 called 102', '4 joined 102', '6 joined 102']);
+    expect(desk.made(0, 3)).toEqual([0, 4, 6, 3]);
+    for (const number of [0, 3, 4, 6]) expect(desk.cores[number].epochOf(102)).toBe(1);
+    expect(desk.ended[0].at(-1)?.made?.epoch).toBe(1);
+    // Nobody waits any more.
+    desk.do(0, (core) => core.resumeReplace(ID));
+    expect(desk.settle()).toEqual([]);
+  });
+
+  test('one member that would not wait is enough: it ends alike at all', () => {
+    const desk = waiting((number) => number !== 3);
+    expect(desk.made(0, 3)).toBeUndefined();
+    for (const number of [0, 3]) expect([desk.awaiting(number), desk.ended[number].length]).toEqual([[], 1]);
+  });
+
+  test('one whose time is over ends it for all at the next look', () => {
+    let isOver = false;
+    const desk = waiting((number) => number !== 0 || !isOver);
+    isOver = true;
+    for (const number of [0, 3]) desk.do(number, (core) => core.resumeReplace(ID));
+    desk.settle();
+    expect(desk.made(0, 3)).toBeUndefined();
+    // The next recovery counts on from the same epoch.
+    expect(desk.cores[0].epochOf(ID)).toBe(0);
+  });
+
+  test('one of those that wait dies: the others go on, and the decision names it', () => {
+    const desk = waiting(() => true);
+    desk.join(6);
+    desk.join(7);
+    desk.die(3);
+    desk.do(0, (core) => core.resumeReplace(ID));
+    desk.settle();
+    expect(desk.made(0)).toEqual([0, 4, 6, 7]);
+  });
+
+  test('replace with as many as there are does not wait', () => {
+    const desk = new StandbyDesk(4, 1, () => true);
+    desk.die(1);
+    desk.die(2);
+    desk.replaceAll(ID, OPERATION.REPLACE_SOME);
+    desk.settle();
+    expect(desk.made(0, 3)).toEqual([0, 4, 3]);
   });
 });

@@ -38,6 +38,8 @@ export class AddressBook {
   /** What processes published that have joined since. */
   private readonly joined = new Map<number, unknown>();
   private known: readonly number[] | undefined;
+  /** Processes that were over when this one joined. */
+  private readonly over = new Set<number>();
   /** The own addresses are others than at the start. */
   isChanged = false;
 
@@ -69,14 +71,27 @@ export class AddressBook {
     return [...numbers.filter((number) => number > rank), ...numbers.filter((number) => number < rank)];
   }
 
+  /** The next one and the last one of those. */
+  get neighbours(): ReadonlySet<number> {
+    const { others } = this;
+    return new Set([...others.slice(0, 1), ...others.slice(-1)]);
+  }
+
   /** A process has joined. What it published is read when something is needed of it. */
   add(number: number, json: unknown): void {
     this.joined.set(number, json);
     this.known = undefined;
   }
 
+  /** A process was over when this one joined. Others of which nothing is known may have a number, and have not joined yet. */
+  wasOver(number: number): void {
+    this.over.add(number);
+  }
+
   private isKnown(number: number): boolean {
-    return (number >= 0 && number < this.count) || this.joined.has(number);
+    const { table } = this.options;
+    if (number < 0 || number >= this.count || this.joined.has(number)) return this.joined.has(number);
+    return table.count === undefined || number === this.options.rank || this.over.has(number) || table.at(number) !== undefined;
   }
 
   /** What that rank published at the start. Throws ERR_INIT when it cannot be right. */

@@ -266,7 +266,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.startTelemetry();
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
-    // Everybody may be gone before a process has joined.
     this.duty?.look();
     await this.duty?.called;
     return this;
@@ -306,8 +305,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     }
     const { ft } = this.proc;
     for (const peer of ft === undefined ? [] : book.numbers) ft?.addProcess(peer, book.entryOf(peer).incarnation);
-    const { others } = book;
-    for (const peer of isAll ? [] : new Set([...others.slice(0, 1), ...others.slice(-1)])) book.check(peer);
+    for (const peer of isAll ? [] : book.neighbours) book.check(peer);
     this.lookForCrowd(book);
   }
 
@@ -399,10 +397,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { ft } = this.proc;
     if (ft === undefined || book === undefined) return;
     const processes = new Map(book.numbers.map((peer) => [peer, checkProcess(book.entryOf(peer).process)]));
-    if (isLate(this.job)) {
-      // What had become of others before this process came.
-      for (const [number, info] of this.earlyExits) ft.processWasOver(number, info.finalized, evidenceOf(info), describeExit(info));
-      this.earlyExits.clear();
+    // What had become of others before this process came: nothing that they published is here.
+    for (const [number, info] of isLate(this.job) ? this.earlyExits : []) {
+      if (book.numbers.includes(number)) continue;
+      book.wasOver(number);
+      ft.processWasOver(number, info.finalized, evidenceOf(info), describeExit(info));
+      this.earlyExits.delete(number);
     }
     ft.start(processes.get(this.process), processes);
   }

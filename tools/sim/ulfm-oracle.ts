@@ -57,6 +57,9 @@ export class UlfmOracle {
   private readonly origins = new Map<number, number>();
   /** By the communicator whose members call: who has said that he cannot come. */
   private readonly refusals = new Map<number, Set<number>>();
+  /** Numbers that were given, and those of processes that have joined after the start. */
+  private readonly enrolled = new Set<number>();
+  private readonly late = new Set<number>();
   decisions = 0;
   /** Processes that were called in and have their place. */
   successors = 0;
@@ -65,6 +68,35 @@ export class UlfmOracle {
 
   addProcess(number: number, core: Ulfm): void {
     this.cores.set(number, core);
+  }
+
+  /** I26: the server of the job gives that number to a process, which it gives to no other one. */
+  enroll(number: number, isLate: boolean): void {
+    if (this.enrolled.has(number)) throw new OracleError(`I26: number ${number} is given to a second process`);
+    this.enrolled.add(number);
+    if (isLate) this.late.add(number);
+  }
+
+  /** Processes that have joined after the start. */
+  get joins(): number {
+    return this.late.size;
+  }
+
+  /** I26: whoever is spoken to is known. */
+  checkKnown(number: number, to: number): void {
+    for (const known of this.cores.get(number)?.knowledge.numbers ?? []) if (known === to) return;
+    throw new OracleError(`I26: process ${number} has a message for process ${to}, of which it has not heard`);
+  }
+
+  /** Everybody in the job has that process in its pool. */
+  private isInAllPools(number: number): boolean {
+    return [...this.enrolled].every(
+      (other) =>
+        other === number ||
+        this.declared.has(other) ||
+        this.left.has(other) ||
+        this.cores.get(other)?.standbys.ready.includes(number) === true,
+    );
   }
 
   listenerOf(number: number, more?: AgreementListener): AgreementListener {
@@ -170,7 +202,12 @@ export class UlfmOracle {
     if (operations !== OPERATION.REPLACE_ALL) return;
     const free = [...this.cores].filter(
       ([number, { standby }]) =>
-        standby?.state === 'WAITING' && !this.declared.has(number) && !this.left.has(number) && this.refusals.get(id)?.has(number) !== true,
+        standby?.state === 'WAITING' &&
+        !this.declared.has(number) &&
+        !this.left.has(number) &&
+        this.refusals.get(id)?.has(number) !== true &&
+        // The word that one has come may be on its way.
+        (!this.late.has(number) || this.isInAllPools(number)),
     );
     if (free.length >= failed.count)
       throw new OracleError(
@@ -330,7 +367,7 @@ export class UlfmOracle {
   /** Who of those that live does not know of which death. */
   *unknownDeaths(): Generator<[number: number, dead: number]> {
     for (const [number, { knowledge }] of this.cores) {
-      if (this.declared.has(number) || this.left.has(number)) continue;
+      if (this.declared.has(number) || this.left.has(number) || !this.enrolled.has(number)) continue;
       for (const dead of this.declared) if (!this.left.has(dead) && !knowledge.isFailed(dead)) yield [number, dead];
     }
   }

@@ -1,11 +1,12 @@
 // What the programs of a world do with src/ulfm, drawn from a seed: agreements one after the other in two series, communicators that are
-// made of decisions, successors of the dead, revocation, and leaving behind a last agreement. How messages travel, time passes and deaths
+// made of decisions, successors of the dead, processes that join, revocation, and leaving behind a last agreement. How messages travel, time passes and deaths
 // become known is left to the world: the simulator's (ulfm-world.ts), and the small one of the unit tests.
 
 import type { Agreement } from '../../src/ulfm/agreement.ts';
 import { Bitmap } from '../../src/ulfm/bitmap.ts';
 import type { Call, Communicator, OpenOptions } from '../../src/ulfm/communicator.ts';
-import type { Notice } from '../../src/ulfm/knowledge.ts';
+import { JoinSeries } from '../../src/ulfm/join-series.ts';
+import { EVIDENCE, type Notice } from '../../src/ulfm/knowledge.ts';
 import { membersAfter, type Replacement, type StandbyEvent } from '../../src/ulfm/replace.ts';
 import type { AgreementListener } from '../../src/ulfm/states.ts';
 import { type Decision, Ulfm, type UlfmOptions, verdictOf } from '../../src/ulfm/ulfm.ts';
@@ -35,6 +36,8 @@ export interface UlfmProcess {
   /** Threads of its program that run. */
   threads: number;
   whenIdle: (() => void) | undefined;
+  /** Where too few stand by, it waits for others. */
+  waits: boolean;
   /** What its program does as soon as it hears of a death. */
   readonly reactions: (() => void)[];
   nextId: number;
@@ -85,9 +88,19 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   private spareUse: 'succession' | 'standby' = 'standby';
   private readonly calledIn = new Set<string>();
   private programOperations: readonly Operation[] = [];
+  /** What the server of the job keeps of its processes: production code. */
+  protected series = new JoinSeries(0);
+  /** Processes that have not joined yet. */
+  protected readonly absent = new Set<number>();
+  /** Who stands by, as the server knows. */
+  private readonly pool = new Set<number>();
+  /** Calls of replace() may wait for processes that join. */
+  protected mayWait = false;
+  private readonly joinPrng: Prng;
 
   constructor(prng: Prng, members: number) {
     this.prng = prng;
+    this.joinPrng = prng.split('joins');
     this.members = members;
   }
 
@@ -100,6 +113,10 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   abstract leave(process: P): void;
   protected abstract trace(line: string): void;
   protected abstract rendezvousWith(process: P, id: number): Iterable<number>;
+  /** The server of the job is there. */
+  protected get isServed(): boolean {
+    return true;
+  }
   /** These have become known to be dead here. */
   protected onDeaths(_process: P, _notices: readonly Notice[]): void {}
   protected onRevoked(_process: P, _id: number): void {}
@@ -116,6 +133,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       incarnation: 1,
       offer: (_id, series, operation, failed) => this.offer(processOf(), series, operation, failed),
       rendezvousWith: (id) => this.rendezvousWith(processOf(), id),
+      awaitsStandbys: () => processOf().waits,
       isCreating: () => processOf().creations > 0 || (core.standby !== undefined && core.standby.state !== 'WORKING'),
       listener: this.oracle.listenerOf(number, listener),
     });
@@ -133,20 +151,27 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       joint: [],
       threads: 0,
       whenIdle: undefined,
+      waits: false,
       reactions: [],
       nextId: 1,
     };
   }
 
-  /** Everybody is there, and the members have their first communicator. */
-  protected begin(keepsDecisions: boolean): void {
+  /** Everybody is there but the last `joiners`, and the members have their first communicator. */
+  protected begin(keepsDecisions: boolean, joiners = 0): void {
     this.spareUse = keepsDecisions ? 'succession' : 'standby';
-    for (const process of this.processes) {
-      const { core } = process;
-      for (const { number } of this.processes) core.addProcess(number, 1);
+    const starters = this.processes.slice(0, this.processes.length - joiners);
+    this.series = new JoinSeries(starters.length);
+    for (const { number } of this.processes.slice(starters.length)) this.absent.add(number);
+    for (const process of starters) {
+      const { core, number: own } = process;
+      this.oracle.enroll(own, false);
+      for (const { number } of starters) core.addProcess(number, 1);
       if (keepsDecisions) continue;
-      for (const { number } of this.processes.slice(this.members)) core.standbys.set(number, true);
-      if (process.number >= this.members) core.standBy();
+      for (const { number } of starters.slice(this.members)) core.standbys.set(number, true);
+      if (own < this.members) continue;
+      core.standBy();
+      this.pool.add(own);
     }
     const first = Array.from({ length: this.members }, (_, rank) => rank);
     for (const process of this.processes.slice(0, this.members)) this.open(process, FIRST_ID, first, { keepsDecisions });
@@ -198,6 +223,7 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       if (!process.isAlive) return;
       this.sent[bytes[1]] = (this.sent[bytes[1]] ?? 0) + 1;
       this.oracle.send(number, bytes);
+      this.oracle.checkKnown(number, to);
       this.post(process, to, bytes);
     }
     for (const id of core.revocations.splice(0)) this.onRevoked(process, id);
@@ -206,6 +232,10 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   }
 
   private takeDecisions(process: P): void {
+    for (const id of process.core.replacements.awaiting.splice(0)) {
+      this.trace(`process ${process.number} waits for standbys on ${id}`);
+      this.at(this.joinPrng.pick([2000, 2000, 20_000]), () => this.act(process, () => process.core.resumeReplace(id)));
+    }
     for (const decision of process.core.decisions.splice(0)) {
       const key = `${decision.id}/${decision.series}/${decision.q}`;
       this.trace(`process ${process.number} decides ${key}`);
@@ -254,8 +284,62 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
   }
 
   private tellPool(number: number, isWaiting: boolean): void {
+    if (isWaiting) this.pool.add(number);
+    else this.pool.delete(number);
     for (const other of this.processes)
-      if (other.number !== number) this.think(() => this.act(other, () => void other.core.standbys.set(number, isWaiting)));
+      if (other.number !== number && !this.absent.has(other.number))
+        this.think(() => this.act(other, () => void other.core.standbys.set(number, isWaiting)));
+  }
+
+  /**
+   * A process joins the job, if there is one more: the server tells it what there is to know, and everybody of it, each at its time. Once all have
+   * heard of it they hear that it waits.
+   */
+  joinJob(): void {
+    if (this.absent.size === 0 || !this.isServed) return;
+    const number = this.series.take();
+    this.oracle.enroll(number, true);
+    this.absent.delete(number);
+    const process = this.processes[number];
+    const { core } = process;
+    this.trace(`process ${number} joins`);
+    for (const other of this.processes) {
+      if (this.absent.has(other.number)) continue;
+      if (this.oracle.declared.has(other.number)) this.takeOld(process, other.number);
+      else core.addProcess(other.number, 1);
+      if (this.oracle.left.has(other.number)) core.handleLeft(other.number);
+    }
+    for (const other of this.pool) if (!this.oracle.declared.has(other)) core.standbys.set(other, true);
+    core.standBy();
+    for (const other of this.series.join(number)) {
+      this.hearOfJoin(() =>
+        this.act(this.processes[other], () => {
+          this.processes[other].core.addProcess(number, 1);
+          this.series.hear(other, number);
+          this.takeReady();
+        }),
+      );
+    }
+    this.takeReady();
+  }
+
+  private hearOfJoin(run: () => void): void {
+    this.at(this.joinPrng.pick([0, 100, 3000, 50_000]), run);
+  }
+
+  /** That one was dead before this process came. */
+  protected takeOld({ core }: P, number: number): void {
+    core.knowledge.takeOld({ serial: 1, number, incarnation: 1, evidence: EVIDENCE.ENDED, text: 'it ended before' });
+  }
+
+  /** The server knows that that process is over. */
+  protected processOver(number: number): void {
+    this.series.end(number);
+    this.takeReady();
+  }
+
+  private takeReady(): void {
+    for (const number of this.series.ready.splice(0)) if (this.isServed) this.at(0, () => this.tellPool(number, true));
   }
 
   /** A member uses a communicator that has just come into being. */
@@ -306,6 +390,10 @@ export abstract class UlfmPrograms<P extends UlfmProcess = UlfmProcess> {
       process.replacing.set(`${id}/${q}`, (replacement) => {
         then(replacement);
         if (--process.creations === 0) core.dropEarly();
+      });
+      process.waits = this.mayWait && this.joinPrng.chance(3, 4);
+      this.at(this.joinPrng.pick([10_000, 100_000, 300_000]), () => {
+        process.waits = false;
       });
       this.oracle.beginReplace(number, id, q);
       this.trace(`process ${number} calls replace on ${id}/${q}`);

@@ -40,6 +40,10 @@ export interface UlfmWorldOptions extends WorldOptions {
   /** When the server dies. */
   serverDiesUs: number;
   keepsDecisions: boolean;
+  /** So many of the processes, the last ones, join after the start. */
+  joiners?: number;
+  /** Calls of replace() may wait for those. */
+  mayWait?: boolean;
   /** The user leaves as soon as its program is over: there is no traffic then. */
   leavesEarly: boolean;
   listener?: AgreementListener;
@@ -69,6 +73,8 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
   readonly contexts = new Set<number>();
   /** The faults are over: nobody dies any more. */
   isQuiet = false;
+  /** Called at each death. */
+  readonly onDeath: (() => void)[] = [];
   deaths = 0;
   /** Deaths of which the word went to too few, or may have been lost with those that had it. */
   private readonly wordBy = new Map<number, readonly number[]>();
@@ -104,7 +110,8 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     }
     for (const process of this.processes)
       for (const { rank } of this.world.processes[process.number].engine.pml.peers) this.listen(process, rank);
-    this.begin(options.keepsDecisions);
+    this.mayWait = options.mayWait === true;
+    this.begin(options.keepsDecisions, options.joiners);
   }
 
   at(delay: number, run: () => void): void {
@@ -191,7 +198,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
   /** The process is dead from this moment on, wherever in its work it is. */
   kill(number: number, host: 'up' | 'down' = 'up'): void {
     const process = this.processes[number];
-    if (!process.isAlive || process.hasLeft || this.isQuiet) return;
+    if (!process.isAlive || process.hasLeft || this.isQuiet || this.absent.has(number)) return;
     this.die(process, host);
     this.oracle.kill(number);
     this.spreadNews(number);
@@ -207,7 +214,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
   /** A process is declared dead while it lives: it hears of it at some time, and ends itself. */
   declare(number: number): void {
     const process = this.processes[number];
-    if (!process.isAlive || process.hasLeft || this.isQuiet) return;
+    if (!process.isAlive || process.hasLeft || this.isQuiet || this.absent.has(number)) return;
     this.trace(`process ${number} is declared dead, and lives`);
     this.oracle.declared.add(number);
     for (const other of this.processes) this.world.expectDeath(other.number, number);
@@ -224,7 +231,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
   /** The engine has given a peer up: because it was told here, or because that one refuses us, as one does with the dead. */
   private onPeerFailed(rank: number, peer: number): void {
     const { core } = this.processes[rank];
-    if (core.knowledge.isFailed(peer) || this.world.isDead(peer)) return;
+    if (core.knowledge.isFailed(peer) || this.world.isDead(peer) || this.absent.has(rank)) return;
     const notice = { serial: 0, number: rank, incarnation: 1, evidence: EVIDENCE.PEER_FAILED, text: `process ${peer} refused it` };
     this.act(this.processes[rank], () => void core.handleNotice(notice));
   }
@@ -243,11 +250,30 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       this.at(this.prng.pick(this.options.newsUs) * this.prng.between(1, 3), () => this.tell(other, number, evidence));
   }
 
+  /** The server is there, and hears of deaths. */
+  protected override get isServed(): boolean {
+    const { detector, serverDiesUs } = this.options;
+    return detector === 'server' || (detector === 'dyingServer' && this.world.fabric.nowUs < serverDiesUs);
+  }
+
+  override joinJob(): void {
+    if (!this.isQuiet) super.joinJob();
+  }
+
+  protected override takeOld(process: SimUlfmProcess, number: number): void {
+    super.takeOld(process, number);
+    this.world.tellFailed(process.number, number);
+  }
+
   private spreadNews(number: number): void {
-    const { detector, hostSize, serverDiesUs } = this.options;
-    const others = this.processes.filter((other) => other.number !== number && other.isAlive);
+    const { detector, hostSize } = this.options;
+    for (const react of this.onDeath) react();
+    // Those that have not joined are no processes yet: their engines must not wait for it at the end.
+    for (const other of this.absent) this.at(0, () => this.world.tellFailed(other, number));
+    const others = this.processes.filter((other) => other.number !== number && other.isAlive && !this.absent.has(other.number));
     if (others.length === 0) return;
-    const isServed = detector === 'server' || (detector === 'dyingServer' && this.world.fabric.nowUs < serverDiesUs);
+    const { isServed } = this;
+    if (isServed) this.processOver(number);
     const host = Math.floor(number / hostSize);
     const near = detector === 'few' ? [] : others.filter((other) => Math.floor(other.number / hostSize) === host);
     const [told, evidence] = isServed
@@ -293,6 +319,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     this.trace(`process ${process.number} leaves`);
     process.hasLeft = true;
     this.oracle.left.add(process.number);
+    this.processOver(process.number);
     this.world.finalize(process.number);
   }
 

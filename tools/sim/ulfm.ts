@@ -131,6 +131,41 @@ function armDeath(play: Play): void {
   }
 }
 
+/** Processes join at some time, at a service message of some kind, or some time after a death, as when a launcher starts them in its place. */
+function armJoins(play: Play, joiners: number): void {
+  const { world, text } = play;
+  const prng = play.prng.split('when joins');
+  const { fabric } = world.world;
+  for (let i = 0; i < joiners; i++) {
+    switch (prng.pick(['time', 'service', 'death', 'death'] as const)) {
+      case 'time': {
+        const us = prng.below(prng.pick([500, 5000, 50_000, 200_000]));
+        text.push(`one joins after ${us} us`);
+        world.at(us, () => world.joinJob());
+        break;
+      }
+      case 'service': {
+        const kind = prng.pick(KINDS);
+        const stage = prng.pick(['leave', 'arrive'] as const);
+        const nth = prng.pick([1, 1, 2, 3, 5, 8]);
+        let seen = 0;
+        text.push(`one joins at ${SERVICE_NAMES[kind]} ${nth}, ${stage}`);
+        fabric.onPacket({ stage, kind: 'cell', piece: 'first' }, (sighting) => {
+          if (serviceTypeOf(world, sighting) === kind && ++seen === nth) world.at(0, () => world.joinJob());
+          return 'pass';
+        });
+        break;
+      }
+      case 'death': {
+        const us = prng.pick([0, 300, 20_000, 100_000]);
+        text.push(`one joins ${us} us after each death`);
+        world.onDeath.push(() => world.at(us, () => world.joinJob()));
+        break;
+      }
+    }
+  }
+}
+
 /** One or two members revoke the first communicator when so many messages have been sent on it, or a frame of one of them is on its way. */
 function armRevocation({ prng, world, report, text }: Play): void {
   const { fabric } = world.world;
@@ -158,10 +193,12 @@ function armRevocation({ prng, world, report, text }: Play): void {
   }
 }
 
-function drawPrograms({ prng, world }: Play, succeeds: boolean): void {
+function drawPrograms({ prng, world }: Play, succeeds: boolean, hasJoins: boolean): void {
   const kinds = succeeds
     ? [OPERATION.AGREE]
-    : [OPERATION.AGREE, OPERATION.AGREE, OPERATION.SHRINK, OPERATION.SHRINK, OPERATION.REPLACE_SOME, OPERATION.REPLACE_ALL];
+    : hasJoins
+      ? [OPERATION.AGREE, OPERATION.REPLACE_SOME, OPERATION.REPLACE_ALL, OPERATION.REPLACE_ALL]
+      : [OPERATION.AGREE, OPERATION.AGREE, OPERATION.SHRINK, OPERATION.SHRINK, OPERATION.REPLACE_SOME, OPERATION.REPLACE_ALL];
   const operations: Operation[] = Array.from({ length: prng.between(1, 4) }, () => prng.pick(kinds));
   const recoveries: Operation[] = Array.from({ length: prng.pick(succeeds ? [0, 1, 1, 2] : [0, 0, 1, 2]) }, () =>
     succeeds ? OPERATION.REPLACE_SOME : OPERATION.AGREE,
@@ -180,11 +217,15 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
       : prng.pick([2, 3, 3, 3, 4, 4, 5, 6, 7, 8, 9, 12, 16]);
   const succeeds = members <= 9 && prng.chance(1, 4);
   const spares = succeeds || prng.chance(1, 2) ? prng.between(1, 3) : 0;
-  const ranks = members + spares;
-  const rails = drawRails(prng.split('rails'), ranks);
+  const joinPrng = prng.split('joins');
+  const rails = drawRails(prng.split('rails'), members + spares);
   // Whoever leaves early has no traffic of its own.
   const leavesEarly = prng.chance(1, 4) && !isAboutRevocation;
   const detector = prng.pick(Object.keys(DETECTORS) as Detector[]);
+  // Only a server gives numbers.
+  const isServed = detector === 'server' || detector === 'dyingServer';
+  const joiners = isServed && !succeeds && !isAboutRevocation && joinPrng.chance(1, 2) ? joinPrng.between(1, 3) : 0;
+  const ranks = members + spares + joiners;
   const params: Record<string, string> = { ...SCENARIO_PARAMS };
   // Messages of agreements take every path of the PML.
   if (prng.chance(1, 3)) params.pml_eager_limit_bytes = prng.pick(['0', '64']);
@@ -201,6 +242,8 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
     newsUs: prng.pick([[10], [10, 1000], [100, 1000, 20_000, 100_000], [50_000], [10, 300_000]]),
     serverDiesUs: prng.below(50_000),
     keepsDecisions: succeeds,
+    joiners,
+    mayWait: joiners > 0 && joinPrng.chance(2, 3),
     leavesEarly,
     ...watchersOf(options),
   });
@@ -213,9 +256,10 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
   if (prng.chance(3, 4)) world.world.runUntil(() => world.world.allUp, 1000);
   for (let deaths = prng.pick(succeeds ? [0, 1, 1, 2] : [0, 0, 1, 1, 1, 2, 2, 3, members]); deaths > 0; deaths--) armDeath(play);
   if (prng.chance(1, 4)) armService(play, 'cut');
-  report.description = `members ${members}, spares ${spares}, rails ${rails.length}, word of deaths: ${detector}${leavesEarly ? ', leaves early' : ''}; ${play.text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
+  armJoins(play, joiners);
+  report.description = `members ${members}, spares ${spares}, ${joiners} that may join, rails ${rails.length}, word of deaths: ${detector}${leavesEarly ? ', leaves early' : ''}; ${play.text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
-  drawPrograms(play, succeeds);
+  drawPrograms(play, succeeds, joiners > 0);
   if (isAboutRevocation) armRevocation(play);
   else if (prng.chance(1, 3)) {
     const process = prng.pick(world.processes.slice(0, members));
@@ -242,6 +286,7 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
     decisions: world.oracle.decisions,
     heldProposals: world.oracle.heldProposals,
     successors: world.oracle.successors,
+    joins: world.oracle.joins,
     agreementMessages: world.agreementMessages,
   };
   report.traceHash = world.world.hash.hex;

@@ -7,6 +7,8 @@ const COMMUNICATOR = 'src/ulfm/communicator.ts';
 const FACE = 'src/ulfm/ulfm.ts';
 const REPLACE = 'src/ulfm/replace.ts';
 const STANDBYS = 'src/ulfm/standbys.ts';
+const JOINS = 'src/ulfm/join-series.ts';
+const KNOWLEDGE = 'src/ulfm/knowledge.ts';
 const VALUES = 'src/ulfm/values.ts';
 const REVOKE = 'src/ulfm/revoke.ts';
 const REVOKED = 'src/pml/revoked.ts';
@@ -118,6 +120,30 @@ export const PLANTED_ULFM: readonly Planted[] = [
     name: 'two-places',
     sentence: 'A standby that has accepted a call accepts the next one, too.',
     edits: [edit(REPLACE, "(this.state === 'CALLED' && isNext)", "this.state === 'CALLED'")],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'number-given-twice',
+    sentence: 'A process that joins gets the number of one that is dead.',
+    edits: [edit(JOINS, 'return this.next++;', 'return this.over.size > 0 ? ([...this.over][0] as number) : this.next++;')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'joined-unknown-to-one',
+    sentence: 'A process that has joined stands by although one that lives has not heard of it.',
+    edits: [edit(JOINS, 'if (this.unheard.get(number)?.size !== 0) return;', 'if ((this.unheard.get(number)?.size ?? 9) > 1) return;')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'newcomer-takes-the-dead-for-alive',
+    sentence: 'A process that joins is not told who has died before it came.',
+    edits: [edit(KNOWLEDGE, 'if (notice.number === this.self || this.failures.has(notice.number)) return;', 'return;')],
+    found: [{ profile: 'ulfm', within: 400 }],
+  },
+  {
+    name: 'waits-by-own-word',
+    sentence: 'Where too few stand by, a member waits for more if it wants to, whatever was decided.',
+    edits: [edit(REPLACE, '(value.flag & AWAITS) !== 0', 'host.awaitsStandbys(id)')],
     found: [{ profile: 'ulfm', within: 400 }],
   },
   {

@@ -127,6 +127,8 @@ export interface RailReason {
     | 'injected'; // a test or bench pulled the rail
   text: string;
   code?: ErrorCode;
+  /** The kernel of the peer's host answered, and said that nobody listens at that address. */
+  isNobody?: boolean;
 }
 
 /** Static attributes of a rail; the BML adds measured ones. */

@@ -10,11 +10,15 @@ const BARRIER = 'finalize';
 /** How long the server is given to say who has not come. */
 const MISSING_WAIT_MS = 1000;
 
+/** How long a server that is away is waited for when there is nothing left but to tell it so. */
+const AWAY_WAIT_MS = 3000;
+
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * Leaves. Ranks that this one never met may still have messages for it: it stays until all have said to the server of the out-of-band channel
- * that theirs are delivered. Where there is no such server, or none any more, this rank meets everybody, and hears it from each.
+ * that theirs are delivered. Where there is no such server, none any more, or none for half of the time, this rank meets everybody, and hears it
+ * from each. With nobody left to wait for it asks nobody.
  *
  * @param others The other processes of the job, those that have died or left included.
  * @returns Who has not left within the time, one line each.
@@ -22,12 +26,13 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 export async function leaveTogether(
   engine: Engine,
   others: readonly number[],
-  oob: Partial<Pick<OobClient, 'barrier' | 'missingAt'>> | undefined,
+  oob: Partial<Pick<OobClient, 'barrier' | 'missingAt' | 'isConnected'>> | undefined,
   timeoutMs: number,
 ): Promise<string[]> {
   const deadlineMs = performance.now() + timeoutMs;
   let isWaiting = oob?.barrier !== undefined && others.length > 0;
   let isEntered = false;
+  let awaySinceMs: number | undefined;
   const meetAll = (): void => {
     isWaiting = false;
     for (const rank of others) engine.meet(rank);
@@ -56,9 +61,34 @@ export async function leaveTogether(
         },
       );
     }
+    if (isWaiting && isEntered && others.every((rank) => engine.endingOf(rank) !== undefined)) {
+      isWaiting = false;
+      engine.everyoneDrained();
+    }
+    awaySinceMs = oob?.isConnected === false ? (awaySinceMs ?? performance.now()) : undefined;
+    if (isWaiting && awaySinceMs !== undefined && performance.now() - awaySinceMs > timeoutMs / 2) {
+      engine.beginFinalize(false);
+      meetAll();
+    }
     await pause(pauseMs);
   }
   return [];
+}
+
+/**
+ * Tells the server that this rank is done. The loss of the server does not undo what was delivered: while it is away it is waited for a little,
+ * and then it is left to find out.
+ */
+export async function tellFinalized(oob: Pick<OobClient, 'finalized'> & Partial<Pick<OobClient, 'isConnected'>>): Promise<void> {
+  let isOver = false;
+  const told = oob.finalized().finally(() => {
+    isOver = true;
+  });
+  const away = async (): Promise<void> => {
+    for (let awayMs = 0; !isOver && awayMs < AWAY_WAIT_MS; awayMs = oob.isConnected === false ? awayMs + LEFT_POLL_MAX_MS : 0)
+      await pause(LEFT_POLL_MAX_MS);
+  };
+  await Promise.race([told, away()]);
 }
 
 /** As a process that has stood by, and that nobody has needed: all that it met have left or are dead. */

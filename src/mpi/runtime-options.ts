@@ -14,7 +14,16 @@ export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' |
   Partial<
     Pick<
       OobClient,
-      'askWaits' | 'lost' | 'unreachable' | 'waitsReport' | 'pushWaits' | 'barrier' | 'missingAt' | 'standbyState' | 'callStandby'
+      | 'askWaits'
+      | 'isConnected'
+      | 'lost'
+      | 'unreachable'
+      | 'waitsReport'
+      | 'pushWaits'
+      | 'barrier'
+      | 'missingAt'
+      | 'standbyState'
+      | 'callStandby'
     >
   > & {
     modex(own: unknown): Promise<ModexTable>;

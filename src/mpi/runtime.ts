@@ -30,7 +30,7 @@ import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
 import { railInfos } from './info.ts';
 import { checkSpares, describeExit, evidenceOf, FORGOTTEN, isLate, noRailYet } from './job-facts.ts';
-import { leaveTogether, leaveUnneeded } from './leaving.ts';
+import { leaveTogether, leaveUnneeded, tellFinalized } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { openModules } from './open-modules.ts';
 import { ProcessState } from './process-state.ts';
@@ -570,8 +570,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {
-      // The launcher is told, but its loss does not undo what was delivered.
-      await job.oob.finalized().catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));
+      await tellFinalized(job.oob).catch((error: Error) => this.options.log?.('debug', `finalize: ${error.message}`));
     }
     const unreceived = unreceivedHere(this.proc);
     if (unreceived !== undefined) this.options.log?.('warn', unreceived);

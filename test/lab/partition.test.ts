@@ -80,58 +80,61 @@ afterAll(() => {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 });
 
+/** The ranks of one job, a host each. */
+async function startRanks(hosts: number, args: string[], mca: Record<string, string>) {
+  const made = await Lab.create({ nodes: hosts, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
+  lab = made;
+  const start = (rank: number) => {
+    const env: Record<string, string> = {
+      RANK: String(rank),
+      WORLD_SIZE: String(hosts),
+      MASTER_ADDR: made.address(0, 1),
+      MASTER_PORT: '29400',
+      MULTIRAIL_SECRET_FILE: join(folder, 'secret'),
+    };
+    for (const [name, value] of Object.entries({ ft: 'on', btl: 'self,tcp', btl_tcp_if_include: 'mr0', ...mca }))
+      env[`MULTIRAIL_MCA_${name}`] = value;
+    // Hosts see no processes of each other.
+    const alone = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+    const child = made.spawn(rank, [...alone, process.execPath, code.fixture('ft-partition-rank'), ...args], {
+      env: { ...process.env, XDG_RUNTIME_DIR: '', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let output = '';
+    let met = (): void => {};
+    const together = new Promise<void>((resolve) => {
+      met = resolve;
+    });
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (data) => {
+        output += data;
+        if (output.includes('together')) met();
+      });
+    const timer = setTimeout(() => child.kill('SIGKILL'), JOB_MS_MAX);
+    const ended = new Promise<{ code: number | null; output: string }>((resolve) => {
+      child.on('close', (exitCode) => {
+        clearTimeout(timer);
+        met();
+        resolve({ code: exitCode, output });
+      });
+    });
+    return { child, together, ended };
+  };
+  const ranks = Array.from({ length: hosts }, (_, rank) => start(rank));
+  await Promise.all(ranks.map(({ together }) => together));
+  return { made, ranks };
+}
+
 describe.skipIf(unavailable !== undefined)('a network that falls apart', () => {
   test.each(drawTests('partitions', STORIES))(
     '$name, by $policy: one side goes on',
     async ({ cutOff, fromServer, policy, goOn, says }) => {
-      const made = await Lab.create({ nodes: HOSTS, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
-      lab = made;
-      const mca = {
-        ft: 'on',
+      const { made, ranks } = await startRanks(HOSTS, [String(goOn.length)], {
         ft_partition: policy,
         ft_host_timeout_ms: '1500',
         pml_peer_timeout_ms: '3000',
         oob_reconnect_timeout_ms: '4000',
-        btl: 'self,tcp',
-        btl_tcp_if_include: 'mr0',
-      };
-      const start = (rank: number) => {
-        const env: Record<string, string> = {
-          RANK: String(rank),
-          WORLD_SIZE: String(HOSTS),
-          MASTER_ADDR: made.address(0, 1),
-          MASTER_PORT: '29400',
-          MULTIRAIL_SECRET_FILE: join(folder, 'secret'),
-        };
-        for (const [name, value] of Object.entries(mca)) env[`MULTIRAIL_MCA_${name}`] = value;
-        // Hosts see no processes of each other.
-        const alone = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
-        const child = made.spawn(rank, [...alone, process.execPath, code.fixture('ft-partition-rank'), String(goOn.length)], {
-          env: { ...process.env, XDG_RUNTIME_DIR: '', ...env },
-          stdio: ['ignore', 'pipe', 'pipe'],
-        });
-        let output = '';
-        let met = (): void => {};
-        const together = new Promise<void>((resolve) => {
-          met = resolve;
-        });
-        for (const stream of [child.stdout, child.stderr])
-          stream?.on('data', (data) => {
-            output += data;
-            if (output.includes('together')) met();
-          });
-        const timer = setTimeout(() => child.kill('SIGKILL'), JOB_MS_MAX);
-        const ended = new Promise<{ code: number | null; output: string }>((resolve) => {
-          child.on('close', (exitCode) => {
-            clearTimeout(timer);
-            met();
-            resolve({ code: exitCode, output });
-          });
-        });
-        return { together, ended };
-      };
-      const ranks = Array.from({ length: HOSTS }, (_, rank) => start(rank));
-      await Promise.all(ranks.map(({ together }) => together));
+      });
       await made.cableCut(cutOff, 0);
       if (fromServer) await made.cableCut(cutOff, 1);
       const ends = await Promise.all(ranks.map(({ ended }) => ended));
@@ -148,5 +151,21 @@ describe.skipIf(unavailable !== undefined)('a network that falls apart', () => {
       }
     },
     120_000,
+  );
+});
+
+/** In blocking calls nobody hears the server of the job; with two hosts nobody else could tell. */
+describe.skipIf(unavailable !== undefined)('a process that ends on another host', () => {
+  test.each([0, 1])(
+    'is known by the refusals of its kernel, in blocking calls too: rank %i',
+    async (dead) => {
+      const { ranks } = await startRanks(2, ['1', 'sync'], { ft_host_timeout_ms: '600' });
+      ranks[dead].child.kill('SIGKILL');
+      const { code: exitCode, output } = await ranks[1 - dead].ended;
+      expect(output).toContain('all its addresses refuse connections');
+      expect(output).toContain(`rank ${1 - dead}: goes on with ${1 - dead}`);
+      expect(exitCode, output).toBe(0);
+    },
+    90_000,
   );
 });

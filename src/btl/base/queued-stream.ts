@@ -8,7 +8,8 @@ const nothing = (): void => {};
 /** What a socket error says about the rail. */
 export function socketFailure(error: NodeJS.ErrnoException, connecting: boolean): RailReason {
   const text = error.message;
-  if (connecting) return { kind: error.code === 'ETIMEDOUT' ? 'timeout' : 'error', text };
+  if (connecting)
+    return { kind: error.code === 'ETIMEDOUT' ? 'timeout' : 'error', text, ...(error.code === 'ECONNREFUSED' && { isNobody: true }) };
   return { kind: error.code === 'ECONNRESET' || error.code === 'EPIPE' ? 'closed' : 'error', text };
 }
 

@@ -21,7 +21,7 @@ const IOV_MAX = 1024;
 const QUEUE_KEPT = 1024;
 /** Reads of a stream that nobody reads any more, in one turn. */
 const DISCARDS_MAX = 4;
-const { EAGAIN, ECONNRESET, EFAULT, EPIPE, ETIMEDOUT } = constants.errno;
+const { EAGAIN, ECONNREFUSED, ECONNRESET, EFAULT, EPIPE, ETIMEDOUT } = constants.errno;
 
 interface Arena {
   bytes: Uint8Array;
@@ -45,7 +45,7 @@ function arenaOf(poller: Poller): Arena {
 export function errnoFailure(call: string, result: number, connecting: boolean): RailReason {
   const errno = -result;
   const text = `${call} ${getSystemErrorName(result)}`;
-  if (connecting) return { kind: errno === ETIMEDOUT ? 'timeout' : 'error', text };
+  if (connecting) return { kind: errno === ETIMEDOUT ? 'timeout' : 'error', text, ...(errno === ECONNREFUSED && { isNobody: true }) };
   return { kind: errno === ECONNRESET || errno === EPIPE ? 'closed' : 'error', text };
 }
 

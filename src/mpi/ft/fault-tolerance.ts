@@ -12,7 +12,7 @@ import { SERIES, serviceBytesMax } from '../../ulfm/wire.ts';
 import { Iov } from '../../util/iov.ts';
 import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
-import { type PartitionOptions, PartitionWatch } from './partition-watch.ts';
+import { type PartitionOptions, PartitionWatch, partitionView } from './partition-watch.ts';
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
 import { RespawnWait } from './respawn-wait.ts';
 
@@ -93,7 +93,6 @@ export class FaultTolerance {
     this.proc = proc;
     this.options = options;
     this.messageBytesMax = serviceBytesMax(options.size);
-    this.partition = new PartitionWatch(options.partition, { base: () => this.uncertain(), isReachable: (number) => this.reaches(number) });
     this.ulfm = new Ulfm({
       self: proc.rank,
       incarnation: options.incarnation,
@@ -106,6 +105,7 @@ export class FaultTolerance {
       this.ulfm.resumeReplace(id);
       this.settle();
     });
+    this.partition = new PartitionWatch(options.partition, partitionView(proc.engine, this.ulfm, proc.rank));
     const { size, spares } = options;
     for (let number = size - spares; number < size; number++) this.ulfm.standbys.set(number, true);
     if (proc.rank < size - spares) return;
@@ -234,33 +234,9 @@ export class FaultTolerance {
   unreachable(number: number, forMs: number): boolean {
     if (this.isStopped || this.ownDeath !== undefined) return false;
     const verdict = this.partition.judge(number, forMs);
-    if (verdict === 'leave') {
-      const base = this.uncertain();
-      const within = base.filter((one) => this.reaches(one)).length;
-      this.declaredDead(
-        `it reaches ${within} of the ${base.length} processes that may live, itself among them, and no server of the job: ` +
-          'those that reach more go on without it (ft_partition)',
-        EVIDENCE.HOST_SILENT,
-      );
-    }
+    if (verdict === 'gone') this.tell(number, EVIDENCE.REFUSED);
+    if (verdict === 'leave') this.declaredDead(this.partition.whyItLeaves, EVIDENCE.HOST_SILENT);
     return verdict !== 'fail';
-  }
-
-  /** Those that work and of whose death nobody is certain: whoever is merely out of reach is one of them, also when it was given up. */
-  private uncertain(): number[] {
-    const { knowledge, standbys } = this.ulfm;
-    return [...knowledge.numbers].filter((number) => {
-      const notice = knowledge.noticeOf(number);
-      if (notice !== undefined) return notice.evidence === EVIDENCE.HOST_SILENT;
-      return !knowledge.isGone(number) && (number === this.proc.rank || !standbys.ready.includes(number));
-    });
-  }
-
-  /** A rail leads to it, or it has never been asked for one. */
-  private reaches(number: number): boolean {
-    if (this.ulfm.knowledge.isFailed(number)) return false;
-    const peer = this.proc.engine.bml.peers.get(number);
-    return peer === undefined || peer.unreachableSinceAliveMs < 0;
   }
 
   /** The server of the job says that this process is over. */

@@ -48,6 +48,14 @@ export const FT_PARAMS = {
     'Which processes go on when rails no longer connect all of them. arbiter: the server of the job decides, and where it is lost the majority goes on; majority: more than half of those that may live, or half with the lowest number; none: each side takes the other for dead.',
     ['arbiter', 'majority', 'none'],
   ),
+  ft_refused_ms: int(
+    'tuner',
+    200,
+    'ms',
+    1,
+    600_000,
+    'A process all of whose addresses refuse connections, again after this time, is dead; while the server of the job is there, which knows better, after ft_host_timeout_ms.',
+  ),
   ft_host_timeout_ms: int(
     'user',
     10_000,

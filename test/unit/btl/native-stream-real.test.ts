@@ -170,7 +170,7 @@ test('nobody listens: the attempt fails with the name of the error', async () =>
   await turn();
   const stream = connectNative(poller, { host: '127.0.0.1', port, localAddress: '' }, {}, () => {});
   await until('failed', () => stream.status === 'closed');
-  expect(stream.failure).toEqual({ kind: 'error', text: 'connect ECONNREFUSED' });
+  expect(stream.failure).toEqual({ kind: 'error', text: 'connect ECONNREFUSED', isNobody: true });
 });
 
 test('200 streams on one poller', async () => {

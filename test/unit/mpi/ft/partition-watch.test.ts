@@ -3,15 +3,22 @@ import { describe, expect, test } from 'vitest';
 import { type PartitionPolicy, PartitionWatch } from '../../../../src/mpi/ft/partition-watch.ts';
 
 function watch(policy: PartitionPolicy, reached: number[], base = [0, 1, 2]) {
-  const seen = { hasServer: true, reports: [] as [number, number, boolean][] };
+  const seen = { hasServer: true, reports: [] as [number, number, boolean][], asked: 0, dials: undefined as number | undefined };
   const options = {
     policy,
+    refusedMs: 200,
     hostTimeoutMs: 10_000,
     peerTimeoutMs: 60_000,
     hasServer: () => seen.hasServer,
     report: (number: number, forMs: number, isFinal: boolean) => void seen.reports.push([number, forMs, isFinal]),
   };
-  return { seen, judge: new PartitionWatch(options, { base: () => base, isReachable: (number) => reached.includes(number) }) };
+  const view = {
+    base: () => base,
+    isReachable: (number: number) => reached.includes(number),
+    refusedDials: () => seen.dials,
+    ask: () => void seen.asked++,
+  };
+  return { seen, judge: new PartitionWatch(options, view) };
 }
 
 describe('with a server that decides', () => {
@@ -51,4 +58,41 @@ test('none: whoever is out of reach is dead', () => {
   const { judge } = watch('none', [1]);
   expect(judge.judge(0, 59_999)).toBe('wait');
   expect(judge.judge(0, 60_000)).toBe('fail');
+});
+
+describe('a peer whose kernel refuses', () => {
+  test('is gone when it was dialled again after a while; while the server is there, which knows better, that is a long one', () => {
+    const { seen, judge } = watch('arbiter', [0, 1]);
+    expect(judge.judge(2, 100)).toBe('wait');
+    expect(seen.asked).toBe(0);
+    seen.dials = 3;
+    expect(judge.judge(2, 300)).toBe('wait');
+    expect(seen.asked).toBe(1);
+    seen.dials = 5;
+    expect(judge.judge(2, 10_299)).toBe('wait');
+    expect(judge.judge(2, 10_300)).toBe('gone');
+    const alone = watch('majority', [2]);
+    alone.seen.dials = 3;
+    alone.judge.judge(0, 300);
+    expect(alone.judge.judge(0, 600), 'not dialled since').toBe('wait');
+    alone.seen.dials = 4;
+    expect(alone.judge.judge(0, 499)).toBe('wait');
+    expect(alone.judge.judge(0, 500)).toBe('gone');
+  });
+
+  test('once is not enough: it answers otherwise in between, or a rail is back', () => {
+    const { seen, judge } = watch('none', [1]);
+    seen.dials = 1;
+    judge.judge(0, 300);
+    seen.dials = undefined;
+    judge.judge(0, 450);
+    seen.dials = 3;
+    expect(judge.judge(0, 600)).toBe('wait');
+    seen.dials = 9;
+    expect(judge.judge(0, 50), 'lost again').toBe('wait');
+    expect(judge.judge(0, 249)).toBe('wait');
+    expect(judge.judge(0, 250)).toBe('wait');
+    seen.dials = 10;
+    expect(judge.judge(0, 250)).toBe('gone');
+  });
 });

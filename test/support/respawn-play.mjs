@@ -94,6 +94,8 @@ export function playRespawn({ words, ranks, kills, seed, limitMs }) {
     child.on('close', (code, signal) => {
       for (const timer of timers) clearTimeout(timer);
       if (code !== 0) problems.push(`it ended with ${signal ?? `exit code ${code}`}`);
+      const died = said.stderr.match(/; the other ranks go on$/gm)?.length ?? 0;
+      if (died !== killed) problems.push(`${died} processes have died, and ${killed} were killed`);
       if (killed !== kills) problems.push(`${killed} of ${kills} kills were carried out`);
       const ends = said.stdout.match(new RegExp(`of ${ranks} at the end of \\d+ recoveries, after ${kills} deaths`, 'g'))?.length ?? 0;
       if (ends !== ranks) problems.push(`${ends} of ${ranks} ranks came to the end with the right count`);

@@ -30,7 +30,7 @@ afterAll(() => {
 });
 
 function start(words: readonly string[], env: Record<string, string> = {}): Running {
-  const one = startNode(words, { input: '', env: { XDG_RUNTIME_DIR: '', ...env }, timeoutMs: 40_000 });
+  const one = startNode(words, { input: '', env: { XDG_RUNTIME_DIR: '', ...env }, timeoutMs: 120_000 });
   running.push(one);
   return one;
 }
@@ -76,7 +76,7 @@ describe('a process that is started by hand', () => {
     expect(ran.stdout.match(/the sum is 3 with 0 3 2/g)).toHaveLength(2);
     expect(ran.stderr).toContain('1 of 3 processes died; 1 of 1 that stood by took the place of one of them; the others came to their end');
     expect(existsSync(rendezvous)).toBe(false);
-  }, 50_000);
+  }, 140_000);
 
   test('joins ranks in plain shells, dies unneeded, and the next one gets the next number; one that nobody needs ends with 0', async () => {
     const secret = join(folder, 'secret');
@@ -103,7 +103,7 @@ describe('a process that is started by hand', () => {
     }
     const { code: idleCode, stdout } = await idle.ended;
     expect([idleCode, stdout]).toEqual([0, `process undefined has pid ${idle.child.pid}\n`]);
-  }, 50_000);
+  }, 140_000);
 
   test('is refused with a reason: without the secret, by a job that ends with its ranks, and when nothing says where the job is', async () => {
     const secret = join(folder, 'the secret');
@@ -133,7 +133,7 @@ describe('a process that is started by hand', () => {
       expect(exitCode).toBe(1);
       expect(stderr).toMatch(text);
     }
-  }, 50_000);
+  }, 140_000);
 
   test('--rendezvous needs a job that takes processes', async () => {
     const { code: exitCode, stderr } = await start([code.cli, 'run', '-n', '1', '--rendezvous', join(folder, 'x'), ...program('pool')])
@@ -146,11 +146,11 @@ describe('a process that is started by hand', () => {
 describe('multirail run --respawn', () => {
   test('a ring whose ranks are killed again and again never has fewer', async () => {
     const words = [code.cli, 'run', '-n', '4', '--respawn', code.fixture('ft-respawn-rank.mjs')];
-    const { problems, stdout, stderr } = await playRespawn({ words, ranks: 4, kills: 5, seed: 16, limitMs: 40_000 });
+    const { problems, stdout, stderr } = await playRespawn({ words, ranks: 4, kills: 5, seed: 16, limitMs: 110_000 });
     expect(problems, `${stdout}\n${stderr}`).toEqual([]);
     expect(stderr).toMatch(/process 4 \(pid \d+\) is started in place of process \d, and will stand by/);
     expect(stderr).toContain('5 of 9 processes died; 5 of 5 that stood by took places of them; the others came to their end');
-  }, 60_000);
+  }, 140_000);
 
   test('where the last has been started, replace() ends with ERR_SPARES at all ranks', async () => {
     const job = start([code.cli, 'run', '-n', '3', '--respawn', '1', '--mca', 'ft_respawn_wait_ms', '30000', ...program('twice')]);
@@ -163,7 +163,7 @@ describe('multirail run --respawn', () => {
     expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
     expect(stdout.match(/then ERR_SPARES/g)).toHaveLength(2);
     expect(stderr).toContain('1 processes were started in place of others, which is the most (--respawn); no more will be');
-  }, 50_000);
+  }, 140_000);
 });
 
 describe('a process that is started again under its old index', () => {
@@ -197,5 +197,5 @@ describe('a process that is started again under its old index', () => {
     }
     const { code: serverCode, stderr } = await server.ended;
     expect(serverCode, stderr).toBe(0);
-  }, 50_000);
+  }, 140_000);
 });

@@ -84,7 +84,7 @@ export class UlfmOracle {
 
   /** I26: whoever is spoken to is known. */
   checkKnown(number: number, to: number): void {
-    for (const known of this.cores.get(number)?.knowledge.numbers ?? []) if (known === to) return;
+    if (this.cores.get(number)?.knowledge.incarnationOf(to) !== undefined) return;
     throw new OracleError(`I26: process ${number} has a message for process ${to}, of which it has not heard`);
   }
 

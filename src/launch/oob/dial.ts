@@ -104,7 +104,10 @@ export class OobDial {
   // The listener may be an impostor: until it proves the secret it gets little room and little time.
   private readonly countStrangersBytes = (chunk: Buffer): void => {
     this.strangersBytes += chunk.length;
-    if (this.strangersBytes > HANDSHAKE_BYTES_MAX) this.fail('too many bytes before the handshake was done');
+    if (this.strangersBytes <= HANDSHAKE_BYTES_MAX) return;
+    // What has waited for this rank follows the welcome at once, in the same piece: that is looked at before anything more is read.
+    if (this.hello === undefined) this.fail('too many bytes before the handshake was done');
+    else this.transport?.pause();
   };
 
   private onMessage(data: Buffer, isBinary: boolean): void {
@@ -133,6 +136,7 @@ export class OobDial {
       if (!proofEquals(envelope.body.proof, expected)) throw handshakeError("it does not know the job's secret");
       clearTimeout(this.deadline);
       this.transport?.off('data', this.countStrangersBytes);
+      this.transport?.resume();
       this.welcomed = true;
       this.events.onWelcome(envelope.body, hello.jobId);
     } else if (envelope.kind === 'refused') {

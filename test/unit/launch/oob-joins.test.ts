@@ -188,6 +188,19 @@ describe('a process that joins a running job', () => {
   });
 });
 
+test('a process that comes back hears what has waited for it, however long that is', async () => {
+  const server = await makeServer(2);
+  const clients = [0, 1].map((rank) => makeClient(server, rank, 2));
+  await Promise.all(clients.map((client) => client.hello()));
+  const { connection } = clients[1] as unknown as { connection: { ws: { pause(): void }; terminate(): void } };
+  connection.ws.pause();
+  // Much more than a stranger may say follows the welcome at once.
+  const entries = clients.map((client) => client.modex({ noise: randomBytes(96 * 1024).toString('base64') }));
+  await entries[0];
+  connection.terminate();
+  expect((await entries[1]).count).toBe(2);
+});
+
 describe('a newer process of the same index', () => {
   test('stands by, and the older one is over, which it hears, too', async () => {
     const server = await makeServer(2, { knowsProcesses: false });

@@ -4,12 +4,13 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import type { Transfer } from '../checkpoint/recovery-plan.ts';
 import type { CopyName, SaveCore } from '../checkpoint/save-core.ts';
-import type { Piece, SaveName } from '../checkpoint/slots.ts';
+import type { ImagePart, Piece, SaveName } from '../checkpoint/slots.ts';
 import type { ImageMemory } from './memory.ts';
 
 const TAG_COPY = 1;
 const TAG_BULK = 2;
 const TAG_IMAGE = 3;
+// 4 to 7 are those of the notice of the end, 8 to 10 those of images that are read.
 
 export const isFailure = (error: unknown): error is MultirailError =>
   error instanceof MultirailError &&
@@ -83,6 +84,8 @@ export class Copies {
   private readonly changed: () => void;
   /** Why this rank has refused the save. */
   private readonly onRefused: (error: MultirailError) => void;
+  /** Of the copy of that owner: as of a piece. */
+  partsOf: (name: SaveName, owner: number) => readonly ImagePart[] | undefined = () => undefined;
 
   constructor(own: Communicator, core: SaveCore, memory: ImageMemory, changed: () => void, onRefused: (error: MultirailError) => void) {
     this.own = own;
@@ -188,8 +191,10 @@ export class Copies {
       );
       return;
     }
+    const parts = this.partsOf(name, name.owner);
     this.end(() => {
-      if (!this.core.handleCopy(name, { bytes: bytes.length, crc, memory: bytes })) this.memory.give(bytes);
+      const piece = { bytes: bytes.length, crc, memory: bytes, ...(parts === undefined ? {} : { parts }) };
+      if (!this.core.handleCopy(name, piece)) this.memory.give(bytes);
     });
   }
 
@@ -213,11 +218,11 @@ export async function fetchImages(
   let fetched: Piece | undefined;
   const under: PromiseLike<unknown>[] = [];
   for (const transfer of transfers) {
-    const { giver, owner, bytes, crc } = transfer;
+    const { giver, owner, bytes, crc, parts } = transfer;
     if (giver === own.rank) under.push(own.send((pieceOf(transfer, owner) as Piece).memory as Uint8Array, owner, TAG_IMAGE));
     if (owner !== own.rank) continue;
     const image = memory.take(bytes);
-    fetched = { bytes, crc, memory: image };
+    fetched = { bytes, crc, memory: image, ...(parts === undefined ? {} : { parts }) };
     under.push(own.recv(image, giver, TAG_IMAGE));
   }
   await Promise.all(under);

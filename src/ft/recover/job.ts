@@ -11,24 +11,9 @@ import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
 import type { Settings } from './options.ts';
 import { Periods } from './periods.ts';
+import type { JobRecovery } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
 import { writeCommit, writeImage } from './store-levels.ts';
-
-/** How a run of the program came to be, after a failure or a restart of the whole job. */
-export interface JobRecovery {
-  /** Counts recoveries: the same at all ranks. */
-  readonly epoch: number;
-  /** Number of the save that was restored; undefined when the program begins from the beginning. */
-  readonly save: number | undefined;
-  /** Where it was: `memory`, `disk` or `store`. */
-  readonly level: string | undefined;
-  /** Ranks that failed. */
-  readonly failed: readonly number[];
-  /** Steps that are done again: from the save to where the foremost rank had come. */
-  readonly lostSteps: number;
-  /** The sums over all recoveries since this job was started. */
-  readonly total: { readonly failures: number; readonly lostSteps: number };
-}
 
 const NAMED_MAX = 8;
 
@@ -204,6 +189,7 @@ export class FtJob {
   async end(): Promise<void> {
     const { saves } = this;
     if (!(await this.stopping.end())) throw this.failedError();
+    await saves.images?.settled();
     await this.whenIdle();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
     requireAlike(rows, saves.rank);

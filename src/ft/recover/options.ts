@@ -29,6 +29,12 @@ export interface FtOptions {
   readonly saving?: 'background' | 'blocking';
   /** When there is no save to go back to: `restart` (default), the program begins from the beginning; `fail`, run() ends with ERR_CHECKPOINT. */
   readonly whenNoSave?: 'restart' | 'fail';
+  /**
+   * When fewer processes stand by than ranks have failed: `fail` (default), run() ends with ERR_SPARES at all ranks; `shrink`, the job goes on
+   * with fewer ranks. Then, and when a job is started again with another number of ranks than those that made its newest save, nothing is
+   * restored by itself: the program distributes the state again, and reads what was saved with `job.recovery.read()`.
+   */
+  readonly whenNoSpares?: 'fail' | 'shrink';
 }
 
 export interface StoreLevel {
@@ -48,6 +54,8 @@ export interface Settings {
   readonly mtbfSeconds: readonly number[] | undefined;
   readonly inBackground: boolean;
   readonly mayRestart: boolean;
+  /** The program can go on with another number of ranks than those that made a save. */
+  readonly mayShrink: boolean;
   /** Says whether two ranks have the same. */
   readonly signature: string;
 }
@@ -61,6 +69,7 @@ const KEYS: readonly (keyof FtOptions)[] = [
   'mtbfSeconds',
   'saving',
   'whenNoSave',
+  'whenNoSpares',
 ];
 const COPIES_MAX = 32;
 const KEPT = 2;
@@ -122,6 +131,7 @@ export function settingsOf(options: FtOptions): Settings {
   const names = levels.map(({ level }) => level);
   const inBackground = oneOf('saving', options.saving, ['background', 'blocking'], 'background') === 'background';
   const mayRestart = oneOf('whenNoSave', options.whenNoSave, ['restart', 'fail'], 'restart') === 'restart';
-  const signature = JSON.stringify({ duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart });
-  return { duplication, depth, domain, names, stores, everySteps, mtbfSeconds, inBackground, mayRestart, signature };
+  const mayShrink = oneOf('whenNoSpares', options.whenNoSpares, ['fail', 'shrink'], 'fail') === 'shrink';
+  const signature = JSON.stringify({ duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart, mayShrink });
+  return { duplication, depth, domain, names, stores, everySteps, mtbfSeconds, inBackground, mayRestart, mayShrink, signature };
 }

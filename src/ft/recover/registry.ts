@@ -80,7 +80,7 @@ export class Registry {
     const key = `${entry.kind}/${name}`;
     if (typeof name !== 'string' || name === '')
       throw new MultirailError('ERR_ARG', `name of what is saved: ${String(name)}, expected a text`);
-    if (this.entries.has(key))
+    if (this.entries.has(`array/${name}`) || this.entries.has(`value/${name}`))
       throw new MultirailError('ERR_ARG', `"${name}" is registered twice: expected each name once in a run of the program`);
     this.entries.set(key, { ...entry, name });
   }

@@ -1,5 +1,6 @@
 // The protocol of saves without a network: states, slots, holders, recovery plans; and what a program registers.
 import { describe, expect, it } from 'vitest';
+import { dealtOut, isOwnEach, takenOver } from '../../../src/ft/checkpoint/grouping.ts';
 import { Placement } from '../../../src/ft/checkpoint/placement.ts';
 import { inventoryOf, planRecovery } from '../../../src/ft/checkpoint/recovery-plan.ts';
 import { SaveCore, VOTE } from '../../../src/ft/checkpoint/save-core.ts';
@@ -55,6 +56,75 @@ function save(cores: readonly SaveCore[], isLost = (_from: number, _to: number) 
   }
   return cores.reduce<number>((flag, { rank }) => flag & (votes.get(rank) ?? 0), VOTE.COMMIT);
 }
+
+/** Pieces of their own memory, as real ones are. */
+const kept = (name: string): Piece => ({ bytes: 8, crc: 0, memory: name });
+
+describe('fewer ranks than have saved', () => {
+  const line = { epoch: 0, k: 1 };
+  const entry = (owner: number) => ({ ...line, owner, bytes: 100 + owner, crc: 0 });
+
+  it('parts of those that were left out go to the rank that gives them, behind its own', () => {
+    // 1 and 2 of four are gone; 3 has the image of 2, and 0 that of 1.
+    const transfers = [
+      { ...entry(1), giver: 0 },
+      { ...entry(2), giver: 3 },
+    ];
+    const taken = takenOver([0, 1, 2, 3].map(entry), transfers, [0, undefined, undefined, 1], 2);
+    expect(taken.map((list) => list.map(({ owner }) => owner))).toEqual([
+      [0, 1],
+      [2, 3],
+    ]);
+  });
+
+  it('images in a store are dealt out to those that see them', () => {
+    const all = dealtOut([5, 6, 7, 8], () => true, 3);
+    expect(all?.map((list) => list.map(({ rank }) => rank))).toEqual([[0, 3], [1], [2]]);
+    expect(isOwnEach(all ?? [])).toBe(false);
+    expect(dealtOut([5, 6, 7], (rank) => rank === 1, 2)?.map((list) => list.map(({ rank }) => rank))).toEqual([[], [0, 1, 2]]);
+    expect(dealtOut([5, 6], (_, image) => image === 0, 2)).toBeUndefined();
+  });
+
+  it('what there was before stays until the fewer have committed the line again, and comes back when one dies first', () => {
+    const before = new Placement([0, 1, 2], 1, 1);
+    const after = new Placement([0, 1], 1, 1);
+    const core = new SaveCore({ rank: 2, depth: 1 });
+    core.placement = before;
+    core.meet();
+    core.restore(0, undefined, undefined);
+    core.handleDecision(VOTE.COMMIT, []);
+    core.begin();
+    core.handleQuiet(false);
+    core.handleCopied(kept('own'));
+    core.handleCopy({ epoch: 0, k: 0, owner: 1, attempt: 1 }, kept('held'));
+    core.handleDecision(VOTE.COMMIT, []);
+    core.handleDeath(1);
+    core.handleDecision(0, [1]);
+    const regroup = (): void => {
+      core.meet();
+      core.regroup(1, after, { epoch: 0, k: 0 }, kept('both'));
+      core.restore(core.epoch + 1, { epoch: 0, k: 0 }, undefined);
+    };
+    regroup();
+    expect([core.rank, core.slots.newest?.own?.memory]).toEqual([1, 'both']);
+    // Rank 0 dies before it has all: the slots are those of before, and only what was made since is given back.
+    core.handleDeath(0);
+    core.handleDecision(0, [0]);
+    core.slots.released.splice(0);
+    core.meet();
+    expect([core.rank, core.placement, core.slots.newest?.own?.memory]).toEqual([2, before, 'own']);
+    expect(core.slots.released.map(({ memory }) => memory)).toEqual(['both']);
+    core.slots.released.splice(0);
+    core.actions.splice(0);
+    core.regroup(1, after, { epoch: 0, k: 0 }, { ...kept('own'), parts: [] });
+    core.restore(core.epoch + 1, { epoch: 0, k: 0 }, undefined);
+    core.handleCopy({ epoch: core.epoch, k: 0, owner: 0, attempt: 0 }, kept('theirs'));
+    core.handleDecision(VOTE.COMMIT, []);
+    expect([core.rank, core.placement]).toEqual([1, after]);
+    // Its own image is still in use.
+    expect(core.slots.released.map(({ memory }) => memory)).toEqual(['held']);
+  });
+});
 
 describe('saves', () => {
   it('every state has a sentence, and every edge leads to a state', () => {

@@ -112,13 +112,18 @@ export class FtJob {
   }
 
   /**
-   * Gives what `make` gives. For clocks, random numbers and files: outcomes that a repeated step need not give again are asked for by this, so
-   * that a program says which they are.
+   * The value of that name, which is made once: by `make` in the first call, and from then on it is part of this rank's state. For clocks,
+   * random numbers and what is read from files or the environment: a program that is called again gets the value that it had when the save was
+   * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again.
+   * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again.
    *
-   * @param make Makes the value.
+   * @param name One for each place in the program, the same in every run.
+   * @param make Makes the value, which is saved by structured clone. It is not called when there is one.
+   * @returns A clone of the value.
+   * @throws ERR_ARG: `make` is no function, what it gave cannot be cloned, or there are more than 65536 names.
    */
-  once<V>(make: () => V): V {
-    return make();
+  once<V>(name: string, make: () => V): V {
+    return this.registry.once(name, make);
   }
 
   // ---------------------------------------------------------------- saves

@@ -274,6 +274,37 @@ describe('what a program registers', () => {
     expect(() => first.protect('list', [1] as unknown as Float64Array)).toThrow(/ERR_ARG.*typed array/);
   });
 
+  it('once() gives what was made, from the save too, and a clone each time', () => {
+    const imageOf = (registry: Registry) => decodeImage(registry.capture(header, (bytes) => new Uint8Array(bytes)).memory, crc32c).sections;
+    const first = new Registry(1, undefined);
+    let calls = 0;
+    const make = () => ({ seed: ++calls, list: new Map([['a', 1]]) });
+    const value = first.once('seed', make);
+    value.seed = 100;
+    expect(first.once('seed', make)).toEqual({ seed: 1, list: new Map([['a', 1]]) });
+    const sections = imageOf(first);
+    first.once('later', make);
+    const second = new Registry(1, sections);
+    expect(second.once('seed', make)).toEqual({ seed: 1, list: new Map([['a', 1]]) });
+    expect(calls).toBe(2);
+    // Made after the save: it is made again.
+    expect(second.once('later', make).seed).toBe(3);
+    // A program that does not ask for it yet keeps it for its next save.
+    const third = new Registry(1, sections);
+    expect(third.missing).toBeUndefined();
+    expect(new Registry(1, imageOf(third)).once('seed', make).seed).toBe(1);
+    expect(() => first.once('', make)).toThrow(/ERR_ARG: name/);
+    expect(() => first.once('x', 1 as never)).toThrow(/ERR_ARG: once\('x', …\): expected a function/);
+    expect(() => first.once('x', () => Promise.resolve(1))).toThrow(/ERR_ARG.*cannot be cloned/);
+    const failing = () => {
+      throw new RangeError('no clock');
+    };
+    expect(() => first.once('x', failing)).toThrow(RangeError);
+    expect(first.once('x', () => 5)).toBe(5);
+    for (let i = 0; i < 65_536 - 3; i++) first.once(`n${i}`, () => 0);
+    expect(() => first.once('one more', () => 0)).toThrow(/ERR_ARG.*65536 values/);
+  });
+
   it('memory is used again only when nothing reads from it, and stays under its bound', () => {
     const memory = new ImageMemory(1000, 1);
     const first = memory.take(600);

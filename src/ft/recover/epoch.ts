@@ -18,6 +18,7 @@ import {
   type Former,
   formerOf,
   type History,
+  knownOf,
   type Membership,
   placementOf,
   type StoredView,
@@ -27,6 +28,7 @@ import {
 } from './meeting.ts';
 import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
+import { type Known, Periods } from './periods.ts';
 import { SavedImages } from './saved-images.ts';
 import { readStored, type StoredLine, storedLines } from './store-levels.ts';
 
@@ -57,6 +59,7 @@ export interface Restored {
   readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
   /** The images of the save that each rank has now; undefined: there is no save. */
   readonly grouping: Grouping | undefined;
+  readonly known: Known;
 }
 
 export interface EpochHost {
@@ -93,6 +96,9 @@ export class Saves {
   /** Resolves when this epoch is over. */
   over = new Deferred<EpochEnd>();
   readonly counters = { failedAtStore: 0 };
+  /** When saves are due; what was measured outlasts recoveries. */
+  readonly periods: Periods;
+  private readonly beganMs = performance.now();
   private readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
   private saveEnd: Deferred<SaveEnd> | undefined;
@@ -112,6 +118,7 @@ export class Saves {
     const { mpi, settings } = host;
     this.host = host;
     this.core = new SaveCore({ rank: comm.rank, depth: settings.depth });
+    this.periods = new Periods(settings);
     const hosts = comm.recoverySeries('run');
     const here = hosts.hosts.filter((name) => name === hosts.hosts[comm.rank]).length;
     hosts.close();
@@ -348,7 +355,8 @@ export class Saves {
     this.obey();
     const isFirst = newestEpoch < 0 && line === undefined;
     const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;
-    return { epoch, isFirst, save: line?.k, level, step, history: together(views), sections, grouping };
+    const history = together(views);
+    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known: knownOf(views, history) };
   }
 
   /** Nobody begins to spread what another rank could not read: its copy would never come. Returns the step of the save. */
@@ -474,6 +482,8 @@ export class Saves {
       storedEpoch,
       error,
       history: this.history,
+      periods: this.membership === undefined ? undefined : this.periods.current,
+      elapsedSeconds: (performance.now() - this.beganMs) / 1000,
     };
   }
 }

@@ -31,32 +31,32 @@ export interface Row {
   readonly isWrong: boolean;
   /** It was told to end, and has said so to rank 0. */
   readonly isTold: boolean;
-  /** Steps until the next save of each level, as it would have them. */
-  readonly periods: readonly number[];
+  /** What it has measured of steps and saves. */
+  readonly measured: readonly number[];
 }
 
 const FIXED = 6;
 
-function encodeRow({ kind, step, level, isLoud, isWrong, isTold, periods }: Row): Float64Array {
-  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), Number(isTold), ...periods]);
+function encodeRow({ kind, step, level, isLoud, isWrong, isTold, measured }: Row): Float64Array {
+  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), Number(isTold), ...measured]);
 }
 
 function decodeRows(all: Float64Array, width: number): Row[] {
   return Array.from({ length: all.length / width }, (_, rank) => {
-    const [kind, step, level, isLoud, isWrong, isTold, ...periods] = all.subarray(rank * width, (rank + 1) * width);
-    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, isTold: isTold === 1, periods };
+    const [kind, step, level, isLoud, isWrong, isTold, ...measured] = all.subarray(rank * width, (rank + 1) * width);
+    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, isTold: isTold === 1, measured };
   });
 }
 
 export async function exchangeRows(own: Communicator, row: Row): Promise<Row[]> {
-  const width = FIXED + row.periods.length;
+  const width = FIXED + row.measured.length;
   const all = new Float64Array(own.size * width);
   await own.allgather(encodeRow(row), all);
   return decodeRows(all, width);
 }
 
 export function exchangeRowsSync(own: Communicator, row: Row): Row[] {
-  const width = FIXED + row.periods.length;
+  const width = FIXED + row.measured.length;
   const all = new Float64Array(own.size * width);
   own.allgatherSync(encodeRow(row), all);
   return decodeRows(all, width);

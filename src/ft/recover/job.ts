@@ -10,7 +10,7 @@ import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
 import type { Settings } from './options.ts';
-import { Periods } from './periods.ts';
+import type { Periods } from './periods.ts';
 import type { JobRecovery } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
 import { writeCommit, writeImage } from './store-levels.ts';
@@ -24,6 +24,7 @@ interface BegunSave {
   readonly level: number;
   readonly bytes: number;
   readonly beganMs: number;
+  readonly copiedMs: number;
 }
 
 /** What the program of run() is given. */
@@ -65,7 +66,8 @@ export class FtJob {
     this.recovery = recovery;
     this.registry = new Registry(saves.rank, restored.sections);
     this.stepCount = restored.step;
-    this.periods = new Periods(settings, restored.step);
+    this.periods = saves.periods;
+    this.periods.begin(restored.step, restored.known);
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
@@ -81,6 +83,11 @@ export class FtJob {
   /** Steps of the program so far, those before a restored save included. */
   get step(): number {
     return this.stepCount;
+  }
+
+  /** Steps between two saves of each level as next() makes them: fixed, or planned from what was measured; 0: none by itself. */
+  get everySteps(): readonly number[] {
+    return [...this.periods.current];
   }
 
   // ---------------------------------------------------------------- state
@@ -118,8 +125,7 @@ export class FtJob {
    * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again.
    *
    * @param name One for each place in the program, the same in every run.
-   * @param make Makes the value, which is saved by structured clone. It is not called when there is one.
-   * @returns A clone of the value.
+   * @param make Makes the value, which is saved by structured clone; what is returned is a clone. It is not called when there is a value.
    * @throws ERR_ARG: `make` is no function, what it gave cannot be cloned, or there are more than 65536 names.
    */
   once<V>(name: string, make: () => V): V {
@@ -222,7 +228,7 @@ export class FtJob {
 
   private row(kind: number, level: number, isLoud: boolean): Row {
     const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, isTold: this.stopping.hasTold, periods: this.periods.proposal };
+    return { kind, step: this.stepCount, level, isLoud, isWrong, isTold: this.stopping.hasTold, measured: this.periods.measured };
   }
 
   /** A call of the program begins, unless it must not any more. */
@@ -301,12 +307,12 @@ export class FtJob {
     this.periods.saved(
       level,
       this.stepCount,
-      rows.map(({ periods }) => periods),
+      rows.map(({ measured }) => measured),
     );
     const stored = store === undefined ? undefined : this.store(level, name, piece);
     core.handleCopied(piece);
     saves.obey();
-    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs };
+    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs, copiedMs: performance.now() };
     const finished = this.finish(ended, stored, began).then(
       () => this.publish(began),
       (error: unknown) => {
@@ -329,17 +335,19 @@ export class FtJob {
   private async finish(
     ended: Promise<SaveEnd>,
     stored: Promise<(() => Promise<void>) | undefined> | undefined,
-    { level, beganMs }: BegunSave,
+    { level, beganMs, copiedMs }: BegunSave,
   ): Promise<void> {
     const { committed, error } = await ended;
     if (error !== undefined) throw this.saves.over.isDone ? this.failedError() : error;
-    this.periods.addSave(level, (performance.now() - beganMs) / 1000);
+    const durationMs = performance.now() - beganMs;
+    // In the background the program waits only until its state is copied.
+    this.periods.addSave(level, (this.settings.inBackground ? copiedMs - beganMs : durationMs) / 1000, durationMs / 1000);
     if (committed === undefined || stored === undefined) return;
     const commit = await stored;
     await commit?.();
   }
 
-  private publish({ name, step, level, bytes, beganMs }: BegunSave, error?: unknown): void {
+  private publish({ name, step, level, bytes, beganMs }: Omit<BegunSave, 'copiedMs'>, error?: unknown): void {
     if (!saveChannel.hasSubscribers) return;
     const durationMs = performance.now() - beganMs;
     const trace: SaveTrace = {
@@ -404,9 +412,10 @@ export class FtJob {
     this.periods.saved(
       level,
       this.stepCount,
-      rows.map(({ periods }) => periods),
+      rows.map(({ measured }) => measured),
     );
-    this.periods.addSave(level, (performance.now() - beganMs) / 1000);
+    const seconds = (performance.now() - beganMs) / 1000;
+    this.periods.addSave(level, seconds, seconds);
     return name.k;
   }
 

@@ -6,6 +6,7 @@ import type { Inventory } from '../checkpoint/recovery-plan.ts';
 import { compareSaves, type SaveName, saveText } from '../checkpoint/slots.ts';
 import { checkScheme } from '../plan/scheme.ts';
 import type { Settings } from './options.ts';
+import type { Known } from './periods.ts';
 
 /** Failures of the job as the members know them; a successor knows none, and takes what the others know. */
 export interface History {
@@ -48,6 +49,10 @@ export interface View {
   readonly storedEpoch: number;
   readonly error: string | undefined;
   readonly history: History;
+  /** Steps between two saves of each level, as it has them; undefined: it has committed nothing yet. */
+  readonly periods: readonly number[] | undefined;
+  /** Since it began to run the program. */
+  readonly elapsedSeconds: number;
 }
 
 /** What all together know of the failures so far. */
@@ -56,6 +61,13 @@ export function together(views: readonly View[]): History {
   const most = (of: (history: History) => number): number => Math.max(...all.map(of));
   const failed = all.find(({ failed: ranks }) => ranks.length > 0)?.failed ?? [];
   return { failed, failures: most((one) => one.failures), step: most((one) => one.step), lostSteps: most((one) => one.lostSteps) };
+}
+
+/** What the ranks plan their saves by. Some may have heard of new periods, and others not yet: the longest count. */
+export function knownOf(views: readonly View[], { failures }: History): Known {
+  const lists = views.flatMap(({ periods }) => (periods === undefined ? [] : [periods]));
+  const periods = lists[0]?.map((_, level) => Math.max(...lists.map((list) => list[level])));
+  return { periods, failures, elapsedSeconds: Math.max(...views.map(({ elapsedSeconds }) => elapsedSeconds)) };
 }
 
 /** Copies among these domains, with as many as land on different ones; `warn` is told of fewer than were asked for. */

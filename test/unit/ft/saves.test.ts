@@ -7,6 +7,7 @@ import { SaveCore, VOTE } from '../../../src/ft/checkpoint/save-core.ts';
 import { SAVE_EDGES, SAVE_STATES } from '../../../src/ft/checkpoint/save-states.ts';
 import type { Piece } from '../../../src/ft/checkpoint/slots.ts';
 import { decodeImage } from '../../../src/ft/image/decode.ts';
+import { wholePattern } from '../../../src/ft/plan/pattern.ts';
 import { ImageMemory } from '../../../src/ft/recover/memory.ts';
 import { settingsOf } from '../../../src/ft/recover/options.ts';
 import { Periods } from '../../../src/ft/recover/periods.ts';
@@ -326,17 +327,71 @@ describe('what a program registers', () => {
     expect(() => settingsOf({ saves: 1 } as never)).toThrow(/ERR_ARG: option saves/);
   });
 
-  it('periods are the same at all ranks: the longest proposal counts', () => {
-    const fixed = new Periods(settingsOf({ everySteps: [5] }), 0);
+  it('fixed periods: multiples of them, whatever step the program begins in', () => {
+    const fixed = new Periods(settingsOf({ everySteps: [5] }));
     expect([4, 5, 6].map((step) => fixed.dueAt(step))).toEqual([undefined, 0, 0]);
-    fixed.saved(0, 5, [[5], [5]]);
+    fixed.saved(0, 5, [fixed.measured]);
     expect([9, 10].map((step) => fixed.dueAt(step))).toEqual([undefined, 0]);
-    const planned = new Periods(settingsOf({ mtbfSeconds: [100] }), 0);
+    fixed.begin(12, { periods: [7], failures: 1, elapsedSeconds: 1 });
+    expect([14, 15].map((step) => fixed.dueAt(step))).toEqual([undefined, 0]);
+  });
+
+  /** What a rank has measured: of a step, and of a save of each level: what it keeps the program from, and how long it takes. */
+  const took = (step: number, ...saves: [number, number][]): number[] => [step, ...saves.flat()];
+
+  it('planned periods are the same at all ranks: the dearest measurement counts', () => {
+    const planned = new Periods(settingsOf({ mtbfSeconds: [100] }));
+    expect(planned.dueAt(1)).toBe(0);
     planned.addStep(0.1);
-    planned.addSave(0, 0.5);
     // Young: sqrt(2 * 100 * 0.5) = 10 s.
-    expect(planned.proposal).toEqual([100]);
-    planned.saved(0, 1, [[100], [120]]);
-    expect([120, 121].map((step) => planned.dueAt(step))).toEqual([undefined, 0]);
+    planned.addSave(0, 0.5, 0.5);
+    planned.saved(0, 1, [took(Number.NaN, [Number.NaN, Number.NaN]), planned.measured, took(0.05, [0.25, 4])]);
+    expect(planned.current).toEqual([100]);
+    expect([100, 101].map((step) => planned.dueAt(step))).toEqual([undefined, 0]);
+    // Less than a tenth is no change; more is one.
+    planned.saved(0, 101, [took(0.105, [0.5, 0.5])]);
+    expect(planned.current).toEqual([100]);
+    planned.saved(0, 101, [took(0.2, [0.5, 0.5])]);
+    expect(planned.current).toEqual([50]);
+    // Never beyond 0.27 of the time between failures, and not shorter than a save takes.
+    planned.saved(0, 201, [took(0.1, [20, 20])]);
+    expect(planned.current).toEqual([270]);
+    planned.saved(0, 301, [took(0.1, [0.05, 9])]);
+    expect(planned.current).toEqual([90]);
+    // A successor has measured nothing, and saves when the others do.
+    const successor = new Periods(settingsOf({ mtbfSeconds: [100] }));
+    successor.begin(300, { periods: [90], failures: 1, elapsedSeconds: 1 });
+    expect([389, 390].map((step) => successor.dueAt(step))).toEqual([undefined, 0]);
+  });
+
+  it('two levels: the pattern of paper 002 in whole numbers, each level measured first', () => {
+    const levels = [{ level: 'memory' as const }, { level: 'disk' as const, folder: '/nowhere' }];
+    const planned = new Periods(settingsOf({ levels, mtbfSeconds: [720, 3600] }));
+    // The first save is one of the highest level, the next one of memory.
+    expect(planned.dueAt(1)).toBe(1);
+    planned.saved(1, 1, [took(1, [Number.NaN, Number.NaN], [Number.NaN, Number.NaN])]);
+    planned.saved(0, 2, [took(1, [Number.NaN, Number.NaN], [6, 6])]);
+    expect(planned.current).toEqual([1, 1]);
+    // Row 2 of its table 3: N1 = 5.48, W = 207.8 s, P1 = 37.95 s; in whole numbers 6 saves of memory for each of the disk.
+    planned.saved(0, 3, [took(1, [1, 1], [6, 6])]);
+    const { counts, periodSeconds } = wholePattern({ mtbfSeconds: [720, 3600], costSeconds: [1, 6] });
+    expect(planned.current).toEqual([Math.round(periodSeconds[0]), Math.round(periodSeconds[0]) * counts[0]]);
+    expect(planned.current[1] / planned.current[0]).toBe(6);
+    // What was measured may say that a disk is cheaper: it is taken for as dear as memory.
+    planned.saved(1, 300, [took(1, [4, 4], [2, 2])]);
+    expect(planned.current[1] % planned.current[0]).toBe(0);
+    expect(() => settingsOf({ levels, mtbfSeconds: [3600, 720] })).toThrow(/ERR_ARG: mtbfSeconds\[1\] = 720 s is below/);
+  });
+
+  it('without any period, the failures of the job are one from the third on', () => {
+    const periods = new Periods(settingsOf({}));
+    expect(periods.dueAt(1000)).toBeUndefined();
+    periods.begin(0, { periods: [0], failures: 2, elapsedSeconds: 20 });
+    expect(periods.dueAt(1000)).toBeUndefined();
+    periods.begin(10, { periods: [0], failures: 3, elapsedSeconds: 30 });
+    expect([10, 11].map((step) => periods.dueAt(step))).toEqual([undefined, 0]);
+    // A failure in 10 s, saves of 0.05 s: 1 s.
+    periods.saved(0, 11, [took(0.1, [0.05, 0.05])]);
+    expect(periods.current).toEqual([10]);
   });
 });

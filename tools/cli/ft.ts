@@ -140,7 +140,7 @@ async function startCampaign(paper: string, { asRank, json: asJson, np, seed, ..
       ranks: np ?? 2,
       mtbfSeconds: mtbf ?? [1, 2, 4],
       costSeconds: cost ?? 0.02,
-      failures: failures ?? 8,
+      failures: failures ?? 12,
       stepSeconds: 0.01,
       seed,
     };
@@ -230,7 +230,7 @@ export function register(program: Command): void {
     .option('--runs <N>', '000: jobs (default: 10)', wholeNumber(1, RUNS_MAX))
     .option('--mtbf <times>', '004: mean times between failures, a job for each (default: 1s,2s,4s)', times)
     .option('--cost <time>', '004: what a save keeps the program from (default: 20ms)', seconds)
-    .option('--failures <N>', '004: failures of each job (default: 8)', wholeNumber(1, RANKS_MAX))
+    .option('--failures <N>', '004: processes that stand by, at most so many failures of each job (default: 12)', wholeNumber(1, RANKS_MAX))
     .option('--seed <N>', 'seed of who dies, and when', wholeNumber(0, 2 ** 32 - 1), 1)
     .addOption(new Option('--as-rank <job>').hideHelp())
     .addOption(json())

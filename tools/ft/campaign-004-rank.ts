@@ -26,13 +26,13 @@ export async function campaign004AsRank(mpi: Runtime, spec: PeriodsRun, file: st
     subscribe('multirail:ft:recovery', (trace) => void restores.push((trace as RecoveryTrace).durationMs / 1000));
   }
   let isArmed = false;
-  const arm = (rank: number, beganMs: number): void => {
+  const arm = (rank: number, beganMs: number, failures: number): void => {
     if (isArmed) return;
     isArmed = true;
-    for (const death of deaths) {
-      const ms = beganMs + 1000 * death.atSeconds - Date.now();
-      // One that fell due while nobody had the place is left out.
-      if (death.rank === rank && ms >= 0) setTimeout(() => process.kill(process.pid, 'SIGKILL'), ms).unref();
+    // One that fell due while nobody had the place follows at once.
+    for (const death of deaths.slice(failures)) {
+      const ms = Math.max(1, beganMs + 1000 * death.atSeconds - Date.now());
+      if (death.rank === rank) setTimeout(() => process.kill(process.pid, 'SIGKILL'), ms).unref();
     }
   };
   const stepTimes: number[] = [];
@@ -43,7 +43,7 @@ export async function campaign004AsRank(mpi: Runtime, spec: PeriodsRun, file: st
     if (rank === 0 && !existsSync(beganFile)) writeFileSync(beganFile, String(Date.now()));
     await comm.barrier();
     beganMs = Number(readFileSync(beganFile, 'utf8'));
-    arm(rank, beganMs);
+    arm(rank, beganMs, job.recovery?.total.failures ?? 0);
     const sum = new Float64Array(1);
     let step = 0;
     job.protect('sum', sum);

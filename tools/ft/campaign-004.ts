@@ -8,8 +8,8 @@ import { columns, type Finding, percent, signed } from './papers.ts';
 
 /** Measured overhead against the plan's, relative. */
 const BAND = 0.25;
-/** Work of a job in times between failures: with what failures cost, all of them fall into it. */
-const WORK_SHARE = 0.75;
+/** Work of a job, of the time until the last failure: with what failures cost it is over before that. */
+const WORK_SHARE = 0.55;
 
 export interface PeriodsInput {
   readonly ranks: number;
@@ -17,7 +17,7 @@ export interface PeriodsInput {
   readonly mtbfSeconds: readonly number[];
   /** What a save keeps the program from, at least: the program of these jobs waits so long while it is saved. */
   readonly costSeconds: number;
-  /** Failures of each job, and so processes that stand by. */
+  /** Processes that stand by: at most so many failures of each job; it is over before all of them have come. */
   readonly failures: number;
   readonly stepSeconds: number;
   readonly seed: number;

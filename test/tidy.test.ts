@@ -165,7 +165,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'bench',
     files: /^tools\/(bench|hpl)\//,
-    may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab'],
+    may: ['errors', 'util', 'contract', 'native', 'params', 'btl/base', 'registry', 'btl/interpose', 'mpi', 'launch', 'lab', 'ft/recover'],
   },
   // A program of ranks, as a user would write it.
   { layer: 'ft/campaign', files: /^tools\/ft\/campaign-(004-)?rank\.ts$/, may: ['ft/recover', 'mpi', 'ft/commands'] },

@@ -40,6 +40,12 @@ export interface RecoveryPlan {
   readonly differs: boolean;
 }
 
+/** Whether a member has a whole copy of that owner's part of the save. */
+export function holdsOf(inventories: readonly Inventory[], line: SaveName): (holder: number, owner: number) => boolean {
+  const held = inventories.map((list) => new Set(list.filter((entry) => isSameSave(entry, line)).map(({ owner }) => owner)));
+  return (holder, owner) => held[holder].has(owner);
+}
+
 /** The newest committed save of which every rank's image is somewhere. */
 export function planRecovery(inventories: readonly Inventory[], placement: Placement): RecoveryPlan {
   const names: SaveName[] = [];

@@ -134,11 +134,12 @@ export class SaveCore {
     this.spread(piece);
   }
 
-  private spread(piece: Piece): void {
+  private spread(piece: Piece, has: (holder: number) => boolean = () => false): void {
     const slot = this.slot as Slot;
     slot.own = piece;
     this.move('SPREADING');
-    this.actions.push({ kind: 'spread', slot, to: this.placement.holders(this.rank, slot.name.k) });
+    const to = this.placement.holders(this.rank, slot.name.k).filter((holder) => !has(holder));
+    this.actions.push({ kind: 'spread', slot, to });
     this.voteIfWhole();
   }
 
@@ -306,8 +307,14 @@ export class SaveCore {
    *
    * @param epoch The same at all members, and above that of each of them.
    * @param fetched The image of this rank, where it has none of its own: it was sent by its holder, or read from a store.
+   * @param has Whether a rank has a whole copy of that owner's part of the line, as inventories say: it keeps that, and is sent none.
    */
-  restore(epoch: number, line: SaveName | undefined, fetched: Piece | undefined): void {
+  restore(
+    epoch: number,
+    line: SaveName | undefined,
+    fetched: Piece | undefined,
+    has: (holder: number, owner: number) => boolean = () => false,
+  ): void {
     if (this.state !== 'RESTORING') return;
     assert(epoch > this.epoch, `epoch ${epoch} begins after epoch ${this.epoch}`);
     this.epoch = epoch;
@@ -323,8 +330,14 @@ export class SaveCore {
     if (own === undefined) assert(false, `F7: rank ${this.rank} has no image of ${saveText(line)}, to which all go back`);
     this.k = line.k;
     this.waitsForStore = false;
-    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });
-    this.spread(own);
+    const slot = this.slots.take({ epoch: this.epoch, k: line.k });
+    const held = this.slots.find(line)?.held;
+    for (const owner of this.placement.owners(this.rank, line.k)) {
+      const piece = has(this.rank, owner) ? held?.get(owner) : undefined;
+      if (piece !== undefined) slot.held.set(owner, piece);
+    }
+    this.slot = slot;
+    this.spread(own, (holder) => has(holder, this.rank));
   }
 
   private move(to: SaveState): void {

@@ -7,7 +7,7 @@ import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { type Grouping, isOwnEach, partsOf, takenOver } from '../checkpoint/grouping.ts';
-import { type InventoryEntry, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
+import { holdsOf, type InventoryEntry, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
 import { SaveCore } from '../checkpoint/save-core.ts';
 import { type ImagePart, isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
 import { decodeImage } from '../image/decode.ts';
@@ -222,7 +222,8 @@ export class Saves {
   takeOnce(k: number): void {
     if (this.taken === this.core.attempt) return;
     this.taken = this.core.attempt;
-    this.copies.take(this.core.placement.owners(this.rank, k));
+    // What it has already is not sent again.
+    this.copies.take(this.core.placement.owners(this.rank, k).filter((owner) => this.core.pending?.held.has(owner) !== true));
   }
 
   // ---------------------------------------------------------------- meeting
@@ -351,7 +352,8 @@ export class Saves {
     const parts = grouping;
     this.copies.partsOf = (name, owner) =>
       parts !== undefined && line !== undefined && isSameSave(name, { epoch, k: line.k }) ? partsToTell(parts, owner) : undefined;
-    core.restore(epoch, line, isSame ? fetched : undefined);
+    const has = isSame && level === 'memory' && line !== undefined ? holdsOf(former?.inventories ?? [], line) : undefined;
+    core.restore(epoch, line, isSame ? fetched : undefined, has);
     this.obey();
     const isFirst = newestEpoch < 0 && line === undefined;
     const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;

@@ -107,8 +107,8 @@ export const PLANTED_SAVES: readonly Planted[] = [
     edits: [
       edit(
         CORE,
-        '    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });\n    this.spread(own);',
-        "    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });\n    this.slot.own = own;\n    this.move('SPREADING');\n    this.castVote(VOTE.COMMIT);",
+        '    this.slot = slot;\n    this.spread(own, (holder) => has(holder, this.rank));',
+        "    this.slot = slot;\n    slot.own = own;\n    this.move('SPREADING');\n    this.castVote(VOTE.COMMIT);",
       ),
       WITHOUT_COPIES,
     ],

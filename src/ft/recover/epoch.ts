@@ -13,6 +13,7 @@ import { type ImagePart, isSameSave, type Piece, type SaveName, saveText } from 
 import { decodeImage } from '../image/decode.ts';
 import type { Manifest } from '../image/manifest.ts';
 import { Copies, fetchImages, isFailure } from './exchange.ts';
+import { Ledger } from './ledger.ts';
 import {
   domainsOf,
   type Former,
@@ -98,6 +99,7 @@ export class Saves {
   readonly counters = { failedAtStore: 0 };
   /** When saves are due; what was measured outlasts recoveries. */
   readonly periods: Periods;
+  readonly ledger = new Ledger();
   private readonly beganMs = performance.now();
   private readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
@@ -255,6 +257,8 @@ export class Saves {
     const begun = await this.begun.promise;
     if (begun === 'begun') {
       this.membership = { rank: this.rank, domains: this.domains };
+      this.ledger.placed(core.placement, series.hosts);
+      series.count(() => this.ledger.report(core.slots.newest !== undefined, this.counters.failedAtStore));
       const { grouping, epoch, save } = restored as Restored;
       if (grouping !== undefined && save !== undefined)
         this.images = new SavedImages(series, this.own, grouping, () => core.slots.find({ epoch, k: save })?.own, this.memory);

@@ -25,6 +25,8 @@ interface BegunSave {
   readonly bytes: number;
   readonly beganMs: number;
   readonly copiedMs: number;
+  /** As the ledger has it. */
+  readonly usefulMs: number;
 }
 
 /** What the program of run() is given. */
@@ -223,7 +225,9 @@ export class FtJob {
 
   private endStep(): void {
     this.stepCount++;
-    this.periods.addStep((performance.now() - this.steppedMs) / 1000);
+    const ms = performance.now() - this.steppedMs;
+    this.periods.addStep(ms / 1000);
+    this.saves.ledger.addStep(ms);
   }
 
   private row(kind: number, level: number, isLoud: boolean): Row {
@@ -304,6 +308,7 @@ export class FtJob {
     const ended = saves.pending;
     saves.takeOnce(name.k);
     const piece = this.capture(slot);
+    const usefulMs = saves.ledger.copied();
     this.periods.saved(
       level,
       this.stepCount,
@@ -312,7 +317,7 @@ export class FtJob {
     const stored = store === undefined ? undefined : this.store(level, name, piece);
     core.handleCopied(piece);
     saves.obey();
-    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs, copiedMs: performance.now() };
+    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs, copiedMs: performance.now(), usefulMs };
     const finished = this.finish(ended, stored, began).then(
       () => this.publish(began),
       (error: unknown) => {
@@ -347,9 +352,11 @@ export class FtJob {
     await commit?.();
   }
 
-  private publish({ name, step, level, bytes, beganMs }: Omit<BegunSave, 'copiedMs'>, error?: unknown): void {
-    if (!saveChannel.hasSubscribers) return;
+  private publish({ name, step, level, bytes, beganMs, usefulMs }: Omit<BegunSave, 'copiedMs'>, error?: unknown): void {
     const durationMs = performance.now() - beganMs;
+    if (error === undefined) this.saves.ledger.committed(bytes, durationMs, usefulMs);
+    else this.saves.ledger.abandoned();
+    if (!saveChannel.hasSubscribers) return;
     const trace: SaveTrace = {
       rank: this.saves.rank,
       save: name.k,
@@ -407,7 +414,7 @@ export class FtJob {
     }
     if (saves.over.isDone) throw this.failedError();
     const { error } = end as unknown as SaveEnd;
-    this.publish({ name, step: this.stepCount, level, bytes, beganMs }, error);
+    this.publish({ name, step: this.stepCount, level, bytes, beganMs, usefulMs: saves.ledger.copied() }, error);
     if (error !== undefined) throw error;
     this.periods.saved(
       level,

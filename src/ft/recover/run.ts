@@ -90,6 +90,7 @@ class Run {
               ? undefined
               : recoveryOf({ epoch, save, level, failed, lostSteps: lost, total }, saves.images, comm.rank);
           this.history = { failed: [], failures, step: 0, lostSteps };
+          if (recovery !== undefined) saves.ledger.recovered(total, save !== undefined);
           if (recovery !== undefined && recoveryChannel.hasSubscribers) {
             const durationMs = performance.now() - knewMs;
             recoveryChannel.publish({ rank: comm.rank, epoch, save, level, failed, lostSteps: lost, durationMs } satisfies RecoveryTrace);

@@ -54,6 +54,11 @@ export class RecoverySeries {
     this.ft.deathListeners.delete(this.listener);
   }
 
+  /** What telemetry tells of the saves of this rank from now on; asked for with each report. */
+  count(counters: () => Readonly<Record<string, number>>): void {
+    this.proc.saveCounters = counters;
+  }
+
   /** Ranks that are known here to be dead. */
   knownDead(): number[] {
     return [...this.members.keys()].filter((rank) => this.ft.ulfm.knowledge.isFailed(this.members[rank]));

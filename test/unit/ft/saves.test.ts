@@ -8,6 +8,7 @@ import { SAVE_EDGES, SAVE_STATES } from '../../../src/ft/checkpoint/save-states.
 import type { Piece } from '../../../src/ft/checkpoint/slots.ts';
 import { decodeImage } from '../../../src/ft/image/decode.ts';
 import { wholePattern } from '../../../src/ft/plan/pattern.ts';
+import { Ledger, toleranceNow } from '../../../src/ft/recover/ledger.ts';
 import { ImageMemory } from '../../../src/ft/recover/memory.ts';
 import { settingsOf } from '../../../src/ft/recover/options.ts';
 import { Periods } from '../../../src/ft/recover/periods.ts';
@@ -60,6 +61,42 @@ function save(cores: readonly SaveCore[], isLost = (_from: number, _to: number) 
 
 /** Pieces of their own memory, as real ones are. */
 const kept = (name: string): Piece => ({ bytes: 8, crc: 0, memory: name });
+
+describe('the ledger', () => {
+  it('what may be lost now counts real hosts, whatever positions they hold', () => {
+    const three = new Placement(['a', 'a', 'b', 'b', 'c', 'c'], 1, 1);
+    expect(toleranceNow(three, ['a', 'a', 'b', 'b', 'c', 'c'])).toBe(1);
+    // A successor of rank 2 runs on host c, which holds the copies of that position: one host has both.
+    expect(toleranceNow(three, ['a', 'a', 'c', 'b', 'c', 'c'])).toBe(0);
+    // On one host it is processes.
+    expect(toleranceNow(new Placement([0, 1, 2, 3, 4, 5, 6], 2, 2), Array(7).fill('a'))).toBe(2);
+    expect(toleranceNow(new Placement([0, 1], 0, 1), ['a', 'b'])).toBe(0);
+  });
+
+  it('time in steps that were lost is of no use', () => {
+    const ledger = new Ledger();
+    ledger.placed(new Placement([0, 1], 1, 1), ['a', 'a']);
+    expect(ledger.report(false, 0)).toMatchObject({ ftUsefulMs: 0, ftToleranceLeft: 0 });
+    ledger.addStep(100);
+    const useful = ledger.copied();
+    ledger.addStep(50);
+    ledger.committed(64, 5.4, useful);
+    ledger.abandoned();
+    expect(ledger.report(true, 3)).toMatchObject({
+      ftSavesCommitted: 1,
+      ftSavesAbandoned: 1,
+      ftSavesNotStored: 3,
+      ftSaveBytes: 64,
+      ftSaveMs: 5,
+      ftUsefulMs: 150,
+      ftToleranceLeft: 1,
+    });
+    ledger.recovered({ failures: 2, lostSteps: 4 }, true);
+    expect(ledger.report(true, 3)).toMatchObject({ ftRecoveries: 1, ftFailures: 2, ftLostSteps: 4, ftUsefulMs: 100 });
+    ledger.recovered({ failures: 3, lostSteps: 9 }, false);
+    expect(ledger.report(true, 3)).toMatchObject({ ftUsefulMs: 0 });
+  });
+});
 
 describe('fewer ranks than have saved', () => {
   const line = { epoch: 0, k: 1 };

@@ -178,6 +178,32 @@ describe('run() with fewer ranks', () => {
     for (const one of last) expect(one).toMatchObject({ savedSize: 4, isRegrouped: true, step: 4 });
   });
 
+  test('a death before all have met for the first time: the others begin with other ranks', { timeout: LIMIT_MS }, async () => {
+    const ends: string[] = [];
+    await playFtCase(
+      {
+        name: 'run()',
+        ranks: 4,
+        dying: [0],
+        params: PARAMS,
+        async run(part) {
+          if (part.mpi.process === 0) await part.die('now');
+          ends.push(
+            await run(
+              part.mpi,
+              SHRINK,
+              program(part, () => undefined, STEPS),
+            ),
+          );
+        },
+      },
+      [tcpComponent],
+      'all',
+    );
+    expect(ends.sort()).toEqual(['0 of 3', '1 of 3', '2 of 3']);
+    for (const one of told) expect(one).toMatchObject({ savedSize: undefined, isRegrouped: false, step: 0 });
+  });
+
   test('one rank alone goes on', { timeout: LIMIT_MS }, async () => {
     const ends: string[] = [];
     await play(2, SHRINK, [0], (job, process) => process === 0 && job.step === 4, { ends });

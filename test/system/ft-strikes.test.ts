@@ -1,5 +1,5 @@
 // Deaths at each state of a save and in each step of a recovery, on real processes: one job in which they follow each other, each from a
-// committed save, with the right result at the end. A longer run with random ones is test/system/ft-strikes-long.mjs.
+// committed save, with the right result at the end. `npm run ft:long -- --only heat` has deaths at random moments, as many as one likes.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
 import type { Strike } from './fixtures/ft-strikes-rank.ts';

@@ -277,6 +277,13 @@ export class SaveCore {
     this.move('RESTORING');
   }
 
+  /** Where this rank is among the members that share slots; another place than before only as long as nothing was committed. */
+  place(rank: number, placement: Placement): void {
+    assert(rank === this.rank || this.slots.newest === undefined, `rank ${this.rank} becomes rank ${rank}, and has saves`);
+    this.rank = rank;
+    this.placement = placement;
+  }
+
   /**
    * There are fewer members than those that made the saves, or other ones. From now on the line is a save of theirs, of which `own` is the part
    * of this rank: images of several ranks of before, one, or none. What there was before stays readable until all have committed the line

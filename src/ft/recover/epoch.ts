@@ -350,7 +350,7 @@ export class Saves {
     }
     const step = await this.allWhole(failure, images[0]?.header.step ?? 0);
     if (!isSame) core.regroup(this.rank, placement, line, fetched);
-    else core.placement = placement;
+    else core.place(this.rank, placement);
     // From a store everything begins with that image.
     if (level !== 'memory' && isSame) core.slots.freeAll();
     const parts = grouping;

@@ -128,7 +128,7 @@ const PAGES = [
   },
   {
     page: 'checkpoints.md',
-    about: 'Saves, from `multirail/ft`: surviving failures, how often and how many copies, places for images, reading images',
+    about: 'Saves, from `multirail/ft`: surviving failures, how often and how many copies',
     holds: [
       'run',
       'FtOptions',
@@ -151,6 +151,12 @@ const PAGES = [
       'recoveryLine',
       'Line',
       'Giver',
+    ],
+  },
+  {
+    page: 'images.md',
+    about: 'Images of saves, from `multirail/ft`: places for them, and how they are read',
+    holds: [
       'fileStore',
       's3Store',
       'S3Options',

@@ -3,6 +3,7 @@
 //
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6
 //   npx multirail run -n 4 --spares 2 --kill random:seed=1,mtbf=4s,max=2 examples/ft-heat.mjs --sync
+//   npx multirail run -n 4 --mca ft on --kill 1@3s,2@4s examples/ft-heat.mjs --seconds 6 --shrink    # nobody stands by: fewer ranks go on
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
 import { createHash } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -14,25 +15,33 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '20' },
     steps: { type: 'string', default: '200' },
     every: { type: 'string', default: '10' },
+    rows: { type: 'string', default: '256' },
     sync: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: false },
     folder: { type: 'string' },
   },
 });
 const steps = Number(values.steps);
 const every = Number(values.every);
+const rows = Number(values.rows);
 const stepMs = (1000 * Number(values.seconds)) / steps;
-const ROWS = 64; // of each rank
 const CELLS = 256;
 
-/** A strip with a row of each neighbour above and below; the plate is hot at its left edge. */
-function strip() {
-  const plate = new Float64Array((ROWS + 2) * CELLS);
-  for (let row = 0; row < ROWS + 2; row++) plate[row * CELLS] = 100;
+/** The rows of a rank: as even as it goes. */
+function blockOf(rank, size) {
+  const from = Math.floor((rank * rows) / size);
+  return { from, to: Math.floor(((rank + 1) * rows) / size) };
+}
+
+/** So many rows with one more above and below; the plate is hot at its left edge. */
+function strip(count) {
+  const plate = new Float64Array((count + 2) * CELLS);
+  for (let row = 0; row < count + 2; row++) plate[row * CELLS] = 100;
   return plate;
 }
 
 function relax(now, next) {
-  for (let row = 1; row <= ROWS; row++) {
+  for (let row = 1; row < now.length / CELLS - 1; row++) {
     next[row * CELLS] = now[row * CELLS];
     next[row * CELLS + CELLS - 1] = now[row * CELLS + CELLS - 1];
     for (let cell = 1; cell < CELLS - 1; cell++) {
@@ -42,23 +51,18 @@ function relax(now, next) {
   }
 }
 
-const row = (plate, number) => plate.subarray(number * CELLS, (number + 1) * CELLS);
-const digestOf = (strips) =>
-  strips.reduce((hash, one) => hash.update(one.subarray(CELLS, (ROWS + 1) * CELLS)), createHash('sha256')).digest('hex');
+const part = (plate, from, to) => plate.subarray(from * CELLS, to * CELLS);
+const row = (plate, number) => part(plate, number, number + 1);
+const digestOf = (plate) => createHash('sha256').update(plate).digest('hex');
 
 /** The same by one process. */
-function undisturbed(size) {
-  let now = Array.from({ length: size }, strip);
-  let next = Array.from({ length: size }, strip);
+function undisturbed() {
+  let [now, next] = [strip(rows), strip(rows)];
   for (let step = 0; step < steps; step++) {
-    for (let rank = 0; rank < size; rank++) {
-      if (rank > 0) row(now[rank], 0).set(row(now[rank - 1], ROWS));
-      if (rank < size - 1) row(now[rank], ROWS + 1).set(row(now[rank + 1], 1));
-    }
-    for (let rank = 0; rank < size; rank++) relax(now[rank], next[rank]);
+    relax(now, next);
     [now, next] = [next, now];
   }
-  return digestOf(now);
+  return digestOf(part(now, 1, rows + 1));
 }
 
 const mpi = await init();
@@ -68,22 +72,43 @@ let resumedFrom;
 
 /** What both forms of the program begin with. Both arrays are registered, because the program swaps them. */
 function begin(job) {
-  const state = { now: strip(), next: strip(), step: 0, isSwapped: false };
-  const [first, second] = [state.now, state.next];
+  const { comm, recovery } = job;
+  const { from, to } = blockOf(comm.rank, comm.size);
+  if (comm.size > rows) throw new Error(`--rows ${rows}: expected at least one for each of ${comm.size} ranks`);
+  const [first, second] = [strip(to - from), strip(to - from)];
+  const state = { now: first, next: second, step: 0, from, to };
+  const goTo = (step) => {
+    state.step = step;
+    if (step % 2 === 1) [state.now, state.next] = [second, first];
+  };
   job.protect('first', first);
   job.protect('second', second);
-  job.protectValue('step', {
-    save: () => state.step,
-    restore: (step) => {
-      state.step = step;
-      if (step % 2 === 1) [state.now, state.next] = [second, first];
-    },
-  });
-  if (job.recovery !== undefined) {
-    ({ failures, lostSteps } = job.recovery.total);
-    if (job.recovery.level === 'disk') resumedFrom = state.step;
+  job.protectValue('step', { save: () => state.step, restore: goTo });
+  if (recovery !== undefined) {
+    ({ failures, lostSteps } = recovery.total);
+    if (recovery.level === 'disk') resumedFrom = job.step;
+    // Other ranks have saved: their rows are distributed again.
+    if (recovery.isRegrouped) goTo(job.step);
   }
   return state;
+}
+
+/** Ranks of the saved world that had rows of this one. */
+function giversOf({ recovery }, { from, to }) {
+  const { savedSize } = recovery;
+  return [...Array(savedSize).keys()].filter((rank) => {
+    const theirs = blockOf(rank, savedSize);
+    return theirs.from < to && theirs.to > from;
+  });
+}
+
+/** What that rank has saved of the rows of this one. */
+function take({ recovery }, state, rank, saved) {
+  const theirs = blockOf(rank, recovery.savedSize);
+  const from = Math.max(theirs.from, state.from);
+  const to = Math.min(theirs.to, state.to);
+  const plate = saved.get(state.step % 2 === 1 ? 'second' : 'first');
+  part(state.now, from - state.from + 1, to - state.from + 1).set(part(plate, from - theirs.from + 1, to - theirs.from + 1));
 }
 
 function endStep(state) {
@@ -92,27 +117,28 @@ function endStep(state) {
 }
 
 const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const countsOf = (size) => [...Array(size).keys()].map((rank) => (blockOf(rank, size).to - blockOf(rank, size).from) * CELLS);
 
 async function program(job) {
   const { comm } = job;
   const { rank, size } = comm;
   const state = begin(job);
+  const own = state.to - state.from;
+  if (job.recovery?.isRegrouped) for (const giver of giversOf(job, state)) take(job, state, giver, await job.recovery.read(giver));
   while (state.step < steps) {
     const { now } = state;
     const moves = [];
     if (rank > 0) moves.push(comm.sendrecv(row(now, 1), rank - 1, 0, row(now, 0), rank - 1, 0));
-    if (rank < size - 1) moves.push(comm.sendrecv(row(now, ROWS), rank + 1, 0, row(now, ROWS + 1), rank + 1, 0));
+    if (rank < size - 1) moves.push(comm.sendrecv(row(now, own), rank + 1, 0, row(now, own + 1), rank + 1, 0));
     await Promise.all(moves);
     relax(now, state.next);
     endStep(state);
     await rest(stepMs);
     await job.next();
   }
-  const strips = rank === 0 ? Array.from({ length: size }, () => new Float64Array((ROWS + 2) * CELLS)) : [];
-  const all = rank === 0 ? new Float64Array(size * state.now.length) : undefined;
-  await comm.gather(state.now, all, 0);
-  for (const [i, one] of strips.entries()) one.set(all.subarray(i * one.length, (i + 1) * one.length));
-  return rank === 0 ? digestOf(strips) : undefined;
+  const plate = rank === 0 ? new Float64Array(rows * CELLS) : null;
+  await comm.gatherv(part(state.now, 1, own + 1), plate, countsOf(size));
+  return plate === null ? undefined : { digest: digestOf(plate), size };
 }
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
@@ -121,29 +147,35 @@ function programSync(job) {
   const { comm } = job;
   const { rank, size } = comm;
   const state = begin(job);
+  const own = state.to - state.from;
+  if (job.recovery?.isRegrouped) for (const giver of giversOf(job, state)) take(job, state, giver, job.recovery.readSync(giver));
   while (state.step < steps) {
     const { now } = state;
     if (rank > 0) comm.sendrecvSync(row(now, 1), rank - 1, 0, row(now, 0), rank - 1, 0);
-    if (rank < size - 1) comm.sendrecvSync(row(now, ROWS), rank + 1, 0, row(now, ROWS + 1), rank + 1, 0);
+    if (rank < size - 1) comm.sendrecvSync(row(now, own), rank + 1, 0, row(now, own + 1), rank + 1, 0);
     relax(now, state.next);
     endStep(state);
     Atomics.wait(pause, 0, 0, stepMs);
     job.nextSync();
   }
-  const all = rank === 0 ? new Float64Array(size * state.now.length) : undefined;
-  comm.gatherSync(state.now, all, 0);
-  if (rank !== 0) return undefined;
-  const { length } = state.now;
-  return digestOf(Array.from({ length: size }, (_, i) => all.subarray(i * length, (i + 1) * length)));
+  const plate = rank === 0 ? new Float64Array(rows * CELLS) : null;
+  comm.gathervSync(part(state.now, 1, own + 1), plate, countsOf(size));
+  return plate === null ? undefined : { digest: digestOf(plate), size };
 }
 
 const levels = values.folder === undefined ? undefined : [{ level: 'memory' }, { level: 'disk', folder: values.folder }];
-const options = { everySteps: levels === undefined ? [every] : [every, 2 * every], ...(levels === undefined ? {} : { levels }) };
-const digest = await run(mpi, options, values.sync ? programSync : program);
-if (digest !== undefined) {
-  const expected = undisturbed(mpi.world.size);
+const options = {
+  everySteps: levels === undefined ? [every] : [every, 2 * every],
+  ...(levels === undefined ? {} : { levels }),
+  whenNoSpares: values.shrink ? 'shrink' : 'fail',
+};
+const result = await run(mpi, options, values.sync ? programSync : program);
+if (result !== undefined) {
+  const { digest, size } = result;
   const resumed = resumedFrom === undefined ? '' : `, resumed from step ${resumedFrom} on disk`;
-  console.log(`sha256 ${digest}: recovered from ${failures} failures (0 asynchronous), ${lostSteps} steps repeated${resumed}`);
+  const shrunk = values.shrink ? `, on ${size} ranks` : '';
+  console.log(`sha256 ${digest}: recovered from ${failures} failures (0 asynchronous), ${lostSteps} steps repeated${resumed}${shrunk}`);
+  const expected = undisturbed();
   if (digest !== expected) {
     console.error(`the undisturbed plate has sha256 ${expected}`);
     process.exitCode = 1;

@@ -102,6 +102,8 @@ export class ProcessState implements LocalProcess {
   isCrowded = false;
   /** Processes that failed or left. */
   membersGone = 0;
+  /** What multirail/ft counts; undefined where the program does not run under it. */
+  saveCounters: (() => Readonly<Record<string, number>>) | undefined;
   /** Undefined where the parameter ft is off. */
   ft: FaultTolerance | undefined;
 

@@ -331,7 +331,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     if (oob === undefined || intervalMs === 0) return;
     const send = oob.telemetry.bind(oob);
     this.telemetry = new TelemetryReporter(
-      { rank: this.process, rails: () => this.rails(), counters: () => this.counters() },
+      { rank: this.process, rails: () => this.rails(), counters: () => this.counters(), saves: () => this.proc.saveCounters?.() },
       { intervalMs, takesFaults: takesFaults(this.modules), send },
     );
     this.telemetry.start();

@@ -20,10 +20,14 @@ import type { RailInfo, RuntimeCounters } from './views.ts';
 /** Moves that are kept for the next report; it takes REPORT_MOVES_MAX of them. */
 const MOVES_KEPT_MAX = 1024;
 
+export type { SaveCounters } from '../launch/oob/telemetry.ts';
+
 export interface TelemetrySource {
   readonly rank: number;
   rails(): RailInfo[];
   counters(): RuntimeCounters;
+  /** What multirail/ft counts, where the program runs under it. */
+  saves?(): Readonly<Record<string, number>> | undefined;
 }
 
 export interface TelemetryOptions {
@@ -119,7 +123,8 @@ export class TelemetryReporter {
     }
     // Where there are more rails than a report takes, each has its turn.
     this.nextFirstRail = looked < all.length ? (this.firstRail + looked) % all.length : 0;
-    const counters = Object.entries(pml).filter(([name, value]) => this.toldCounters[name] !== value);
+    const values = Object.entries({ ...pml, ...this.source.saves?.() });
+    const counters = values.filter(([name, value]) => this.toldCounters[name] !== value);
     return {
       atUs: this.nowUs(),
       aliveMs: count(engine.aliveMs),

@@ -112,6 +112,9 @@ const CHECKS: Record<string, () => Promise<void>> = {
       const text = await play('-n', '3', '--spares', '1', '--kill', `0@${time}`, ...program, ...form);
       expect(text).toMatch(/sha256 [0-9a-f]{64}: recovered from 1 failures \(0 asynchronous\), \d+ steps repeated\n/);
     }
+    // Nobody stands by: two ranks have the rows of three.
+    const shrunk = await play('-n', '3', '--mca', 'ft', 'on', '--kill', '1@600ms', ...program, '--shrink', '--sync');
+    expect(shrunk).toMatch(/recovered from 1 failures \(0 asynchronous\), \d+ steps repeated, on 2 ranks\n/);
   },
   'ft-farm.mjs': async () => {
     const program = [join(folder, 'ft-farm.mjs'), '--seconds', '1', '--tasks', '60'];

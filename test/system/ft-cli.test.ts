@@ -59,6 +59,20 @@ test('campaign: a set that the scheme survives, and one that it does not', async
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('expected different ranks from 0 to 3')]);
 });
 
+test('campaign 004: a job that saves by planned periods survives, and its costs are compared with the plan', async () => {
+  const { code: status, stdout, stderr } = await ft('campaign 004 --mtbf 800ms --failures 2 --json');
+  // Whether two failures lie in the band is chance: what the result is, is not.
+  const { played, judged, problems } = JSON.parse(stdout);
+  expect(status).toBe(problems.length === 0 ? 0 : 1);
+  expect(stderr).toMatch(/^MTBF 0.8 s: [12] failures and \d+ saves in \d/m);
+  expect(played[0].outcome.isRight).toBe(true);
+  expect(played[0].outcome.everySteps).toBeGreaterThan(1);
+  expect(judged[0].measured).toBeGreaterThan(0);
+  expect(problems.every((problem: string) => problem.startsWith('MTBF 0.8 s: overhead'))).toBe(true);
+  const wrong = await ft('campaign 004 --df 2');
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--df with campaign 004: it belongs to the other one')]);
+});
+
 test('inspect', async () => {
   const path = join(folder, 'rank-3.mrck');
   const image = bytesOf(goldenImages().images[1].hex);

@@ -1,8 +1,9 @@
 // The long run of deaths: jobs of `multirail run` whose ranks are killed at random moments, until so many kills have been carried out of each
-// program: examples/ft-farm.mjs, which goes on without the dead, and a ring that calls standbys in; and one long job under --respawn, in which
-// each death is made up for, and whose memory is printed. Every job has to end within its time, with exit code 0 and the right result at
-// every rank that is left. After a build:
-//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn] [--mtbf 500ms] [--limit 60] [--mca 'NAME VALUE']…
+// program: examples/ft-farm.mjs, which goes on without the dead; a ring that calls standbys in; examples/ft-heat.mjs, which goes back to its
+// saves, with standbys, in blocking calls, and with fewer ranks; and one long job under --respawn, in which each death is made up for, and whose
+// memory is printed. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
+//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|heat|heat-sync|heat-fewer] [--mtbf 500ms] [--limit 60]
+//     [--mca 'NAME VALUE']…
 // Seeds are printed: --seed with the number of a job that failed, and --kills 1, plays its kills again. Exit codes: 0 all is well, 1 a
 // job failed, 2 the command line makes no sense.
 import { spawn } from 'node:child_process';
@@ -26,6 +27,16 @@ const RESPAWN = 'respawn';
 /** A death there, from the kill to the next one, within so many seconds. */
 const RESPAWN_S_MAX = 8;
 
+const HEAT = [at('../../examples/ft-heat.mjs'), '--seconds', '2', '--steps', '100', '--every', '5'];
+/** The plate is compared with the undisturbed one by the program: another one is exit code 1. */
+function judgeHeat({ stdout, kills }) {
+  const lines = stdout.trim().split('\n').filter(Boolean);
+  const wrong = lines.find((line) => !/^\[\d+\] sha256 [0-9a-f]{64}: recovered from \d failures /.test(line));
+  if (wrong !== undefined) return `it printed "${wrong}"`;
+  // Whoever is killed when all is agreed has no line.
+  return lines.length > 0 || kills > 0 ? undefined : 'it printed nothing';
+}
+
 /** How a job is started, and what is wrong with its output; undefined: nothing. */
 const PROGRAMS = {
   farm: {
@@ -47,6 +58,9 @@ const PROGRAMS = {
       return places.size >= RANKS - kills && places.size > 0 ? undefined : `${places.size} of ${RANKS} ranks told their result`;
     },
   },
+  heat: { words: ['--spares', String(KILLS_MAX)], program: HEAT, judge: judgeHeat },
+  'heat-sync': { words: ['--spares', String(KILLS_MAX)], program: [...HEAT, '--sync'], judge: judgeHeat },
+  'heat-fewer': { words: ['--mca', 'ft', 'on'], program: [...HEAT, '--shrink'], judge: judgeHeat },
 };
 
 function wrongUse(text) {

@@ -1,7 +1,8 @@
-// A rank of the test of processes that die: runs its part; rank 0 prints the table and writes the figures.
+// A rank of the tests of processes that die, and of saves: runs its part; rank 0 prints the table and writes the figures.
 import type { Runtime } from '../../src/mpi/runtime.ts';
 import { writeFigures } from './figures.ts';
 import { type FtOptions, ftLines, runFt } from './ft.ts';
+import { type FtSaveOptions, ftSaveLines, ftSaveTargets, runFtSave } from './ft-save.ts';
 import { describeMachine, machineInfo } from './machine.ts';
 import type { TableOutput } from './pt2pt-rank.ts';
 
@@ -14,4 +15,14 @@ export async function ftAsRank(mpi: Runtime, options: FtOptions, spares: number,
   for (const line of ftLines(figures)) process.stdout.write(`${line}\n`);
   if (output.jsonFile === undefined) return;
   writeFigures(output.jsonFile, { machine, command: output.commandLine, sync: options.sync, spares, ...figures });
+}
+
+export async function ftSaveAsRank(mpi: Runtime, options: FtSaveOptions, output: TableOutput): Promise<void> {
+  const machine = machineInfo();
+  const figures = await runFtSave(mpi, options);
+  if (figures === undefined) return;
+  process.stdout.write(`# ${describeMachine(machine)}; ${figures.ranks} ranks, ${options.deaths} deaths\n`);
+  for (const line of ftSaveLines(figures)) process.stdout.write(`${line}\n`);
+  if (output.jsonFile === undefined) return;
+  writeFigures(output.jsonFile, { machine, command: output.commandLine, ...figures, targets: ftSaveTargets(figures) });
 }

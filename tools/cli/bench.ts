@@ -1,6 +1,6 @@
-// `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests, processes that die (`bench ft`), and the failover run of `bench bw --pull
-// RAIL@TIME`. A user's call starts a job on this machine whose ranks run the same command again; called as a rank of a job, the command is
-// that rank.
+// `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests; processes that die (`bench ft`); saves (`bench
+// save`); and the failover run of `bench bw --pull RAIL@TIME`. A user's call starts a job on this machine whose ranks run the same command
+// again; called as a rank of a job, the command is that rank.
 import { realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
@@ -10,7 +10,7 @@ import type { Runtime } from '../../src/mpi/runtime.ts';
 import { ParamTable } from '../../src/params.ts';
 import { type CollTest, checkCollSizes } from '../bench/coll.ts';
 import { collAsRank } from '../bench/coll-rank.ts';
-import { ftAsRank } from '../bench/ft-rank.ts';
+import { ftAsRank, ftSaveAsRank } from '../bench/ft-rank.ts';
 import { HEADER_BYTES } from '../bench/message.ts';
 import { type OsuTest, parseBytes, parseSizes } from '../bench/osu.ts';
 import { pt2ptAsRank } from '../bench/pt2pt-rank.ts';
@@ -33,6 +33,10 @@ const STREAM = { sizeBytes: 1024 * 1024, seconds: 6, window: 16, stallMs: 30_000
 const WARMUP_PART = 2;
 const FT_ITERATIONS = 500;
 const FT_RANKS = 4;
+/** `bench save`. */
+const SAVE_REPEATS = 5;
+const SAVE_DEATHS = 3;
+const STATE_BYTES_MAX = 4 * 1024 ** 3;
 const SECONDS_MAX = 24 * 3600;
 const COUNT_MAX = 10_000_000;
 const WINDOW_MAX = 4096;
@@ -207,6 +211,30 @@ function startFtTest({ np, spares, mca, iterations, deaths = Math.max(1, spares)
   return launchOrRun(np, program, spares);
 }
 
+interface SaveBenchOptions {
+  np: number;
+  state: string;
+  repeats: number;
+  deaths: number;
+  mca: string[];
+  json?: string;
+}
+
+function startSaveTest({ np, state, repeats, deaths, mca, json }: SaveBenchOptions): Promise<void> {
+  const stateBytes = parseBytes(state);
+  if (stateBytes % 8 !== 0 || stateBytes < 8 || stateBytes > STATE_BYTES_MAX)
+    throw new MultirailError('ERR_ARG', `--state ${state}: expected a multiple of 8 up to ${STATE_BYTES_MAX} bytes`);
+  const program: RankProgram = {
+    mca: { ft: 'on', ...pairMca(mca) },
+    needsHand: false,
+    run: async (mpi) => {
+      await ftSaveAsRank(mpi, { stateBytes, repeats, deaths }, { jsonFile: json, commandLine: commandLine(ownWords()) });
+      return 0;
+    },
+  };
+  return launchOrRun(np, program, deaths);
+}
+
 /** Pulling a rail takes a second one: two TCP rails, unless the user has said what the rails are. */
 function withRails(mca: Record<string, string>): Record<string, string> {
   const { origins } = new ParamTable(mca, process.env);
@@ -318,6 +346,23 @@ export function register(program: Command): void {
     .option('--sync', 'blocking calls (agreeSync, shrinkSync, replaceSync) instead of promises')
     .option('--json <file>', 'also write the figures to this file')
     .action((options: FtBenchOptions) => startFtTest(options));
+  bench
+    .command('save')
+    .description(
+      'saves: copy rate, spreading, what they cost a program in the background, and the time from SIGKILL to a program that runs again',
+    )
+    .option('-n, --np <N>', 'number of ranks', wholeNumber(2, RANKS_MAX), FT_RANKS)
+    .option('--state <bytes>', 'state of each rank', '64m')
+    .option('--repeats <N>', 'measurements of which the median is shown', wholeNumber(1, COUNT_MAX), SAVE_REPEATS)
+    .option(
+      '--deaths <N>',
+      'ranks that die, one after the other, each with a process that stands by',
+      wholeNumber(0, RANKS_MAX),
+      SAVE_DEATHS,
+    )
+    .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
+    .option('--json <file>', 'also write the figures to this file')
+    .action((options: SaveBenchOptions) => startSaveTest(options));
   const windowed = [bw, pt2pt('bibw', 'bandwidth both ways at once'), pt2pt('rate', 'messages per second of several pairs of ranks')];
   for (const command of windowed) {
     command.option('--window <N>', `messages under way (default: ${DEFAULT_WINDOW})`, wholeNumber(1, WINDOW_MAX));

@@ -1,5 +1,5 @@
-// `multirail ft campaign 000`: plays the jobs of a campaign (tools/ft/campaign-000.ts) one after the other, and says what became of each. The
-// ranks of these jobs run the same command, with the job that they are part of.
+// `multirail ft campaign 000|004`: plays the jobs of a campaign (tools/ft/campaign-000.ts, campaign-004.ts) one after the other, and says what
+// became of each. The ranks of these jobs run the same command, with the job that they are part of.
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,12 +9,22 @@ import { requireScheme } from '../../src/ft/plan/scheme.ts';
 import { RANKS_MAX, runJob } from '../../src/launch/run/launcher.ts';
 import { init } from '../../src/mpi/init.ts';
 import { type CampaignInput, type CampaignOutcome, type CampaignRun, campaign000, campaignRuns, runLine } from '../ft/campaign-000.ts';
+import {
+  campaign004,
+  type PeriodsInput,
+  type PeriodsOutcome,
+  type PeriodsPlayed,
+  type PeriodsRun,
+  periodsLine,
+  periodsRuns,
+} from '../ft/campaign-004.ts';
+import { campaign004AsRank } from '../ft/campaign-004-rank.ts';
 import { campaignAsRank, undisturbed } from '../ft/campaign-rank.ts';
 import type { Finding } from '../ft/papers.ts';
 
 export interface CampaignOptions {
   np: number;
-  spares?: number;
+  spares?: number | undefined;
   df: number;
   sd: number;
   sets: string;
@@ -29,14 +39,24 @@ export function parseSets(text: string): CampaignInput['sets'] {
 }
 
 /** A rank of one of the jobs. */
-export async function beCampaignRank(text: string): Promise<void> {
-  const { run, file } = JSON.parse(text) as { run: CampaignRun; file: string };
-  await campaignAsRank(await init(), run, file);
+export async function beCampaignRank(paper: string, text: string): Promise<void> {
+  const { run, file } = JSON.parse(text) as { run: unknown; file: string };
+  if (paper === '004') await campaign004AsRank(await init(), run as PeriodsRun, file);
+  else await campaignAsRank(await init(), run as CampaignRun, file);
 }
 
-async function playJob(run: CampaignRun, spares: number, folder: string): Promise<{ outcome: CampaignOutcome | undefined; said: string }> {
+interface JobSpec {
+  readonly paper: '000' | '004';
+  readonly run: unknown;
+  readonly ranks: number;
+  readonly spares: number;
+  readonly folder: string;
+}
+
+/** Plays one job; `outcome` is what its rank 0 has written, undefined when it came to no end. */
+async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promise<{ outcome: T | undefined; said: string }> {
   const file = join(folder, 'outcome.json');
-  rmSync(file, { force: true });
+  for (const one of [file, `${file}.began`]) rmSync(one, { force: true });
   let said = '';
   const listener = new Writable({
     write(chunk, _encoding, done) {
@@ -45,9 +65,9 @@ async function playJob(run: CampaignRun, spares: number, folder: string): Promis
     },
   });
   const { exitCode } = await runJob({
-    size: run.scheme.domains,
+    size: ranks,
     spares,
-    command: [realpathSync(process.argv[1]), 'ft', 'campaign', '000', '--as-rank', JSON.stringify({ run, file })],
+    command: [realpathSync(process.argv[1]), 'ft', 'campaign', paper, '--as-rank', JSON.stringify({ run, file })],
     // Without spares the job would not survive anything either.
     mca: { ft: 'on' },
     stdinTo: 'none',
@@ -55,8 +75,35 @@ async function playJob(run: CampaignRun, spares: number, folder: string): Promis
     stderr: listener,
     forwardSignals: true,
   });
-  const outcome = exitCode === 0 && existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as CampaignOutcome) : undefined;
+  const outcome = exitCode === 0 && existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as T) : undefined;
   return { outcome, said };
+}
+
+async function inFolder<T>(play: (folder: string) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-campaign-'));
+  try {
+    return await play(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Plays the campaign of periods; `say` gets a line for each job as soon as it has ended. */
+export async function playPeriods(input: PeriodsInput, say: (text: string) => void): Promise<Finding> {
+  const { ranks, failures } = input;
+  if (ranks + failures > RANKS_MAX)
+    throw new MultirailError('ERR_ARG', `-n ${ranks} with ${failures} that stand by: expected at most ${RANKS_MAX} processes`);
+  const runs = periodsRuns(input);
+  return await inFolder(async (folder) => {
+    const played: PeriodsPlayed[] = [];
+    for (const run of runs) {
+      const { outcome, said } = await playJob<PeriodsOutcome>({ paper: '004', run, ranks, spares: failures, folder });
+      played.push({ run, outcome });
+      say(periodsLine({ run, outcome }));
+      if (outcome === undefined) say(said.trimEnd());
+    }
+    return campaign004(input, played);
+  });
 }
 
 /** Plays the campaign; `say` gets a line for each job as soon as it has ended. */
@@ -71,17 +118,14 @@ export async function playCampaign(options: CampaignOptions, say: (text: string)
   if (options.np + spares > RANKS_MAX)
     throw new MultirailError('ERR_ARG', `-n ${options.np} with ${spares} that stand by: expected at most ${RANKS_MAX} processes`);
   const expected = undisturbed(options.np, runs[0].steps);
-  const folder = mkdtempSync(join(tmpdir(), 'multirail-campaign-'));
-  const played: { run: CampaignRun; outcome: CampaignOutcome | undefined }[] = [];
-  try {
+  return await inFolder(async (folder) => {
+    const played: { run: CampaignRun; outcome: CampaignOutcome | undefined }[] = [];
     for (const [i, run] of runs.entries()) {
-      const { outcome, said } = await playJob(run, spares, folder);
+      const { outcome, said } = await playJob<CampaignOutcome>({ paper: '000', run, ranks: run.scheme.domains, spares, folder });
       played.push({ run, outcome });
       say(runLine(i + 1, runs.length, run, outcome));
       if (outcome === undefined) say(said.trimEnd());
     }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-  return campaign000(input, played, expected);
+    return campaign000(input, played, expected);
+  });
 }

@@ -13,7 +13,7 @@ import type { Finding } from '../ft/papers.ts';
 import { planLines, planSvg } from '../ft/plan-report.ts';
 import { FITTED_RESTORE, LITERAL_RESTORE, table002 } from '../ft/table-002.ts';
 import { commandLine, ownWords, wholeNumber } from './bench.ts';
-import { beCampaignRank, type CampaignOptions, playCampaign } from './ft-campaign.ts';
+import { beCampaignRank, playCampaign, playPeriods } from './ft-campaign.ts';
 
 const RUNS_MAX = 1_000_000;
 const DOMAINS_MAX = 8192;
@@ -113,6 +113,43 @@ async function startFigure(paper: string, { tolerance, sets, periods, svg, json 
   show(figure, json);
 }
 
+interface CampaignWords {
+  np?: number;
+  spares?: number;
+  df?: number;
+  sd?: number;
+  sets?: string;
+  runs?: number;
+  mtbf?: number[];
+  cost?: number;
+  failures?: number;
+  seed: number;
+  asRank?: string;
+  json: boolean;
+}
+
+async function startCampaign(paper: string, { asRank, json: asJson, np, seed, ...given }: CampaignWords): Promise<void> {
+  if (paper !== '000' && paper !== '004') throw new MultirailError('ERR_ARG', `campaign ${paper}: expected 000 or 004`);
+  if (asRank !== undefined) return await beCampaignRank(paper, asRank);
+  const { mtbf, cost, failures, ...of000 } = given;
+  const foreign = Object.entries(paper === '000' ? { mtbf, cost, failures } : of000).find(([, value]) => value !== undefined);
+  if (foreign !== undefined) throw new MultirailError('ERR_ARG', `--${foreign[0]} with campaign ${paper}: it belongs to the other one`);
+  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  if (paper === '004') {
+    const input = {
+      ranks: np ?? 2,
+      mtbfSeconds: mtbf ?? [1, 2, 4],
+      costSeconds: cost ?? 0.02,
+      failures: failures ?? 12,
+      stepSeconds: 0.01,
+      seed,
+    };
+    return show(await playPeriods(input, say), asJson);
+  }
+  const { spares, df = 2, sd = 3, sets = 'mnf', runs = 10 } = of000;
+  show(await playCampaign({ np: np ?? 12, spares, df, sd, sets, runs, seed }, say), asJson);
+}
+
 export function register(program: Command): void {
   const ft = program.command('ft').description('plan saves, print the tables and figures of the papers behind them, and look into saves');
   const json = (): Option => new Option('--json', 'JSON instead of text').default(false);
@@ -181,25 +218,23 @@ export function register(program: Command): void {
     .description(
       'jobs of real processes in which chosen ranks die: what all go back to, next to what the scheme promises, and whether the result is the same; exit code 1 when it is not',
     )
-    .argument('<paper>', '000: copies and recovery lines')
-    .option('-n, --np <N>', 'ranks, each a failure domain', wholeNumber(2, RANKS_MAX), 12)
-    .option('--spares <K>', 'processes that stand by (default: as many as die)', wholeNumber(1, RANKS_MAX))
-    .option('--df <DF>', 'copies of each image on other domains', wholeNumber(0, DOMAINS_MAX), 2)
-    .option('--sd <SD>', 'committed saves kept', wholeNumber(1, 64), 3)
+    .argument('<paper>', '000: copies and recovery lines; 004: what saves by planned periods cost')
+    .option('-n, --np <N>', 'ranks (default: 12 for 000, each a failure domain; 2 for 004)', wholeNumber(2, RANKS_MAX))
+    .option('--spares <K>', '000: processes that stand by (default: as many as die)', wholeNumber(1, RANKS_MAX))
+    .option('--df <DF>', '000: copies of each image on other domains (default: 2)', wholeNumber(0, DOMAINS_MAX))
+    .option('--sd <SD>', '000: committed saves kept (default: 3)', wholeNumber(1, 64))
     .option(
       '--sets <sets>',
-      'who dies: mnf, random sets of as many as formula (2) survives; worst, a smallest set that destroys all saves; or ranks: 0,1,2,8',
-      'mnf',
+      '000: who dies: mnf, random sets of as many as formula (2) survives; worst, a smallest set that destroys all saves; or ranks: 0,1,2,8 (default: mnf)',
     )
-    .option('--runs <N>', 'jobs', wholeNumber(1, RUNS_MAX), 10)
-    .option('--seed <N>', 'seed of sets and moments', wholeNumber(0, 2 ** 32 - 1), 1)
+    .option('--runs <N>', '000: jobs (default: 10)', wholeNumber(1, RUNS_MAX))
+    .option('--mtbf <times>', '004: mean times between failures, a job for each (default: 1s,2s,4s)', times)
+    .option('--cost <time>', '004: what a save keeps the program from (default: 20ms)', seconds)
+    .option('--failures <N>', '004: processes that stand by, at most so many failures of each job (default: 12)', wholeNumber(1, RANKS_MAX))
+    .option('--seed <N>', 'seed of who dies, and when', wholeNumber(0, 2 ** 32 - 1), 1)
     .addOption(new Option('--as-rank <job>').hideHelp())
     .addOption(json())
-    .action(async (paper: string, { asRank, json: asJson, ...options }: CampaignOptions & { asRank?: string; json: boolean }) => {
-      if (paper !== '000') throw new MultirailError('ERR_ARG', `campaign ${paper}: expected 000`);
-      if (asRank !== undefined) return await beCampaignRank(asRank);
-      show(await playCampaign(options, (line) => void process.stderr.write(`${line}\n`)), asJson);
-    });
+    .action((paper: string, options: CampaignWords) => startCampaign(paper, options));
 
   ft.command('inspect')
     .description('what an image holds, which saves a folder has, whether they are whole, and what could be restored')
@@ -220,6 +255,7 @@ Examples:
   multirail ft campaign 000 --sets worst --runs 3      sets that destroy every save: from the beginning, never a wrong result
   multirail ft campaign 000 -n 11 --sets 0,1,2,8 --runs 1
                                                        where the paper's bound is wrong
+  multirail ft campaign 004                            what saves by planned periods cost, next to the plan (70 s)
   multirail ft inspect saves`,
   );
 }

@@ -10,6 +10,8 @@ export const EVENT_TYPES = {
   'rank-died': 'Its process has died, and the others go on (parameter ft). rank, code or signal.',
   'standby-waits': 'A process waits to be called into the place of a dead one. rank.',
   'standby-called': 'A process that stood by has taken a place: its rank there. rank, place.',
+  saved: 'Saves were committed since the last such event, as rank 0 tells. rank, saves, bytes.',
+  recovered: 'The program was called again after failures, as rank 0 tells. rank, failures, lostSteps (all so far).',
   'job-aborted': 'A rank has ended the job. rank, code, reason.',
   'job-ended': 'Every process is gone. code.',
   'rail-state': 'A rail went from one state to another, as that rank sees it. rank, peer, rail, transport, key, from, to, reason.',

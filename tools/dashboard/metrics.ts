@@ -1,9 +1,9 @@
 // The state of a job as metrics: the text format of Prometheus 0.0.4, or OpenMetrics 1.0.0, which differ in the names of counters' families
 // and in the last line. Labels are rank, peer, rail and transport everywhere, and type or state where one metric counts several things.
 import { CARRYING, RAIL_STATES, type RailState } from '../../src/bml/rail.ts';
-import { RAIL_COUNTERS, type RailCounterName } from '../../src/launch/oob/telemetry.ts';
+import { RAIL_COUNTERS, type RailCounterName, SAVE_COUNTERS } from '../../src/launch/oob/telemetry.ts';
 import { PML_COUNTERS, type PmlCounterName } from '../../src/pml/counters.ts';
-import type { RailView } from './messages.ts';
+import type { RailView, RankView } from './messages.ts';
 import type { JobModel } from './model.ts';
 
 export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -122,12 +122,35 @@ function rankMetrics(text: MetricsText, model: JobModel): void {
     'Copies of eager messages that are not delivered yet.',
     ranks.filter(({ heardMs }) => heardMs >= 0).map(({ rank, retainedBytes }) => [{ rank }, retainedBytes] as const),
   );
+  saveMetrics(text, ranks);
   for (const [name, help] of Object.entries(PML_COUNTERS) as [PmlCounterName, string][]) {
     const samples = ranks
       .filter(({ counters }) => counters[name] !== undefined)
       .map(({ rank, counters }) => [{ rank }, counters[name]] as const);
     text.family(`multirail_pml_${snakeCase(name)}`, 'counter', help, samples);
   }
+}
+
+/** What multirail/ft counts; nothing where no program runs under it. */
+function saveMetrics(text: MetricsText, ranks: readonly RankView[]): void {
+  const samples = (value: (counters: RankView['counters']) => number | undefined) =>
+    ranks.flatMap(({ rank, counters }) => {
+      const one = value(counters);
+      return one === undefined ? [] : [[{ rank }, one] as const];
+    });
+  for (const [name, { grows, text: help }] of Object.entries(SAVE_COUNTERS))
+    text.family(
+      `multirail_${snakeCase(name)}`,
+      grows ? 'counter' : 'gauge',
+      help,
+      samples((counters) => counters[name]),
+    );
+  text.family(
+    'multirail_ft_useful_ratio',
+    'gauge',
+    'Share of the time that was spent in steps that have not been lost (ETTR).',
+    samples(({ ftUsefulMs, ftElapsedMs }) => (ftUsefulMs === undefined || !(ftElapsedMs > 0) ? undefined : ftUsefulMs / ftElapsedMs)),
+  );
 }
 
 function railMetrics(text: MetricsText, rails: readonly RailView[]): void {

@@ -5,6 +5,7 @@ import type { AbortInfo, RankInfo } from '../../src/launch/oob/member.ts';
 import {
   RAIL_COUNTER_NAMES,
   REPORT_RAILS_MAX,
+  type SaveCounterName,
   type Telemetry,
   type TelemetryMove,
   type TelemetryRail,
@@ -308,11 +309,35 @@ export class JobModel implements JobObserver {
       const text = `rank ${rank} has sent again ${envelopes} envelopes and ${bytes} bytes, ${restarts - one.restarts} messages were resumed`;
       this.event('resent', text, { rank, bytes, envelopes, restarts: restarts - one.restarts });
     }
+    this.takeSaves(one, counters);
     if (movesDropped > one.movesDropped) {
       const count = movesDropped - one.movesDropped;
       this.event('events-dropped', `rank ${rank} could not report ${count} changes of state`, { rank, count });
     }
     Object.assign(one, { bytesResent, envelopesResent, restarts, movesDropped });
+  }
+
+  /** What rank 0 of the program tells: saves and recoveries are those of all. */
+  private takeSaves({ view }: Rank, counters: Telemetry['counters']): void {
+    if (view.place !== 0) return;
+    const { rank } = view;
+    const grown = (name: SaveCounterName): number => (counters[name] ?? view.counters[name] ?? 0) - (view.counters[name] ?? 0);
+    const now = (name: SaveCounterName): number => counters[name] ?? view.counters[name] ?? 0;
+    if (grown('ftRecoveries') > 0) {
+      const [failures, lostSteps] = [now('ftFailures'), now('ftLostSteps')];
+      this.event('recovered', `the program was called again: ${failures} failures so far, ${lostSteps} steps done again`, {
+        rank,
+        failures,
+        lostSteps,
+      });
+    }
+    const [saves, bytes] = [grown('ftSavesCommitted'), grown('ftSaveBytes')];
+    if (saves > 0)
+      this.event('saved', `${saves === 1 ? 'a save was' : `${saves} saves were`} committed, ${bytes} bytes of rank 0`, {
+        rank,
+        saves,
+        bytes,
+      });
   }
 
   private railName(rank: number, peer: number, rail: number, givenKey: string): { text: string; fields: EventFields } {

@@ -2,7 +2,7 @@
 // A program runs on the working processes: a ring whose state depends on every step before, with a save now and then. Copies, inventories
 // and images are messages of the PML; votes are agreements of the second series. Whoever dies loses its slots; standbys are called in.
 import { Placement } from '../../src/ft/checkpoint/placement.ts';
-import { type Inventory, inventoryOf, planRecovery } from '../../src/ft/checkpoint/recovery-plan.ts';
+import { holdsOf, type Inventory, inventoryOf, planRecovery } from '../../src/ft/checkpoint/recovery-plan.ts';
 import { type CopyName, SaveCore } from '../../src/ft/checkpoint/save-core.ts';
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
 import { compareSaves, isSameSave, type Piece, type SaveName } from '../../src/ft/checkpoint/slots.ts';
@@ -543,8 +543,15 @@ export class SaveWorld extends UlfmWorld {
     const memory = images.get(id);
     if (isGiven && memory === undefined) return;
     if (isGiven) this.counters.fetched++;
-    core.restore(plan.epoch, plan.line, isGiven && memory !== undefined ? pieceOf(memory) : undefined);
     const { line } = plan;
+    const has =
+      line === undefined
+        ? undefined
+        : holdsOf(
+            plan.all.map(({ inventory }) => inventory),
+            line,
+          );
+    core.restore(plan.epoch, line, isGiven && memory !== undefined ? pieceOf(memory) : undefined, has);
     // Older ones stay, newer ones are gone, and a successor has the line alone.
     saver.readable =
       line === undefined ? [] : [...saver.readable.filter((name) => compareSaves(name, line) < 0), line].slice(-this.plan.depth);

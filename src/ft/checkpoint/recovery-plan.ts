@@ -2,13 +2,15 @@
 // at every member. The formula of paper 000 says what must be there; where it and the inventories differ, the inventories are right.
 import { recoveryLine } from '../plan/recovery-line.ts';
 import type { Placement } from './placement.ts';
-import { compareSaves, isSameSave, type SaveName, type Slots } from './slots.ts';
+import { compareSaves, type ImagePart, isSameSave, type Piece, type SaveName, type Slots } from './slots.ts';
 
 /** An image that somebody has, of a committed save. */
 export interface InventoryEntry extends SaveName {
   readonly owner: number;
   readonly bytes: number;
   readonly crc: number;
+  /** As of a piece. */
+  readonly parts?: readonly ImagePart[];
 }
 
 /** All that one member has; empty for one that is new. */
@@ -16,9 +18,13 @@ export type Inventory = readonly InventoryEntry[];
 
 export function inventoryOf(rank: number, slots: Slots): Inventory {
   return slots.committed.flatMap(({ name, own, held }) => [
-    ...(own === undefined ? [] : [{ ...name, owner: rank, bytes: own.bytes, crc: own.crc }]),
-    ...[...held].map(([owner, { bytes, crc }]) => ({ ...name, owner, bytes, crc })),
+    ...(own === undefined ? [] : [entryOf(name, rank, own)]),
+    ...[...held].map(([owner, piece]) => entryOf(name, owner, piece)),
   ]);
+}
+
+function entryOf({ epoch, k }: SaveName, owner: number, { bytes, crc, parts }: Piece): InventoryEntry {
+  return { epoch, k, owner, bytes, crc, ...(parts === undefined ? {} : { parts }) };
 }
 
 /** Who sends whom an image. */
@@ -32,6 +38,12 @@ export interface RecoveryPlan {
   readonly transfers: readonly Transfer[];
   /** The formula says another save than the inventories, or that a save is lost which is there. */
   readonly differs: boolean;
+}
+
+/** Whether a member has a whole copy of that owner's part of the save. */
+export function holdsOf(inventories: readonly Inventory[], line: SaveName): (holder: number, owner: number) => boolean {
+  const held = inventories.map((list) => new Set(list.filter((entry) => isSameSave(entry, line)).map(({ owner }) => owner)));
+  return (holder, owner) => held[holder].has(owner);
 }
 
 /** The newest committed save of which every rank's image is somewhere. */

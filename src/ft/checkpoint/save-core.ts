@@ -51,8 +51,9 @@ export interface SaveCoreOptions {
 
 export class SaveCore {
   state: SaveState = 'IDLE';
-  readonly rank: number;
-  readonly slots: Slots;
+  /** Rank among those that the slots are shared with: another one after members were left out. */
+  rank: number;
+  slots: Slots;
   /** Known from the first meeting of the members on. */
   placement!: Placement;
   /** To be done. The driver takes them away. */
@@ -64,7 +65,10 @@ export class SaveCore {
   k = 0;
   /** Number of the next vote of this epoch. */
   attempt = 0;
+  private readonly depth: number;
   private readonly listener: SaveListener | undefined;
+  /** What there was before members were left out, until those that are left have committed what they go on with. */
+  private former: { readonly rank: number; readonly placement: Placement; readonly slots: Slots } | undefined;
   /** What is being saved. */
   private slot: Slot | undefined;
   /** The image has to be in a store, too, before this rank votes for the save. */
@@ -75,6 +79,7 @@ export class SaveCore {
 
   constructor({ rank, depth, listener }: SaveCoreOptions) {
     this.rank = rank;
+    this.depth = depth;
     this.listener = listener;
     this.slots = new Slots(depth);
   }
@@ -129,11 +134,12 @@ export class SaveCore {
     this.spread(piece);
   }
 
-  private spread(piece: Piece): void {
+  private spread(piece: Piece, has: (holder: number) => boolean = () => false): void {
     const slot = this.slot as Slot;
     slot.own = piece;
     this.move('SPREADING');
-    this.actions.push({ kind: 'spread', slot, to: this.placement.holders(this.rank, slot.name.k) });
+    const to = this.placement.holders(this.rank, slot.name.k).filter((holder) => !has(holder));
+    this.actions.push({ kind: 'spread', slot, to });
     this.voteIfWhole();
   }
 
@@ -231,6 +237,7 @@ export class SaveCore {
 
   private commit(slot: Slot | undefined): void {
     if (slot === undefined) {
+      this.dropFormer();
       this.move('IDLE');
       this.actions.push({ kind: 'committed', name: undefined });
       return;
@@ -239,6 +246,7 @@ export class SaveCore {
     for (const owner of this.placement.owners(this.rank, name.k))
       assert(slot.held.has(owner), `F7: ${saveText(name)} is committed, and rank ${this.rank} has no copy of rank ${owner}`);
     this.slots.commit(slot);
+    this.dropFormer();
     this.k = name.k + 1;
     this.counters.committed++;
     this.move('COMMITTED');
@@ -257,9 +265,47 @@ export class SaveCore {
 
   /** The members have met again, on a communicator of their own. Those that are known to be dead already are told by handleDeath(). */
   meet(): void {
+    const { former } = this;
+    if (former !== undefined) {
+      // Somebody died before all had what they would have gone on with: slots and ranks are still those of before.
+      this.former = undefined;
+      former.slots.takeOver(this.slots);
+      Object.assign(this, former);
+    }
     this.dead.clear();
     this.attempt = 0;
     this.move('RESTORING');
+  }
+
+  /** Where this rank is among the members that share slots; another place than before only as long as nothing was committed. */
+  place(rank: number, placement: Placement): void {
+    assert(rank === this.rank || this.slots.newest === undefined, `rank ${this.rank} becomes rank ${rank}, and has saves`);
+    this.rank = rank;
+    this.placement = placement;
+  }
+
+  /**
+   * There are fewer members than those that made the saves, or other ones. From now on the line is a save of theirs, of which `own` is the part
+   * of this rank: images of several ranks of before, one, or none. What there was before stays readable until all have committed the line
+   * again; when somebody dies first, the next meeting begins with it.
+   *
+   * @param rank Rank among the members that there are now.
+   * @param line Undefined: there is no save to go back to.
+   */
+  regroup(rank: number, placement: Placement, line: SaveName | undefined, own: Piece | undefined): void {
+    if (this.state !== 'RESTORING' || this.former !== undefined) return;
+    this.former = { rank: this.rank, placement: this.placement, slots: this.slots };
+    this.rank = rank;
+    this.placement = placement;
+    this.slots = new Slots(this.depth);
+    if (line !== undefined && own !== undefined) this.slots.adopt(line, own);
+  }
+
+  private dropFormer(): void {
+    const { former } = this;
+    if (former === undefined) return;
+    this.former = undefined;
+    this.slots.takeOver(former.slots);
   }
 
   /**
@@ -268,8 +314,14 @@ export class SaveCore {
    *
    * @param epoch The same at all members, and above that of each of them.
    * @param fetched The image of this rank, where it has none of its own: it was sent by its holder, or read from a store.
+   * @param has Whether a rank has a whole copy of that owner's part of the line, as inventories say: it keeps that, and is sent none.
    */
-  restore(epoch: number, line: SaveName | undefined, fetched: Piece | undefined): void {
+  restore(
+    epoch: number,
+    line: SaveName | undefined,
+    fetched: Piece | undefined,
+    has: (holder: number, owner: number) => boolean = () => false,
+  ): void {
     if (this.state !== 'RESTORING') return;
     assert(epoch > this.epoch, `epoch ${epoch} begins after epoch ${this.epoch}`);
     this.epoch = epoch;
@@ -285,8 +337,14 @@ export class SaveCore {
     if (own === undefined) assert(false, `F7: rank ${this.rank} has no image of ${saveText(line)}, to which all go back`);
     this.k = line.k;
     this.waitsForStore = false;
-    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });
-    this.spread(own);
+    const slot = this.slots.take({ epoch: this.epoch, k: line.k });
+    const held = this.slots.find(line)?.held;
+    for (const owner of this.placement.owners(this.rank, line.k)) {
+      const piece = has(this.rank, owner) ? held?.get(owner) : undefined;
+      if (piece !== undefined) slot.held.set(owner, piece);
+    }
+    this.slot = slot;
+    this.spread(own, (holder) => has(holder, this.rank));
   }
 
   private move(to: SaveState): void {

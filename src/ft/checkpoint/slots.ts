@@ -21,6 +21,15 @@ export interface Piece {
   readonly crc: number;
   /** The driver's. */
   readonly memory: unknown;
+  /** Images that it consists of, one after the other, where it is not the one image of its owner: ranks were left out since they were made. */
+  readonly parts?: readonly ImagePart[];
+}
+
+/** An image in a piece. */
+export interface ImagePart {
+  /** Rank that made it, in the world of the save. */
+  readonly rank: number;
+  readonly bytes: number;
 }
 
 export type SlotState = 'FREE' | 'WRITING' | 'COMMITTED';
@@ -100,6 +109,13 @@ export class Slots {
   /** Committed saves that are newer than this one cannot be read whole any more. */
   freeNewerThan(name: SaveName): void {
     for (const slot of [...this.order]) if (compareSaves(slot.name, name) > 0) this.free(slot);
+  }
+
+  /** Other slots are given up: their memory is released unless it is in these, too. */
+  takeOver(others: Slots): void {
+    others.freeAll();
+    const kept = new Set(this.slots.flatMap(({ pieces }) => pieces).map(({ memory }) => memory));
+    this.released.push(...others.released.splice(0).filter(({ memory }) => !kept.has(memory)));
   }
 
   freeAll(): void {

@@ -6,16 +6,31 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
-import { Placement } from '../checkpoint/placement.ts';
-import { type Inventory, inventoryOf, planRecovery } from '../checkpoint/recovery-plan.ts';
+import { type Grouping, isOwnEach, partsOf, takenOver } from '../checkpoint/grouping.ts';
+import { holdsOf, type InventoryEntry, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
 import { SaveCore } from '../checkpoint/save-core.ts';
-import { compareSaves, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
+import { type ImagePart, isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
 import { decodeImage } from '../image/decode.ts';
 import type { Manifest } from '../image/manifest.ts';
-import { checkScheme } from '../plan/scheme.ts';
 import { Copies, fetchImages, isFailure } from './exchange.ts';
+import { Ledger } from './ledger.ts';
+import {
+  domainsOf,
+  type Former,
+  formerOf,
+  type History,
+  knownOf,
+  type Membership,
+  placementOf,
+  type StoredView,
+  storedCandidates,
+  together,
+  type View,
+} from './meeting.ts';
 import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
+import { type Known, Periods } from './periods.ts';
+import { SavedImages } from './saved-images.ts';
 import { readStored, type StoredLine, storedLines } from './store-levels.ts';
 
 /** What is wrong with an image itself, and not with the store that has it. */
@@ -41,34 +56,11 @@ export interface Restored {
   readonly step: number;
   /** What all together know of the failures so far. */
   readonly history: History;
+  /** Undefined: nothing is restored where it was. */
   readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
-}
-
-/** Failures of the job as the members know them; a successor knows none, and takes what the others know. */
-export interface History {
-  /** Ranks that the last recovery is about. */
-  readonly failed: readonly number[];
-  /** Failures so far. */
-  readonly failures: number;
-  /** How far this rank had come. */
-  readonly step: number;
-  /** Steps that were lost in all recoveries so far. */
-  readonly lostSteps: number;
-}
-
-/** What every member tells the others when they meet. */
-interface View {
-  readonly settings: string;
-  readonly epoch: number;
-  readonly inventory: Inventory;
-  readonly host: string;
-  /** Failure domain of each rank, where it is known from an earlier epoch. */
-  readonly domains: readonly (string | number)[] | undefined;
-  readonly stored: readonly { readonly level: number; readonly epoch: number; readonly k: number; readonly size: number }[];
-  /** The newest epoch of which anything is in a store; -1: nothing is. */
-  readonly storedEpoch: number;
-  readonly error: string | undefined;
-  readonly history: History;
+  /** The images of the save that each rank has now; undefined: there is no save. */
+  readonly grouping: Grouping | undefined;
+  readonly known: Known;
 }
 
 export interface EpochHost {
@@ -105,10 +97,17 @@ export class Saves {
   /** Resolves when this epoch is over. */
   over = new Deferred<EpochEnd>();
   readonly counters = { failedAtStore: 0 };
+  /** When saves are due; what was measured outlasts recoveries. */
+  readonly periods: Periods;
+  readonly ledger = new Ledger();
+  private readonly beganMs = performance.now();
   private readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
   private saveEnd: Deferred<SaveEnd> | undefined;
-  private domains: readonly (string | number)[] | undefined;
+  /** Those who have committed what the slots hold. */
+  private membership: Membership | undefined;
+  /** What can be read of the save that this epoch has begun with; undefined: it has begun with nothing. */
+  images: SavedImages | undefined;
   /** Why this rank could not make or take its part. */
   private refusal: MultirailError | undefined;
   private isObeying = false;
@@ -121,6 +120,7 @@ export class Saves {
     const { mpi, settings } = host;
     this.host = host;
     this.core = new SaveCore({ rank: comm.rank, depth: settings.depth });
+    this.periods = new Periods(settings);
     const hosts = comm.recoverySeries('run');
     const here = hosts.hosts.filter((name) => name === hosts.hosts[comm.rank]).length;
     hosts.close();
@@ -224,7 +224,8 @@ export class Saves {
   takeOnce(k: number): void {
     if (this.taken === this.core.attempt) return;
     this.taken = this.core.attempt;
-    this.copies.take(this.core.placement.owners(this.rank, k));
+    // What it has already is not sent again.
+    this.copies.take(this.core.placement.owners(this.rank, k).filter((owner) => this.core.pending?.held.has(owner) !== true));
   }
 
   // ---------------------------------------------------------------- meeting
@@ -254,7 +255,15 @@ export class Saves {
       if (!isFailure(error)) this.refuse(error as MultirailError);
     }
     const begun = await this.begun.promise;
-    if (begun === 'begun') return restored;
+    if (begun === 'begun') {
+      this.membership = { rank: this.rank, domains: this.domains };
+      this.ledger.placed(core.placement, series.hosts);
+      series.count(() => this.ledger.report(core.slots.newest !== undefined, this.counters.failedAtStore));
+      const { grouping, epoch, save } = restored as Restored;
+      if (grouping !== undefined && save !== undefined)
+        this.images = new SavedImages(series, this.own, grouping, () => core.slots.find({ epoch, k: save })?.own, this.memory);
+      return restored;
+    }
     if (this.over.isDone) return undefined;
     throw (
       begun ??
@@ -267,11 +276,18 @@ export class Saves {
     const { own } = this;
     if (own === this.freed) return;
     this.freed = own;
+    this.closeImages();
     await own.free();
   }
   private freed: Communicator | undefined;
 
+  private closeImages(): void {
+    this.images?.close();
+    this.images = undefined;
+  }
+
   closeSeries(): void {
+    this.closeImages();
     this.series.close();
   }
 
@@ -295,70 +311,112 @@ export class Saves {
         'ERR_ARG',
         `options of run() at rank ${this.rank}: ${settings.signature}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`,
       );
-    this.place(views);
-    const plan = planRecovery(
-      views.map(({ inventory }) => inventory),
-      core.placement,
-    );
+    const former = formerOf(views);
+    // A successor takes the place of the one that it succeeds. Where there are fewer members than before, all have other ranks.
+    const isSame = former === undefined || former.domains.length === comm.size;
+    this.domains = isSame && former !== undefined ? former.domains : domainsOf(views, settings);
+    const isNew = former === undefined || !isSame;
+    const placement = placementOf(this.domains, settings, (text) => isNew && this.rank === 0 && host.warn(text));
+    const before = isSame ? placement : placementOf(former.domains, settings, () => undefined);
+    const plan = planRecovery(former?.inventories ?? [], before);
     if (plan.differs) host.warn(`formula (1) and the inventories differ: ${JSON.stringify(plan.line)} is gone back to`);
     let { line } = plan;
+    let grouping = line === undefined ? undefined : groupingOf(line, plan, former as Former, comm.size, isSame);
     let fetched: Piece | undefined;
     let level: string | undefined = line === undefined ? undefined : 'memory';
     const newestEpoch = Math.max(...views.map(({ epoch }) => epoch));
     // Above all that is in a store, too: a save that is damaged there keeps its name.
     const epoch = Math.max(newestEpoch, ...views.map(({ storedEpoch }) => storedEpoch)) + 1;
-    let image: ReturnType<typeof decodeImage> | undefined;
+    let images: ReturnType<typeof decodeImage>[] = [];
     let failure: unknown;
     const stored = line === undefined ? await this.readStoredLine(views) : undefined;
-    if (stored !== undefined) ({ line, level, fetched } = stored);
+    if (stored !== undefined) ({ line, level, fetched, grouping } = stored);
     try {
       if (line !== undefined && stored === undefined) {
-        const pieceOf = (name: SaveName, owner: number): Piece | undefined => core.slots.find(name)?.held.get(owner);
-        fetched = await fetchImages(this.own, plan.transfers, pieceOf, this.memory);
+        if (isSame) {
+          const pieceOf = (name: SaveName, owner: number): Piece | undefined => core.slots.find(name)?.held.get(owner);
+          fetched = await fetchImages(this.own, plan.transfers, pieceOf, this.memory);
+        } else fetched = this.takeOver(line, plan, former, grouping as Grouping);
       } else if (line === undefined && newestEpoch >= 0 && !settings.mayRestart)
         throw new MultirailError(
           'ERR_CHECKPOINT',
           `rank ${this.rank}: no save is left that all ranks could go back to: keep more copies, or a level on disk`,
         );
       const own = fetched ?? (line === undefined ? undefined : core.slots.find(line)?.own);
-      image = own === undefined ? undefined : decodeImage(own.memory as Uint8Array, crc32c);
+      if (own !== undefined && grouping !== undefined) images = imagesIn(own, grouping[this.rank]);
     } catch (error) {
       if (isFailure(error)) throw error;
       failure = error;
     }
-    // Nobody begins to spread what another rank could not read: its copy would never come.
-    const wholes = new Float64Array(this.own.size);
-    await this.own.allgather(Float64Array.of(failure === undefined ? 1 : 0), wholes);
+    const step = await this.allWhole(failure, images[0]?.header.step ?? 0);
+    if (!isSame) core.regroup(this.rank, placement, line, fetched);
+    else core.place(this.rank, placement);
+    // From a store everything begins with that image.
+    if (level !== 'memory' && isSame) core.slots.freeAll();
+    const parts = grouping;
+    this.copies.partsOf = (name, owner) =>
+      parts !== undefined && line !== undefined && isSameSave(name, { epoch, k: line.k }) ? partsToTell(parts, owner) : undefined;
+    const has = isSame && level === 'memory' && line !== undefined ? holdsOf(former?.inventories ?? [], line) : undefined;
+    core.restore(epoch, line, isSame ? fetched : undefined, has);
+    this.obey();
+    const isFirst = newestEpoch < 0 && line === undefined;
+    const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;
+    const history = together(views);
+    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known: knownOf(views, history) };
+  }
+
+  /** Nobody begins to spread what another rank could not read: its copy would never come. Returns the step of the save. */
+  private async allWhole(failure: unknown, step: number): Promise<number> {
+    const told = new Float64Array(2 * this.own.size);
+    await this.own.allgather(Float64Array.of(failure === undefined ? 1 : 0, step), told);
     if (failure !== undefined) throw failure;
-    const wrong = wholes.indexOf(0);
+    const wrong = Array.from({ length: this.own.size }, (_, rank) => told[2 * rank]).indexOf(0);
     if (wrong >= 0)
       throw new MultirailError('ERR_CHECKPOINT', `rank ${this.rank} cannot begin: rank ${wrong} could not read its image, and says why`, {
         rank: this.rank,
         peer: wrong,
       });
-    // From a store everything begins with that image.
-    if (level !== 'memory') core.slots.freeAll();
-    core.restore(epoch, line, fetched);
-    this.obey();
-    const isFirst = newestEpoch < 0 && line === undefined;
-    return { epoch, isFirst, save: line?.k, level, step: image?.header.step ?? 0, history: together(views), sections: image?.sections };
+    // A rank that has no image does not know it.
+    return Math.max(...Array.from({ length: this.own.size }, (_, rank) => told[2 * rank + 1]));
+  }
+
+  /** The images that this rank has from now on, one after the other: its own part, and those that it gives for ranks that were left out. */
+  private takeOver(line: SaveName, plan: RecoveryPlan, former: Former, grouping: Grouping): Piece {
+    const { core, memory } = this;
+    const parts = grouping[this.rank];
+    const slot = core.slots.find(line);
+    const taken = takenOver(entriesOf(line, former), plan.transfers, former.now, this.own.size)[this.rank];
+    const pieces = taken.map(({ owner }) => (owner === core.rank ? slot?.own : slot?.held.get(owner)) as Piece);
+    if (pieces.length === 1) return { ...pieces[0], parts };
+    const bytes = pieces.reduce((sum, piece) => sum + piece.bytes, 0);
+    const all = memory.take(bytes);
+    let at = 0;
+    for (const piece of pieces) {
+      all.set(piece.memory as Uint8Array, at);
+      at += piece.bytes;
+    }
+    return { bytes, crc: crc32c(all), memory: all, parts };
   }
 
   /**
    * The newest save in a store of which every rank can read its image, and that image: what is damaged is passed over for an older save, or the
    * same at another level. Undefined: no save is there.
    */
-  private async readStoredLine(views: readonly View[]): Promise<{ line: SaveName; level: string; fetched: Piece } | undefined> {
-    const { stores } = this.host.settings;
+  private async readStoredLine(
+    views: readonly View[],
+  ): Promise<{ line: SaveName; level: string; fetched: Piece; grouping: Grouping } | undefined> {
+    const { stores, mayShrink } = this.host.settings;
     let failure: MultirailError | undefined;
-    for (const { level, epoch, k } of this.storedCandidates(views)) {
-      const line = { epoch, k };
-      const from = stores.find(({ index }) => index === level) as Settings['stores'][number];
-      const isIt = (one: StoredLine): boolean => one.level === level && compareSaves(nameOf(one.manifest), line) === 0;
+    for (const candidate of storedCandidates(views, this.rank, this.jobName, mayShrink)) {
+      const line = { epoch: candidate.epoch, k: candidate.k };
+      const from = stores.find(({ index }) => index === candidate.level) as Settings['stores'][number];
+      const isIt = (one: StoredLine): boolean => one.level === candidate.level && isSameSave(nameOf(one.manifest), line);
+      const { manifest } = this.lines.find(isIt) as StoredLine;
+      const grouping = candidate.grouping.map((images) => images.map(({ rank }) => ({ rank, bytes: manifest.files[rank].bytes })));
       let memory: Uint8Array | undefined;
       failure = undefined;
       try {
-        memory = await readStored(from, this.jobName, (this.lines.find(isIt) as StoredLine).manifest, this.rank);
+        memory = await this.readParts(from, manifest, grouping[this.rank]);
       } catch (error) {
         if (!(error instanceof MultirailError)) throw error;
         failure = error;
@@ -368,7 +426,9 @@ export class Saves {
       await this.own.allgather(Float64Array.of(failure === undefined ? READ.WHOLE : isDamaged ? READ.DAMAGED : READ.FAILED), ends);
       if (memory !== undefined && ends.every((end) => end === READ.WHOLE)) {
         this.memory.adopt(memory);
-        return { line, level: from.name, fetched: { bytes: memory.length, crc: crc32c(memory), memory } };
+        const parts = partsToTell(grouping, this.rank);
+        const fetched = { bytes: memory.length, crc: crc32c(memory), memory, ...(parts === undefined ? {} : { parts }) };
+        return { line, level: from.name, fetched, grouping };
       }
       const wrong = ends.findIndex((end) => end !== READ.WHOLE);
       failure ??= new MultirailError(
@@ -384,7 +444,23 @@ export class Saves {
     return undefined;
   }
 
+  /** These images of a save, one after the other. */
+  private async readParts(from: Settings['stores'][number], manifest: Manifest, parts: readonly ImagePart[]): Promise<Uint8Array> {
+    const images: Uint8Array[] = [];
+    for (const { rank } of parts) images.push(await readStored(from, this.jobName, manifest, rank));
+    if (images.length === 1) return images[0];
+    const all = new Uint8Array(images.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const image of images) {
+      all.set(image, at);
+      at += image.length;
+    }
+    return all;
+  }
+
   private lines: StoredLine[] = [];
+  /** Failure domain of each rank of this epoch. */
+  private domains: Membership['domains'] = [];
   private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
 
   private async view(): Promise<View> {
@@ -394,7 +470,7 @@ export class Saves {
     let storedEpoch = -1;
     for (const level of host.settings.stores) {
       try {
-        const { lines, refused, newestEpoch } = await storedLines(level, this.jobName, this.rank);
+        const { lines, refused, newestEpoch } = await storedLines(level, this.jobName, this.rank, this.comm.size);
         storedEpoch = Math.max(storedEpoch, newestEpoch);
         this.lines.push(...lines);
         for (const text of refused) host.warn(`a save is passed over: ${text}`);
@@ -405,62 +481,46 @@ export class Saves {
     return {
       settings: host.settings.signature,
       epoch: core.epoch,
-      inventory: inventoryOf(this.rank, core.slots),
+      inventory: inventoryOf(core.rank, core.slots),
       host: series.hosts[this.rank],
-      domains: this.domains,
-      stored: this.lines.map(({ level, manifest }) => ({ level, ...nameOf(manifest), size: manifest.size })),
+      membership: this.membership,
+      stored: this.lines.map(({ level, manifest, images }): StoredView => ({ level, ...nameOf(manifest), size: manifest.size, images })),
       storedEpoch,
       error,
       history: this.history,
+      periods: this.membership === undefined ? undefined : this.periods.current,
+      elapsedSeconds: (performance.now() - this.beganMs) / 1000,
     };
-  }
-
-  /** Domains stay as they were at the first meeting: a successor takes the position of the one that it succeeds. */
-  private place(views: readonly View[]): void {
-    const { settings } = this.host;
-    const known = views.find(({ domains }) => domains !== undefined)?.domains;
-    const hosts = views.map(({ host }) => host);
-    const isOneHost = new Set(hosts).size === 1;
-    const byHost = settings.domain === 'host' || (settings.domain === undefined && !isOneHost);
-    this.domains = known ?? (byHost ? hosts : [...hosts.keys()]);
-    const count = new Set(this.domains).size;
-    const asked = { domains: count, duplication: Math.min(settings.duplication, count - 1), depth: settings.depth };
-    const { scheme, warning } = checkScheme(asked);
-    if (this.rank === 0 && known === undefined) {
-      if (asked.duplication < settings.duplication)
-        this.host.warn(`duplication = ${settings.duplication} with ${count} failure domains: ${asked.duplication} is used`);
-      if (warning !== undefined) this.host.warn(warning);
-    }
-    this.core.placement = new Placement(this.domains, scheme.duplication, scheme.depth);
-  }
-
-  /** Saves in stores of which every rank has its image, newest first. */
-  private storedCandidates(views: readonly View[]): View['stored'] {
-    const first = views.find(({ error }) => error !== undefined)?.error;
-    if (first !== undefined) throw new MultirailError('ERR_STORE', `saves cannot be looked for: ${first}`, { rank: this.rank });
-    const { size } = this.comm;
-    const isAt = (view: View, one: View['stored'][number]): boolean =>
-      view.stored.some(({ level, epoch, k }) => level === one.level && epoch === one.epoch && k === one.k);
-    const found = [...views[0].stored]
-      .sort((a, b) => compareSaves(b, a) || a.level - b.level)
-      .filter((one) => views.every((view) => isAt(view, one)));
-    const other = found[0];
-    if (other !== undefined && other.size !== size)
-      throw new MultirailError(
-        'ERR_CHECKPOINT',
-        `${saveText(other)} of job "${this.jobName}" was made by ${other.size} ranks, and there are ${size}: start as many, choose another name (ft_job), or read its images with readImage()`,
-        { rank: this.rank },
-      );
-    return found.filter((one) => one.size === size);
   }
 }
 
-/** The same at all members. */
-function together(views: readonly View[]): History {
-  const all = views.map(({ history }) => history);
-  const most = (of: (history: History) => number): number => Math.max(...all.map(of));
-  const failed = all.find(({ failed: ranks }) => ranks.length > 0)?.failed ?? [];
-  return { failed, failures: most((one) => one.failures), step: most((one) => one.step), lostSteps: most((one) => one.lostSteps) };
+/** What each member of before has made of the save, by its rank. */
+function entriesOf(line: SaveName, { inventories }: Former): InventoryEntry[] {
+  return inventories.map(
+    (_, owner) => inventories.flat().find((entry) => entry.owner === owner && isSameSave(entry, line)) as InventoryEntry,
+  );
+}
+
+/** The images of a save in memory that each rank has once all have what the plan gives them. */
+function groupingOf(line: SaveName, { transfers }: RecoveryPlan, former: Former, size: number, isSame: boolean): Grouping {
+  const entries = entriesOf(line, former);
+  if (isSame) return entries.map(partsOf);
+  return takenOver(entries, transfers, former.now, size).map((taken) => taken.flatMap(partsOf));
+}
+
+/** As a piece has them: not told of the one image of its owner. */
+function partsToTell(grouping: Grouping, owner: number): readonly ImagePart[] | undefined {
+  return isOwnEach(grouping) ? undefined : grouping[owner];
+}
+
+/** Reads all images in a piece: every byte of them is looked at. */
+function imagesIn(piece: Piece, parts: readonly ImagePart[]): ReturnType<typeof decodeImage>[] {
+  let at = 0;
+  return parts.map(({ bytes }) => {
+    const from = at;
+    at += bytes;
+    return decodeImage((piece.memory as Uint8Array).subarray(from, at), crc32c);
+  });
 }
 
 const nameOf = ({ epoch, k }: Manifest): SaveName => ({ epoch, k });

@@ -4,12 +4,13 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import type { Transfer } from '../checkpoint/recovery-plan.ts';
 import type { CopyName, SaveCore } from '../checkpoint/save-core.ts';
-import type { Piece, SaveName } from '../checkpoint/slots.ts';
+import type { ImagePart, Piece, SaveName } from '../checkpoint/slots.ts';
 import type { ImageMemory } from './memory.ts';
 
 const TAG_COPY = 1;
 const TAG_BULK = 2;
 const TAG_IMAGE = 3;
+// 4 to 7 are those of the notice of the end, 8 to 10 those of images that are read.
 
 export const isFailure = (error: unknown): error is MultirailError =>
   error instanceof MultirailError &&
@@ -30,32 +31,32 @@ export interface Row {
   readonly isWrong: boolean;
   /** It was told to end, and has said so to rank 0. */
   readonly isTold: boolean;
-  /** Steps until the next save of each level, as it would have them. */
-  readonly periods: readonly number[];
+  /** What it has measured of steps and saves. */
+  readonly measured: readonly number[];
 }
 
 const FIXED = 6;
 
-function encodeRow({ kind, step, level, isLoud, isWrong, isTold, periods }: Row): Float64Array {
-  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), Number(isTold), ...periods]);
+function encodeRow({ kind, step, level, isLoud, isWrong, isTold, measured }: Row): Float64Array {
+  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), Number(isTold), ...measured]);
 }
 
 function decodeRows(all: Float64Array, width: number): Row[] {
   return Array.from({ length: all.length / width }, (_, rank) => {
-    const [kind, step, level, isLoud, isWrong, isTold, ...periods] = all.subarray(rank * width, (rank + 1) * width);
-    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, isTold: isTold === 1, periods };
+    const [kind, step, level, isLoud, isWrong, isTold, ...measured] = all.subarray(rank * width, (rank + 1) * width);
+    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, isTold: isTold === 1, measured };
   });
 }
 
 export async function exchangeRows(own: Communicator, row: Row): Promise<Row[]> {
-  const width = FIXED + row.periods.length;
+  const width = FIXED + row.measured.length;
   const all = new Float64Array(own.size * width);
   await own.allgather(encodeRow(row), all);
   return decodeRows(all, width);
 }
 
 export function exchangeRowsSync(own: Communicator, row: Row): Row[] {
-  const width = FIXED + row.periods.length;
+  const width = FIXED + row.measured.length;
   const all = new Float64Array(own.size * width);
   own.allgatherSync(encodeRow(row), all);
   return decodeRows(all, width);
@@ -83,6 +84,8 @@ export class Copies {
   private readonly changed: () => void;
   /** Why this rank has refused the save. */
   private readonly onRefused: (error: MultirailError) => void;
+  /** Of the copy of that owner: as of a piece. */
+  partsOf: (name: SaveName, owner: number) => readonly ImagePart[] | undefined = () => undefined;
 
   constructor(own: Communicator, core: SaveCore, memory: ImageMemory, changed: () => void, onRefused: (error: MultirailError) => void) {
     this.own = own;
@@ -188,8 +191,10 @@ export class Copies {
       );
       return;
     }
+    const parts = this.partsOf(name, name.owner);
     this.end(() => {
-      if (!this.core.handleCopy(name, { bytes: bytes.length, crc, memory: bytes })) this.memory.give(bytes);
+      const piece = { bytes: bytes.length, crc, memory: bytes, ...(parts === undefined ? {} : { parts }) };
+      if (!this.core.handleCopy(name, piece)) this.memory.give(bytes);
     });
   }
 
@@ -213,11 +218,11 @@ export async function fetchImages(
   let fetched: Piece | undefined;
   const under: PromiseLike<unknown>[] = [];
   for (const transfer of transfers) {
-    const { giver, owner, bytes, crc } = transfer;
+    const { giver, owner, bytes, crc, parts } = transfer;
     if (giver === own.rank) under.push(own.send((pieceOf(transfer, owner) as Piece).memory as Uint8Array, owner, TAG_IMAGE));
     if (owner !== own.rank) continue;
     const image = memory.take(bytes);
-    fetched = { bytes, crc, memory: image };
+    fetched = { bytes, crc, memory: image, ...(parts === undefined ? {} : { parts }) };
     under.push(own.recv(image, giver, TAG_IMAGE));
   }
   await Promise.all(under);

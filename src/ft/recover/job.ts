@@ -10,25 +10,10 @@ import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
 import type { Settings } from './options.ts';
-import { Periods } from './periods.ts';
+import type { Periods } from './periods.ts';
+import type { JobRecovery } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
 import { writeCommit, writeImage } from './store-levels.ts';
-
-/** How a run of the program came to be, after a failure or a restart of the whole job. */
-export interface JobRecovery {
-  /** Counts recoveries: the same at all ranks. */
-  readonly epoch: number;
-  /** Number of the save that was restored; undefined when the program begins from the beginning. */
-  readonly save: number | undefined;
-  /** Where it was: `memory`, `disk` or `store`. */
-  readonly level: string | undefined;
-  /** Ranks that failed. */
-  readonly failed: readonly number[];
-  /** Steps that are done again: from the save to where the foremost rank had come. */
-  readonly lostSteps: number;
-  /** The sums over all recoveries since this job was started. */
-  readonly total: { readonly failures: number; readonly lostSteps: number };
-}
 
 const NAMED_MAX = 8;
 
@@ -39,6 +24,9 @@ interface BegunSave {
   readonly level: number;
   readonly bytes: number;
   readonly beganMs: number;
+  readonly copiedMs: number;
+  /** As the ledger has it. */
+  readonly usefulMs: number;
 }
 
 /** What the program of run() is given. */
@@ -80,7 +68,8 @@ export class FtJob {
     this.recovery = recovery;
     this.registry = new Registry(saves.rank, restored.sections);
     this.stepCount = restored.step;
-    this.periods = new Periods(settings, restored.step);
+    this.periods = saves.periods;
+    this.periods.begin(restored.step, restored.known);
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
@@ -96,6 +85,11 @@ export class FtJob {
   /** Steps of the program so far, those before a restored save included. */
   get step(): number {
     return this.stepCount;
+  }
+
+  /** Steps between two saves of each level as next() makes them: fixed, or planned from what was measured; 0: none by itself. */
+  get everySteps(): readonly number[] {
+    return [...this.periods.current];
   }
 
   // ---------------------------------------------------------------- state
@@ -127,13 +121,17 @@ export class FtJob {
   }
 
   /**
-   * Gives what `make` gives. For clocks, random numbers and files: outcomes that a repeated step need not give again are asked for by this, so
-   * that a program says which they are.
+   * The value of that name, which is made once: by `make` in the first call, and from then on it is part of this rank's state. For clocks,
+   * random numbers and what is read from files or the environment: a program that is called again gets the value that it had when the save was
+   * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again.
+   * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again.
    *
-   * @param make Makes the value.
+   * @param name One for each place in the program, the same in every run.
+   * @param make Makes the value, which is saved by structured clone; what is returned is a clone. It is not called when there is a value.
+   * @throws ERR_ARG: `make` is no function, what it gave cannot be cloned, or there are more than 65536 names.
    */
-  once<V>(make: () => V): V {
-    return make();
+  once<V>(name: string, make: () => V): V {
+    return this.registry.once(name, make);
   }
 
   // ---------------------------------------------------------------- saves
@@ -204,6 +202,7 @@ export class FtJob {
   async end(): Promise<void> {
     const { saves } = this;
     if (!(await this.stopping.end())) throw this.failedError();
+    await saves.images?.settled();
     await this.whenIdle();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
     requireAlike(rows, saves.rank);
@@ -226,12 +225,14 @@ export class FtJob {
 
   private endStep(): void {
     this.stepCount++;
-    this.periods.addStep((performance.now() - this.steppedMs) / 1000);
+    const ms = performance.now() - this.steppedMs;
+    this.periods.addStep(ms / 1000);
+    this.saves.ledger.addStep(ms);
   }
 
   private row(kind: number, level: number, isLoud: boolean): Row {
     const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, isTold: this.stopping.hasTold, periods: this.periods.proposal };
+    return { kind, step: this.stepCount, level, isLoud, isWrong, isTold: this.stopping.hasTold, measured: this.periods.measured };
   }
 
   /** A call of the program begins, unless it must not any more. */
@@ -307,15 +308,16 @@ export class FtJob {
     const ended = saves.pending;
     saves.takeOnce(name.k);
     const piece = this.capture(slot);
+    const usefulMs = saves.ledger.copied();
     this.periods.saved(
       level,
       this.stepCount,
-      rows.map(({ periods }) => periods),
+      rows.map(({ measured }) => measured),
     );
     const stored = store === undefined ? undefined : this.store(level, name, piece);
     core.handleCopied(piece);
     saves.obey();
-    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs };
+    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs, copiedMs: performance.now(), usefulMs };
     const finished = this.finish(ended, stored, began).then(
       () => this.publish(began),
       (error: unknown) => {
@@ -338,19 +340,23 @@ export class FtJob {
   private async finish(
     ended: Promise<SaveEnd>,
     stored: Promise<(() => Promise<void>) | undefined> | undefined,
-    { level, beganMs }: BegunSave,
+    { level, beganMs, copiedMs }: BegunSave,
   ): Promise<void> {
     const { committed, error } = await ended;
     if (error !== undefined) throw this.saves.over.isDone ? this.failedError() : error;
-    this.periods.addSave(level, (performance.now() - beganMs) / 1000);
+    const durationMs = performance.now() - beganMs;
+    // In the background the program waits only until its state is copied.
+    this.periods.addSave(level, (this.settings.inBackground ? copiedMs - beganMs : durationMs) / 1000, durationMs / 1000);
     if (committed === undefined || stored === undefined) return;
     const commit = await stored;
     await commit?.();
   }
 
-  private publish({ name, step, level, bytes, beganMs }: BegunSave, error?: unknown): void {
-    if (!saveChannel.hasSubscribers) return;
+  private publish({ name, step, level, bytes, beganMs, usefulMs }: Omit<BegunSave, 'copiedMs'>, error?: unknown): void {
     const durationMs = performance.now() - beganMs;
+    if (error === undefined) this.saves.ledger.committed(bytes, durationMs, usefulMs);
+    else this.saves.ledger.abandoned();
+    if (!saveChannel.hasSubscribers) return;
     const trace: SaveTrace = {
       rank: this.saves.rank,
       save: name.k,
@@ -408,14 +414,15 @@ export class FtJob {
     }
     if (saves.over.isDone) throw this.failedError();
     const { error } = end as unknown as SaveEnd;
-    this.publish({ name, step: this.stepCount, level, bytes, beganMs }, error);
+    this.publish({ name, step: this.stepCount, level, bytes, beganMs, usefulMs: saves.ledger.copied() }, error);
     if (error !== undefined) throw error;
     this.periods.saved(
       level,
       this.stepCount,
-      rows.map(({ periods }) => periods),
+      rows.map(({ measured }) => measured),
     );
-    this.periods.addSave(level, (performance.now() - beganMs) / 1000);
+    const seconds = (performance.now() - beganMs) / 1000;
+    this.periods.addSave(level, seconds, seconds);
     return name.k;
   }
 

@@ -23,12 +23,23 @@ export interface FtOptions {
   readonly levels?: readonly LevelSpec[];
   /** Steps between two saves of each level, as next() counts them. */
   readonly everySteps?: readonly number[];
-  /** Mean time between failures of each level, in seconds: periods follow from it and from what saves cost, after Young. */
+  /**
+   * Mean time between failures of each level, in seconds, from frequent failures to rare ones. Periods follow from it and from what steps and
+   * saves are measured to take: Young's for one level, the pattern of paper 002 for several, in whole numbers of saves. They are at most 0.27 of
+   * that time, and planned again with each save. Without this and without everySteps, next() saves by itself from the third failure of the job
+   * on, in memory, by the time between those failures.
+   */
   readonly mtbfSeconds?: readonly number[];
   /** `background` (default): next() waits only until the state is copied. `blocking`: until the save is committed. */
   readonly saving?: 'background' | 'blocking';
   /** When there is no save to go back to: `restart` (default), the program begins from the beginning; `fail`, run() ends with ERR_CHECKPOINT. */
   readonly whenNoSave?: 'restart' | 'fail';
+  /**
+   * When fewer processes stand by than ranks have failed: `fail` (default), run() ends with ERR_SPARES at all ranks; `shrink`, the job goes on
+   * with fewer ranks. Then, and when a job is started again with another number of ranks than those that made its newest save, nothing is
+   * restored by itself: the program distributes the state again, and reads what was saved with `job.recovery.read()`.
+   */
+  readonly whenNoSpares?: 'fail' | 'shrink';
 }
 
 export interface StoreLevel {
@@ -48,6 +59,8 @@ export interface Settings {
   readonly mtbfSeconds: readonly number[] | undefined;
   readonly inBackground: boolean;
   readonly mayRestart: boolean;
+  /** The program can go on with another number of ranks than those that made a save. */
+  readonly mayShrink: boolean;
   /** Says whether two ranks have the same. */
   readonly signature: string;
 }
@@ -61,6 +74,7 @@ const KEYS: readonly (keyof FtOptions)[] = [
   'mtbfSeconds',
   'saving',
   'whenNoSave',
+  'whenNoSpares',
 ];
 const COPIES_MAX = 32;
 const KEPT = 2;
@@ -114,6 +128,12 @@ export function settingsOf(options: FtOptions): Settings {
     'a whole number of steps from 1',
   );
   const mtbfSeconds = perLevel('mtbfSeconds', options.mtbfSeconds, length, (s) => Number.isFinite(s) && s > 0, 'a time above 0');
+  const early = mtbfSeconds?.findIndex((seconds, level) => level > 0 && seconds < mtbfSeconds[level - 1]) ?? -1;
+  if (mtbfSeconds !== undefined && early > 0)
+    throw new MultirailError(
+      'ERR_ARG',
+      `mtbfSeconds[${early}] = ${mtbfSeconds[early]} s is below mtbfSeconds[${early - 1}] = ${mtbfSeconds[early - 1]} s: give the levels from frequent failures to rare ones`,
+    );
   if (everySteps !== undefined && mtbfSeconds !== undefined)
     throw new MultirailError(
       'ERR_ARG',
@@ -122,6 +142,7 @@ export function settingsOf(options: FtOptions): Settings {
   const names = levels.map(({ level }) => level);
   const inBackground = oneOf('saving', options.saving, ['background', 'blocking'], 'background') === 'background';
   const mayRestart = oneOf('whenNoSave', options.whenNoSave, ['restart', 'fail'], 'restart') === 'restart';
-  const signature = JSON.stringify({ duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart });
-  return { duplication, depth, domain, names, stores, everySteps, mtbfSeconds, inBackground, mayRestart, signature };
+  const mayShrink = oneOf('whenNoSpares', options.whenNoSpares, ['fail', 'shrink'], 'fail') === 'shrink';
+  const signature = JSON.stringify({ duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart, mayShrink });
+  return { duplication, depth, domain, names, stores, everySteps, mtbfSeconds, inBackground, mayRestart, mayShrink, signature };
 }

@@ -39,10 +39,21 @@ export function copyWithCrc(target: Uint8Array, source: Uint8Array): number {
   return crc;
 }
 
+/** Values of once(): all in one section of this name. */
+export const ONCE_SECTION = 'once';
+const ONCE_MAX = 65_536;
+
+function requireName(name: string): void {
+  if (typeof name !== 'string' || name === '')
+    throw new MultirailError('ERR_ARG', `name of what is saved: ${String(name)}, expected a text`);
+}
+
 export class Registry {
   private readonly rank: number;
   /** By kind and name, in the order in which they were registered. */
   private readonly entries = new Map<string, Entry & { readonly name: string }>();
+  /** What once() has given, by name, as it is saved. */
+  private readonly made = new Map<string, Uint8Array>();
   /** What this run of the program begins with. */
   private readonly sections: ReadonlyMap<string, DecodedSection> | undefined;
 
@@ -50,6 +61,33 @@ export class Registry {
   constructor(rank: number, sections: readonly DecodedSection[] | undefined) {
     this.rank = rank;
     this.sections = sections && new Map(sections.map((section) => [`${section.kind}/${section.name}`, section]));
+    const made = this.sections?.get(`determinants/${ONCE_SECTION}`);
+    if (made !== undefined) for (const [name, value] of deserialize(made.data) as Map<string, Uint8Array>) this.made.set(name, value);
+  }
+
+  once<V>(name: string, make: () => V): V {
+    requireName(name);
+    if (typeof make !== 'function') throw new MultirailError('ERR_ARG', `once('${name}', …): expected a function that makes the value`);
+    let bytes = this.made.get(name);
+    if (bytes === undefined) {
+      if (this.made.size >= ONCE_MAX)
+        throw new MultirailError(
+          'ERR_ARG',
+          `once('${name}', …): ${ONCE_MAX} values were made by once() already; expected a name for each place in the program, and not for each step`,
+        );
+      const value = make();
+      try {
+        bytes = new Uint8Array(serialize(value));
+      } catch (cause) {
+        throw new MultirailError(
+          'ERR_ARG',
+          `once('${name}', …): what the function gave cannot be cloned (${(cause as Error).message}): expected a value, not a promise or a function`,
+          { cause },
+        );
+      }
+      this.made.set(name, bytes);
+    }
+    return deserialize(bytes) as V;
   }
 
   protect(name: string, view: ArrayBufferView): void {
@@ -78,9 +116,8 @@ export class Registry {
 
   private add(name: string, entry: Entry): void {
     const key = `${entry.kind}/${name}`;
-    if (typeof name !== 'string' || name === '')
-      throw new MultirailError('ERR_ARG', `name of what is saved: ${String(name)}, expected a text`);
-    if (this.entries.has(key))
+    requireName(name);
+    if (this.entries.has(`array/${name}`) || this.entries.has(`value/${name}`))
       throw new MultirailError('ERR_ARG', `"${name}" is registered twice: expected each name once in a run of the program`);
     this.entries.set(key, { ...entry, name });
   }
@@ -103,17 +140,18 @@ export class Registry {
   /** What the image has and the program has not registered, as an error; undefined when all is there. */
   get missing(): MultirailError | undefined {
     const names = [...(this.sections?.keys() ?? [])]
-      .filter((key) => !this.entries.has(key))
+      .filter((key) => !this.entries.has(key) && key !== `determinants/${ONCE_SECTION}`)
       .map((key) => `"${key.slice(key.indexOf('/') + 1)}"`);
     return names.length === 0 ? undefined : this.mismatch(`the save has ${names.join(', ')}, which the program does not register`);
   }
 
   /** The image of what is registered. `take` gives memory of that length. */
   capture(header: ImageHeader, take: (bytes: number) => Uint8Array): { memory: Uint8Array; crc: number } {
-    const sources = [...this.entries.values()].map((entry) => {
+    const sources: Omit<NewSection, 'crc'>[] = [...this.entries.values()].map((entry) => {
       if (entry.kind === 'array') return { kind: entry.kind, name: entry.name, element: elementOf(entry.view), bytes: bytesOf(entry.view) };
       return { kind: entry.kind, name: entry.name, bytes: new Uint8Array(serialize(entry.accessors.save())) };
     });
+    if (this.made.size > 0) sources.push({ kind: 'determinants', name: ONCE_SECTION, bytes: new Uint8Array(serialize(this.made)) });
     const encoder = new TextEncoder();
     const namesAt = HEADER_BYTES + ENTRY_BYTES * sources.length;
     const payloadAt = aligned(sources.reduce((sum, { name }) => sum + encoder.encode(name).length, namesAt));

@@ -5,10 +5,12 @@ import type { Runtime } from '../../mpi/runtime.ts';
 import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { EndNotice } from './end-notice.ts';
-import { type History, Saves } from './epoch.ts';
+import { Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
-import { FtJob, type JobRecovery } from './job.ts';
+import { FtJob } from './job.ts';
+import type { History } from './meeting.ts';
 import { type FtOptions, type Settings, settingsOf } from './options.ts';
+import { type JobRecovery, recoveryOf } from './recovery.ts';
 
 /**
  * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over
@@ -25,7 +27,7 @@ import { type FtOptions, type Settings, settingsOf } from './options.ts';
  * @param body The program. It may be a plain function that uses blocking calls only.
  * @throws ERR_ARG: an option does not fit, or ranks were given different ones.
  * @throws ERR_SUPPORT: the parameter `ft` is off.
- * @throws ERR_SPARES: a rank failed and there are not enough standbys; at all ranks.
+ * @throws ERR_SPARES: a rank failed, there are not enough standbys, and the option whenNoSpares is not 'shrink'; at all ranks.
  * @throws ERR_CHECKPOINT: what was saved does not fit the program or the number of ranks, a rank could not restore its state, or the program went
  *   on after its communicator was revoked (ft_body_grace_ms).
  * @throws ERR_STORE, ERR_CORRUPT: a store cannot be read, or what it has is damaged.
@@ -36,10 +38,10 @@ export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob
   return await new Run(mpi, settings).play(body);
 }
 
-/** Ranks that another process has in the second of two communicators of one size. */
-function changedRanks(before: Communicator, after: Communicator): number[] {
-  const processes = after.group.worldRanks;
-  return before.group.worldRanks.flatMap((process, rank) => (processes[rank] === process ? [] : [rank]));
+/** Ranks of the first communicator whose processes are not in the second one. */
+function lostRanks(before: Communicator, after: Communicator): number[] {
+  const processes = new Set(after.group.worldRanks);
+  return before.group.worldRanks.flatMap((process, rank) => (processes.has(process) ? [] : [rank]));
 }
 
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
@@ -82,9 +84,13 @@ class Run {
           const lost = Math.max(0, history.step - step);
           const lostSteps = history.lostSteps + lost;
           const { failed, failures } = history;
+          const total = { failures, lostSteps };
           const recovery: JobRecovery | undefined =
-            isFirst && failures === 0 ? undefined : { epoch, save, level, failed, lostSteps: lost, total: { failures, lostSteps } };
+            isFirst && failures === 0
+              ? undefined
+              : recoveryOf({ epoch, save, level, failed, lostSteps: lost, total }, saves.images, comm.rank);
           this.history = { failed: [], failures, step: 0, lostSteps };
+          if (recovery !== undefined) saves.ledger.recovered(total, save !== undefined);
           if (recovery !== undefined && recoveryChannel.hasSubscribers) {
             const durationMs = performance.now() - knewMs;
             recoveryChannel.publish({ rank: comm.rank, epoch, save, level, failed, lostSteps: lost, durationMs } satisfies RecoveryTrace);
@@ -108,9 +114,13 @@ class Run {
         saves.closeSeries();
       }
       const before = comm;
-      comm = await before.replace({ spares: 'all' });
+      comm = await before.replace({ spares: this.settings.mayShrink ? 'some' : 'all' });
       // Those who died in the meeting, or while places were taken, are among them.
-      const failed = changedRanks(before, comm);
+      const failed = lostRanks(before, comm);
+      if (comm.size < before.size && comm.rank === 0)
+        this.warn(
+          `${failed.length} of ${before.size} ranks failed (${failed.join(', ')}), and too few processes stand by: the job goes on with ${comm.size}`,
+        );
       this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
       // Revoked ones are freed without waiting for anybody; the world cannot be.
       await saves.freeOwn();

@@ -11,6 +11,8 @@ export interface StoredLine {
   /** Place of the level among the levels. */
   readonly level: number;
   readonly manifest: Manifest;
+  /** Images that are there with their length, where other ranks have made it than there are now; undefined: this rank's own is there. */
+  readonly images: readonly number[] | undefined;
 }
 
 /** So many of the newest saves are looked at. */
@@ -18,13 +20,14 @@ const LOOKED_AT = 8;
 
 /**
  * The newest committed saves of which this rank's own image is there with its length: all of a store that everybody shares, and of a
- * folder of each host those that this host has. `newestEpoch`: of all that is there, whole or not; -1 where there is nothing. A store that
- * fails is ERR_STORE.
+ * folder of each host those that this host has. Of a save that another number of ranks has made, which images are there. `newestEpoch`: of
+ * all that is there, whole or not; -1 where there is nothing. A store that fails is ERR_STORE.
  */
 export async function storedLines(
   level: StoreLevel,
   job: string,
   rank: number,
+  size: number,
 ): Promise<{ lines: StoredLine[]; refused: string[]; newestEpoch: number }> {
   const lines: StoredLine[] = [];
   const refused: string[] = [];
@@ -34,12 +37,17 @@ export async function storedLines(
     const key = commitKey(job, save);
     try {
       const manifest = decodeManifest(await level.store.get(key));
+      const there = new Map(save.entries.map((entry) => [entry.key, entry.bytes]));
+      if (manifest.size !== size) {
+        const images = manifest.files.filter((file) => there.get(imageKey(job, save, file.rank)) === file.bytes);
+        lines.push({ level: level.index, manifest, images: images.map((file) => file.rank) });
+        continue;
+      }
       const image = imageKey(job, save, rank);
-      const expected = manifest.files[rank]?.bytes;
-      const there = save.entries.find((entry) => entry.key === image)?.bytes;
-      // Another size of the job is told when all ranks have met.
-      if (manifest.files[rank] === undefined || expected === there) lines.push({ level: level.index, manifest });
-      else refused.push(`${key}: ${image} should have ${expected} bytes and ${there === undefined ? 'is not there' : `has ${there}`}`);
+      const expected = manifest.files[rank].bytes;
+      if (expected === there.get(image)) lines.push({ level: level.index, manifest, images: undefined });
+      else
+        refused.push(`${key}: ${image} should have ${expected} bytes and ${there.has(image) ? `has ${there.get(image)}` : 'is not there'}`);
     } catch (error) {
       if (!(error instanceof MultirailError) || !['ERR_CORRUPT', 'ERR_SUPPORT', 'ERR_CHECKPOINT'].includes(error.code)) throw error;
       refused.push(`${key}: ${error.message}`);
@@ -48,7 +56,7 @@ export async function storedLines(
   return { lines, refused, newestEpoch };
 }
 
-/** Reads this rank's image of a committed save, whole and right. */
+/** Reads the image of that rank of a committed save, whole and right. */
 export async function readStored(level: StoreLevel, job: string, manifest: Manifest, rank: number): Promise<Uint8Array> {
   const { bytes, crc } = manifest.files[rank];
   const key = imageKey(job, manifest, rank);

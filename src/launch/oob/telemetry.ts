@@ -30,6 +30,29 @@ export const RAIL_COUNTERS = {
 export type RailCounterName = keyof typeof RAIL_COUNTERS;
 export const RAIL_COUNTER_NAMES = Object.keys(RAIL_COUNTERS) as readonly RailCounterName[];
 
+/** What multirail/ft counts, as it travels among the counters: name, whether it only grows, and what it is. */
+export const SAVE_COUNTERS = {
+  ftSavesCommitted: { grows: true, text: 'Saves of this rank that were committed.' },
+  ftSavesAbandoned: { grows: true, text: 'Saves that were given up, because a rank could not do its part or has failed.' },
+  ftSavesNotStored: { grows: true, text: 'Saves that are in memory alone, because a folder or a store has refused them.' },
+  ftSaveBytes: { grows: true, text: 'Bytes of the images of committed saves.' },
+  ftSaveMs: {
+    grows: true,
+    text: 'Time from the begin of saves until they were committed, in milliseconds; the program goes on meanwhile.',
+  },
+  ftRecoveries: { grows: true, text: 'Times that this rank was called again after a failure.' },
+  ftFailures: { grows: true, text: 'Failures of the job so far, as this rank knows.' },
+  ftLostSteps: { grows: true, text: 'Steps that were done again after failures.' },
+  ftToleranceLeft: {
+    grows: false,
+    text: 'Hosts, or processes where there is one host, that may be lost now without losing the newest save in memory.',
+  },
+  ftUsefulMs: { grows: false, text: 'Time that this rank has spent in steps that have not been lost, in milliseconds.' },
+  ftElapsedMs: { grows: true, text: 'Time since this rank has begun to run the program, in milliseconds.' },
+} as const;
+export type SaveCounterName = keyof typeof SAVE_COUNTERS;
+export type SaveCounters = Record<SaveCounterName, number>;
+
 export interface TelemetryRailName {
   key: string;
   transport: string;

@@ -1,10 +1,19 @@
 // What multirail/ft drives saves and recoveries by, on one communicator: agreements of its second series, the word of deaths among its
 // members, and whether anything of the program is on its way. It lives as long as the communicator is the one that the program runs on.
+import type { RecvRequest } from '../../pml/records.ts';
 import type { Value } from '../../ulfm/values.ts';
-import { idOf, isUserContext } from '../contexts.ts';
+import { Iov } from '../../util/iov.ts';
+import { ANY_SOURCE } from '../constants.ts';
+import { ctxOf, idOf, isUserContext, USER } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import type { AgreementCall } from './agreement-call.ts';
 import type { FaultTolerance } from './fault-tolerance.ts';
+
+/** A communicator, as far as messages on it are taken here. */
+interface Listened {
+  readonly contextId: number;
+  readonly group: { readonly worldRanks: readonly number[] };
+}
 
 /** What a vote has come to: the same at all members. */
 export interface VoteResult {
@@ -42,6 +51,11 @@ export class RecoverySeries {
 
   close(): void {
     this.ft.deathListeners.delete(this.listener);
+  }
+
+  /** What telemetry tells of the saves of this rank from now on; asked for with each report. */
+  count(counters: () => Readonly<Record<string, number>>): void {
+    this.proc.saveCounters = counters;
   }
 
   /** Ranks that are known here to be dead. */
@@ -83,6 +97,41 @@ export class RecoverySeries {
 
   /** Contexts that belong to saves, and not to the program. */
   readonly own = new Set<number>();
+
+  /**
+   * Takes messages with this tag on a communicator of its own, each of so many bytes, as whole numbers and fractions: inside the engine's turns,
+   * so while the program computes or waits in a blocking call, too. Ends with the communicator, or when the function that it returns is called.
+   */
+  listen(own: Listened, tag: number, bytes: number, take: (rank: number, words: Float64Array) => void): () => void {
+    const { pml } = this.proc.engine;
+    const ctx = ctxOf(own.contextId, USER);
+    const members = own.group.worldRanks;
+    const words = new Float64Array(bytes / Float64Array.BYTES_PER_ELEMENT);
+    const buffer = new Iov([new Uint8Array(words.buffer)]);
+    let posted: RecvRequest | undefined;
+    const read = ({ error, cancelled, matchedSource }: RecvRequest): boolean => {
+      if (cancelled || error !== undefined) return false;
+      take(members.indexOf(matchedSource), words);
+      return true;
+    };
+    const post = (): void => {
+      for (;;) {
+        posted = undefined;
+        const request = pml.irecvInBackground(ANY_SOURCE, ctx, tag, buffer, (done) => {
+          if (read(done)) post();
+        });
+        if (!request.done) {
+          posted = request;
+          return;
+        }
+        if (!read(request)) return;
+      }
+    };
+    post();
+    return () => {
+      if (posted !== undefined && !posted.done) pml.cancel(posted);
+    };
+  }
 
   private isProgram(ctx: number): boolean {
     return isUserContext(ctx) && !this.own.has(idOf(ctx));

@@ -59,6 +59,12 @@ export const PLANTED_SAVES: readonly Planted[] = [
     found: [{ profile: 'save', within: 400 }],
   },
   {
+    name: 'everybody-holds-copies',
+    sentence: 'After a recovery every member counts as one that still has the copies that it is to hold, a successor, too.',
+    edits: [edit(RECOVERY, 'return (holder, owner) => held[holder].has(owner);', 'return () => held.length > 0;')],
+    found: [{ profile: 'save', within: 400 }],
+  },
+  {
     name: 'oldest-slot-overwritten',
     sentence: 'A save that is being made takes the slot of the oldest committed one before it is committed itself.',
     edits: [
@@ -101,8 +107,8 @@ export const PLANTED_SAVES: readonly Planted[] = [
     edits: [
       edit(
         CORE,
-        '    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });\n    this.spread(own);',
-        "    this.slot = this.slots.take({ epoch: this.epoch, k: line.k });\n    this.slot.own = own;\n    this.move('SPREADING');\n    this.castVote(VOTE.COMMIT);",
+        '    this.slot = slot;\n    this.spread(own, (holder) => has(holder, this.rank));',
+        "    this.slot = slot;\n    slot.own = own;\n    this.move('SPREADING');\n    this.castVote(VOTE.COMMIT);",
       ),
       WITHOUT_COPIES,
     ],

@@ -1,6 +1,6 @@
 // /metrics: read by a strict checker in both formats, which is itself checked against text that breaks the rules.
 import { describe, expect, test } from 'vitest';
-import { RAIL_COUNTERS } from '../../../src/launch/oob/telemetry.ts';
+import { RAIL_COUNTERS, SAVE_COUNTERS } from '../../../src/launch/oob/telemetry.ts';
 import { PML_COUNTERS } from '../../../src/pml/counters.ts';
 import { formatFor, metricsText, snakeCase } from '../../../tools/dashboard/metrics.ts';
 import { parseExposition, sampleValue } from './exposition.ts';
@@ -43,6 +43,19 @@ describe('metrics', () => {
         sentence,
       ).toHaveLength(1);
     }
+  });
+
+  test('saves are there where a program runs under run(), with the share of time that was of use', () => {
+    const model = makeModel(new TestClock());
+    expect(metricsText(model, 'prometheus')).not.toContain('multirail_ft_');
+    const values = Object.fromEntries(Object.keys(SAVE_COUNTERS).map((name) => [name, 2]));
+    model.telemetry(0, report(0, [], { counters: { ...values, ftUsefulMs: 750, ftElapsedMs: 1000 } }));
+    const families = parseExposition(metricsText(model, 'prometheus'), 'prometheus');
+    expect(sampleValue(families, 'multirail_ft_saves_committed_total', { rank: 0 })).toBe(2);
+    expect(sampleValue(families, 'multirail_ft_tolerance_left', { rank: 0 })).toBe(2);
+    expect(sampleValue(families, 'multirail_ft_useful_ratio', { rank: 0 })).toBe(0.75);
+    const helps = [...families.values()].map(({ help }) => help);
+    for (const { text } of Object.values(SAVE_COUNTERS)) expect(helps.filter((help) => help === text)).toHaveLength(1);
   });
 
   test('a job that has ended, and names with every odd character', () => {

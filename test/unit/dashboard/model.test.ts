@@ -175,6 +175,26 @@ describe('job model', () => {
     expect(model.history.all().find(({ key }) => key === 'resent 1')?.bytes).toEqual([0, 0, 0, 5000, 2000, 0, 0]);
   });
 
+  test('saves and recoveries are events, as rank 0 of the program tells them', () => {
+    const clock = new TestClock();
+    const model = makeRunningModel(clock);
+    const tell = (rank: number, counters: Record<string, number>): void => {
+      clock.ms += 250;
+      model.telemetry(rank, report(clock.ms, [], { counters }));
+    };
+    tell(0, { ftSavesCommitted: 1, ftSaveBytes: 1000 });
+    tell(1, { ftSavesCommitted: 1, ftSaveBytes: 1000 });
+    tell(0, { ftSavesCommitted: 3, ftSaveBytes: 3000 });
+    tell(0, {});
+    tell(0, { ftRecoveries: 1, ftFailures: 2, ftLostSteps: 7 });
+    const seen = model.log.since(0).filter(({ type }) => type === 'saved' || type === 'recovered');
+    expect(seen).toMatchObject([
+      { type: 'saved', rank: 0, saves: 1, bytes: 1000, text: 'a save was committed, 1000 bytes of rank 0' },
+      { type: 'saved', saves: 2, bytes: 2000, text: '2 saves were committed, 2000 bytes of rank 0' },
+      { type: 'recovered', failures: 2, lostSteps: 7, text: 'the program was called again: 2 failures so far, 7 steps done again' },
+    ]);
+  });
+
   test('changes that a rank could not report are told, once each', () => {
     const clock = new TestClock();
     const model = makeRunningModel(clock);

@@ -23,6 +23,14 @@ interface Line {
 
 type Values = (number | null)[];
 
+/** Events that are marked on the time line. */
+const MARKS: Readonly<Record<string, { readonly tint: string; readonly sign: string; readonly isDashed: boolean }>> = {
+  'rail-lost': { tint: 'down', sign: '✕', isDashed: false },
+  'rail-restored': { tint: 'up', sign: '●', isDashed: true },
+  saved: { tint: 'resent', sign: '▾', isDashed: true },
+  recovered: { tint: 'down', sign: '↺', isDashed: false },
+};
+
 export class ThroughputChart {
   private readonly root: HTMLElement;
   private readonly legend: HTMLElement;
@@ -49,7 +57,7 @@ export class ThroughputChart {
     const lines = chooseLines(store, slots);
     const isNew = lines.map(({ id }) => id).join() !== this.lines.map(({ id }) => id).join();
     this.lines = lines;
-    this.events = store.events.filter(({ type }) => type === 'rail-lost' || type === 'rail-restored');
+    this.events = store.events.filter(({ type }) => type in MARKS);
     const isSelectedNew = selected !== this.selected;
     this.selected = selected;
     const seconds = (store.job?.intervalMs ?? 0) / 1000;
@@ -123,15 +131,15 @@ export class ThroughputChart {
       const seconds = atMs / 1000;
       if (min === undefined || max === undefined || seconds < min || seconds > max) continue;
       const x = plot.valToPos(seconds, 'x', true);
-      const isLost = type === 'rail-lost';
-      ctx.strokeStyle = color(isLost ? 'down' : 'up');
+      const { tint, sign, isDashed } = MARKS[type];
+      ctx.strokeStyle = color(tint);
       ctx.fillStyle = ctx.strokeStyle;
-      ctx.setLineDash(isLost ? [] : [4 * devicePixelRatio, 3 * devicePixelRatio]);
+      ctx.setLineDash(isDashed ? [4 * devicePixelRatio, 3 * devicePixelRatio] : []);
       ctx.beginPath();
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
-      ctx.fillText(isLost ? '✕' : '●', x + 3 * devicePixelRatio, bbox.top + 11 * devicePixelRatio);
+      ctx.fillText(sign, x + 3 * devicePixelRatio, bbox.top + 11 * devicePixelRatio);
     }
     ctx.restore();
   }

@@ -1,0 +1,152 @@
+// What members tell each other when they meet, and what follows from it: the same at all of them.
+import { MultirailError } from '../../errors.ts';
+import { dealtOut, type Grouping } from '../checkpoint/grouping.ts';
+import { Placement } from '../checkpoint/placement.ts';
+import type { Inventory } from '../checkpoint/recovery-plan.ts';
+import { compareSaves, type SaveName, saveText } from '../checkpoint/slots.ts';
+import { checkScheme } from '../plan/scheme.ts';
+import type { Settings } from './options.ts';
+import type { Known } from './periods.ts';
+
+/** Failures of the job as the members know them; a successor knows none, and takes what the others know. */
+export interface History {
+  /** Ranks that the last recovery is about. */
+  readonly failed: readonly number[];
+  /** Failures so far. */
+  readonly failures: number;
+  /** How far this rank had come. */
+  readonly step: number;
+  /** Steps that were lost in all recoveries so far. */
+  readonly lostSteps: number;
+}
+
+/** Those who have committed something together: slots are numbered by their ranks. */
+export interface Membership {
+  readonly rank: number;
+  /** Failure domain of each rank. */
+  readonly domains: readonly (string | number)[];
+}
+
+/** A save in a store as one member sees it. */
+export interface StoredView extends SaveName {
+  readonly level: number;
+  /** Ranks that have made it. */
+  readonly size: number;
+  /** Where other ranks have made it than there are now: the images that this member can read. */
+  readonly images: readonly number[] | undefined;
+}
+
+/** What every member tells the others when they meet. */
+export interface View {
+  readonly settings: string;
+  readonly epoch: number;
+  readonly inventory: Inventory;
+  readonly host: string;
+  /** Undefined: it has committed nothing yet. */
+  readonly membership: Membership | undefined;
+  readonly stored: readonly StoredView[];
+  /** The newest epoch of which anything is in a store; -1: nothing is. */
+  readonly storedEpoch: number;
+  readonly error: string | undefined;
+  readonly history: History;
+  /** Steps between two saves of each level, as it has them; undefined: it has committed nothing yet. */
+  readonly periods: readonly number[] | undefined;
+  /** Since it began to run the program. */
+  readonly elapsedSeconds: number;
+}
+
+/** What all together know of the failures so far. */
+export function together(views: readonly View[]): History {
+  const all = views.map(({ history }) => history);
+  const most = (of: (history: History) => number): number => Math.max(...all.map(of));
+  const failed = all.find(({ failed: ranks }) => ranks.length > 0)?.failed ?? [];
+  return { failed, failures: most((one) => one.failures), step: most((one) => one.step), lostSteps: most((one) => one.lostSteps) };
+}
+
+/** What the ranks plan their saves by. Some may have heard of new periods, and others not yet: the longest count. */
+export function knownOf(views: readonly View[], { failures }: History): Known {
+  const lists = views.flatMap(({ periods }) => (periods === undefined ? [] : [periods]));
+  const periods = lists[0]?.map((_, level) => Math.max(...lists.map((list) => list[level])));
+  return { periods, failures, elapsedSeconds: Math.max(...views.map(({ elapsedSeconds }) => elapsedSeconds)) };
+}
+
+/** Copies among these domains, with as many as land on different ones; `warn` is told of fewer than were asked for. */
+export function placementOf(domains: Membership['domains'], settings: Settings, warn: (text: string) => void): Placement {
+  const count = new Set(domains).size;
+  const asked = { domains: count, duplication: Math.min(settings.duplication, count - 1), depth: settings.depth };
+  const { scheme, warning } = checkScheme(asked);
+  if (asked.duplication < settings.duplication)
+    warn(`duplication = ${settings.duplication} with ${count} failure domains: ${asked.duplication} is used`);
+  if (warning !== undefined) warn(warning);
+  return new Placement(domains, scheme.duplication, scheme.depth);
+}
+
+/** Failure domains by where the members are. */
+export function domainsOf(views: readonly View[], { domain }: Settings): Membership['domains'] {
+  const hosts = views.map(({ host }) => host);
+  const isOneHost = new Set(hosts).size === 1;
+  return domain === 'host' || (domain === undefined && !isOneHost) ? hosts : [...hosts.keys()];
+}
+
+/** Those who have committed what the slots hold, as far as they are here. */
+export interface Former {
+  readonly domains: Membership['domains'];
+  /** By their rank: their rank now, undefined where they were left out. */
+  readonly now: readonly (number | undefined)[];
+  readonly inventories: readonly Inventory[];
+}
+
+/** Undefined: nobody has committed anything. */
+export function formerOf(views: readonly View[]): Former | undefined {
+  const domains = views.find(({ membership }) => membership !== undefined)?.membership?.domains;
+  if (domains === undefined) return undefined;
+  const now = domains.map((_, rank) => {
+    const at = views.findIndex(({ membership }) => membership?.rank === rank);
+    return at < 0 ? undefined : at;
+  });
+  return { domains, now, inventories: now.map((at) => (at === undefined ? [] : views[at].inventory)) };
+}
+
+/** A save in stores that all together can read, and who reads what. */
+export interface StoredCandidate extends SaveName {
+  readonly level: number;
+  readonly size: number;
+  /** By rank: the images that it reads. */
+  readonly grouping: Grouping;
+}
+
+/**
+ * Saves in stores of which every image is seen by somebody, newest first. Where as many ranks have made it as there are, each must see its own.
+ *
+ * @throws ERR_STORE: a store could not be looked into.
+ * @throws ERR_CHECKPOINT: the newest one was made by another number of ranks, and the program does not take those.
+ */
+export function storedCandidates(views: readonly View[], rank: number, job: string, takesOthers: boolean): StoredCandidate[] {
+  const first = views.find(({ error }) => error !== undefined)?.error;
+  if (first !== undefined) throw new MultirailError('ERR_STORE', `saves cannot be looked for: ${first}`, { rank });
+  const size = views.length;
+  const sees = (view: View, one: StoredView): StoredView | undefined =>
+    view.stored.find(({ level, epoch, k }) => level === one.level && epoch === one.epoch && k === one.k);
+  const found = [...views[0].stored]
+    .sort((a, b) => compareSaves(b, a) || a.level - b.level)
+    .filter((one) => views.every((view) => sees(view, one) !== undefined));
+  const other = found[0];
+  if (other !== undefined && other.size !== size && !takesOthers)
+    throw new MultirailError(
+      'ERR_CHECKPOINT',
+      `${saveText(other)} of job "${job}" was made by ${other.size} ranks, and there are ${size}: start as many, choose another name (ft_job), set whenNoSpares to 'shrink' in a program that can redistribute what was saved, or read its images with readImage()`,
+      { rank },
+    );
+  return found.flatMap((one): StoredCandidate[] => {
+    const { epoch, k, level } = one;
+    const grouping =
+      one.size === size
+        ? Array.from({ length: size }, (_, image) => [{ rank: image, bytes: 0 }])
+        : dealtOut(
+            Array.from({ length: one.size }, () => 0),
+            (at, image) => sees(views[at], one)?.images?.includes(image) === true,
+            size,
+          );
+    return grouping === undefined || (one.size !== size && !takesOthers) ? [] : [{ epoch, k, level, size: one.size, grouping }];
+  });
+}

@@ -511,7 +511,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'waits for a peer without a rail longer than the peer timeout',
     case: 'nothing came back within the peer timeout',
     caughtBy: 'RD-4',
-    edits: [edit(RAIL_EVENTS, 'aliveMs - since < peerTimeoutMs)', 'aliveMs - since < peerTimeoutMs * 1e6)')],
+    edits: [edit(RAIL_EVENTS, '? 0 : aliveMs - since;', '? 0 : (aliveMs - since) / 1e6;')],
   },
   // --- §12
   {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadNative } from '../../src/native/load.ts';
 import { Lab, labUnavailable, sleep } from '../../tools/lab/lab.ts';
 import { type BuiltCode, buildCode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
 import { expectAudited, startLabJob } from './lab-job.ts';
 
 const unavailable = labUnavailable() ?? loadNative().reason;
@@ -102,8 +103,10 @@ const ALARMS: Alarm[] = [
 ];
 
 const only = process.env.MULTIRAIL_ALARMS;
+/** Each takes ten seconds. */
+const drawn = only === undefined ? drawTests('alarms', ALARMS, 0.4) : ALARMS.filter(({ name }) => name.includes(only));
 describe.skipIf(unavailable !== undefined)('no rail is lost', () => {
-  test.each(ALARMS.filter(({ name }) => only === undefined || name.includes(only)))(
+  test.each(drawn)(
     '$name',
     async ({ name, args, rails, disturb }) => {
       await using lab = await Lab.create({ nodes: 2, rails });

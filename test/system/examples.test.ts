@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, describe as group, test } from 'vitest';
 import { labUnavailable } from '../../tools/lab/lab.ts';
 import { bundleInto } from '../support/bundle.mjs';
 import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const EXAMPLES = readdirSync(join(ROOT, 'examples')).filter((name) => name.endsWith('.mjs'));
@@ -140,7 +141,11 @@ const CHECKS: Record<string, () => Promise<void>> = {
 };
 
 group('examples', () => {
-  for (const name of EXAMPLES) {
+  for (const { name } of drawTests(
+    'examples',
+    EXAMPLES.map((name) => ({ name })),
+    0.5,
+  )) {
     test(name, { timeout: 150_000 }, async ({ skip }) => {
       if (needsLab.has(name) && unavailable !== undefined) {
         console.info(`skipped: examples/${name}: ${unavailable}`);

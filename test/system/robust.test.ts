@@ -2,6 +2,7 @@
 // does not receive, many ranks. Each over two TCP rails on loopback.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
+import { drawTests } from '../support/sample.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
@@ -22,9 +23,7 @@ async function expectOk(ranks: number, scenario: string, timeoutMs?: number): Pr
   return stdout;
 }
 
-test('a receiver that computes for 10 s while 64 MiB are on the way loses no rail and no byte', () => expectOk(2, 'compute'), 100_000);
-
-test('either side stopped for 10 s (SIGSTOP) loses no rail and no byte', async () => {
+async function expectStoppedOk(): Promise<void> {
   const running = job(2, 'stopped', 120_000);
   const first = await running.until(/\[0\] PID (\d+)/);
   const second = await running.until(/\[1\] PID (\d+)/);
@@ -37,8 +36,14 @@ test('either side stopped for 10 s (SIGSTOP) loses no rail and no byte', async (
   const { code: exitCode, stdout, stderr } = await running.ended;
   expect(exitCode, `${stdout}\n${stderr}`).toBe(0);
   expect(stdout.match(/OK /g)?.length).toBe(2);
-}, 150_000);
+}
 
-test('1 GiB at a rank that posts no receive keeps both processes under 300 MB above idle', () => expectOk(2, 'memory'), 100_000);
-
-test('32 ranks exchange all-to-all messages over 2 rails each', () => expectOk(32, 'alltoall', 110_000), 120_000);
+const CASES: readonly (readonly [name: string, play: () => Promise<unknown>])[] = [
+  ['a receiver that computes for 10 s while 64 MiB are on the way loses no rail and no byte', () => expectOk(2, 'compute')],
+  ['either side stopped for 10 s (SIGSTOP) loses no rail and no byte', expectStoppedOk],
+  ['1 GiB at a rank that posts no receive keeps both processes under 300 MB above idle', () => expectOk(2, 'memory')],
+  ['32 ranks exchange all-to-all messages over 2 rails each', () => expectOk(32, 'alltoall', 110_000)],
+];
+test.each(drawTests('robust', CASES, 0.5))('%s', { timeout: 150_000 }, async (_, play) => {
+  await play();
+});

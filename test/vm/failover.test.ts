@@ -1,13 +1,14 @@
 // A job of two processes inside the guest: a message of 64 MiB whose verbs rail is pulled at a random moment, by cable, by black hole and
 // by moving a queue pair to error, arrives whole over TCP, and the rail is used again once it is restored. MULTIRAIL_VM_PULLS sets the
-// number of pulls (5).
+// number of pulls (5; 2 where samples are run).
 import { join } from 'node:path';
 import { expect, it, type TestContext } from 'vitest';
 import { startNode } from '../support/helpers.ts';
+import { IS_SAMPLED } from '../support/sample.ts';
 import { unavailable } from './verbs-fixture.ts';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
-const PULLS = Number(process.env.MULTIRAIL_VM_PULLS ?? 5);
+const PULLS = Number(process.env.MULTIRAIL_VM_PULLS ?? (IS_SAMPLED ? 2 : 5));
 const SEED = Number(process.env.MULTIRAIL_VM_SEED ?? Date.now() % 100_000);
 /**
  * The guest's processors are emulated: on a busy host a device acknowledges nothing for 200 ms and more while TCP moves. By what is shipped such

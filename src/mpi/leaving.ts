@@ -37,6 +37,10 @@ export async function leaveTogether(
     isWaiting = false;
     for (const rank of others) engine.meet(rank);
   };
+  const withoutServer = (): void => {
+    engine.beginFinalize(false);
+    meetAll();
+  };
   engine.beginFinalize(isWaiting);
   if (!isWaiting) meetAll();
   for (let pauseMs = LEFT_POLL_MIN_MS; !engine.isLeft(); pauseMs = Math.min(LEFT_POLL_MAX_MS, pauseMs + 1)) {
@@ -50,26 +54,17 @@ export async function leaveTogether(
     }
     if (isWaiting && !isEntered && engine.isDrained) {
       isEntered = true;
-      oob?.barrier?.(BARRIER, { tolerant: true }).then(
-        () => {
-          isWaiting = false;
-          engine.everyoneDrained();
-        },
-        () => {
-          engine.beginFinalize(false);
-          meetAll();
-        },
-      );
+      oob?.barrier?.(BARRIER, { tolerant: true }).then(() => {
+        isWaiting = false;
+        engine.everyoneDrained();
+      }, withoutServer);
     }
     if (isWaiting && isEntered && others.every((rank) => engine.endingOf(rank) !== undefined)) {
       isWaiting = false;
       engine.everyoneDrained();
     }
     awaySinceMs = oob?.isConnected === false ? (awaySinceMs ?? performance.now()) : undefined;
-    if (isWaiting && awaySinceMs !== undefined && performance.now() - awaySinceMs > timeoutMs / 2) {
-      engine.beginFinalize(false);
-      meetAll();
-    }
+    if (isWaiting && awaySinceMs !== undefined && performance.now() - awaySinceMs > timeoutMs / 2) withoutServer();
     await pause(pauseMs);
   }
   return [];

@@ -7,6 +7,21 @@ import process from 'node:process';
 
 /** What a job that hangs may still say. */
 const LAST_WORDS_MS = 3000;
+
+/** Ends a job that hangs: who waits for whom is printed first, and its guard ends the ranks. `onHang` is told when its time is over. */
+export function endAfter(child, limitMs, onHang) {
+  const timers = [
+    setTimeout(() => {
+      onHang();
+      child.kill('SIGUSR2');
+    }, limitMs),
+    setTimeout(() => child.kill('SIGTERM'), limitMs + LAST_WORDS_MS),
+    setTimeout(() => child.kill('SIGKILL'), limitMs + 3 * LAST_WORDS_MS),
+  ];
+  child.on('close', () => {
+    for (const timer of timers) clearTimeout(timer);
+  });
+}
 /** A second rank dies with the first one, once in so many times. */
 const DOUBLE_EVERY = 4;
 const DELAY_MS_MAX = 60;
@@ -83,16 +98,8 @@ export function playRespawn({ words, ranks, kills, seed, limitMs }) {
     said.stderr += text;
   });
   return new Promise((resolve) => {
-    const timers = [
-      setTimeout(() => {
-        problems.push(`it had not ended after ${limitMs / 1000} s`);
-        child.kill('SIGUSR2'); // who waits for whom
-      }, limitMs),
-      setTimeout(() => child.kill('SIGTERM'), limitMs + LAST_WORDS_MS),
-      setTimeout(() => child.kill('SIGKILL'), limitMs + 3 * LAST_WORDS_MS),
-    ];
+    endAfter(child, limitMs, () => problems.push(`it had not ended after ${limitMs / 1000} s`));
     child.on('close', (code, signal) => {
-      for (const timer of timers) clearTimeout(timer);
       if (code !== 0) problems.push(`it ended with ${signal ?? `exit code ${code}`}`);
       const died = said.stderr.match(/; the other ranks go on$/gm)?.length ?? 0;
       if (died !== killed) problems.push(`${died} processes have died, and ${killed} were killed`);

@@ -10,7 +10,7 @@ import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { playRespawn } from '../support/respawn-play.mjs';
+import { endAfter, playRespawn } from '../support/respawn-play.mjs';
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 const CLI = at('../../dist/cli.js');
@@ -19,8 +19,6 @@ const RANKS = 4;
 const KILLS_MAX = RANKS - 1;
 /** After so many jobs that failed, no more of that program is tried. */
 const FAILURES_MAX = 5;
-/** What a job that hangs may still say about it. */
-const LAST_WORDS_MS = 3000;
 
 /** The long job under --respawn. */
 const RESPAWN = 'respawn';
@@ -107,17 +105,10 @@ function play({ words, program }, seed) {
     });
   return new Promise((resolve) => {
     let hung = false;
-    const timers = [
-      setTimeout(() => {
-        hung = true;
-        child.kill('SIGUSR2'); // who waits for whom
-      }, limitMs),
-      setTimeout(() => child.kill('SIGTERM'), limitMs + LAST_WORDS_MS),
-      // Its guard ends the ranks.
-      setTimeout(() => child.kill('SIGKILL'), limitMs + 3 * LAST_WORDS_MS),
-    ];
+    endAfter(child, limitMs, () => {
+      hung = true;
+    });
     child.on('close', (code, signal) => {
-      for (const timer of timers) clearTimeout(timer);
       const kills = said.stderr.match(/--kill: killing /g)?.length ?? 0;
       resolve({ ...said, kills, hung, ended: signal ?? `exit code ${code}`, code });
     });

@@ -16,7 +16,7 @@ export interface JobRecovery {
   readonly lostSteps: number;
   /** The sums over all recoveries since this job was started. */
   readonly total: { readonly failures: number; readonly lostSteps: number };
-  /** Ranks that have made the save; undefined when there is none. */
+  /** Ranks that have made the save; undefined where there was no save. */
   readonly savedSize: number | undefined;
   /**
    * Other ranks have made the save than there are now, because some were left out (whenNoSpares) or the job was started with another number

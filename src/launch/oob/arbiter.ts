@@ -81,7 +81,7 @@ export class Arbiter {
       ({ by, about, finalAtMs }) => finalAtMs !== undefined && !texts.has(by) && !texts.has(about),
     );
     const oldest = Math.min(...finals.map(({ finalAtMs }) => finalAtMs as number));
-    if (nowMs - oldest < ARBITER_WAIT_MS || finals.length === 0) return;
+    if (nowMs - oldest < ARBITER_WAIT_MS) return;
     const isHeard = (member: Member): boolean => member.isOwned || nowMs - member.lastContactMs < SILENT_MS;
     const isMajority = this.isMajority(isHeard);
     const pairs: [number, number][] = [];

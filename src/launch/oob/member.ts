@@ -29,7 +29,7 @@ export interface AbortInfo {
 
 export interface Member {
   rank: number;
-  /** The rank of the start whose place in the starter's numbering this process has; its own number where it is none of those. */
+  /** The rank of the start whose place in the starter's numbering this process has; its own number where it is not one of them. */
   index: number;
   /** Its owner has started it, and waits for it. */
   isOwned: boolean;

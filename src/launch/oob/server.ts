@@ -170,7 +170,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     return this.members.length;
   }
 
-  /** Keeps a number for a process that the owner is about to start, and that will join as one that stands by. ERR_LAUNCH: there is none left. */
+  /** Keeps a number for a process that the owner is about to start, and that will join as one that stands by. ERR_LAUNCH: all numbers are given. */
   reserve(): number {
     return this.addMember(this.series.take(), { index: undefined, isOwned: true, standsBy: true, isReady: false }).rank;
   }

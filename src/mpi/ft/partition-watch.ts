@@ -80,7 +80,7 @@ export function partitionView({ bml }: Pick<Engine, 'bml'>, { knowledge, standby
   };
 }
 
-/** A server that does not answer within so many time-outs of a peer is none. */
+/** A server that does not answer within so many time-outs of a peer counts as lost. */
 const ANSWER_TIMEOUTS = 2;
 
 export class PartitionWatch {

@@ -34,7 +34,7 @@ describe('with a server that decides', () => {
     expect(seen.reports.slice(2)).toEqual([[2, 61_000, true]]);
   });
 
-  test('one that does not answer, or is lost, is none: then the majority goes on', () => {
+  test('one that does not answer counts as lost: then the majority goes on', () => {
     const most = watch('arbiter', [0, 1]);
     expect(most.judge.judge(2, 119_999)).toBe('wait');
     expect(most.judge.judge(2, 120_000)).toBe('fail');

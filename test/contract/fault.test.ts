@@ -217,10 +217,12 @@ function faultClauses(name: string, fixture: Fixture): void {
 
     clause('slow with frames under way: what follows waits behind them', async (pair) => {
       const { a } = pair;
+      // As above: the interposer counts from the last turn, which therefore comes after this.
+      const fromMs = pair.now();
+      await pair.settle(1);
       const ahead = a.send(20_000);
       controlOf(a).slow({}, 1_000_000);
       a.endpoints[0].flush();
-      const fromMs = pair.now();
       const behind = a.send(10);
       await pair.drive(() => a.open === 0, 'both are delivered');
       expect(pair.now() - fromMs).toBeGreaterThanOrEqual(20);

@@ -35,6 +35,7 @@ import {
   type Unreceived,
 } from './records.ts';
 import type { Traced, TransitionListener } from './states.ts';
+import type { Tap } from './tap.ts';
 import type { RemoteWindow } from './windows.ts';
 
 export interface PmlOptions {
@@ -123,6 +124,8 @@ export class PmlCore implements TransitionListener {
   readonly givenUp = new Set<SendMessage>();
   /** Messages of ours that their receivers had not received when they left. */
   readonly neverReceived: Unreceived[] = [];
+  /** Messages are logged; undefined: no message is, and nothing of it costs anything. */
+  tap: Tap | undefined;
   /** Observes every transition besides the ring (coverage in the simulator). */
   transitionTap: TransitionListener | undefined;
   /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */

@@ -8,9 +8,11 @@ import { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { type Linked, LinkedList } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
+import type { FlowIn, FlowOut } from './flows.ts';
 import { FrameMemory } from './frame-memory.ts';
 import { FLAG, type PacketType } from './hdr.ts';
 import type { RecvState, SendState } from './states.ts';
+import type { Channel, LoggedMessage } from './tap.ts';
 import { type LocalWindow, PutTargets, type RemoteWindow, WindowOffers } from './windows.ts';
 
 /** A message that its receiver never received, though it ended well. */
@@ -113,22 +115,24 @@ export interface PostedQueue {
 
 /** A message that arrived and waits: for a lower number (early) or for its receive (unexpected). Owns its payload copy. */
 export interface Envelope {
-  readonly type: PacketType;
-  readonly peer: PmlPeer;
+  type: PacketType;
+  peer: PmlPeer;
   readonly ctx: number;
-  readonly source: number;
+  source: number;
   readonly tag: number;
   readonly seq: number;
   readonly signature: number;
-  readonly messageBytes: number;
-  readonly flags: number;
+  messageBytes: number;
+  flags: number;
   payload: Uint8Array;
   /** Bytes charged to the sender's credit, given back when the payload is disposed of. */
   charge: number;
-  readonly senderSlot: number;
-  readonly senderGeneration: number;
+  senderSlot: number;
+  senderGeneration: number;
   /** RGET only: where the sender's memory can be read. */
-  readonly windows: readonly RemoteWindow[];
+  windows: readonly RemoteWindow[];
+  /** Its sender has died before all of it was here: the data come again from the successor, with the same number (succession.ts). */
+  isHole: boolean;
 }
 
 /** RGET: memory that the sender registered for the receiver, whole, reachable over one epoch of one rail. */
@@ -262,6 +266,8 @@ export class SendMessage implements Linked<OutMessage> {
   givingBack = '';
   /** Bytes of the copy. */
   copiedBytes = 0;
+  /** Its copy in the log, from which it is sent. */
+  logged: LoggedMessage | undefined = undefined;
   /** What the peer is known to have, for sends that can be given up. */
   readonly delivered: RangeSet | undefined;
 
@@ -385,21 +391,6 @@ export class RecvMessage implements Linked<RecvMessage> {
   }
 }
 
-/** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
-export const SEQ_SPAN_MAX = 2 ** 30;
-
-/** Messages to one peer on one context. */
-export interface FlowOut {
-  nextSeq: number;
-}
-
-/** Messages from one peer on one context. */
-export interface FlowIn {
-  expectedSeq: number;
-  /** Envelopes that overtook a lower number. */
-  readonly early: Map<number, Envelope>;
-}
-
 export interface OwedRailDown {
   epoch: number;
   onRail: boolean;
@@ -454,6 +445,8 @@ export class PmlPeer {
   /** Set once, and never cleared. */
   failure: MultirailError | undefined;
   saidBye = false;
+  /** Its part in a succession (tap.ts); undefined while it is simply there. */
+  channel: Channel | undefined = undefined;
   /** What a call to a peer that said BYE ends with. */
   left: MultirailError | undefined;
   /** We said BYE: nothing more is sent. */
@@ -540,12 +533,22 @@ export class PmlPeer {
     if (ctx === this.lastInCtx) return this.lastIn as FlowIn;
     let flow = this.flowsIn.get(ctx);
     if (flow === undefined) {
-      flow = { expectedSeq: 0, early: new Map() };
+      flow = { expectedSeq: 0, early: new Map(), holes: undefined };
       this.flowsIn.set(ctx, flow);
     }
     this.lastInCtx = ctx;
     this.lastIn = flow;
     return flow;
+  }
+
+  /** Its numbers of that context are those of another peer from now on. */
+  moveFlows(ctx: number, successor: PmlPeer): void {
+    const flowIn = this.flowsIn.get(ctx);
+    const flowOut = this.flowsOut.get(ctx);
+    this.dropFlows(ctx);
+    successor.dropFlows(ctx);
+    if (flowIn !== undefined) successor.flowsIn.set(ctx, flowIn);
+    if (flowOut !== undefined) successor.flowsOut.set(ctx, flowOut);
   }
 
   /** The sequences of a context that is gone; returns those of what came in. */

@@ -150,14 +150,22 @@ export class Succession {
     this.open(peer, envelope.ctx, envelope.seq).envelope = envelope;
   }
 
-  /** There is no succession in place: all that waited for the peer ends. */
-  abandon(rank: number, error: MultirailError): void {
-    const peer = this.peer(rank);
-    const { channel } = peer;
-    if (channel?.state !== 'HELD') return;
+  /** There is no succession in place, and all go back: whatever waits for somebody who died, or for a successor, ends. */
+  giveUp(error: MultirailError): void {
+    for (const rank of [...this.members]) {
+      const peer = this.core.peers.get(rank);
+      if (peer !== undefined) this.abandon(peer, error);
+    }
+    // Whoever dies from now on fails.
+    this.members.clear();
+    this.tap.mustKeep = false;
+  }
+
+  private abandon(peer: PmlPeer, error: MultirailError): void {
+    const { channel, rank } = peer;
     peer.channel = undefined;
-    this.tap.suspended--;
-    this.members.delete(rank);
+    if (channel?.state === 'HELD' || channel?.state === 'AWAITED') this.tap.suspended--;
+    if (channel?.state === 'HELD') this.members.delete(rank);
     for (const envelope of this.waitingOf(peer)) {
       if (!envelope.isHole) continue;
       envelope.isHole = false;
@@ -179,7 +187,7 @@ export class Succession {
       this.core.complete(request);
     }
     this.tap.redirect(peer, undefined, error);
-    this.inbox.endPeer(peer, error);
+    if (channel?.state === 'HELD') this.inbox.endPeer(peer, error);
   }
 
   /** All that is here of the one, which is held, is the other's from now on. */

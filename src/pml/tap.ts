@@ -143,6 +143,8 @@ export class Tap {
   private readonly digestCounts = new Map<number, number>();
   /** Channels that are held or awaited: the log must keep what it has. */
   suspended = 0;
+  /** This process has said that its log is whole: it must stay so until it is decided what becomes of those that died. */
+  mustKeep = false;
   readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0 };
   /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
   readonly released: number[] = [];
@@ -200,7 +202,7 @@ export class Tap {
     request.error = isHeld ? undefined : peer.ended;
     if (request.error !== undefined) return end();
     const { nextSeq: seq } = peer.flowOut(ctx);
-    const logged = log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0);
+    const logged = log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);
     if (logged === 'full') return false;
     const isWanted = channel === undefined || channel.wants(ctx, seq);
     if (logged === 'unlogged') {

@@ -172,12 +172,16 @@ export class Succession {
       this.inbox.context(envelope.ctx).takeUnexpected(envelope);
     }
     for (const flow of peer.flowsIn.values()) {
-      for (const { request } of flow.holes?.values() ?? []) {
+      for (const hole of flow.holes?.values() ?? []) {
+        const { request } = hole;
+        hole.envelope = undefined;
+        hole.request = undefined;
         if (request === undefined) continue;
         request.error = error;
         this.core.complete(request);
       }
-      flow.holes = undefined;
+      // A successor that lives may have sent what was to come again: it comes into nothing, and is answered.
+      if (channel?.state === 'HELD') flow.holes = undefined;
     }
     for (const logged of this.tap.options.log.messagesTo(rank)) {
       const { request } = logged;

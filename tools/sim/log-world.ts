@@ -310,6 +310,7 @@ export class LogWorld {
         return;
       }
       case 'all go back':
+        for (const { number } of this.workers) this.tell(worker.number, number);
         return this.goBack(worker);
       case 'successors': {
         if (worker.succession !== undefined) worker.succession.tap.mustKeep = false;

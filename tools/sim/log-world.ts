@@ -313,12 +313,13 @@ export class LogWorld {
         for (const { number } of this.workers) this.tell(worker.number, number);
         return this.goBack(worker);
       case 'successors': {
-        if (worker.succession !== undefined) worker.succession.tap.mustKeep = false;
         for (const { rank, dead, successor } of decision.list) {
           this.tell(worker.number, dead);
           succession.succeed(dead, successor);
           worker.members[rank] = successor;
         }
+        // Only now: until the dead are held here, nothing else keeps the log.
+        succession.tap.mustKeep = false;
         for (const { successor } of decision.list) this.sync(worker, successor);
       }
     }

@@ -6,12 +6,11 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SaveTrace } from '../../src/ft/recover/channels.ts';
 import type { FtJob } from '../../src/ft/recover/job.ts';
-import { copyWithCrc } from '../../src/ft/recover/registry.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
 import { Op } from '../../src/mpi/op.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
-import { crc32c } from '../../src/native/crc32c.ts';
+import { copyCrc32c, crc32c } from '../../src/native/crc32c.ts';
 import { median } from './osu.ts';
 
 export interface FtSaveOptions {
@@ -63,7 +62,7 @@ function copyRates(bytes: number): Pick<FtSaveFigures['rates'], 'copy' | 'crc' |
   return {
     copy: rate(() => target.set(source)),
     crc: rate(() => void crc32c(source)),
-    fused: rate(() => void copyWithCrc(target, source)),
+    fused: rate(() => void copyCrc32c(target, source)),
   };
 }
 

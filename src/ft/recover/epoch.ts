@@ -160,7 +160,8 @@ export class Saves {
             this.endSave({ committed: action.name, error: undefined });
             break;
           case 'abandoned':
-            if (!this.begun.isDone) this.handleNotBegun();
+            // By a death: all go back once more.
+            if (!this.begun.isDone && core.state !== 'RECOVERING') this.handleNotBegun();
             this.endSave({ committed: undefined, error: this.abandonedError(action.name) });
             break;
           case 'recover':
@@ -388,6 +389,8 @@ export class Saves {
       parts !== undefined && line !== undefined && isSameSave(name, { epoch, k: line.k }) ? partsToTell(parts, owner) : undefined;
     const has = isSame && level === 'memory' && line !== undefined ? holdsOf(former?.inventories ?? [], line) : undefined;
     core.restore(epoch, line, isSame ? fetched : undefined, has);
+    // A successor has its image of a save of theirs from now on, and is asked for it if another one fails before it is spread.
+    if (isSame && line !== undefined) this.membership = { rank: this.rank, domains: this.domains };
     this.obey();
     const isFirst = newestEpoch < 0 && line === undefined;
     const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;

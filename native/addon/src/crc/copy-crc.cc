@@ -20,10 +20,9 @@ constexpr size_t kPieceBytes = 24 * 1024;
 
 /// A copy of that length would push out of the caches more than it leaves there for whoever reads it next.
 constexpr size_t kPastCachesBytesMin = 1024 * 1024;
-constexpr size_t kVectorBytes = sizeof(__m128i);
 constexpr size_t kLineBytes = 64;
 
-/// `target` is aligned to vectors, and `length` is whole cache lines.
+/// `target` and `length` are whole cache lines, each of which leaves the processor at once.
 void copyPastCaches(uint8_t* target, const uint8_t* source, size_t length) {
   for (size_t at = 0; at < length; at += kLineBytes) {
     const auto* from = reinterpret_cast<const __m128i*>(source + at);
@@ -52,7 +51,7 @@ uint32_t copyThroughCaches(uint32_t crc, uint8_t* target, const uint8_t* source,
 uint32_t copyCrc32c(uint32_t crc, uint8_t* target, const uint8_t* source, size_t length) {
 #if defined(__x86_64__)
   if (length >= kPastCachesBytesMin) {
-    const size_t head = (kVectorBytes - (reinterpret_cast<uintptr_t>(target) & (kVectorBytes - 1))) & (kVectorBytes - 1);
+    const size_t head = (kLineBytes - (reinterpret_cast<uintptr_t>(target) & (kLineBytes - 1))) & (kLineBytes - 1);
     const size_t lines = (length - head) / kLineBytes * kLineBytes;
     crc = copyThroughCaches(crc, target, source, head);
     for (size_t at = head; at < head + lines; at += kPieceBytes) {

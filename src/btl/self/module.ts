@@ -50,9 +50,9 @@ export class SelfModule implements SelfOwner {
 
   remoteAddressChanged(): void {}
 
-  /** The own rank is over when the module is closed. */
-  forgetPeer(): boolean {
-    return false;
+  /** The own rank is over when the module is closed; of others it has nothing. */
+  forgetPeer(peer: number): boolean {
+    return peer !== this.context.rank;
   }
 
   async open(): Promise<void> {}

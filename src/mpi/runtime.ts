@@ -462,6 +462,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   private onPeerFailed(peer: number, error: MultirailError, lostMessages: number): void {
     this.proc.ft?.peerFailed(peer, error);
+    this.book?.forgetAddresses(peer);
     this.proc.memberGone();
     this.duty?.look();
     const event: PeerEvent = { type: 'failed', rank: this.process, peer, error, lostMessages };

@@ -31,6 +31,8 @@ export class DeadPeers {
       if (!this.modules.every((module) => module.forgetPeer(peer.rank))) return true;
       this.bml.dropRails(peer);
       this.pml.forgetFlows(peer.rank);
+      // An error whose stack was never asked for keeps alive what the functions of that stack worked on.
+      void this.pml.peer(peer.rank).failure?.stack;
       return false;
     });
   }

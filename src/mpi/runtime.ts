@@ -152,6 +152,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       log: (level, text) => options.log?.(level, text),
       onOwnDeath: (error) => this.onOwnDeath(error),
       partition: partitionOptions(params, job.oob),
+      oob: job.oob,
       callStandby: (number, call) => job.oob?.callStandby?.(number, call),
       onStandby: (event) => this.duty?.take(event),
       onPoolChanged: () => queueMicrotask(() => this.standby.emit('changed')),

@@ -379,6 +379,13 @@ export class Pml {
     peer.dropQueues();
   }
 
+  /** That peer has failed, and its rails are gone: nothing is numbered to it or from it any more. */
+  forgetFlows(rank: number): void {
+    const peer = this.peer(rank);
+    assert(peer.failure !== undefined, `peer ${rank} lives`);
+    for (const ctx of [...peer.flowsIn.keys(), ...peer.flowsOut.keys()]) peer.dropFlows(ctx);
+  }
+
   handlePeerBye(rank: number): void {
     const peer = this.peer(rank);
     if (peer.saidBye) return;

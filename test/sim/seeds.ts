@@ -47,4 +47,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story:
       'The quiet phase lasted 50 ms, and a rail that came back brought copies to ranks that had finalized: now it lasts until all is delivered.',
   },
+  {
+    profile: 'ulfm',
+    seed: 308226,
+    story: 'The oracle blamed a leader for a standby that joined while its proposal was on its way for 56 ms.',
+  },
 ];

@@ -458,6 +458,8 @@ export class FaultTolerance {
         if (!request.done) return;
         this.read(source, request, buffer);
       }
+      // Behind a long one there may have come others. Of those that are over nobody hears any more.
+      if (engine.endingOf(source) !== undefined) engine.pml.dropUnexpected(source, FT_CTX);
     };
     const onMessage = (request: RecvRequest): void => {
       this.read(source, request, buffer);

@@ -41,6 +41,7 @@ class AbsentModule implements BtlModule {
   progress = () => 0;
   nextDeadline = () => Number.POSITIVE_INFINITY;
   remoteAddressChanged = () => {};
+  forgetPeer = () => true;
 
   plan(peer: number): RailPlan[] {
     if (peer === 0 || peer === this.context.rank) return [];

@@ -11,7 +11,7 @@ import { bySoonest, finishMs, isWorth, SOON_MS } from './choice.ts';
 import { HealthWatch } from './health-watch.ts';
 import type { BmlOptions } from './options.ts';
 import { BmlPeer } from './peer.ts';
-import { moveRail, Rail, type RailListener } from './rail.ts';
+import { jitterOf, moveRail, Rail, type RailListener } from './rail.ts';
 import { Rates } from './rates.ts';
 
 const ATTEMPT_TIMEOUT_FACTOR = 5;
@@ -252,18 +252,11 @@ export class Bml {
     this.wakeAt(nowMs);
   }
 
-  /** Exponential back-off with jitter; the jitter comes from a hash, so that the simulator repeats it. */
+  /** Exponential back-off with jitter. */
   private backOff(rail: Rail, nowMs: number): void {
     const { redialMinMs, redialMaxMs } = this.options;
     rail.backoffMs = rail.backoffMs === 0 ? redialMinMs : Math.min(redialMaxMs, rail.backoffMs * 2);
-    let hash =
-      (rail.peer * 0x9e3779b1) ^
-      (rail.index * 0x85ebca6b) ^
-      (rail.counters.connectAttempts * 0xc2b2ae35) ^
-      (this.options.rank * 0x27d4eb2f);
-    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;
-    const jitter = (hash % 256) / 1024; // 0 to 25 %
-    rail.nextDialMs = nowMs + rail.backoffMs * (1 - jitter);
+    rail.nextDialMs = nowMs + rail.backoffMs * (1 - jitterOf(rail, this.options.rank));
     this.wakeAt(rail.nextDialMs);
   }
 
@@ -596,5 +589,11 @@ export class Bml {
         this.endAttempt(rail, { kind: 'shutdown', text: 'the peer left' }, 0);
       }
     }
+  }
+
+  /** After closePeer(), when the transports have forgotten the peer: its rails cost no turn any more, and no memory. */
+  dropRails(peer: BmlPeer): void {
+    this.rails = this.rails.filter((rail) => rail.peer !== peer.rank);
+    peer.dropRails();
   }
 }

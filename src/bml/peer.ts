@@ -40,6 +40,13 @@ export class BmlPeer {
     this.unreachableSinceAliveMs = aliveMs;
   }
 
+  /** The rails are gone: the peer is over, and nothing is kept of them. */
+  dropRails(): void {
+    this.rails.length = 0;
+    this.byNumber.length = 0;
+    this.makeSets();
+  }
+
   /** The rail over which the peer is to be asked next: one at a time, the best class first, and after it that which was tried least. */
   get askingRail(): Rail | undefined {
     if (!this.mustAsk || this.rails.some(({ attempt, epoch }) => attempt !== undefined || epoch !== 0)) return undefined;

@@ -241,3 +241,10 @@ export function moveRail(rail: Rail, to: RailState, listener: RailListener): voi
   rail.state = to;
   listener(rail, from, to);
 }
+
+/** What the back-off of a rail is shortened by, 0 to 0.25 of it: from a hash, so that the simulator repeats it. `rank`: the own one. */
+export function jitterOf({ peer, index, counters }: Rail, rank: number): number {
+  let hash = (peer * 0x9e3779b1) ^ (index * 0x85ebca6b) ^ (counters.connectAttempts * 0xc2b2ae35) ^ (rank * 0x27d4eb2f);
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;
+  return (hash % 256) / 1024;
+}

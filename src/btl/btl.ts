@@ -487,6 +487,11 @@ export interface BtlModule {
   planAdded?(peer: number, key: string): { plan: RailPlan; remote: unknown } | undefined;
   /** Where plan() found no rail: what it waits for, when there may be one later. Undefined when there never will. */
   mayComeLater?(peer: number, local: unknown, remote: unknown, peerHostId: string): string | undefined;
+  /**
+   * That peer is over, and nothing more is asked of its endpoints: they go, with all that is kept for it. False, and nothing is changed, while
+   * one of them has a live epoch, an attempt under way, or an upcall to make: it is asked again later.
+   */
+  forgetPeer(peer: number): boolean;
   /** Binds listeners. Rejects with ERR_INIT when the transport cannot work here. */
   open(): Promise<void>;
   /**

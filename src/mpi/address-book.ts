@@ -175,6 +175,16 @@ export class AddressBook {
     else this.later.set(rank, json);
   }
 
+  /** That rank has failed: what stays is which process it was, and on which host. One without a plan keeps its entry, which a plan is made of. */
+  forgetAddresses(rank: number): void {
+    const entry = this.first.get(rank);
+    if (entry === undefined || !this.planned.has(rank)) return;
+    const { version, incarnation, hostId, unexpectedBytesMax } = entry;
+    const rest: ModexEntry = { version, incarnation, hostId, unexpectedBytesMax, btl: {}, excluded: {} };
+    this.first.set(rank, rest);
+    if (this.joined.has(rank)) this.joined.set(rank, rest);
+  }
+
   private waitsFor(rank: number, text: string): void {
     if (this.waiting.has(rank)) return;
     this.waiting.add(rank);

@@ -179,6 +179,13 @@ export class Request implements PromiseLike<Status> {
     return this.promise().then(onDone, onError);
   }
 
+  /** @internal Calls `then` when it has ended, inside the engine's turn in which it does: in a blocking call, too. At once when it has ended. */
+  onEnd(then: () => void): void {
+    if (this.state !== 'ACTIVE') return then();
+    this.watchers ??= new Set();
+    this.watchers.add(then);
+  }
+
   /**
    * Looks at the rails once, and says whether it has ended, or is inactive (MPI-4.1, section 3.7.3). Then its result counts as taken.
    *

@@ -24,6 +24,8 @@ export type RuntimeOob = Pick<OobClient, 'updateModex' | 'abort' | 'finalized' |
       | 'missingAt'
       | 'standbyState'
       | 'callStandby'
+      | 'askBulletin'
+      | 'ended'
     >
   > & {
     modex(own: unknown): Promise<ModexTable>;

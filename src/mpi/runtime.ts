@@ -152,6 +152,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       log: (level, text) => options.log?.(level, text),
       onOwnDeath: (error) => this.onOwnDeath(error),
       partition: partitionOptions(params, job.oob),
+      oob: job.oob,
       callStandby: (number, call) => job.oob?.callStandby?.(number, call),
       onStandby: (event) => this.duty?.take(event),
       onPoolChanged: () => queueMicrotask(() => this.standby.emit('changed')),
@@ -462,6 +463,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   private onPeerFailed(peer: number, error: MultirailError, lostMessages: number): void {
     this.proc.ft?.peerFailed(peer, error);
+    this.book?.forgetAddresses(peer);
     this.proc.memberGone();
     this.duty?.look();
     const event: PeerEvent = { type: 'failed', rank: this.process, peer, error, lostMessages };

@@ -7,7 +7,7 @@
 // `pollerWait` with a timeout. JavaScript is never called from another thread.
 
 /** Raised with every change of this surface: a binary of another number is not used. */
-export const NATIVE_ABI = 6;
+export const NATIVE_ABI = 7;
 
 export interface SocketOptions {
   /** Interface to bind to (SO_BINDTODEVICE); '' = none. */
@@ -204,6 +204,8 @@ export interface NativeBinding {
   // --- checksums
   /** CRC32C of bytes[offset, offset+length), continuing `crc` (0 = beginning). */
   crc32c(bytes: Uint8Array, offset: number, length: number, crc: number): number;
+  /** Copies `source` to `target`, as long and apart from it, and gives the CRC32C of what was copied: each byte is read once. */
+  copyCrc32c(target: Uint8Array, source: Uint8Array, crc: number): number;
   /**
    * Frames of btl/base/frame-hdr.ts that stand in bytes[from, to), one after the other, each followed by its payload when that is at
    * most `inlinePayloadMax` bytes: writes the header CRC of each. Throws ERR_INVALID_ARG when they do not fill the range exactly.

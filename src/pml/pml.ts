@@ -169,6 +169,11 @@ export class Pml {
     return request;
   }
 
+  /** Nobody will receive what has come from that source, which is over, on this context. */
+  dropUnexpected(source: number, ctx: number): void {
+    this.inbox.dropUnexpected(source, ctx);
+  }
+
   /** Ends the posted receives of that context that would take a message of anybody, or those of them that are meant. */
   endPostedToAny(ctx: number, error: MultirailError, isMeant?: (request: RecvRequest) => boolean): void {
     this.inbox.endPostedToAny(ctx, error, isMeant);
@@ -388,6 +393,13 @@ export class Pml {
     this.receiver.fail(peer, error);
     this.inbox.endPeer(peer, error);
     peer.dropQueues();
+  }
+
+  /** That peer has failed, and its rails are gone: nothing is numbered to it or from it any more. */
+  forgetFlows(rank: number): void {
+    const peer = this.peer(rank);
+    assert(peer.failure !== undefined, `peer ${rank} lives`);
+    for (const ctx of [...peer.flowsIn.keys(), ...peer.flowsOut.keys()]) peer.dropFlows(ctx);
   }
 
   handlePeerBye(rank: number): void {

@@ -21,6 +21,7 @@ import type { Poller } from '../native/poller.ts';
 import { hasLeft } from '../pml/outcome.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
+import { DeadPeers } from './dead-peers.ts';
 import { Departure } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 import { type LogLevel, LogLimit } from './log-limit.ts';
@@ -64,6 +65,7 @@ export class Engine implements Upcalls {
   readonly poller: Poller | undefined;
   private readonly openings = new OpeningTimes();
   private readonly departure: Departure;
+  private readonly dead: DeadPeers;
   memoryWaits: MemoryWaits | undefined;
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
@@ -88,6 +90,7 @@ export class Engine implements Upcalls {
     this.bml = new Bml(options.bml, (rail, from, to) => this.onRailState(rail, from, to));
     this.pml = new Pml(options.pml, this.bml);
     this.departure = new Departure(options.rank, this.bml, this.pml);
+    this.dead = new DeadPeers(this.modules, this.bml, this.pml);
     this.pml.onFirstUse = (rank) => this.meet(rank);
   }
 
@@ -118,7 +121,7 @@ export class Engine implements Upcalls {
     const peer = this.addPeer(rank, plan.incarnation, ending === undefined ? plan.endpoints : [], plan.unexpectedBytesMax, asks);
     const failure = ending?.failure ?? plan.failure;
     if (failure !== undefined || ending !== undefined) this.bml.closePeer(peer.bml);
-    if (failure !== undefined) this.pml.handlePeerFailed(rank, failure);
+    if (failure !== undefined) this.dead.add(peer.bml, failure);
     else if (ending !== undefined) this.departure.heardBye(rank, true);
     this.hooks.onPeerMet?.(rank);
     this.schedule();
@@ -299,6 +302,7 @@ export class Engine implements Upcalls {
       return 0;
     }
     if (bml.handleTime(nowMs, this.aliveMs)) this.checkUnreachable();
+    this.dead.step();
     if (pml.pump()) work++;
     if (this.departure.isBegun) this.departure.step(nowMs);
     this.flush();
@@ -536,7 +540,7 @@ export class Engine implements Upcalls {
     for (const rail of peer.bml.rails) {
       this.bml.fence(peer.bml, rail.index, rail.highestSeen, { kind: 'peer-failed', text });
     }
-    this.pml.handlePeerFailed(rank, error);
+    this.dead.add(peer.bml, error);
     this.hooks.onPeerFailed?.(rank, error, this.pml.counters.lostWithPeer - before);
     this.schedule();
   }

@@ -335,6 +335,27 @@ function lossClauses(clause: Clause): void {
     expect(statusOf(a, sent[1].frame)).toBe(IN_DOUBT);
   });
 
+  clause('forgetPeer() waits until all that is owed has been told; then nothing of the peer is asked or told any more', async (pair) => {
+    const { a } = pair;
+    const { module, peer } = a.endpoints[0];
+    expect(module.forgetPeer(peer)).toBe(false);
+    // Of whom it never heard, it has nothing.
+    expect(module.forgetPeer(peer + 1000)).toBe(true);
+    // The own rank is over when the module is closed.
+    if (pair.loopback) return;
+    const sent = Array.from({ length: 5 }, () => a.send(1000));
+    for (const endpoint of a.endpoints) endpoint.fence(1, FENCED);
+    // Its frames have not come back.
+    expect(module.forgetPeer(peer)).toBe(false);
+    await pair.drive(() => a.open === 0, 'all frames are back');
+    for (const { frame } of sent) expect(statusOf(a, frame)).toBe(IN_DOUBT);
+    await pair.drive(() => module.forgetPeer(peer), 'the peer is forgotten');
+    const events = a.recorder.events.length;
+    await pair.settle(50);
+    expect(a.recorder.events.slice(events).map(({ type }) => type)).toEqual([]);
+    expect(module.forgetPeer(peer)).toBe(true);
+  });
+
   for (const fate of ['lost', 'delivered', 'half'] as const) {
     clause(
       `B3: a rail cut in the middle (${fate}): in doubt or delivered, nothing lost unsaid; then the next epoch works`,

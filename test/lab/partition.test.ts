@@ -80,20 +80,33 @@ afterAll(() => {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
 });
 
-/** The ranks of one job, a host each. */
-async function startRanks(hosts: number, args: string[], mca: Record<string, string>) {
-  const made = await Lab.create({ nodes: hosts, rails: [{ mbit: 1000 }, { mbit: 1000 }] });
+/** The ranks of one job, a host each; `served`: by a process on one more host, which runs no rank. */
+async function startRanks(hosts: number, args: string[], mca: Record<string, string>, served = false) {
+  const made = await Lab.create({ nodes: hosts + Number(served), rails: [{ mbit: 1000 }, { mbit: 1000 }] });
   lab = made;
+  const secretFile = join(folder, 'secret');
+  const at = `${made.address(served ? hosts : 0, 1)}:29400`;
+  if (served) {
+    const words = [code.cli, 'rendezvous', '-n', String(hosts), '--listen', at];
+    for (const [name, value] of Object.entries({ ft: 'on', ...mca })) words.push('--mca', name, value);
+    const server = made.spawn(hosts, [process.execPath, ...words], {
+      env: { ...process.env, XDG_RUNTIME_DIR: '', MULTIRAIL_SECRET_FILE: secretFile },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    await new Promise<void>((resolve) => {
+      for (const stream of [server.stdout, server.stderr]) stream?.on('data', (data) => /listens/.test(String(data)) && resolve());
+      server.on('close', () => resolve());
+    });
+  }
   const start = (rank: number) => {
     const env: Record<string, string> = {
-      RANK: String(rank),
-      WORLD_SIZE: String(hosts),
-      MASTER_ADDR: made.address(0, 1),
-      MASTER_PORT: '29400',
-      MULTIRAIL_SECRET_FILE: join(folder, 'secret'),
+      ...(served
+        ? { MULTIRAIL_RANK: String(rank), MULTIRAIL_SIZE: String(hosts), MULTIRAIL_RENDEZVOUS: at }
+        : { RANK: String(rank), WORLD_SIZE: String(hosts), MASTER_ADDR: made.address(0, 1), MASTER_PORT: '29400' }),
+      MULTIRAIL_SECRET_FILE: secretFile,
     };
-    for (const [name, value] of Object.entries({ ft: 'on', btl: 'self,tcp', btl_tcp_if_include: 'mr0', ...mca }))
-      env[`MULTIRAIL_MCA_${name}`] = value;
+    const own = { ft: 'on', btl: 'self,tcp', btl_tcp_if_include: 'mr0', ...(served ? { oob_served: 'true' } : {}), ...mca };
+    for (const [name, value] of Object.entries(own)) env[`MULTIRAIL_MCA_${name}`] = value;
     // Hosts see no processes of each other.
     const alone = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
     const child = made.spawn(rank, [...alone, process.execPath, code.fixture('ft-partition-rank'), ...args], {
@@ -154,17 +167,41 @@ describe.skipIf(unavailable !== undefined)('a network that falls apart', () => {
   );
 });
 
-/** In blocking calls nobody hears the server of the job; with two hosts nobody else could tell. */
-describe.skipIf(unavailable !== undefined)('a process that ends on another host', () => {
-  test.each([0, 1])(
-    'is known by the refusals of its kernel, in blocking calls too: rank %i',
-    async (dead) => {
+/** With two hosts nobody else could tell. The server is a process beside rank 0: where its host says that nobody is there any more, that counts. */
+describe.skipIf(unavailable !== undefined)('a process that ends on another host, in blocking calls', () => {
+  test.each([
+    [0, 'is known by the refusals of its kernel, where the server has gone with it', 'all its addresses refuse connections'],
+    [1, 'is known by the server, to which its refusals were reported', 'it was not heard of any more'],
+  ])(
+    'rank %i %s',
+    async (dead, _how, says) => {
       const { ranks } = await startRanks(2, ['1', 'sync'], { ft_host_timeout_ms: '600' });
       ranks[dead].child.kill('SIGKILL');
       const { code: exitCode, output } = await ranks[1 - dead].ended;
-      expect(output).toContain('all its addresses refuse connections');
+      expect(output).toContain(says);
       expect(output).toContain(`rank ${1 - dead}: goes on with ${1 - dead}`);
       expect(exitCode, output).toBe(0);
+    },
+    90_000,
+  );
+});
+
+/** The server of the job, which sees to it, is heard in blocking calls by its bulletin: long before the rails would give anybody up. */
+describe.skipIf(unavailable !== undefined)('deaths on other hosts, in blocking calls', () => {
+  test.each(drawTests('deaths by the bulletin', [{ name: 'a process' }, { name: 'a host' }]))(
+    '$name that is gone',
+    async ({ name }) => {
+      const mca = { ft_host_timeout_ms: '2000', ft_refused_ms: '60000', oob_reconnect_timeout_ms: '5000', oob_exit_grace_ms: '500' };
+      const { made, ranks } = await startRanks(3, ['2', 'sync'], mca, true);
+      if (name === 'a process') ranks[2].child.kill('SIGKILL');
+      else for (const rail of [0, 1]) await made.cableCut(2, rail);
+      const ends = await Promise.all(ranks.slice(0, 2).map(({ ended }) => ended));
+      for (const [rank, { code: exitCode, output }] of ends.entries()) {
+        expect(output).toContain(`rank ${rank}: goes on with 0 1`);
+        expect(exitCode, output).toBe(0);
+      }
+      // One of them may have it from the other.
+      expect(ends.map(({ output }) => output).join('\n')).toContain('rank 2: it was not heard of any more');
     },
     90_000,
   );

@@ -47,4 +47,14 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story:
       'The quiet phase lasted 50 ms, and a rail that came back brought copies to ranks that had finalized: now it lasts until all is delivered.',
   },
+  {
+    profile: 'ulfm',
+    seed: 308226,
+    story: 'The oracle blamed a leader for a standby that joined while its proposal was on its way for 56 ms.',
+  },
+  {
+    profile: 'ulfm',
+    seed: 308452,
+    story: 'A process died in the middle of a long service message; the short ones behind it were kept until the end of the job.',
+  },
 ];

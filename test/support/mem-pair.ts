@@ -70,6 +70,11 @@ class MemModule implements BtlModule {
     throw new Error('not used');
   }
   remoteAddressChanged(): void {}
+  forgetPeer(): boolean {
+    if (this.queue.length > 0 || this.endpoints.some(({ epoch }) => epoch !== 0)) return false;
+    this.endpoints.length = 0;
+    return true;
+  }
   open = () => Promise.resolve();
   close = () => Promise.resolve();
   nextDeadline = () => (this.queue.length > 0 ? 0 : Number.POSITIVE_INFINITY);
@@ -331,6 +336,7 @@ export class MemPair {
     this.endpoints = [list(0), list(1)];
     for (const side of [0, 1] as const) {
       this.engines[side].addModule(this.modules[side]);
+      this.modules[side].endpoints.push(...this.endpoints[side]);
       this.engines[side].addPeer(1 - side, 1, this.endpoints[side], pml.unexpectedBytesMax ?? OPTIONS.pml.unexpectedBytesMax);
     }
     this.run();

@@ -47,10 +47,10 @@ function rssOf(pid) {
 
 /**
  * Resolves when the job has ended. `words`: how a job is started, up to the program. `problems` is empty when all is well; `rss` has the
- * resident bytes of process 0 and of the launcher at each recovery.
+ * resident bytes of process 0 and of the launcher at each recovery, and the bytes that process 0 has in use.
  *
  * @param {{ words: readonly string[], ranks: number, kills: number, seed: number, limitMs: number }} options
- * @returns {Promise<{ problems: string[], killed: number, recoveries: number, rss: { process: number, launcher: number }[], stdout: string, stderr: string }>}
+ * @returns {Promise<{ problems: string[], killed: number, recoveries: number, rss: { process: number, inUse: number, launcher: number }[], stdout: string, stderr: string }>}
  */
 export function playRespawn({ words, ranks, kills, seed, limitMs }) {
   const next = numbersOf(seed);
@@ -71,13 +71,13 @@ export function playRespawn({ words, ranks, kills, seed, limitMs }) {
     }
   };
   const takeLine = (line) => {
-    const match = /epoch (\d+): rank (\d+) of (\d+) is process (\d+), pid (\d+), (\d+) deaths, rss (\d+)$/.exec(line);
+    const match = /epoch (\d+): rank (\d+) of (\d+) is process (\d+), pid (\d+), (\d+) deaths, rss (\d+), in use (\d+)$/.exec(line);
     if (match === null) return;
-    const [at, rank, size, number, pid, deaths, bytes] = match.slice(1).map(Number);
+    const [at, rank, size, number, pid, deaths, bytes, inUse] = match.slice(1).map(Number);
     if (at !== epoch) whole = new Map();
     epoch = at;
     whole.set(rank, { number, pid });
-    if (number === 0) rss.push({ process: bytes, launcher: rssOf(child.pid) });
+    if (number === 0) rss.push({ process: bytes, inUse, launcher: rssOf(child.pid) });
     if (size !== ranks) problems.push(`epoch ${at}: the communicator has ${size} ranks`);
     if (whole.size < ranks) return;
     if (deaths !== killed) problems.push(`epoch ${at}: ${deaths} deaths were made up for, and ${killed} ranks were killed`);

@@ -175,7 +175,16 @@ function memoryLine(name, samples, kills) {
 
 if (only === undefined || only === RESPAWN) {
   const startedMs = performance.now();
-  const words = [CLI, 'run', '-n', String(RANKS), '--respawn', String(wanted), ...mca.flatMap((one) => ['--mca', ...one.split(/[ =]+/)])];
+  const words = [
+    CLI,
+    'run',
+    '-n',
+    String(RANKS),
+    '--respawn',
+    String(wanted),
+    '--node-arg=--expose-gc',
+    ...mca.flatMap((one) => ['--mca', ...one.split(/[ =]+/)]),
+  ];
   const run = await playRespawn({
     words: [...words, at('fixtures/ft-respawn-rank.mjs')],
     ranks: RANKS,
@@ -190,20 +199,11 @@ if (only === undefined || only === RESPAWN) {
       (isWell ? '' : `: ${run.problems.slice(0, 8).join('; ')}`),
   );
   if (run.rss.length > 0) {
-    console.log(
-      memoryLine(
-        'process 0, which outlives all',
-        run.rss.map((one) => one.process),
-        run.killed,
-      ),
-    );
-    console.log(
-      memoryLine(
-        'the launcher',
-        run.rss.map((one) => one.launcher),
-        run.killed,
-      ),
-    );
+    const lines = { 'process 0, which outlives all': 'process', 'what process 0 has in use': 'inUse', 'the launcher': 'launcher' };
+    for (const [name, key] of Object.entries(lines)) {
+      const samples = run.rss.map((one) => one[key]);
+      console.log(memoryLine(name, samples, run.killed));
+    }
   }
   if (!isWell) {
     console.log(`${run.stdout}${run.stderr}`.split('\n').slice(-60).join('\n').replace(/^/gm, '       '));

@@ -348,6 +348,8 @@ export class SaveWorld extends UlfmWorld {
           const copy = { ...name, owner: saver.rank, attempt: core.attempt };
           for (const to of action.to) this.send(saver, to, { kind: 'copy', name: copy, memory: (own as Piece).memory as Memory });
           this.takeCopies(saver);
+          // The program goes on with what was restored while its copies are spread.
+          if (saver.phase === 'restoring') this.beginAgain(saver);
           break;
         }
         case 'excuse': {

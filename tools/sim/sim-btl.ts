@@ -181,6 +181,13 @@ export class SimBtl implements SimModule, Nic {
     // The rails of the fabric are fixed: there is nothing to learn.
   }
 
+  forgetPeer(peer: number): boolean {
+    const theirs = [...this.endpoints].filter(([, endpoint]) => endpoint.peer === peer);
+    if (this.inbox.some((come) => come.peer === peer) || !theirs.every(([, endpoint]) => endpoint.isIdle)) return false;
+    for (const [name] of theirs) this.endpoints.delete(name);
+    return true;
+  }
+
   open(): Promise<void> {
     this.isOpen = true;
     this.fabric.attach(this.rank, this.linkNos, this);

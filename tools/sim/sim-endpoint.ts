@@ -184,6 +184,12 @@ export class SimEndpoint implements OneSidedRail {
     if (this.blocked) this.module.wake();
   }
 
+  /** No epoch is live, none is dialled, and no upcall is owed. */
+  get isIdle(): boolean {
+    const isOver = this.conn === null && this.attempt === null && this.lostReason === null;
+    return isOver && this.endings.length === 0 && this.failures.length === 0;
+  }
+
   // --- down-calls
 
   connect(epoch: number): void {

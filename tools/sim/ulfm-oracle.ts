@@ -60,6 +60,8 @@ export class UlfmOracle {
   /** Numbers that were given, and those of processes that have joined after the start. */
   private readonly enrolled = new Set<number>();
   private readonly late = new Set<number>();
+  /** Those of them that everybody had in its pool when the value was put together that was proposed last, by communicator. */
+  private readonly offered = new Map<number, ReadonlySet<number>>();
   decisions = 0;
   /** Processes that were called in and have their place. */
   successors = 0;
@@ -206,8 +208,8 @@ export class UlfmOracle {
         !this.declared.has(number) &&
         !this.left.has(number) &&
         this.refusals.get(id)?.has(number) !== true &&
-        // The word that one has come may be on its way.
-        (!this.late.has(number) || this.isInAllPools(number)),
+        // The word that one has come may have been on its way when the leader looked. The decision may have taken long from there.
+        (!this.late.has(number) || this.offered.get(id)?.has(number) === true),
     );
     if (free.length >= failed.count)
       throw new OracleError(
@@ -285,6 +287,7 @@ export class UlfmOracle {
     }
     const numbers = [...contributors].map((rank) => members[rank]);
     proposed.set(key, { value, by, members: [...members] });
+    this.offered.set(id, new Set([...this.late].filter((number) => this.isInAllPools(number))));
     this.checkValue(name, by, value, members, numbers);
     if (this.declared.has(by)) return;
     // Everybody who is alive knows of it, so the leader does, too.

@@ -145,6 +145,18 @@ f error exact 30   agree.pml          -DN=3 -DMAXF=2 -DP_NOBACK
 f error exact 30   agree.pml          -DN=3 -DMAXF=2 -DP_NOTELL
 q error exact 30   agree.pml          -DN=4 -DMAXF=1 -DP_STAYTREE
 q error exact 30   agree.pml          -DN=3 -DMAXF=1 -DGEN -DP_LOCKGONE
+q ok    exact 30   save.pml           -DSD=1 -DMAXF=1 -DA=3
+q ok    exact 30   save.pml           -DSD=2 -DMAXF=1 -DA=4
+f ok    exact 60   save.pml           -DSD=2 -DMAXF=1 -DA=4 -DREFUSE
+f ok    exact 60   save.pml           -DSD=1 -DMAXF=2 -DA=3
+f ok    exact 120  save.pml           -DSD=2 -DMAXF=2 -DA=4
+q error exact 30   save.pml           -DSD=1 -DMAXF=2 -DA=4 -DP_ONESLOT
+q error exact 30   save.pml           -DSD=1 -DMAXF=2 -DA=4 -DP_OWNWORD
+q error exact 30   save.pml           -DSD=1 -DMAXF=2 -DA=4 -DP_NOHOLD
+q error exact 30   save.pml           -DSD=1 -DMAXF=1 -DA=3 -DP_TWOSERIES
+q error exact 30   save.pml           -DSD=1 -DMAXF=2 -DA=4 -DP_NOSPREAD
+f error exact 30   save.pml           -DSD=1 -DMAXF=2 -DA=4 -DP_EARLY
+f error exact 30   save.pml           -DSD=1 -DMAXF=1 -DA=4 -DREFUSE -DP_GHOST
 f ok    hc    240  onesided.pml       -DMAXF=2 -DREDIAL -DOUT=1
 f ok    bit   240  failover.pml       -DNR=3 -DMAXF=3 -DREDIAL -DOUT=1
 f ok    exact 200  failover.pml       -DNR=3 -DMAXF=2 -DOUT=1

@@ -230,6 +230,11 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     return at;
   }
 
+  /** No epoch is live, none is dialled, and no upcall is owed. */
+  get isIdle(): boolean {
+    return this.link === undefined && this.attempt === undefined && this.cutLinks.length === 0 && this.failures.length === 0;
+  }
+
   /** The network may be there again: an attempt that waits for an answer to its SYN sends another one now. */
   dialAgain(): void {
     this.attempt?.dialAgain();

@@ -158,6 +158,13 @@ export abstract class StreamModule implements EndpointModule {
     for (const endpoint of this.endpoints) if (endpoint.peer === peer) endpoint.remote = remote;
   }
 
+  forgetPeer(peer: number): boolean {
+    const { endpoints } = this;
+    for (const endpoint of endpoints) if (endpoint.peer === peer && !endpoint.isIdle) return false;
+    for (let i = endpoints.length - 1; i >= 0; i--) if (endpoints[i].peer === peer) endpoints.splice(i, 1);
+    return true;
+  }
+
   due(): void {
     if (this.dueNow || this.closed) return;
     this.dueNow = true;

@@ -459,6 +459,10 @@ export class FaultEndpoint implements BtlEndpoint {
     return this.ending !== null;
   }
 
+  get isIdle(): boolean {
+    return this.ending === null && this.live === 0 && this.attempt === null && this.dialled === 0 && this.entries.size === 0;
+  }
+
   /** Before the inner progress(): what has become due. */
   begins(): void {
     if (this.host.now >= this.detectAtMs) {

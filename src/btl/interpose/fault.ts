@@ -39,7 +39,7 @@ class FaultBtl implements FaultModule, FaultHost {
   private readonly faultPlan: FaultPlan;
   private readonly outer = new Map<BtlEndpoint, FaultEndpoint>();
   private actions: FaultAction[];
-  private readonly schedules: RandomSchedule[] = [];
+  private readonly schedules = new Map<FaultEndpoint, RandomSchedule>();
   private startMs: number | undefined;
   private stalledUntilMs = 0;
   private upcallCount = 0;
@@ -141,7 +141,7 @@ class FaultBtl implements FaultModule, FaultHost {
     this.outer.set(inner, outer);
     const { random } = this.faultPlan;
     if (random !== undefined) {
-      this.schedules.push(new RandomSchedule(random, { rail, peer }, this.label(outer)));
+      this.schedules.set(outer, new RandomSchedule(random, { rail, peer }, this.label(outer)));
     }
     return outer;
   }
@@ -156,6 +156,16 @@ class FaultBtl implements FaultModule, FaultHost {
 
   remoteAddressChanged(peer: number, remote: unknown): void {
     this.inner.remoteAddressChanged(peer, remote);
+  }
+
+  forgetPeer(peer: number): boolean {
+    const outers = [...this.outer].filter(([, outer]) => outer.peer === peer);
+    if (!outers.every(([, outer]) => outer.isIdle) || !this.inner.forgetPeer(peer)) return false;
+    for (const [inner, outer] of outers) {
+      this.outer.delete(inner);
+      this.schedules.delete(outer);
+    }
+    return true;
   }
 
   open(): Promise<void> {
@@ -178,7 +188,7 @@ class FaultBtl implements FaultModule, FaultHost {
 
   private applyDue(elapsedMs: number): void {
     while (this.actions.length > 0 && this.actions[0].atMs <= elapsedMs) this.apply(this.actions.shift() as FaultAction);
-    for (const schedule of this.schedules) while (schedule.nextMs <= elapsedMs) this.apply(schedule.take());
+    for (const schedule of this.schedules.values()) while (schedule.nextMs <= elapsedMs) this.apply(schedule.take());
   }
 
   nextDeadline(): number {
@@ -186,7 +196,7 @@ class FaultBtl implements FaultModule, FaultHost {
     const isEnding = [...this.outer.values()].some((endpoint) => endpoint.isEnding);
     const startMs = this.startMs ?? this.now;
     let due = this.actions.length > 0 ? startMs + this.actions[0].atMs : Number.POSITIVE_INFINITY;
-    for (const schedule of this.schedules) due = Math.min(due, startMs + schedule.nextMs);
+    for (const schedule of this.schedules.values()) due = Math.min(due, startMs + schedule.nextMs);
     if (this.now < this.stalledUntilMs && !isEnding) return Math.min(due, this.stalledUntilMs);
     for (const endpoint of this.outer.values()) due = Math.min(due, endpoint.nextDeadlineMs());
     return Math.min(due, this.inner.nextDeadline());

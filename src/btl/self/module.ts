@@ -50,6 +50,11 @@ export class SelfModule implements SelfOwner {
 
   remoteAddressChanged(): void {}
 
+  /** The own rank is over when the module is closed; of others it has nothing. */
+  forgetPeer(peer: number): boolean {
+    return peer !== this.context.rank;
+  }
+
   async open(): Promise<void> {}
 
   /** An endpoint has something for progress(), which is asked for, but not from inside the down-call. */

@@ -220,6 +220,13 @@ export abstract class IpModule extends StreamModule {
     this.addressesCame();
   }
 
+  override forgetPeer(peer: number): boolean {
+    if (!super.forgetPeer(peer)) return false;
+    this.peers.delete(peer);
+    for (const endpoint of this.dials.keys()) if (endpoint.peer === peer) this.dials.delete(endpoint);
+    return true;
+  }
+
   private addressesCame(): void {
     this.pairNow = true;
     this.pairSettledAt = this.now + SETTLED_MS;

@@ -39,8 +39,8 @@ const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPOR
 /** How the reading of an image has ended, as ranks tell each other. */
 const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
 
-/** How an epoch ends. */
-export type EpochEnd = { readonly kind: 'ended' | 'recover' };
+/** How an epoch ends: `failed` when what was restored could not be spread again. */
+export type EpochEnd = { readonly kind: 'ended' | 'recover' } | { readonly kind: 'failed'; readonly error: MultirailError };
 
 /** How the save that is under way has ended. */
 export type SaveEnd = { readonly committed: SaveName | undefined; readonly error: MultirailError | undefined };
@@ -103,6 +103,8 @@ export class Saves {
   private readonly beganMs = performance.now();
   private readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
+  /** The program runs already, and the copies of what it has begun with are still being spread. */
+  private isAhead = false;
   private saveEnd: Deferred<SaveEnd> | undefined;
   /** Those who have committed what the slots hold. */
   private membership: Membership | undefined;
@@ -154,11 +156,12 @@ export class Saves {
             this.copies.send(action.name, undefined, action.to);
             break;
           case 'committed':
-            this.begun.resolve('begun');
+            if (!this.begun.isDone) this.handleBegun();
             this.endSave({ committed: action.name, error: undefined });
             break;
           case 'abandoned':
-            this.begun.resolve(this.refusal);
+            // By a death: all go back once more.
+            if (!this.begun.isDone && core.state !== 'RECOVERING') this.handleNotBegun();
             this.endSave({ committed: undefined, error: this.abandonedError(action.name) });
             break;
           case 'recover':
@@ -176,6 +179,28 @@ export class Saves {
     } finally {
       this.isObeying = false;
     }
+  }
+
+  /** All members have what this epoch begins with, and copies of it. */
+  private handleBegun(): void {
+    const { core, series } = this;
+    this.membership = { rank: this.rank, domains: this.domains };
+    this.ledger.placed(core.placement, series.hosts);
+    series.count(() => this.ledger.report(core.slots.newest !== undefined, this.counters.failedAtStore));
+    this.begun.resolve('begun');
+  }
+
+  /** Nobody goes on with a state of which there are not as many copies as there must be. */
+  private handleNotBegun(): void {
+    const error =
+      this.refusal ??
+      new MultirailError('ERR_CHECKPOINT', `rank ${this.rank} cannot begin: another rank could not restore its state, and says why`, {
+        rank: this.rank,
+      });
+    this.begun.resolve(error);
+    if (!this.isAhead) return;
+    this.series.revokeAll();
+    this.over.resolve({ kind: 'failed', error });
   }
 
   private vote(flag: number): void {
@@ -230,12 +255,16 @@ export class Saves {
 
   // ---------------------------------------------------------------- meeting
 
-  /** All members meet, find what to go back to, and spread it again. Undefined: somebody has failed meanwhile. */
+  /**
+   * All members meet, and find what to go back to. Then it is spread again: the program runs meanwhile, since a further failure leaves what was
+   * gone back to until its new copies are committed. Undefined: somebody has failed meanwhile.
+   */
   async meet(comm: Communicator, history: History): Promise<Restored | undefined> {
     this.comm = comm;
     this.history = history;
     this.over = new Deferred();
     this.begun = new Deferred();
+    this.isAhead = false;
     this.taken = -1;
     this.refusal = undefined;
     const series = comm.recoverySeries('run');
@@ -254,21 +283,23 @@ export class Saves {
     } catch (error) {
       if (!isFailure(error)) this.refuse(error as MultirailError);
     }
-    const begun = await this.begun.promise;
+    this.isAhead = restored !== undefined && core.pending !== undefined && !this.begun.isDone;
+    const begun = this.isAhead ? 'begun' : await this.begun.promise;
     if (begun === 'begun') {
-      this.membership = { rank: this.rank, domains: this.domains };
-      this.ledger.placed(core.placement, series.hosts);
-      series.count(() => this.ledger.report(core.slots.newest !== undefined, this.counters.failedAtStore));
       const { grouping, epoch, save } = restored as Restored;
       if (grouping !== undefined && save !== undefined)
-        this.images = new SavedImages(series, this.own, grouping, () => core.slots.find({ epoch, k: save })?.own, this.memory);
+        this.images = new SavedImages(series, this.own, grouping, () => this.pieceOf({ epoch, k: save }), this.memory);
       return restored;
     }
     if (this.over.isDone) return undefined;
-    throw (
-      begun ??
-      new MultirailError('ERR_CHECKPOINT', `rank ${this.rank} cannot begin: another rank could not restore its state, and says why`)
-    );
+    throw begun as MultirailError;
+  }
+
+  /** The own image of a save that is committed, or that this epoch is about to commit. */
+  private pieceOf(name: SaveName): Piece | undefined {
+    const { slots, pending } = this.core;
+    const slot = slots.find(name) ?? (pending !== undefined && isSameSave(pending.name, name) ? pending : undefined);
+    return slot?.own;
   }
 
   /** The communicator of saves has done its part. */
@@ -358,6 +389,8 @@ export class Saves {
       parts !== undefined && line !== undefined && isSameSave(name, { epoch, k: line.k }) ? partsToTell(parts, owner) : undefined;
     const has = isSame && level === 'memory' && line !== undefined ? holdsOf(former?.inventories ?? [], line) : undefined;
     core.restore(epoch, line, isSame ? fetched : undefined, has);
+    // A successor has its image of a save of theirs from now on, and is asked for it if another one fails before it is spread.
+    if (isSame && line !== undefined) this.membership = { rank: this.rank, domains: this.domains };
     this.obey();
     const isFirst = newestEpoch < 0 && line === undefined;
     const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;

@@ -1,6 +1,7 @@
 // What ranks tell each other through the communicator of their saves: how far they are, copies of images, and images of a recovery line.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { Request } from '../../mpi/request.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import type { Transfer } from '../checkpoint/recovery-plan.ts';
 import type { CopyName, SaveCore } from '../checkpoint/save-core.ts';
@@ -117,27 +118,44 @@ export class Copies {
     }
   }
 
-  /** Takes all copies of a save that this rank is to hold, whether it will vote for it or not: their senders wait. */
+  /**
+   * Takes all copies of a save that this rank is to hold, whether it will vote for it or not: their senders wait. They are taken inside the
+   * engine's turns, so while its program computes or waits in a blocking call, too.
+   */
   take(owners: readonly number[]): void {
     for (const owner of owners) {
-      void this.takeOne(owner).catch((error: unknown) => {
-        if (!isFailure(error)) this.onRefused(error as MultirailError);
+      const header = new Float64Array(6);
+      this.receive(header, owner, TAG_COPY, (error) => {
+        if (error !== undefined) return this.failed(error);
+        const name = this.nameOf(header, owner);
+        if (header[3] === 0) return this.end(() => this.core.handleNoCopy(name));
+        const bytes = this.room(header[4]);
+        if (bytes === undefined)
+          return this.receive(new Uint8Array(0), owner, TAG_BULK, (wrong) =>
+            this.failed(wrong === undefined || wrong.code === 'ERR_TRUNCATE' ? this.tooLong(owner, header[4]) : wrong),
+          );
+        this.receive(bytes, owner, TAG_BULK, (wrong) => {
+          if (wrong === undefined) return this.keep(name, bytes, header[5]);
+          this.memory.give(bytes);
+          this.failed(wrong);
+        });
       });
     }
   }
 
-  private async takeOne(owner: number): Promise<void> {
-    const header = new Float64Array(6);
-    await this.own.recv(header, owner, TAG_COPY);
-    const name = this.nameOf(header, owner);
-    if (header[3] === 0) return this.end(() => this.core.handleNoCopy(name));
-    const bytes = this.room(header[4]);
-    if (bytes === undefined) {
-      await this.own.recv(new Uint8Array(0), owner, TAG_BULK).catch(ignoreTruncation);
-      throw this.tooLong(owner, header[4]);
+  private receive(into: Float64Array | Uint8Array, owner: number, tag: number, then: (error: MultirailError | undefined) => void): void {
+    let request: Request;
+    try {
+      request = this.own.irecv(into, owner, tag);
+    } catch (error) {
+      return then(error as MultirailError);
     }
-    await this.own.recv(bytes, owner, TAG_BULK);
-    this.keep(name, bytes, header[5]);
+    request.onEnd(() => then(request.error));
+  }
+
+  /** A rank that has failed is told by a decision. */
+  private failed(error: MultirailError): void {
+    if (!isFailure(error)) this.onRefused(error);
   }
 
   /** As take(), in a blocking call. */

@@ -1,7 +1,7 @@
 // What a program has registered as its state, and the image of it: arrays are copied with their checksum on the way, values are serialised.
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
-import { crc32c } from '../../native/crc32c.ts';
+import { copyCrc32c, crc32c } from '../../native/crc32c.ts';
 import type { DecodedSection } from '../image/decode.ts';
 import { encodeImage, type NewSection } from '../image/encode.ts';
 import { aligned, ELEMENTS, ENTRY_BYTES, HEADER_BYTES, type ImageHeader, TRAILER_BYTES } from '../image/format.ts';
@@ -14,9 +14,6 @@ export interface ValueAccessors<V> {
   restore: (value: V) => void;
 }
 
-/** So much is copied at a time, so that the checksum finds it in the cache. */
-const PIECE_BYTES = 256 * 1024;
-
 type Entry =
   | { readonly kind: 'array'; readonly view: ArrayBufferView }
   | { readonly kind: 'value'; readonly accessors: ValueAccessors<unknown> };
@@ -27,17 +24,6 @@ const elementOf = (view: ArrayBufferView): string =>
     : (ELEMENTS.find(({ name }) => name === Object.prototype.toString.call(view).slice(8, -1))?.name ?? '');
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);
-
-/** Copies, and computes the checksum of what was copied. */
-export function copyWithCrc(target: Uint8Array, source: Uint8Array): number {
-  let crc = 0;
-  for (let at = 0; at < source.length; at += PIECE_BYTES) {
-    const piece = target.subarray(at, Math.min(at + PIECE_BYTES, source.length));
-    piece.set(source.subarray(at, at + piece.length));
-    crc = crc32c(piece, crc);
-  }
-  return crc;
-}
 
 /** Values of once(): all in one section of this name. */
 export const ONCE_SECTION = 'once';
@@ -160,7 +146,7 @@ export class Registry {
     let at = payloadAt;
     const sections = sources.map(({ bytes, ...source }): NewSection => {
       const place = memory.subarray(at, at + bytes.length);
-      const crc = copyWithCrc(place, bytes);
+      const crc = copyCrc32c(place, bytes);
       memory.fill(0, at + bytes.length, at + aligned(bytes.length));
       at += aligned(bytes.length);
       return { ...source, bytes: place, crc };

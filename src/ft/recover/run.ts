@@ -108,7 +108,8 @@ class Run {
             return outcome.value;
           }
         }
-        await saves.over.promise;
+        const end = await saves.over.promise;
+        if (end.kind === 'failed') throw end.error;
         knewMs = performance.now();
       } finally {
         saves.closeSeries();

@@ -2,6 +2,7 @@
 // over any number of connections. Its timers and sockets never keep a finished process alive; only an operation that somebody awaits does.
 import { EventEmitter } from 'node:events';
 import { MultirailError } from '../../errors.ts';
+import { type BulletinAsk, bulletinAsk } from './bulletin.ts';
 import type { OobClientEvents } from './client-events.ts';
 import { CLIENT, CLIENT_EDGES, CLIENT_STATE_NAMES, type ClientState } from './client-states.ts';
 import { type DialEvents, type DialOptions, LIFELINE_IDLE_MS, OobDial } from './dial.ts';
@@ -197,7 +198,14 @@ export class OobClient extends EventEmitter<OobClientEvents> {
    */
   processGone(rank: number): void {
     if (rank === this.options.rank || rank >= this.options.size) return;
-    this.exited(rank, { code: undefined, signal: '', finalized: false, lost: false });
+    this.ended(rank, { code: undefined, signal: '', finalized: false, lost: false });
+  }
+
+  /** What asks for the bulletin, by which the server tells of ends in blocking calls, too; undefined while it is not there. */
+  askBulletin(): BulletinAsk | undefined {
+    const { secret, jobId, rank, incarnation } = this.options;
+    const remote = this.state === CLIENT.CONNECTED ? this.connection?.remote : undefined;
+    return remote === undefined || jobId === undefined ? undefined : bulletinAsk(secret, { jobId, rank, incarnation }, remote);
   }
 
   /** This process waits to be called in, or has a place, which is its rank in the communicator there. Resolves when the launcher knows. */
@@ -453,9 +461,8 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     this.urlIndex++;
     this.attempts++;
     if (!this.everConnected && this.refusals.size === this.options.urls.length) {
-      const error = this.error('ERR_HANDSHAKE', `the launcher refused this rank: ${[...this.refusals.values()].join('; ')}`);
-      this.end(CLIENT.CLOSED, error);
-      return;
+      const refusal = `the launcher refused this rank: ${[...this.refusals.values()].join('; ')}`;
+      return this.end(CLIENT.CLOSED, this.error('ERR_HANDSHAKE', refusal));
     }
     const round = Math.floor(this.attempts / this.options.urls.length);
     const pauseMs = wasConnected ? 0 : Math.min(REDIAL_MAX_MS, REDIAL_MIN_MS * 2 ** Math.min(round, 10)) * (0.5 + Math.random() / 2);
@@ -475,10 +482,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
    */
   private tick(): void {
     const knowledge = this.options.watch.knowledge();
-    if (knowledge === 'dead') {
-      this.lose('the launcher is dead');
-      return;
-    }
+    if (knowledge === 'dead') return this.lose('the launcher is dead');
     if (this.state === CLIENT.CONNECTED) {
       this.session.sendUnnumbered('ping');
       if (++this.silentTicks > SILENT_TICKS_MAX || this.stuck.tick(this.session.oldestUnacknowledged))
@@ -516,8 +520,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
       case 'ack':
         return;
       case 'modexPart':
-        this.modexPart(envelope.body);
-        return;
+        return this.modexPart(envelope.body);
       case 'modexUpdate':
         this.emit('modexUpdate', envelope.body.rank, decodeJson(envelope.body.json, `modex entry of rank ${envelope.body.rank}`));
         return;
@@ -544,7 +547,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
       }
       case 'processExit': {
         const { rank, code, signal, finalized, lost, replaced } = envelope.body;
-        this.exited(rank, { code, signal, finalized, lost, ...(replaced ? { replaced } : {}) });
+        this.ended(rank, { code, signal, finalized, lost, ...(replaced ? { replaced } : {}) });
         return;
       }
       case 'processJoined': {
@@ -579,8 +582,8 @@ export class OobClient extends EventEmitter<OobClientEvents> {
     }
   }
 
-  /** The first word on the end of a rank counts. */
-  private exited(rank: number, info: ExitInfo): void {
+  /** A rank has ended, by the word of the server or of somebody else: the first one counts. */
+  ended(rank: number, info: ExitInfo): void {
     if (this.exits.has(rank)) return;
     this.exits.set(rank, info);
     this.emit('exit', rank, info);

@@ -88,6 +88,12 @@ export class OobDial {
     this.ws.send(bytes, { binary: true });
   }
 
+  /** Where the other end is; undefined when it is not connected. */
+  get remote(): { host: string; port: number } | undefined {
+    const { remoteAddress: host, remotePort: port } = this.transport ?? {};
+    return host === undefined || port === undefined ? undefined : { host, port };
+  }
+
   /** Ends it without a word. */
   terminate(): void {
     this.fail('ended by this side');

@@ -1,5 +1,5 @@
 // Listens for connections to the out-of-band channel. Strangers get neither time nor room: short deadlines, small headers.
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
@@ -9,6 +9,8 @@ import { HANDSHAKE_BYTES_MAX, OOB_PATH } from './messages.ts';
 export interface ListenerEvents {
   onConnection(socket: Socket): void;
   onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** Anything else than an upgrade. */
+  onRequest(request: IncomingMessage, response: ServerResponse): void;
   log(text: string): void;
 }
 
@@ -16,7 +18,7 @@ export interface ListenerEvents {
 export async function listenAt(
   text: string,
   timeoutMs: number,
-  { onConnection, onUpgrade, log }: ListenerEvents,
+  { onConnection, onUpgrade, onRequest, log }: ListenerEvents,
 ): Promise<{ server: Server; url: string }> {
   const { host, port } = parseListenAddress(text);
   const server = createServer(
@@ -26,7 +28,7 @@ export async function listenAt(
       connectionsCheckingInterval: timeoutMs,
       maxHeaderSize: HANDSHAKE_BYTES_MAX,
     },
-    (_request, response) => response.writeHead(426, { connection: 'close' }).end(),
+    onRequest,
   );
   server.maxHeadersCount = 32;
   server.on('connection', onConnection);

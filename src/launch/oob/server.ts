@@ -12,6 +12,7 @@ import { JoinSeries } from '../../ulfm/join-series.ts';
 import { noSubprotocol, refusalOfVersion } from '../../util/websocket.ts';
 import { judgeHello, type Verdict } from './admission.ts';
 import { Arbiter } from './arbiter.ts';
+import { BulletinBoard } from './bulletin.ts';
 import { checkSize, OobCollectives } from './collectives.ts';
 import { LIFELINE_IDLE_MS } from './dial.ts';
 import { exitBody, Joins } from './joins.ts';
@@ -72,6 +73,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
   private readonly strangers: Strangers<Socket>;
   private readonly lines: RepeatedLines;
   private readonly arbiter: Arbiter;
+  private readonly bulletin: BulletinBoard;
   private pingTimer: NodeJS.Timeout | undefined;
   private closed = false;
 
@@ -91,6 +93,12 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.strangers = new Strangers(STRANGERS_MAX, this.options.handshakeTimeoutMs);
     this.lines = new RepeatedLines(this.options.log, LOG_WINDOW_MS);
     this.arbiter = new Arbiter(this.members, this.options, this.options.takesJoins);
+    this.bulletin = new BulletinBoard(
+      this.options,
+      this.members,
+      (number) => this.series.isKnown(number),
+      (socket) => this.strangers.forget(socket),
+    );
     const { size, knowsProcesses } = options;
     for (let rank = 0; rank < size; rank++) {
       const standsBy = rank >= size - this.options.spares;
@@ -156,6 +164,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
           socket.on('close', () => this.sockets.delete(socket));
         },
         onUpgrade: (request, socket, head) => this.upgrade(request, socket, head),
+        onRequest: (request, response) => this.bulletin.take(request, response),
         log: (line) => this.log(line),
       });
       this.http.push(server);
@@ -267,6 +276,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     this.closed = true;
     this.lines.flush();
     clearInterval(this.pingTimer);
+    this.bulletin.close();
     for (const member of this.members) {
       member.session.end(new MultirailError('ERR_OOB', 'the out-of-band channel was closed'));
       member.socket?.close(1001);
@@ -473,27 +483,21 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       case 'ack':
         return;
       case 'modexPut':
-        this.collectives.modexPut(member.rank, envelope.body.json);
-        return;
+        return this.collectives.modexPut(member.rank, envelope.body.json);
       case 'modexUpdate':
-        this.collectives.modexUpdate(member.rank, envelope.body.json);
-        return;
+        return this.collectives.modexUpdate(member.rank, envelope.body.json);
       case 'barrierEnter':
-        this.collectives.barrierEnter(member.rank, envelope.body.name, envelope.body.tolerant);
-        return;
+        return this.collectives.barrierEnter(member.rank, envelope.body.name, envelope.body.tolerant);
       case 'barrierAsk':
         this.send(member, 'barrierMissing', { name: envelope.body.name, ranks: this.collectives.missingAt(envelope.body.name) });
         return;
-      case 'abort': {
-        const info = { ...envelope.body, rank: member.rank };
-        this.emit('abort', info);
+      case 'abort':
+        this.emit('abort', { ...envelope.body, rank: member.rank });
         return;
-      }
       case 'finalized':
-        if (!member.finalized) {
-          member.finalized = true;
-          this.emit('finalized', member.rank);
-        }
+        if (member.finalized) return;
+        member.finalized = true;
+        this.emit('finalized', member.rank);
         return;
       case 'standbyState':
         this.takeStandbyState(member, envelope.body);
@@ -506,8 +510,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       }
       case 'unreachable': {
         const { rank, forMs, final } = envelope.body;
-        this.arbiter.take(member.rank, rank, forMs, final, performance.now());
-        return;
+        return this.arbiter.take(member.rank, rank, forMs, final, performance.now());
       }
       case 'railEvent':
         checkSize(envelope.body.json, RAIL_EVENT_BYTES_MAX, 'rail event');
@@ -554,6 +557,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     // Whoever is done has no use for the news that another one, which was done too, has ended.
     for (const other of this.series.isKnown(member.rank) ? this.members : [])
       if (other !== member && !(exit.finalized && other.finalized)) this.send(other, 'processExit', body);
+    this.bulletin.post(member.rank, exit);
     this.collectives.forget(member.rank);
     this.joins.end(member.rank);
     member.session.end(new MultirailError('ERR_OOB', `rank ${member.rank} has ended`));

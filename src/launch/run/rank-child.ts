@@ -48,7 +48,10 @@ export class LocalRank implements RankChild {
   readonly host = undefined;
   readonly ended: Promise<RankEnd>;
   readonly closed: Promise<void>;
-  private readonly child: ChildProcess;
+  /** Undefined when its process has ended and its streams are closed: a job under --respawn sees many of them come and go. */
+  private child: ChildProcess | undefined;
+  /** 0 where it could not be started. */
+  readonly pid: number;
   private over = false;
 
   private constructor(spec: RankSpec, onError: (error: Error) => void) {
@@ -61,7 +64,13 @@ export class LocalRank implements RankChild {
       detached: true,
     });
     this.child = child;
-    this.closed = new Promise((resolve) => child.once('close', () => resolve()));
+    this.pid = child.pid ?? 0;
+    this.closed = new Promise((resolve) =>
+      child.once('close', () => {
+        this.child = undefined;
+        resolve();
+      }),
+    );
     this.ended = new Promise((resolve) =>
       child.once('exit', (code, signal) => {
         this.over = true;
@@ -84,22 +93,19 @@ export class LocalRank implements RankChild {
     const rank = new LocalRank(spec, (error) => {
       if (started) onError(error);
     });
-    await once(rank.child, 'spawn');
+    if (rank.child !== undefined) await once(rank.child, 'spawn');
     started = true;
     return rank;
   }
 
-  get pid(): number {
-    return this.child.pid ?? 0;
-  }
   get stdin(): Writable | null {
-    return this.child.stdin ?? null;
+    return this.child?.stdin ?? null;
   }
   get stdout(): Readable | null {
-    return this.child.stdout ?? null;
+    return this.child?.stdout ?? null;
   }
   get stderr(): Readable | null {
-    return this.child.stderr ?? null;
+    return this.child?.stderr ?? null;
   }
 
   kill(signal: NodeJS.Signals): void {
@@ -107,7 +113,7 @@ export class LocalRank implements RankChild {
   }
 
   release(): void {
-    for (const stream of (this.child.stdio as typeof this.child.stdio | undefined) ?? []) stream?.destroy();
+    for (const stream of (this.child?.stdio as ChildProcess['stdio'] | undefined) ?? []) stream?.destroy();
   }
 }
 

@@ -2,6 +2,7 @@
 // messages are ordinary ones of the service context, received in the background: so an agreement goes on in blocking calls, and while its
 // caller does something else. There is one of these in a runtime whose parameter `ft` is on, and none in others.
 import { MultirailError } from '../../errors.ts';
+import { type BulletinChannel, type BulletinReader, followBulletin } from '../../launch/oob/bulletin-reader.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { Engine } from '../../progress/engine.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, type Evidence, type Notice } from '../../ulfm/knowledge.ts';
@@ -45,6 +46,8 @@ export interface FaultToleranceOptions {
   readonly respawnWaitMs: number;
   /** What is done about peers that no rail leads to. */
   readonly partition: PartitionOptions;
+  /** The channel to the server of the job. */
+  readonly oob: BulletinChannel | undefined;
   /** Calls a standby in by the server of the job, besides the message that goes to it directly. */
   callStandby(number: number, call: Uint8Array): void;
   /** Something has become of this process, which stands by. */
@@ -82,6 +85,7 @@ export class FaultTolerance {
   private readonly epochs = new Map<number, number>();
   private poolSize = 0;
   private watch: ProcessWatch | undefined;
+  private bulletin: BulletinReader | undefined;
   private readonly partition: PartitionWatch;
   private isSettling = false;
   private isStopped = false;
@@ -130,6 +134,7 @@ export class FaultTolerance {
     this.isListening = true;
     for (const { rank: number } of [...engine.pml.peers]) this.peerMet(number);
     this.watch.refresh();
+    this.lookForBulletin();
     // Nothing has to be dialled when a death is told: rails to those who are told are there from the start.
     for (const number of this.ulfm.knowledge.neighbours) engine.meet(number);
     if (this.options.connectsSpares && this.ulfm.standby === undefined) for (const number of this.ulfm.standbys.ready) engine.meet(number);
@@ -153,15 +158,25 @@ export class FaultTolerance {
     ulfm.addProcess(number, incarnation);
     this.watch?.add(number, id);
     this.watch?.refresh();
+    this.lookForBulletin();
     if (!meets || ulfm.knowledge.isGone(number)) return;
     // Its neighbours in the ring tell it of deaths, and it them; who works may call it in.
     const isNeeded = options.connectsSpares && ulfm.standby?.state !== 'WAITING';
     if (isNeeded || ulfm.knowledge.neighbours.includes(number)) proc.engine.meet(number);
   }
 
+  /** The kernel here does not see the end of every process: the server tells of it, in blocking calls too. */
+  private lookForBulletin(): void {
+    const { engine } = this.proc;
+    if (this.watch?.hasOthers !== true || this.isStopped) return;
+    this.bulletin ??= followBulletin(engine.poller, this.options.oob, (told) => engine.oncePolled(told));
+    this.bulletin?.dial();
+  }
+
   stop(): void {
     this.isStopped = true;
     this.respawns.close();
+    this.bulletin?.close();
     this.watch?.close();
   }
 
@@ -443,6 +458,8 @@ export class FaultTolerance {
         if (!request.done) return;
         this.read(source, request, buffer);
       }
+      // Behind a long one there may have come others. Of those that are over nobody hears any more.
+      if (engine.endingOf(source) !== undefined) engine.pml.dropUnexpected(source, FT_CTX);
     };
     const onMessage = (request: RecvRequest): void => {
       this.read(source, request, buffer);

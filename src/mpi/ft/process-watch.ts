@@ -68,6 +68,8 @@ export class ProcessWatch {
   /** Those that are watched: their handles, or -1 where /proc is looked at. */
   private readonly watched = new Map<number, number>();
   private timer: NodeJS.Timeout | undefined;
+  /** Some process of the job is where the kernel of this one does not see it. */
+  hasOthers = false;
 
   /** `self`: number of this process in the job. `onEnded` is called outside of the engine's work. */
   constructor(self: number, own: ProcessId | undefined, poller: Poller | undefined, onEnded: (number: number) => void) {
@@ -80,8 +82,8 @@ export class ProcessWatch {
   /** That process belongs to the job. One that shares nothing with this one is not watched. */
   add(number: number, id: ProcessId | undefined): void {
     const { own } = this;
-    if (own === undefined || id === undefined || id.boot !== own.boot || id.pidNamespace !== own.pidNamespace || id.pid === own.pid) return;
-    this.neighbours.set(number, id);
+    if (own === undefined || id === undefined || id.boot !== own.boot || id.pidNamespace !== own.pidNamespace) this.hasOthers = true;
+    else if (id.pid !== own.pid) this.neighbours.set(number, id);
   }
 
   /** That process is dead or has left, as whoever calls this knows. */

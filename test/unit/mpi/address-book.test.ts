@@ -1,6 +1,7 @@
 // What a process knows of the addresses of others when it has joined after the start: those that are over, those that have a number and come
 // later, and those that join while it is there.
 import { expect, test } from 'vitest';
+import type { BtlModule } from '../../../src/btl/btl.ts';
 import { AddressBook } from '../../../src/mpi/address-book.ts';
 import { MODEX_VERSION, type ModexEntry } from '../../../src/mpi/modex.ts';
 
@@ -47,4 +48,26 @@ test('takes one that was over for dead, and one that has a number for unknown un
   }
   expect(book.numbers).toEqual([0, 2, 3, 4, 5, 6]);
   expect(() => book.update(7, entryOf(7))).toThrow('rank 7 is not in this job');
+});
+
+test('keeps of one that has failed which process it was and where; its addresses go, but for those that a plan is still made of', () => {
+  const asked: unknown[] = [];
+  const module = {
+    name: 'wire',
+    plan: (_peer: number, _local: unknown, remote: unknown) => {
+      asked.push(remote);
+      return [{ key: 'wire#0', attributes: { latencyUs: 1, bandwidthMBps: 1 }, detail: undefined }];
+    },
+    endpoint: () => ({}),
+  } as unknown as BtlModule;
+  const wired = (number: number): ModexEntry => ({ ...entryOf(number), btl: { wire: { at: number } } });
+  const table = { at: (rank: number) => (rank < 3 ? wired(rank) : undefined) };
+  const book = new AddressBook({ rank: 0, size: 3, own: wired(0), table, modules: [module], onWaiting: () => undefined });
+  book.plan(1);
+  book.forgetAddresses(1);
+  book.forgetAddresses(2);
+  expect(book.entryOf(1)).toEqual(entryOf(1));
+  expect(book.hostOf(1)).toBe('host 1');
+  expect(book.planLate(2)?.endpoints).toHaveLength(1);
+  expect(asked).toEqual([{ at: 1 }, { at: 2 }]);
 });

@@ -1,7 +1,7 @@
 // Checksums and frames of the native part against those in TypeScript.
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { frameLayout, HEADER } from '../../../native/scripts/frame-layout.mjs';
 import { crc32cJs } from '../../../src/btl/base/crc32c.ts';
 import { decodeFrameHeader, encodeFrameHeader, FRAME_DATA, FRAME_HEADER_BYTES, newFrameHeader } from '../../../src/btl/base/frame-hdr.ts';
@@ -56,6 +56,64 @@ describeNative('crc32c', () => {
     shared.set(Buffer.from('123456789'));
     expect(native.crc32c(shared, 0, 9, 0)).toBe(0xe3069283);
     expect(native.crc32c(new Uint8Array(0), 0, 0, 0xffffffff)).toBe(0xffffffff);
+  });
+});
+
+describeNative('copyCrc32c', () => {
+  /** In the middle of memory of which no other byte may change. */
+  function copied(source: Uint8Array, offset: number, crc = 0): { crc: number; bytes: Uint8Array; around: number[] } {
+    const memory = new Uint8Array(offset + source.length + 32).fill(0xa5);
+    const target = memory.subarray(offset, offset + source.length);
+    const answer = native.copyCrc32c(target, source, crc);
+    const around = [...memory.subarray(0, offset), ...memory.subarray(offset + source.length)].filter((byte) => byte !== 0xa5);
+    return { crc: answer, bytes: target, around };
+  }
+  const expectCopy = (source: Uint8Array, offset: number, crc = 0): void => {
+    const copy = copied(source, offset, crc);
+    expect(copy.crc).toBe(crc32cJs(source, crc));
+    expect(Buffer.compare(copy.bytes, source)).toBe(0);
+    expect(copy.around).toEqual([]);
+  };
+
+  test('copies all lengths up to 1024, and no byte beside, with the checksum of the one in TypeScript', () => {
+    const bytes = noise(1100);
+    for (let length = 0; length <= 1024; length++) expectCopy(bytes.subarray(length % 16, (length % 16) + length), length % 19, length);
+  });
+
+  test('of any length and place, those that are written past the caches too', () => {
+    const bytes = noise(3_000_000, 7);
+    fc.assert(
+      fc.property(fc.nat(2_900_000), fc.nat(99_000), fc.nat(64), fc.integer({ min: 0, max: 0xffffffff }), (length, from, offset, crc) =>
+        expectCopy(bytes.subarray(from, Math.min(from + length, bytes.length)), offset, crc),
+      ),
+      {
+        numRuns: 12,
+        examples: [
+          [1_048_576, 1, 1, 0],
+          [1_048_575, 3, 16, 5],
+          [2_900_000, 7, 15, 1],
+          [1_048_576 + 16 + 64, 0, 0, 9],
+        ],
+      },
+    );
+  });
+
+  test('of shared memory; refuses other lengths and memory that overlaps', () => {
+    const shared = new Uint8Array(new SharedArrayBuffer(9));
+    expect(native.copyCrc32c(shared, Buffer.from('123456789'), 0)).toBe(0xe3069283);
+    expect(Buffer.from(shared).toString()).toBe('123456789');
+    expect(native.copyCrc32c(new Uint8Array(0), new Uint8Array(0), 7)).toBe(7);
+    const bytes = noise(100);
+    const before = [...bytes];
+    for (const [target, source] of [
+      [bytes.subarray(0, 9), bytes.subarray(0, 9)],
+      [bytes.subarray(0, 50), bytes.subarray(49, 99)],
+      [bytes.subarray(49, 99), bytes.subarray(0, 50)],
+      [new Uint8Array(8), bytes.subarray(0, 9)],
+      [new Uint8Array(10), bytes.subarray(0, 9)],
+    ])
+      expect(thrown(() => native.copyCrc32c(target, source, 0))).toEqual(misuse);
+    expect([...bytes]).toEqual(before);
   });
 });
 
@@ -132,4 +190,29 @@ describeNative('frames', () => {
     expect(thrown(() => native.frameScan(bytes, 0, 61))).toEqual(misuse);
     expect(thrown(() => native.frameScan(bytes, 31, 30))).toEqual(misuse);
   });
+});
+
+test('copies with their checksum without the native part', async () => {
+  vi.stubEnv('MULTIRAIL_NATIVE', '0');
+  vi.resetModules();
+  try {
+    const { copyCrc32c, crc32cBackend } = await import('../../../src/native/crc32c.ts');
+    expect(crc32cBackend).toContain('JavaScript');
+    const bytes = noise(700_000, 3);
+    for (const [from, length] of [
+      [0, 0],
+      [3, 95],
+      [1, 262_144],
+      [5, 262_145],
+      [7, 690_001],
+    ]) {
+      const source = bytes.subarray(from, from + length);
+      const target = new Uint8Array(length);
+      expect(copyCrc32c(target, source)).toBe(crc32cJs(source));
+      expect(Buffer.compare(target, source)).toBe(0);
+    }
+  } finally {
+    vi.unstubAllEnvs();
+    vi.resetModules();
+  }
 });

@@ -434,6 +434,38 @@ describe('ends', () => {
     expect(pair.recv(1, new Uint8Array(1), 3).error?.code).toBe('ERR_PROC_FAILED');
   });
 
+  test('the rails of a peer that failed are gone once they have given back what they had; what waits for a receive is here', () => {
+    const pair = new MemPair(2);
+    const [engine] = pair.engines;
+    pair.send(1, pattern(20), 7);
+    pair.verdictOf = only('MATCH', 'hold');
+    for (const tag of [1, 2]) pair.send(0, pattern(100, tag), tag);
+    const peer = engine.pml.peer(1);
+    const kept = () => ({
+      rails: peer.bml.rails.length,
+      endpoints: pair.modules[0].endpoints.length,
+      flows: peer.flowsIn.size + peer.flowsOut.size,
+    });
+    expect(kept()).toEqual({ rails: 2, endpoints: 2, flows: 2 });
+    engine.failPeer(1, 'ERR_PROC_FAILED', 'the test says so');
+    // Their epochs have ended, and the frames are not back.
+    expect(kept()).toEqual({ rails: 2, endpoints: 2, flows: 2 });
+    pair.run();
+    expect(kept()).toEqual({ rails: 0, endpoints: 0, flows: 0 });
+    expect(engine.pml.retainedBytes).toBe(0);
+    const into = new Uint8Array(20);
+    expect(pair.recv(0, into, 7).error).toBeUndefined();
+    expect(into).toEqual(pattern(20));
+    for (const request of [pair.send(0, pattern(5), 3), pair.recv(0, new Uint8Array(5), 3)])
+      expect(request.error?.code).toBe('ERR_PROC_FAILED');
+    expect(engine.admit(pair.modules[0], { rank: 1, incarnation: 1, rail: 0, key: 'mem#0', epoch: 9 })).toMatchObject({
+      ok: false,
+      reason: 'PEER_FAILED',
+    });
+    pair.advance(70_000);
+    expect(pair.endpoints[0].map(({ epoch }) => epoch)).toEqual([0, 0]);
+  });
+
   test('messages that a dead peer had not received are counted: undelivered ones, and those that sat there', () => {
     const pair = new MemPair();
     for (const tag of [1, 2, 3, 4, 5]) pair.send(0, pattern(100, tag), tag);

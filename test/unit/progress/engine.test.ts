@@ -51,6 +51,7 @@ test('one progress() lasts no longer than 10 ms while there is more; nobody ente
       throw new Error('not used');
     },
     remoteAddressChanged: () => {},
+    forgetPeer: () => true,
     open: () => Promise.resolve(),
     close: () => Promise.resolve(),
     nextDeadline: () => Number.POSITIVE_INFINITY,

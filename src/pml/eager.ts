@@ -5,9 +5,8 @@ import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
 import { nextSeq } from './flows.ts';
 import { ENVELOPE_CHARGE_BYTES } from './hdr.ts';
-import type { EagerMessage, PmlPeer } from './records.ts';
+import type { EagerMessage, LoggedMessage, PmlPeer } from './records.ts';
 import { moveSend } from './states.ts';
-import type { LoggedMessage } from './tap.ts';
 
 export class EagerSender {
   private readonly core: PmlCore;

@@ -1,32 +1,10 @@
 // Numbers of outgoing messages: each flow, which is a peer and a context, counts by itself.
 import { assert } from '../util/assert.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
-import type { Envelope, PmlPeer, RecvRequest } from './records.ts';
+import type { PmlPeer } from './records.ts';
 
 /** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
 export const SEQ_SPAN_MAX = 2 ** 30;
-
-/** Messages to one peer on one context. */
-export interface FlowOut {
-  nextSeq: number;
-}
-
-/** Messages from one peer on one context. */
-export interface FlowIn {
-  expectedSeq: number;
-  /** Envelopes that overtook a lower number. */
-  readonly early: Map<number, Envelope>;
-  /** Lower numbers whose data come again, by the successor of a peer that died (succession.ts). */
-  holes: Map<number, Hole> | undefined;
-}
-
-/** A message of which the number is taken and the data are not here. */
-export interface Hole {
-  /** It waits for a receive, in its place. */
-  envelope: Envelope | undefined;
-  /** It has matched that one. */
-  request: RecvRequest | undefined;
-}
 
 /** Looked at once in so many messages of a flow. */
 const SEQ_CHECK_MASK = 2 ** 20 - 1;

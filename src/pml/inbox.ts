@@ -3,12 +3,13 @@
 import { MultirailError } from '../errors.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
-import { type FlowIn, type Hole, SEQ_SPAN_MAX } from './flows.ts';
+import { SEQ_SPAN_MAX } from './flows.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MATCH_CHARGED_HEAD, MATCH_WORDS, PACKET, type Packet, TWO_32, U53_HIGH_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import { completeReceive } from './outcome.ts';
+import type { Unreceived } from './owed-records.ts';
 import { isWhole, type Receiver } from './receiver.ts';
-import type { Envelope, PmlPeer, RecvRequest, Unreceived } from './records.ts';
+import type { Envelope, FlowIn, Hole, PmlPeer, RecvRequest } from './records.ts';
 import type { RemoteWindow } from './windows.ts';
 
 const NO_WINDOWS: readonly RemoteWindow[] = [];

@@ -21,8 +21,10 @@ import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, MATCH_HEADER_BYTES, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
+import type { TapOptions } from './message-log.ts';
 import { hasLeft, unknownPeer } from './outcome.ts';
 import { OwedToPeers } from './owed.ts';
+import type { Unreceived } from './owed-records.ts';
 import { describeRequests, type OpenRequest, openRequests, type PendingRequest, undeliveredTo } from './pending.ts';
 import { Pump } from './pump.ts';
 import { isFragSink, Receiver } from './receiver.ts';
@@ -35,12 +37,11 @@ import {
   type RecvMessage,
   RecvRequest,
   type SendRequest,
-  type Unreceived,
 } from './records.ts';
 import { revokeMessages } from './revoked.ts';
 import { isSendOp, Sender } from './sender.ts';
 import { Succession } from './succession.ts';
-import { Tap, type TapOptions } from './tap.ts';
+import { Tap } from './tap.ts';
 
 export class Pml {
   private readonly core: PmlCore;
@@ -97,7 +98,7 @@ export class Pml {
    * message of; it is only carried. `canGiveUp`: giveUp() may end it, so the peer is not offered the memory to read.
    */
   isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0, canGiveUp = false): SendRequest {
-    const { tap } = this.core;
+    const tap = this.succession?.tap;
     if (tap?.covers(rank, ctx)) return tap.start(this.peer(rank), ctx, tag, buffer, sync, signature, canGiveUp);
     return this.sender.start(this.peer(rank), ctx, tag, buffer, sync, signature, canGiveUp);
   }

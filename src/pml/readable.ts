@@ -1,7 +1,8 @@
 // RGET: the sender's own memory, registered so that its receiver reads it.
 import type { PmlCore } from './core.ts';
 import { WINDOWS_MAX } from './hdr.ts';
-import type { ReadableWindow, SendMessage } from './records.ts';
+import type { ReadableWindow } from './owed-records.ts';
+import type { SendMessage } from './records.ts';
 
 /** Registers the buffer on every rail that the peer can read from; windows on dead rails are closed first. */
 export function openWindows(core: PmlCore, message: SendMessage): void {

@@ -2,27 +2,18 @@
 // that wait for a receive, peers with their numbers, credit and queues, and the frames that are on a rail. Each knows the others, so they
 // are in one file. Data and its arithmetic only; the protocol is in inbox.ts, sender.ts and receiver.ts.
 import type { BmlPeer } from '../bml/peer.ts';
-import type { OneSidedOp, Registration, Sink } from '../btl/btl.ts';
+import type { OneSidedOp, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { type Linked, LinkedList } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
-import type { FlowIn, FlowOut } from './flows.ts';
+import type { Channel } from './channel.ts';
 import { FrameMemory } from './frame-memory.ts';
 import { FLAG, type PacketType } from './hdr.ts';
+import type { OwedFin, OwedRailDown, OwedRestartNack, ReadableWindow } from './owed-records.ts';
 import type { RecvState, SendState } from './states.ts';
-import type { Channel, LoggedMessage } from './tap.ts';
 import { type LocalWindow, PutTargets, type RemoteWindow, WindowOffers } from './windows.ts';
-
-/** A message that its receiver never received, though it ended well. */
-export interface Unreceived {
-  /** World rank of the other side. */
-  readonly peer: number;
-  readonly ctx: number;
-  readonly tag: number;
-  readonly bytes: number;
-}
 
 /** What the user's side of a send or receive looks like to the layers above. */
 abstract class Request {
@@ -135,24 +126,22 @@ export interface Envelope {
   isHole: boolean;
 }
 
-/** RGET: memory that the sender registered for the receiver, whole, reachable over one epoch of one rail. */
-export interface ReadableWindow {
-  readonly rail: number;
-  readonly railEpoch: number;
-  readonly registration: Registration;
-}
-
-/** A range that was put and whose FIN the receiver has not confirmed. */
-export interface OwedFin {
-  readonly number: number;
-  readonly from: number;
-  readonly to: number;
-  telling: boolean;
-}
-
 // Shared by the many messages that have none: there may be a million that wait.
 const NO_FINS: readonly OwedFin[] = [];
 const NO_READABLE: readonly ReadableWindow[] = [];
+
+/** A message in the log. */
+export interface LoggedMessage {
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  readonly signature: number;
+  readonly sync: boolean;
+  /** The copy, in memory of the log. */
+  readonly payload: Iov;
+  /** A synchronous send whose message is on no rail: it is done when the successor has matched it. */
+  request: SendRequest | undefined;
+}
 
 /** A message of ours until nothing of it is owed: every one has its place in the order of its flow. */
 export type OutMessage = EagerMessage | SendMessage;
@@ -391,18 +380,26 @@ export class RecvMessage implements Linked<RecvMessage> {
   }
 }
 
-export interface OwedRailDown {
-  epoch: number;
-  onRail: boolean;
+/** Messages to one peer on one context. */
+export interface FlowOut {
+  nextSeq: number;
 }
 
-export interface OwedRestartNack {
-  senderSlot: number;
-  senderGeneration: number;
-  receiverSlot: number;
-  receiverGeneration: number;
-  epoch: number;
-  onRail: boolean;
+/** Messages from one peer on one context. */
+export interface FlowIn {
+  expectedSeq: number;
+  /** Envelopes that overtook a lower number. */
+  readonly early: Map<number, Envelope>;
+  /** Lower numbers whose data come again, by the successor of a peer that died (succession.ts). */
+  holes: Map<number, Hole> | undefined;
+}
+
+/** A message of which the number is taken and the data are not here. */
+export interface Hole {
+  /** It waits for a receive, in its place. */
+  envelope: Envelope | undefined;
+  /** It has matched that one. */
+  request: RecvRequest | undefined;
 }
 
 export class PmlPeer {

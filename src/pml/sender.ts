@@ -15,7 +15,6 @@ import { completeSend } from './outcome.ts';
 import { openWindows } from './readable.ts';
 import { EagerMessage, type FrameUse, type OutMessage, type PmlOneSidedOp, type PmlPeer, SendMessage, SendRequest } from './records.ts';
 import { moveSend } from './states.ts';
-import type { LoggedMessage } from './tap.ts';
 import type { RemoteWindow } from './windows.ts';
 
 export class Sender {

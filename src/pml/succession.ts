@@ -1,18 +1,18 @@
-// A successor inherits the streams of a process that died, so that nobody but the dead goes back (docs/internals/CHECKPOINTS.md has the rule). In place of
+// A successor inherits the streams of a process that died, so that nobody but the dead goes back (docs/internals/SIMULATION.md, profile `log`). In place of
 // failing its peer a survivor holds it: what is sent to it is only logged, and what is awaited from it goes on waiting. Once the successor is
 // known, all that the survivor has of the dead peer is the successor's, with its numbers. Then each side says what it has (SYNC), and the
 // other sends exactly what is missing.
 import type { MultirailError } from '../errors.ts';
 import { assert } from '../util/assert.ts';
 import { serialDiff } from '../util/serial.ts';
+import { Channel, type Digest, type Need } from './channel.ts';
 import type { PmlCore } from './core.ts';
-import type { Hole } from './flows.ts';
 import { FLAG, PACKET } from './hdr.ts';
 import type { Inbox } from './inbox.ts';
 import { isWhole, type Receiver } from './receiver.ts';
-import { EagerMessage, type Envelope, type OutMessage, type PmlPeer } from './records.ts';
+import { EagerMessage, type Envelope, type Hole, type OutMessage, type PmlPeer } from './records.ts';
 import type { Sender } from './sender.ts';
-import { Channel, type Digest, type Need, type Tap } from './tap.ts';
+import type { Tap } from './tap.ts';
 
 /** What one side of a channel has, for the other. */
 export interface Sync {

@@ -5,115 +5,12 @@ import { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { serialDiff } from '../util/serial.ts';
+import type { Channel, Digest } from './channel.ts';
 import type { PmlCore } from './core.ts';
 import { nextSeq } from './flows.ts';
-import { type PmlPeer, SendRequest } from './records.ts';
+import type { PmlTap, TapOptions } from './message-log.ts';
+import { type LoggedMessage, type PmlPeer, SendRequest } from './records.ts';
 import type { Sender } from './sender.ts';
-
-/** A message in the log. */
-export interface LoggedMessage {
-  readonly ctx: number;
-  readonly tag: number;
-  readonly seq: number;
-  readonly signature: number;
-  readonly sync: boolean;
-  /** The copy, in memory of the log. */
-  readonly payload: Iov;
-  /** A synchronous send whose message is on no rail: it is done when the successor has matched it. */
-  request: SendRequest | undefined;
-}
-
-/** What is known of a message before it is copied. */
-export type NewMessage = Pick<LoggedMessage, 'ctx' | 'tag' | 'seq' | 'signature' | 'sync'>;
-
-/** Where the copies lie (src/ft/log). */
-export interface MessageLog {
-  /** Every message since the last committed save is in it. */
-  readonly isWhole: boolean;
-  /**
-   * Copies a message. `full`: there is no room, and there will be. `unlogged`: the log is given up until the next save, and the message goes
-   * without it; never when it `mustKeep`, since somebody waits for what is in it.
-   */
-  add(peer: number, message: NewMessage, buffer: Iov, mustKeep: boolean): LoggedMessage | 'full' | 'unlogged';
-  /** In the order in which they were sent. */
-  messagesTo(peer: number): readonly LoggedMessage[];
-  /** What went to the one goes to the other. */
-  rename(peer: number, successor: number): void;
-  /** The copy is read by rails until it is let go: its memory stays, whatever is trimmed. */
-  hold(message: LoggedMessage): void;
-  letGo(message: LoggedMessage): void;
-  /** A save is under way, whose cut is here. */
-  cut(): void;
-  /** The save of the last cut is committed: what was sent before it is not needed any more. */
-  commit(isBefore: (peer: number, message: LoggedMessage) => boolean): void;
-  /** There is no such save. */
-  abandon(): void;
-}
-
-/** What was received under a number: a successor that sends it again must send the same. */
-export interface Digest {
-  readonly seq: number;
-  readonly bytes: number;
-  /** Over the tag and the payload. */
-  readonly crc: number;
-}
-
-/** What the other side of a channel lacks of one context. */
-export interface Need {
-  /** The lowest number that it has not seen. */
-  readonly nextIn: number;
-  /** Lower numbers of which it has not got the data. */
-  readonly holes: ReadonlySet<number>;
-  readonly digests: ReadonlyMap<number, Digest>;
-}
-
-/** States of a channel to a peer that is not simply there. A peer without one is. */
-export const CHANNEL_STATES = {
-  HELD: 'The peer has died and its successor is not known: what is sent to it is only logged, and what is awaited from it goes on waiting.',
-  AWAITED: 'Its SYNC has not come: what is sent to it is only logged.',
-  REPLAYING: 'It has said what it has: sends of which it has the data are numbered and compared, and do not leave.',
-  LIVE: 'Every number that leaves is new to it.',
-} as const;
-export type ChannelState = keyof typeof CHANNEL_STATES;
-
-export const CHANNEL_EDGES: Readonly<Record<ChannelState, readonly ChannelState[]>> = {
-  // → AWAITED never: the successor is another peer, with a channel of its own. → LIVE never.
-  HELD: [],
-  // → HELD by its death. → REPLAYING by its SYNC.
-  AWAITED: ['REPLAYING', 'HELD'],
-  // → LIVE when every number that it has is passed.
-  REPLAYING: ['LIVE', 'HELD'],
-  LIVE: ['HELD'],
-};
-
-export class Channel {
-  state: ChannelState;
-  needs: ReadonlyMap<number, Need> = new Map();
-
-  constructor(state: ChannelState) {
-    this.state = state;
-  }
-
-  /** The one door between states of a channel. */
-  move(to: ChannelState): void {
-    if (!CHANNEL_EDGES[this.state].includes(to)) throw new MultirailError('ERR_INTERNAL', `no edge ${this.state} -> ${to} of a channel`);
-    this.state = to;
-  }
-
-  /** The other side has asked for the message of that number. */
-  wants(ctx: number, seq: number): boolean {
-    const need = this.needs.get(ctx);
-    return need === undefined || serialDiff(seq, need.nextIn) >= 0 || need.holes.has(seq);
-  }
-}
-
-export interface TapOptions {
-  readonly log: MessageLog;
-  /** Messages of that context are logged. */
-  readonly covers: (ctx: number) => boolean;
-  /** Checksum of bytes, going on from that of what comes before them. Undefined: what is sent again is not compared. */
-  readonly digest: ((bytes: Uint8Array, before: number) => number) | undefined;
-}
 
 interface WaitingSend {
   peer: PmlPeer;
@@ -136,7 +33,7 @@ export function digestOf(digest: (bytes: Uint8Array, before: number) => number, 
   return crc >>> 0;
 }
 
-export class Tap {
+export class Tap implements PmlTap {
   readonly options: TapOptions;
   /** By peer and context, of what came since the last committed save. */
   readonly digests = new Map<number, Map<number, Map<number, Digest>>>();

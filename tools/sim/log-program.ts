@@ -44,8 +44,20 @@ export function mix(state: number, value: number): number {
 }
 
 /** The value that a send carries: its message is this number, over and over. */
-export function valueOf(state: number, place: number, tag: number): number {
+export function payloadOf(state: number, place: number, tag: number): number {
   return mix(mix(state, place), tag);
+}
+
+export function fillMessage(buffer: Uint8Array, value: number): void {
+  for (let i = 0; i < buffer.length; i++) buffer[i] = value >>> (8 * (i & 3));
+}
+
+/** The value of a message; undefined when not all of it is of one. */
+export function readMessage(buffer: Uint8Array, bytes: number): number | undefined {
+  let value = 0;
+  for (let i = Math.min(4, bytes) - 1; i >= 0; i--) value = ((value << 8) | buffer[i]) >>> 0;
+  for (let i = 4; i < bytes; i++) if (buffer[i] !== buffer[i & 3]) return undefined;
+  return value;
 }
 
 /** It is received after the next save. */
@@ -141,7 +153,7 @@ function interpret(ranks: number, ops: readonly (readonly Op[])[]): (number | un
     const place = at[rank];
     const op = ops[rank][place];
     if (op.op === 'end') return false;
-    if (op.op === 'send') queue(keyOf(op.to, op, rank)).push(op.bytes === 0 ? 0 : valueOf(states[rank], place, op.tag));
+    if (op.op === 'send') queue(keyOf(op.to, op, rank)).push(op.bytes === 0 ? 0 : payloadOf(states[rank], place, op.tag));
     else if (op.op === 'post' || op.op === 'again') posted[rank].push(place);
     else if (op.op === 'join') {
       for (let first = posted[rank][0]; first !== undefined; first = posted[rank][0]) {

@@ -10,64 +10,14 @@ import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
 import { crc32cJs } from '../../src/util/crc32c.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
-import { COVERED, isLate, isReceive, mix, type Program, type Receive, type Send, valueOf } from './log-program.ts';
+import { COVERED, isLate, isReceive, mix, type Program, payloadOf, type Receive, type Send } from './log-program.ts';
+import { type Decision, type Image, newWorker, type Pending, type Save, type Worker } from './log-worker.ts';
 import { OracleError } from './oracle.ts';
 import { World, type WorldOptions } from './world.ts';
 
 /** SYNCs between members. */
 const SYNC_CTX = 7;
 const SYNC_BYTES_MAX = 262_144;
-
-/** What a successor begins with; peers are ranks of the communicator. */
-interface Image {
-  readonly place: number;
-  readonly state: number;
-  readonly cut: Cut;
-}
-
-interface Save {
-  readonly images: readonly Image[];
-}
-
-type Decision =
-  | { readonly kind: 'save'; readonly committed: boolean }
-  | { readonly kind: 'successors'; readonly list: readonly { rank: number; dead: number; successor: number }[] }
-  | { readonly kind: 'all go back' };
-
-interface Pending {
-  readonly place: number;
-  readonly request: SendRequest | RecvRequest;
-  readonly buffer: Uint8Array;
-}
-
-interface Worker {
-  readonly number: number;
-  readonly log: SendLog;
-  succession: Succession | undefined;
-  rank: number;
-  members: number[];
-  place: number;
-  state: number;
-  /** Sends and posted receives of this step. */
-  sends: Pending[];
-  posted: Pending[];
-  /** What it waits for now. */
-  current: Pending | undefined;
-  cut: Cut | undefined;
-  /** Decisions that it has yet to hear, oldest first. */
-  readonly news: Decision[];
-  hears: boolean;
-  /** It has a place; a standby has none. */
-  isCalled: boolean;
-  readonly syncs: Map<number, Sync>;
-  /** Its program runs. */
-  runs: boolean;
-  isOver: boolean;
-  /** It is a successor whose program does not repeat itself. */
-  drifts: boolean;
-  /** A request that has ended, to be used again. */
-  ended: RecvRequest | undefined;
-}
 
 export interface LogWorldOptions extends WorldOptions {
   members: number;
@@ -140,27 +90,8 @@ export class LogWorld {
 
   start(): void {
     for (let number = 0; number < this.options.ranks; number++) {
-      const worker: Worker = {
-        number,
-        log: new SendLog({ bytesMax: this.options.logBytesMax, slabBytes: this.options.slabBytes }),
-        succession: undefined,
-        rank: -1,
-        members: [],
-        place: 0,
-        state: 0,
-        sends: [],
-        posted: [],
-        current: undefined,
-        cut: undefined,
-        news: [],
-        hears: false,
-        isCalled: number < this.options.members,
-        syncs: new Map(),
-        runs: false,
-        isOver: false,
-        drifts: false,
-        ended: undefined,
-      };
+      const log = new SendLog({ bytesMax: this.options.logBytesMax, slabBytes: this.options.slabBytes });
+      const worker = newWorker(number, log, number < this.options.members);
       this.workers.push(worker);
       this.engine(number).pml.onUnexpected = () => this.wake(number);
       for (const { rank } of this.engine(number).pml.peers) if (rank !== number) this.listenTo(worker, rank);
@@ -509,8 +440,7 @@ export class LogWorld {
   private send(worker: Worker, { to, ctx, tag, bytes, sync }: Send): void {
     const { place, state, rank, members, number } = worker;
     const buffer = new Uint8Array(bytes);
-    const value = valueOf(state, place, tag);
-    for (let i = 0; i < bytes; i++) buffer[i] = value >>> (8 * (i & 3));
+    fillMessage(buffer, payloadOf(state, place, tag));
     const { pml } = this.engine(number);
     const suppressed = worker.succession?.tap.counters.suppressed;
     const request = pml.isend(members[to], ctx, tag, new Iov([buffer]), sync);
@@ -611,10 +541,8 @@ export class LogWorld {
     const { rank } = worker;
     if (this.isLost(worker, request)) return;
     const { receivedBytes } = request as RecvRequest;
-    let value = 0;
-    for (let i = Math.min(4, receivedBytes) - 1; i >= 0; i--) value = ((value << 8) | buffer[i]) >>> 0;
-    for (let i = 4; i < receivedBytes; i++)
-      if (buffer[i] !== buffer[i & 3]) throw new OracleError(`F9: rank ${rank} receives a damaged message at ${place}, byte ${i}`);
+    const value = readMessage(buffer, receivedBytes);
+    if (value === undefined) throw new OracleError(`F9: rank ${rank} receives a damaged message at ${place}`);
     const expected = this.program.expected[rank][place];
     if (value !== expected) throw new OracleError(`F9: rank ${rank} receives ${value} at ${place}; expected ${expected}`);
     // The buffer is the user's again.
@@ -638,14 +566,9 @@ export class LogWorld {
   describe(): string {
     return this.members
       .map((number) => {
-        const { rank, place, runs, news } = this.workers[number];
-        const states = [...this.engine(number).pml.peers].map((peer) => `${peer.rank}:${peer.channel?.state ?? '-'}`).join(' ');
+        const { rank, place, runs } = this.workers[number];
         const op = rank < 0 ? 'not called in' : JSON.stringify(this.program.ops[rank][place]);
-        return `${number}${this.world.isDead(number) ? ' dead' : ''}${runs ? '' : ' waits'} at ${place} ${op} ${news.length} news ${states} ${JSON.stringify(
-          this.engine(number)
-            .pml.describeRequests(this.engine(number).pml.openRequests())
-            .filter(({ ctx }) => ctx !== SYNC_CTX),
-        )}`;
+        return `${number}${this.world.isDead(number) ? ' dead' : ''}${runs ? '' : ' waits'} at ${place} ${op}`;
       })
       .join('; ');
   }

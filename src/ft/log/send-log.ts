@@ -2,8 +2,8 @@
 // free when nothing in it is needed: its messages were trimmed, and no rail reads one of them. The log is bounded. Pure: it keeps memory, and
 // says when it is short of it.
 
-import type { SendRequest } from '../../pml/records.ts';
-import type { LoggedMessage, MessageLog, NewMessage } from '../../pml/tap.ts';
+import type { MessageLog, NewMessage } from '../../pml/message-log.ts';
+import type { LoggedMessage, SendRequest } from '../../pml/records.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_IOV, Iov } from '../../util/iov.ts';
 

@@ -396,11 +396,12 @@ export class Pml {
     peer.dropQueues();
   }
 
-  /** That peer has failed, and its rails are gone: nothing is numbered to it or from it any more. */
+  /** That peer has failed, and its rails are gone: nothing is numbered to it or from it any more, but what its successor goes on with. */
   forgetFlows(rank: number): void {
     const peer = this.peer(rank);
     assert(peer.failure !== undefined, `peer ${rank} lives`);
-    for (const ctx of [...peer.flowsIn.keys(), ...peer.flowsOut.keys()]) peer.dropFlows(ctx);
+    const isKept = (ctx: number): boolean => peer.channel?.state === 'HELD' && this.core.tap?.covers(rank, ctx) === true;
+    for (const ctx of [...peer.flowsIn.keys(), ...peer.flowsOut.keys()]) if (!isKept(ctx)) peer.dropFlows(ctx);
   }
 
   handlePeerBye(rank: number): void {

@@ -489,7 +489,7 @@ export class LogWorld {
       worker.isOver = true;
       worker.news.length = 0;
       this.at(0, () => {
-        for (const number of this.deadMembers()) this.tell(worker.number, number);
+        for (const { number } of this.workers) this.tell(worker.number, number);
         if (!this.world.isDead(worker.number)) this.goBack(worker);
         this.wake(worker.number);
       });

@@ -584,16 +584,20 @@ export class LogWorld {
       .join('; ');
   }
 
+  /** What the program still waits for, process by process. */
+  openRequests(): string[] {
+    return this.workers.flatMap(({ number }) => {
+      if (this.world.isDead(number)) return [];
+      const { pml } = this.engine(number);
+      const own = pml.describeRequests(pml.openRequests()).filter(({ ctx }) => COVERED.includes(ctx));
+      return own.map((request) => `process ${number}: ${JSON.stringify(request)}`);
+    });
+  }
+
   /** F3: nothing of the program waits for ever. */
   checkRequests(): void {
-    for (const { number } of this.workers) {
-      if (this.world.isDead(number)) continue;
-      const open = this.engine(number).pml.openRequests();
-      const own = this.engine(number)
-        .pml.describeRequests(open)
-        .filter(({ ctx }) => COVERED.includes(ctx));
-      if (own.length > 0) throw new OracleError(`F3: process ${number} still waits: ${JSON.stringify(own.slice(0, 3))}`);
-    }
+    const [first] = this.openRequests();
+    if (first !== undefined) throw new OracleError(`F3: still waiting: ${first}`);
   }
 
   checkEnd(): void {

@@ -95,6 +95,8 @@ function finish(world: LogWorld): void {
   world.isQuiet = true;
   sim.healAll();
   if (!sim.runUntil(() => world.isFinished, QUIET_MS)) throw new OracleError(`F3: not everybody comes to the end: ${world.describe()}`);
+  // Whoever went back may wait for the answer to a message that nobody receives any more.
+  sim.runUntil(() => world.openRequests().length === 0, QUIET_MS);
   sim.runFor(50);
   world.checkRequests();
   sim.mustFinalize(60_000);

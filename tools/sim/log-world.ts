@@ -410,9 +410,10 @@ export class LogWorld {
       worker.runs = true;
     }
     for (let steps = 0; steps < 64 && this.step(worker); steps++) this.wake(number);
-    if (this.program.ops[worker.rank][worker.place].op === 'save') this.trySaveLater();
+    if (this.opOf(worker) === 'save') this.trySaveLater();
   }
 
+  private opOf = ({ rank, place, isOver }: Worker): string => (rank < 0 || isOver ? 'none' : this.program.ops[rank][place].op);
   private isSaveTried = false;
 
   /** Looked at again until it is cut: nothing else may happen meanwhile. */
@@ -422,12 +423,8 @@ export class LogWorld {
     this.at(500, () => {
       this.isSaveTried = false;
       this.trySave();
-      if (this.members.some((number) => !this.world.isDead(number) && this.isAtSave(this.workers[number]))) this.trySaveLater();
+      if (this.members.some((number) => !this.world.isDead(number) && this.opOf(this.workers[number]) === 'save')) this.trySaveLater();
     });
-  }
-
-  private isAtSave({ rank, place, isOver }: Worker): boolean {
-    return rank >= 0 && !isOver && this.program.ops[rank][place].op === 'save';
   }
 
   /** One operation; false when it has to wait. */
@@ -576,11 +573,8 @@ export class LogWorld {
   /** Where each member is. */
   describe(): string {
     return this.members
-      .map((number) => {
-        const { rank, place, runs } = this.workers[number];
-        const op = rank < 0 ? 'not called in' : JSON.stringify(this.program.ops[rank][place]);
-        return `${number}${this.world.isDead(number) ? ' dead' : ''}${runs ? '' : ' waits'} at ${place} ${op}`;
-      })
+      .map((number) => this.workers[number])
+      .map(({ number, rank, place }) => `${number} at ${rank < 0 ? 'nothing' : JSON.stringify(this.program.ops[rank][place])}`)
       .join('; ');
   }
 
@@ -592,12 +586,6 @@ export class LogWorld {
       const own = pml.describeRequests(pml.openRequests()).filter(({ ctx }) => COVERED.includes(ctx));
       return own.map((request) => `process ${number}: ${JSON.stringify(request)}`);
     });
-  }
-
-  /** F3: nothing of the program waits for ever. */
-  checkRequests(): void {
-    const [first] = this.openRequests();
-    if (first !== undefined) throw new OracleError(`F3: still waiting: ${first}`);
   }
 
   checkEnd(): void {

@@ -122,7 +122,8 @@ export class SendLog implements MessageLog {
     const entry = new Entry(message, payload, slab);
     destination.entries.push(entry);
     this.entryCount++;
-    if (!this.isDue && this.bytes >= (this.options.bytesMax / 4) * 3) {
+    // Free slabs are memory, but no commit would make them fewer.
+    if (!this.isDue && this.bytes - this.free.length * this.slabBytes >= (this.options.bytesMax / 4) * 3) {
       this.isDue = true;
       this.options.onPressure?.('due');
     }

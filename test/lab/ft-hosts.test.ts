@@ -67,6 +67,7 @@ function start(made: Lab, number: number) {
     btl_tcp_if_include: 'mr0',
     ft_host_timeout_ms: '1500',
     pml_peer_timeout_ms: '3000',
+    oob_reconnect_timeout_ms: '4000',
   };
   for (const [name, value] of Object.entries(mca)) env[`MULTIRAIL_MCA_${name}`] = value;
   const child = made.spawn(Math.floor(number / EACH), [process.execPath, code.fixture('ft-hosts-rank'), String(STEPS)], {

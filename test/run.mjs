@@ -44,6 +44,9 @@ function needDebian(wanted) {
   return installing;
 }
 
+/** The step of `npm pack` installs packages, too, in a process of its own. */
+const APT_WAITS = ['-o', 'DPkg::Lock::Timeout=300'];
+
 let installing = Promise.resolve();
 
 async function install(wanted) {
@@ -54,10 +57,10 @@ async function install(wanted) {
   if (!mayInstall) return `needs Debian's ${names.join(', ')} (${isRoot ? 'MULTIRAIL_TEST_APT=0 forbids installing' : 'not root'})`;
   console.log(`installing Debian packages: ${names.join(', ')}`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  let done = await run('apt-get', ['install', '-y', '--no-install-recommends', ...names], { env });
+  let done = await run('apt-get', [...APT_WAITS, 'install', '-y', '--no-install-recommends', ...names], { env });
   if (done.status !== 0) {
     await run('apt-get', ['update'], { env });
-    done = await run('apt-get', ['install', '-y', '--no-install-recommends', ...names], { env });
+    done = await run('apt-get', [...APT_WAITS, 'install', '-y', '--no-install-recommends', ...names], { env });
   }
   return done.status === 0 ? undefined : `could not install ${names.join(', ')}: ${String(done.stderr).trim().split('\n').pop()}`;
 }

@@ -104,7 +104,8 @@ const mayInstall = () => process.getuid?.() === 0 && present('apt-get') && proce
 function install(why, packages) {
   console.error(`${why}: installing the Debian packages ${packages.join(', ')}`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const step = (...args) => spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0;
+  // Others may be installing something just now.
+  const step = (...args) => spawnSync('apt-get', ['-o', 'DPkg::Lock::Timeout=300', ...args], { env, stdio: ['ignore', 2, 2] }).status === 0;
   const take = () => step('install', '-y', '-qq', '--no-install-recommends', ...packages);
   if (!take() && step('update', '-qq')) take();
 }

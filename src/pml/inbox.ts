@@ -295,6 +295,16 @@ export class Inbox {
     this.endPosted(peer.rank, error);
   }
 
+  /** What came of that source on this context waits for nobody any more. */
+  dropUnexpected(source: number, ctx: number): void {
+    const context = this.contexts.get(ctx);
+    for (const envelope of context?.unexpectedEnvelopes() ?? []) {
+      if (envelope.source !== source) continue;
+      context?.takeUnexpected(envelope);
+      this.core.releaseCharge(envelope);
+    }
+  }
+
   /** Posted receives of that source that can never match end with this error; ANY: all of them. */
   endPosted(source: number, error: MultirailError): void {
     for (const context of this.contexts.values()) {

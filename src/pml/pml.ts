@@ -159,6 +159,11 @@ export class Pml {
     return request;
   }
 
+  /** Nobody will receive what has come from that source, which is over, on this context. */
+  dropUnexpected(source: number, ctx: number): void {
+    this.inbox.dropUnexpected(source, ctx);
+  }
+
   /** Ends the posted receives of that context that would take a message of anybody, or those of them that are meant. */
   endPostedToAny(ctx: number, error: MultirailError, isMeant?: (request: RecvRequest) => boolean): void {
     this.inbox.endPostedToAny(ctx, error, isMeant);

@@ -52,4 +52,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 308226,
     story: 'The oracle blamed a leader for a standby that joined while its proposal was on its way for 56 ms.',
   },
+  {
+    profile: 'ulfm',
+    seed: 308452,
+    story: 'A process died in the middle of a long service message; the short ones behind it were kept until the end of the job.',
+  },
 ];

@@ -620,7 +620,7 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     about: 'dials again at once, as often as it is refused',
     case: 'a rail that does not come up',
     caughtBy: 'RE-2',
-    edits: [edit(BML, 'rail.nextDialMs = nowMs + rail.backoffMs * (1 - jitter);', 'rail.nextDialMs = nowMs + jitter * 0;')],
+    edits: [edit(BML, 'rail.nextDialMs = nowMs + rail.backoffMs * (1 - jitterOf(rail, this.options.rank));', 'rail.nextDialMs = nowMs;')],
   },
   {
     name: 'dials-once',
@@ -628,7 +628,9 @@ export const PLANTED_INSIDE: readonly PlantedInside[] = [
     case: 'a rail that does not come up',
     caughtBy: 'RE-2',
     limitMs: 300,
-    edits: [edit(BML, 'rail.nextDialMs = nowMs + rail.backoffMs * (1 - jitter);', 'rail.nextDialMs = nowMs + jitter + 1e9;')],
+    edits: [
+      edit(BML, 'rail.nextDialMs = nowMs + rail.backoffMs * (1 - jitterOf(rail, this.options.rank));', 'rail.nextDialMs = nowMs + 1e9;'),
+    ],
   },
   {
     name: 'gives-up',

@@ -138,6 +138,8 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
       if (error === undefined) this.take(process, source, buffer.slice(0, receivedBytes));
       else if (!this.world.isParted(process.number, source))
         throw new OracleError(`process ${process.number} lost a service message of ${source}: ${error.message}`);
+      // As the production code does: what came behind a long one is heard by nobody.
+      else pml.dropUnexpected(source, SERVICE_CTX);
       // Nothing comes any more from one that has left, or is dead; and this process may have said BYE to it.
       return error === undefined && !pml.peer(source).leaving;
     };

@@ -2,7 +2,6 @@
 // messages are ordinary ones of the service context, received in the background: so an agreement goes on in blocking calls, and while its
 // caller does something else. There is one of these in a runtime whose parameter `ft` is on, and none in others.
 import { MultirailError } from '../../errors.ts';
-import { type BulletinChannel, type BulletinReader, followBulletin } from '../../launch/oob/bulletin-reader.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { Engine } from '../../progress/engine.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, type Evidence, type Notice } from '../../ulfm/knowledge.ts';
@@ -13,6 +12,7 @@ import { SERIES, serviceBytesMax } from '../../ulfm/wire.ts';
 import { Iov } from '../../util/iov.ts';
 import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
+import { type BulletinChannel, type BulletinReader, followBulletin } from './bulletin-reader.ts';
 import { type PartitionOptions, PartitionWatch, partitionView } from './partition-watch.ts';
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
 import { RespawnWait } from './respawn-wait.ts';
@@ -458,6 +458,8 @@ export class FaultTolerance {
         if (!request.done) return;
         this.read(source, request, buffer);
       }
+      // Behind a long one there may have come others. Of those that are over nobody hears any more.
+      if (engine.endingOf(source) !== undefined) engine.pml.dropUnexpected(source, FT_CTX);
     };
     const onMessage = (request: RecvRequest): void => {
       this.read(source, request, buffer);

@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { BulletinBoard, bulletinAsk, decodeRecord, encodeRecord, RECORD_BYTES, recordKey } from '../../../src/launch/oob/bulletin.ts';
-import { BulletinReader } from '../../../src/launch/oob/bulletin-reader.ts';
 import type { ExitInfo, Member } from '../../../src/launch/oob/member.ts';
+import { BulletinReader } from '../../../src/mpi/ft/bulletin-reader.ts';
 import { loadNative } from '../../../src/native/load.ts';
 import { Poller } from '../../../src/native/poller.ts';
 

@@ -1,12 +1,12 @@
 // A process's side of the bulletin: a socket of the native poller, which blocking calls look at, too. Where it does not stand, it is
 // dialled again every second. What it says, the channel says as well: without it nothing is lost but time.
 import { constants } from 'node:os';
+import { type BulletinAsk, decodeRecord, RECORD_BYTES } from '../../launch/oob/bulletin.ts';
+import type { OobClient } from '../../launch/oob/client.ts';
+import type { ExitInfo } from '../../launch/oob/member.ts';
 import { POLL_IN, POLL_OUT } from '../../native/binding.ts';
 import type { Poller } from '../../native/poller.ts';
 import { assert } from '../../util/assert.ts';
-import { type BulletinAsk, decodeRecord, RECORD_BYTES } from './bulletin.ts';
-import type { OobClient } from './client.ts';
-import type { ExitInfo } from './member.ts';
 
 /** States of the connection. */
 export const BULLETIN_STATES = {

@@ -95,6 +95,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'ft/plan', files: /^src\/ft\/plan\//, may: ['errors', 'util'] },
   { layer: 'ft/image', files: /^src\/ft\/image\//, may: ['errors', 'util'] },
   { layer: 'ft/store', files: /^src\/ft\/store\//, may: ['errors', 'util', 'params', 'ft/image', 'native'] },
+  // Copies of what is sent, for the tap of the PML.
+  { layer: 'ft/log', files: /^src\/ft\/log\//, may: ['util', 'pml'] },
   // The protocol of saves, without what it is driven by.
   { layer: 'ft/checkpoint', files: /^src\/ft\/checkpoint\//, may: ['errors', 'util', 'ft/plan'] },
   { layer: 'progress', files: /^src\/progress\//, may: ['errors', 'util', 'contract', 'native', 'params', 'bml', 'pml'] },
@@ -113,6 +115,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'ft/plan',
       'ft/image',
       'ft/checkpoint',
+      'ft/log',
       'progress',
       'btl/self',
       'btl/interpose',
@@ -381,10 +384,10 @@ const under = (...folders: string[]) =>
 
 describe('purity', () => {
   test('PML, BML, ULFM, plans, images and the protocol of saves know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'util');
+    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'util');
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
-    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint'), ASYNC)).toEqual([]);
+    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log'), ASYNC)).toEqual([]);
     expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 

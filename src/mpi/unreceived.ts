@@ -1,6 +1,6 @@
 // Messages that were never received, in words: for the warning of the rank that has them, and for the error of the rank that sent them.
 import { MultirailError } from '../errors.ts';
-import type { Unreceived } from '../pml/records.ts';
+import type { Unreceived } from '../pml/owed-records.ts';
 import { isObjectContext, isUserContext } from './contexts.ts';
 import type { ProcessState } from './process-state.ts';
 

@@ -20,6 +20,8 @@ import {
   packetBytes,
   putCreditWords,
 } from './hdr.ts';
+import type { PmlTap } from './message-log.ts';
+import type { Unreceived } from './owed-records.ts';
 import {
   EagerMessage,
   type Envelope,
@@ -32,7 +34,6 @@ import {
   type RecvRequest,
   type SendMessage,
   type SendRequest,
-  type Unreceived,
 } from './records.ts';
 import type { Traced, TransitionListener } from './states.ts';
 import type { RemoteWindow } from './windows.ts';
@@ -123,6 +124,8 @@ export class PmlCore implements TransitionListener {
   readonly givenUp = new Set<SendMessage>();
   /** Messages of ours that their receivers had not received when they left. */
   readonly neverReceived: Unreceived[] = [];
+  /** Messages are logged; undefined: no message is, and nothing of it costs anything. */
+  tap: PmlTap | undefined;
   /** Observes every transition besides the ring (coverage in the simulator). */
   transitionTap: TransitionListener | undefined;
   /** Sees every event that meets a message in a state: the (state, event) coverage of the simulator. */

@@ -5,7 +5,7 @@ import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
 import { nextSeq } from './flows.ts';
 import { ENVELOPE_CHARGE_BYTES } from './hdr.ts';
-import type { EagerMessage, PmlPeer } from './records.ts';
+import type { EagerMessage, LoggedMessage, PmlPeer } from './records.ts';
 import { moveSend } from './states.ts';
 
 export class EagerSender {
@@ -17,16 +17,18 @@ export class EagerSender {
 
   /**
    * Sends a message that is short and for which there is credit and room: copies its payload, and gives the frame to a rail at once where
-   * nothing waits before it. False: nothing has changed, and the message goes another way.
+   * nothing waits before it. False: nothing has changed, and the message goes another way. `logged`: it has its number. The frame is a copy
+   * of its own even then: it has the header beside the payload, it is given back message by message, and the log by slabs of many messages,
+   * so an owner count in between would cost more than the copy of so few bytes.
    */
-  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number): boolean {
+  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number, logged?: LoggedMessage): boolean {
     const { core } = this;
     const { options, counters } = core;
     const { bytes } = buffer;
     if (bytes > options.eagerLimitBytes || bytes > peer.bml.eagerBytesMax || peer.ended !== undefined) return false;
     const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
     if (bytes > creditLeft || core.retainedBytes + bytes > options.retainedBytesMax) return false;
-    const seq = nextSeq(peer, ctx);
+    const seq = logged === undefined ? nextSeq(peer, ctx) : logged.seq;
     counters.messagesSent++;
     counters.bytesSent += bytes;
     counters.messagesEager++;

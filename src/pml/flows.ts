@@ -1,7 +1,10 @@
 // Numbers of outgoing messages: each flow, which is a peer and a context, counts by itself.
 import { assert } from '../util/assert.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
-import { type PmlPeer, SEQ_SPAN_MAX } from './records.ts';
+import type { PmlPeer } from './records.ts';
+
+/** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
+export const SEQ_SPAN_MAX = 2 ** 30;
 
 /** Looked at once in so many messages of a flow. */
 const SEQ_CHECK_MASK = 2 ** 20 - 1;

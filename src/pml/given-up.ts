@@ -16,7 +16,13 @@ export class GivenUpSends {
   /** Nothing happens to a request that is done. */
   giveUp(request: SendRequest, error: MultirailError): void {
     const { message } = request;
-    if (message === undefined || request.done) return;
+    if (request.done) return;
+    if (message === undefined) return this.core.tap?.giveUp(request, error);
+    if (message.logged !== undefined) {
+      // It goes on from the log, whoever waits for it.
+      request.error = error;
+      return completeSend(this.core, message, request);
+    }
     message.givenUp ??= error;
     this.core.givenUp.add(message);
     this.giveBack(message);

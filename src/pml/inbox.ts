@@ -3,11 +3,13 @@
 import { MultirailError } from '../errors.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
+import { SEQ_SPAN_MAX } from './flows.ts';
 import { ENVELOPE_CHARGE_BYTES, FLAG, MATCH_CHARGED_HEAD, MATCH_WORDS, PACKET, type Packet, TWO_32, U53_HIGH_MAX } from './hdr.ts';
 import { ANY, MatchContext } from './match.ts';
 import { completeReceive } from './outcome.ts';
+import type { Unreceived } from './owed-records.ts';
 import { isWhole, type Receiver } from './receiver.ts';
-import { type Envelope, type FlowIn, type PmlPeer, type RecvRequest, SEQ_SPAN_MAX, type Unreceived } from './records.ts';
+import type { Envelope, FlowIn, Hole, PmlPeer, RecvRequest } from './records.ts';
 import type { RemoteWindow } from './windows.ts';
 
 const NO_WINDOWS: readonly RemoteWindow[] = [];
@@ -56,12 +58,18 @@ export class Inbox {
       this.match(envelope, request);
       return;
     }
-    const ended = request.source >= 0 ? this.core.peers.get(request.source)?.ended : undefined;
-    if (ended !== undefined) {
+    const peer = request.source >= 0 ? this.core.peers.get(request.source) : undefined;
+    const ended = peer?.ended;
+    if (ended !== undefined && !this.isHeld(peer, request.ctx)) {
       this.context(request.ctx).unpost(request);
       request.error = ended;
       this.core.complete(request);
     }
+  }
+
+  /** The peer has died, and the messages of that context come from its successor. */
+  private isHeld(peer: PmlPeer | undefined, ctx: number): boolean {
+    return peer?.channel?.state === 'HELD' && this.core.tap?.covers(peer.rank, ctx) === true;
   }
 
   /** Gives a message that a matched probe took out of the queue to a receive. */
@@ -91,6 +99,17 @@ export class Inbox {
   releaseContext(ctx: number, copies: boolean): void {
     if (copies) for (const envelope of this.contexts.get(ctx)?.unexpectedEnvelopes() ?? []) this.forgetCopy(envelope);
     this.dropContext(ctx, undefined);
+    const { tap } = this.core;
+    // A successor may send what came on it once more: the numbers tell that it is here.
+    if (tap?.options.covers(ctx)) {
+      tap.released.push(ctx);
+      return;
+    }
+    this.forgetFlows(ctx);
+  }
+
+  /** The numbers of a context that is gone. */
+  forgetFlows(ctx: number): void {
     for (const peer of this.core.peers.values()) {
       const flow = peer.dropFlows(ctx);
       if (flow !== undefined) for (const envelope of flow.early.values()) this.forgetCopy(envelope);
@@ -119,6 +138,8 @@ export class Inbox {
   }
 
   private dropFreed(envelope: Envelope): void {
+    // It comes again, and is answered then.
+    if (envelope.isHole) return;
     this.core.counters.freedContextDropped++;
     this.core.releaseCharge(envelope);
     // Its sender waits for an answer, and keeps the buffer until it has one.
@@ -144,15 +165,32 @@ export class Inbox {
     const flow = peer.flowIn(packet.ctx);
     const ahead = serialDiff(packet.seq, flow.expectedSeq);
     if (ahead < 0 || flow.early.has(packet.seq)) {
+      if (flow.holes !== undefined && this.fillHole(peer, flow, packet, payload)) return;
       // Nothing is answered: the ACK, or the FIN of an RGET, is held until delivered.
       core.counters.envelopeDuplicates++;
       return;
     }
     if (ahead > SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
-    const charge = (packet.flags & FLAG.CHARGED) !== 0 ? payload.length + ENVELOPE_CHARGE_BYTES : 0;
+    const charge = chargeOf(packet, payload);
+    if (ahead === 0 && core.tap !== undefined && packet.type === PACKET.MATCH)
+      core.tap.received(peer, packet.ctx, packet.seq, packet.tag, [payload], payload.length);
     if (ahead === 0 && packet.type === PACKET.MATCH && this.receiveEager(peer, flow, packet, payload, charge)) return;
+    const envelope = this.hold(peer, packet, payload, charge);
+    if (ahead > 0) {
+      core.counters.earlyArrivals++;
+      envelope.payload = new Uint8Array(payload);
+      flow.early.set(packet.seq, envelope);
+      return;
+    }
+    if (ahead === 0) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    this.deliver(envelope, false);
+    this.deliverEarly(flow);
+  }
+
+  /** Its record while it waits, or is received. The payload is not our copy yet. */
+  private hold(peer: PmlPeer, packet: Packet, payload: Uint8Array, charge: number): Envelope {
     peer.heldBytes += charge;
-    const envelope: Envelope = {
+    return {
       type: packet.type,
       peer,
       ctx: packet.ctx,
@@ -170,16 +208,8 @@ export class Inbox {
         packet.type === PACKET.RGET
           ? packet.windows.map((window) => ({ number: 0, ...window, from: 0, to: packet.messageBytes }))
           : NO_WINDOWS,
+      isHole: false,
     };
-    if (ahead > 0) {
-      core.counters.earlyArrivals++;
-      envelope.payload = new Uint8Array(payload);
-      flow.early.set(packet.seq, envelope);
-      return;
-    }
-    if (ahead === 0) flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
-    this.deliver(envelope, false);
-    this.deliverEarly(flow);
   }
 
   /** The common case: the next eager message of its flow finds its receive posted. It needs no record of its own. */
@@ -215,7 +245,7 @@ export class Inbox {
     const tag = words[headerAt + MATCH_WORDS.tag];
     const signature = words[headerAt + MATCH_WORDS.signature] >>> 0;
     // A context that was asked for last is admitted, and there.
-    if (ctx !== this.lastCtx || tag < 0 || words[headerAt + MATCH_WORDS.source] !== peer.rank) return false;
+    if (ctx !== this.lastCtx || tag < 0 || this.core.tap !== undefined || words[headerAt + MATCH_WORDS.source] !== peer.rank) return false;
     if (this.freed.size > 0 && this.freed.has(ctx)) return false;
     const flow = peer.flowIn(ctx);
     if (words[headerAt + MATCH_WORDS.seq] >>> 0 !== flow.expectedSeq || flow.early.size > 0) return false;
@@ -236,10 +266,31 @@ export class Inbox {
     return true;
   }
 
+  /** The data of a message whose number was taken before its sender died: it has its place, or its receive. False: it is a copy. */
+  private fillHole(peer: PmlPeer, flow: FlowIn, packet: Packet, payload: Uint8Array): boolean {
+    const hole = flow.holes?.get(packet.seq);
+    if (hole === undefined) return false;
+    flow.holes?.delete(packet.seq);
+    const envelope = this.hold(peer, packet, payload, chargeOf(packet, payload));
+    const { request, envelope: place } = hole;
+    if (envelope.type === PACKET.MATCH) this.core.tap?.received(peer, packet.ctx, packet.seq, packet.tag, [payload], payload.length);
+    if (place === undefined) {
+      if (request !== undefined) this.take(envelope, request);
+      else this.dropFreed(envelope);
+      return true;
+    }
+    Object.assign(place, envelope);
+    place.payload = new Uint8Array(payload);
+    if (this.freed.has(place.ctx)) this.dropFreed(place);
+    else this.onUnexpected?.(place);
+    return true;
+  }
+
   private deliverEarly(flow: FlowIn): void {
     for (let next = flow.early.get(flow.expectedSeq); next !== undefined; next = flow.early.get(flow.expectedSeq)) {
       flow.early.delete(flow.expectedSeq);
       flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+      if (next.type === PACKET.MATCH) this.core.tap?.received(next.peer, next.ctx, next.seq, next.tag, [next.payload], next.messageBytes);
       this.deliver(next, true);
     }
   }
@@ -259,12 +310,23 @@ export class Inbox {
   }
 
   private match(envelope: Envelope, request: RecvRequest): void {
-    const { core } = this;
     this.matchTap?.(envelope.ctx, envelope.source, envelope.tag, envelope.messageBytes, request);
     request.matched = true;
     request.matchedSource = envelope.source;
     request.matchedTag = envelope.tag;
     request.matchedSignature = envelope.signature;
+    if (envelope.isHole) {
+      const hole = envelope.peer.flowIn(envelope.ctx).holes?.get(envelope.seq) as Hole;
+      hole.envelope = undefined;
+      hole.request = request;
+      return;
+    }
+    this.take(envelope, request);
+  }
+
+  /** The message goes into the buffer of that receive. */
+  private take(envelope: Envelope, request: RecvRequest): void {
+    const { core } = this;
     if (envelope.type === PACKET.MATCH) {
       const written = request.buffer.copyIn(0, envelope.payload);
       core.releaseCharge(envelope);
@@ -278,21 +340,22 @@ export class Inbox {
 
   /** Nothing comes from that peer any more. */
   endPeer(peer: PmlPeer, error: MultirailError): void {
+    const isKept = (ctx: number): boolean => this.isHeld(peer, ctx);
     // What overtook a message that was lost with the peer never gets its turn.
     for (const { early } of peer.flowsIn.values()) {
       for (const envelope of early.values()) this.core.releaseCharge(envelope);
       early.clear();
     }
     // Only messages that are here as a whole outlive their sender while they wait for a receive: a probe must not find the others.
-    for (const context of this.core.options.forgetsIncomplete === true ? this.contexts.values() : []) {
-      if (context.unexpectedCount === 0) continue;
+    for (const [ctx, context] of this.core.options.forgetsIncomplete === true ? this.contexts : []) {
+      if (context.unexpectedCount === 0 || isKept(ctx)) continue;
       for (const envelope of context.unexpectedEnvelopes()) {
         if (envelope.peer !== peer || isWhole(envelope)) continue;
         context.takeUnexpected(envelope);
         this.core.releaseCharge(envelope);
       }
     }
-    this.endPosted(peer.rank, error);
+    this.endPosted(peer.rank, error, isKept);
   }
 
   /** What came of that source on this context waits for nobody any more. */
@@ -306,8 +369,9 @@ export class Inbox {
   }
 
   /** Posted receives of that source that can never match end with this error; ANY: all of them. */
-  endPosted(source: number, error: MultirailError): void {
-    for (const context of this.contexts.values()) {
+  endPosted(source: number, error: MultirailError, isKept?: (ctx: number) => boolean): void {
+    for (const [ctx, context] of this.contexts) {
+      if (isKept?.(ctx) === true) continue;
       for (const request of context.postedRequests()) {
         if (source !== ANY && request.source !== source) continue;
         context.unpost(request);
@@ -329,6 +393,11 @@ export class Inbox {
   }
 
   // ---------------------------------------------------------------- views
+
+  /** The contexts that are in use. */
+  get all(): Iterable<[number, MatchContext]> {
+    return this.contexts;
+  }
 
   /** Receives that are posted on it. */
   postedOn(ctx: number): number {
@@ -360,4 +429,8 @@ export class Inbox {
     }
     return list;
   }
+}
+
+function chargeOf({ flags }: Packet, payload: Uint8Array): number {
+  return (flags & FLAG.CHARGED) !== 0 ? payload.length + ENVELOPE_CHARGE_BYTES : 0;
 }

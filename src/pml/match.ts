@@ -166,6 +166,11 @@ export class MatchContext {
       this.takeUnexpected(envelope);
       return envelope;
     }
+    this.queuePosted(request);
+    return undefined;
+  }
+
+  private queuePosted(request: RecvRequest): void {
     request.postedSerial = ++this.postedSerial;
     const queue = this.posted.at(request.source, request.tag);
     request.queue = queue;
@@ -175,17 +180,19 @@ export class MatchContext {
     queue.tail = request;
     this.postedCount++;
     this.countWildcards(request, 1);
-    return undefined;
   }
 
   /** A message arrives, in sequence: returns the receive it matches, else queues the message. */
   arrive(envelope: Envelope): RecvRequest | undefined {
-    const { source, tag } = envelope;
-    const best = this.matchPosted(source, tag);
-    if (best !== undefined) return best;
-    const node = this.queue(envelope, source, tag, undefined);
+    const best = this.matchPosted(envelope.source, envelope.tag);
+    if (best === undefined) this.enqueue(envelope);
+    return best;
+  }
+
+  /** As the last of those that wait. */
+  enqueue(envelope: Envelope): void {
+    const node = this.queue(envelope, envelope.source, envelope.tag, undefined);
     this.unexpectedNodes.set(envelope, this.usesWildcards ? this.queueForWildcards(envelope, node) : node);
-    return undefined;
   }
 
   private queue(envelope: Envelope, source: number, tag: number, sibling: Node<Envelope> | undefined): Node<Envelope> {
@@ -229,6 +236,19 @@ export class MatchContext {
     this.postedCount--;
     this.countWildcards(request, -1);
     return true;
+  }
+
+  /** Messages and receives of the one source are those of the other from now on, each in its place. */
+  rename(source: number, successor: number): void {
+    const posted = this.postedRequests().sort((a, b) => a.postedSerial - b.postedSerial);
+    const waiting = this.unexpectedEnvelopes();
+    for (const request of posted) this.unpost(request);
+    for (const envelope of waiting) this.takeUnexpected(envelope);
+    for (const request of posted) if (request.source === source) request.source = successor;
+    for (const envelope of waiting) if (envelope.source === source) envelope.source = successor;
+    // None of them matched another before, and all of a source are renamed together: none does now.
+    for (const envelope of waiting) this.enqueue(envelope);
+    for (const request of posted) this.queuePosted(request);
   }
 
   private countWildcards(request: RecvRequest, by: number): void {

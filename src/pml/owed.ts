@@ -4,7 +4,8 @@ import { type CompletionStatus, DELIVERED, OK } from '../btl/btl.ts';
 import { serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
 import { PACKET } from './hdr.ts';
-import type { FrameUse, OwedRestartNack, PmlPeer } from './records.ts';
+import type { OwedRestartNack } from './owed-records.ts';
+import type { FrameUse, PmlPeer } from './records.ts';
 
 export class OwedToPeers {
   private readonly core: PmlCore;

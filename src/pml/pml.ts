@@ -21,8 +21,10 @@ import { GivenUpSends } from './given-up.ts';
 import { decodePacket, FLAG, MATCH_HEADER_BYTES, newPacket, PACKET, PACKET_NAMES, type Packet } from './hdr.ts';
 import { Inbox } from './inbox.ts';
 import { ANY } from './match.ts';
+import type { TapOptions } from './message-log.ts';
 import { hasLeft, unknownPeer } from './outcome.ts';
 import { OwedToPeers } from './owed.ts';
+import type { Unreceived } from './owed-records.ts';
 import { describeRequests, type OpenRequest, openRequests, type PendingRequest, undeliveredTo } from './pending.ts';
 import { Pump } from './pump.ts';
 import { isFragSink, Receiver } from './receiver.ts';
@@ -35,10 +37,11 @@ import {
   type RecvMessage,
   RecvRequest,
   type SendRequest,
-  type Unreceived,
 } from './records.ts';
 import { revokeMessages } from './revoked.ts';
 import { isSendOp, Sender } from './sender.ts';
+import { Succession } from './succession.ts';
+import { Tap } from './tap.ts';
 
 export class Pml {
   private readonly core: PmlCore;
@@ -50,6 +53,8 @@ export class Pml {
   private readonly pumping: Pump;
   private readonly packet: Packet = newPacket();
   private readonly byRank: (PmlPeer | undefined)[] = [];
+  /** What becomes of the messages of a peer that dies, when they are logged. */
+  private succession: Succession | undefined;
   /** Asked to add the peer of a rank that a command names for the first time. */
   onFirstUse: ((rank: number) => void) | undefined;
 
@@ -93,6 +98,8 @@ export class Pml {
    * message of; it is only carried. `canGiveUp`: giveUp() may end it, so the peer is not offered the memory to read.
    */
   isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0, canGiveUp = false): SendRequest {
+    const tap = this.succession?.tap;
+    if (tap?.covers(rank, ctx)) return tap.start(this.peer(rank), ctx, tag, buffer, sync, signature, canGiveUp);
     return this.sender.start(this.peer(rank), ctx, tag, buffer, sync, signature, canGiveUp);
   }
 
@@ -101,6 +108,7 @@ export class Pml {
    * isend() sends it.
    */
   sendEager(rank: number, ctx: number, tag: number, buffer: Iov): boolean {
+    if (this.core.tap?.covers(rank, ctx)) return false;
     return this.sender.eager.start(this.peer(rank), ctx, tag, buffer, 0);
   }
 
@@ -148,13 +156,16 @@ export class Pml {
   improbe(source: number, ctx: number, tag: number): Envelope | undefined {
     const context = this.inbox.context(ctx);
     const envelope = context.probe(source, tag);
-    if (envelope !== undefined) context.takeUnexpected(envelope);
+    if (envelope === undefined) return undefined;
+    context.takeUnexpected(envelope);
+    if (this.core.tap !== undefined) this.succession?.probed.add(envelope);
     return envelope;
   }
 
   imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
     const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
     this.core.open(request);
+    this.succession?.probed.delete(envelope);
     this.inbox.receiveMatched(envelope, request);
     return request;
   }
@@ -378,6 +389,7 @@ export class Pml {
     const peer = this.peer(rank);
     if (peer.failure !== undefined) return;
     peer.failure = error;
+    this.succession?.hold(peer);
     this.sender.fail(peer, error);
     this.receiver.fail(peer, error);
     this.inbox.endPeer(peer, error);
@@ -521,6 +533,14 @@ export class Pml {
   /** What is not delivered to that peer, for people. */
   undelivered(rank: number): string[] {
     return undeliveredTo(this.peer(rank));
+  }
+
+  /** From now on messages of covered contexts are logged, and a member that dies has a successor (or is abandoned). */
+  log(options: TapOptions, members: Iterable<number>): Succession {
+    const tap = new Tap(this.core, this.sender, options);
+    this.core.tap = tap;
+    this.succession = new Succession(this.core, tap, this.sender, this.receiver, this.inbox, members);
+    return this.succession;
   }
 
   /** From now on everything that happens is told to these. */

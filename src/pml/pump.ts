@@ -34,7 +34,8 @@ export class Pump {
 
   /** Returns true when anything was sent. */
   pump(): boolean {
-    const { dirtyPeers, givenUp } = this.core;
+    const { dirtyPeers, givenUp, tap } = this.core;
+    if (tap !== undefined && tap.waitingCount > 0) tap.retry();
     if (givenUp.size > 0) this.givenUp.retry();
     if (dirtyPeers.length === 0) return false;
     let sent = false;

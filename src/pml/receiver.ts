@@ -537,8 +537,20 @@ export class Receiver {
     this.revokeSinks(message);
     this.closeWindows(message.offers.takeAll());
     const { request } = message;
+    const { tap } = this.core;
+    if (tap !== undefined && request !== undefined && request.error === undefined && message.takeBytes === message.messageBytes)
+      tap.received(message.peer, message.ctx, message.seq, message.tag, message.slice(0, message.takeBytes), message.messageBytes);
     message.request = undefined;
     if (request !== undefined) completeReceive(this.core, request, message.takeBytes, message.messageBytes);
+  }
+
+  /** The peer has died, and its successor sends the data again: the receive that waits for them, if one does. */
+  suspend(message: RecvMessage): RecvRequest | undefined {
+    this.revokeSinks(message);
+    const { request } = message;
+    message.request = undefined;
+    this.finish(message);
+    return request;
   }
 
   private finish(message: RecvMessage): void {

@@ -2,25 +2,18 @@
 // that wait for a receive, peers with their numbers, credit and queues, and the frames that are on a rail. Each knows the others, so they
 // are in one file. Data and its arithmetic only; the protocol is in inbox.ts, sender.ts and receiver.ts.
 import type { BmlPeer } from '../bml/peer.ts';
-import type { OneSidedOp, Registration, Sink } from '../btl/btl.ts';
+import type { OneSidedOp, Sink } from '../btl/btl.ts';
 import type { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { type Linked, LinkedList } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
+import type { Channel } from './channel.ts';
 import { FrameMemory } from './frame-memory.ts';
 import { FLAG, type PacketType } from './hdr.ts';
+import type { OwedFin, OwedRailDown, OwedRestartNack, ReadableWindow } from './owed-records.ts';
 import type { RecvState, SendState } from './states.ts';
 import { type LocalWindow, PutTargets, type RemoteWindow, WindowOffers } from './windows.ts';
-
-/** A message that its receiver never received, though it ended well. */
-export interface Unreceived {
-  /** World rank of the other side. */
-  readonly peer: number;
-  readonly ctx: number;
-  readonly tag: number;
-  readonly bytes: number;
-}
 
 /** What the user's side of a send or receive looks like to the layers above. */
 abstract class Request {
@@ -113,42 +106,42 @@ export interface PostedQueue {
 
 /** A message that arrived and waits: for a lower number (early) or for its receive (unexpected). Owns its payload copy. */
 export interface Envelope {
-  readonly type: PacketType;
-  readonly peer: PmlPeer;
+  type: PacketType;
+  peer: PmlPeer;
   readonly ctx: number;
-  readonly source: number;
+  source: number;
   readonly tag: number;
   readonly seq: number;
   readonly signature: number;
-  readonly messageBytes: number;
-  readonly flags: number;
+  messageBytes: number;
+  flags: number;
   payload: Uint8Array;
   /** Bytes charged to the sender's credit, given back when the payload is disposed of. */
   charge: number;
-  readonly senderSlot: number;
-  readonly senderGeneration: number;
+  senderSlot: number;
+  senderGeneration: number;
   /** RGET only: where the sender's memory can be read. */
-  readonly windows: readonly RemoteWindow[];
-}
-
-/** RGET: memory that the sender registered for the receiver, whole, reachable over one epoch of one rail. */
-export interface ReadableWindow {
-  readonly rail: number;
-  readonly railEpoch: number;
-  readonly registration: Registration;
-}
-
-/** A range that was put and whose FIN the receiver has not confirmed. */
-export interface OwedFin {
-  readonly number: number;
-  readonly from: number;
-  readonly to: number;
-  telling: boolean;
+  windows: readonly RemoteWindow[];
+  /** Its sender has died before all of it was here: the data come again from the successor, with the same number (succession.ts). */
+  isHole: boolean;
 }
 
 // Shared by the many messages that have none: there may be a million that wait.
 const NO_FINS: readonly OwedFin[] = [];
 const NO_READABLE: readonly ReadableWindow[] = [];
+
+/** A message in the log. */
+export interface LoggedMessage {
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  readonly signature: number;
+  readonly sync: boolean;
+  /** The copy, in memory of the log. */
+  readonly payload: Iov;
+  /** A synchronous send whose message is on no rail: it is done when the successor has matched it. */
+  request: SendRequest | undefined;
+}
 
 /** A message of ours until nothing of it is owed: every one has its place in the order of its flow. */
 export type OutMessage = EagerMessage | SendMessage;
@@ -262,6 +255,8 @@ export class SendMessage implements Linked<OutMessage> {
   givingBack = '';
   /** Bytes of the copy. */
   copiedBytes = 0;
+  /** Its copy in the log, from which it is sent. */
+  logged: LoggedMessage | undefined = undefined;
   /** What the peer is known to have, for sends that can be given up. */
   readonly delivered: RangeSet | undefined;
 
@@ -385,9 +380,6 @@ export class RecvMessage implements Linked<RecvMessage> {
   }
 }
 
-/** Numbers of one flow that may be out at once: half of what serial arithmetic can tell apart, halved again. */
-export const SEQ_SPAN_MAX = 2 ** 30;
-
 /** Messages to one peer on one context. */
 export interface FlowOut {
   nextSeq: number;
@@ -398,20 +390,16 @@ export interface FlowIn {
   expectedSeq: number;
   /** Envelopes that overtook a lower number. */
   readonly early: Map<number, Envelope>;
+  /** Lower numbers whose data come again, by the successor of a peer that died (succession.ts). */
+  holes: Map<number, Hole> | undefined;
 }
 
-export interface OwedRailDown {
-  epoch: number;
-  onRail: boolean;
-}
-
-export interface OwedRestartNack {
-  senderSlot: number;
-  senderGeneration: number;
-  receiverSlot: number;
-  receiverGeneration: number;
-  epoch: number;
-  onRail: boolean;
+/** A message of which the number is taken and the data are not here. */
+export interface Hole {
+  /** It waits for a receive, in its place. */
+  envelope: Envelope | undefined;
+  /** It has matched that one. */
+  request: RecvRequest | undefined;
 }
 
 export class PmlPeer {
@@ -454,6 +442,8 @@ export class PmlPeer {
   /** Set once, and never cleared. */
   failure: MultirailError | undefined;
   saidBye = false;
+  /** Its part in a succession (tap.ts); undefined while it is simply there. */
+  channel: Channel | undefined = undefined;
   /** What a call to a peer that said BYE ends with. */
   left: MultirailError | undefined;
   /** We said BYE: nothing more is sent. */
@@ -540,12 +530,22 @@ export class PmlPeer {
     if (ctx === this.lastInCtx) return this.lastIn as FlowIn;
     let flow = this.flowsIn.get(ctx);
     if (flow === undefined) {
-      flow = { expectedSeq: 0, early: new Map() };
+      flow = { expectedSeq: 0, early: new Map(), holes: undefined };
       this.flowsIn.set(ctx, flow);
     }
     this.lastInCtx = ctx;
     this.lastIn = flow;
     return flow;
+  }
+
+  /** Its numbers of that context are those of another peer from now on. */
+  moveFlows(ctx: number, successor: PmlPeer): void {
+    const flowIn = this.flowsIn.get(ctx);
+    const flowOut = this.flowsOut.get(ctx);
+    this.dropFlows(ctx);
+    successor.dropFlows(ctx);
+    if (flowIn !== undefined) successor.flowsIn.set(ctx, flowIn);
+    if (flowOut !== undefined) successor.flowsOut.set(ctx, flowOut);
   }
 
   /** The sequences of a context that is gone; returns those of what came in. */

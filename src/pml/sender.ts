@@ -10,18 +10,10 @@ import { serialAdd } from '../util/serial.ts';
 import { COMPLETION_NAMES, epochName, type PmlCore, packetEvent } from './core.ts';
 import { EagerSender } from './eager.ts';
 import { nextSeq } from './flows.ts';
-import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet, WINDOWS_MAX } from './hdr.ts';
+import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet } from './hdr.ts';
 import { completeSend } from './outcome.ts';
-import {
-  EagerMessage,
-  type FrameUse,
-  type OutMessage,
-  type PmlOneSidedOp,
-  type PmlPeer,
-  type ReadableWindow,
-  SendMessage,
-  SendRequest,
-} from './records.ts';
+import { openWindows } from './readable.ts';
+import { EagerMessage, type FrameUse, type OutMessage, type PmlOneSidedOp, type PmlPeer, SendMessage, SendRequest } from './records.ts';
 import { moveSend } from './states.ts';
 import type { RemoteWindow } from './windows.ts';
 
@@ -38,19 +30,63 @@ export class Sender {
 
   /** Takes a sequence number and queues the envelope. An eager request is done on return. */
   start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number, canGiveUp: boolean): SendRequest {
-    const { core } = this;
-    const { options, counters } = core;
     const request = new SendRequest(peer.rank, tag, buffer.bytes);
     if (peer.ended !== undefined) {
       request.error = peer.ended;
       request.done = true;
       return request;
     }
+    this.send(peer, ctx, tag, buffer, sync, signature, canGiveUp, request, false);
+    return request;
+  }
+
+  /** As start(), for a request that is there; `isOpen`: and counted. */
+  send(
+    peer: PmlPeer,
+    ctx: number,
+    tag: number,
+    buffer: Iov,
+    sync: boolean,
+    signature: number,
+    canGiveUp: boolean,
+    request: SendRequest,
+    isOpen: boolean,
+  ): void {
     if (!sync && this.eager.start(peer, ctx, tag, buffer, signature)) {
-      request.done = true;
-      return request;
+      if (isOpen) this.core.complete(request);
+      else request.done = true;
+      return;
     }
-    const seq = nextSeq(peer, ctx);
+    const message = this.begin(peer, ctx, tag, nextSeq(peer, ctx), buffer, sync, signature, canGiveUp);
+    message.request = request;
+    request.message = message;
+    if (!isOpen) this.core.open(request);
+  }
+
+  /** A message of the log, with the number that it has. Its request, if it has one, waits for the match. */
+  sendLogged(peer: PmlPeer, logged: LoggedMessage): void {
+    const { ctx, tag, seq, payload, sync, signature, request } = logged;
+    if (!sync && this.eager.start(peer, ctx, tag, payload, signature, logged)) return;
+    const message = this.begin(peer, ctx, tag, seq, payload, sync, signature, false);
+    message.logged = logged;
+    this.core.tap?.options.log.hold(logged);
+    logged.request = undefined;
+    message.request = request;
+    if (request !== undefined) request.message = message;
+  }
+
+  private begin(
+    peer: PmlPeer,
+    ctx: number,
+    tag: number,
+    seq: number,
+    buffer: Iov,
+    sync: boolean,
+    signature: number,
+    canGiveUp: boolean,
+  ): SendMessage {
+    const { core } = this;
+    const { options, counters } = core;
     const { bytes } = buffer;
     const small = bytes <= options.eagerLimitBytes && bytes <= peer.bml.eagerBytesMax;
     const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
@@ -62,9 +98,6 @@ export class Sender {
     const reads = inPlace && !canGiveUp && peer.bml.isReadWorth(bytes);
     const message = new SendMessage(peer, ctx, tag, seq, buffer, reads ? 'RGET' : 'RNDV', sync, canGiveUp);
     message.signature = signature;
-    message.request = request;
-    request.message = message;
-    core.open(request);
     const uncopied = reads || (inPlace && peer.bml.putsAll);
     const wanted = uncopied ? 0 : small ? (sync ? bytes : 0) : Math.min(bytes, options.rndvInlineBytes, peer.bml.inlineBytesMax);
     if (wanted > 0 && wanted <= creditLeft) {
@@ -78,7 +111,7 @@ export class Sender {
     message.generation = core.sends.generationOf(message.slot);
     peer.sends.add(message);
     core.queueEnvelope(message);
-    return request;
+    return message;
   }
 
   // ---------------------------------------------------------------- what must be sent
@@ -107,7 +140,7 @@ export class Sender {
     packet.senderSlot = message.slot;
     packet.senderGeneration = message.generation;
     if (message.protocol === 'RGET') {
-      if (!isGone) this.openWindows(message);
+      if (!isGone) openWindows(core, message);
       packet.windows = message.readable.map((window) => ({
         rail: window.rail,
         railEpoch: window.railEpoch,
@@ -127,23 +160,6 @@ export class Sender {
     }
     message.firstSent = true;
     return true;
-  }
-
-  /** Registers the buffer on every rail that the peer can read from; windows on dead rails are closed first. */
-  private openWindows(message: SendMessage): void {
-    const { core } = this;
-    const { bml } = message.peer;
-    const kept: ReadableWindow[] = [];
-    for (const window of message.readable) {
-      if (core.bml.isLive(bml, window.rail, window.railEpoch)) kept.push(window);
-      else window.registration.deregister();
-    }
-    message.readable = kept;
-    for (const rail of bml.get) {
-      if (kept.length >= WINDOWS_MAX || kept.some((window) => window.rail === rail.index)) continue;
-      const registration = rail.endpoint.register?.(message.buffer.views);
-      if (registration !== undefined) kept.push({ rail: rail.index, railEpoch: rail.epoch, registration });
-    }
   }
 
   private closeWindows(message: SendMessage): void {
@@ -509,7 +525,7 @@ export class Sender {
   }
 
   /** Nothing is owed to the peer any more: the id is retired. */
-  private finish(message: SendMessage): void {
+  finish(message: SendMessage): void {
     const { core } = this;
     message.logicallyComplete = true;
     message.envelopeDelivered = true;
@@ -526,13 +542,20 @@ export class Sender {
 
   /** The user gets the buffer back when the message is complete AND nothing of it lies on a rail any more. */
   private settle(message: SendMessage): void {
-    if (!message.logicallyComplete || message.itemsOnRail > 0 || message.request === undefined) return;
-    completeSend(this.core, message, message.request);
+    if (!message.logicallyComplete || message.itemsOnRail > 0) return;
+    if (message.logged !== undefined) this.letGo(message, message.logged);
+    if (message.request !== undefined) completeSend(this.core, message, message.request);
+  }
+
+  /** No rail reads the copy in the log any more. */
+  private letGo(message: SendMessage, logged: LoggedMessage): void {
+    message.logged = undefined;
+    this.core.tap?.options.log.letGo(logged);
   }
 
   /** The peer has failed and does not come back: everything to it ends. */
   fail(peer: PmlPeer, error: MultirailError): void {
-    this.core.counters.lostWithPeer += peer.unreceivedEager();
+    if (peer.channel === undefined) this.core.counters.lostWithPeer += peer.unreceivedEager();
     for (const message of [...peer.sends]) {
       if (message instanceof EagerMessage) {
         this.eager.finish(message);

@@ -15,6 +15,7 @@ const SEEDS: Record<Profile, number> = {
   meet: 400,
   ulfm: 400,
   save: 60,
+  log: 300,
 };
 
 it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, seed }) => {

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { Coverage } from './coverage.ts';
 import { runDeath } from './death.ts';
 import { runImpaired } from './impaired.ts';
+import { runLog } from './log.ts';
 import { runSave } from './save.ts';
 import { runStorm } from './storm.ts';
 import { runStress } from './stress.ts';
@@ -21,7 +22,8 @@ const runMeet = (seed: number, options: SwarmOptions): SwarmReport =>
  * rails, and all of it at once; giveup = as swarm, and users give sends up; impaired = rails are bad without being down, and gaps are bounded; meet = as swarm and
  * death, and ranks are connected when one of them first needs the other;
  * ulfm = programs agree, revoke, shrink and replace while processes die;
- * save = a program saves its state in memory and goes back to it while processes die.
+ * save = a program saves its state in memory and goes back to it while processes die;
+ * log = messages are logged, and standbys succeed processes that die while the others go on.
  */
 export const PROFILES = {
   swarm: runSeed,
@@ -33,6 +35,7 @@ export const PROFILES = {
   meet: runMeet,
   ulfm: runUlfm,
   save: runSave,
+  log: runLog,
 } as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;
 

@@ -16,7 +16,7 @@ export interface Watched {
 /** The message with that number was taken here: it is not charged to anybody's credit a second time. */
 function isTaken(receiver: PmlPeer, ctx: number, seq: number): boolean {
   const flow = receiver.flowsIn.get(ctx);
-  return flow !== undefined && (serialDiff(seq, flow.expectedSeq) < 0 || flow.early.has(seq));
+  return flow !== undefined && flow.holes?.has(seq) !== true && (serialDiff(seq, flow.expectedSeq) < 0 || flow.early.has(seq));
 }
 
 /**

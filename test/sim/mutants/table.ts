@@ -301,9 +301,7 @@ export const PLANTED: readonly Planted[] = [
   {
     name: 'returned-on-rail',
     sentence: "The user's buffer is given back while a frame of it is on a rail.",
-    edits: [
-      edit(SENDER, 'if (!message.logicallyComplete || message.itemsOnRail > 0 || message', 'if (!message.logicallyComplete || message'),
-    ],
+    edits: [edit(SENDER, 'if (!message.logicallyComplete || message.itemsOnRail > 0) return;', 'if (!message.logicallyComplete) return;')],
     found: [{ profile: 'stress', from: 266, within: 280 }],
   },
   {

@@ -1,0 +1,353 @@
+// A successor inherits the streams of a process that died, so that nobody but the dead goes back (docs/internals/SIMULATION.md, profile `log`). In place of
+// failing its peer a survivor holds it: what is sent to it is only logged, and what is awaited from it goes on waiting. Once the successor is
+// known, all that the survivor has of the dead peer is the successor's, with its numbers. Then each side says what it has (SYNC), and the
+// other sends exactly what is missing.
+import type { MultirailError } from '../errors.ts';
+import { assert } from '../util/assert.ts';
+import { serialDiff } from '../util/serial.ts';
+import { Channel, type Digest, type Need } from './channel.ts';
+import type { PmlCore } from './core.ts';
+import { FLAG, PACKET } from './hdr.ts';
+import type { Inbox } from './inbox.ts';
+import { isWhole, type Receiver } from './receiver.ts';
+import { EagerMessage, type Envelope, type Hole, type OutMessage, type PmlPeer } from './records.ts';
+import type { Sender } from './sender.ts';
+import type { Tap } from './tap.ts';
+
+/** What one side of a channel has, for the other. */
+export interface Sync {
+  readonly contexts: readonly SyncContext[];
+}
+
+export interface SyncContext {
+  readonly ctx: number;
+  /** The lowest number that it has not seen. */
+  readonly nextIn: number;
+  /** Lower ones of which it lacks the data. */
+  readonly holes: readonly number[];
+  readonly digests: readonly Digest[];
+}
+
+/** The numbers of a rank at a save, and the messages that had come and that nobody had received. */
+export interface Cut {
+  readonly flows: readonly { readonly peer: number; readonly ctx: number; readonly nextOut: number; readonly nextIn: number }[];
+  /** In the order of their arrival. */
+  readonly unexpected: readonly UnexpectedMessage[];
+  /** So many contexts had been released since the save before. */
+  readonly released: number;
+}
+
+export interface UnexpectedMessage {
+  readonly source: number;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  readonly signature: number;
+  readonly payload: Uint8Array;
+}
+
+export class Succession {
+  readonly tap: Tap;
+  /** Messages that a matched probe took out of their queue and that nobody has received yet. */
+  readonly probed = new Set<Envelope>();
+  private readonly core: PmlCore;
+  private readonly sender: Sender;
+  private readonly receiver: Receiver;
+  private readonly inbox: Inbox;
+  private readonly members: Set<number>;
+
+  constructor(core: PmlCore, tap: Tap, sender: Sender, receiver: Receiver, inbox: Inbox, members: Iterable<number>) {
+    this.core = core;
+    this.tap = tap;
+    this.sender = sender;
+    this.receiver = receiver;
+    this.inbox = inbox;
+    this.members = new Set(members);
+  }
+
+  private peer(rank: number): PmlPeer {
+    const peer = this.core.peers.get(rank);
+    assert(peer !== undefined, `no peer ${rank} to succeed, or to be succeeded`);
+    return peer;
+  }
+
+  private isCovered(ctx: number): boolean {
+    return this.tap.options.covers(ctx);
+  }
+
+  // ---------------------------------------------------------------- a death
+
+  /** The peer has died. Where it is no member, or the log was given up, it fails as without logs. */
+  hold(peer: PmlPeer): void {
+    if (!this.members.has(peer.rank)) return;
+    // No successor could be given what is not in the log any more.
+    if (!this.tap.options.log.isWhole) {
+      peer.channel = undefined;
+      return;
+    }
+    if (peer.channel === undefined) {
+      peer.channel = new Channel('HELD');
+      this.tap.suspended++;
+    } else {
+      // It dies before it has said what it has, when it is a successor itself: the channel is suspended already.
+      if (peer.channel.state !== 'AWAITED') this.tap.suspended++;
+      peer.channel.move('HELD');
+    }
+    for (const message of [...peer.sends]) if (this.isCovered(message.ctx)) this.suspend(message);
+    for (const message of [...peer.recvs]) {
+      if (!this.isCovered(message.ctx)) continue;
+      const { ctx, seq } = message;
+      const request = this.receiver.suspend(message);
+      if (request !== undefined) this.open(peer, ctx, seq).request = request;
+    }
+    for (const envelope of this.waitingOf(peer)) this.settle(peer, envelope);
+  }
+
+  /** Nothing of that message goes out any more: the successor gets what it asks for from the log. */
+  private suspend(message: OutMessage): void {
+    if (message instanceof EagerMessage) return this.sender.eager.finish(message);
+    const { request, logged } = message;
+    // Sent past the log: it ends with its peer.
+    if (logged === undefined) return;
+    if (request !== undefined) {
+      message.request = undefined;
+      request.message = undefined;
+      logged.request = request;
+    }
+    this.sender.finish(message);
+  }
+
+  /** Its message of that number lacks data. */
+  private open(peer: PmlPeer, ctx: number, seq: number): Hole {
+    const flow = peer.flowIn(ctx);
+    const hole: Hole = { envelope: undefined, request: undefined };
+    flow.holes ??= new Map();
+    flow.holes.set(seq, hole);
+    return hole;
+  }
+
+  /** Messages of that peer that wait for a receive. */
+  private *waitingOf(peer: PmlPeer): Iterable<Envelope> {
+    for (const [ctx, context] of this.inbox.all) {
+      if (context.unexpectedCount === 0 || !this.isCovered(ctx)) continue;
+      for (const envelope of context.unexpectedEnvelopes()) if (envelope.peer === peer) yield envelope;
+    }
+    for (const envelope of this.probed) if (envelope.peer === peer && this.isCovered(envelope.ctx)) yield envelope;
+  }
+
+  /** What is here as a whole outlives its sender, unless that waits for the match; the rest keeps its place, and its data come again. */
+  private settle(peer: PmlPeer, envelope: Envelope): void {
+    if (envelope.isHole) return;
+    this.core.releaseCharge(envelope);
+    if (isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0) {
+      if (envelope.type === PACKET.MATCH) return;
+      envelope.type = PACKET.MATCH;
+      this.tap.received(peer, envelope.ctx, envelope.seq, envelope.tag, [envelope.payload], envelope.messageBytes);
+      return;
+    }
+    envelope.isHole = true;
+    envelope.payload = new Uint8Array(0);
+    this.open(peer, envelope.ctx, envelope.seq).envelope = envelope;
+  }
+
+  /** There is no succession in place, and all go back: whatever waits for somebody who died, or for a successor, ends. */
+  giveUp(error: MultirailError): void {
+    for (const rank of [...this.members]) {
+      const peer = this.core.peers.get(rank);
+      if (peer !== undefined) this.abandon(peer, error);
+    }
+    // Whoever dies from now on fails.
+    this.members.clear();
+    this.tap.mustKeep = false;
+  }
+
+  private abandon(peer: PmlPeer, error: MultirailError): void {
+    const { channel, rank } = peer;
+    peer.channel = undefined;
+    if (channel?.state === 'HELD' || channel?.state === 'AWAITED') this.tap.suspended--;
+    if (channel?.state === 'HELD') this.members.delete(rank);
+    for (const envelope of this.waitingOf(peer)) {
+      if (!envelope.isHole) continue;
+      envelope.isHole = false;
+      this.inbox.context(envelope.ctx).takeUnexpected(envelope);
+    }
+    for (const flow of peer.flowsIn.values()) {
+      for (const hole of flow.holes?.values() ?? []) {
+        const { request } = hole;
+        hole.envelope = undefined;
+        hole.request = undefined;
+        if (request === undefined) continue;
+        request.error = error;
+        this.core.complete(request);
+      }
+      // A successor that lives may have sent what was to come again: it comes into nothing, and is answered.
+      if (channel?.state === 'HELD') flow.holes = undefined;
+    }
+    for (const logged of this.tap.options.log.messagesTo(rank)) {
+      const { request } = logged;
+      if (request === undefined) continue;
+      logged.request = undefined;
+      request.error = error;
+      this.core.complete(request);
+    }
+    this.tap.redirect(peer, undefined, error);
+    if (channel?.state === 'HELD') this.inbox.endPeer(peer, error);
+  }
+
+  /** All that is here of the one, which is held, is the other's from now on. */
+  succeed(rank: number, successor: number): void {
+    const dead = this.peer(rank);
+    const peer = this.peer(successor);
+    const { log } = this.tap.options;
+    assert(dead.channel?.state === 'HELD', `rank ${rank} is succeeded, and is not held`);
+    assert(log.isWhole, `rank ${rank} is succeeded, and the log is not whole`);
+    dead.channel = undefined;
+    this.members.delete(rank);
+    this.members.add(successor);
+    peer.channel = new Channel(peer.failure === undefined ? 'AWAITED' : 'HELD');
+    for (const envelope of this.waitingOf(dead)) envelope.peer = peer;
+    for (const envelope of this.probed) if (envelope.peer === peer && envelope.source === rank) envelope.source = successor;
+    for (const [ctx, context] of this.inbox.all) if (this.isCovered(ctx)) context.rename(rank, successor);
+    for (const ctx of new Set([...dead.flowsIn.keys(), ...dead.flowsOut.keys()])) if (this.isCovered(ctx)) dead.moveFlows(ctx, peer);
+    this.tap.moveDigests(rank, successor);
+    log.rename(rank, successor);
+    this.tap.redirect(dead, peer);
+  }
+
+  // ---------------------------------------------------------------- SYNC
+
+  /** What this side has of that peer's messages. */
+  syncFor(rank: number): Sync {
+    const peer = this.peer(rank);
+    const contexts: SyncContext[] = [];
+    for (const [ctx, { expectedSeq, holes }] of peer.flowsIn) {
+      if (!this.isCovered(ctx)) continue;
+      const digests = this.tap.digests.get(rank)?.get(ctx);
+      contexts.push({ ctx, nextIn: expectedSeq, holes: [...(holes?.keys() ?? [])], digests: [...(digests?.values() ?? [])] });
+    }
+    return { contexts };
+  }
+
+  /** The peer has said what it has: it is sent the rest, in the old order. False: it is not awaited here (yet). */
+  takeSync(rank: number, sync: Sync): boolean {
+    const peer = this.peer(rank);
+    const { channel } = peer;
+    if (channel?.state !== 'AWAITED') return false;
+    const needs = new Map<number, Need>();
+    for (const { ctx, nextIn, holes, digests } of sync.contexts) {
+      needs.set(ctx, { nextIn, holes: new Set(holes), digests: new Map(digests.map((digest) => [digest.seq, digest])) });
+    }
+    channel.needs = needs;
+    channel.move('REPLAYING');
+    this.tap.suspended--;
+    for (const logged of this.tap.options.log.messagesTo(rank)) {
+      if (channel.wants(logged.ctx, logged.seq)) {
+        this.tap.counters.replayed++;
+        this.tap.transmit(peer, logged);
+        continue;
+      }
+      // The save of the successor has it as received.
+      const { request } = logged;
+      if (request === undefined) continue;
+      logged.request = undefined;
+      this.core.complete(request);
+    }
+    this.tap.checkPassed(peer, channel);
+    return true;
+  }
+
+  /** Every member that lives has said what it has. */
+  get isSynced(): boolean {
+    for (const rank of this.members) if (this.core.peers.get(rank)?.channel?.state === 'AWAITED') return false;
+    return true;
+  }
+
+  /** This process repeats what it did before it died: some of what it sends has been received. */
+  get isReplaying(): boolean {
+    for (const rank of this.members) {
+      const state = this.core.peers.get(rank)?.channel?.state;
+      if (state === 'AWAITED' || state === 'REPLAYING') return true;
+    }
+    return false;
+  }
+
+  // ---------------------------------------------------------------- saves
+
+  /** A save is cut here: the numbers, and what waits for a receive. Nothing may be under way, or lack its data. */
+  cut(): Cut {
+    const { rank: own } = this.core.options;
+    const flows: Cut['flows'][number][] = [];
+    for (const rank of new Set([...this.members, own])) {
+      const peer = this.core.peers.get(rank);
+      if (peer === undefined) continue;
+      for (const ctx of new Set([...peer.flowsIn.keys(), ...peer.flowsOut.keys()])) {
+        if (!this.isCovered(ctx)) continue;
+        const { expectedSeq: nextIn, holes } = peer.flowIn(ctx);
+        assert((holes?.size ?? 0) === 0, `a save is cut while data of rank ${rank} are to come again`);
+        flows.push({ peer: rank, ctx, nextOut: peer.flowOut(ctx).nextSeq, nextIn });
+      }
+    }
+    const unexpected: UnexpectedMessage[] = [];
+    for (const [ctx, context] of this.inbox.all) {
+      if (!this.isCovered(ctx)) continue;
+      for (const envelope of context.unexpectedEnvelopes()) {
+        const { source, tag, seq, signature, payload } = envelope;
+        assert(
+          isWhole(envelope),
+          `a save is cut while a message of ${envelope.messageBytes} bytes from rank ${source} waits for its receive`,
+        );
+        unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(payload) });
+      }
+    }
+    this.tap.options.log.cut();
+    return { flows, unexpected, released: this.tap.released.length };
+  }
+
+  /** The save of that cut is committed: whoever goes back goes back to it, or to a later one. */
+  commit(cut: Cut): void {
+    const flows = new Map<string, Cut['flows'][number]>(cut.flows.map((flow) => [`${flow.peer}/${flow.ctx}`, flow]));
+    this.tap.options.log.commit((peer, { ctx, seq }) => serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0);
+    this.tap.trimDigests((peer, ctx) => flows.get(`${peer}/${ctx}`)?.nextIn ?? 0);
+    for (const ctx of this.tap.released.splice(0, cut.released)) this.inbox.forgetFlows(ctx);
+  }
+
+  /** There is no save of the last cut. */
+  abandonCut(): void {
+    this.tap.options.log.abandon();
+  }
+
+  /** This process is a successor: its numbers go on from those of the save, and all other members say what they have. */
+  restore({ flows, unexpected }: Pick<Cut, 'flows' | 'unexpected'>): void {
+    const { rank: own } = this.core.options;
+    for (const rank of this.members) {
+      if (rank === own) continue;
+      const peer = this.peer(rank);
+      peer.channel = new Channel(peer.failure === undefined ? 'AWAITED' : 'HELD');
+      this.tap.suspended++;
+    }
+    for (const { peer: rank, ctx, nextOut, nextIn } of flows) {
+      const peer = this.peer(rank);
+      peer.flowOut(ctx).nextSeq = nextOut;
+      peer.flowIn(ctx).expectedSeq = nextIn;
+    }
+    for (const { source, ctx, tag, seq, signature, payload } of unexpected) {
+      this.inbox.context(ctx).enqueue({
+        type: PACKET.MATCH,
+        peer: this.peer(source),
+        ctx,
+        source,
+        tag,
+        seq,
+        signature,
+        messageBytes: payload.length,
+        flags: 0,
+        payload,
+        charge: 0,
+        senderSlot: 0,
+        senderGeneration: 0,
+        windows: [],
+        isHole: false,
+      });
+    }
+  }
+}

@@ -1,0 +1,236 @@
+// Where messages of covered contexts pass the PML when they are logged: each is copied into the log before it leaves, it leaves from there, so
+// the user's buffer is free at once, and what comes in is numbered and its digest kept. Without a tap nothing of this runs: the PML looks at
+// one field that is undefined. What becomes of the numbers when a peer dies is in succession.ts; where the copies lie is in src/ft/log.
+import { MultirailError } from '../errors.ts';
+import { Deque } from '../util/deque.ts';
+import type { Iov } from '../util/iov.ts';
+import { serialDiff } from '../util/serial.ts';
+import type { Channel, Digest } from './channel.ts';
+import type { PmlCore } from './core.ts';
+import { nextSeq } from './flows.ts';
+import type { PmlTap, TapOptions } from './message-log.ts';
+import { type LoggedMessage, type PmlPeer, SendRequest } from './records.ts';
+import type { Sender } from './sender.ts';
+
+interface WaitingSend {
+  peer: PmlPeer;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly buffer: Iov;
+  readonly sync: boolean;
+  readonly signature: number;
+  readonly canGiveUp: boolean;
+  readonly request: SendRequest;
+}
+
+/** Digests kept of one peer. Of what comes beyond them nothing is compared. */
+export const DIGESTS_MAX = 65_536;
+
+/** Checksum of a message as both sides compute it. */
+export function digestOf(digest: (bytes: Uint8Array, before: number) => number, tag: number, views: readonly Uint8Array[]): number {
+  let crc = tag >>> 0;
+  for (const view of views) crc = digest(view, crc);
+  return crc >>> 0;
+}
+
+export class Tap implements PmlTap {
+  readonly options: TapOptions;
+  /** By peer and context, of what came since the last committed save. */
+  readonly digests = new Map<number, Map<number, Map<number, Digest>>>();
+  private readonly digestCounts = new Map<number, number>();
+  /** Channels that are held or awaited: the log must keep what it has. */
+  suspended = 0;
+  /** This process has said that its log is whole: it must stay so until it is decided what becomes of those that died. */
+  mustKeep = false;
+  readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0 };
+  /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
+  readonly released: number[] = [];
+  private readonly core: PmlCore;
+  private readonly sender: Sender;
+  private readonly waiting = new Deque<WaitingSend>();
+
+  constructor(core: PmlCore, sender: Sender, options: TapOptions) {
+    this.core = core;
+    this.sender = sender;
+    this.options = options;
+  }
+
+  covers(peer: number, ctx: number): boolean {
+    return peer !== this.core.options.rank && this.options.covers(ctx);
+  }
+
+  /** Sends that wait for room in the log. */
+  get waitingCount(): number {
+    return this.waiting.size;
+  }
+
+  // ---------------------------------------------------------------- what is sent
+
+  /** Logs the message and sends it from there, unless its peer has it. Done on return, but for a synchronous one, and one without room. */
+  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number, canGiveUp: boolean): SendRequest {
+    const request = new SendRequest(peer.rank, tag, buffer.bytes);
+    const send: WaitingSend = { peer, ctx, tag, buffer, sync, signature, canGiveUp, request };
+    // What waits for room has its number before this one.
+    if (this.waiting.size === 0 && this.give(send, false)) return request;
+    this.core.open(request);
+    this.waiting.push(send);
+    return request;
+  }
+
+  /** There may be room now. */
+  retry(): void {
+    for (let send = this.waiting.peek(); send !== undefined; send = this.waiting.peek()) {
+      if (!this.give(send, true)) return;
+      this.waiting.shift();
+    }
+  }
+
+  /** False when there is no room. */
+  private give(send: WaitingSend, isOpen: boolean): boolean {
+    const { peer, ctx, tag, buffer, sync, signature, request } = send;
+    const { log } = this.options;
+    const { channel } = peer;
+    const end = (): true => {
+      if (isOpen) this.core.complete(request);
+      else request.done = true;
+      return true;
+    };
+    const isHeld = channel?.state === 'HELD';
+    request.error = isHeld ? undefined : peer.ended;
+    if (request.error !== undefined) return end();
+    const { nextSeq: seq } = peer.flowOut(ctx);
+    const logged = log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);
+    if (logged === 'full') return false;
+    const isWanted = channel === undefined || channel.wants(ctx, seq);
+    if (logged === 'unlogged') {
+      this.counters.unlogged++;
+      if (isWanted) {
+        this.sender.send(peer, ctx, tag, buffer, sync, signature, send.canGiveUp, request, isOpen);
+        if (channel?.state === 'REPLAYING') this.checkPassed(peer, channel);
+        return true;
+      }
+    } else this.counters.logged++;
+    nextSeq(peer, ctx);
+    if (channel?.state === 'HELD' || channel?.state === 'AWAITED') {
+      if (!sync || logged === 'unlogged') return end();
+      logged.request = request;
+      if (!isOpen) this.core.open(request);
+      return true;
+    }
+    if (!isWanted) {
+      this.counters.suppressed++;
+      this.compare(peer, send, seq);
+    } else if (logged !== 'unlogged') {
+      if (sync) {
+        logged.request = request;
+        if (!isOpen) this.core.open(request);
+      }
+      this.transmit(peer, logged);
+    }
+    if (channel?.state === 'REPLAYING') this.checkPassed(peer, channel);
+    return sync && isWanted ? true : end();
+  }
+
+  /** As an ordinary message, with the number that it has. */
+  transmit(peer: PmlPeer, logged: LoggedMessage): void {
+    this.sender.sendLogged(peer, logged);
+  }
+
+  /** The peer has it, from a life before this one: it must be the same. */
+  private compare(peer: PmlPeer, { ctx, tag, buffer, request }: WaitingSend, seq: number): void {
+    const { digest } = this.options;
+    const had = peer.channel?.needs.get(ctx)?.digests.get(seq);
+    if (digest === undefined || had === undefined) return;
+    const crc = digestOf(digest, tag, buffer.views);
+    if (crc === had.crc && buffer.bytes === had.bytes) return;
+    request.error = new MultirailError(
+      'ERR_REPLAY',
+      `message ${seq} of context ${ctx} to rank ${peer.rank}, with tag ${tag}, has ${buffer.bytes} bytes and digest ${crc.toString(16)}; before the failure it had ${had.bytes} bytes and digest ${had.crc.toString(16)}: the program does not repeat itself, so record what it cannot foresee with once(), or use recovery 'coordinated'`,
+      { rank: this.core.options.rank, peer: peer.rank, tag },
+    );
+  }
+
+  /** Every number that the peer has is passed: what comes now is new to it. */
+  checkPassed(peer: PmlPeer, channel: Channel): void {
+    for (const [ctx, { nextIn }] of channel.needs) if (serialDiff(peer.flowOut(ctx).nextSeq, nextIn) < 0) return;
+    channel.needs = new Map();
+    channel.move('LIVE');
+  }
+
+  /** A send ends before its time that is not on its way: it waits for room, or for a successor. */
+  giveUp(request: SendRequest, error: MultirailError): void {
+    for (let left = this.waiting.size; left > 0; left--) {
+      const send = this.waiting.shift() as WaitingSend;
+      if (send.request === request) this.end(request, error);
+      else this.waiting.push(send);
+    }
+    if (request.done) return;
+    for (const logged of this.options.log.messagesTo(request.peer)) {
+      if (logged.request !== request) continue;
+      logged.request = undefined;
+      this.end(request, error);
+    }
+  }
+
+  private end(request: SendRequest, error: MultirailError): void {
+    request.error = error;
+    this.core.complete(request);
+  }
+
+  /** Who waits to send to the one sends to the other; without another, it ends. */
+  redirect(peer: PmlPeer, successor: PmlPeer | undefined, error?: MultirailError): void {
+    for (let left = this.waiting.size; left > 0; left--) {
+      const send = this.waiting.shift() as WaitingSend;
+      if (send.peer === peer && successor === undefined) {
+        this.end(send.request, error as MultirailError);
+        continue;
+      }
+      if (send.peer === peer) send.peer = successor as PmlPeer;
+      this.waiting.push(send);
+    }
+  }
+
+  // ---------------------------------------------------------------- what comes in
+
+  /** The data of that message are here. */
+  received(peer: PmlPeer, ctx: number, seq: number, tag: number, views: readonly Uint8Array[], bytes: number): void {
+    const { digest } = this.options;
+    if (digest === undefined || !this.covers(peer.rank, ctx)) return;
+    const count = this.digestCounts.get(peer.rank) ?? 0;
+    if (count >= DIGESTS_MAX) return;
+    this.digestCounts.set(peer.rank, count + 1);
+    let byCtx = this.digests.get(peer.rank);
+    if (byCtx === undefined) {
+      byCtx = new Map();
+      this.digests.set(peer.rank, byCtx);
+    }
+    let bySeq = byCtx.get(ctx);
+    if (bySeq === undefined) {
+      bySeq = new Map();
+      byCtx.set(ctx, bySeq);
+    }
+    bySeq.set(seq, { seq, bytes, crc: digestOf(digest, tag, views) });
+  }
+
+  moveDigests(peer: number, successor: number): void {
+    const digests = this.digests.get(peer);
+    if (digests !== undefined) this.digests.set(successor, digests);
+    this.digestCounts.set(successor, this.digestCounts.get(peer) ?? 0);
+    this.digests.delete(peer);
+    this.digestCounts.delete(peer);
+  }
+
+  /** Digests below the numbers of a committed save are not asked for any more. */
+  trimDigests(nextInOf: (peer: number, ctx: number) => number): void {
+    for (const [peer, byCtx] of this.digests) {
+      let count = 0;
+      for (const [ctx, bySeq] of byCtx) {
+        const nextIn = nextInOf(peer, ctx);
+        for (const seq of bySeq.keys()) if (serialDiff(seq, nextIn) < 0) bySeq.delete(seq);
+        if (bySeq.size === 0) byCtx.delete(ctx);
+        count += bySeq.size;
+      }
+      this.digestCounts.set(peer, count);
+    }
+  }
+}

@@ -1,0 +1,184 @@
+// Programs of the profile `log`: what each rank does, drawn from the seed, and what it must see, which needs no simulation, since nothing in
+// them depends on time: the k-th receive of a pattern gets the k-th message of it. Messages are eager and rendezvous, synchronous, of objects
+// (a header and its bulk on two contexts), of collectives, and some are received only after a save that they cross.
+import type { Prng } from '../../src/util/prng.ts';
+
+/** Contexts of the program: messages, headers and bulks of objects, collectives. */
+export const USER_CTX = 20;
+export const HEADER_CTX = 21;
+export const BULK_CTX = 22;
+export const COLL_CTX = 23;
+export const COVERED: readonly number[] = [USER_CTX, HEADER_CTX, BULK_CTX, COLL_CTX];
+
+export interface Send {
+  readonly op: 'send';
+  readonly to: number;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly bytes: number;
+  readonly sync: boolean;
+}
+
+export interface Receive {
+  /** post: without waiting, until the end of the step. again: as post, with the request of the one before. probe: a matched probe first. */
+  readonly op: 'post' | 'again' | 'receive' | 'probe';
+  readonly from: number;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly bytes: number;
+}
+
+/** join: the end of a step, all that was begun in it is done. */
+export type Op = Send | Receive | { readonly op: 'join' | 'save' | 'end' };
+
+export interface Program {
+  readonly ranks: number;
+  readonly ops: readonly (readonly Op[])[];
+  /** By rank and place in its ops: the value that a receive must see, or the state after a join. */
+  readonly expected: readonly (readonly (number | undefined)[])[];
+}
+
+export function mix(state: number, value: number): number {
+  const x = Math.imul(state ^ value, 0x9e3779b1) >>> 0;
+  return (x ^ (x >>> 15)) >>> 0;
+}
+
+/** The value that a send carries: its message is this number, over and over. */
+export function payloadOf(state: number, place: number, tag: number): number {
+  return mix(mix(state, place), tag);
+}
+
+export function fillMessage(buffer: Uint8Array, value: number): void {
+  for (let i = 0; i < buffer.length; i++) buffer[i] = value >>> (8 * (i & 3));
+}
+
+/** The value of a message; undefined when not all of it is of one. */
+export function readMessage(buffer: Uint8Array, bytes: number): number | undefined {
+  let value = 0;
+  for (let i = Math.min(4, bytes) - 1; i >= 0; i--) value = ((value << 8) | buffer[i]) >>> 0;
+  for (let i = 4; i < bytes; i++) if (buffer[i] !== buffer[i & 3]) return undefined;
+  return value;
+}
+
+/** It is received after the next save. */
+export function isLate({ ctx, tag }: Send): boolean {
+  return ctx === USER_CTX && tag % 8 === 3;
+}
+
+export function isReceive(op: Op): op is Receive {
+  return op.op === 'post' || op.op === 'again' || op.op === 'receive' || op.op === 'probe';
+}
+
+export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, bytesMax: number): Program {
+  const ops: Op[][] = Array.from({ length: ranks }, () => []);
+  const steps = prng.between(3, 10);
+  const everySteps = prng.between(1, 4);
+  let late: Receive[][] = Array.from({ length: ranks }, () => []);
+  const tags = prng.between(1, 3);
+  for (let step = 0; step < steps; step++) {
+    const posted: Receive[][] = Array.from({ length: ranks }, () => []);
+    const sends: Send[][] = Array.from({ length: ranks }, () => []);
+    const blocking: Receive[][] = Array.from({ length: ranks }, () => []);
+    const nextLate: Receive[][] = Array.from({ length: ranks }, () => []);
+    for (let left = prng.below(3 * ranks); left > 0; left--) {
+      const from = prng.below(ranks);
+      const to = prng.chance(1, 12) ? from : (from + 1 + prng.below(ranks - 1)) % ranks;
+      const kind = prng.pick(['eager', 'eager', 'long', 'long', 'sync', 'object', 'late'] as const);
+      // Patterns of messages that are received late, in the order of their posting, and at once are kept apart: which receive gets which is clear.
+      const tag = prng.below(tags) * 8;
+      if (kind === 'object') {
+        const bytes = prng.between(4, bytesMax);
+        sends[from].push({ op: 'send', to, ctx: HEADER_CTX, tag, bytes: 8, sync: false });
+        sends[from].push({ op: 'send', to, ctx: BULK_CTX, tag, bytes, sync: false });
+        blocking[to].push({ op: 'receive', from, ctx: HEADER_CTX, tag, bytes: 8 });
+        blocking[to].push({ op: 'receive', from, ctx: BULK_CTX, tag, bytes });
+        continue;
+      }
+      const bytes = kind === 'long' ? prng.between(4, bytesMax) : prng.pick([0, 4, prng.between(4, eagerBytesMax)]);
+      const receive = { from, ctx: USER_CTX, bytes: bytesMax };
+      sends[from].push({ op: 'send', to, ctx: USER_CTX, tag: tag + (kind === 'late' ? 3 : 0), bytes, sync: kind === 'sync' });
+      if (kind === 'late') nextLate[to].push({ op: 'receive', ...receive, tag: tag + 3 });
+      else if (prng.chance(1, 2)) {
+        sends[from].push(...([{ ...(sends[from].pop() as Send), tag: tag + 1 }] as Send[]));
+        posted[to].push({ op: prng.pick(['post', 'again'] as const), ...receive, tag: tag + 1 });
+      } else blocking[to].push({ op: prng.pick(['receive', 'probe'] as const), ...receive, tag });
+    }
+    for (let rank = 0; rank < ranks; rank++) {
+      const list = ops[rank];
+      list.push(...posted[rank], ...sends[rank], ...late[rank], ...blocking[rank]);
+    }
+    if (prng.chance(1, 3)) drawCollective(prng, ops, step);
+    for (const list of ops) {
+      list.push({ op: 'join' });
+      if ((step + 1) % everySteps === 0) list.push({ op: 'save' });
+    }
+    late = nextLate;
+  }
+  for (let rank = 0; rank < ranks; rank++) ops[rank].push(...late[rank], { op: 'join' }, { op: 'end' });
+  return { ranks, ops, expected: interpret(ranks, ops) };
+}
+
+/** All to one, one to all, each waited for. */
+function drawCollective(prng: Prng, ops: Op[][], step: number): void {
+  const root = prng.below(ops.length);
+  const bytes = prng.between(4, 2000);
+  const message = { ctx: COLL_CTX, tag: step, bytes };
+  for (let rank = 0; rank < ops.length; rank++) {
+    if (rank === root) continue;
+    ops[rank].push({ op: 'send', to: root, sync: false, ...message });
+    ops[root].push({ op: 'receive', from: rank, ...message });
+  }
+  for (let rank = 0; rank < ops.length; rank++) {
+    if (rank === root) continue;
+    ops[root].push({ op: 'send', to: rank, sync: false, ...message });
+    ops[rank].push({ op: 'receive', from: root, ...message });
+  }
+}
+
+/** What everybody sees when nobody dies. */
+function interpret(ranks: number, ops: readonly (readonly Op[])[]): (number | undefined)[][] {
+  const expected: (number | undefined)[][] = ops.map((list) => list.map(() => undefined));
+  const at = Array(ranks).fill(0) as number[];
+  const states = Array.from({ length: ranks }, (_, rank) => rank + 17);
+  const queues = new Map<string, number[]>();
+  const queue = (key: string): number[] => {
+    const list = queues.get(key) ?? [];
+    queues.set(key, list);
+    return list;
+  };
+  const posted: number[][] = ops.map(() => []);
+  const keyOf = (to: number, op: Receive | Send, from: number): string => `${from}/${to}/${op.ctx}/${op.tag}`;
+  /** False when the rank cannot go on yet. */
+  const step = (rank: number): boolean => {
+    const place = at[rank];
+    const op = ops[rank][place];
+    if (op.op === 'end') return false;
+    if (op.op === 'send') queue(keyOf(op.to, op, rank)).push(op.bytes === 0 ? 0 : payloadOf(states[rank], place, op.tag));
+    else if (op.op === 'post' || op.op === 'again') posted[rank].push(place);
+    else if (op.op === 'join') {
+      for (let first = posted[rank][0]; first !== undefined; first = posted[rank][0]) {
+        const receive = ops[rank][first] as Receive;
+        const value = queue(keyOf(rank, receive, receive.from)).shift();
+        if (value === undefined) return false;
+        posted[rank].shift();
+        expected[rank][first] = value;
+        states[rank] = mix(states[rank], value);
+      }
+      expected[rank][place] = states[rank];
+    } else if (isReceive(op)) {
+      const value = queue(keyOf(rank, op, op.from)).shift();
+      if (value === undefined) return false;
+      expected[rank][place] = value;
+      states[rank] = mix(states[rank], value);
+    }
+    at[rank]++;
+    return true;
+  };
+  for (let moved = true; moved; ) {
+    moved = false;
+    for (let rank = 0; rank < ranks; rank++) while (step(rank)) moved = true;
+  }
+  for (let rank = 0; rank < ranks; rank++)
+    if (ops[rank][at[rank]].op !== 'end') throw new Error(`the program does not end: rank ${rank} at ${at[rank]}`);
+  return expected;
+}

@@ -1,0 +1,597 @@
+// The simulated world of logs and successions: each process has the production engine, PML and BML, with a tap and a log. A program runs on the
+// members (log-program.ts); saves are cut when all are at one and nothing is under way, and decided later; a process that dies is succeeded by
+// a standby, which begins with the newest committed save. What is decided (saves, successions) has one order, and each process hears of it as
+// late as the run has drawn. Standing in for agreement (src/ulfm, which has a profile of its own), the world decides.
+
+import { MultirailError } from '../../src/errors.ts';
+import { SendLog } from '../../src/ft/log/send-log.ts';
+import type { Envelope, RecvRequest, SendRequest } from '../../src/pml/records.ts';
+import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
+import { crc32cJs } from '../../src/util/crc32c.ts';
+import { Iov } from '../../src/util/iov.ts';
+import type { Prng } from '../../src/util/prng.ts';
+import { COVERED, isLate, isReceive, mix, type Program, payloadOf, type Receive, type Send } from './log-program.ts';
+import { type Decision, type Image, newWorker, type Pending, type Save, type Worker } from './log-worker.ts';
+import { OracleError } from './oracle.ts';
+import { World, type WorldOptions } from './world.ts';
+
+/** SYNCs between members. */
+const SYNC_CTX = 7;
+const SYNC_BYTES_MAX = 262_144;
+
+export interface LogWorldOptions extends WorldOptions {
+  members: number;
+  logBytesMax: number;
+  slabBytes: number;
+  /** Delays after which somebody hears of something, in microseconds: one is drawn each time. */
+  newsUs: readonly number[];
+  /** Successors do not repeat themselves. */
+  drifts: boolean;
+}
+
+export class LogWorld {
+  readonly world: World;
+  readonly workers: Worker[] = [];
+  readonly counters = {
+    saves: 0,
+    abandoned: 0,
+    successions: 0,
+    fallbacks: 0,
+    suppressed: 0,
+    replayed: 0,
+    logged: 0,
+    unlogged: 0,
+    divergences: 0,
+  };
+  deaths = 0;
+  isQuiet = false;
+  private readonly prng: Prng;
+  private readonly program: Program;
+  private readonly options: LogWorldOptions;
+  private save: Save;
+  private saving: { readonly images: readonly Image[] } | undefined;
+  /** Members as decided. */
+  private members: number[];
+  private nextStandby: number;
+  private isDeciding = false;
+  private savingSinceMs = 0;
+  /** Members have been at so many saves. Those that were abandoned are passed by whoever repeats them. */
+  private savesPassed = 0;
+  /** The run is over: everybody goes back, or a program did not repeat itself. */
+  over: string | undefined;
+
+  constructor(prng: Prng, program: Program, options: LogWorldOptions) {
+    this.prng = prng;
+    this.program = program;
+    this.options = options;
+    this.world = new World({ ...options, services: new Set([SYNC_CTX, ...COVERED]), onTurn: (rank) => this.onTurn(rank) });
+    this.members = Array.from({ length: options.members }, (_, rank) => rank);
+    this.nextStandby = options.members;
+    const none: Cut = { flows: [], unexpected: [], released: 0 };
+    this.save = { images: this.members.map((rank) => ({ place: 0, state: rank + 17, cut: none })) };
+  }
+
+  private engine(number: number) {
+    return this.world.processes[number].engine;
+  }
+
+  private wake(number: number): void {
+    this.world.processes[number].driver.ready = true;
+  }
+
+  private at(us: number, run: () => void): void {
+    const { fabric } = this.world;
+    fabric.at(fabric.nowUs + us, run);
+  }
+
+  private trace(text: string): void {
+    if (this.world.fabric.tracing) this.world.fabric.note(text);
+  }
+
+  start(): void {
+    for (let number = 0; number < this.options.ranks; number++) {
+      const log = new SendLog({ bytesMax: this.options.logBytesMax, slabBytes: this.options.slabBytes });
+      const worker = newWorker(number, log, number < this.options.members);
+      this.workers.push(worker);
+      this.engine(number).pml.onUnexpected = () => this.wake(number);
+      for (const { rank } of this.engine(number).pml.peers) if (rank !== number) this.listenTo(worker, rank);
+    }
+    for (const number of this.members) {
+      const worker = this.workers[number];
+      this.join(worker, number, this.members);
+      worker.state = number + 17;
+      worker.runs = true;
+      this.wake(number);
+    }
+  }
+
+  private join(worker: Worker, rank: number, members: readonly number[]): void {
+    worker.rank = rank;
+    worker.members = [...members];
+    const covered = new Set(COVERED);
+    worker.succession = this.engine(worker.number).pml.log(
+      { log: worker.log, covers: (ctx) => covered.has(ctx), digest: crc32cJs },
+      members,
+    );
+  }
+
+  // ---------------------------------------------------------------- deaths and decisions
+
+  kill(number: number): void {
+    if (this.isQuiet || this.world.isDead(number) || this.over !== undefined) return;
+    const isMember = this.members.includes(number);
+    if (this.standbysLeft - (isMember || number < this.nextStandby ? 0 : 1) < this.deadMembers().length + (isMember ? 1 : 0)) return;
+    this.trace(`process ${number} dies`);
+    this.world.kill(number);
+    this.deaths++;
+    for (const other of this.workers) if (other.number !== number) this.at(this.drawUs(), () => this.tell(other.number, number));
+    this.decideLater();
+  }
+
+  /** One that was called in dies, if there is one. */
+  killSuccessor(): void {
+    const called = this.members.filter((number) => number >= this.options.members && !this.world.isDead(number));
+    if (called.length > 0) this.kill(this.prng.pick(called));
+  }
+
+  private get standbysLeft(): number {
+    let left = 0;
+    for (let number = this.nextStandby; number < this.options.ranks; number++) if (!this.world.isDead(number)) left++;
+    return left;
+  }
+
+  private deadMembers(): number[] {
+    return this.members.filter((number) => this.world.isDead(number));
+  }
+
+  private drawUs(): number {
+    return this.prng.pick(this.options.newsUs);
+  }
+
+  private tell(number: number, dead: number): void {
+    if (this.world.isDead(number) || !this.world.isDead(dead)) return;
+    this.world.tellFailed(number, dead);
+  }
+
+  private decideLater(): void {
+    if (this.isDeciding) return;
+    this.isDeciding = true;
+    this.at(this.drawUs() + 1, () => {
+      this.isDeciding = false;
+      this.decide();
+    });
+  }
+
+  /** One decision: about the save that is under way, then about those that are dead by now. */
+  private decide(): void {
+    if (this.over !== undefined) return;
+    const dead = this.deadMembers();
+    if (this.saving !== undefined) {
+      const committed = dead.length === 0 || this.prng.chance(1, 2);
+      if (committed) this.save = this.saving;
+      this.counters[committed ? 'saves' : 'abandoned']++;
+      this.saving = undefined;
+      this.announce({ kind: 'save', committed });
+    }
+    if (dead.length === 0) return;
+    // A log that was given up and whose save is committed by this decision is whole again at whoever hears of it.
+    for (const number of this.members) {
+      const { succession } = this.workers[number];
+      if (succession !== undefined) succession.tap.mustKeep = true;
+    }
+    const isWhole = this.members.every((number) => this.world.isDead(number) || this.willBeWhole(this.workers[number]));
+    if (!isWhole) {
+      this.counters.fallbacks++;
+      this.over = 'all go back';
+      return this.announce({ kind: 'all go back' });
+    }
+    const list: { rank: number; dead: number; successor: number }[] = [];
+    for (const [rank, number] of this.members.entries()) {
+      if (!this.world.isDead(number)) continue;
+      while (this.world.isDead(this.nextStandby)) this.nextStandby++;
+      list.push({ rank, dead: number, successor: this.nextStandby++ });
+    }
+    for (const { rank, successor } of list) this.members[rank] = successor;
+    this.counters.successions += list.length;
+    this.announce({ kind: 'successors', list });
+    for (const { rank, successor } of list) this.prepare(successor, rank);
+  }
+
+  /** In a real agreement it is the contribution of each; whoever gave its log up since the cut says no. */
+  private willBeWhole({ log, succession, number }: Worker): boolean {
+    if (succession === undefined) return true;
+    for (const { channel, failure, rank } of this.engine(number).pml.peers)
+      if (failure !== undefined && channel?.state !== 'HELD' && this.members.includes(rank)) return false;
+    return log.isWhole;
+  }
+
+  private announce(decision: Decision): void {
+    for (const worker of this.workers) {
+      if (this.world.isDead(worker.number) || !worker.isCalled) continue;
+      worker.news.push(decision);
+      this.hearLater(worker);
+    }
+  }
+
+  private hearLater(worker: Worker): void {
+    if (worker.hears || worker.news.length === 0 || worker.succession === undefined) return;
+    worker.hears = true;
+    this.at(this.drawUs(), () => {
+      worker.hears = false;
+      const decision = worker.news.shift();
+      if (this.world.isDead(worker.number) || decision === undefined) return;
+      this.hear(worker, decision);
+      this.hearLater(worker);
+      this.wake(worker.number);
+    });
+  }
+
+  private hear(worker: Worker, decision: Decision): void {
+    const { succession } = worker;
+    if (succession === undefined) return;
+    this.trace(`process ${worker.number} hears: ${decision.kind}`);
+    switch (decision.kind) {
+      case 'save': {
+        const { cut } = worker;
+        // Decided before this successor came.
+        if (cut === undefined) return;
+        worker.cut = undefined;
+        if (decision.committed) succession.commit(cut);
+        else succession.abandonCut();
+        return;
+      }
+      case 'all go back':
+        for (const { number } of this.workers) this.tell(worker.number, number);
+        return this.goBack(worker);
+      case 'successors': {
+        for (const { rank, dead, successor } of decision.list) {
+          this.tell(worker.number, dead);
+          succession.succeed(dead, successor);
+          worker.members[rank] = successor;
+        }
+        // Only now: until the dead are held here, nothing else keeps the log.
+        succession.tap.mustKeep = false;
+        for (const { successor } of decision.list) this.sync(worker, successor);
+      }
+    }
+  }
+
+  /** The standby is called in with what has been decided so far. */
+  private prepare(number: number, rank: number): void {
+    const image = this.save.images[rank];
+    const members = [...this.members];
+    this.workers[number].isCalled = true;
+    this.at(this.drawUs(), () => {
+      if (this.world.isDead(number) || this.over !== undefined) return;
+      const worker = this.workers[number];
+      this.join(worker, rank, members);
+      const { cut } = image;
+      worker.succession?.restore({
+        flows: cut.flows.map((flow) => ({ ...flow, peer: members[flow.peer] })),
+        unexpected: cut.unexpected.map((message) => ({ ...message, source: members[message.source] })),
+      });
+      worker.place = image.place;
+      worker.state = image.state;
+      if (this.options.drifts) {
+        worker.drifts = true;
+        worker.state ^= 1;
+      }
+      for (const member of members) if (member !== number) this.sync(worker, member);
+      this.wake(number);
+      this.hearLater(worker);
+    });
+  }
+
+  private sync(worker: Worker, member: number): void {
+    const { succession } = worker;
+    if (succession === undefined) return;
+    const sync = succession.syncFor(member);
+    const { pml } = this.engine(worker.number);
+    if (pml.knownPeer(member)?.failure === undefined)
+      pml.isend(member, SYNC_CTX, 0, new Iov([new TextEncoder().encode(JSON.stringify(sync))]));
+    this.trySync(worker, member);
+  }
+
+  private trySync(worker: Worker, member: number): void {
+    const sync = worker.syncs.get(member);
+    if (sync !== undefined && worker.succession?.takeSync(member, sync) === true) worker.syncs.delete(member);
+  }
+
+  private listenTo(worker: Worker, source: number): void {
+    const { pml } = this.engine(worker.number);
+    const buffer = new Uint8Array(SYNC_BYTES_MAX);
+    const read = ({ error, receivedBytes, cancelled }: RecvRequest): boolean => {
+      if (cancelled || error !== undefined) return false;
+      worker.syncs.set(source, JSON.parse(new TextDecoder().decode(buffer.subarray(0, receivedBytes))) as Sync);
+      this.trySync(worker, source);
+      this.wake(worker.number);
+      return !pml.peer(source).leaving;
+    };
+    const next = (): void => {
+      for (;;) {
+        const request = pml.irecvInBackground(source, SYNC_CTX, 0, new Iov([buffer]), (done) => {
+          if (read(done)) next();
+        });
+        if (!request.done || !read(request)) return;
+      }
+    };
+    next();
+  }
+
+  /** Recovery in place is not possible, or of no use: as in a coordinated one, what is under way ends with an error. */
+  private goBack(worker: Worker): void {
+    const { pml } = this.engine(worker.number);
+    const error = new MultirailError('ERR_REVOKED', 'all go back');
+    worker.isOver = true;
+    worker.succession?.giveUp(error);
+    for (const ctx of COVERED) pml.revokeContext(ctx, error);
+  }
+
+  // ---------------------------------------------------------------- saves
+
+  /** All are at the same save and nothing is under way: it is cut. A message that waits for its receive for too long is in its way. */
+  private trySave(): void {
+    if (this.saving !== undefined || this.over !== undefined || this.deadMembers().length > 0) return;
+    const workers = this.members.map((number) => this.workers[number]);
+    const first = workers[0];
+    for (const worker of workers) {
+      const { runs, rank, place, news, cut } = worker;
+      if (!runs || worker.isOver || news.length > 0 || cut !== undefined || this.program.ops[rank][place].op !== 'save') {
+        this.savingSinceMs = this.world.nowMs;
+        return;
+      }
+      if (this.countOf(worker) !== this.countOf(first)) return;
+    }
+    const isQuiet = workers.every((worker) => this.isQuietAt(worker));
+    if (!isQuiet && this.world.nowMs - this.savingSinceMs < 2000) return;
+    if (isQuiet) {
+      this.saving = { images: workers.map((worker) => this.image(worker)) };
+      this.at(this.drawUs() + 1, () => this.decide());
+    } else this.counters.abandoned++;
+    this.savingSinceMs = this.world.nowMs;
+    this.savesPassed = this.countOf(first);
+    for (const worker of workers) {
+      worker.place++;
+      this.wake(worker.number);
+    }
+  }
+
+  /** Saves of its program up to the place where it is. */
+  private countOf({ rank, place }: Worker): number {
+    return this.program.ops[rank].slice(0, place + 1).filter(({ op }) => op === 'save').length;
+  }
+
+  private isQuietAt({ number, succession }: Worker): boolean {
+    if (succession?.isReplaying !== false) return false;
+    for (const { sends, recvs, flowsIn } of this.engine(number).pml.peers) {
+      for (const { ctx } of sends) if (COVERED.includes(ctx)) return false;
+      for (const { ctx } of recvs) if (COVERED.includes(ctx)) return false;
+      for (const { holes, early } of flowsIn.values()) if ((holes?.size ?? 0) > 0 || early.size > 0) return false;
+    }
+    return true;
+  }
+
+  private image(worker: Worker): Image {
+    const cut = (worker.succession as Succession).cut();
+    worker.cut = cut;
+    const rankOf = (number: number): number => worker.members.indexOf(number);
+    return {
+      place: worker.place + 1,
+      state: worker.state,
+      cut: {
+        ...cut,
+        flows: cut.flows.map((flow) => ({ ...flow, peer: rankOf(flow.peer) })),
+        unexpected: cut.unexpected.map((message) => ({ ...message, source: rankOf(message.source) })),
+      },
+    };
+  }
+
+  // ---------------------------------------------------------------- the program
+
+  private onTurn(number: number): void {
+    const worker = this.workers[number];
+    if (worker === undefined || worker.rank < 0) return;
+    if (worker.log.bytes > this.options.logBytesMax)
+      throw new OracleError(`F10: the log of process ${number} has ${worker.log.bytes} bytes`);
+    if (worker.isOver) return;
+    if (!worker.runs) {
+      if (worker.succession?.isSynced !== true) return;
+      worker.runs = true;
+    }
+    for (let steps = 0; steps < 64 && this.step(worker); steps++) this.wake(number);
+    if (this.program.ops[worker.rank][worker.place].op === 'save') this.trySaveLater();
+  }
+
+  private isSaveTried = false;
+
+  /** Looked at again until it is cut: nothing else may happen meanwhile. */
+  private trySaveLater(): void {
+    if (this.isSaveTried) return;
+    this.isSaveTried = true;
+    this.at(500, () => {
+      this.isSaveTried = false;
+      this.trySave();
+      if (this.members.some((number) => !this.world.isDead(number) && this.isAtSave(this.workers[number]))) this.trySaveLater();
+    });
+  }
+
+  private isAtSave({ rank, place, isOver }: Worker): boolean {
+    return rank >= 0 && !isOver && this.program.ops[rank][place].op === 'save';
+  }
+
+  /** One operation; false when it has to wait. */
+  private step(worker: Worker): boolean {
+    const { rank, place } = worker;
+    const op = this.program.ops[rank][place];
+    if (op.op === 'end' || (op.op === 'save' && this.countOf(worker) > this.savesPassed)) return false;
+    if (op.op === 'send') this.send(worker, op);
+    else if (op.op === 'post' || op.op === 'again') worker.posted.push(this.post(worker, op, op.op === 'again'));
+    else if (isReceive(op)) {
+      worker.current ??= op.op === 'probe' ? this.probe(worker, op) : this.post(worker, op, false);
+      if (worker.current === undefined || !worker.current.request.done) return false;
+      this.received(worker, worker.current);
+      worker.current = undefined;
+    } else if (op.op === 'join' && !this.joined(worker)) return false;
+    if (worker.isOver) return false;
+    worker.place++;
+    return true;
+  }
+
+  private send(worker: Worker, { to, ctx, tag, bytes, sync }: Send): void {
+    const { place, state, rank, members, number } = worker;
+    const buffer = new Uint8Array(bytes);
+    fillMessage(buffer, payloadOf(state, place, tag));
+    const { pml } = this.engine(number);
+    const suppressed = worker.succession?.tap.counters.suppressed;
+    const request = pml.isend(members[to], ctx, tag, new Iov([buffer]), sync);
+    const { drifts } = worker;
+    if (request.done) {
+      if (request.error?.code === 'ERR_REPLAY' && drifts) {
+        this.counters.divergences++;
+        return this.diverged();
+      }
+      if (this.isLost(worker, request)) return;
+      if (drifts && bytes > 0 && worker.succession?.tap.counters.suppressed !== suppressed)
+        throw new OracleError(`rank ${rank} repeats another message than it sent, and nobody says so`);
+      // The user may use the buffer again at once.
+      if (!sync) buffer.fill(0xee);
+    }
+    if (drifts && bytes > 0) return this.diverged();
+    request.onDone = () => this.wake(number);
+    worker.sends.push({ place, request, buffer });
+  }
+
+  /** It ended with an error: this process has given its log up, so the death of a peer is seen, and all will go back. */
+  private isLost(worker: Worker, { error, kind }: SendRequest | RecvRequest): boolean {
+    if (error === undefined) return false;
+    if (worker.log.isWhole || error.code !== 'ERR_PROC_FAILED')
+      throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
+    worker.isOver = true;
+    return true;
+  }
+
+  /** A program that does not repeat itself was caught, or is about to be believed: the run ends here. */
+  private diverged(): void {
+    this.over = 'the program does not repeat itself';
+    for (const worker of this.workers) {
+      if (this.world.isDead(worker.number)) continue;
+      worker.isOver = true;
+      worker.news.length = 0;
+      this.at(0, () => {
+        for (const number of this.deadMembers()) this.tell(worker.number, number);
+        if (!this.world.isDead(worker.number)) this.goBack(worker);
+        this.wake(worker.number);
+      });
+    }
+  }
+
+  private post(worker: Worker, { from, ctx, tag, bytes }: Receive, again: boolean): Pending {
+    const buffer = new Uint8Array(bytes).fill(0xdd);
+    const { ended } = worker;
+    const { pml } = this.engine(worker.number);
+    const isReused = again && ended !== undefined;
+    if (isReused) worker.ended = undefined;
+    const request = pml.irecv(worker.members[from], ctx, tag, new Iov([buffer]), isReused ? ended : undefined);
+    request.onDone = () => this.wake(worker.number);
+    this.wake(worker.number);
+    return { place: worker.place, request, buffer };
+  }
+
+  private probe(worker: Worker, { from, ctx, tag }: Receive): Pending | undefined {
+    const { pml } = this.engine(worker.number);
+    const probed = this.probed.get(worker) ?? pml.improbe(worker.members[from], ctx, tag);
+    if (probed === undefined) return undefined;
+    // Some time passes between the probe and its receive.
+    if (!this.probed.has(worker) && this.prng.chance(1, 2)) {
+      this.probed.set(worker, probed);
+      this.at(this.drawUs(), () => this.wake(worker.number));
+      return undefined;
+    }
+    this.probed.delete(worker);
+    const buffer = new Uint8Array(probed.messageBytes).fill(0xdd);
+    const request = pml.imrecv(probed, new Iov([buffer]));
+    request.onDone = () => this.wake(worker.number);
+    this.wake(worker.number);
+    return { place: worker.place, request, buffer };
+  }
+  private readonly probed = new Map<Worker, Envelope>();
+
+  private joined(worker: Worker): boolean {
+    for (let first = worker.posted[0]; first !== undefined; first = worker.posted[0]) {
+      if (!first.request.done) return false;
+      worker.posted.shift();
+      this.received(worker, first);
+      if (worker.isOver) return false;
+    }
+    for (const { request, place } of worker.sends) {
+      // Without a log a long way of a message that is received late ends late: a program would not wait for it here.
+      if (!request.done && isLate(this.program.ops[worker.rank][place] as Send)) continue;
+      if (!request.done) return false;
+      if (this.isLost(worker, request)) return false;
+    }
+    worker.sends = worker.sends.filter(({ request }) => !request.done);
+    const { rank, place, state } = worker;
+    if (!worker.drifts && state !== this.program.expected[rank][place])
+      throw new OracleError(`F8: rank ${rank} has another state at ${place}`);
+    return true;
+  }
+
+  /** F9: what a rank sees is what it sees when nobody dies. */
+  private received(worker: Worker, { place, request, buffer }: Pending): void {
+    const { rank } = worker;
+    if (this.isLost(worker, request)) return;
+    const { receivedBytes } = request as RecvRequest;
+    const value = readMessage(buffer, receivedBytes);
+    if (value === undefined) throw new OracleError(`F9: rank ${rank} receives a damaged message at ${place}`);
+    const expected = this.program.expected[rank][place];
+    if (value !== expected) throw new OracleError(`F9: rank ${rank} receives ${value} at ${place}; expected ${expected}`);
+    // The buffer is the user's again.
+    buffer.fill(0xcc);
+    worker.ended = request as RecvRequest;
+    worker.state = mix(worker.state, value);
+  }
+
+  // ---------------------------------------------------------------- the end
+
+  get isFinished(): boolean {
+    if (this.over !== undefined) return this.workers.every(({ isOver, number, rank }) => isOver || rank < 0 || this.world.isDead(number));
+    if (this.deadMembers().length > 0 || this.saving !== undefined) return false;
+    return this.members.every((number) => {
+      const { rank, place, news, runs, succession } = this.workers[number];
+      return runs && news.length === 0 && succession?.isReplaying === false && this.program.ops[rank][place].op === 'end';
+    });
+  }
+
+  /** Where each member is. */
+  describe(): string {
+    return this.members
+      .map((number) => {
+        const { rank, place, runs } = this.workers[number];
+        const op = rank < 0 ? 'not called in' : JSON.stringify(this.program.ops[rank][place]);
+        return `${number}${this.world.isDead(number) ? ' dead' : ''}${runs ? '' : ' waits'} at ${place} ${op}`;
+      })
+      .join('; ');
+  }
+
+  /** F3: nothing of the program waits for ever. */
+  checkRequests(): void {
+    for (const { number } of this.workers) {
+      if (this.world.isDead(number)) continue;
+      const open = this.engine(number).pml.openRequests();
+      const own = this.engine(number)
+        .pml.describeRequests(open)
+        .filter(({ ctx }) => COVERED.includes(ctx));
+      if (own.length > 0) throw new OracleError(`F3: process ${number} still waits: ${JSON.stringify(own.slice(0, 3))}`);
+    }
+  }
+
+  checkEnd(): void {
+    for (const { number, log, succession } of this.workers) {
+      if (this.world.isDead(number)) continue;
+      log.clear();
+      if (log.bytes !== 0) throw new OracleError(`F10: the log of process ${number} keeps ${log.bytes} bytes`);
+      if (succession === undefined) continue;
+      for (const name of ['suppressed', 'replayed', 'logged', 'unlogged'] as const) this.counters[name] += succession.tap.counters[name];
+    }
+  }
+}

@@ -1,0 +1,102 @@
+// One random run of logs and successions: a program of 2 to 5 ranks that saves now and then, standbys, and processes that die at any time, also
+// successors, also while they repeat what was lost. Then nobody dies any more, and everybody comes to the end having seen what is seen
+// without deaths.
+import { Prng } from '../../src/util/prng.ts';
+import { drawProgram } from './log-program.ts';
+import { LogWorld } from './log-world.ts';
+import { OracleError } from './oracle.ts';
+import { SCENARIO_PARAMS } from './scenario.ts';
+import {
+  FAULT_KINDS,
+  type FaultKind,
+  injectFault,
+  newReport,
+  type SwarmOptions,
+  type SwarmReport,
+  sumCounters,
+  watchersOf,
+} from './swarm.ts';
+
+/** Virtual time within which all must end once it is quiet. */
+const QUIET_MS = 240_000;
+
+export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
+  const prng = new Prng(seed).split('log');
+  const members = prng.between(2, 5);
+  const deaths = prng.pick([0, 1, 1, 1, 2, 2, 3, 4, 6]);
+  const ranks = members + deaths + prng.pick([0, 0, 1]);
+  const railCount = prng.pick([1, 1, 2, 3]);
+  const params: Record<string, string> = { ...SCENARIO_PARAMS };
+  const eagerBytes = prng.pick([64, 1024, 4096]);
+  params.pml_eager_limit_bytes = String(eagerBytes);
+  // Credit near its bound.
+  if (prng.chance(1, 3)) params.pml_unexpected_bytes_max = prng.pick(['4096', '8192']);
+  if (prng.chance(1, 6)) params.pml_retained_bytes_max = '4096';
+  const oneSided = prng.chance(1, 3);
+  const program = drawProgram(prng.split('program'), members, eagerBytes, 12_000);
+  const world = new LogWorld(prng.split('world'), program, {
+    seed,
+    ranks,
+    rails: Array.from({ length: railCount }, () => ({
+      bytesPerMs: prng.pick([2000, 20_000, 200_000]),
+      latencyUs: prng.between(5, 500),
+      jitterUs: prng.pick([0, 20, 200]),
+      cellBytesMax: prng.pick([128, 512, 4096]),
+      cellsMax: prng.between(1, 3),
+      detectUsMin: 200,
+      detectUsMax: prng.pick([1000, 20_000]),
+      canPut: oneSided && prng.chance(2, 3),
+      canGet: oneSided && prng.chance(1, 2),
+    })),
+    params,
+    members,
+    logBytesMax: prng.pick([40_000, 100_000, 1_000_000, 1_000_000, 1_000_000]),
+    slabBytes: prng.pick([4096, 16_384]),
+    newsUs: prng.pick([[10], [10, 1000], [100, 1000, 20_000, 100_000], [3000]]),
+    drifts: prng.chance(1, 12),
+    ...watchersOf(options),
+  });
+  const report = newReport(seed, ranks, railCount);
+  const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 8));
+  report.description = `members ${members}, standbys ${ranks - members}, ${program.ops[0].length} operations, up to ${deaths} deaths, faults ${kinds.join(' ') || 'none'}`;
+  options.trace?.(`0 seed ${seed}: ${report.description}`);
+  const { world: sim } = world;
+  if (prng.chance(3, 4)) sim.runUntil(() => sim.allUp, 1000);
+  world.start();
+  const spanUs = prng.pick([2000, 20_000, 200_000]);
+  for (let left = deaths; left > 0; left--) {
+    const number = prng.chance(3, 4) ? prng.below(members) : prng.below(ranks);
+    sim.fabric.at(sim.fabric.nowUs + prng.below(spanUs), () => world.kill(number));
+  }
+  // Whoever has been called in dies, too: while it waits, while it repeats, or later.
+  for (let left = prng.pick([0, 0, 1, 2]); left > 0; left--)
+    sim.fabric.at(sim.fabric.nowUs + prng.below(2 * spanUs), () => world.killSuccessor());
+  let faultsLeft = kinds.length === 0 ? 0 : prng.between(0, 3);
+  for (let steps = prng.between(5, 20); steps > 0 && !world.isFinished; steps--) {
+    if (faultsLeft > 0 && prng.chance(1, 3)) {
+      faultsLeft--;
+      injectFault(sim, prng, prng.pick(kinds), report);
+    } else sim.runFor(prng.pick([0.5, 2, 20]));
+  }
+  sim.runUntil(() => world.isFinished, prng.pick([50, 1000]));
+  finish(world);
+  report.events = sim.events;
+  report.messages = world.counters.logged;
+  report.virtualMs = sim.nowMs;
+  report.faults.death = world.deaths;
+  report.counters = { ...sumCounters(sim), ...world.counters };
+  report.traceHash = sim.hash.hex;
+  return report;
+}
+
+/** Quiet: nobody dies any more, and everything must come to its end. */
+function finish(world: LogWorld): void {
+  const { world: sim } = world;
+  world.isQuiet = true;
+  sim.healAll();
+  if (!sim.runUntil(() => world.isFinished, QUIET_MS)) throw new OracleError(`F3: not everybody comes to the end: ${world.describe()}`);
+  sim.runFor(50);
+  world.checkRequests();
+  sim.mustFinalize(60_000);
+  world.checkEnd();
+}

@@ -10,7 +10,18 @@ import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
 import { crc32cJs } from '../../src/util/crc32c.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
-import { COVERED, isLate, isReceive, mix, type Program, payloadOf, type Receive, type Send } from './log-program.ts';
+import {
+  COVERED,
+  fillMessage,
+  isLate,
+  isReceive,
+  mix,
+  type Program,
+  payloadOf,
+  type Receive,
+  readMessage,
+  type Send,
+} from './log-program.ts';
 import { type Decision, type Image, newWorker, type Pending, type Save, type Worker } from './log-worker.ts';
 import { OracleError } from './oracle.ts';
 import { World, type WorldOptions } from './world.ts';

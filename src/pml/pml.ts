@@ -400,6 +400,8 @@ export class Pml {
   forgetFlows(rank: number): void {
     const peer = this.peer(rank);
     assert(peer.failure !== undefined, `peer ${rank} lives`);
+    // Those of one that is held are its successor's.
+    if (peer.channel !== undefined) return;
     for (const ctx of [...peer.flowsIn.keys(), ...peer.flowsOut.keys()]) peer.dropFlows(ctx);
   }
 

@@ -13,7 +13,16 @@ import { nextSeq } from './flows.ts';
 import { DEAD_RAILS_MAX, ENVELOPE_CHARGE_BYTES, FLAG, PACKET, type Packet } from './hdr.ts';
 import { completeSend } from './outcome.ts';
 import { openWindows } from './readable.ts';
-import { EagerMessage, type FrameUse, type OutMessage, type PmlOneSidedOp, type PmlPeer, SendMessage, SendRequest } from './records.ts';
+import {
+  EagerMessage,
+  type FrameUse,
+  type LoggedMessage,
+  type OutMessage,
+  type PmlOneSidedOp,
+  type PmlPeer,
+  SendMessage,
+  SendRequest,
+} from './records.ts';
 import { moveSend } from './states.ts';
 import type { RemoteWindow } from './windows.ts';
 

@@ -400,6 +400,7 @@ export class Pml {
   forgetFlows(rank: number): void {
     const peer = this.peer(rank);
     assert(peer.failure !== undefined, `peer ${rank} lives`);
+    // Those of covered contexts of one that is held are its successor's.
     const isKept = (ctx: number): boolean => peer.channel?.state === 'HELD' && this.core.tap?.covers(rank, ctx) === true;
     for (const ctx of [...peer.flowsIn.keys(), ...peer.flowsOut.keys()]) if (!isKept(ctx)) peer.dropFlows(ctx);
   }

@@ -78,3 +78,16 @@ export function newWorker(number: number, log: SendLog, isCalled: boolean): Work
     ended: undefined,
   };
 }
+
+/** What a run has come by. */
+export const newLogCounters = () => ({
+  saves: 0,
+  abandoned: 0,
+  successions: 0,
+  fallbacks: 0,
+  suppressed: 0,
+  replayed: 0,
+  logged: 0,
+  unlogged: 0,
+  divergences: 0,
+});

@@ -22,7 +22,7 @@ import {
   readMessage,
   type Send,
 } from './log-program.ts';
-import { type Decision, type Image, newWorker, type Pending, type Save, type Worker } from './log-worker.ts';
+import { type Decision, type Image, newLogCounters, newWorker, type Pending, type Save, type Worker } from './log-worker.ts';
 import { OracleError } from './oracle.ts';
 import { World, type WorldOptions } from './world.ts';
 
@@ -43,17 +43,7 @@ export interface LogWorldOptions extends WorldOptions {
 export class LogWorld {
   readonly world: World;
   readonly workers: Worker[] = [];
-  readonly counters = {
-    saves: 0,
-    abandoned: 0,
-    successions: 0,
-    fallbacks: 0,
-    suppressed: 0,
-    replayed: 0,
-    logged: 0,
-    unlogged: 0,
-    divergences: 0,
-  };
+  readonly counters = newLogCounters();
   deaths = 0;
   isQuiet = false;
   private readonly prng: Prng;

@@ -278,7 +278,6 @@ export class SaveWorld extends UlfmWorld {
     const step = memory.step + 1;
     saver.memory = { rank, step, state: mixed(memory.state, left, memory.step, rank), made: '' };
     const isDue = step % this.plan.everySteps === 0 && step < this.plan.steps;
-    if (isDue) saver.phase = 'saving';
     this.later(saver, () => (isDue ? this.save(saver) : this.stepOn(saver)));
   }
 
@@ -292,6 +291,7 @@ export class SaveWorld extends UlfmWorld {
     const core = saver.core as SaveCore;
     saver.isDue = !core.isIdle;
     if (saver.isDue || !core.begin()) return;
+    saver.phase = 'saving';
     this.sendAll(saver, { kind: 'ready', id: saver.id, attempt: core.attempt });
   }
 

@@ -283,7 +283,9 @@ export class Saves {
     } catch (error) {
       if (!isFailure(error)) this.refuse(error as MultirailError);
     }
-    this.isAhead = restored !== undefined && core.pending !== undefined && !this.begun.isDone;
+    // Fewer ranks read what belonged to others: until that is spread, there may be one place left that has it, and they wait.
+    const mayRun = restored !== undefined && restored.grouping === undefined;
+    this.isAhead = mayRun && core.pending !== undefined && !this.begun.isDone;
     const begun = this.isAhead ? 'begun' : await this.begun.promise;
     if (begun === 'begun') {
       const { grouping, epoch, save } = restored as Restored;

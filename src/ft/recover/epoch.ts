@@ -284,7 +284,7 @@ export class Saves {
       if (!isFailure(error)) this.refuse(error as MultirailError);
     }
     // Fewer ranks read what belonged to others: until that is spread, there may be one place left that has it, and they wait.
-    const mayRun = restored !== undefined && restored.grouping === undefined;
+    const mayRun = restored !== undefined && (restored.grouping === undefined || isOwnEach(restored.grouping));
     this.isAhead = mayRun && core.pending !== undefined && !this.begun.isDone;
     const begun = this.isAhead ? 'begun' : await this.begun.promise;
     if (begun === 'begun') {

@@ -3,6 +3,7 @@
 // stale.
 import type { Profile } from '../../../tools/sim/campaign.ts';
 import { PLANTED_HEALTH } from './health-table.ts';
+import { PLANTED_LOGS } from './log-table.ts';
 import { PLANTED_SAVES } from './save-table.ts';
 import { PLANTED_ULFM } from './ulfm-table.ts';
 
@@ -541,4 +542,5 @@ export const PLANTED: readonly Planted[] = [
   ...PLANTED_HEALTH,
   ...PLANTED_ULFM,
   ...PLANTED_SAVES,
+  ...PLANTED_LOGS,
 ];

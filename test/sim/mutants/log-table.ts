@@ -1,0 +1,225 @@
+// The planted mistakes in logs and successions (src/pml/tap.ts, src/pml/succession.ts, src/ft/log): part of table.ts. The random runs of the
+// profile `log` find them.
+import type { Edit, Planted } from './table.ts';
+
+const INBOX = 'src/pml/inbox.ts';
+const LOG = 'src/ft/log/send-log.ts';
+const SUCCESSION = 'src/pml/succession.ts';
+const TAP = 'src/pml/tap.ts';
+
+const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
+
+export const PLANTED_LOGS: readonly Planted[] = [
+  {
+    name: 'holes-forgotten',
+    sentence: 'What was under way from a process that died counts as received, and its successor is not asked for it.',
+    edits: [edit(SUCCESSION, 'holes: [...(holes?.keys() ?? [])], digests:', 'holes: holes === undefined ? [] : [], digests:')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'hole-asked-twice',
+    sentence: 'A hole that was filled stays one, and what comes for it again is taken again.',
+    edits: [edit(INBOX, '    flow.holes?.delete(packet.seq);\n', '')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'hole-sent-twice',
+    sentence: 'What a successor lacks in the middle is sent at once, and once more with the rest.',
+    edits: [
+      edit(
+        SUCCESSION,
+        '    for (const logged of this.tap.options.log.messagesTo(rank)) {\n      if (channel.wants(',
+        '    for (const logged of this.tap.options.log.messagesTo(rank))\n      if (needs.get(logged.ctx)?.holes.has(logged.seq)) this.tap.transmit(peer, { ...logged });\n    for (const logged of this.tap.options.log.messagesTo(rank)) {\n      if (channel.wants(',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'synchronous-outlives-its-sender',
+    sentence:
+      'A short synchronous message that waits for its receive stays when its sender dies, so that its successor does not wait for the match.',
+    edits: [edit(SUCCESSION, 'if (isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0) {', 'if (isWhole(envelope)) {')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'trimmed-at-the-cut',
+    sentence: 'The log is trimmed when a save is cut, before it is committed.',
+    edits: [
+      edit(
+        SUCCESSION,
+        '    this.tap.options.log.cut();\n    return',
+        '    this.tap.options.log.cut();\n    this.tap.options.log.commit((rank, { ctx, seq }) => serialDiff(seq, this.peer(rank).flowOut(ctx).nextSeq) < 0);\n    return',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'trimmed-beyond-the-cut',
+    sentence: 'When a save is committed, all that has been sent by then leaves the log, and not only what was sent before the cut.',
+    edits: [
+      edit(
+        SUCCESSION,
+        'serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0);',
+        'serialDiff(seq, this.peer(peer).flowOut(ctx).nextSeq) < 0);',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'suppressed-unnumbered',
+    sentence: 'A message that does not leave, since its receiver has it, takes no number.',
+    edits: [edit(TAP, '    nextSeq(peer, ctx);\n', '    if (isWanted) nextSeq(peer, ctx);\n')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'suppressed-not-logged',
+    sentence: 'A message that does not leave, since its receiver has it, is not logged.',
+    edits: [
+      edit(
+        TAP,
+        '    const logged = log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);\n',
+        "    const isSuppressed = channel?.state === 'REPLAYING' && !channel.wants(ctx, seq);\n    const logged = isSuppressed ? 'unlogged' : log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);\n",
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'log-backwards',
+    sentence: 'What a successor lacks is sent newest first.',
+    edits: [
+      edit(
+        SUCCESSION,
+        'for (const logged of this.tap.options.log.messagesTo(rank)) {\n      if (channel.wants(',
+        'for (const logged of [...this.tap.options.log.messagesTo(rank)].reverse()) {\n      if (channel.wants(',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+    guard: {
+      because: 'Messages have numbers, and a receiver that gets a higher one first keeps it until the lower ones are there.',
+      edits: [edit(INBOX, '      flow.early.set(packet.seq, envelope);\n', '      this.core.releaseCharge(envelope);\n')],
+    },
+  },
+  {
+    name: 'sends-before-sync',
+    sentence: 'Messages to a successor leave before it has said what it has.',
+    edits: [edit(TAP, "if (channel?.state === 'HELD' || channel?.state === 'AWAITED') {", "if (channel?.state === 'HELD') {")],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'digests-not-compared',
+    sentence: 'What a successor sends again is not compared with what was received.',
+    edits: [edit(TAP, 'if (crc === had.crc && buffer.bytes === had.bytes) return;', 'if (crc === had.crc || had.bytes >= 0) return;')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'digests-lost-with-the-dead',
+    sentence: 'The digests of what came from a process are forgotten with it.',
+    edits: [
+      edit(
+        TAP,
+        'if (digests !== undefined) this.digests.set(successor, digests);',
+        'if (digests !== undefined) this.digests.delete(successor);',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'forgotten-with-the-second',
+    sentence: 'The numbers of a successor that dies before it has said what it has are forgotten with it.',
+    edits: [
+      edit(
+        SUCCESSION,
+        "      if (peer.channel.state !== 'AWAITED') this.tap.suspended++;\n",
+        "      if (peer.channel.state !== 'AWAITED') this.tap.suspended++;\n      else peer.flowsIn.clear();\n",
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'held-twice',
+    sentence: 'A channel whose successor dies, too, is counted twice among those for which the log must be kept.',
+    edits: [edit(SUCCESSION, "if (peer.channel.state !== 'AWAITED') this.tap.suspended++;", 'this.tap.suspended++;')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'kept-until-heard',
+    sentence: 'The log is kept until the decision about successors is heard, and not until they have said what they lack.',
+    edits: [edit(TAP, 'this.suspended > 0 || this.mustKeep', 'this.mustKeep')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'kept-from-hearing',
+    sentence: 'A process that has said that its log is whole gives it up before it has heard what is decided.',
+    edits: [edit(TAP, 'this.suspended > 0 || this.mustKeep', 'this.suspended > 0')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'early-kept',
+    sentence: 'What overtook a message that was lost with its sender waits on for its turn.',
+    edits: [
+      edit(
+        INBOX,
+        '      for (const envelope of early.values()) this.core.releaseCharge(envelope);\n      early.clear();\n',
+        '      for (const envelope of early.values()) this.core.releaseCharge(envelope);\n',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'posted-to-the-dead',
+    sentence: 'Receives that are posted for a process that died are not those of its successor.',
+    edits: [edit(SUCCESSION, 'if (this.isCovered(ctx)) context.rename(rank, successor);', 'if (ctx < 0) context.rename(rank, successor);')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'unexpected-not-saved',
+    sentence: 'What has come and waits for its receive is not in the save.',
+    edits: [
+      edit(
+        SUCCESSION,
+        '        unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(payload) });\n',
+        '        if (seq < 0) unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(payload) });\n',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'answered-as-a-copy',
+    sentence: 'After all went back, what a successor sends for a hole is dropped as a copy, and its credit is not given back.',
+    edits: [edit(SUCCESSION, "if (channel?.state === 'HELD') flow.holes = undefined;", 'flow.holes = undefined;')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'logged-by-reference',
+    sentence: 'The log keeps the buffer of the user instead of a copy.',
+    edits: [edit(LOG, 'payload = new Iov([slab.memory.subarray(slab.used, slab.used + bytes)]);', 'payload = buffer;')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'log-unbounded',
+    sentence: 'The log takes as much memory as it is given.',
+    edits: [edit(LOG, ' > this.options.bytesMax) {\n      if (!mustKeep', ' > this.options.bytesMax * 1e9) {\n      if (!mustKeep')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'overtakes-what-waits',
+    sentence: 'A message for which there is room in the log goes before those that wait for room.',
+    edits: [
+      edit(TAP, 'if (this.waiting.size === 0 && this.give(send, false)) return request;', 'if (this.give(send, false)) return request;'),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'slab-read-and-reused',
+    sentence: 'Memory of the log is used again while a rail still reads from it.',
+    edits: [
+      edit('src/pml/sender.ts', '    this.core.tap?.options.log.hold(logged);\n', ''),
+      edit(
+        'src/pml/sender.ts',
+        '    this.core.tap?.options.log.letGo(logged);\n',
+        '    if (logged.seq < 0) this.core.tap?.options.log.letGo(logged);\n',
+      ),
+    ],
+    found: [{ profile: 'log', within: 400 }],
+  },
+];

@@ -276,12 +276,15 @@ export class Succession {
   /** A save is cut here: the numbers, and what waits for a receive. Nothing may be under way, or lack its data. */
   cut(): Cut {
     const { rank: own } = this.core.options;
+    const { options, released } = this.tap;
     const flows: Cut['flows'][number][] = [];
+    // Contexts that are gone by now: nobody who goes back to this save sends on them, and whoever does not forgets their numbers with it.
+    const gone = new Set(released);
     for (const rank of new Set([...this.members, own])) {
       const peer = this.core.peers.get(rank);
       if (peer === undefined) continue;
       for (const ctx of new Set([...peer.flowsIn.keys(), ...peer.flowsOut.keys()])) {
-        if (!this.isCovered(ctx)) continue;
+        if (!this.isCovered(ctx) || gone.has(ctx)) continue;
         const { expectedSeq: nextIn, holes } = peer.flowIn(ctx);
         assert((holes?.size ?? 0) === 0, `a save is cut while data of rank ${rank} are to come again`);
         flows.push({ peer: rank, ctx, nextOut: peer.flowOut(ctx).nextSeq, nextIn });
@@ -299,16 +302,21 @@ export class Succession {
         unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(payload) });
       }
     }
-    this.tap.options.log.cut();
-    return { flows, unexpected, released: this.tap.released.length };
+    options.log.cut();
+    return { flows, unexpected, released: released.length };
   }
 
   /** The save of that cut is committed: whoever goes back goes back to it, or to a later one. */
   commit(cut: Cut): void {
     const flows = new Map<string, Cut['flows'][number]>(cut.flows.map((flow) => [`${flow.peer}/${flow.ctx}`, flow]));
-    this.tap.options.log.commit((peer, { ctx, seq }) => serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0);
-    this.tap.trimDigests((peer, ctx) => flows.get(`${peer}/${ctx}`)?.nextIn ?? 0);
-    for (const ctx of this.tap.released.splice(0, cut.released)) this.inbox.forgetFlows(ctx);
+    const gone = new Set(this.tap.released.splice(0, cut.released));
+    this.tap.options.log.commit(
+      (peer, { ctx, seq }) => gone.has(ctx) || serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0,
+    );
+    this.tap.trimDigests((peer, ctx) =>
+      gone.has(ctx) ? this.peer(peer).flowIn(ctx).expectedSeq : (flows.get(`${peer}/${ctx}`)?.nextIn ?? 0),
+    );
+    for (const ctx of gone) this.inbox.forgetFlows(ctx);
   }
 
   /** There is no save of the last cut. */

@@ -1,6 +1,7 @@
 // Programs of the profile `log`: what each rank does, drawn from the seed, and what it must see, which needs no simulation, since nothing in
 // them depends on time: the k-th receive of a pattern gets the k-th message of it. Messages are eager and rendezvous, synchronous, of objects
-// (a header and its bulk on two contexts), of collectives, and some are received only after a save that they cross.
+// (a header and its bulk on two contexts), of collectives whose members send from the memory into which they receive, and of communicators that
+// are freed again; some are received only after a save that they cross.
 import type { Prng } from '../../src/util/prng.ts';
 
 /** Contexts of the program: messages, headers and bulks of objects, collectives. */
@@ -8,7 +9,15 @@ export const USER_CTX = 20;
 export const HEADER_CTX = 21;
 export const BULK_CTX = 22;
 export const COLL_CTX = 23;
-export const COVERED: readonly number[] = [USER_CTX, HEADER_CTX, BULK_CTX, COLL_CTX];
+/** The first of the contexts that are made and freed. */
+const MADE_CTX = 40;
+const MADE_MAX = 10;
+export const COVERED: readonly number[] = [
+  ...[USER_CTX, HEADER_CTX, BULK_CTX, COLL_CTX],
+  ...Array.from({ length: MADE_MAX }, (_, i) => MADE_CTX + i),
+];
+/** Messages of collectives are no longer. */
+export const COLL_BYTES_MAX = 2000;
 
 export interface Send {
   readonly op: 'send';
@@ -28,14 +37,22 @@ export interface Receive {
   readonly bytes: number;
 }
 
+/** The communicator of that context is freed: whatever was sent on it has come. */
+export interface Free {
+  readonly op: 'free';
+  readonly ctx: number;
+}
+
 /** join: the end of a step, all that was begun in it is done. */
-export type Op = Send | Receive | { readonly op: 'join' | 'save' | 'end' };
+export type Op = Send | Receive | Free | { readonly op: 'join' | 'save' | 'end' };
 
 export interface Program {
   readonly ranks: number;
   readonly ops: readonly (readonly Op[])[];
   /** By rank and place in its ops: the value that a receive must see, or the state after a join. */
   readonly expected: readonly (readonly (number | undefined)[])[];
+  /** By rank and place of a send: the place of the receive, among the operations of the rank to which it goes. */
+  readonly receivedAt: readonly (readonly (number | undefined)[])[];
 }
 
 export function mix(state: number, value: number): number {
@@ -75,6 +92,8 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
   const everySteps = prng.between(1, 4);
   let late: Receive[][] = Array.from({ length: ranks }, () => []);
   const tags = prng.between(1, 3);
+  // (A stream of its own: seeds that once failed keep their meaning.)
+  const making = new Making(prng.split('freed'), ranks, eagerBytesMax, bytesMax);
   for (let step = 0; step < steps; step++) {
     const posted: Receive[][] = Array.from({ length: ranks }, () => []);
     const sends: Send[][] = Array.from({ length: ranks }, () => []);
@@ -103,6 +122,7 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
         posted[to].push({ op: prng.pick(['post', 'again'] as const), ...receive, tag: tag + 1 });
       } else blocking[to].push({ op: prng.pick(['receive', 'probe'] as const), ...receive, tag });
     }
+    making.draw(step, posted, sends, blocking);
     for (let rank = 0; rank < ranks; rank++) {
       const list = ops[rank];
       list.push(...posted[rank], ...sends[rank], ...late[rank], ...blocking[rank]);
@@ -110,18 +130,68 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
     if (prng.chance(1, 3)) drawCollective(prng, ops, step);
     for (const list of ops) {
       list.push({ op: 'join' });
+      list.push(...making.frees(step, step === steps - 1));
       if ((step + 1) % everySteps === 0) list.push({ op: 'save' });
     }
     late = nextLate;
   }
   for (let rank = 0; rank < ranks; rank++) ops[rank].push(...late[rank], { op: 'join' }, { op: 'end' });
-  return { ranks, ops, expected: interpret(ranks, ops) };
+  return { ranks, ops, ...interpret(ranks, ops) };
+}
+
+/** Communicators that are made in one step and freed in the same or a later one, in half of the programs. */
+class Making {
+  private readonly prng: Prng;
+  private readonly ranks: number;
+  private readonly eagerBytesMax: number;
+  private readonly bytesMax: number;
+  private readonly isOn: boolean;
+  private made = 0;
+  private until = -1;
+
+  constructor(prng: Prng, ranks: number, eagerBytesMax: number, bytesMax: number) {
+    this.prng = prng;
+    this.ranks = ranks;
+    this.eagerBytesMax = eagerBytesMax;
+    this.bytesMax = bytesMax;
+    this.isOn = prng.chance(1, 2);
+  }
+
+  private get ctx(): number {
+    return MADE_CTX + this.made - 1;
+  }
+
+  draw(step: number, posted: Receive[][], sends: Send[][], blocking: Receive[][]): void {
+    const { prng, ranks } = this;
+    if (!this.isOn) return;
+    if (this.until < step) {
+      if (this.made === MADE_MAX || prng.chance(1, 3)) return;
+      this.made++;
+      this.until = step + prng.below(3);
+    }
+    for (let left = prng.below(2 * ranks); left > 0; left--) {
+      const from = prng.below(ranks);
+      const to = (from + 1 + prng.below(ranks - 1)) % ranks;
+      const isPosted = prng.chance(1, 2);
+      const bytes = prng.chance(1, 3) ? prng.between(4, this.bytesMax) : prng.between(4, this.eagerBytesMax);
+      const message = { ctx: this.ctx, tag: isPosted ? 1 : 0 };
+      sends[from].push({ op: 'send', to, ...message, bytes, sync: prng.chance(1, 5) });
+      const receive = { from, ...message, bytes: this.bytesMax };
+      if (isPosted) posted[to].push({ op: prng.pick(['post', 'again'] as const), ...receive });
+      else blocking[to].push({ op: prng.pick(['receive', 'probe'] as const), ...receive });
+    }
+  }
+
+  /** What each rank does behind the join of that step. */
+  frees(step: number, isLast: boolean): Free[] {
+    return this.until === step || (isLast && this.until > step) ? [{ op: 'free', ctx: this.ctx }] : [];
+  }
 }
 
 /** All to one, one to all, each waited for. */
 function drawCollective(prng: Prng, ops: Op[][], step: number): void {
   const root = prng.below(ops.length);
-  const bytes = prng.between(4, 2000);
+  const bytes = prng.between(4, COLL_BYTES_MAX);
   const message = { ctx: COLL_CTX, tag: step, bytes };
   for (let rank = 0; rank < ops.length; rank++) {
     if (rank === root) continue;
@@ -136,29 +206,39 @@ function drawCollective(prng: Prng, ops: Op[][], step: number): void {
 }
 
 /** What everybody sees when nobody dies. */
-function interpret(ranks: number, ops: readonly (readonly Op[])[]): (number | undefined)[][] {
+function interpret(ranks: number, ops: readonly (readonly Op[])[]): Pick<Program, 'expected' | 'receivedAt'> {
   const expected: (number | undefined)[][] = ops.map((list) => list.map(() => undefined));
+  const receivedAt: (number | undefined)[][] = ops.map((list) => list.map(() => undefined));
   const at = Array(ranks).fill(0) as number[];
   const states = Array.from({ length: ranks }, (_, rank) => rank + 17);
-  const queues = new Map<string, number[]>();
-  const queue = (key: string): number[] => {
+  const queues = new Map<string, { value: number; from: number; place: number }[]>();
+  const queue = (key: string): { value: number; from: number; place: number }[] => {
     const list = queues.get(key) ?? [];
     queues.set(key, list);
     return list;
   };
   const posted: number[][] = ops.map(() => []);
   const keyOf = (to: number, op: Receive | Send, from: number): string => `${from}/${to}/${op.ctx}/${op.tag}`;
+  /** The value for the receive at that place; undefined when it has not been sent. */
+  const take = (rank: number, place: number): number | undefined => {
+    const receive = ops[rank][place] as Receive;
+    const message = queue(keyOf(rank, receive, receive.from)).shift();
+    if (message !== undefined) receivedAt[message.from][message.place] = place;
+    return message?.value;
+  };
   /** False when the rank cannot go on yet. */
   const step = (rank: number): boolean => {
     const place = at[rank];
     const op = ops[rank][place];
     if (op.op === 'end') return false;
-    if (op.op === 'send') queue(keyOf(op.to, op, rank)).push(op.bytes === 0 ? 0 : payloadOf(states[rank], place, op.tag));
-    else if (op.op === 'post' || op.op === 'again') posted[rank].push(place);
+    if (op.op === 'send') {
+      const value = op.bytes === 0 ? 0 : payloadOf(states[rank], place, op.tag);
+      queue(keyOf(op.to, op, rank)).push({ value, from: rank, place });
+    }
+    if (op.op === 'post' || op.op === 'again') posted[rank].push(place);
     else if (op.op === 'join') {
       for (let first = posted[rank][0]; first !== undefined; first = posted[rank][0]) {
-        const receive = ops[rank][first] as Receive;
-        const value = queue(keyOf(rank, receive, receive.from)).shift();
+        const value = take(rank, first);
         if (value === undefined) return false;
         posted[rank].shift();
         expected[rank][first] = value;
@@ -166,7 +246,7 @@ function interpret(ranks: number, ops: readonly (readonly Op[])[]): (number | un
       }
       expected[rank][place] = states[rank];
     } else if (isReceive(op)) {
-      const value = queue(keyOf(rank, op, op.from)).shift();
+      const value = take(rank, place);
       if (value === undefined) return false;
       expected[rank][place] = value;
       states[rank] = mix(states[rank], value);
@@ -180,5 +260,5 @@ function interpret(ranks: number, ops: readonly (readonly Op[])[]): (number | un
   }
   for (let rank = 0; rank < ranks; rank++)
     if (ops[rank][at[rank]].op !== 'end') throw new Error(`the program does not end: rank ${rank} at ${at[rank]}`);
-  return expected;
+  return { expected, receivedAt };
 }

@@ -2,6 +2,7 @@
 import type { SendLog } from '../../src/ft/log/send-log.ts';
 import type { RecvRequest, SendRequest } from '../../src/pml/records.ts';
 import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
+import { COLL_BYTES_MAX } from './log-program.ts';
 
 /** What a successor begins with; peers are ranks of the communicator. */
 export interface Image {
@@ -23,6 +24,8 @@ export interface Pending {
   readonly place: number;
   readonly request: SendRequest | RecvRequest;
   readonly buffer: Uint8Array;
+  /** The request was used before. */
+  readonly isAgain: boolean;
 }
 
 export interface Worker {
@@ -48,10 +51,18 @@ export interface Worker {
   /** Its program runs. */
   runs: boolean;
   isOver: boolean;
+  /** It has gone back with all the others: nothing of the program is under way any more. */
+  isBack: boolean;
   /** It is a successor whose program does not repeat itself. */
   drifts: boolean;
   /** A request that has ended, to be used again. */
   ended: RecvRequest | undefined;
+  /** Collectives send from it and receive into it. */
+  memory: Uint8Array;
+  /** The last message in it was sent. */
+  isMemorySent: boolean;
+  /** By rank and context: what its log begins with, which are the numbers of the newest save of which it knows. */
+  logBegins: Map<string, number>;
 }
 
 /** One that stands by, or is about to begin. */
@@ -74,8 +85,12 @@ export function newWorker(number: number, log: SendLog, isCalled: boolean): Work
     syncs: new Map(),
     runs: false,
     isOver: false,
+    isBack: false,
     drifts: false,
     ended: undefined,
+    memory: new Uint8Array(COLL_BYTES_MAX),
+    isMemorySent: false,
+    logBegins: new Map(),
   };
 }
 
@@ -90,4 +105,14 @@ export const newLogCounters = () => ({
   logged: 0,
   unlogged: 0,
   divergences: 0,
+  // Requests that were used again; those that waited for a process when it was succeeded.
+  persistent: 0,
+  persistentHeld: 0,
+  // Contexts that were freed, and those that a successor freed again while it repeated.
+  freed: 0,
+  freedAgain: 0,
+  // Receives into memory from which a message had just been sent.
+  inPlace: 0,
+  // Messages to a successor, or of one that repeats, that went without their data for want of credit.
+  stalledReplays: 0,
 });

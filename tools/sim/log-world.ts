@@ -5,24 +5,15 @@
 
 import { MultirailError } from '../../src/errors.ts';
 import { SendLog } from '../../src/ft/log/send-log.ts';
-import type { Envelope, RecvRequest, SendRequest } from '../../src/pml/records.ts';
+import type { Pml } from '../../src/pml/pml.ts';
+import type { RecvRequest } from '../../src/pml/records.ts';
 import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
 import { crc32cJs } from '../../src/util/crc32c.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
-import {
-  COVERED,
-  fillMessage,
-  isLate,
-  isReceive,
-  mix,
-  type Program,
-  payloadOf,
-  type Receive,
-  readMessage,
-  type Send,
-} from './log-program.ts';
-import { type Decision, type Image, newLogCounters, newWorker, type Pending, type Save, type Worker } from './log-worker.ts';
+import { COVERED, type Program } from './log-program.ts';
+import { Steps, type StepsHost } from './log-steps.ts';
+import { type Decision, type Image, newLogCounters, newWorker, type Save, type Worker } from './log-worker.ts';
 import { OracleError } from './oracle.ts';
 import { World, type WorldOptions } from './world.ts';
 
@@ -38,9 +29,16 @@ export interface LogWorldOptions extends WorldOptions {
   newsUs: readonly number[];
   /** Successors do not repeat themselves. */
   drifts: boolean;
+  /** A process dies just now. */
+  onDeath: () => void;
 }
 
-export class LogWorld {
+/** By rank and context: the numbers that a log begins with once that save is committed. */
+function beginsOf(members: readonly number[], { flows }: Cut): Map<string, number> {
+  return new Map(flows.map(({ peer, ctx, nextOut }) => [`${members.indexOf(peer)}/${ctx}`, nextOut]));
+}
+
+export class LogWorld implements StepsHost {
   readonly world: World;
   readonly workers: Worker[] = [];
   readonly counters = newLogCounters();
@@ -48,6 +46,7 @@ export class LogWorld {
   isQuiet = false;
   private readonly prng: Prng;
   private readonly program: Program;
+  private readonly steps: Steps;
   private readonly options: LogWorldOptions;
   private save: Save;
   private saving: { readonly images: readonly Image[] } | undefined;
@@ -65,6 +64,7 @@ export class LogWorld {
     this.prng = prng;
     this.program = program;
     this.options = options;
+    this.steps = new Steps(this, program);
     this.world = new World({ ...options, services: new Set([SYNC_CTX, ...COVERED]), onTurn: (rank) => this.onTurn(rank) });
     this.members = Array.from({ length: options.members }, (_, rank) => rank);
     this.nextStandby = options.members;
@@ -76,13 +76,29 @@ export class LogWorld {
     return this.world.processes[number].engine;
   }
 
-  private wake(number: number): void {
+  wake(number: number): void {
     this.world.processes[number].driver.ready = true;
   }
 
   private at(us: number, run: () => void): void {
     const { fabric } = this.world;
     fabric.at(fabric.nowUs + us, run);
+  }
+
+  pmlOf(number: number): Pml {
+    return this.engine(number).pml;
+  }
+
+  later(run: () => void): void {
+    this.at(this.drawUs(), run);
+  }
+
+  flip(): boolean {
+    return this.prng.chance(1, 2);
+  }
+
+  passes(worker: Worker): boolean {
+    return this.countOf(worker) <= this.savesPassed;
   }
 
   private trace(text: string): void {
@@ -125,6 +141,7 @@ export class LogWorld {
     this.trace(`process ${number} dies`);
     this.world.kill(number);
     this.deaths++;
+    this.options.onDeath();
     for (const other of this.workers) if (other.number !== number) this.at(this.drawUs(), () => this.tell(other.number, number));
     this.decideLater();
   }
@@ -237,9 +254,10 @@ export class LogWorld {
         // Decided before this successor came.
         if (cut === undefined) return;
         worker.cut = undefined;
-        if (decision.committed) succession.commit(cut);
-        else succession.abandonCut();
-        return;
+        if (!decision.committed) return succession.abandonCut();
+        succession.commit(cut);
+        worker.logBegins = beginsOf(worker.members, cut);
+        return this.checkLog(worker);
       }
       case 'all go back':
         for (const { number } of this.workers) this.tell(worker.number, number);
@@ -247,12 +265,36 @@ export class LogWorld {
       case 'successors': {
         for (const { rank, dead, successor } of decision.list) {
           this.tell(worker.number, dead);
+          for (const { isAgain, request } of worker.posted)
+            if (isAgain && !request.done && (request as RecvRequest).source === dead) this.counters.persistentHeld++;
           succession.succeed(dead, successor);
           worker.members[rank] = successor;
         }
+        this.checkLog(worker);
         // Only now: until the dead are held here, nothing else keeps the log.
         succession.tap.mustKeep = false;
         for (const { successor } of decision.list) this.sync(worker, successor);
+      }
+    }
+  }
+
+  /** A log that is whole has every number from that of the newest committed save to the newest, in order, and no other. */
+  private checkLog({ number, rank, members, log, logBegins }: Worker): void {
+    if (!log.isWhole) return;
+    const { pml } = this.engine(number);
+    for (const [other, member] of members.entries()) {
+      if (other === rank) continue;
+      const due = new Map<number, number>();
+      for (const { ctx, seq } of log.messagesTo(member)) {
+        const expected = due.get(ctx) ?? logBegins.get(`${other}/${ctx}`) ?? 0;
+        if (seq !== expected)
+          throw new OracleError(`F10: the log of rank ${rank} has number ${seq} to rank ${other} where ${expected} is due`);
+        due.set(ctx, expected + 1);
+      }
+      for (const [ctx, { nextSeq }] of pml.peer(member).flowsOut) {
+        const last = due.get(ctx) ?? logBegins.get(`${other}/${ctx}`) ?? 0;
+        if (COVERED.includes(ctx) && last !== nextSeq)
+          throw new OracleError(`F10: the log of rank ${rank} ends at ${last} of context ${ctx} to rank ${other}; ${nextSeq} is next`);
       }
     }
   }
@@ -271,6 +313,7 @@ export class LogWorld {
         flows: cut.flows.map((flow) => ({ ...flow, peer: members[flow.peer] })),
         unexpected: cut.unexpected.map((message) => ({ ...message, source: members[message.source] })),
       });
+      worker.logBegins = new Map(cut.flows.map(({ peer, ctx, nextOut }) => [`${peer}/${ctx}`, nextOut]));
       worker.place = image.place;
       worker.state = image.state;
       if (this.options.drifts) {
@@ -295,7 +338,11 @@ export class LogWorld {
 
   private trySync(worker: Worker, member: number): void {
     const sync = worker.syncs.get(member);
-    if (sync !== undefined && worker.succession?.takeSync(member, sync) === true) worker.syncs.delete(member);
+    if (sync === undefined) return;
+    const { counters } = this.pmlOf(worker.number);
+    const stalled = counters.creditStalls;
+    if (worker.succession?.takeSync(member, sync) === true) worker.syncs.delete(member);
+    this.counters.stalledReplays += counters.creditStalls - stalled;
   }
 
   private listenTo(worker: Worker, source: number): void {
@@ -324,6 +371,7 @@ export class LogWorld {
     const { pml } = this.engine(worker.number);
     const error = new MultirailError('ERR_REVOKED', 'all go back');
     worker.isOver = true;
+    worker.isBack = true;
     worker.succession?.giveUp(error);
     for (const ctx of COVERED) pml.revokeContext(ctx, error);
   }
@@ -399,7 +447,7 @@ export class LogWorld {
       if (worker.succession?.isSynced !== true) return;
       worker.runs = true;
     }
-    for (let steps = 0; steps < 64 && this.step(worker); steps++) this.wake(number);
+    for (let steps = 0; steps < 64 && this.steps.step(worker); steps++) this.wake(number);
     if (this.opOf(worker) === 'save') this.trySaveLater();
   }
 
@@ -417,59 +465,8 @@ export class LogWorld {
     });
   }
 
-  /** One operation; false when it has to wait. */
-  private step(worker: Worker): boolean {
-    const { rank, place } = worker;
-    const op = this.program.ops[rank][place];
-    if (op.op === 'end' || (op.op === 'save' && this.countOf(worker) > this.savesPassed)) return false;
-    if (op.op === 'send') this.send(worker, op);
-    else if (op.op === 'post' || op.op === 'again') worker.posted.push(this.post(worker, op, op.op === 'again'));
-    else if (isReceive(op)) {
-      worker.current ??= op.op === 'probe' ? this.probe(worker, op) : this.post(worker, op, false);
-      if (worker.current === undefined || !worker.current.request.done) return false;
-      this.received(worker, worker.current);
-      worker.current = undefined;
-    } else if (op.op === 'join' && !this.joined(worker)) return false;
-    if (worker.isOver) return false;
-    worker.place++;
-    return true;
-  }
-
-  private send(worker: Worker, { to, ctx, tag, bytes, sync }: Send): void {
-    const { place, state, rank, members, number } = worker;
-    const buffer = new Uint8Array(bytes);
-    fillMessage(buffer, payloadOf(state, place, tag));
-    const { pml } = this.engine(number);
-    const suppressed = worker.succession?.tap.counters.suppressed;
-    const request = pml.isend(members[to], ctx, tag, new Iov([buffer]), sync);
-    const { drifts } = worker;
-    if (request.done) {
-      if (request.error?.code === 'ERR_REPLAY' && drifts) {
-        this.counters.divergences++;
-        return this.diverged();
-      }
-      if (this.isLost(worker, request)) return;
-      if (drifts && bytes > 0 && worker.succession?.tap.counters.suppressed !== suppressed)
-        throw new OracleError(`rank ${rank} repeats another message than it sent, and nobody says so`);
-      // The user may use the buffer again at once.
-      if (!sync) buffer.fill(0xee);
-    }
-    if (drifts && bytes > 0) return this.diverged();
-    request.onDone = () => this.wake(number);
-    worker.sends.push({ place, request, buffer });
-  }
-
-  /** It ended with an error: this process has given its log up, so the death of a peer is seen, and all will go back. */
-  private isLost(worker: Worker, { error, kind }: SendRequest | RecvRequest): boolean {
-    if (error === undefined) return false;
-    if (worker.log.isWhole || error.code !== 'ERR_PROC_FAILED')
-      throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
-    worker.isOver = true;
-    return true;
-  }
-
   /** A program that does not repeat itself was caught, or is about to be believed: the run ends here. */
-  private diverged(): void {
+  diverged(): void {
     this.over = 'the program does not repeat itself';
     for (const worker of this.workers) {
       if (this.world.isDead(worker.number)) continue;
@@ -483,76 +480,10 @@ export class LogWorld {
     }
   }
 
-  private post(worker: Worker, { from, ctx, tag, bytes }: Receive, again: boolean): Pending {
-    const buffer = new Uint8Array(bytes).fill(0xdd);
-    const { ended } = worker;
-    const { pml } = this.engine(worker.number);
-    const isReused = again && ended !== undefined;
-    if (isReused) worker.ended = undefined;
-    const request = pml.irecv(worker.members[from], ctx, tag, new Iov([buffer]), isReused ? ended : undefined);
-    request.onDone = () => this.wake(worker.number);
-    this.wake(worker.number);
-    return { place: worker.place, request, buffer };
-  }
-
-  private probe(worker: Worker, { from, ctx, tag }: Receive): Pending | undefined {
-    const { pml } = this.engine(worker.number);
-    const probed = this.probed.get(worker) ?? pml.improbe(worker.members[from], ctx, tag);
-    if (probed === undefined) return undefined;
-    // Some time passes between the probe and its receive.
-    if (!this.probed.has(worker) && this.prng.chance(1, 2)) {
-      this.probed.set(worker, probed);
-      this.at(this.drawUs(), () => this.wake(worker.number));
-      return undefined;
-    }
-    this.probed.delete(worker);
-    const buffer = new Uint8Array(probed.messageBytes).fill(0xdd);
-    const request = pml.imrecv(probed, new Iov([buffer]));
-    request.onDone = () => this.wake(worker.number);
-    this.wake(worker.number);
-    return { place: worker.place, request, buffer };
-  }
-  private readonly probed = new Map<Worker, Envelope>();
-
-  private joined(worker: Worker): boolean {
-    for (let first = worker.posted[0]; first !== undefined; first = worker.posted[0]) {
-      if (!first.request.done) return false;
-      worker.posted.shift();
-      this.received(worker, first);
-      if (worker.isOver) return false;
-    }
-    for (const { request, place } of worker.sends) {
-      // Without a log a long way of a message that is received late ends late: a program would not wait for it here.
-      if (!request.done && isLate(this.program.ops[worker.rank][place] as Send)) continue;
-      if (!request.done) return false;
-      if (this.isLost(worker, request)) return false;
-    }
-    worker.sends = worker.sends.filter(({ request }) => !request.done);
-    const { rank, place, state } = worker;
-    if (!worker.drifts && state !== this.program.expected[rank][place])
-      throw new OracleError(`F8: rank ${rank} has another state at ${place}`);
-    return true;
-  }
-
-  /** F9: what a rank sees is what it sees when nobody dies. */
-  private received(worker: Worker, { place, request, buffer }: Pending): void {
-    const { rank } = worker;
-    if (this.isLost(worker, request)) return;
-    const { receivedBytes } = request as RecvRequest;
-    const value = readMessage(buffer, receivedBytes);
-    if (value === undefined) throw new OracleError(`F9: rank ${rank} receives a damaged message at ${place}`);
-    const expected = this.program.expected[rank][place];
-    if (value !== expected) throw new OracleError(`F9: rank ${rank} receives ${value} at ${place}; expected ${expected}`);
-    // The buffer is the user's again.
-    buffer.fill(0xcc);
-    worker.ended = request as RecvRequest;
-    worker.state = mix(worker.state, value);
-  }
-
   // ---------------------------------------------------------------- the end
 
   get isFinished(): boolean {
-    if (this.over !== undefined) return this.workers.every(({ isOver, number, rank }) => isOver || rank < 0 || this.world.isDead(number));
+    if (this.over !== undefined) return this.workers.every(({ isBack, number, rank }) => isBack || rank < 0 || this.world.isDead(number));
     if (this.deadMembers().length > 0 || this.saving !== undefined) return false;
     return this.members.every((number) => {
       const { rank, place, news, runs, succession } = this.workers[number];

@@ -17,6 +17,8 @@ import {
   watchersOf,
 } from './swarm.ts';
 
+/** What happens to rails in the instant of a death. */
+const PULLED = ['cutLost', 'cutDelivered', 'cutHalf', 'oneNotices', 'allDown', 'flap'] as const;
 /** Virtual time within which all must end once it is quiet. */
 const QUIET_MS = 240_000;
 
@@ -54,6 +56,7 @@ export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
     slabBytes: prng.pick([4096, 16_384]),
     newsUs: prng.pick([[10], [10, 1000], [100, 1000, 20_000, 100_000], [3000]]),
     drifts: prng.chance(1, 12),
+    onDeath: () => pull(),
     ...watchersOf(options),
   });
   const report = newReport(seed, ranks, railCount);
@@ -61,6 +64,14 @@ export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
   report.description = `members ${members}, standbys ${ranks - members}, ${program.ops[0].length} operations, up to ${deaths} deaths, faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   const { world: sim } = world;
+  // Rails are pulled in the instant of a death. (A stream of its own: seeds that once failed keep their meaning.)
+  const pulled = prng.split('pulled');
+  const pulls = pulled.chance(1, 3);
+  const pull = (): void => {
+    if (!pulls || pulled.chance(1, 4)) return;
+    report.faults.pulled = (report.faults.pulled ?? 0) + 1;
+    for (let left = pulled.between(1, 3); left > 0; left--) injectFault(sim, pulled, pulled.pick(PULLED), report);
+  };
   if (prng.chance(3, 4)) sim.runUntil(() => sim.allUp, 1000);
   world.start();
   const spanUs = prng.pick([2000, 20_000, 200_000]);

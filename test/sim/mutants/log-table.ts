@@ -24,12 +24,12 @@ export const PLANTED_LOGS: readonly Planted[] = [
   },
   {
     name: 'hole-sent-twice',
-    sentence: 'What a successor lacks in the middle is sent at once, and once more with the rest.',
+    sentence: 'A successor sends what a survivor lacks in the middle twice.',
     edits: [
       edit(
-        SUCCESSION,
-        '    for (const logged of this.tap.options.log.messagesTo(rank)) {\n      if (channel.wants(',
-        '    for (const logged of this.tap.options.log.messagesTo(rank))\n      if (needs.get(logged.ctx)?.holes.has(logged.seq)) this.tap.transmit(peer, { ...logged });\n    for (const logged of this.tap.options.log.messagesTo(rank)) {\n      if (channel.wants(',
+        TAP,
+        '      this.transmit(peer, logged);\n    }\n',
+        '      this.transmit(peer, logged);\n      if (channel?.needs.get(ctx)?.holes.has(seq)) this.transmit(peer, logged);\n    }\n',
       ),
     ],
     found: [{ profile: 'log', within: 400 }],
@@ -47,8 +47,8 @@ export const PLANTED_LOGS: readonly Planted[] = [
     edits: [
       edit(
         SUCCESSION,
-        '    this.tap.options.log.cut();\n    return',
-        '    this.tap.options.log.cut();\n    this.tap.options.log.commit((rank, { ctx, seq }) => serialDiff(seq, this.peer(rank).flowOut(ctx).nextSeq) < 0);\n    return',
+        '    options.log.cut();\n    return',
+        '    options.log.cut();\n    options.log.commit((rank, { ctx, seq }) => serialDiff(seq, this.peer(rank).flowOut(ctx).nextSeq) < 0);\n    return',
       ),
     ],
     found: [{ profile: 'log', within: 400 }],
@@ -59,8 +59,8 @@ export const PLANTED_LOGS: readonly Planted[] = [
     edits: [
       edit(
         SUCCESSION,
-        'serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0);',
-        'serialDiff(seq, this.peer(peer).flowOut(ctx).nextSeq) < 0);',
+        '(peer, { ctx, seq }) => gone.has(ctx) || ',
+        '(peer, { ctx, seq }) => gone.has(ctx) || serialDiff(seq, this.peer(peer).flowOut(ctx).nextSeq) < 0 || ',
       ),
     ],
     found: [{ profile: 'log', within: 400 }],
@@ -187,6 +187,18 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'answered-as-a-copy',
     sentence: 'After all went back, what a successor sends for a hole is dropped as a copy, and its credit is not given back.',
     edits: [edit(SUCCESSION, "if (channel?.state === 'HELD') flow.holes = undefined;", 'flow.holes = undefined;')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'released-at-once',
+    sentence: 'The numbers of a context that is released are forgotten at once, though a successor sends on it again.',
+    edits: [edit(INBOX, 'if (tap?.options.covers(ctx)) {', 'if (tap !== undefined && ctx < 0) {')],
+    found: [{ profile: 'log', within: 400 }],
+  },
+  {
+    name: 'released-and-saved',
+    sentence: 'The numbers of contexts that are released are in a save, though the others forget them when it is committed.',
+    edits: [edit(SUCCESSION, 'if (!this.isCovered(ctx) || gone.has(ctx)) continue;', 'if (!this.isCovered(ctx)) continue;')],
     found: [{ profile: 'log', within: 400 }],
   },
   {

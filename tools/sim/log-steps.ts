@@ -1,0 +1,199 @@
+// What the processes of the profile `log` do, operation by operation, and what they must see: F8 and F9 of log-world.ts, and that a synchronous
+// send ends only when its receive is there. A program waits for nothing but its own requests.
+import type { Pml } from '../../src/pml/pml.ts';
+import type { Envelope, RecvRequest, SendRequest } from '../../src/pml/records.ts';
+import { Iov } from '../../src/util/iov.ts';
+import {
+  COLL_CTX,
+  type Free,
+  fillMessage,
+  isLate,
+  isReceive,
+  mix,
+  type Program,
+  payloadOf,
+  type Receive,
+  readMessage,
+  type Send,
+} from './log-program.ts';
+import type { newLogCounters, Pending, Worker } from './log-worker.ts';
+import { OracleError } from './oracle.ts';
+
+export interface StepsHost {
+  readonly counters: ReturnType<typeof newLogCounters>;
+  pmlOf(number: number): Pml;
+  wake(number: number): void;
+  /** Some time passes. */
+  later(run: () => void): void;
+  /** True every other time, by chance. */
+  flip(): boolean;
+  /** Its program may pass the save at which it is. */
+  passes(worker: Worker): boolean;
+  /** A program that does not repeat itself was caught, or is about to be believed. */
+  diverged(): void;
+}
+
+export class Steps {
+  private readonly host: StepsHost;
+  private readonly program: Program;
+  private readonly probed = new Map<Worker, Envelope>();
+  /** By rank: the furthest place of a receive that was there, in any life of it. */
+  private readonly furthest: number[];
+
+  constructor(host: StepsHost, program: Program) {
+    this.host = host;
+    this.program = program;
+    this.furthest = program.ops.map(() => -1);
+  }
+
+  /** One operation; false when it has to wait. */
+  step(worker: Worker): boolean {
+    const { rank, place } = worker;
+    const op = this.program.ops[rank][place];
+    if (op.op === 'end' || (op.op === 'save' && !this.host.passes(worker))) return false;
+    if (op.op === 'send') this.send(worker, op);
+    else if (op.op === 'free') this.free(worker, op);
+    else if (op.op === 'post' || op.op === 'again') worker.posted.push(this.post(worker, op, op.op === 'again'));
+    else if (isReceive(op)) {
+      worker.current ??= op.op === 'probe' ? this.probe(worker, op) : this.post(worker, op, false);
+      if (worker.current === undefined || !worker.current.request.done) return false;
+      this.received(worker, worker.current);
+      worker.current = undefined;
+    } else if (op.op === 'join' && !this.joined(worker)) return false;
+    if (worker.isOver) return false;
+    worker.place++;
+    return true;
+  }
+
+  private send(worker: Worker, { to, ctx, tag, bytes, sync }: Send): void {
+    const { counters } = this.host;
+    const { place, state, rank, members, number, drifts } = worker;
+    const isCollective = ctx === COLL_CTX;
+    const buffer = isCollective ? worker.memory.subarray(0, bytes) : new Uint8Array(bytes);
+    fillMessage(buffer, payloadOf(state, place, tag));
+    const pml = this.host.pmlOf(number);
+    const suppressed = worker.succession?.tap.counters.suppressed;
+    const stalled = pml.counters.creditStalls;
+    const request = pml.isend(members[to], ctx, tag, new Iov([buffer]), sync);
+    if (worker.succession?.isReplaying === true) counters.stalledReplays += pml.counters.creditStalls - stalled;
+    if (request.done) {
+      if (request.error?.code === 'ERR_REPLAY' && drifts) {
+        counters.divergences++;
+        return this.host.diverged();
+      }
+      if (this.isLost(worker, request)) return;
+      if (drifts && bytes > 0 && worker.succession?.tap.counters.suppressed !== suppressed)
+        throw new OracleError(`rank ${rank} repeats another message than it sent, and nobody says so`);
+      // The user may use the buffer again at once.
+      if (!sync) buffer.fill(0xee);
+      worker.isMemorySent ||= isCollective && to !== rank;
+    } else if (isCollective) {
+      // It is the sender's for longer where nothing is logged any more.
+      worker.memory = new Uint8Array(worker.memory.length);
+    }
+    if (drifts && bytes > 0) return this.host.diverged();
+    request.onDone = () => this.host.wake(number);
+    worker.sends.push({ place, request, buffer, isAgain: false });
+  }
+
+  /** All that was ever sent on it has come, here. Others may have yet to receive what this rank has sent. */
+  private free(worker: Worker, { ctx }: Free): void {
+    const { counters } = this.host;
+    this.host.pmlOf(worker.number).releaseContext(ctx);
+    counters.freed++;
+    if (worker.succession?.isReplaying === true) counters.freedAgain++;
+  }
+
+  /** It ended with an error: this process has given its log up, so the death of a peer is seen, and all will go back. */
+  private isLost(worker: Worker, { error, kind }: SendRequest | RecvRequest): boolean {
+    if (error === undefined) return false;
+    if (worker.log.isWhole || error.code !== 'ERR_PROC_FAILED')
+      throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
+    worker.isOver = true;
+    return true;
+  }
+
+  private post(worker: Worker, { from, ctx, tag, bytes }: Receive, again: boolean): Pending {
+    const { counters } = this.host;
+    const { ended, place, rank, number } = worker;
+    const isCollective = ctx === COLL_CTX;
+    const buffer = isCollective ? worker.memory.subarray(0, bytes) : new Uint8Array(bytes).fill(0xdd);
+    if (isCollective && worker.isMemorySent) counters.inPlace++;
+    if (isCollective) worker.isMemorySent = false;
+    const isAgain = again && ended !== undefined;
+    if (isAgain) {
+      worker.ended = undefined;
+      counters.persistent++;
+    }
+    const pml = this.host.pmlOf(number);
+    const request = pml.irecv(worker.members[from], ctx, tag, new Iov([buffer]), isAgain ? ended : undefined);
+    this.furthest[rank] = Math.max(this.furthest[rank], place);
+    request.onDone = () => this.host.wake(number);
+    this.host.wake(number);
+    return { place, request, buffer, isAgain };
+  }
+
+  private probe(worker: Worker, { from, ctx, tag }: Receive): Pending | undefined {
+    const { place, rank, number } = worker;
+    const pml = this.host.pmlOf(number);
+    const probed = this.probed.get(worker) ?? pml.improbe(worker.members[from], ctx, tag);
+    if (probed === undefined) return undefined;
+    // Some time passes between the probe and its receive.
+    if (!this.probed.has(worker) && this.host.flip()) {
+      this.probed.set(worker, probed);
+      this.host.later(() => this.host.wake(number));
+      return undefined;
+    }
+    this.probed.delete(worker);
+    const buffer = new Uint8Array(probed.messageBytes).fill(0xdd);
+    this.furthest[rank] = Math.max(this.furthest[rank], place);
+    const request = pml.imrecv(probed, new Iov([buffer]));
+    request.onDone = () => this.host.wake(number);
+    this.host.wake(number);
+    return { place, request, buffer, isAgain: false };
+  }
+
+  private joined(worker: Worker): boolean {
+    for (let first = worker.posted[0]; first !== undefined; first = worker.posted[0]) {
+      if (!first.request.done) return false;
+      worker.posted.shift();
+      this.received(worker, first);
+      if (worker.isOver) return false;
+    }
+    for (const { request, place } of worker.sends) {
+      const send = this.program.ops[worker.rank][place] as Send;
+      // Without a log a long way of a message that is received late ends late: a program would not wait for it here.
+      if (!request.done && isLate(send)) continue;
+      if (!request.done) return false;
+      if (this.isLost(worker, request)) return false;
+      this.checkMatched(worker, place, send);
+    }
+    worker.sends = worker.sends.filter(({ request }) => !request.done);
+    const { rank, place, state } = worker;
+    if (!worker.drifts && state !== this.program.expected[rank][place])
+      throw new OracleError(`F8: rank ${rank} has another state at ${place}`);
+    return true;
+  }
+
+  /** A synchronous send has ended. */
+  private checkMatched({ rank }: Worker, place: number, { to, sync }: Send): void {
+    const receivedAt = this.program.receivedAt[rank][place] as number;
+    if (sync && this.furthest[to] < receivedAt)
+      throw new OracleError(`F9: a synchronous send of rank ${rank} at ${place} ends before rank ${to} receives at ${receivedAt}`);
+  }
+
+  /** F9: what a rank sees is what it sees when nobody dies. */
+  private received(worker: Worker, { place, request, buffer }: Pending): void {
+    const { rank } = worker;
+    if (this.isLost(worker, request)) return;
+    const { receivedBytes } = request as RecvRequest;
+    const value = readMessage(buffer, receivedBytes);
+    if (value === undefined) throw new OracleError(`F9: rank ${rank} receives a damaged message at ${place}`);
+    const expected = this.program.expected[rank][place];
+    if (value !== expected) throw new OracleError(`F9: rank ${rank} receives ${value} at ${place}; expected ${expected}`);
+    // The buffer is the user's again.
+    buffer.fill(0xcc);
+    worker.ended = request as RecvRequest;
+    worker.state = mix(worker.state, value);
+  }
+}

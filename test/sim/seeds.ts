@@ -57,4 +57,35 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 308452,
     story: 'A process died in the middle of a long service message; the short ones behind it were kept until the end of the job.',
   },
+  {
+    profile: 'log',
+    seed: 534,
+    story: 'A process that had said that its log was whole gave it up before it heard who succeeds the dead.',
+  },
+  {
+    profile: 'log',
+    seed: 30,
+    story: 'All went back, and what a successor still sent for a hole was dropped as a copy: its credit never came back.',
+  },
+  {
+    profile: 'log',
+    seed: 20134,
+    story: 'A process that had gone back waited for the answer to a long message for longer than the 50 ms that the oracle gave it.',
+  },
+  {
+    profile: 'log',
+    seed: 2020,
+    story: 'The run ended before a process whose peer had failed heard that all go back: it still held a message to itself.',
+  },
+  {
+    profile: 'log',
+    seed: 40,
+    story:
+      'A save had the numbers of a communicator that was freed; the others forgot them with the commit, and the successor was never caught up.',
+  },
+  {
+    profile: 'log',
+    seed: 592,
+    story: 'The oracle blamed a synchronous send that ended because its receiver had gone back with all the others.',
+  },
 ];

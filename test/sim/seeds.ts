@@ -59,8 +59,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'log',
-    seed: 534,
-    story: 'A process that had said that its log was whole gave it up before it heard who succeeds the dead.',
+    seed: 2,
+    story:
+      'A process that had said that its log was whole gave it up before it heard who succeeds the dead (seed 534, before programs made communicators).',
   },
   {
     profile: 'log',

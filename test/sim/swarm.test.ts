@@ -18,6 +18,18 @@ const SEEDS: Record<Profile, number> = {
   log: 300,
 };
 
+/** What a profile must come by, besides restarts: what never happens is not tested. */
+const MUST_OCCUR: Partial<Record<Profile, { readonly counters: readonly string[]; readonly faults: readonly string[] }>> = {
+  log: {
+    counters: [
+      ...['saves', 'abandoned', 'successions', 'fallbacks', 'divergences'],
+      ...['logged', 'unlogged', 'suppressed', 'replayed'],
+      ...['persistent', 'persistentHeld', 'freed', 'freedAgain', 'inPlace', 'creditStalls', 'stalledReplays'],
+    ],
+    faults: ['death', 'pulled'],
+  },
+};
+
 it.each(ONCE_FAILED)('once failed: $profile seed $seed: $story', ({ profile, seed }) => {
   expect(playSeeds({ profile, from: seed, to: seed + 1, coverage: false }).failures).toEqual([]);
 });
@@ -30,4 +42,8 @@ it.each(Object.entries(SEEDS) as [Profile, number][])('%s: %d seeds', (profile, 
   );
   expect(report.failures).toEqual([]);
   expect(report.counters.restarts).toBeGreaterThan(0);
+  const { counters = [], faults = [] } = MUST_OCCUR[profile] ?? {};
+  const occurred = [...counters.map((name) => [name, report.counters[name] ?? 0]), ...faults.map((name) => [name, report.faults[name] ?? 0])];
+  if (occurred.length > 0) console.log(`${profile}: ${occurred.map(([name, count]) => `${name} ${count}`).join(', ')}`);
+  expect(occurred.filter(([, count]) => count === 0)).toEqual([]);
 });

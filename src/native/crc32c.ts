@@ -1,5 +1,5 @@
-// CRC32C of anything, and copies with it: long inputs go to the native part, which uses the processor's instruction; short inputs, and all inputs without the
-// native part, go to slicing-by-8.
+// CRC32C of anything, and copies with it: long inputs go to the native part, which uses the processor's instruction; short inputs, and all
+// inputs without the native part, go to slicing-by-8.
 import { crc32cJs } from '../util/crc32c.ts';
 import { loadNative } from './load.ts';
 

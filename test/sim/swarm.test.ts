@@ -43,7 +43,10 @@ it.each(Object.entries(SEEDS) as [Profile, number][])('%s: %d seeds', (profile, 
   expect(report.failures).toEqual([]);
   expect(report.counters.restarts).toBeGreaterThan(0);
   const { counters = [], faults = [] } = MUST_OCCUR[profile] ?? {};
-  const occurred = [...counters.map((name) => [name, report.counters[name] ?? 0]), ...faults.map((name) => [name, report.faults[name] ?? 0])];
+  const occurred = [
+    ...counters.map((name) => [name, report.counters[name] ?? 0]),
+    ...faults.map((name) => [name, report.faults[name] ?? 0]),
+  ];
   if (occurred.length > 0) console.log(`${profile}: ${occurred.map(([name, count]) => `${name} ${count}`).join(', ')}`);
   expect(occurred.filter(([, count]) => count === 0)).toEqual([]);
 });

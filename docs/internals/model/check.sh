@@ -157,6 +157,17 @@ q error exact 30   save.pml           -DSD=1 -DMAXF=1 -DA=3 -DP_TWOSERIES
 q error exact 30   save.pml           -DSD=1 -DMAXF=2 -DA=4 -DP_NOSPREAD
 f error exact 30   save.pml           -DSD=1 -DMAXF=2 -DA=4 -DP_EARLY
 f error exact 30   save.pml           -DSD=1 -DMAXF=1 -DA=4 -DREFUSE -DP_GHOST
+q ok    exact 30   succession.pml     -DMAXF=1
+q ok    exact 60   succession.pml     -DMAXF=2 -DFIRST=2
+q error exact 30   succession.pml     -DMAXF=1 -DP_NOHOLES
+q error exact 30   succession.pml     -DMAXF=1 -DP_TRIMCUT
+q error exact 30   succession.pml     -DMAXF=1 -DP_UNNUMBERED
+q error exact 30   succession.pml     -DMAXF=1 -DP_EARLYSEND
+q error exact 30   succession.pml     -DMAXF=1 -DP_HOLETWICE
+q error exact 30   succession.pml     -DMAXF=1 -DP_UNTILHEARD
+q error exact 30   succession.pml     -DMAXF=1 -DP_BACKWARDS
+f error exact 60   succession.pml     -DMAXF=1 -DP_LATECOUNT
+f error exact 60   succession.pml     -DMAXF=2 -DFIRST=2 -DP_FORGET
 f ok    hc    240  onesided.pml       -DMAXF=2 -DREDIAL -DOUT=1
 f ok    bit   240  failover.pml       -DNR=3 -DMAXF=3 -DREDIAL -DOUT=1
 f ok    exact 200  failover.pml       -DNR=3 -DMAXF=2 -DOUT=1

@@ -3,7 +3,7 @@
 // says when it is short of it.
 
 import type { MessageLog, NewMessage } from '../../pml/message-log.ts';
-import type { LoggedMessage, SendRequest } from '../../pml/records.ts';
+import type { LoggedMessage } from '../../pml/records.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_IOV, Iov } from '../../util/iov.ts';
 
@@ -18,9 +18,9 @@ export interface SendLogOptions {
   readonly bytesMax: number;
   readonly slabBytes?: number;
   /**
-   * due: three quarters are full, so a save is due, whose commit trims the log. full: senders wait for the save that is under way. given up:
-   * there is none, and senders that waited would never come to one: nothing is logged until the next save, and until it is committed a
-   * failure takes everybody back.
+   * The log is short of room. `due`: three quarters of it are taken, and a save is due, whose commit trims it. `full`: senders wait for the
+   * save that is under way, or for successors. `given up`: there is neither, so senders would wait for ever. From then on nothing is logged
+   * until the next save is cut, and until that is committed a failure takes everybody back.
    */
   readonly onPressure?: (kind: 'due' | 'full' | 'given up') => void;
 }
@@ -34,25 +34,8 @@ interface Slab {
   isOpen: boolean;
 }
 
-class Entry implements LoggedMessage {
-  readonly ctx: number;
-  readonly tag: number;
-  readonly seq: number;
-  readonly signature: number;
-  readonly sync: boolean;
-  readonly payload: Iov;
+interface Entry extends LoggedMessage {
   readonly slab: Slab | undefined;
-  request: SendRequest | undefined = undefined;
-
-  constructor({ ctx, tag, seq, signature, sync }: NewMessage, payload: Iov, slab: Slab | undefined) {
-    this.ctx = ctx;
-    this.tag = tag;
-    this.seq = seq;
-    this.signature = signature;
-    this.sync = sync;
-    this.payload = payload;
-    this.slab = slab;
-  }
 }
 
 interface Destination {
@@ -119,7 +102,7 @@ export class SendLog implements MessageLog {
       slab.used += bytes;
       slab.users++;
     }
-    const entry = new Entry(message, payload, slab);
+    const entry: Entry = { ...message, payload, slab, request: undefined };
     destination.entries.push(entry);
     this.entryCount++;
     // Free slabs are memory, but no commit would make them fewer.

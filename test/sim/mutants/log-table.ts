@@ -14,13 +14,13 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'holes-forgotten',
     sentence: 'What was under way from a process that died counts as received, and its successor is not asked for it.',
     edits: [edit(SUCCESSION, 'holes: [...(holes?.keys() ?? [])], digests:', 'holes: holes === undefined ? [] : [], digests:')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'hole-asked-twice',
     sentence: 'A hole that was filled stays one, and what comes for it again is taken again.',
     edits: [edit(INBOX, '    flow.holes?.delete(packet.seq);\n', '')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'hole-sent-twice',
@@ -32,14 +32,14 @@ export const PLANTED_LOGS: readonly Planted[] = [
         '      this.transmit(peer, logged);\n      if (channel?.needs.get(ctx)?.holes.has(seq)) this.transmit(peer, logged);\n    }\n',
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'synchronous-outlives-its-sender',
     sentence:
       'A short synchronous message that waits for its receive stays when its sender dies, so that its successor does not wait for the match.',
     edits: [edit(SUCCESSION, 'if (isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0) {', 'if (isWhole(envelope)) {')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'trimmed-at-the-cut',
@@ -51,7 +51,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         '    options.log.cut();\n    options.log.commit((rank, { ctx, seq }) => serialDiff(seq, this.peer(rank).flowOut(ctx).nextSeq) < 0);\n    return',
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', from: 90, within: 130 }],
   },
   {
     name: 'trimmed-beyond-the-cut',
@@ -63,13 +63,13 @@ export const PLANTED_LOGS: readonly Planted[] = [
         '(peer, { ctx, seq }) => gone.has(ctx) || serialDiff(seq, this.peer(peer).flowOut(ctx).nextSeq) < 0 || ',
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'suppressed-unnumbered',
     sentence: 'A message that does not leave, since its receiver has it, takes no number.',
     edits: [edit(TAP, '    nextSeq(peer, ctx);\n', '    if (isWanted) nextSeq(peer, ctx);\n')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'suppressed-not-logged',
@@ -81,7 +81,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         "    const isSuppressed = channel?.state === 'REPLAYING' && !channel.wants(ctx, seq);\n    const logged = isSuppressed ? 'unlogged' : log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);\n",
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'log-backwards',
@@ -93,7 +93,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         'for (const logged of [...this.tap.options.log.messagesTo(rank)].reverse()) {\n      if (channel.wants(',
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
     guard: {
       because: 'Messages have numbers, and a receiver that gets a higher one first keeps it until the lower ones are there.',
       edits: [edit(INBOX, '      flow.early.set(packet.seq, envelope);\n', '      this.core.releaseCharge(envelope);\n')],
@@ -103,13 +103,13 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'sends-before-sync',
     sentence: 'Messages to a successor leave before it has said what it has.',
     edits: [edit(TAP, "if (channel?.state === 'HELD' || channel?.state === 'AWAITED') {", "if (channel?.state === 'HELD') {")],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', from: 90, within: 130 }],
   },
   {
     name: 'digests-not-compared',
     sentence: 'What a successor sends again is not compared with what was received.',
     edits: [edit(TAP, 'if (crc === had.crc && buffer.bytes === had.bytes) return;', 'if (crc === had.crc || had.bytes >= 0) return;')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'digests-lost-with-the-dead',
@@ -121,7 +121,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         'if (digests !== undefined) this.digests.delete(successor);',
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'forgotten-with-the-second',
@@ -133,25 +133,25 @@ export const PLANTED_LOGS: readonly Planted[] = [
         "      if (peer.channel.state !== 'AWAITED') this.tap.suspended++;\n      else peer.flowsIn.clear();\n",
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'held-twice',
     sentence: 'A channel whose successor dies, too, is counted twice among those for which the log must be kept.',
     edits: [edit(SUCCESSION, "if (peer.channel.state !== 'AWAITED') this.tap.suspended++;", 'this.tap.suspended++;')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', from: 194, within: 234 }],
   },
   {
     name: 'kept-until-heard',
     sentence: 'The log is kept until the decision about successors is heard, and not until they have said what they lack.',
     edits: [edit(TAP, 'this.suspended > 0 || this.mustKeep', 'this.mustKeep')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', from: 185, within: 225 }],
   },
   {
     name: 'kept-from-hearing',
     sentence: 'A process that has said that its log is whole gives it up before it has heard what is decided.',
     edits: [edit(TAP, 'this.suspended > 0 || this.mustKeep', 'this.suspended > 0')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'early-kept',
@@ -163,13 +163,13 @@ export const PLANTED_LOGS: readonly Planted[] = [
         '      for (const envelope of early.values()) this.core.releaseCharge(envelope);\n',
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', from: 800, within: 840 }],
   },
   {
     name: 'posted-to-the-dead',
     sentence: 'Receives that are posted for a process that died are not those of its successor.',
     edits: [edit(SUCCESSION, 'if (this.isCovered(ctx)) context.rename(rank, successor);', 'if (ctx < 0) context.rename(rank, successor);')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'unexpected-not-saved',
@@ -181,37 +181,37 @@ export const PLANTED_LOGS: readonly Planted[] = [
         '        if (seq < 0) unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(payload) });\n',
       ),
     ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'answered-as-a-copy',
     sentence: 'After all went back, what a successor sends for a hole is dropped as a copy, and its credit is not given back.',
     edits: [edit(SUCCESSION, "if (channel?.state === 'HELD') flow.holes = undefined;", 'flow.holes = undefined;')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'released-at-once',
     sentence: 'The numbers of a context that is released are forgotten at once, though a successor sends on it again.',
     edits: [edit(INBOX, 'if (tap?.options.covers(ctx)) {', 'if (tap !== undefined && ctx < 0) {')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'released-and-saved',
     sentence: 'The numbers of contexts that are released are in a save, though the others forget them when it is committed.',
     edits: [edit(SUCCESSION, 'if (!this.isCovered(ctx) || gone.has(ctx)) continue;', 'if (!this.isCovered(ctx)) continue;')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'logged-by-reference',
     sentence: 'The log keeps the buffer of the user instead of a copy.',
     edits: [edit(LOG, 'payload = new Iov([slab.memory.subarray(slab.used, slab.used + bytes)]);', 'payload = buffer;')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'log-unbounded',
     sentence: 'The log takes as much memory as it is given.',
     edits: [edit(LOG, ' > this.options.bytesMax) {\n      if (!mustKeep', ' > this.options.bytesMax * 1e9) {\n      if (!mustKeep')],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'overtakes-what-waits',
@@ -219,19 +219,6 @@ export const PLANTED_LOGS: readonly Planted[] = [
     edits: [
       edit(TAP, 'if (this.waiting.size === 0 && this.give(send, false)) return request;', 'if (this.give(send, false)) return request;'),
     ],
-    found: [{ profile: 'log', within: 400 }],
-  },
-  {
-    name: 'slab-read-and-reused',
-    sentence: 'Memory of the log is used again while a rail still reads from it.',
-    edits: [
-      edit('src/pml/sender.ts', '    this.core.tap?.options.log.hold(logged);\n', ''),
-      edit(
-        'src/pml/sender.ts',
-        '    this.core.tap?.options.log.letGo(logged);\n',
-        '    if (logged.seq < 0) this.core.tap?.options.log.letGo(logged);\n',
-      ),
-    ],
-    found: [{ profile: 'log', within: 400 }],
+    found: [{ profile: 'log', from: 162, within: 202 }],
   },
 ];

@@ -27,7 +27,7 @@ describe('records', () => {
     }
   });
 
-  test('with any bit changed, of another place in the row, or of another connection are none', () => {
+  test('one is refused when any bit of it is changed, at another place in the row, and on another connection', () => {
     const record = Buffer.from(encodeRecord(key, 3, 5, EXITS[2]));
     for (let bit = 0; bit < RECORD_BYTES * 8; bit++) {
       const changed = Buffer.from(record);

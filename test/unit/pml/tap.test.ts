@@ -59,6 +59,21 @@ test('what finds no room waits until a save is committed, and a short message do
   ]);
 });
 
+test('a message leaves whole although the log is trimmed and written anew while a rail reads from it', () => {
+  const pair = new Logged(2);
+  const { log } = pair.of(0).tap.options;
+  const into = [filled(900, 0), filled(900, 0)];
+  for (const [tag, buffer] of into.entries()) pair.receive(1, 0, tag, buffer);
+  pair.run(1);
+  pair.send(0, 1, 0, filled(900, 1));
+  pair.run(2);
+  log.cut();
+  log.commit(() => true);
+  pair.send(0, 1, 1, filled(900, 2));
+  pair.run();
+  expect(into).toEqual([filled(900, 1), filled(900, 2)]);
+});
+
 test('where no save is under way a full log is given up, and the message goes without it', () => {
   const pair = new Logged(2, 0, 3000);
   pair.send(0, 1, 1, filled(2000, 1));

@@ -18,6 +18,7 @@ import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf, SERVICE_ID, USER } from './contexts.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
+import type { LoggedStreams } from './ft/logged-streams.ts';
 import type { Group } from './group.ts';
 
 interface Waiter {
@@ -106,6 +107,8 @@ export class ProcessState implements LocalProcess {
   saveCounters: (() => Readonly<Record<string, number>>) | undefined;
   /** Undefined where the parameter ft is off. */
   ft: FaultTolerance | undefined;
+  /** The communicator whose messages are logged; undefined without asynchronous recovery. */
+  logged: LoggedStreams | undefined;
 
   constructor(engine: Engine, blocking: BlockingWaiter, rank: number, tuning: Tuning, native: NativeBinding | undefined) {
     this.engine = engine;
@@ -164,7 +167,9 @@ export class ProcessState implements LocalProcess {
   }
 
   /** A collective on these ranks cannot go well: one of them is known to be dead. */
-  failureOf({ name, members }: Scope): MultirailError | undefined {
+  failureOf({ name, members, ctx }: Scope): MultirailError | undefined {
+    // There a dead member has a successor, whom the call waits for.
+    if (this.logged?.holds(ctx)) return undefined;
     const failure = this.ft?.failureAmong(members);
     if (failure === undefined) return undefined;
     const { rank, number, text } = failure;
@@ -375,6 +380,7 @@ export class ProcessState implements LocalProcess {
     const envelope = take ? pml.improbe(source, ctx, tag) : pml.iprobe(source, ctx, tag);
     if (envelope !== undefined) return envelope;
     const communicator = this.communicators.get(idOf(ctx));
+    if (this.logged?.holds(ctx) && communicator?.revocation === undefined) return undefined;
     const ended = communicator?.revocation ?? (source === ANY_SOURCE ? communicator?.desertion : pml.peer(source).ended);
     if (ended !== undefined) throw ended;
     return undefined;

@@ -13,6 +13,7 @@ import { type ImagePart, isSameSave, type Piece, type SaveName, saveText } from 
 import { decodeImage } from '../image/decode.ts';
 import type { Manifest } from '../image/manifest.ts';
 import { Copies, fetchImages, isFailure } from './exchange.ts';
+import { InPlace, type Joined } from './in-place.ts';
 import { Ledger } from './ledger.ts';
 import {
   domainsOf,
@@ -30,6 +31,7 @@ import {
 import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { type Known, Periods } from './periods.ts';
+import { type ProgramHost, ProgramLog } from './program-log.ts';
 import { SavedImages } from './saved-images.ts';
 import { readStored, type StoredLine, storedLines } from './store-levels.ts';
 
@@ -39,8 +41,11 @@ const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPOR
 /** How the reading of an image has ended, as ranks tell each other. */
 const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
 
-/** How an epoch ends: `failed` when what was restored could not be spread again. */
-export type EpochEnd = { readonly kind: 'ended' | 'recover' } | { readonly kind: 'failed'; readonly error: MultirailError };
+/**
+ * How an epoch ends: `failed` when what was restored could not be spread again; `back` when the members have met already to recover in place,
+ * and cannot.
+ */
+export type EpochEnd = { readonly kind: 'ended' | 'recover' | 'back' } | { readonly kind: 'failed'; readonly error: MultirailError };
 
 /** How the save that is under way has ended. */
 export type SaveEnd = { readonly committed: SaveName | undefined; readonly error: MultirailError | undefined };
@@ -61,6 +66,8 @@ export interface Restored {
   /** The images of the save that each rank has now; undefined: there is no save. */
   readonly grouping: Grouping | undefined;
   readonly known: Known;
+  /** This process has the place of a dead one, and nobody else goes back. */
+  readonly isInPlace: boolean;
 }
 
 export interface EpochHost {
@@ -101,6 +108,10 @@ export class Saves {
   readonly periods: Periods;
   readonly ledger = new Ledger();
   private readonly beganMs = performance.now();
+  /** Undefined where recovery is coordinated. */
+  readonly inPlace: InPlace | undefined;
+  /** What the program of this rank runs on, where its messages are logged. */
+  program: ProgramLog | undefined;
   private readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
   /** The program runs already, and the copies of what it has begun with are still being spread. */
@@ -128,6 +139,7 @@ export class Saves {
     hosts.close();
     this.memory = new ImageMemory(mpi.params.int('ft_memory_bytes_max'), here);
     this.jobName = mpi.params.string('ft_job');
+    if (settings.isAsynchronous) this.inPlace = new InPlace(this, mpi.role === 'replacement');
     this.jobId = new Uint8Array(createHash('sha256').update(this.jobName).digest().subarray(0, 16));
   }
 
@@ -156,10 +168,12 @@ export class Saves {
             this.copies.send(action.name, undefined, action.to);
             break;
           case 'committed':
+            this.program?.committed();
             if (!this.begun.isDone) this.handleBegun();
             this.endSave({ committed: action.name, error: undefined });
             break;
           case 'abandoned':
+            this.program?.abandoned();
             // By a death: all go back once more.
             if (!this.begun.isDone && core.state !== 'RECOVERING') this.handleNotBegun();
             this.endSave({ committed: undefined, error: this.abandonedError(action.name) });
@@ -167,6 +181,11 @@ export class Saves {
           case 'recover':
             this.begun.resolve(undefined);
             this.endSave({ committed: undefined, error: this.abandonedError(core.nextName) });
+            if (this.inPlace?.takesOver === true) {
+              this.series.revokeOwn();
+              this.inPlace.handleRecover();
+              break;
+            }
             this.series.revokeAll();
             this.over.resolve(action);
             break;
@@ -259,10 +278,40 @@ export class Saves {
    * All members meet, and find what to go back to. Then it is spread again: the program runs meanwhile, since a further failure leaves what was
    * gone back to until its new copies are committed. Undefined: somebody has failed meanwhile.
    */
-  async meet(comm: Communicator, history: History): Promise<Restored | undefined> {
-    this.comm = comm;
+  async meet(comm: Communicator, history: History, hasMet: boolean): Promise<Restored | undefined> {
     this.history = history;
     this.over = new Deferred();
+    // At the start of the job nobody can be in the midst of a recovery.
+    if (this.inPlace !== undefined && !hasMet && (comm !== this.host.mpi.world || this.host.mpi.role === 'replacement')) {
+      const joined = await this.inPlace.join(comm);
+      if (joined !== undefined) return this.restoredInPlace(joined);
+    } else if (!hasMet) this.enter(comm);
+    let restored: Restored | undefined;
+    try {
+      restored = await this.restore();
+    } catch (error) {
+      if (!isFailure(error)) this.refuse(error as MultirailError);
+    }
+    // Fewer ranks read what belonged to others: until that is spread, there may be one place left that has it, and they wait.
+    const mayRun = restored !== undefined && (restored.grouping === undefined || isOwnEach(restored.grouping));
+    this.isAhead = mayRun && this.core.pending !== undefined && !this.begun.isDone;
+    const begun = this.isAhead ? 'begun' : await this.begun.promise;
+    if (begun === 'begun') {
+      const { grouping, epoch, save } = restored as Restored;
+      if (grouping !== undefined && save !== undefined)
+        this.images = new SavedImages(this.series, this.own, grouping, () => this.pieceOf({ epoch, k: save }), this.memory);
+      this.inPlace?.programRuns();
+      return restored;
+    }
+    if (this.over.isDone) return undefined;
+    throw begun as MultirailError;
+  }
+
+  /** The members are on this communicator now: agreements, and the word of deaths, are on it. */
+  enter(comm: Communicator): void {
+    this.closeImages();
+    this.series?.close();
+    this.comm = comm;
     this.begun = new Deferred();
     this.isAhead = false;
     this.taken = -1;
@@ -277,24 +326,6 @@ export class Saves {
     };
     series.onDeath = die;
     for (const rank of series.knownDead()) die(rank);
-    let restored: Restored | undefined;
-    try {
-      restored = await this.restore();
-    } catch (error) {
-      if (!isFailure(error)) this.refuse(error as MultirailError);
-    }
-    // Fewer ranks read what belonged to others: until that is spread, there may be one place left that has it, and they wait.
-    const mayRun = restored !== undefined && (restored.grouping === undefined || isOwnEach(restored.grouping));
-    this.isAhead = mayRun && core.pending !== undefined && !this.begun.isDone;
-    const begun = this.isAhead ? 'begun' : await this.begun.promise;
-    if (begun === 'begun') {
-      const { grouping, epoch, save } = restored as Restored;
-      if (grouping !== undefined && save !== undefined)
-        this.images = new SavedImages(series, this.own, grouping, () => this.pieceOf({ epoch, k: save }), this.memory);
-      return restored;
-    }
-    if (this.over.isDone) return undefined;
-    throw begun as MultirailError;
   }
 
   /** The own image of a save that is committed, or that this epoch is about to commit. */
@@ -304,10 +335,75 @@ export class Saves {
     return slot?.own;
   }
 
+  // ---------------------------------------------------------------- for recovery in place
+
+  get settings(): Settings {
+    return this.host.settings;
+  }
+
+  warn(text: string): void {
+    this.host.warn(text);
+  }
+
+  private get programHost(): ProgramHost {
+    return { bytesMax: this.host.mpi.params.int('ft_log_bytes_max'), warn: (text) => this.warn(text) };
+  }
+
+  /** Messages of saves are on that communicator. */
+  useForSaves(own: Communicator): void {
+    this.own = own;
+    this.series.own.add(own.contextId);
+    this.copies = new Copies(
+      own,
+      this.core,
+      this.memory,
+      () => this.obey(),
+      (error) => this.refuse(error),
+    );
+  }
+
+  /** This process has a place on the communicator of the program. */
+  openProgram(comm: Communicator): ProgramLog {
+    this.program = ProgramLog.begin(comm, this.programHost);
+    return this.program;
+  }
+
+  /** The members are others than before: returns the ranks of those that have failed. */
+  leaveBehind(next: Communicator): readonly number[] {
+    const { comm, own } = this;
+    const failed = lostRanks(comm, next);
+    this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
+    // Both are revoked, and are freed without waiting for anybody; the world cannot be.
+    for (const one of new Set([comm, own])) if (one !== this.host.mpi.world) one.free().catch(() => undefined);
+    return failed;
+  }
+
+  /** All have found what to begin with, and spread it again while the program runs. */
+  begin(epoch: number, domains: Membership['domains'], plan: RecoveryPlan, fetched: Piece | undefined, inventories: Former['inventories']) {
+    const { core, rank } = this;
+    const { line } = plan;
+    this.domains = domains;
+    if (line !== undefined) this.membership = { rank, domains };
+    core.place(
+      rank,
+      placementOf(domains, this.settings, () => undefined),
+    );
+    this.isAhead = true;
+    core.restore(epoch, line, fetched, line === undefined ? undefined : holdsOf(inventories, line));
+    this.obey();
+  }
+
+  private restoredInPlace({ epoch, line, step, sections, history }: Joined): Restored {
+    this.history = history;
+    const known: Known = { periods: undefined, failures: history.failures, elapsedSeconds: 0 };
+    const level = line === undefined ? undefined : 'memory';
+    return { epoch, isFirst: false, save: line?.k, level, step, history, sections, grouping: undefined, known, isInPlace: true };
+  }
+
   /** The communicator of saves has done its part. */
   async freeOwn(): Promise<void> {
     const { own } = this;
-    if (own === this.freed) return;
+    if (own === this.freed || own === this.comm) return;
     this.freed = own;
     this.closeImages();
     await own.free();
@@ -327,15 +423,10 @@ export class Saves {
   private async restore(): Promise<Restored> {
     const { comm, core, host } = this;
     const { settings } = host;
-    this.own = await comm.dup();
-    this.series.own.add(this.own.contextId);
-    this.copies = new Copies(
-      this.own,
-      core,
-      this.memory,
-      () => this.obey(),
-      (error) => this.refuse(error),
-    );
+    await this.program?.close();
+    this.program = undefined;
+    this.useForSaves(await comm.dup());
+    if (this.inPlace !== undefined) this.program = ProgramLog.begin(await comm.dup(), this.programHost);
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
     const other = views.findIndex(({ settings: one }) => one !== settings.signature);
@@ -397,7 +488,8 @@ export class Saves {
     const isFirst = newestEpoch < 0 && line === undefined;
     const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;
     const history = together(views);
-    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known: knownOf(views, history) };
+    const known = knownOf(views, history);
+    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known, isInPlace: false };
   }
 
   /** Nobody begins to spread what another rank could not read: its copy would never come. Returns the step of the save. */
@@ -496,10 +588,10 @@ export class Saves {
   private lines: StoredLine[] = [];
   /** Failure domain of each rank of this epoch. */
   private domains: Membership['domains'] = [];
-  private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
+  history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
 
   private async view(): Promise<View> {
-    const { core, host, series } = this;
+    const { host } = this;
     this.lines = [];
     let error: string | undefined;
     let storedEpoch = -1;
@@ -513,16 +605,23 @@ export class Saves {
         error = `level ${level.name} of rank ${this.rank}: ${(cause as Error).message}`;
       }
     }
+    const stored = this.lines.map(({ level, manifest, images }): StoredView => ({ level, ...nameOf(manifest), size: manifest.size, images }));
+    return { ...this.viewInMemory(), stored, storedEpoch, error };
+  }
+
+  /** What this rank tells of itself, and has in memory. */
+  viewInMemory(): View {
+    const { core, host, series } = this;
     return {
       settings: host.settings.signature,
       epoch: core.epoch,
       inventory: inventoryOf(core.rank, core.slots),
       host: series.hosts[this.rank],
       membership: this.membership,
-      stored: this.lines.map(({ level, manifest, images }): StoredView => ({ level, ...nameOf(manifest), size: manifest.size, images })),
-      storedEpoch,
-      error,
-      history: this.history,
+      stored: [],
+      storedEpoch: -1,
+      error: undefined,
+      history: this.program === undefined ? this.history : { ...this.history, step: this.program.step },
       periods: this.membership === undefined ? undefined : this.periods.current,
       elapsedSeconds: (performance.now() - this.beganMs) / 1000,
     };
@@ -556,6 +655,12 @@ function imagesIn(piece: Piece, parts: readonly ImagePart[]): ReturnType<typeof 
     at += bytes;
     return decodeImage((piece.memory as Uint8Array).subarray(from, at), crc32c);
   });
+}
+
+/** Ranks of the first communicator whose processes are not in the second one. */
+export function lostRanks(before: Communicator, after: Communicator): number[] {
+  const processes = new Set(after.group.worldRanks);
+  return before.group.worldRanks.flatMap((process, rank) => (processes.has(process) ? [] : [rank]));
 }
 
 const nameOf = ({ epoch, k }: Manifest): SaveName => ({ epoch, k });

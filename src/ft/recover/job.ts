@@ -2,17 +2,20 @@
 // each recovery.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
 import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest } from '../image/manifest.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
+import { COME_TO, exchangeRows, exchangeRowsSync, isFailure, type Row, requireAlike } from './exchange.ts';
 import type { Settings } from './options.ts';
 import type { Periods } from './periods.ts';
+import { CaughtUp, isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import type { JobRecovery } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
+import { streamSections } from './saved-streams.ts';
 import { writeCommit, writeImage } from './store-levels.ts';
 
 const NAMED_MAX = 8;
@@ -39,6 +42,9 @@ export class FtJob {
   readonly recovery: JobRecovery | undefined;
   private readonly saves: Saves;
   private readonly settings: Settings;
+  /** The log of its messages, under asynchronous recovery. */
+  private readonly program: ProgramLog | undefined;
+  private readonly caughtUp: CaughtUp | undefined;
   private readonly registry: Registry;
   private readonly periods: Periods;
   private readonly timeouts: { readonly quietMs: number };
@@ -50,6 +56,8 @@ export class FtJob {
   private readonly stopping: Stopping;
   /** All have saved, and leave. */
   private hasStopped = false;
+  /** Of the save that is being made. */
+  private cut: StreamsImage | undefined;
   /** What was restored is looked at once, when all that the program registers is registered. */
   private isChecked: boolean;
 
@@ -63,7 +71,8 @@ export class FtJob {
   ) {
     this.saves = saves;
     this.settings = settings;
-    this.comm = saves.comm;
+    this.program = saves.program;
+    this.comm = this.program?.comm ?? saves.comm;
     this.signal = this.controller.signal;
     this.recovery = recovery;
     this.registry = new Registry(saves.rank, restored.sections);
@@ -73,6 +82,7 @@ export class FtJob {
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
+    if (restored.isInPlace) this.caughtUp = new CaughtUp(saves, restored);
     this.notice = host.notice;
     this.stopping = new Stopping(saves.own, host.notice, () => saves.over.isDone);
   }
@@ -90,6 +100,14 @@ export class FtJob {
   /** Steps between two saves of each level as next() makes them: fixed, or planned from what was measured; 0: none by itself. */
   get everySteps(): readonly number[] {
     return [...this.periods.current];
+  }
+
+  /**
+   * Under asynchronous recovery: this rank has taken the place of a dead one, and does again what the others have seen already. False in all
+   * other runs.
+   */
+  get replaying(): boolean {
+    return this.caughtUp?.look() === false;
   }
 
   // ---------------------------------------------------------------- state
@@ -150,8 +168,8 @@ export class FtJob {
     await this.enter();
     if (!this.isChecked) await this.check();
     await this.stopIfHere();
-    const level = this.periods.dueAt(this.stepCount);
-    if (level !== undefined) await this.save(level, !this.settings.inBackground);
+    const level = this.dueLevel();
+    if (level !== undefined) await this.saveOrPass(level, !this.settings.inBackground);
     this.steppedMs = performance.now();
   }
 
@@ -163,9 +181,9 @@ export class FtJob {
     this.endStep();
     // No signal is heard in a program that never comes back to the event loop: it does what it did before.
     this.notice.close();
-    if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
-    const level = this.periods.dueAt(this.stepCount);
-    if (level !== undefined) this.saveSync(level);
+    if (!this.isChecked) this.checkSync();
+    const level = this.dueLevel();
+    if (level !== undefined) this.saveOrPassSync(level);
     this.steppedMs = performance.now();
   }
 
@@ -182,7 +200,7 @@ export class FtJob {
     await this.enter();
     if (!this.isChecked) await this.check();
     await this.stopIfHere();
-    return await this.save(level, !this.settings.inBackground);
+    return await this.saveOrPass(level, !this.settings.inBackground);
   }
 
   /**
@@ -194,8 +212,8 @@ export class FtJob {
   checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {
     const level = this.levelOf(options.level ?? 'memory');
     this.notice.close();
-    if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
-    return this.saveSync(level);
+    if (!this.isChecked) this.checkSync();
+    return this.saveOrPassSync(level);
   }
 
   /** @internal All have come to the end of the program. */
@@ -203,12 +221,32 @@ export class FtJob {
     const { saves } = this;
     if (!(await this.stopping.end())) throw this.failedError();
     await saves.images?.settled();
+    if (this.program !== undefined) return await this.endInPlace();
     await this.whenIdle();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
     requireAlike(rows, saves.rank);
     await this.stopping.drain([...rows.keys()].filter((rank) => rows[rank].isTold));
     saves.core.end();
     saves.obey();
+  }
+
+  /** All come to the end, however often somebody dies on the way: whoever has come to it waits for the others, and for successors. */
+  private async endInPlace(): Promise<void> {
+    const { saves } = this;
+    while (!saves.over.isDone) {
+      await this.whenIdle();
+      if (saves.over.isDone) return;
+      this.caughtUp?.look();
+      const ended = saves.pending;
+      try {
+        requireAlike(await exchangeRows(saves.own, this.row(COME_TO.END, 0, false)), saves.rank);
+        if (saves.core.end()) saves.obey();
+      } catch (error) {
+        if (!isFailure(error)) throw error;
+      }
+      // Either all have ended, or somebody has died, and the members meet again.
+      await Promise.race([ended, saves.over.promise]);
+    }
   }
 
   /** @internal This run of the program is over. */
@@ -225,6 +263,7 @@ export class FtJob {
 
   private endStep(): void {
     this.stepCount++;
+    if (this.program !== undefined) this.program.step = this.stepCount;
     const ms = performance.now() - this.steppedMs;
     this.periods.addStep(ms / 1000);
     this.saves.ledger.addStep(ms);
@@ -232,7 +271,8 @@ export class FtJob {
 
   private row(kind: number, level: number, isLoud: boolean): Row {
     const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, isTold: this.stopping.hasTold, measured: this.periods.measured };
+    const isDue = this.program?.isNearlyFull === true;
+    return { kind, step: this.stepCount, level, isLoud, isWrong, isDue, isTold: this.stopping.hasTold, measured: this.periods.measured };
   }
 
   /** A call of the program begins, unless it must not any more. */
@@ -267,7 +307,20 @@ export class FtJob {
 
   /** Nobody goes on with half a state. */
   private async check(): Promise<void> {
+    if (this.caughtUp !== undefined) return this.checkAlone();
     this.checked(await exchangeRows(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+  }
+
+  private checkSync(): void {
+    if (this.caughtUp !== undefined) return this.checkAlone();
+    this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+  }
+
+  /** The others did not go back, and have nothing to look at. */
+  private checkAlone(): void {
+    const { missing } = this.registry;
+    if (missing !== undefined) throw missing;
+    this.isChecked = true;
   }
 
   private checked(rows: readonly Row[]): void {
@@ -289,17 +342,81 @@ export class FtJob {
     while (!this.saves.core.isIdle && !this.saves.over.isDone) await Promise.race([this.saves.pending, this.saves.over.promise]);
   }
 
-  private async save(level: number, isBlocking: boolean): Promise<number> {
-    const { saves, settings } = this;
+  /** The level of the save that is due at the end of this step. */
+  private dueLevel(): number | undefined {
+    this.caughtUp?.look();
+    const level = this.periods.dueAt(this.stepCount);
+    if (level !== undefined || this.program === undefined) return level;
+    return isLook(this.stepCount) ? LOOK_LEVEL : undefined;
+  }
+
+  /** Under asynchronous recovery a save that a death has kept from being made is begun again, with the successor, unless somebody is behind it. */
+  private async saveOrPass(level: number, isBlocking: boolean): Promise<number> {
+    const { saves, program } = this;
+    if (program === undefined) return await this.save(level, isBlocking);
+    let isAhead = program.enter();
+    while (isAhead) {
+      try {
+        const k = await this.save(level, isBlocking);
+        program.pass();
+        return k;
+      } catch (error) {
+        if (!isFailure(error) || saves.over.isDone) throw error;
+      }
+      await this.whenIdle();
+      if (saves.over.isDone) throw this.failedError();
+      isAhead = program.attempts > program.passed;
+    }
+    return this.passBy(level);
+  }
+
+  private saveOrPassSync(level: number): number {
+    const { saves, program } = this;
+    if (program === undefined) return this.saveSync(level);
+    let isAhead = program.enter();
+    while (isAhead) {
+      try {
+        const k = this.saveSync(level);
+        program.pass();
+        return k;
+      } catch (error) {
+        if (!isFailure(error) || saves.over.isDone) throw error;
+      }
+      saves.series.waitUntil(() => saves.core.isIdle || saves.over.isDone);
+      if (saves.over.isDone) throw this.failedError();
+      isAhead = program.attempts > program.passed;
+    }
+    return this.passBy(level);
+  }
+
+  /** Others have made this save, or it was abandoned. */
+  private passBy(level: number): number {
+    if (level !== LOOK_LEVEL) this.periods.saved(level, this.stepCount, []);
+    return Math.max(0, this.saves.core.nextName.k - 1);
+  }
+
+  /** Whether all have looked at their logs, and none of them is nearly full. */
+  private isOnlyLook(level: number, rows: readonly Row[]): boolean {
+    if (level !== LOOK_LEVEL || rows.some(({ isDue }) => isDue)) return false;
+    this.saves.core.handleNotQuiet();
+    this.saves.obey();
+    return true;
+  }
+
+  private async save(asked: number, isBlocking: boolean): Promise<number> {
+    const { saves, settings, program } = this;
+    const level = Math.max(0, asked);
     const { core, series } = saves;
     await this.whenIdle();
     const beganMs = performance.now();
     if (!core.begin()) throw this.failedError();
     const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
-    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, !isQuiet));
+    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
+    if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const left = series.unreceived(NAMED_MAX);
+    this.cut = program?.cut();
     this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const store = settings.stores.find(({ index }) => index === level);
     const slot = core.handleQuiet(store !== undefined);
@@ -308,6 +425,8 @@ export class FtJob {
     const ended = saves.pending;
     saves.takeOnce(name.k);
     const piece = this.capture(slot);
+    // From here on the program may go on, whatever becomes of the save.
+    if (!isBlocking) program?.pass();
     const usefulMs = saves.ledger.copied();
     this.periods.saved(
       level,
@@ -369,8 +488,9 @@ export class FtJob {
     saveChannel.publish(error === undefined ? trace : { ...trace, error });
   }
 
-  private saveSync(level: number): number {
-    const { saves } = this;
+  private saveSync(asked: number): number {
+    const { saves, program } = this;
+    const level = Math.max(0, asked);
     const { core, series, own } = saves;
     if (level > 0)
       throw new MultirailError(
@@ -381,9 +501,11 @@ export class FtJob {
     series.waitUntil(() => core.isIdle || saves.over.isDone);
     if (!core.begin()) throw this.failedError();
     const isQuiet = series.waitQuiet(this.timeouts.quietMs);
-    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, level, !isQuiet));
+    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, asked, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
+    if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
     const left = series.unreceived(NAMED_MAX);
+    this.cut = program?.cut();
     this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const slot = core.handleQuiet(false);
     if (slot === undefined) throw this.failedError();
@@ -431,6 +553,7 @@ export class FtJob {
     const { saves } = this;
     const { rank } = saves;
     const leave = (): void => {
+      this.program?.abandoned();
       saves.core.handleNotQuiet();
       saves.obey();
     };
@@ -465,7 +588,9 @@ export class FtJob {
         wallTimeMs: Date.now(),
         jobId: saves.jobId,
       };
-      const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes));
+      const { cut, program } = this;
+      const others = cut === undefined || program === undefined ? [] : streamSections({ streams: cut, attempts: program.attempts });
+      const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes), others);
       return { bytes: memory.length, crc, memory };
     } catch (error) {
       saves.refuse(error as MultirailError);

@@ -219,9 +219,9 @@ export class FtJob {
   /** @internal All have come to the end of the program. */
   async end(): Promise<void> {
     const { saves } = this;
+    if (this.program !== undefined) return await this.endInPlace();
     if (!(await this.stopping.end())) throw this.failedError();
     await saves.images?.settled();
-    if (this.program !== undefined) return await this.endInPlace();
     await this.whenIdle();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
     requireAlike(rows, saves.rank);

@@ -1,0 +1,51 @@
+// Asynchronous recovery with a process for each rank, which dies by SIGKILL: only its successor begins again, and the end is bit for bit that of
+// the undisturbed run.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
+
+let code: BuiltCode;
+beforeAll(async () => {
+  code = await buildCode(['ft-logs-rank.ts']);
+}, 60_000);
+afterAll(() => code?.dispose());
+
+async function play(mode: string, deaths: readonly string[], spares = 1, mca: readonly string[] = []) {
+  const words = [code.cli, 'run', '-n', '4', '--spares', String(spares), ...mca.flatMap((one) => ['--mca', ...one.split('=')])];
+  const { code: status, stdout, stderr } = await startNode([...words, code.fixture('ft-logs-rank.ts'), mode, ...deaths], {
+    timeoutMs: 40_000,
+  }).ended;
+  const all = `${stdout}\n${stderr}`;
+  const digests = [...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`).sort();
+  const bodies = [...stdout.matchAll(/body of rank (\d) begins in step (\d+) at process (\d+)/g)].map(([, ...words]) => words.map(Number));
+  return { status, stdout, all, digests, bodies };
+}
+
+let still: Awaited<ReturnType<typeof play>>;
+let stillSync: typeof still;
+beforeAll(async () => {
+  still = await play('async', []);
+  stillSync = await play('sync', []);
+}, 60_000);
+
+const cases: readonly [what: string, mode: string, deaths: readonly string[], spares: number][] = [
+  ['one dies in the middle', 'async', ['1@17'], 1],
+  ['rank 0 dies before there is a save', 'async', ['0@3'], 1],
+  ['its successor dies, too', 'async', ['2@17', '4@16'], 2],
+  ['two die in the same step', 'async', ['1@20', '2@20'], 2],
+  ['one dies in a step after a save, and one at the end', 'async', ['3@28', '0@39'], 2],
+  ['blocking calls: one dies in the middle', 'sync', ['1@17'], 1],
+  ['blocking calls: its successor dies, too', 'sync', ['2@17', '4@19'], 2],
+];
+
+test.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
+  const undisturbed = mode === 'sync' ? stillSync : still;
+  expect(undisturbed.status, undisturbed.all).toBe(0);
+  expect(undisturbed.digests, undisturbed.all).toHaveLength(4);
+  const { status, all, digests, bodies } = await play(mode, deaths, spares);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(undisturbed.digests);
+  // Whoever lives runs its program once.
+  const processes = bodies.map(([, , process]) => process).sort();
+  expect(processes, all).toEqual(Array.from({ length: 4 + deaths.length }, (__, process) => process));
+  expect(all).not.toMatch(/no recovery in place/);
+});

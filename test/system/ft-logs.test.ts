@@ -11,7 +11,11 @@ afterAll(() => code?.dispose());
 
 async function play(mode: string, deaths: readonly string[], spares = 1, mca: readonly string[] = []) {
   const words = [code.cli, 'run', '-n', '4', '--spares', String(spares), ...mca.flatMap((one) => ['--mca', ...one.split('=')])];
-  const { code: status, stdout, stderr } = await startNode([...words, code.fixture('ft-logs-rank.ts'), mode, ...deaths], {
+  const {
+    code: status,
+    stdout,
+    stderr,
+  } = await startNode([...words, code.fixture('ft-logs-rank.ts'), mode, ...deaths], {
     timeoutMs: 40_000,
   }).ended;
   const all = `${stdout}\n${stderr}`;
@@ -31,7 +35,8 @@ const cases: readonly [what: string, mode: string, deaths: readonly string[], sp
   ['one dies in the middle', 'async', ['1@17'], 1],
   ['rank 0 dies before there is a save', 'async', ['0@3'], 1],
   ['its successor dies, too', 'async', ['2@17', '4@16'], 2],
-  ['two die in the same step', 'async', ['1@20', '2@20'], 2],
+  ['two that hold no copies of each other die in the same step', 'async', ['1@20', '3@20'], 2],
+  ['two neighbours die in the same step, with two copies of each image', 'double', ['1@20', '2@20'], 2],
   ['one dies in a step after a save, and one at the end', 'async', ['3@28', '0@39'], 2],
   ['blocking calls: one dies in the middle', 'sync', ['1@17'], 1],
   ['blocking calls: its successor dies, too', 'sync', ['2@17', '4@19'], 2],
@@ -48,4 +53,50 @@ test.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
   const processes = bodies.map(([, , process]) => process).sort();
   expect(processes, all).toEqual(Array.from({ length: 4 + deaths.length }, (__, process) => process));
   expect(all).not.toMatch(/no recovery in place/);
+});
+
+test('too few stand by: all go back, and are told why', { timeout: 60_000 }, async () => {
+  const { status, all } = await play('async', ['1@20', '2@30'], 1);
+  expect(status, all).not.toBe(0);
+  expect(all).toMatch(/ERR_SPARES: rank 2 \(process 2\)/);
+});
+
+test('no copy is left: all go back to the beginning, and come to the same end', { timeout: 60_000 }, async () => {
+  const { status, all, digests, bodies } = await play('async', ['1@20', '2@20'], 2);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(still.digests);
+  expect(all).toMatch(/no recovery in place: no copy of an image of save 1 of epoch 0 is left; all ranks go back/);
+  expect(bodies.filter(([, step]) => step === 0).length, all).toBe(8);
+});
+
+test('a log that is too small is told, and a failure takes all back', { timeout: 60_000 }, async () => {
+  const { status, all, digests } = await play('unsaved', ['1@35'], 1, ['ft_log_bytes_max=300000']);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(still.digests);
+  expect(all.match(/the log of messages is full \(300000 bytes, ft_log_bytes_max\)/g)?.length, all).toBeGreaterThanOrEqual(4);
+});
+
+test('a log that is filling up makes a save due', { timeout: 60_000 }, async () => {
+  const { status, all, digests, bodies } = await play('unsaved', ['1@35'], 1, ['ft_log_bytes_max=16000000']);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(still.digests);
+  expect(all).not.toMatch(/the log of messages is full|no recovery in place/);
+  expect(bodies.find(([, , process]) => process === 4)?.[1], all).toBeGreaterThan(0);
+});
+
+test('a program that does not repeat itself is caught', { timeout: 60_000 }, async () => {
+  const { status, all } = await play('drifts', ['1@17'], 1);
+  expect(status, all).not.toBe(0);
+  expect(all).toMatch(
+    /process 4 is refused: ERR_REPLAY: message \d+ of context \d+ to rank \d, with tag \d, has \d+ bytes and digest \w+; before the failure it had \d+ bytes and digest \w+/,
+  );
+});
+
+test.each([
+  ['wild', /ERR_SUPPORT: recovery 'asynchronous' does not support ANY_SOURCE on job/],
+  ['dups', /ERR_SUPPORT: recovery 'asynchronous' does not support to make communicators of it on job/],
+])('%s: what a successor could not repeat is refused', { timeout: 60_000 }, async (mode, text) => {
+  const { status, all } = await play(mode, []);
+  expect(status, all).not.toBe(0);
+  expect(all).toMatch(text);
 });

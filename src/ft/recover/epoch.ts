@@ -6,12 +6,11 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
-import { type Grouping, isOwnEach, partsOf, takenOver } from '../checkpoint/grouping.ts';
-import { holdsOf, type InventoryEntry, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
+import { type Grouping, isOwnEach, takenOver } from '../checkpoint/grouping.ts';
+import { holdsOf, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
 import { SaveCore } from '../checkpoint/save-core.ts';
-import { type ImagePart, isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
-import { decodeImage } from '../image/decode.ts';
-import type { Manifest } from '../image/manifest.ts';
+import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
+import type { decodeImage } from '../image/decode.ts';
 import { Copies, fetchImages, isFailure } from './exchange.ts';
 import { InPlace, type Joined } from './in-place.ts';
 import { Ledger } from './ledger.ts';
@@ -24,7 +23,6 @@ import {
   type Membership,
   placementOf,
   type StoredView,
-  storedCandidates,
   together,
   type View,
 } from './meeting.ts';
@@ -32,14 +30,10 @@ import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { type Known, Periods } from './periods.ts';
 import { type ProgramHost, ProgramLog } from './program-log.ts';
+import { entriesOf, groupingOf, imagesIn, partsToTell } from './restoring.ts';
 import { SavedImages } from './saved-images.ts';
-import { readStored, type StoredLine, storedLines } from './store-levels.ts';
-
-/** What is wrong with an image itself, and not with the store that has it. */
-const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPORT'];
-
-/** How the reading of an image has ended, as ranks tell each other. */
-const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
+import { type StoredLine, storedLines } from './store-levels.ts';
+import { readStoredLine } from './stored-line.ts';
 
 /**
  * How an epoch ends: `failed` when what was restored could not be spread again; `back` when the members have met already to recover in place,
@@ -256,6 +250,11 @@ export class Saves {
     return this.saveEnd.promise;
   }
 
+  /** One save is in flight at most: one that comes due meanwhile waits for it, because only all ranks together could pass it over. */
+  async whenIdle(): Promise<void> {
+    while (!this.core.isIdle && !this.over.isDone) await Promise.race([this.pending, this.over.promise]);
+  }
+
   /** This rank cannot do its part. */
   refuse(error: MultirailError): void {
     this.refusal ??= error;
@@ -453,7 +452,7 @@ export class Saves {
     const epoch = Math.max(newestEpoch, ...views.map(({ storedEpoch }) => storedEpoch)) + 1;
     let images: ReturnType<typeof decodeImage>[] = [];
     let failure: unknown;
-    const stored = line === undefined ? await this.readStoredLine(views) : undefined;
+    const stored = line === undefined ? await readStoredLine(views, this.lines, this) : undefined;
     if (stored !== undefined) ({ line, level, fetched, grouping } = stored);
     try {
       if (line !== undefined && stored === undefined) {
@@ -525,66 +524,6 @@ export class Saves {
     return { bytes, crc: crc32c(all), memory: all, parts };
   }
 
-  /**
-   * The newest save in a store of which every rank can read its image, and that image: what is damaged is passed over for an older save, or the
-   * same at another level. Undefined: no save is there.
-   */
-  private async readStoredLine(
-    views: readonly View[],
-  ): Promise<{ line: SaveName; level: string; fetched: Piece; grouping: Grouping } | undefined> {
-    const { stores, mayShrink } = this.host.settings;
-    let failure: MultirailError | undefined;
-    for (const candidate of storedCandidates(views, this.rank, this.jobName, mayShrink)) {
-      const line = { epoch: candidate.epoch, k: candidate.k };
-      const from = stores.find(({ index }) => index === candidate.level) as Settings['stores'][number];
-      const isIt = (one: StoredLine): boolean => one.level === candidate.level && isSameSave(nameOf(one.manifest), line);
-      const { manifest } = this.lines.find(isIt) as StoredLine;
-      const grouping = candidate.grouping.map((images) => images.map(({ rank }) => ({ rank, bytes: manifest.files[rank].bytes })));
-      let memory: Uint8Array | undefined;
-      failure = undefined;
-      try {
-        memory = await this.readParts(from, manifest, grouping[this.rank]);
-      } catch (error) {
-        if (!(error instanceof MultirailError)) throw error;
-        failure = error;
-      }
-      const isDamaged = failure !== undefined && DAMAGED.includes(failure.code);
-      const ends = new Float64Array(this.own.size);
-      await this.own.allgather(Float64Array.of(failure === undefined ? READ.WHOLE : isDamaged ? READ.DAMAGED : READ.FAILED), ends);
-      if (memory !== undefined && ends.every((end) => end === READ.WHOLE)) {
-        this.memory.adopt(memory);
-        const parts = partsToTell(grouping, this.rank);
-        const fetched = { bytes: memory.length, crc: crc32c(memory), memory, ...(parts === undefined ? {} : { parts }) };
-        return { line, level: from.name, fetched, grouping };
-      }
-      const wrong = ends.findIndex((end) => end !== READ.WHOLE);
-      failure ??= new MultirailError(
-        'ERR_CHECKPOINT',
-        `rank ${this.rank} cannot begin: rank ${wrong} could not read its image of ${saveText(line)} at level ${from.name}, and says why`,
-        { rank: this.rank, peer: wrong },
-      );
-      // A store that fails may have it all the same: an older save would be a wrong answer.
-      if (ends.includes(READ.FAILED)) throw failure;
-      this.host.warn(`${saveText(line)} at level ${from.name} is passed over: ${failure.message}`);
-    }
-    if (failure !== undefined) throw failure;
-    return undefined;
-  }
-
-  /** These images of a save, one after the other. */
-  private async readParts(from: Settings['stores'][number], manifest: Manifest, parts: readonly ImagePart[]): Promise<Uint8Array> {
-    const images: Uint8Array[] = [];
-    for (const { rank } of parts) images.push(await readStored(from, this.jobName, manifest, rank));
-    if (images.length === 1) return images[0];
-    const all = new Uint8Array(images.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const image of images) {
-      all.set(image, at);
-      at += image.length;
-    }
-    return all;
-  }
-
   private lines: StoredLine[] = [];
   /** Failure domain of each rank of this epoch. */
   private domains: Membership['domains'] = [];
@@ -605,7 +544,9 @@ export class Saves {
         error = `level ${level.name} of rank ${this.rank}: ${(cause as Error).message}`;
       }
     }
-    const stored = this.lines.map(({ level, manifest, images }): StoredView => ({ level, ...nameOf(manifest), size: manifest.size, images }));
+    const stored = this.lines.map(
+      ({ level, manifest, images }): StoredView => ({ level, epoch: manifest.epoch, k: manifest.k, size: manifest.size, images }),
+    );
     return { ...this.viewInMemory(), stored, storedEpoch, error };
   }
 
@@ -628,39 +569,8 @@ export class Saves {
   }
 }
 
-/** What each member of before has made of the save, by its rank. */
-function entriesOf(line: SaveName, { inventories }: Former): InventoryEntry[] {
-  return inventories.map(
-    (_, owner) => inventories.flat().find((entry) => entry.owner === owner && isSameSave(entry, line)) as InventoryEntry,
-  );
-}
-
-/** The images of a save in memory that each rank has once all have what the plan gives them. */
-function groupingOf(line: SaveName, { transfers }: RecoveryPlan, former: Former, size: number, isSame: boolean): Grouping {
-  const entries = entriesOf(line, former);
-  if (isSame) return entries.map(partsOf);
-  return takenOver(entries, transfers, former.now, size).map((taken) => taken.flatMap(partsOf));
-}
-
-/** As a piece has them: not told of the one image of its owner. */
-function partsToTell(grouping: Grouping, owner: number): readonly ImagePart[] | undefined {
-  return isOwnEach(grouping) ? undefined : grouping[owner];
-}
-
-/** Reads all images in a piece: every byte of them is looked at. */
-function imagesIn(piece: Piece, parts: readonly ImagePart[]): ReturnType<typeof decodeImage>[] {
-  let at = 0;
-  return parts.map(({ bytes }) => {
-    const from = at;
-    at += bytes;
-    return decodeImage((piece.memory as Uint8Array).subarray(from, at), crc32c);
-  });
-}
-
 /** Ranks of the first communicator whose processes are not in the second one. */
 export function lostRanks(before: Communicator, after: Communicator): number[] {
   const processes = new Set(after.group.worldRanks);
   return before.group.worldRanks.flatMap((process, rank) => (processes.has(process) ? [] : [rank]));
 }
-
-const nameOf = ({ epoch, k }: Manifest): SaveName => ({ epoch, k });

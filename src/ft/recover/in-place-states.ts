@@ -4,9 +4,11 @@ import { assert } from '../../util/assert.ts';
 export const IN_PLACE_STATES = {
   IDLE: 'Nobody has died since the last recovery, or asynchronous recovery has not begun.',
   REPLACING: 'Those that live agree on who takes the places of the dead.',
-  TELLING: 'On the communicator of all members, the new ones included, each tells what it has: the save to begin with, and whether its log is whole.',
+  TELLING:
+    'On the communicator of all members, the new ones included, each tells what it has: the save to begin with, and whether its log is whole.',
   FETCHING: 'New members get their images from whoever holds them.',
-  SYNCING: 'The streams of the dead are their successors’: each side of a pair with a new member tells what it has, and gets what it lacks.',
+  SYNCING:
+    'The streams of the dead are their successors’: each side of a pair with a new member tells what it has, and gets what it lacks.',
   STARTING_OVER: 'Another member has died meanwhile: its death is about to be decided.',
   BACK: 'Recovery in place is not possible: all go back, as in a coordinated recovery.',
 } as const;

@@ -55,16 +55,16 @@ type Steps<T> = Generator<Awaited, T, void>;
 class Word implements Awaited {
   readonly error = undefined;
   isGiven = false;
-  private then: (() => void) | undefined;
+  private listener: (() => void) | undefined;
 
   give(): void {
     this.isGiven = true;
-    this.then?.();
+    this.listener?.();
   }
 
   onEnd(then: () => void): void {
     if (this.isGiven) then();
-    else this.then = then;
+    else this.listener = then;
   }
 }
 
@@ -220,7 +220,10 @@ export class InPlace {
     const runner = views.find(({ mode }) => mode === 'runs');
     const former = formerOf(views);
     const domains = former?.domains ?? domainsOf(views, settings);
-    const plan = planRecovery(former?.inventories ?? [], placementOf(domains, settings, () => undefined));
+    const plan = planRecovery(
+      former?.inventories ?? [],
+      placementOf(domains, settings, () => undefined),
+    );
     const why = whyNot(views, plan, domains.length, settings.mayRestart);
     if (runner === undefined || why !== undefined) return this.goBack(views, why);
     this.move('FETCHING');
@@ -367,7 +370,10 @@ function whyNot(views: readonly PlaceView[], plan: RecoveryPlan, places: number,
   const first = views[0].settings;
   const other = views.findIndex(({ settings }) => settings !== first);
   if (other >= 0)
-    throw new MultirailError('ERR_ARG', `options of run() at rank 0: ${first}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`);
+    throw new MultirailError(
+      'ERR_ARG',
+      `options of run() at rank 0: ${first}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`,
+    );
   if (views.some(({ mode }) => mode === 'back')) return 'a rank has gone back already';
   const runners = views.filter(({ mode }) => mode === 'runs');
   if (runners.length === 0) return undefined;

@@ -4,19 +4,18 @@ import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
-import { IMAGE_VERSION } from '../image/format.ts';
-import type { Manifest } from '../image/manifest.ts';
+import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, isFailure, type Row, requireAlike } from './exchange.ts';
+import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
 import type { Settings } from './options.ts';
 import type { Periods } from './periods.ts';
-import { CaughtUp, isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
+import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import type { JobRecovery } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
 import { streamSections } from './saved-streams.ts';
-import { writeCommit, writeImage } from './store-levels.ts';
+import { storeImage } from './storing.ts';
 
 const NAMED_MAX = 8;
 
@@ -44,7 +43,7 @@ export class FtJob {
   private readonly settings: Settings;
   /** The log of its messages, under asynchronous recovery. */
   private readonly program: ProgramLog | undefined;
-  private readonly caughtUp: CaughtUp | undefined;
+  private readonly attempts: Attempts | undefined;
   private readonly registry: Registry;
   private readonly periods: Periods;
   private readonly timeouts: { readonly quietMs: number };
@@ -56,6 +55,8 @@ export class FtJob {
   private readonly stopping: Stopping;
   /** All have saved, and leave. */
   private hasStopped = false;
+  /** Nobody else goes back. */
+  private readonly isAlone: boolean;
   /** Of the save that is being made. */
   private cut: StreamsImage | undefined;
   /** What was restored is looked at once, when all that the program registers is registered. */
@@ -82,7 +83,8 @@ export class FtJob {
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
-    if (restored.isInPlace) this.caughtUp = new CaughtUp(saves, restored);
+    this.isAlone = restored.isInPlace;
+    if (this.program !== undefined) this.attempts = new Attempts(saves, this.program, restored, () => this.failedError());
     this.notice = host.notice;
     this.stopping = new Stopping(saves.own, host.notice, () => saves.over.isDone);
   }
@@ -107,7 +109,7 @@ export class FtJob {
    * other runs.
    */
   get replaying(): boolean {
-    return this.caughtUp?.look() === false;
+    return this.attempts?.isReplaying === true;
   }
 
   // ---------------------------------------------------------------- state
@@ -219,34 +221,15 @@ export class FtJob {
   /** @internal All have come to the end of the program. */
   async end(): Promise<void> {
     const { saves } = this;
-    if (this.program !== undefined) return await this.endInPlace();
+    if (this.attempts !== undefined) return await this.attempts.end(() => exchangeRows(saves.own, this.row(COME_TO.END, 0, false)));
     if (!(await this.stopping.end())) throw this.failedError();
     await saves.images?.settled();
-    await this.whenIdle();
+    await saves.whenIdle();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
     requireAlike(rows, saves.rank);
     await this.stopping.drain([...rows.keys()].filter((rank) => rows[rank].isTold));
     saves.core.end();
     saves.obey();
-  }
-
-  /** All come to the end, however often somebody dies on the way: whoever has come to it waits for the others, and for successors. */
-  private async endInPlace(): Promise<void> {
-    const { saves } = this;
-    while (!saves.over.isDone) {
-      await this.whenIdle();
-      if (saves.over.isDone) return;
-      this.caughtUp?.look();
-      const ended = saves.pending;
-      try {
-        requireAlike(await exchangeRows(saves.own, this.row(COME_TO.END, 0, false)), saves.rank);
-        if (saves.core.end()) saves.obey();
-      } catch (error) {
-        if (!isFailure(error)) throw error;
-      }
-      // Either all have ended, or somebody has died, and the members meet again.
-      await Promise.race([ended, saves.over.promise]);
-    }
   }
 
   /** @internal This run of the program is over. */
@@ -307,12 +290,12 @@ export class FtJob {
 
   /** Nobody goes on with half a state. */
   private async check(): Promise<void> {
-    if (this.caughtUp !== undefined) return this.checkAlone();
+    if (this.isAlone) return this.checkAlone();
     this.checked(await exchangeRows(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
   }
 
   private checkSync(): void {
-    if (this.caughtUp !== undefined) return this.checkAlone();
+    if (this.isAlone) return this.checkAlone();
     this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
   }
 
@@ -337,62 +320,32 @@ export class FtJob {
     this.isChecked = true;
   }
 
-  /** One save is in flight at most: one that comes due meanwhile waits for it, because only all ranks together could pass it over. */
-  private async whenIdle(): Promise<void> {
-    while (!this.saves.core.isIdle && !this.saves.over.isDone) await Promise.race([this.saves.pending, this.saves.over.promise]);
-  }
-
   /** The level of the save that is due at the end of this step. */
   private dueLevel(): number | undefined {
-    this.caughtUp?.look();
+    this.attempts?.look();
     const level = this.periods.dueAt(this.stepCount);
-    if (level !== undefined || this.program === undefined) return level;
-    return isLook(this.stepCount) ? LOOK_LEVEL : undefined;
+    return level === undefined && this.attempts !== undefined && isLook(this.stepCount) ? LOOK_LEVEL : level;
   }
 
-  /** Under asynchronous recovery a save that a death has kept from being made is begun again, with the successor, unless somebody is behind it. */
   private async saveOrPass(level: number, isBlocking: boolean): Promise<number> {
-    const { saves, program } = this;
-    if (program === undefined) return await this.save(level, isBlocking);
-    let isAhead = program.enter();
-    while (isAhead) {
-      try {
-        const k = await this.save(level, isBlocking);
-        program.pass();
-        return k;
-      } catch (error) {
-        if (!isFailure(error) || saves.over.isDone) throw error;
-      }
-      await this.whenIdle();
-      if (saves.over.isDone) throw this.failedError();
-      isAhead = program.attempts > program.passed;
-    }
-    return this.passBy(level);
+    const save = (): Promise<number> => this.save(level, isBlocking);
+    return this.attempts === undefined ? await save() : await this.attempts.save(save, () => this.passBy(level));
   }
 
   private saveOrPassSync(level: number): number {
-    const { saves, program } = this;
-    if (program === undefined) return this.saveSync(level);
-    let isAhead = program.enter();
-    while (isAhead) {
-      try {
-        const k = this.saveSync(level);
-        program.pass();
-        return k;
-      } catch (error) {
-        if (!isFailure(error) || saves.over.isDone) throw error;
-      }
-      saves.series.waitUntil(() => saves.core.isIdle || saves.over.isDone);
-      if (saves.over.isDone) throw this.failedError();
-      isAhead = program.attempts > program.passed;
-    }
-    return this.passBy(level);
+    const save = (): number => this.saveSync(level);
+    return this.attempts === undefined ? save() : this.attempts.saveSync(save, () => this.passBy(level));
   }
 
   /** Others have made this save, or it was abandoned. */
   private passBy(level: number): number {
     if (level !== LOOK_LEVEL) this.periods.saved(level, this.stepCount, []);
     return Math.max(0, this.saves.core.nextName.k - 1);
+  }
+
+  /** Under asynchronous recovery the members may have met again meanwhile: then the save is begun again, too. */
+  private mustStillSave(): void {
+    if (this.program !== undefined && this.saves.core.state !== 'QUIETING') throw this.failedError();
   }
 
   /** Whether all have looked at their logs, and none of them is nearly full. */
@@ -406,14 +359,18 @@ export class FtJob {
   private async save(asked: number, isBlocking: boolean): Promise<number> {
     const { saves, settings, program } = this;
     const level = Math.max(0, asked);
-    const { core, series } = saves;
-    await this.whenIdle();
+    const { core } = saves;
+    await saves.whenIdle();
     const beganMs = performance.now();
     if (!core.begin()) throw this.failedError();
+    // Others than before, if somebody has died meanwhile.
+    const { series } = saves;
     const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
+    this.mustStillSave();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
     if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
+    this.mustStillSave();
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const left = series.unreceived(NAMED_MAX);
     this.cut = program?.cut();
@@ -433,7 +390,7 @@ export class FtJob {
       this.stepCount,
       rows.map(({ measured }) => measured),
     );
-    const stored = store === undefined ? undefined : this.store(level, name, piece);
+    const stored = store === undefined ? undefined : storeImage(saves, store, { name, piece, step: this.stepCount }, this.warn);
     core.handleCopied(piece);
     saves.obey();
     const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs, copiedMs: performance.now(), usefulMs };
@@ -491,19 +448,23 @@ export class FtJob {
   private saveSync(asked: number): number {
     const { saves, program } = this;
     const level = Math.max(0, asked);
-    const { core, series, own } = saves;
+    const { core } = saves;
     if (level > 0)
       throw new MultirailError(
         'ERR_SUPPORT',
         `a save at level ${this.settings.names[level]} needs the event loop: call next() or checkpoint(), or leave that level out`,
       );
     const beganMs = performance.now();
-    series.waitUntil(() => core.isIdle || saves.over.isDone);
+    saves.series.waitUntil(() => core.isIdle || saves.over.isDone);
     if (!core.begin()) throw this.failedError();
+    // Others than before, if somebody has died meanwhile.
+    const { series, own } = saves;
     const isQuiet = series.waitQuiet(this.timeouts.quietMs);
+    this.mustStillSave();
     const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, asked, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
     if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
+    this.mustStillSave();
     const left = series.unreceived(NAMED_MAX);
     this.cut = program?.cut();
     this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
@@ -596,62 +557,6 @@ export class FtJob {
       saves.refuse(error as MultirailError);
       throw error;
     }
-  }
-
-  /** Writes the image. What is returned makes the save exist there, once it is committed; undefined at ranks that need not. */
-  private async store(level: number, name: SaveName, piece: Piece): Promise<(() => Promise<void>) | undefined> {
-    const { saves, settings } = this;
-    const { own, core, rank, jobName } = saves;
-    const target = settings.stores.find(({ index }) => index === level) as Settings['stores'][number];
-    const memory = piece.memory as Uint8Array;
-    const all = new Float64Array(3 * own.size);
-    // The program goes on meanwhile.
-    const step = this.stepCount;
-    let isWritten = true;
-    saves.memory.use(memory);
-    try {
-      await writeImage(target, jobName, name, rank, memory);
-    } catch (error) {
-      // The save is one of memory all the same.
-      isWritten = false;
-      saves.counters.failedAtStore++;
-      this.warn(`save ${name.k} is not at level ${target.name}: ${(error as Error).message}`);
-    } finally {
-      saves.memory.done(memory);
-    }
-    try {
-      await own.allgather(Float64Array.of(isWritten ? 1 : 0, piece.bytes, piece.crc), all);
-    } catch {
-      // A rank has failed: the decision says so.
-      return undefined;
-    }
-    core.handleStored();
-    saves.obey();
-    // In a folder of each host the first rank of the host commits; in a store of all it is the first one.
-    const { hosts } = saves.series;
-    const isWriter = target.name === 'disk' ? hosts.indexOf(hosts[rank]) === rank : rank === 0;
-    const files = Array.from({ length: own.size }, (_, i) => ({ rank: i, bytes: all[3 * i + 1], crc: all[3 * i + 2] }));
-    const isWhole = files.every((_, i) => all[3 * i] === 1);
-    if (!isWriter || !isWhole) return undefined;
-    const { scheme } = core.placement;
-    const manifest: Manifest = {
-      k: name.k,
-      epoch: name.epoch,
-      size: own.size,
-      step,
-      files,
-      scheme: { domains: scheme.domains, duplication: scheme.duplication, depth: scheme.depth },
-      multirail: `image version ${IMAGE_VERSION}`,
-      node: process.version,
-    };
-    return async () => {
-      try {
-        await writeCommit(target, jobName, manifest);
-      } catch (error) {
-        saves.counters.failedAtStore++;
-        this.warn(`save ${name.k} is not committed at level ${target.name}: ${(error as Error).message}`);
-      }
-    };
   }
 
   /** What calls end with when this run of the program is over. */

@@ -166,5 +166,18 @@ export function settingsOf(options: FtOptions): Settings {
       "recovery 'asynchronous' with mtbfSeconds is not supported, since a successor could not repeat periods that were planned by the clock; give everySteps, or choose recovery 'coordinated'",
     );
   const signature = JSON.stringify({ isAsynchronous, duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart, mayShrink });
-  return { isAsynchronous, duplication, depth, domain, names, stores, everySteps, mtbfSeconds, inBackground, mayRestart, mayShrink, signature };
+  return {
+    isAsynchronous,
+    duplication,
+    depth,
+    domain,
+    names,
+    stores,
+    everySteps,
+    mtbfSeconds,
+    inBackground,
+    mayRestart,
+    mayShrink,
+    signature,
+  };
 }

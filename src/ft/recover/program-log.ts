@@ -4,8 +4,6 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { SendLog } from '../log/send-log.ts';
-import { type RecoveryTrace, recoveryChannel } from './channels.ts';
-import type { Restored, Saves } from './epoch.ts';
 
 export interface ProgramHost {
   /** Bound of the log. */
@@ -82,9 +80,13 @@ export class ProgramLog {
     return this.isDue || !this.log.isWhole || bytes + grown >= (this.bytesMax / 4) * 3;
   }
 
-  /** The program comes to a call in which it may save. False: the others have passed it, and so does this rank. */
-  enter(): boolean {
+  /** The program comes to a call in which it may save. */
+  enter(): void {
     this.attempts++;
+  }
+
+  /** Nobody is behind the call that it is in. */
+  get isAhead(): boolean {
     return this.attempts > this.passed;
   }
 
@@ -119,40 +121,5 @@ export class ProgramLog {
     this.streams.close();
     this.log.clear();
     await this.comm.free();
-  }
-}
-
-/** When a successor has done again what the others had seen; it says so once. */
-export class CaughtUp {
-  private readonly saves: Saves;
-  private readonly restored: Restored;
-  private readonly beganMs = performance.now();
-  private hasCaughtUp = false;
-
-  constructor(saves: Saves, restored: Restored) {
-    this.saves = saves;
-    this.restored = restored;
-  }
-
-  /** Whether it is so by now. */
-  look(): boolean {
-    const { saves, restored } = this;
-    const { program } = saves;
-    if (this.hasCaughtUp || program === undefined || program.streams.isReplaying) return this.hasCaughtUp;
-    this.hasCaughtUp = true;
-    if (!recoveryChannel.hasSubscribers) return true;
-    const { epoch, save, level, history } = restored;
-    recoveryChannel.publish({
-      rank: saves.rank,
-      epoch,
-      save,
-      level,
-      failed: history.failed,
-      lostSteps: Math.max(0, history.step - restored.step),
-      durationMs: performance.now() - this.beganMs,
-      kind: 'caught up',
-      suppressed: program.streams.counters.suppressed,
-    } satisfies RecoveryTrace);
-    return true;
   }
 }

@@ -86,7 +86,9 @@ export class LoggedStreams {
 
   /** The log has everything since the last committed save, and whoever has died is held: there may be successors. */
   get isWhole(): boolean {
-    return !this.isOver && this.log.isWhole && this.peers.every(({ failure, channel }) => failure === undefined || channel?.state === 'HELD');
+    return (
+      !this.isOver && this.log.isWhole && this.peers.every(({ failure, channel }) => failure === undefined || channel?.state === 'HELD')
+    );
   }
 
   /** Ranks that have not said what they have. */

@@ -19,7 +19,8 @@ async function play(mode: string, deaths: readonly string[], spares = 1, mca: re
     timeoutMs: 40_000,
   }).ended;
   const all = `${stdout}\n${stderr}`;
-  const digests = [...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`).sort();
+  // Whoever had come to its end already may have to come to it again.
+  const digests = [...new Set([...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`))].sort();
   const bodies = [...stdout.matchAll(/body of rank (\d) begins in step (\d+) at process (\d+)/g)].map(([, ...words]) => words.map(Number));
   return { status, stdout, all, digests, bodies };
 }
@@ -27,8 +28,7 @@ async function play(mode: string, deaths: readonly string[], spares = 1, mca: re
 let still: Awaited<ReturnType<typeof play>>;
 let stillSync: typeof still;
 beforeAll(async () => {
-  still = await play('async', []);
-  stillSync = await play('sync', []);
+  [still, stillSync] = await Promise.all([play('async', []), play('sync', [])]);
 }, 60_000);
 
 const cases: readonly [what: string, mode: string, deaths: readonly string[], spares: number][] = [
@@ -37,12 +37,12 @@ const cases: readonly [what: string, mode: string, deaths: readonly string[], sp
   ['its successor dies, too', 'async', ['2@17', '4@16'], 2],
   ['two that hold no copies of each other die in the same step', 'async', ['1@20', '3@20'], 2],
   ['two neighbours die in the same step, with two copies of each image', 'double', ['1@20', '2@20'], 2],
-  ['one dies in a step after a save, and one at the end', 'async', ['3@28', '0@39'], 2],
+  ['one dies in a step after a save, and one at the end', 'async', ['3@28', '0@35'], 2],
   ['blocking calls: one dies in the middle', 'sync', ['1@17'], 1],
   ['blocking calls: its successor dies, too', 'sync', ['2@17', '4@19'], 2],
 ];
 
-test.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
+test.concurrent.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
   const undisturbed = mode === 'sync' ? stillSync : still;
   expect(undisturbed.status, undisturbed.all).toBe(0);
   expect(undisturbed.digests, undisturbed.all).toHaveLength(4);
@@ -55,13 +55,13 @@ test.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
   expect(all).not.toMatch(/no recovery in place/);
 });
 
-test('too few stand by: all go back, and are told why', { timeout: 60_000 }, async () => {
+test.concurrent('too few stand by: all go back, and are told why', { timeout: 60_000 }, async () => {
   const { status, all } = await play('async', ['1@20', '2@30'], 1);
   expect(status, all).not.toBe(0);
   expect(all).toMatch(/ERR_SPARES: rank 2 \(process 2\)/);
 });
 
-test('no copy is left: all go back to the beginning, and come to the same end', { timeout: 60_000 }, async () => {
+test.concurrent('no copy is left: all go back to the beginning, and come to the same end', { timeout: 60_000 }, async () => {
   const { status, all, digests, bodies } = await play('async', ['1@20', '2@20'], 2);
   expect(status, all).toBe(0);
   expect(digests, all).toEqual(still.digests);
@@ -69,22 +69,22 @@ test('no copy is left: all go back to the beginning, and come to the same end', 
   expect(bodies.filter(([, step]) => step === 0).length, all).toBe(8);
 });
 
-test('a log that is too small is told, and a failure takes all back', { timeout: 60_000 }, async () => {
-  const { status, all, digests } = await play('unsaved', ['1@35'], 1, ['ft_log_bytes_max=300000']);
+test.concurrent('a log that is too small is told, and a failure takes all back', { timeout: 60_000 }, async () => {
+  const { status, all, digests } = await play('unsaved', ['1@33'], 1, ['ft_log_bytes_max=300000']);
   expect(status, all).toBe(0);
   expect(digests, all).toEqual(still.digests);
   expect(all.match(/the log of messages is full \(300000 bytes, ft_log_bytes_max\)/g)?.length, all).toBeGreaterThanOrEqual(4);
 });
 
-test('a log that is filling up makes a save due', { timeout: 60_000 }, async () => {
-  const { status, all, digests, bodies } = await play('unsaved', ['1@35'], 1, ['ft_log_bytes_max=16000000']);
+test.concurrent('a log that is filling up makes a save due', { timeout: 60_000 }, async () => {
+  const { status, all, digests, bodies } = await play('unsaved', ['1@34'], 1, ['ft_log_bytes_max=8000000']);
   expect(status, all).toBe(0);
   expect(digests, all).toEqual(still.digests);
   expect(all).not.toMatch(/the log of messages is full|no recovery in place/);
   expect(bodies.find(([, , process]) => process === 4)?.[1], all).toBeGreaterThan(0);
 });
 
-test('a program that does not repeat itself is caught', { timeout: 60_000 }, async () => {
+test.concurrent('a program that does not repeat itself is caught', { timeout: 60_000 }, async () => {
   const { status, all } = await play('drifts', ['1@17'], 1);
   expect(status, all).not.toBe(0);
   expect(all).toMatch(
@@ -92,7 +92,7 @@ test('a program that does not repeat itself is caught', { timeout: 60_000 }, asy
   );
 });
 
-test.each([
+test.concurrent.each([
   ['wild', /ERR_SUPPORT: recovery 'asynchronous' does not support ANY_SOURCE on job/],
   ['dups', /ERR_SUPPORT: recovery 'asynchronous' does not support to make communicators of it on job/],
 ])('%s: what a successor could not repeat is refused', { timeout: 60_000 }, async (mode, text) => {

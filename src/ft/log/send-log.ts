@@ -86,6 +86,11 @@ export class SendLog implements MessageLog {
     return this.slabsBytes + this.entryCount * ENTRY_BYTES;
   }
 
+  /** Without free slabs, which no commit would make fewer. */
+  get usedBytes(): number {
+    return this.bytes - this.free.length * this.slabBytes;
+  }
+
   get messageCount(): number {
     return this.entryCount;
   }
@@ -122,8 +127,7 @@ export class SendLog implements MessageLog {
     const entry = new Entry(message, payload, slab);
     destination.entries.push(entry);
     this.entryCount++;
-    // Free slabs are memory, but no commit would make them fewer.
-    if (!this.isDue && this.bytes - this.free.length * this.slabBytes >= (this.options.bytesMax / 4) * 3) {
+    if (!this.isDue && this.usedBytes >= (this.options.bytesMax / 4) * 3) {
       this.isDue = true;
       this.options.onPressure?.('due');
     }

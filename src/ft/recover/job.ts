@@ -351,6 +351,7 @@ export class FtJob {
   /** Whether all have looked at their logs, and none of them is nearly full. */
   private isOnlyLook(level: number, rows: readonly Row[]): boolean {
     if (level !== LOOK_LEVEL || rows.some(({ isDue }) => isDue)) return false;
+    this.program?.looked();
     this.saves.core.handleNotQuiet();
     this.saves.obey();
     return true;

@@ -22,7 +22,7 @@ export function isLook(step: number): boolean {
 }
 
 const MIB = 1024 * 1024;
-const SLABS_MIN = 16;
+const SLABS_MIN = 64;
 
 export class ProgramLog {
   readonly comm: Communicator;
@@ -70,14 +70,20 @@ export class ProgramLog {
     return new ProgramLog(comm, host);
   }
 
+  /** What the log had at the last look. */
   private lookedBytes = 0;
 
   /** It is to be trimmed before the next look: three quarters are full, or will be when it fills up as it did since the last look. */
   get isNearlyFull(): boolean {
-    const { bytes } = this.log;
-    const grown = 2 * Math.max(0, bytes - this.lookedBytes);
-    this.lookedBytes = bytes;
-    return this.isDue || !this.log.isWhole || bytes + grown >= (this.bytesMax / 4) * 3;
+    const { usedBytes, isWhole } = this.log;
+    // Looks that come at first are twice as far from the one before as that was.
+    const grown = 2 * Math.max(0, usedBytes - this.lookedBytes);
+    return this.isDue || !isWhole || usedBytes + grown >= (this.bytesMax / 4) * 3;
+  }
+
+  /** All have looked, and nothing was to be done. */
+  looked(): void {
+    this.lookedBytes = this.log.usedBytes;
   }
 
   /** The program comes to a call in which it may save. */
@@ -108,6 +114,7 @@ export class ProgramLog {
     this.saving = 0;
     this.isDue = false;
     this.streams.commitCut();
+    this.looked();
   }
 
   /** There is no such save. */

@@ -118,7 +118,9 @@ export class SendLog implements MessageLog {
     let slab: Slab | undefined;
     let payload = EMPTY_IOV;
     if (bytes > 0) {
-      slab = takesSlab ? this.openSlab(destination, slabBytes) : (destination.open as Slab);
+      // A message that is longer than a slab has one to itself, and short ones go on behind each other.
+      if (bytes > this.slabBytes) slab = this.newSlab(bytes);
+      else slab = takesSlab ? this.openSlab(destination) : (destination.open as Slab);
       buffer.copyTo(slab.memory, slab.used);
       payload = new Iov([slab.memory.subarray(slab.used, slab.used + bytes)]);
       slab.used += bytes;
@@ -143,9 +145,9 @@ export class SendLog implements MessageLog {
     return destination;
   }
 
-  private openSlab(destination: Destination, bytes: number): Slab {
+  private openSlab(destination: Destination): Slab {
     if (destination.open !== undefined) this.close(destination.open);
-    const slab = (bytes === this.slabBytes ? this.free.pop() : undefined) ?? this.newSlab(bytes);
+    const slab = this.free.pop() ?? this.newSlab(this.slabBytes);
     slab.isOpen = true;
     destination.open = slab;
     return slab;

@@ -17,14 +17,14 @@ export type InPlaceState = keyof typeof IN_PLACE_STATES;
 export const IN_PLACE_EDGES: Readonly<Record<InPlaceState, readonly InPlaceState[]>> = {
   // → REPLACING by a decision that names failed members. → TELLING: a process that was called in, or has gone back, meets the others.
   IDLE: ['REPLACING', 'TELLING'],
-  // → BACK: too few processes stand by.
-  REPLACING: ['TELLING', 'BACK'],
+  // The job ends where too few processes stand by.
+  REPLACING: ['TELLING'],
   TELLING: ['FETCHING', 'STARTING_OVER', 'BACK'],
   FETCHING: ['SYNCING', 'STARTING_OVER', 'BACK'],
-  SYNCING: ['IDLE', 'STARTING_OVER', 'BACK'],
+  SYNCING: ['IDLE', 'STARTING_OVER'],
   STARTING_OVER: ['REPLACING'],
-  // → STARTING_OVER: a member has died before all had gone back. → TELLING: it is called again after a coordinated recovery. → IDLE: the program runs again.
-  BACK: ['IDLE', 'STARTING_OVER', 'TELLING'],
+  // At once: the coordinated recovery has states of its own (save-states.ts).
+  BACK: ['IDLE'],
 };
 
 /** The one door between states. */

@@ -18,7 +18,6 @@ import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf, SERVICE_ID, USER } from './contexts.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
-import type { LoggedStreams } from './ft/logged-streams.ts';
 import type { Group } from './group.ts';
 
 interface Waiter {
@@ -55,6 +54,16 @@ interface KnownCommunicator {
   endsSetup(error: MultirailError): void;
   /** It is gone. */
   close(error: MultirailError): void;
+}
+
+/** The communicator whose messages are logged, as far as calls on it go (ft/logged-streams.ts). */
+interface LoggedCommunicator {
+  readonly id: number;
+  /** Nothing on it is repeated by anybody. */
+  readonly isSettled: boolean;
+  covers(ctx: number): boolean;
+  /** A call on that context waits for the successor of a member that has died, instead of failing. */
+  holds(ctx: number): boolean;
 }
 
 /** How often collectives that do not move are looked at. */
@@ -108,7 +117,7 @@ export class ProcessState implements LocalProcess {
   /** Undefined where the parameter ft is off. */
   ft: FaultTolerance | undefined;
   /** The communicator whose messages are logged; undefined without asynchronous recovery. */
-  logged: LoggedStreams | undefined;
+  logged: LoggedCommunicator | undefined;
 
   constructor(engine: Engine, blocking: BlockingWaiter, rank: number, tuning: Tuning, native: NativeBinding | undefined) {
     this.engine = engine;

@@ -91,12 +91,3 @@ test.concurrent('a program that does not repeat itself is caught', { timeout: 60
     /process 4 is refused: ERR_REPLAY: message \d+ of context \d+ to rank \d, with tag \d, has \d+ bytes and digest \w+; before the failure it had \d+ bytes and digest \w+/,
   );
 });
-
-test.concurrent.each([
-  ['wild', /ERR_SUPPORT: recovery 'asynchronous' does not support ANY_SOURCE on job/],
-  ['dups', /ERR_SUPPORT: recovery 'asynchronous' does not support to make communicators of it on job/],
-])('%s: what a successor could not repeat is refused', { timeout: 60_000 }, async (mode, text) => {
-  const { status, all } = await play(mode, []);
-  expect(status, all).not.toBe(0);
-  expect(all).toMatch(text);
-});

@@ -4,17 +4,18 @@
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { LoggedStreams } from '../../mpi/ft/logged-streams.ts';
+import type { LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
-import type { Sync } from '../../pml/succession.ts';
-import { planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
+import { type Inventory, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
+import type { SaveCore } from '../checkpoint/save-core.ts';
 import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
 import { decodeImage } from '../image/decode.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
-import type { Saves } from './epoch.ts';
 import { isFailure, TAG_IMAGE } from './exchange.ts';
 import { type InPlaceState, moveInPlace } from './in-place-states.ts';
 import { domainsOf, formerOf, type History, placementOf, together, type View } from './meeting.ts';
+import type { ImageMemory } from './memory.ts';
+import type { Settings } from './options.ts';
 import type { ProgramLog } from './program-log.ts';
 import { type SavedStreams, savedStreamsOf } from './saved-streams.ts';
 
@@ -42,6 +43,34 @@ export interface Joined {
   readonly step: number;
   readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
   readonly history: History;
+}
+
+/** The saves of this rank, as far as recovery in place needs them. */
+export interface InPlaceHost {
+  /** The communicator that the members are on now. */
+  readonly comm: Communicator;
+  readonly rank: number;
+  readonly settings: Settings;
+  readonly memory: ImageMemory;
+  readonly core: SaveCore;
+  readonly program: ProgramLog | undefined;
+  readonly over: { resolve(end: { readonly kind: 'back' } | { readonly kind: 'failed'; readonly error: MultirailError }): void };
+  warn(text: string): void;
+  /** The members are on this communicator from now on. */
+  enter(comm: Communicator): void;
+  useForSaves(own: Communicator): void;
+  openProgram(comm: Communicator): ProgramLog;
+  /** The members are others than before: returns the ranks of those that have failed. */
+  leaveBehind(next: Communicator): readonly number[];
+  viewInMemory(): View;
+  /** All have found what to begin with. */
+  begin(
+    epoch: number,
+    domains: readonly (string | number)[],
+    plan: RecoveryPlan,
+    fetched: Piece | undefined,
+    inventories: readonly Inventory[],
+  ): void;
 }
 
 /** What is waited for: a request, or a word that comes by another way. */
@@ -89,14 +118,14 @@ export class InPlace {
   private isRunning = false;
   /** What a new member began with. */
   private joined: Joined | undefined;
-  private readonly saves: Saves;
+  private readonly saves: InPlaceHost;
   private hasGoneBack: boolean;
   private word = new Word();
   private failed: number[] = [];
   private knewMs = 0;
 
   /** `isNew`: this process was called in. */
-  constructor(saves: Saves, isNew: boolean) {
+  constructor(saves: InPlaceHost, isNew: boolean) {
     this.saves = saves;
     this.hasGoneBack = !isNew;
   }

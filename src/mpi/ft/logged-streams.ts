@@ -31,6 +31,8 @@ export interface StreamsImage {
   readonly unexpected: Cut['unexpected'];
 }
 
+export type { Sync };
+
 export class LoggedStreams {
   readonly id: number;
   readonly log: MessageLog;

@@ -7,11 +7,12 @@
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --asynchronous    # the dead rank alone goes back
 //   npx multirail run -n 4 --mca ft on --kill 1@3s,2@4s examples/ft-heat.mjs --seconds 6 --shrink    # nobody stands by: fewer ranks go on
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
+//   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --bucket http://127.0.0.1:9000/saves    # the same, in a bucket of S3
 import { createHash } from 'node:crypto';
 import { subscribe } from 'node:diagnostics_channel';
 import { parseArgs } from 'node:util';
 import { init } from 'multirail';
-import { run } from 'multirail/ft';
+import { run, s3Store } from 'multirail/ft';
 
 const { values } = parseArgs({
   options: {
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     shrink: { type: 'boolean', default: false },
     asynchronous: { type: 'boolean', default: false },
     folder: { type: 'string' },
+    bucket: { type: 'string' },
   },
 });
 const steps = Number(values.steps);
@@ -97,7 +99,7 @@ function begin(job) {
   job.protectValue('step', { save: () => state.step, restore: goTo });
   if (recovery !== undefined) {
     ({ failures, lostSteps } = recovery.total);
-    if (recovery.level === 'disk') resumedFrom = job.step;
+    if (recovery.level !== 'memory') resumedFrom = job.step;
     // Other ranks have saved: their rows are distributed again.
     if (recovery.isRegrouped) goTo(job.step);
   }
@@ -174,17 +176,27 @@ function programSync(job) {
   return plate === null ? undefined : { digest: digestOf(plate), size };
 }
 
-const levels = values.folder === undefined ? undefined : [{ level: 'memory' }, { level: 'disk', folder: values.folder }];
+/** What outlasts all processes; the address of a bucket is that of its server with the name of the bucket behind it. */
+function lasting() {
+  const { folder, bucket } = values;
+  if (folder !== undefined) return { level: 'disk', folder };
+  if (bucket === undefined) return undefined;
+  const cut = bucket.lastIndexOf('/');
+  return { level: 'store', store: s3Store({ endpoint: bucket.slice(0, cut), bucket: bucket.slice(cut + 1) }) };
+}
+
+const lastingLevel = lasting();
 const options = {
   recovery: values.asynchronous ? 'asynchronous' : 'coordinated',
-  everySteps: levels === undefined ? [every] : [every, 2 * every],
-  ...(levels === undefined ? {} : { levels }),
+  everySteps: lastingLevel === undefined ? [every] : [every, 2 * every],
+  ...(lastingLevel === undefined ? {} : { levels: [{ level: 'memory' }, lastingLevel] }),
   whenNoSpares: values.shrink ? 'shrink' : 'fail',
 };
 const result = await run(mpi, options, values.sync ? programSync : program);
 if (result !== undefined) {
   const { digest, size } = result;
-  const resumed = resumedFrom === undefined ? '' : `, resumed from step ${resumedFrom} on disk`;
+  const resumed =
+    resumedFrom === undefined ? '' : `, resumed from step ${resumedFrom} ${lastingLevel?.level === 'store' ? 'in the bucket' : 'on disk'}`;
   const shrunk = values.shrink ? `, on ${size} ranks` : '';
   console.log(
     `sha256 ${digest}: recovered from ${failures + inPlace} failures (${inPlace + (isSuccessor ? failures : 0)} asynchronous), ${lostSteps} steps repeated${resumed}${shrunk}`,

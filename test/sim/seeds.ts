@@ -48,6 +48,12 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
       'The quiet phase lasted 50 ms, and a rail that came back brought copies to ranks that had finalized: now it lasts until all is delivered.',
   },
   {
+    profile: 'save',
+    seed: 315680,
+    story:
+      'All who knew of a committed save had died, and the job began anew: the oracle took the first save of that beginning for the old one.',
+  },
+  {
     profile: 'ulfm',
     seed: 308226,
     story: 'The oracle blamed a leader for a standby that joined while its proposal was on its way for 56 ms.',

@@ -15,6 +15,7 @@ import { SERIES, type SeriesNumber } from '../../src/ulfm/wire.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
+import { Cuts } from './save-cuts.ts';
 import { FIRST_ID, type SimUlfmProcess, UlfmWorld, type UlfmWorldOptions } from './ulfm-world.ts';
 
 /** Bulk messages of the service communicator. */
@@ -89,8 +90,7 @@ export class SaveWorld extends UlfmWorld {
   readonly counters = { saves: 0, recoveries: 0, restarts: 0, fetched: 0, ghosts: 0 };
   /** States of the undisturbed run, by step and rank. */
   private readonly reference: number[][] = [];
-  /** By save: the step of its cut and what it was made for, as the first that committed it has it. */
-  private readonly cuts = new Map<string, { readonly step: number; readonly made: string }>();
+  private readonly cuts = new Cuts();
   private readonly calledInSaves = new Set<string>();
   private newest: SaveName | undefined;
 
@@ -404,8 +404,7 @@ export class SaveWorld extends UlfmWorld {
       if (!slot.held.has(owner)) throw new OracleError(`F7: save ${key} is committed, and rank ${saver.rank} has no copy of rank ${owner}`);
     for (const [owner, piece] of [[saver.rank, slot.own as Piece] as const, ...slot.held]) {
       const memory = piece.memory as Memory;
-      const { step, made } = this.cuts.get(key) ?? memory;
-      this.cuts.set(key, { step, made });
+      const { step, made } = this.cuts.cutOf(name, memory);
       if (memory.rank !== owner || memory.step !== step || memory.made !== made || memory.state !== this.reference[step][owner])
         throw new OracleError(
           `F7: save ${key} at rank ${saver.rank} has step ${memory.step} of rank ${memory.rank}, made for ${memory.made}, for rank ${owner}; its cut is step ${step}, made for ${made}`,
@@ -553,6 +552,7 @@ export class SaveWorld extends UlfmWorld {
             plan.all.map(({ inventory }) => inventory),
             line,
           );
+    this.cuts.begin(plan.epoch, id, saver.process.number, (number) => this.processes[number].isAlive);
     core.restore(plan.epoch, line, isGiven && memory !== undefined ? pieceOf(memory) : undefined, has);
     // Older ones stay, newer ones are gone, and a successor has the line alone.
     saver.readable =

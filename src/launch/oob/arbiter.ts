@@ -59,10 +59,22 @@ export class Arbiter {
   }
 
   private judgeSilent(nowMs: number, texts: Map<number, string>): void {
+    const limits = this.isLeftBehind()
+      ? { ...this.limits, reconnectTimeoutMs: Math.min(SILENT_MS, this.limits.reconnectTimeoutMs) }
+      : this.limits;
     for (const member of this.members) {
-      const silence = member.isOwned || member.exit !== undefined ? undefined : judgeSilence(member, nowMs, this.limits);
+      const silence = member.isOwned || member.exit !== undefined ? undefined : judgeSilence(member, nowMs, limits);
       if (silence !== undefined && (silence.isCertain || this.hearsMajority(nowMs))) texts.set(member.rank, silence.text);
     }
+  }
+
+  /** All others have come to their end, which they do together: they have left without those that nothing is heard of. */
+  private isLeftBehind(): boolean {
+    return (
+      this.goOn &&
+      this.members.some(({ exit }) => exit?.finalized) &&
+      this.members.every((member) => member.exit !== undefined || isCut(member))
+    );
   }
 
   /** A rank reaches it no more, and the server does not hear of it, either: its host is gone, or cut off. */

@@ -45,6 +45,20 @@ async function withKeys(key: string, secret: string, store: Store): Promise<Stor
   return store;
 }
 
+// `npm run test:s3` starts one and says where it is.
+const REAL_ENDPOINT = process.env.MULTIRAIL_TEST_S3;
+const { AWS_ACCESS_KEY_ID: REAL_KEY = '', AWS_SECRET_ACCESS_KEY: REAL_SECRET = '' } = process.env;
+const REAL: typeof STORES =
+  REAL_ENDPOINT === undefined
+    ? []
+    : [
+        [
+          'a bucket of a real server',
+          () => withKeys(REAL_KEY, REAL_SECRET, s3Store({ endpoint: REAL_ENDPOINT, bucket: 'saves', prefix: 'tests', partBytes: 5 * MIB })),
+          { empty: true },
+        ],
+      ];
+
 const STORES: [string, () => Promise<Store>, { empty: boolean }][] = [
   ['memory', async () => memoryStore(), { empty: true }],
   ['a folder', async () => fileStore(join(folder, 'files')), { empty: true }],
@@ -69,6 +83,7 @@ const STORES: [string, () => Promise<Store>, { empty: boolean }][] = [
       ),
     { empty: true },
   ],
+  ...REAL,
 ];
 
 describe.each(STORES)('%s', (_, make, { empty }) => {

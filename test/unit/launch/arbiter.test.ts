@@ -90,6 +90,16 @@ describe('silence', () => {
     expect(named(job(3, { 1: silent, 2: silent }, false).arbiter.judge(NOW_MS)), 'where a death ends the job').toEqual([1, 2]);
   });
 
+  test('is short enough where all others have come to their end: they have left without it', () => {
+    const left = { lifeline: undefined, exit: { code: 0, signal: '', finalized: true, lost: false } } as const;
+    const failed = { ...left, exit: { ...left.exit, code: 1, finalized: false } };
+    expect(named(job(3, { 0: left, 1: left, 2: silentFor(3001) }).arbiter.judge(NOW_MS))).toEqual([2]);
+    expect(job(3, { 0: left, 1: left, 2: silentFor(2999) }).arbiter.judge(NOW_MS), 'not yet').toEqual([]);
+    expect(job(3, { 0: left, 2: silentFor(3001) }).arbiter.judge(NOW_MS), 'rank 1 is still there').toEqual([]);
+    expect(job(3, { 0: failed, 1: failed, 2: silentFor(3001) }).arbiter.judge(NOW_MS), 'nobody has come to its end').toEqual([]);
+    expect(job(3, { 0: left, 1: left, 2: silentFor(3001) }, false).arbiter.judge(NOW_MS), 'where a death ends the job').toEqual([]);
+  });
+
   test('of what is certain there is no such doubt', () => {
     const { arbiter } = job(3, { 1: { lifelineEndedMs: NOW_MS - 2001 }, 2: { info: undefined, lastContactMs: NOW_MS - 120_001 } });
     expect(named(arbiter.judge(NOW_MS))).toEqual([1, 2]);

@@ -6,6 +6,7 @@ import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import { memoryStore } from '../../src/ft/store/memory-store.ts';
+import { Prng } from '../../src/util/prng.ts';
 import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
 
 const LIMIT_MS = 20_000;
@@ -117,4 +118,68 @@ test('what is not supported is refused', { timeout: LIMIT_MS }, async () => {
       expect(() => comm.agreeSync(1)).toThrow(/ERR_SUPPORT: recovery 'asynchronous' does not support agree\(\)/);
     },
   });
+});
+
+const RANKS = 4;
+const RING_STEPS = 12;
+const VALUES = 2000;
+
+/** A ring of short and long messages, with sums now and then. `dieAt` is asked in the midst of each step, at its end, and behind its save. */
+async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promise<string> {
+  const { comm } = job;
+  const { rank, size } = comm;
+  const values = new Float64Array(VALUES).fill(rank + 1);
+  const step = new Int32Array(1);
+  job.protect('values', values);
+  job.protect('step', step);
+  while (step[0] < RING_STEPS) {
+    const come = new Float64Array(VALUES);
+    const receive = comm.irecv(come, (rank + size - 1) % size, 1);
+    await comm.send(values.subarray(0, step[0] % 2 === 1 ? 10 : VALUES), (rank + 1) % size, 1);
+    await dieAt(3 * step[0]);
+    await receive;
+    for (let i = 0; i < VALUES; i++) values[i] = (values[i] * 3 + come[i] + step[0]) % 1009;
+    const sum = new Float64Array(1);
+    if (step[0] % 2 === 0) await comm.allreduce(values.subarray(5, 6), sum);
+    values[0] += sum[0] % 7;
+    await dieAt(3 * step[0] + 1);
+    step[0]++;
+    await job.next();
+    await dieAt(3 * step[0] - 1);
+  }
+  return `${rank}: ${values.reduce((all, value) => (all * 31 + value) % 1_000_000_007, 0)}`;
+}
+
+/** Ends of the ranks, with so many deaths at moments that follow from the seed; the first two are of ranks of the start. */
+async function ends(seed: number, deaths: number): Promise<string> {
+  const prng = new Prng(seed);
+  const moments = new Map<number, number>();
+  for (let i = 0; i < deaths; i++) {
+    const process = i < 2 || prng.chance(1, 2) ? prng.below(RANKS) : RANKS + prng.below(deaths);
+    if (!moments.has(process)) moments.set(process, prng.below(3 * RING_STEPS));
+  }
+  const options: FtOptions = { ...BASE, saving: prng.pick(['blocking', 'background']), everySteps: [prng.between(1, 5)], duplication: 2 };
+  const found = new Set<string>();
+  const program = async (job: FtJob, { mpi, die }: FtPart): Promise<void> => {
+    const dieAt = async (moment: number): Promise<void> => {
+      if (moment >= (moments.get(mpi.process) ?? Number.POSITIVE_INFINITY)) await die('now');
+    };
+    found.add(await ring(job, dieAt));
+  };
+  const one = {
+    name: `run() in place, seed ${seed}`,
+    ranks: RANKS,
+    spares: deaths,
+    dying: [...moments.keys()],
+    params: { pml_eager_limit_bytes: '4096' },
+    run: async (part: FtPart) => void (await run(part.mpi, options, (job) => program(job, part))),
+  };
+  await playFtCase(one, [tcpComponent], 'all');
+  return [...found].sort().join(', ');
+}
+
+test('deaths at random moments, of successors too: the same end', { timeout: 60_000 }, async () => {
+  const still = await ends(1, 0);
+  expect(still.split(', ')).toHaveLength(RANKS);
+  for (let seed = 1; seed <= 8; seed++) expect(await ends(seed, 1 + (seed % 4)), `seed ${seed}`).toBe(still);
 });

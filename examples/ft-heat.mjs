@@ -1,12 +1,15 @@
-// A heated plate whose ranks may die: each has a strip of rows, all go back to the newest save in memory, and a process that stands by takes
-// the place of the dead one. At the end rank 0 computes the undisturbed plate by itself, and the job exits with 1 if one bit differs.
+// A heated plate whose ranks may die: each has a strip of rows, all go back to the newest save in memory, or with --asynchronous the dead rank
+// alone, and a process that stands by takes its place. At the end rank 0 computes the undisturbed plate by itself, and the job exits with 1 if one
+// bit differs.
 //
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6
 //   npx multirail run -n 4 --spares 2 --kill random:seed=1,mtbf=4s,max=2 examples/ft-heat.mjs --sync
+//   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --asynchronous    # the dead rank alone goes back
 //   npx multirail run -n 4 --mca ft on --kill 1@3s,2@4s examples/ft-heat.mjs --seconds 6 --shrink    # nobody stands by: fewer ranks go on
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --bucket http://127.0.0.1:9000/saves    # the same, in a bucket of S3
 import { createHash } from 'node:crypto';
+import { subscribe } from 'node:diagnostics_channel';
 import { parseArgs } from 'node:util';
 import { init } from 'multirail';
 import { run, s3Store } from 'multirail/ft';
@@ -19,6 +22,7 @@ const { values } = parseArgs({
     rows: { type: 'string', default: '256' },
     sync: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
+    asynchronous: { type: 'boolean', default: false },
     folder: { type: 'string' },
     bucket: { type: 'string' },
   },
@@ -71,6 +75,13 @@ const mpi = await init();
 let failures = 0;
 let lostSteps = 0;
 let resumedFrom;
+// Under asynchronous recovery the others are told, and their programs go on.
+let inPlace = 0;
+let isSuccessor = false;
+subscribe('multirail:ft:recovery', ({ kind, failed }) => {
+  if (kind === 'in place') inPlace += failed.length;
+  if (kind === 'called again') isSuccessor = true;
+});
 
 /** What both forms of the program begin with. Both arrays are registered, because the program swaps them. */
 function begin(job) {
@@ -176,6 +187,7 @@ function lasting() {
 
 const lastingLevel = lasting();
 const options = {
+  recovery: values.asynchronous ? 'asynchronous' : 'coordinated',
   everySteps: lastingLevel === undefined ? [every] : [every, 2 * every],
   ...(lastingLevel === undefined ? {} : { levels: [{ level: 'memory' }, lastingLevel] }),
   whenNoSpares: values.shrink ? 'shrink' : 'fail',
@@ -186,7 +198,9 @@ if (result !== undefined) {
   const resumed =
     resumedFrom === undefined ? '' : `, resumed from step ${resumedFrom} ${lastingLevel?.level === 'store' ? 'in the bucket' : 'on disk'}`;
   const shrunk = values.shrink ? `, on ${size} ranks` : '';
-  console.log(`sha256 ${digest}: recovered from ${failures} failures (0 asynchronous), ${lostSteps} steps repeated${resumed}${shrunk}`);
+  console.log(
+    `sha256 ${digest}: recovered from ${failures + inPlace} failures (${inPlace + (isSuccessor ? failures : 0)} asynchronous), ${lostSteps} steps repeated${resumed}${shrunk}`,
+  );
   const expected = undisturbed();
   if (digest !== expected) {
     console.error(`the undisturbed plate has sha256 ${expected}`);

@@ -29,7 +29,7 @@ export class CollectiveRuns extends ObjectMessages {
   private arePlacesKnown = false;
   private setup: Operation<SharedSegment | undefined> | undefined;
   /** Number of the next collective: all ranks count alike. */
-  private nextCollective = 0;
+  protected nextCollective = 0;
   /** Numbers of persistent collectives: they are theirs for good. */
   private readonly keptTags = new Set<number>([SETUP_TAG]);
 

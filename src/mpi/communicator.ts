@@ -40,9 +40,20 @@ type Creation = Call<Made | undefined>;
  */
 export class Communicator extends FailureCalls {
   private made(name: string, id: number, members: readonly number[]): Communicator {
-    const communicator = new Communicator(this.proc, name, id, new Group(members, this.proc.rank));
+    // A list of its own: a successor takes its place in one communicator, and not in those that it was made of.
+    const communicator = new Communicator(this.proc, name, id, new Group([...members], this.proc.rank));
     communicator.usesSharedMemory = this.usesSharedMemory;
     return communicator;
+  }
+
+  /**
+   * The communicator of that id, which other processes have made, and in which this one succeeds a member.
+   *
+   * @internal
+   */
+  enterAs(name: string, id: number, members: readonly number[]): Communicator {
+    this.proc.contexts.open(id);
+    return this.made(name, id, members);
   }
 
   // ---------------------------------------------------------------- creation (MPI-4.1, section 7.4)
@@ -256,6 +267,7 @@ export class Communicator extends FailureCalls {
   ): Promise<Communicator | null> {
     return new Promise((resolve, reject) => {
       this.mustBeUsable();
+      this.mustNotBeLogged('to make communicators of it');
       checkOptions(options);
       const { operation, end } = this.beginCreation(prepare(), name, resolve, group, tag);
       if (options !== undefined) this.limit(operation, options);
@@ -272,6 +284,7 @@ export class Communicator extends FailureCalls {
 
   private makeSync(call: Creation, name: string, options: CallOptions | undefined, group?: Group, tag?: number): Communicator | null {
     this.mustBeUsable();
+    this.mustNotBeLogged('to make communicators of it');
     checkOptions(options);
     this.mustReachByPolling();
     let made: Communicator | null = null;

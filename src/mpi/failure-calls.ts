@@ -1,11 +1,13 @@
 // The calls of a communicator about processes that die: revoke, agree, who has failed, and what shrink and replace stand on. After User-Level Failure Mitigation (Bland,
 // Bouteiller, Herault, Bosilca, Dongarra: Post-failure recovery of MPI communication capability, 2013; MPIX_Comm_* in other libraries).
 import { MultirailError } from '../errors.ts';
+import type { MessageLog, TapOptions } from '../pml/message-log.ts';
 import type { Replacement } from '../ulfm/replace.ts';
 import { verdictOf } from '../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
+import { LoggedStreams } from './ft/logged-streams.ts';
 import { RecoverySeries } from './ft/recovery-series.ts';
 import type { Group } from './group.ts';
 import { ObjectCollectives } from './object-collectives.ts';
@@ -27,6 +29,7 @@ export class FailureCalls extends ObjectCollectives {
   /** Where the parameter ft is off, there is nobody who would tell others. */
   protected faultTolerance(call: string): FaultTolerance {
     this.mustNotBeFreed();
+    this.mustNotBeLogged(`${call}()`);
     const { ft } = this.proc;
     if (ft === undefined)
       throw new MultirailError(
@@ -169,6 +172,39 @@ export class FailureCalls extends ObjectCollectives {
   /** @internal What multirail/ft commits saves and begins recoveries by. */
   recoverySeries(call: string): RecoverySeries {
     return new RecoverySeries(this.proc, this.faultTolerance(call), this.contextId, this.members);
+  }
+
+  /**
+   * From now on all messages of this communicator are logged, and a member that dies is waited for until it has a successor.
+   *
+   * @internal
+   */
+  logMessages(log: MessageLog, digest: TapOptions['digest']): LoggedStreams {
+    const self = this;
+    return new LoggedStreams(
+      this.proc,
+      {
+        id: this.contextId,
+        group: this.group,
+        desk: this.desk,
+        counters: {
+          get collectives() {
+            return self.nextCollective;
+          },
+          set collectives(count) {
+            self.nextCollective = count;
+          },
+          get objects() {
+            return self.nextPlace;
+          },
+          set objects(count) {
+            self.nextPlace = count;
+          },
+        },
+      },
+      log,
+      digest,
+    );
   }
 
   // ---------------------------------------------------------------- for calls that make communicators

@@ -52,6 +52,17 @@ export class Group {
     return this.index.get(worldRank);
   }
 
+  /**
+   * A successor has taken the place of the process with that rank: it is known by both numbers from now on.
+   *
+   * @internal
+   */
+  succeed(rank: number, successor: number): void {
+    this.rankOf(successor);
+    (this.worldRanks as number[])[rank] = successor;
+    (this.index as Map<number, number>).set(successor, rank);
+  }
+
   private of(worldRanks: readonly number[]): Group {
     return new Group(worldRanks, this.ownWorldRank);
   }

@@ -24,7 +24,7 @@ import type { Status } from './status.ts';
 
 export class ObjectMessages extends PointToPoint {
   private readonly objectCtx = ctxOf(this.contextId, OBJECT);
-  private nextPlace = 0;
+  protected nextPlace = 0;
 
   /**
    * Sends a value by structured clone; recvObject() receives it, in order with all other messages. Memory of ArrayBuffers and views from 64

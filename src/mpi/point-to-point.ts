@@ -691,7 +691,18 @@ export class PointToPoint {
 
   // ---------------------------------------------------------------- ranks
 
+  /** Under asynchronous recovery a call is refused whose outcome a successor could not repeat. */
+  protected mustNotBeLogged(what: string): void {
+    if (this.proc.logged?.id !== this.contextId) return;
+    throw new MultirailError(
+      'ERR_SUPPORT',
+      `recovery 'asynchronous' does not support ${what} on ${this.name}: a successor could not repeat it; name the source of each message, use job.comm alone, or choose recovery 'coordinated'`,
+      { rank: this.proc.rank },
+    );
+  }
+
   private worldOf(source: number): number {
+    if (source === ANY_SOURCE) this.mustNotBeLogged('ANY_SOURCE');
     return source === ANY_SOURCE ? ANY_SOURCE : this.members[source];
   }
 }

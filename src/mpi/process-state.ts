@@ -56,6 +56,16 @@ interface KnownCommunicator {
   close(error: MultirailError): void;
 }
 
+/** The communicator whose messages are logged, as far as calls on it go (ft/logged-streams.ts). */
+interface LoggedCommunicator {
+  readonly id: number;
+  /** Nothing on it is repeated by anybody. */
+  readonly isSettled: boolean;
+  covers(ctx: number): boolean;
+  /** A call on that context waits for the successor of a member that has died, instead of failing. */
+  holds(ctx: number): boolean;
+}
+
 /** How often collectives that do not move are looked at. */
 const CALLS_LOOK_MS = 500;
 /** Records of collectives that are kept for the next ones. */
@@ -106,6 +116,8 @@ export class ProcessState implements LocalProcess {
   saveCounters: (() => Readonly<Record<string, number>>) | undefined;
   /** Undefined where the parameter ft is off. */
   ft: FaultTolerance | undefined;
+  /** The communicator whose messages are logged; undefined without asynchronous recovery. */
+  logged: LoggedCommunicator | undefined;
 
   constructor(engine: Engine, blocking: BlockingWaiter, rank: number, tuning: Tuning, native: NativeBinding | undefined) {
     this.engine = engine;
@@ -164,7 +176,9 @@ export class ProcessState implements LocalProcess {
   }
 
   /** A collective on these ranks cannot go well: one of them is known to be dead. */
-  failureOf({ name, members }: Scope): MultirailError | undefined {
+  failureOf({ name, members, ctx }: Scope): MultirailError | undefined {
+    // There a dead member has a successor, whom the call waits for.
+    if (this.logged?.holds(ctx)) return undefined;
     const failure = this.ft?.failureAmong(members);
     if (failure === undefined) return undefined;
     const { rank, number, text } = failure;
@@ -375,6 +389,7 @@ export class ProcessState implements LocalProcess {
     const envelope = take ? pml.improbe(source, ctx, tag) : pml.iprobe(source, ctx, tag);
     if (envelope !== undefined) return envelope;
     const communicator = this.communicators.get(idOf(ctx));
+    if (this.logged?.holds(ctx) && communicator?.revocation === undefined) return undefined;
     const ended = communicator?.revocation ?? (source === ANY_SOURCE ? communicator?.desertion : pml.peer(source).ended);
     if (ended !== undefined) throw ended;
     return undefined;

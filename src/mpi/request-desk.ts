@@ -25,7 +25,7 @@ export class RequestDesk implements RequestOwner {
   /** World rank of each rank. */
   private readonly members: readonly number[];
   /** The rank here of each world rank is the same. */
-  private readonly isWorldOrder: boolean;
+  private isWorldOrder: boolean;
   private readonly contextId: number;
   private lastStatus = new Status(0, 0, 0);
   private allGone: MultirailError | undefined;
@@ -42,6 +42,11 @@ export class RequestDesk implements RequestOwner {
     this.rank = group.rank;
     this.members = group.worldRanks;
     this.isWorldOrder = this.members.every((world, rank) => world === rank);
+  }
+
+  /** A member has a successor, so the rank of a process is not its number any more. */
+  memberSucceeded(): void {
+    this.isWorldOrder = false;
   }
 
   // ---------------------------------------------------------------- RequestOwner

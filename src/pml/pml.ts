@@ -545,6 +545,12 @@ export class Pml {
     return this.succession;
   }
 
+  /** Nothing is logged any more. Whoever was held was given up before. */
+  endLog(): void {
+    this.core.tap = undefined;
+    this.succession = undefined;
+  }
+
   /** From now on everything that happens is told to these. */
   observe(taps: PmlTaps): void {
     this.core.transitionTap = taps;

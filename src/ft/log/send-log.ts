@@ -69,6 +69,11 @@ export class SendLog implements MessageLog {
     return this.slabsBytes + this.entryCount * ENTRY_BYTES;
   }
 
+  /** Without free slabs, which no commit would make fewer. */
+  get usedBytes(): number {
+    return this.bytes - this.free.length * this.slabBytes;
+  }
+
   get messageCount(): number {
     return this.entryCount;
   }
@@ -96,7 +101,9 @@ export class SendLog implements MessageLog {
     let slab: Slab | undefined;
     let payload = EMPTY_IOV;
     if (bytes > 0) {
-      slab = takesSlab ? this.openSlab(destination, slabBytes) : (destination.open as Slab);
+      // A message that is longer than a slab has one to itself, and short ones go on behind each other.
+      if (bytes > this.slabBytes) slab = this.newSlab(bytes);
+      else slab = takesSlab ? this.openSlab(destination) : (destination.open as Slab);
       buffer.copyTo(slab.memory, slab.used);
       payload = new Iov([slab.memory.subarray(slab.used, slab.used + bytes)]);
       slab.used += bytes;
@@ -105,8 +112,7 @@ export class SendLog implements MessageLog {
     const entry: Entry = { ...message, payload, slab, request: undefined };
     destination.entries.push(entry);
     this.entryCount++;
-    // Free slabs are memory, but no commit would make them fewer.
-    if (!this.isDue && this.bytes - this.free.length * this.slabBytes >= (this.options.bytesMax / 4) * 3) {
+    if (!this.isDue && this.usedBytes >= (this.options.bytesMax / 4) * 3) {
       this.isDue = true;
       this.options.onPressure?.('due');
     }
@@ -122,9 +128,9 @@ export class SendLog implements MessageLog {
     return destination;
   }
 
-  private openSlab(destination: Destination, bytes: number): Slab {
+  private openSlab(destination: Destination): Slab {
     if (destination.open !== undefined) this.close(destination.open);
-    const slab = (bytes === this.slabBytes ? this.free.pop() : undefined) ?? this.newSlab(bytes);
+    const slab = this.free.pop() ?? this.newSlab(this.slabBytes);
     slab.isOpen = true;
     destination.open = slab;
     return slab;

@@ -28,6 +28,13 @@ export interface RecoveryTrace {
   readonly lostSteps: number;
   /** Since this rank knew of the failure; of a process that was called in, since it met the others. */
   readonly durationMs: number;
+  /**
+   * Under asynchronous recovery: `in place`, successors have the places of the failed, which is told by those that do not go back;
+   * `called again`, a successor's program begins; `caught up`, it has done again all that others had seen. Undefined: all have gone back.
+   */
+  readonly kind?: 'in place' | 'called again' | 'caught up';
+  /** Of a successor that has caught up: messages that others had, and that were compared instead of sent. */
+  readonly suppressed?: number;
 }
 
 export const saveChannel = channel('multirail:ft:save');

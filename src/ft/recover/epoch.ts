@@ -6,13 +6,13 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
-import { type Grouping, isOwnEach, partsOf, takenOver } from '../checkpoint/grouping.ts';
-import { holdsOf, type InventoryEntry, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
+import { type Grouping, isOwnEach, takenOver } from '../checkpoint/grouping.ts';
+import { holdsOf, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
 import { SaveCore } from '../checkpoint/save-core.ts';
-import { type ImagePart, isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
-import { decodeImage } from '../image/decode.ts';
-import type { Manifest } from '../image/manifest.ts';
+import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
+import type { decodeImage } from '../image/decode.ts';
 import { Copies, fetchImages, isFailure } from './exchange.ts';
+import { InPlace, type Joined } from './in-place.ts';
 import { Ledger } from './ledger.ts';
 import {
   domainsOf,
@@ -23,24 +23,23 @@ import {
   type Membership,
   placementOf,
   type StoredView,
-  storedCandidates,
   together,
   type View,
 } from './meeting.ts';
 import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { type Known, Periods } from './periods.ts';
+import { type ProgramHost, ProgramLog } from './program-log.ts';
+import { entriesOf, groupingOf, imagesIn, partsToTell } from './restoring.ts';
 import { SavedImages } from './saved-images.ts';
-import { readStored, type StoredLine, storedLines } from './store-levels.ts';
+import { type StoredLine, storedLines } from './store-levels.ts';
+import { readStoredLine } from './stored-line.ts';
 
-/** What is wrong with an image itself, and not with the store that has it. */
-const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPORT'];
-
-/** How the reading of an image has ended, as ranks tell each other. */
-const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
-
-/** How an epoch ends: `failed` when what was restored could not be spread again. */
-export type EpochEnd = { readonly kind: 'ended' | 'recover' } | { readonly kind: 'failed'; readonly error: MultirailError };
+/**
+ * How an epoch ends: `failed` when what was restored could not be spread again; `back` when the members have met already to recover in place,
+ * and cannot.
+ */
+export type EpochEnd = { readonly kind: 'ended' | 'recover' | 'back' } | { readonly kind: 'failed'; readonly error: MultirailError };
 
 /** How the save that is under way has ended. */
 export type SaveEnd = { readonly committed: SaveName | undefined; readonly error: MultirailError | undefined };
@@ -61,6 +60,8 @@ export interface Restored {
   /** The images of the save that each rank has now; undefined: there is no save. */
   readonly grouping: Grouping | undefined;
   readonly known: Known;
+  /** This process has the place of a dead one, and nobody else goes back. */
+  readonly isInPlace: boolean;
 }
 
 export interface EpochHost {
@@ -101,6 +102,10 @@ export class Saves {
   readonly periods: Periods;
   readonly ledger = new Ledger();
   private readonly beganMs = performance.now();
+  /** Undefined where recovery is coordinated. */
+  readonly inPlace: InPlace | undefined;
+  /** What the program of this rank runs on, where its messages are logged. */
+  program: ProgramLog | undefined;
   private readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
   /** The program runs already, and the copies of what it has begun with are still being spread. */
@@ -128,6 +133,7 @@ export class Saves {
     hosts.close();
     this.memory = new ImageMemory(mpi.params.int('ft_memory_bytes_max'), here);
     this.jobName = mpi.params.string('ft_job');
+    if (settings.isAsynchronous) this.inPlace = new InPlace(this, mpi.role === 'replacement');
     this.jobId = new Uint8Array(createHash('sha256').update(this.jobName).digest().subarray(0, 16));
   }
 
@@ -156,10 +162,12 @@ export class Saves {
             this.copies.send(action.name, undefined, action.to);
             break;
           case 'committed':
+            this.program?.committed();
             if (!this.begun.isDone) this.handleBegun();
             this.endSave({ committed: action.name, error: undefined });
             break;
           case 'abandoned':
+            this.program?.abandoned();
             // By a death: all go back once more.
             if (!this.begun.isDone && core.state !== 'RECOVERING') this.handleNotBegun();
             this.endSave({ committed: undefined, error: this.abandonedError(action.name) });
@@ -167,6 +175,11 @@ export class Saves {
           case 'recover':
             this.begun.resolve(undefined);
             this.endSave({ committed: undefined, error: this.abandonedError(core.nextName) });
+            if (this.inPlace?.takesOver === true) {
+              this.series.revokeOwn();
+              this.inPlace.handleRecover();
+              break;
+            }
             this.series.revokeAll();
             this.over.resolve(action);
             break;
@@ -237,6 +250,11 @@ export class Saves {
     return this.saveEnd.promise;
   }
 
+  /** One save is in flight at most: one that comes due meanwhile waits for it, because only all ranks together could pass it over. */
+  async whenIdle(): Promise<void> {
+    while (!this.core.isIdle && !this.over.isDone) await Promise.race([this.pending, this.over.promise]);
+  }
+
   /** This rank cannot do its part. */
   refuse(error: MultirailError): void {
     this.refusal ??= error;
@@ -259,10 +277,40 @@ export class Saves {
    * All members meet, and find what to go back to. Then it is spread again: the program runs meanwhile, since a further failure leaves what was
    * gone back to until its new copies are committed. Undefined: somebody has failed meanwhile.
    */
-  async meet(comm: Communicator, history: History): Promise<Restored | undefined> {
-    this.comm = comm;
+  async meet(comm: Communicator, history: History, hasMet: boolean): Promise<Restored | undefined> {
     this.history = history;
     this.over = new Deferred();
+    // At the start of the job nobody can be in the midst of a recovery.
+    if (this.inPlace !== undefined && !hasMet && (comm !== this.host.mpi.world || this.host.mpi.role === 'replacement')) {
+      const joined = await this.inPlace.join(comm);
+      if (joined !== undefined) return this.restoredInPlace(joined);
+    } else if (!hasMet) this.enter(comm);
+    let restored: Restored | undefined;
+    try {
+      restored = await this.restore();
+    } catch (error) {
+      if (!isFailure(error)) this.refuse(error as MultirailError);
+    }
+    // Fewer ranks read what belonged to others: until that is spread, there may be one place left that has it, and they wait.
+    const mayRun = restored !== undefined && (restored.grouping === undefined || isOwnEach(restored.grouping));
+    this.isAhead = mayRun && this.core.pending !== undefined && !this.begun.isDone;
+    const begun = this.isAhead ? 'begun' : await this.begun.promise;
+    if (begun === 'begun') {
+      const { grouping, epoch, save } = restored as Restored;
+      if (grouping !== undefined && save !== undefined)
+        this.images = new SavedImages(this.series, this.own, grouping, () => this.pieceOf({ epoch, k: save }), this.memory);
+      this.inPlace?.programRuns();
+      return restored;
+    }
+    if (this.over.isDone) return undefined;
+    throw begun as MultirailError;
+  }
+
+  /** The members are on this communicator now: agreements, and the word of deaths, are on it. */
+  enter(comm: Communicator): void {
+    this.closeImages();
+    this.series?.close();
+    this.comm = comm;
     this.begun = new Deferred();
     this.isAhead = false;
     this.taken = -1;
@@ -277,24 +325,6 @@ export class Saves {
     };
     series.onDeath = die;
     for (const rank of series.knownDead()) die(rank);
-    let restored: Restored | undefined;
-    try {
-      restored = await this.restore();
-    } catch (error) {
-      if (!isFailure(error)) this.refuse(error as MultirailError);
-    }
-    // Fewer ranks read what belonged to others: until that is spread, there may be one place left that has it, and they wait.
-    const mayRun = restored !== undefined && (restored.grouping === undefined || isOwnEach(restored.grouping));
-    this.isAhead = mayRun && core.pending !== undefined && !this.begun.isDone;
-    const begun = this.isAhead ? 'begun' : await this.begun.promise;
-    if (begun === 'begun') {
-      const { grouping, epoch, save } = restored as Restored;
-      if (grouping !== undefined && save !== undefined)
-        this.images = new SavedImages(series, this.own, grouping, () => this.pieceOf({ epoch, k: save }), this.memory);
-      return restored;
-    }
-    if (this.over.isDone) return undefined;
-    throw begun as MultirailError;
   }
 
   /** The own image of a save that is committed, or that this epoch is about to commit. */
@@ -304,10 +334,75 @@ export class Saves {
     return slot?.own;
   }
 
+  // ---------------------------------------------------------------- for recovery in place
+
+  get settings(): Settings {
+    return this.host.settings;
+  }
+
+  warn(text: string): void {
+    this.host.warn(text);
+  }
+
+  private get programHost(): ProgramHost {
+    return { bytesMax: this.host.mpi.params.int('ft_log_bytes_max'), warn: (text) => this.warn(text) };
+  }
+
+  /** Messages of saves are on that communicator. */
+  useForSaves(own: Communicator): void {
+    this.own = own;
+    this.series.own.add(own.contextId);
+    this.copies = new Copies(
+      own,
+      this.core,
+      this.memory,
+      () => this.obey(),
+      (error) => this.refuse(error),
+    );
+  }
+
+  /** This process has a place on the communicator of the program. */
+  openProgram(comm: Communicator): ProgramLog {
+    this.program = ProgramLog.begin(comm, this.programHost);
+    return this.program;
+  }
+
+  /** The members are others than before: returns the ranks of those that have failed. */
+  leaveBehind(next: Communicator): readonly number[] {
+    const { comm, own } = this;
+    const failed = lostRanks(comm, next);
+    this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
+    // Both are revoked, and are freed without waiting for anybody; the world cannot be.
+    for (const one of new Set([comm, own])) if (one !== this.host.mpi.world) one.free().catch(() => undefined);
+    return failed;
+  }
+
+  /** All have found what to begin with, and spread it again while the program runs. */
+  begin(epoch: number, domains: Membership['domains'], plan: RecoveryPlan, fetched: Piece | undefined, inventories: Former['inventories']) {
+    const { core, rank } = this;
+    const { line } = plan;
+    this.domains = domains;
+    if (line !== undefined) this.membership = { rank, domains };
+    core.place(
+      rank,
+      placementOf(domains, this.settings, () => undefined),
+    );
+    this.isAhead = true;
+    core.restore(epoch, line, fetched, line === undefined ? undefined : holdsOf(inventories, line));
+    this.obey();
+  }
+
+  private restoredInPlace({ epoch, line, step, sections, history }: Joined): Restored {
+    this.history = history;
+    const known: Known = { periods: undefined, failures: history.failures, elapsedSeconds: 0 };
+    const level = line === undefined ? undefined : 'memory';
+    return { epoch, isFirst: false, save: line?.k, level, step, history, sections, grouping: undefined, known, isInPlace: true };
+  }
+
   /** The communicator of saves has done its part. */
   async freeOwn(): Promise<void> {
     const { own } = this;
-    if (own === this.freed) return;
+    if (own === this.freed || own === this.comm) return;
     this.freed = own;
     this.closeImages();
     await own.free();
@@ -327,15 +422,10 @@ export class Saves {
   private async restore(): Promise<Restored> {
     const { comm, core, host } = this;
     const { settings } = host;
-    this.own = await comm.dup();
-    this.series.own.add(this.own.contextId);
-    this.copies = new Copies(
-      this.own,
-      core,
-      this.memory,
-      () => this.obey(),
-      (error) => this.refuse(error),
-    );
+    await this.program?.close();
+    this.program = undefined;
+    this.useForSaves(await comm.dup());
+    if (this.inPlace !== undefined) this.program = ProgramLog.begin(await comm.dup(), this.programHost);
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
     const other = views.findIndex(({ settings: one }) => one !== settings.signature);
@@ -362,7 +452,7 @@ export class Saves {
     const epoch = Math.max(newestEpoch, ...views.map(({ storedEpoch }) => storedEpoch)) + 1;
     let images: ReturnType<typeof decodeImage>[] = [];
     let failure: unknown;
-    const stored = line === undefined ? await this.readStoredLine(views) : undefined;
+    const stored = line === undefined ? await readStoredLine(views, this.lines, this) : undefined;
     if (stored !== undefined) ({ line, level, fetched, grouping } = stored);
     try {
       if (line !== undefined && stored === undefined) {
@@ -397,7 +487,8 @@ export class Saves {
     const isFirst = newestEpoch < 0 && line === undefined;
     const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;
     const history = together(views);
-    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known: knownOf(views, history) };
+    const known = knownOf(views, history);
+    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known, isInPlace: false };
   }
 
   /** Nobody begins to spread what another rank could not read: its copy would never come. Returns the step of the save. */
@@ -433,73 +524,13 @@ export class Saves {
     return { bytes, crc: crc32c(all), memory: all, parts };
   }
 
-  /**
-   * The newest save in a store of which every rank can read its image, and that image: what is damaged is passed over for an older save, or the
-   * same at another level. Undefined: no save is there.
-   */
-  private async readStoredLine(
-    views: readonly View[],
-  ): Promise<{ line: SaveName; level: string; fetched: Piece; grouping: Grouping } | undefined> {
-    const { stores, mayShrink } = this.host.settings;
-    let failure: MultirailError | undefined;
-    for (const candidate of storedCandidates(views, this.rank, this.jobName, mayShrink)) {
-      const line = { epoch: candidate.epoch, k: candidate.k };
-      const from = stores.find(({ index }) => index === candidate.level) as Settings['stores'][number];
-      const isIt = (one: StoredLine): boolean => one.level === candidate.level && isSameSave(nameOf(one.manifest), line);
-      const { manifest } = this.lines.find(isIt) as StoredLine;
-      const grouping = candidate.grouping.map((images) => images.map(({ rank }) => ({ rank, bytes: manifest.files[rank].bytes })));
-      let memory: Uint8Array | undefined;
-      failure = undefined;
-      try {
-        memory = await this.readParts(from, manifest, grouping[this.rank]);
-      } catch (error) {
-        if (!(error instanceof MultirailError)) throw error;
-        failure = error;
-      }
-      const isDamaged = failure !== undefined && DAMAGED.includes(failure.code);
-      const ends = new Float64Array(this.own.size);
-      await this.own.allgather(Float64Array.of(failure === undefined ? READ.WHOLE : isDamaged ? READ.DAMAGED : READ.FAILED), ends);
-      if (memory !== undefined && ends.every((end) => end === READ.WHOLE)) {
-        this.memory.adopt(memory);
-        const parts = partsToTell(grouping, this.rank);
-        const fetched = { bytes: memory.length, crc: crc32c(memory), memory, ...(parts === undefined ? {} : { parts }) };
-        return { line, level: from.name, fetched, grouping };
-      }
-      const wrong = ends.findIndex((end) => end !== READ.WHOLE);
-      failure ??= new MultirailError(
-        'ERR_CHECKPOINT',
-        `rank ${this.rank} cannot begin: rank ${wrong} could not read its image of ${saveText(line)} at level ${from.name}, and says why`,
-        { rank: this.rank, peer: wrong },
-      );
-      // A store that fails may have it all the same: an older save would be a wrong answer.
-      if (ends.includes(READ.FAILED)) throw failure;
-      this.host.warn(`${saveText(line)} at level ${from.name} is passed over: ${failure.message}`);
-    }
-    if (failure !== undefined) throw failure;
-    return undefined;
-  }
-
-  /** These images of a save, one after the other. */
-  private async readParts(from: Settings['stores'][number], manifest: Manifest, parts: readonly ImagePart[]): Promise<Uint8Array> {
-    const images: Uint8Array[] = [];
-    for (const { rank } of parts) images.push(await readStored(from, this.jobName, manifest, rank));
-    if (images.length === 1) return images[0];
-    const all = new Uint8Array(images.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const image of images) {
-      all.set(image, at);
-      at += image.length;
-    }
-    return all;
-  }
-
   private lines: StoredLine[] = [];
   /** Failure domain of each rank of this epoch. */
   private domains: Membership['domains'] = [];
-  private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
+  history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
 
   private async view(): Promise<View> {
-    const { core, host, series } = this;
+    const { host } = this;
     this.lines = [];
     let error: string | undefined;
     let storedEpoch = -1;
@@ -513,49 +544,33 @@ export class Saves {
         error = `level ${level.name} of rank ${this.rank}: ${(cause as Error).message}`;
       }
     }
+    const stored = this.lines.map(
+      ({ level, manifest, images }): StoredView => ({ level, epoch: manifest.epoch, k: manifest.k, size: manifest.size, images }),
+    );
+    return { ...this.viewInMemory(), stored, storedEpoch, error };
+  }
+
+  /** What this rank tells of itself, and has in memory. */
+  viewInMemory(): View {
+    const { core, host, series } = this;
     return {
       settings: host.settings.signature,
       epoch: core.epoch,
       inventory: inventoryOf(core.rank, core.slots),
       host: series.hosts[this.rank],
       membership: this.membership,
-      stored: this.lines.map(({ level, manifest, images }): StoredView => ({ level, ...nameOf(manifest), size: manifest.size, images })),
-      storedEpoch,
-      error,
-      history: this.history,
+      stored: [],
+      storedEpoch: -1,
+      error: undefined,
+      history: this.program === undefined ? this.history : { ...this.history, step: this.program.step },
       periods: this.membership === undefined ? undefined : this.periods.current,
       elapsedSeconds: (performance.now() - this.beganMs) / 1000,
     };
   }
 }
 
-/** What each member of before has made of the save, by its rank. */
-function entriesOf(line: SaveName, { inventories }: Former): InventoryEntry[] {
-  return inventories.map(
-    (_, owner) => inventories.flat().find((entry) => entry.owner === owner && isSameSave(entry, line)) as InventoryEntry,
-  );
+/** Ranks of the first communicator whose processes are not in the second one. */
+export function lostRanks(before: Communicator, after: Communicator): number[] {
+  const processes = new Set(after.group.worldRanks);
+  return before.group.worldRanks.flatMap((process, rank) => (processes.has(process) ? [] : [rank]));
 }
-
-/** The images of a save in memory that each rank has once all have what the plan gives them. */
-function groupingOf(line: SaveName, { transfers }: RecoveryPlan, former: Former, size: number, isSame: boolean): Grouping {
-  const entries = entriesOf(line, former);
-  if (isSame) return entries.map(partsOf);
-  return takenOver(entries, transfers, former.now, size).map((taken) => taken.flatMap(partsOf));
-}
-
-/** As a piece has them: not told of the one image of its owner. */
-function partsToTell(grouping: Grouping, owner: number): readonly ImagePart[] | undefined {
-  return isOwnEach(grouping) ? undefined : grouping[owner];
-}
-
-/** Reads all images in a piece: every byte of them is looked at. */
-function imagesIn(piece: Piece, parts: readonly ImagePart[]): ReturnType<typeof decodeImage>[] {
-  let at = 0;
-  return parts.map(({ bytes }) => {
-    const from = at;
-    at += bytes;
-    return decodeImage((piece.memory as Uint8Array).subarray(from, at), crc32c);
-  });
-}
-
-const nameOf = ({ epoch, k }: Manifest): SaveName => ({ epoch, k });

@@ -10,8 +10,8 @@ import type { ImageMemory } from './memory.ts';
 
 const TAG_COPY = 1;
 const TAG_BULK = 2;
-const TAG_IMAGE = 3;
-// 4 to 7 are those of the notice of the end, 8 to 10 those of images that are read.
+export const TAG_IMAGE = 3;
+// 4 to 7 are those of the notice of the end, 8 to 10 those of images that are read, 11 and 12 those of recovery in place.
 
 export const isFailure = (error: unknown): error is MultirailError =>
   error instanceof MultirailError &&
@@ -30,22 +30,24 @@ export interface Row {
   readonly isLoud: boolean;
   /** It cannot go on with what was restored. */
   readonly isWrong: boolean;
+  /** Its log of messages is nearly full. */
+  readonly isDue: boolean;
   /** It was told to end, and has said so to rank 0. */
   readonly isTold: boolean;
   /** What it has measured of steps and saves. */
   readonly measured: readonly number[];
 }
 
-const FIXED = 6;
+const FIXED = 7;
 
-function encodeRow({ kind, step, level, isLoud, isWrong, isTold, measured }: Row): Float64Array {
-  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), Number(isTold), ...measured]);
+function encodeRow({ kind, step, level, isLoud, isWrong, isDue, isTold, measured }: Row): Float64Array {
+  return Float64Array.from([kind, step, level, Number(isLoud), Number(isWrong), Number(isDue), Number(isTold), ...measured]);
 }
 
 function decodeRows(all: Float64Array, width: number): Row[] {
   return Array.from({ length: all.length / width }, (_, rank) => {
-    const [kind, step, level, isLoud, isWrong, isTold, ...measured] = all.subarray(rank * width, (rank + 1) * width);
-    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, isTold: isTold === 1, measured };
+    const [kind, step, level, isLoud, isWrong, isDue, isTold, ...measured] = all.subarray(rank * width, (rank + 1) * width);
+    return { kind, step, level, isLoud: isLoud === 1, isWrong: isWrong === 1, isDue: isDue === 1, isTold: isTold === 1, measured };
   });
 }
 

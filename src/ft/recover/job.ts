@@ -2,18 +2,20 @@
 // each recovery.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
-import { IMAGE_VERSION } from '../image/format.ts';
-import type { Manifest } from '../image/manifest.ts';
+import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
 import type { Settings } from './options.ts';
 import type { Periods } from './periods.ts';
+import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import type { JobRecovery } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
-import { writeCommit, writeImage } from './store-levels.ts';
+import { streamSections } from './saved-streams.ts';
+import { storeImage } from './storing.ts';
 
 const NAMED_MAX = 8;
 
@@ -39,6 +41,9 @@ export class FtJob {
   readonly recovery: JobRecovery | undefined;
   private readonly saves: Saves;
   private readonly settings: Settings;
+  /** The log of its messages, under asynchronous recovery. */
+  private readonly program: ProgramLog | undefined;
+  private readonly attempts: Attempts | undefined;
   private readonly registry: Registry;
   private readonly periods: Periods;
   private readonly timeouts: { readonly quietMs: number };
@@ -50,6 +55,10 @@ export class FtJob {
   private readonly stopping: Stopping;
   /** All have saved, and leave. */
   private hasStopped = false;
+  /** Nobody else goes back. */
+  private readonly isAlone: boolean;
+  /** Of the save that is being made. */
+  private cut: StreamsImage | undefined;
   /** What was restored is looked at once, when all that the program registers is registered. */
   private isChecked: boolean;
 
@@ -63,7 +72,8 @@ export class FtJob {
   ) {
     this.saves = saves;
     this.settings = settings;
-    this.comm = saves.comm;
+    this.program = saves.program;
+    this.comm = this.program?.comm ?? saves.comm;
     this.signal = this.controller.signal;
     this.recovery = recovery;
     this.registry = new Registry(saves.rank, restored.sections);
@@ -73,6 +83,8 @@ export class FtJob {
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
+    this.isAlone = restored.isInPlace;
+    if (this.program !== undefined) this.attempts = new Attempts(saves, this.program, restored, () => this.failedError());
     this.notice = host.notice;
     this.stopping = new Stopping(saves.own, host.notice, () => saves.over.isDone);
   }
@@ -90,6 +102,14 @@ export class FtJob {
   /** Steps between two saves of each level as next() makes them: fixed, or planned from what was measured; 0: none by itself. */
   get everySteps(): readonly number[] {
     return [...this.periods.current];
+  }
+
+  /**
+   * Under asynchronous recovery: this rank has taken the place of a dead one, and does again what the others have seen already. False in all
+   * other runs.
+   */
+  get replaying(): boolean {
+    return this.attempts?.isReplaying === true;
   }
 
   // ---------------------------------------------------------------- state
@@ -150,8 +170,8 @@ export class FtJob {
     await this.enter();
     if (!this.isChecked) await this.check();
     await this.stopIfHere();
-    const level = this.periods.dueAt(this.stepCount);
-    if (level !== undefined) await this.save(level, !this.settings.inBackground);
+    const level = this.dueLevel();
+    if (level !== undefined) await this.saveOrPass(level, !this.settings.inBackground);
     this.steppedMs = performance.now();
   }
 
@@ -163,9 +183,9 @@ export class FtJob {
     this.endStep();
     // No signal is heard in a program that never comes back to the event loop: it does what it did before.
     this.notice.close();
-    if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
-    const level = this.periods.dueAt(this.stepCount);
-    if (level !== undefined) this.saveSync(level);
+    if (!this.isChecked) this.checkSync();
+    const level = this.dueLevel();
+    if (level !== undefined) this.saveOrPassSync(level);
     this.steppedMs = performance.now();
   }
 
@@ -182,7 +202,7 @@ export class FtJob {
     await this.enter();
     if (!this.isChecked) await this.check();
     await this.stopIfHere();
-    return await this.save(level, !this.settings.inBackground);
+    return await this.saveOrPass(level, !this.settings.inBackground);
   }
 
   /**
@@ -194,16 +214,17 @@ export class FtJob {
   checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {
     const level = this.levelOf(options.level ?? 'memory');
     this.notice.close();
-    if (!this.isChecked) this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
-    return this.saveSync(level);
+    if (!this.isChecked) this.checkSync();
+    return this.saveOrPassSync(level);
   }
 
   /** @internal All have come to the end of the program. */
   async end(): Promise<void> {
     const { saves } = this;
+    if (this.attempts !== undefined) return await this.attempts.end(() => exchangeRows(saves.own, this.row(COME_TO.END, 0, false)));
     if (!(await this.stopping.end())) throw this.failedError();
     await saves.images?.settled();
-    await this.whenIdle();
+    await saves.whenIdle();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
     requireAlike(rows, saves.rank);
     await this.stopping.drain([...rows.keys()].filter((rank) => rows[rank].isTold));
@@ -225,6 +246,7 @@ export class FtJob {
 
   private endStep(): void {
     this.stepCount++;
+    if (this.program !== undefined) this.program.step = this.stepCount;
     const ms = performance.now() - this.steppedMs;
     this.periods.addStep(ms / 1000);
     this.saves.ledger.addStep(ms);
@@ -232,7 +254,8 @@ export class FtJob {
 
   private row(kind: number, level: number, isLoud: boolean): Row {
     const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, isTold: this.stopping.hasTold, measured: this.periods.measured };
+    const isDue = this.program?.isNearlyFull === true;
+    return { kind, step: this.stepCount, level, isLoud, isWrong, isDue, isTold: this.stopping.hasTold, measured: this.periods.measured };
   }
 
   /** A call of the program begins, unless it must not any more. */
@@ -267,7 +290,20 @@ export class FtJob {
 
   /** Nobody goes on with half a state. */
   private async check(): Promise<void> {
+    if (this.isAlone) return this.checkAlone();
     this.checked(await exchangeRows(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+  }
+
+  private checkSync(): void {
+    if (this.isAlone) return this.checkAlone();
+    this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
+  }
+
+  /** The others did not go back, and have nothing to look at. */
+  private checkAlone(): void {
+    const { missing } = this.registry;
+    if (missing !== undefined) throw missing;
+    this.isChecked = true;
   }
 
   private checked(rows: readonly Row[]): void {
@@ -284,22 +320,61 @@ export class FtJob {
     this.isChecked = true;
   }
 
-  /** One save is in flight at most: one that comes due meanwhile waits for it, because only all ranks together could pass it over. */
-  private async whenIdle(): Promise<void> {
-    while (!this.saves.core.isIdle && !this.saves.over.isDone) await Promise.race([this.saves.pending, this.saves.over.promise]);
+  /** The level of the save that is due at the end of this step. */
+  private dueLevel(): number | undefined {
+    this.attempts?.look();
+    const level = this.periods.dueAt(this.stepCount);
+    return level === undefined && this.attempts !== undefined && isLook(this.stepCount) ? LOOK_LEVEL : level;
   }
 
-  private async save(level: number, isBlocking: boolean): Promise<number> {
-    const { saves, settings } = this;
-    const { core, series } = saves;
-    await this.whenIdle();
+  private async saveOrPass(level: number, isBlocking: boolean): Promise<number> {
+    const save = (): Promise<number> => this.save(level, isBlocking);
+    return this.attempts === undefined ? await save() : await this.attempts.save(save, () => this.passBy(level));
+  }
+
+  private saveOrPassSync(level: number): number {
+    const save = (): number => this.saveSync(level);
+    return this.attempts === undefined ? save() : this.attempts.saveSync(save, () => this.passBy(level));
+  }
+
+  /** Others have made this save, or it was abandoned. */
+  private passBy(level: number): number {
+    if (level !== LOOK_LEVEL) this.periods.saved(level, this.stepCount, []);
+    return Math.max(0, this.saves.core.nextName.k - 1);
+  }
+
+  /** Under asynchronous recovery the members may have met again meanwhile: then the save is begun again, too. */
+  private mustStillSave(): void {
+    if (this.program !== undefined && this.saves.core.state !== 'QUIETING') throw this.failedError();
+  }
+
+  /** Whether all have looked at their logs, and none of them is nearly full. */
+  private isOnlyLook(level: number, rows: readonly Row[]): boolean {
+    if (level !== LOOK_LEVEL || rows.some(({ isDue }) => isDue)) return false;
+    this.program?.looked();
+    this.saves.core.handleNotQuiet();
+    this.saves.obey();
+    return true;
+  }
+
+  private async save(asked: number, isBlocking: boolean): Promise<number> {
+    const { saves, settings, program } = this;
+    const level = Math.max(0, asked);
+    const { core } = saves;
+    await saves.whenIdle();
     const beganMs = performance.now();
     if (!core.begin()) throw this.failedError();
+    // Others than before, if somebody has died meanwhile.
+    const { series } = saves;
     const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
-    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, !isQuiet));
+    this.mustStillSave();
+    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
+    if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
+    this.mustStillSave();
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const left = series.unreceived(NAMED_MAX);
+    this.cut = program?.cut();
     this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const store = settings.stores.find(({ index }) => index === level);
     const slot = core.handleQuiet(store !== undefined);
@@ -308,13 +383,15 @@ export class FtJob {
     const ended = saves.pending;
     saves.takeOnce(name.k);
     const piece = this.capture(slot);
+    // From here on the program may go on, whatever becomes of the save.
+    if (!isBlocking) program?.pass();
     const usefulMs = saves.ledger.copied();
     this.periods.saved(
       level,
       this.stepCount,
       rows.map(({ measured }) => measured),
     );
-    const stored = store === undefined ? undefined : this.store(level, name, piece);
+    const stored = store === undefined ? undefined : storeImage(saves, store, { name, piece, step: this.stepCount }, this.warn);
     core.handleCopied(piece);
     saves.obey();
     const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs, copiedMs: performance.now(), usefulMs };
@@ -369,21 +446,28 @@ export class FtJob {
     saveChannel.publish(error === undefined ? trace : { ...trace, error });
   }
 
-  private saveSync(level: number): number {
-    const { saves } = this;
-    const { core, series, own } = saves;
+  private saveSync(asked: number): number {
+    const { saves, program } = this;
+    const level = Math.max(0, asked);
+    const { core } = saves;
     if (level > 0)
       throw new MultirailError(
         'ERR_SUPPORT',
         `a save at level ${this.settings.names[level]} needs the event loop: call next() or checkpoint(), or leave that level out`,
       );
     const beganMs = performance.now();
-    series.waitUntil(() => core.isIdle || saves.over.isDone);
+    saves.series.waitUntil(() => core.isIdle || saves.over.isDone);
     if (!core.begin()) throw this.failedError();
+    // Others than before, if somebody has died meanwhile.
+    const { series, own } = saves;
     const isQuiet = series.waitQuiet(this.timeouts.quietMs);
-    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, level, !isQuiet));
+    this.mustStillSave();
+    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, asked, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
+    if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
+    this.mustStillSave();
     const left = series.unreceived(NAMED_MAX);
+    this.cut = program?.cut();
     this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const slot = core.handleQuiet(false);
     if (slot === undefined) throw this.failedError();
@@ -431,6 +515,7 @@ export class FtJob {
     const { saves } = this;
     const { rank } = saves;
     const leave = (): void => {
+      this.program?.abandoned();
       saves.core.handleNotQuiet();
       saves.obey();
     };
@@ -465,68 +550,14 @@ export class FtJob {
         wallTimeMs: Date.now(),
         jobId: saves.jobId,
       };
-      const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes));
+      const { cut, program } = this;
+      const others = cut === undefined || program === undefined ? [] : streamSections({ streams: cut, attempts: program.attempts });
+      const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes), others);
       return { bytes: memory.length, crc, memory };
     } catch (error) {
       saves.refuse(error as MultirailError);
       throw error;
     }
-  }
-
-  /** Writes the image. What is returned makes the save exist there, once it is committed; undefined at ranks that need not. */
-  private async store(level: number, name: SaveName, piece: Piece): Promise<(() => Promise<void>) | undefined> {
-    const { saves, settings } = this;
-    const { own, core, rank, jobName } = saves;
-    const target = settings.stores.find(({ index }) => index === level) as Settings['stores'][number];
-    const memory = piece.memory as Uint8Array;
-    const all = new Float64Array(3 * own.size);
-    // The program goes on meanwhile.
-    const step = this.stepCount;
-    let isWritten = true;
-    saves.memory.use(memory);
-    try {
-      await writeImage(target, jobName, name, rank, memory);
-    } catch (error) {
-      // The save is one of memory all the same.
-      isWritten = false;
-      saves.counters.failedAtStore++;
-      this.warn(`save ${name.k} is not at level ${target.name}: ${(error as Error).message}`);
-    } finally {
-      saves.memory.done(memory);
-    }
-    try {
-      await own.allgather(Float64Array.of(isWritten ? 1 : 0, piece.bytes, piece.crc), all);
-    } catch {
-      // A rank has failed: the decision says so.
-      return undefined;
-    }
-    core.handleStored();
-    saves.obey();
-    // In a folder of each host the first rank of the host commits; in a store of all it is the first one.
-    const { hosts } = saves.series;
-    const isWriter = target.name === 'disk' ? hosts.indexOf(hosts[rank]) === rank : rank === 0;
-    const files = Array.from({ length: own.size }, (_, i) => ({ rank: i, bytes: all[3 * i + 1], crc: all[3 * i + 2] }));
-    const isWhole = files.every((_, i) => all[3 * i] === 1);
-    if (!isWriter || !isWhole) return undefined;
-    const { scheme } = core.placement;
-    const manifest: Manifest = {
-      k: name.k,
-      epoch: name.epoch,
-      size: own.size,
-      step,
-      files,
-      scheme: { domains: scheme.domains, duplication: scheme.duplication, depth: scheme.depth },
-      multirail: `image version ${IMAGE_VERSION}`,
-      node: process.version,
-    };
-    return async () => {
-      try {
-        await writeCommit(target, jobName, manifest);
-      } catch (error) {
-        saves.counters.failedAtStore++;
-        this.warn(`save ${name.k} is not committed at level ${target.name}: ${(error as Error).message}`);
-      }
-    };
   }
 
   /** What calls end with when this run of the program is over. */

@@ -13,6 +13,14 @@ export type LevelSpec =
 
 /** Options of run(). The same at all ranks. */
 export interface FtOptions {
+  /**
+   * `coordinated` (default): all ranks go back to the newest save. `asynchronous`: the messages of `job.comm` are logged, a process that stands by
+   * takes the place of the dead one, and it alone goes back; the calls of the others wait for it. The program repeats itself: from the same
+   * state and the same messages each rank sends the same messages again. It names the source of each message, makes no communicators of
+   * `job.comm`, and saves in memory, by everySteps or checkpoint(). Where nobody can take the place of the dead one (too few stand by, the
+   * log was given up, no copy is left) all go back.
+   */
+  readonly recovery?: 'coordinated' | 'asynchronous';
   /** Copies of each image on other failure domains: DF of paper 000. 1 by default; fewer where there are too few domains. */
   readonly duplication?: number;
   /** Committed saves that stay readable: SD of paper 000. 1 by default. */
@@ -50,6 +58,8 @@ export interface StoreLevel {
 }
 
 export interface Settings {
+  /** Only the dead go back. */
+  readonly isAsynchronous: boolean;
   readonly duplication: number;
   readonly depth: number;
   readonly domain: 'host' | 'process' | undefined;
@@ -66,6 +76,7 @@ export interface Settings {
 }
 
 const KEYS: readonly (keyof FtOptions)[] = [
+  'recovery',
   'duplication',
   'depth',
   'domain',
@@ -143,6 +154,30 @@ export function settingsOf(options: FtOptions): Settings {
   const inBackground = oneOf('saving', options.saving, ['background', 'blocking'], 'background') === 'background';
   const mayRestart = oneOf('whenNoSave', options.whenNoSave, ['restart', 'fail'], 'restart') === 'restart';
   const mayShrink = oneOf('whenNoSpares', options.whenNoSpares, ['fail', 'shrink'], 'fail') === 'shrink';
-  const signature = JSON.stringify({ duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart, mayShrink });
-  return { duplication, depth, domain, names, stores, everySteps, mtbfSeconds, inBackground, mayRestart, mayShrink, signature };
+  const isAsynchronous = oneOf('recovery', options.recovery, ['coordinated', 'asynchronous'], 'coordinated') === 'asynchronous';
+  if (isAsynchronous && stores.length > 0)
+    throw new MultirailError(
+      'ERR_SUPPORT',
+      "recovery 'asynchronous' with a level on disk or in a store is not supported: saves are in memory alone; leave levels out, or choose recovery 'coordinated'",
+    );
+  if (isAsynchronous && mtbfSeconds !== undefined)
+    throw new MultirailError(
+      'ERR_SUPPORT',
+      "recovery 'asynchronous' with mtbfSeconds is not supported, since a successor could not repeat periods that were planned by the clock; give everySteps, or choose recovery 'coordinated'",
+    );
+  const signature = JSON.stringify({ isAsynchronous, duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart, mayShrink });
+  return {
+    isAsynchronous,
+    duplication,
+    depth,
+    domain,
+    names,
+    stores,
+    everySteps,
+    mtbfSeconds,
+    inBackground,
+    mayRestart,
+    mayShrink,
+    signature,
+  };
 }

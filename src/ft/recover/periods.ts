@@ -77,9 +77,9 @@ export class Periods {
 
   /** A run of the program begins in this step, with what all know alike. */
   begin(step: number, { periods, failures, elapsedSeconds }: Known): void {
-    const { everySteps, mtbfSeconds } = this.settings;
+    const { everySteps, mtbfSeconds, isAsynchronous } = this.settings;
     if (periods !== undefined && everySteps === undefined) this.periods = [...periods];
-    if (everySteps === undefined && mtbfSeconds === undefined && failures >= FAILURES_MIN) {
+    if (everySteps === undefined && mtbfSeconds === undefined && !isAsynchronous && failures >= FAILURES_MIN) {
       // Only memory: how often more than that is lost is not known.
       this.mtbfSeconds = [elapsedSeconds / failures];
       this.periods[0] ||= 1;

@@ -126,18 +126,23 @@ export class Registry {
   /** What the image has and the program has not registered, as an error; undefined when all is there. */
   get missing(): MultirailError | undefined {
     const names = [...(this.sections?.keys() ?? [])]
-      .filter((key) => !this.entries.has(key) && key !== `determinants/${ONCE_SECTION}`)
+      .filter((key) => !this.entries.has(key) && /^(array|value)\//.test(key))
       .map((key) => `"${key.slice(key.indexOf('/') + 1)}"`);
     return names.length === 0 ? undefined : this.mismatch(`the save has ${names.join(', ')}, which the program does not register`);
   }
 
-  /** The image of what is registered. `take` gives memory of that length. */
-  capture(header: ImageHeader, take: (bytes: number) => Uint8Array): { memory: Uint8Array; crc: number } {
+  /** The image of what is registered, and of what else there is to save. `take` gives memory of that length. */
+  capture(
+    header: ImageHeader,
+    take: (bytes: number) => Uint8Array,
+    others: readonly Omit<NewSection, 'crc'>[] = [],
+  ): { memory: Uint8Array; crc: number } {
     const sources: Omit<NewSection, 'crc'>[] = [...this.entries.values()].map((entry) => {
       if (entry.kind === 'array') return { kind: entry.kind, name: entry.name, element: elementOf(entry.view), bytes: bytesOf(entry.view) };
       return { kind: entry.kind, name: entry.name, bytes: new Uint8Array(serialize(entry.accessors.save())) };
     });
     if (this.made.size > 0) sources.push({ kind: 'determinants', name: ONCE_SECTION, bytes: new Uint8Array(serialize(this.made)) });
+    sources.push(...others);
     const encoder = new TextEncoder();
     const namesAt = HEADER_BYTES + ENTRY_BYTES * sources.length;
     const payloadAt = aligned(sources.reduce((sum, { name }) => sum + encoder.encode(name).length, namesAt));

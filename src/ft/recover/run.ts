@@ -5,7 +5,7 @@ import type { Runtime } from '../../mpi/runtime.ts';
 import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { EndNotice } from './end-notice.ts';
-import { Saves } from './epoch.ts';
+import { lostRanks, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { FtJob } from './job.ts';
 import type { History } from './meeting.ts';
@@ -38,12 +38,6 @@ export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob
   return await new Run(mpi, settings).play(body);
 }
 
-/** Ranks of the first communicator whose processes are not in the second one. */
-function lostRanks(before: Communicator, after: Communicator): number[] {
-  const processes = new Set(after.group.worldRanks);
-  return before.group.worldRanks.flatMap((process, rank) => (processes.has(process) ? [] : [rank]));
-}
-
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
 class Run {
@@ -57,7 +51,8 @@ class Run {
     this.mpi = mpi;
     this.settings = settings;
     this.saves = new Saves({ mpi, settings, warn: (text) => this.warn(text) }, mpi.world);
-    this.notice = new EndNotice(mpi.params.string('ft_end_signal'));
+    // Saves in memory are nothing that a job could go on from: the signal does what it does without run().
+    this.notice = new EndNotice(settings.isAsynchronous ? 'none' : mpi.params.string('ft_end_signal'));
   }
 
   private warn(text: string): void {
@@ -75,12 +70,15 @@ class Run {
   private async playOn<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
     const { saves } = this;
     let comm: Communicator = this.mpi.world;
+    let hasMet = false;
     let knewMs = performance.now();
     for (;;) {
       try {
-        const restored = await saves.meet(comm, this.history);
+        const restored = await saves.meet(comm, this.history, hasMet);
+        comm = saves.comm;
+        hasMet = false;
         if (restored !== undefined) {
-          const { epoch, isFirst, save, level, step, history } = restored;
+          const { epoch, isFirst, save, level, step, history, isInPlace } = restored;
           const lost = Math.max(0, history.step - step);
           const lostSteps = history.lostSteps + lost;
           const { failed, failures } = history;
@@ -93,7 +91,8 @@ class Run {
           if (recovery !== undefined) saves.ledger.recovered(total, save !== undefined);
           if (recovery !== undefined && recoveryChannel.hasSubscribers) {
             const durationMs = performance.now() - knewMs;
-            recoveryChannel.publish({ rank: comm.rank, epoch, save, level, failed, lostSteps: lost, durationMs } satisfies RecoveryTrace);
+            const trace: RecoveryTrace = { rank: comm.rank, epoch, save, level, failed, lostSteps: lost, durationMs };
+            recoveryChannel.publish(isInPlace ? { ...trace, kind: 'called again' } : trace);
           }
           const host = {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
@@ -103,6 +102,7 @@ class Run {
           const job = new FtJob(saves, this.settings, restored, recovery, host);
           const outcome = await this.playOnce(job, body);
           if (outcome !== undefined) {
+            await saves.program?.close();
             await saves.freeOwn();
             if (job.isStopped) await this.leave();
             return outcome.value;
@@ -111,9 +111,17 @@ class Run {
         const end = await saves.over.promise;
         if (end.kind === 'failed') throw end.error;
         knewMs = performance.now();
+        hasMet = end.kind === 'back';
       } finally {
-        saves.closeSeries();
+        if (!hasMet) saves.closeSeries();
       }
+      // Those who live have met on it already.
+      if (hasMet) {
+        this.history = { ...saves.history, step: this.history.step };
+        comm = saves.comm;
+        continue;
+      }
+      comm = saves.comm;
       const before = comm;
       comm = await before.replace({ spares: this.settings.mayShrink ? 'some' : 'all' });
       // Those who died in the meeting, or while places were taken, are among them.

@@ -105,4 +105,12 @@ export const FT_PARAMS = {
     2 ** 48,
     'Memory of a rank for its own images and the copies that it holds; 0 = half of what is free at the start, shared among the ranks of the host.',
   ),
+  ft_log_bytes_max: int(
+    'user',
+    256 * 1024 * 1024,
+    'bytes',
+    65_536,
+    2 ** 48,
+    'Memory of a rank for the log of its messages since the last committed save, under asynchronous recovery; at three quarters a save is due at the next look, and what does not fit is sent without log, so that a failure takes all ranks back.',
+  ),
 } as const satisfies ParamRows;

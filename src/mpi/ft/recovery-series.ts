@@ -74,15 +74,22 @@ export class RecoverySeries {
     for (const id of this.proc.communicatorIds()) if (id === this.id || !this.before.has(id)) this.ft.revoke(id);
   }
 
+  /** Revokes the communicator and that of its saves, at all of their members: the program's goes on. */
+  revokeOwn(): void {
+    for (const id of this.proc.communicatorIds()) if (id === this.id || this.own.has(id)) this.ft.revoke(id);
+  }
+
   /** Some message that this rank has sent for its program has not arrived; in words, at most so many of them. */
   underWay(textsMax: number): string[] {
     const texts: string[] = [];
     for (const { rank, sends } of this.proc.engine.pml.peers) {
       for (const { ctx } of sends) {
-        if (!this.isProgram(ctx)) continue;
+        if (!this.isProgram(ctx) && this.proc.logged?.covers(ctx) !== true) continue;
         if (texts.length < textsMax) texts.push(`a message to process ${rank} on ${this.proc.describe(ctx, 0).comm}`);
       }
     }
+    const { logged } = this.proc;
+    if (logged?.isSettled === false && texts.length < textsMax) texts.push('messages that are repeated after a failure');
     return texts;
   }
 

@@ -32,6 +32,16 @@ test('a commit trims what was sent before the cut, and no more', () => {
   expect(log.isWhole).toBe(true);
 });
 
+test('a message that is longer than a slab has one of its own: short ones before and behind it share theirs', () => {
+  const log = new SendLog({ bytesMax: 100_000, slabBytes: SLAB });
+  for (let seq = 0; seq < 10; seq++) log.add(3, message(seq), bytes(seq % 2 === 0 ? 50 : 3000), false);
+  expect(log.bytes).toBe(SLAB + 5 * 3000 + 10 * ENTRY_BYTES);
+  log.cut();
+  log.commit(() => true);
+  expect(log.bytes).toBe(SLAB);
+  expect(log.usedBytes).toBe(0);
+});
+
 test('an abandoned save trims nothing', () => {
   const log = new SendLog({ bytesMax: 100_000, slabBytes: SLAB });
   log.add(3, message(0), bytes(400), false);

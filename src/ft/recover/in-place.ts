@@ -1,0 +1,449 @@
+// Asynchronous recovery: a process that stood by takes the place of a dead one in the communicator of the program, and only that process goes
+// back. What is agreed on for it, and what is sent, goes on inside the engine's turns, so while the programs of the others compute, or wait in
+// blocking calls. Where it is not possible all go back (run.ts), and the warning says why.
+import { deserialize, serialize } from 'node:v8';
+import { MultirailError } from '../../errors.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
+import type { LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
+import { crc32c } from '../../native/crc32c.ts';
+import { type Inventory, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
+import type { SaveCore } from '../checkpoint/save-core.ts';
+import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
+import { decodeImage } from '../image/decode.ts';
+import { type RecoveryTrace, recoveryChannel } from './channels.ts';
+import { isFailure, TAG_IMAGE } from './exchange.ts';
+import { type InPlaceState, moveInPlace } from './in-place-states.ts';
+import { domainsOf, formerOf, type History, placementOf, together, type View } from './meeting.ts';
+import type { ImageMemory } from './memory.ts';
+import type { Settings } from './options.ts';
+import type { ProgramLog } from './program-log.ts';
+import { type SavedStreams, savedStreamsOf } from './saved-streams.ts';
+
+/** By tag, on the communicator of saves; others are in exchange.ts. */
+const TAG = { SYNC: 11, SYNC_BULK: 12 } as const;
+
+/** What every member tells the others. */
+interface PlaceView extends View {
+  /** runs: its program does. new: it was called in. back: it has begun to go back with all the others. */
+  readonly mode: 'runs' | 'new' | 'back';
+  /** Of one that runs: the communicator of its program, and how many have a place there. */
+  readonly id: number;
+  readonly places: number;
+  /** Nothing is missing in its log. */
+  readonly isWhole: boolean;
+  readonly newest: SaveName | undefined;
+  /** Calls in which the program may save, as far as it is behind them. */
+  readonly passed: number;
+}
+
+/** What a new member begins with. */
+export interface Joined {
+  readonly epoch: number;
+  readonly line: SaveName | undefined;
+  readonly step: number;
+  readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
+  readonly history: History;
+}
+
+/** The saves of this rank, as far as recovery in place needs them. */
+export interface InPlaceHost {
+  /** The communicator that the members are on now. */
+  readonly comm: Communicator;
+  readonly rank: number;
+  readonly settings: Settings;
+  readonly memory: ImageMemory;
+  readonly core: SaveCore;
+  readonly program: ProgramLog | undefined;
+  readonly over: { resolve(end: { readonly kind: 'back' } | { readonly kind: 'failed'; readonly error: MultirailError }): void };
+  warn(text: string): void;
+  /** The members are on this communicator from now on. */
+  enter(comm: Communicator): void;
+  useForSaves(own: Communicator): void;
+  openProgram(comm: Communicator): ProgramLog;
+  /** The members are others than before: returns the ranks of those that have failed. */
+  leaveBehind(next: Communicator): readonly number[];
+  viewInMemory(): View;
+  /** All have found what to begin with. */
+  begin(
+    epoch: number,
+    domains: readonly (string | number)[],
+    plan: RecoveryPlan,
+    fetched: Piece | undefined,
+    inventories: readonly Inventory[],
+  ): void;
+}
+
+/** What is waited for: a request, or a word that comes by another way. */
+interface Awaited {
+  readonly error: MultirailError | undefined;
+  onEnd(then: () => void): void;
+}
+type Steps<T> = Generator<Awaited, T, void>;
+
+/** A decision that names failed members. */
+class Word implements Awaited {
+  readonly error = undefined;
+  isGiven = false;
+  private listener: (() => void) | undefined;
+
+  give(): void {
+    this.isGiven = true;
+    this.listener?.();
+  }
+
+  onEnd(then: () => void): void {
+    if (this.isGiven) then();
+    else this.listener = then;
+  }
+}
+
+/** Takes the steps, each when what it waits for has ended: from within a turn of the engine. */
+function drive<T>(steps: Steps<T>, ended: (result: { readonly value: T } | { readonly error: MultirailError }) => void): void {
+  const step = (): void => {
+    let next: IteratorResult<Awaited, T>;
+    try {
+      next = steps.next();
+    } catch (error) {
+      return ended({ error: error as MultirailError });
+    }
+    if (next.done === true) ended({ value: next.value });
+    else next.value.onEnd(step);
+  };
+  step();
+}
+
+export class InPlace {
+  state: InPlaceState = 'IDLE';
+  /** The program of this rank runs, and its messages are logged. */
+  private isRunning = false;
+  /** What a new member began with. */
+  private joined: Joined | undefined;
+  private readonly saves: InPlaceHost;
+  private hasGoneBack: boolean;
+  private word = new Word();
+  private failed: number[] = [];
+  private knewMs = 0;
+
+  /** `isNew`: this process was called in. */
+  constructor(saves: InPlaceHost, isNew: boolean) {
+    this.saves = saves;
+    this.hasGoneBack = !isNew;
+  }
+
+  private get streams(): LoggedStreams | undefined {
+    return this.saves.program?.streams;
+  }
+
+  /** All have begun together. */
+  programRuns(): void {
+    this.isRunning = true;
+  }
+
+  /** Deaths are its affair now. */
+  get takesOver(): boolean {
+    return this.isRunning || this.state !== 'IDLE';
+  }
+
+  /** A decision names failed members. */
+  handleRecover(): void {
+    if (this.state !== 'IDLE') return this.word.give();
+    this.failed = [];
+    this.knewMs = performance.now();
+    drive(this.rounds(undefined), (end) => {
+      if ('error' in end) this.fail(end.error);
+      else if (end.value === 'back') this.saves.over.resolve({ kind: 'back' });
+      else this.publish(this.failed);
+    });
+  }
+
+  /** A process whose program does not run meets the others. Undefined: all go back. */
+  join(comm: Communicator): Promise<Joined | undefined> {
+    return new Promise((resolve, reject) => {
+      drive(this.rounds(comm), (end) => {
+        if ('error' in end) reject(end.error);
+        else resolve(end.value === 'back' ? undefined : this.joined);
+      });
+    });
+  }
+
+  private publish(failed: readonly number[]): void {
+    if (!recoveryChannel.hasSubscribers) return;
+    const { core, rank } = this.saves;
+    const { newest } = core.slots;
+    recoveryChannel.publish({
+      rank,
+      epoch: core.epoch,
+      save: newest?.name.k,
+      level: newest === undefined ? undefined : 'memory',
+      failed,
+      lostSteps: 0,
+      durationMs: performance.now() - this.knewMs,
+      kind: 'in place',
+    } satisfies RecoveryTrace);
+  }
+
+  private fail(error: MultirailError): void {
+    this.giveUp(error);
+    this.saves.over.resolve({ kind: 'failed', error });
+  }
+
+  /** The program's calls end with this error. */
+  private giveUp(error: MultirailError): void {
+    this.isRunning = false;
+    this.hasGoneBack = true;
+    this.streams?.giveUp(error);
+  }
+
+  private move(to: InPlaceState): void {
+    moveInPlace(this, to);
+  }
+
+  // ---------------------------------------------------------------- the way
+
+  private *rounds(first: Communicator | undefined): Steps<'in place' | 'back'> {
+    let comm = first;
+    for (;;) {
+      comm ??= yield* this.replace();
+      this.move('TELLING');
+      this.word = new Word();
+      this.saves.enter(comm);
+      this.saves.useForSaves(comm);
+      let outcome: 'in place' | 'back' | undefined;
+      try {
+        outcome = yield* this.meet(comm);
+      } catch (error) {
+        if (!isFailure(error)) throw error;
+      }
+      if (outcome !== undefined && !this.word.isGiven) {
+        this.move(outcome === 'back' ? 'BACK' : 'IDLE');
+        if (outcome === 'back') this.move('IDLE');
+        return outcome;
+      }
+      this.move('STARTING_OVER');
+      yield this.word;
+      comm = undefined;
+    }
+  }
+
+  private *ended(request: Awaited): Steps<void> {
+    yield request;
+    if (request.error !== undefined) throw request.error;
+  }
+
+  private *replace(): Steps<Communicator> {
+    this.move('REPLACING');
+    const { saves } = this;
+    const request = saves.comm.ireplace({ spares: saves.settings.mayShrink ? 'some' : 'all' });
+    yield* this.ended(request);
+    const comm = request.result as Communicator;
+    this.failed.push(...saves.leaveBehind(comm));
+    return comm;
+  }
+
+  private *meet(comm: Communicator): Steps<'in place' | 'back'> {
+    const { saves, streams } = this;
+    const { settings } = saves;
+    const { size } = comm;
+    if (this.isRunning) streams?.keepLog(true);
+    const views = yield* this.exchange(comm);
+    const runner = views.find(({ mode }) => mode === 'runs');
+    const former = formerOf(views);
+    const domains = former?.domains ?? domainsOf(views, settings);
+    const plan = planRecovery(
+      former?.inventories ?? [],
+      placementOf(domains, settings, () => undefined),
+    );
+    const why = whyNot(views, plan, domains.length, settings.mayRestart);
+    if (runner === undefined || why !== undefined) return this.goBack(views, why);
+    this.move('FETCHING');
+    const { line } = plan;
+    const { fetched, failure } = yield* this.fetch(comm, plan);
+    const isNew = !this.isRunning;
+    let image: ReturnType<typeof decodeImage> | undefined;
+    let wrong = failure;
+    try {
+      if (isNew && fetched !== undefined) image = decodeImage(fetched.memory as Uint8Array, crc32c);
+    } catch (error) {
+      wrong ??= error as MultirailError;
+    }
+    const ends = new Float64Array(size);
+    yield* this.ended(comm.iallgather(Float64Array.of(wrong === undefined ? 1 : 0), ends));
+    if (wrong !== undefined) saves.warn(wrong.message);
+    if (ends.includes(0)) return this.goBack(views, `rank ${ends.indexOf(0)} could not take its image`);
+    // From here to the next step nothing comes in between.
+    this.move('SYNCING');
+    const members = comm.group.worldRanks;
+    if (isNew) this.begin(comm, runner.id, members, image);
+    else {
+      const own = streams as LoggedStreams;
+      for (const [place, number] of members.entries()) if (own.members[place] !== number) own.succeed(place, number);
+      own.keepLog(false);
+    }
+    const history = together(views);
+    (saves.program as ProgramLog).passed = Math.max(...views.map(({ passed }) => passed));
+    const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
+    saves.begin(epoch, domains, plan, fetched, former?.inventories ?? []);
+    if (isNew) this.joined = { epoch, line, step: image?.header.step ?? 0, sections: image?.sections, history };
+    yield* this.synchronise(comm);
+    return 'in place';
+  }
+
+  /** Each tells all what it has. */
+  private *exchange(comm: Communicator): Steps<PlaceView[]> {
+    const { saves, streams, isRunning, hasGoneBack } = this;
+    const mode = isRunning ? 'runs' : hasGoneBack ? 'back' : 'new';
+    const view: PlaceView = {
+      ...saves.viewInMemory(),
+      mode,
+      id: streams?.id ?? -1,
+      places: streams?.members.length ?? 0,
+      isWhole: streams?.isWhole ?? true,
+      newest: saves.core.slots.newest?.name,
+      passed: isRunning ? (saves.program?.passed ?? 0) : 0,
+    };
+    const bytes = new TextEncoder().encode(JSON.stringify(view));
+    const lengths = new Float64Array(comm.size);
+    yield* this.ended(comm.iallgather(Float64Array.of(bytes.length), lengths));
+    const all = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
+    yield* this.ended(comm.iallgatherv(bytes, all, [...lengths]));
+    let at = 0;
+    return Array.from(lengths, (length) => {
+      at += length;
+      return JSON.parse(new TextDecoder().decode(all.subarray(at - length, at))) as PlaceView;
+    });
+  }
+
+  /** New members get their images. */
+  private *fetch(comm: Communicator, { transfers }: RecoveryPlan): Steps<{ fetched?: Piece; failure?: MultirailError }> {
+    const { saves } = this;
+    let fetched: Piece | undefined;
+    let failure: MultirailError | undefined;
+    const requests: Awaited[] = [];
+    for (const { giver, owner, bytes, crc, epoch, k } of transfers) {
+      if (giver === comm.rank) {
+        const piece = saves.core.slots.find({ epoch, k })?.held.get(owner) as Piece;
+        requests.push(comm.isend(piece.memory as Uint8Array, owner, TAG_IMAGE));
+      }
+      if (owner !== comm.rank) continue;
+      let memory = new Uint8Array(0);
+      try {
+        memory = saves.memory.take(bytes) as Uint8Array<ArrayBuffer>;
+        fetched = { bytes, crc, memory };
+      } catch (error) {
+        failure = error as MultirailError;
+      }
+      requests.push(comm.irecv(memory, giver, TAG_IMAGE));
+    }
+    for (const request of requests) {
+      yield request;
+      if (request.error === undefined) continue;
+      if (isFailure(request.error)) throw request.error;
+      failure ??= request.error;
+    }
+    if (failure === undefined && fetched !== undefined && crc32c(fetched.memory as Uint8Array) !== fetched.crc)
+      failure = new MultirailError('ERR_CORRUPT', `the image of rank ${comm.rank} has come from its holder damaged`, { rank: comm.rank });
+    return { ...(fetched === undefined ? {} : { fetched }), ...(failure === undefined ? {} : { failure }) };
+  }
+
+  /** This process has the place of a dead one in the program's communicator, and its numbers. */
+  private begin(comm: Communicator, id: number, members: readonly number[], image: ReturnType<typeof decodeImage> | undefined): void {
+    const { saves } = this;
+    const saved: SavedStreams | undefined = image && savedStreamsOf(image.sections);
+    // An image that was made before all went back has the numbers of another communicator; in this one nothing was sent before it.
+    const isOfThis = saved?.streams.id === id;
+    const program = saves.openProgram(comm.enterAs('job', id, members));
+    program.streams.restore(isOfThis ? saved?.streams : undefined);
+    program.attempts = isOfThis ? (saved?.attempts ?? 0) : 0;
+    this.isRunning = true;
+  }
+
+  /** Whoever waits for the word of a member gets it. */
+  private *synchronise(comm: Communicator): Steps<void> {
+    const streams = this.streams as LoggedStreams;
+    const { rank, size } = comm;
+    const own = new Uint8Array(size);
+    const { awaited } = streams;
+    for (const member of awaited) own[member] = 1;
+    const all = new Uint8Array(size * size);
+    yield* this.ended(comm.iallgather(own, all));
+    const sends: Awaited[] = [];
+    for (let member = 0; member < size; member++) {
+      if (all[member * size + rank] === 0) continue;
+      const bytes = encodeSync(streams.syncFor(member));
+      sends.push(comm.isend(Float64Array.of(bytes.length), member, TAG.SYNC), comm.isend(bytes, member, TAG.SYNC_BULK));
+    }
+    for (const member of awaited) {
+      const length = new Float64Array(1);
+      yield* this.ended(comm.irecv(length, member, TAG.SYNC));
+      const bytes = new Uint8Array(length[0]);
+      yield* this.ended(comm.irecv(bytes, member, TAG.SYNC_BULK));
+      streams.takeSync(member, decodeSync(bytes));
+    }
+    for (const send of sends) yield* this.ended(send);
+  }
+
+  /** The same at all members. */
+  private goBack(views: readonly PlaceView[], why: string | undefined): 'back' {
+    const { saves } = this;
+    const { rank } = saves;
+    if (why !== undefined && views.findIndex(({ mode }) => mode === 'runs') === rank)
+      saves.warn(`no recovery in place: ${why}; all ranks go back, as with recovery 'coordinated'`);
+    const text = `rank ${rank}: a rank has failed, and there is no recovery in place: this run of the program is over, let the error out of it`;
+    this.giveUp(new MultirailError('ERR_REVOKED', text, { rank }));
+    return 'back';
+  }
+}
+
+/** Why those that have told this cannot recover in place; undefined: they can, or have begun to go back already. */
+function whyNot(views: readonly PlaceView[], plan: RecoveryPlan, places: number, mayRestart: boolean): string | undefined {
+  const first = views[0].settings;
+  const other = views.findIndex(({ settings }) => settings !== first);
+  if (other >= 0)
+    throw new MultirailError(
+      'ERR_ARG',
+      `options of run() at rank 0: ${first}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`,
+    );
+  if (views.some(({ mode }) => mode === 'back')) return 'a rank has gone back already';
+  const runners = views.filter(({ mode }) => mode === 'runs');
+  if (runners.length === 0) return undefined;
+  const [runner] = runners;
+  if (runner.places !== views.length || places !== views.length)
+    return `${runner.places - views.length} of ${runner.places} ranks have no successor`;
+  const torn = views.findIndex(({ isWhole }) => !isWhole);
+  if (torn >= 0) return `the log of rank ${torn} does not reach back to the last save (ft_log_bytes_max)`;
+  const { newest } = runner;
+  const { line } = plan;
+  if (newest === undefined && line === undefined)
+    return mayRestart ? undefined : 'no save was committed, and the program must not begin from the beginning (whenNoSave)';
+  if (newest === undefined || line === undefined || !isSameSave(newest, line))
+    return `no copy of an image of ${newest === undefined ? 'the last save' : saveText(newest)} is left`;
+  return undefined;
+}
+
+/** Numbers of a row: of a digest. */
+const DIGEST = 3;
+
+function encodeSync({ contexts }: Sync): Uint8Array {
+  const rows = contexts.map(({ ctx, nextIn, holes, digests }) => ({
+    ctx,
+    nextIn,
+    holes: Float64Array.from(holes),
+    digests: Float64Array.from(digests.flatMap(({ seq, bytes, crc }) => [seq, bytes, crc])),
+  }));
+  return new Uint8Array(serialize(rows));
+}
+
+function decodeSync(bytes: Uint8Array): Sync {
+  const rows = deserialize(bytes) as { ctx: number; nextIn: number; holes: Float64Array; digests: Float64Array }[];
+  return {
+    contexts: rows.map(({ ctx, nextIn, holes, digests }) => ({
+      ctx,
+      nextIn,
+      holes: [...holes],
+      digests: Array.from({ length: digests.length / DIGEST }, (_, i) => {
+        const [seq, length, crc] = digests.subarray(DIGEST * i, DIGEST * (i + 1));
+        return { seq, bytes: length, crc };
+      }),
+    })),
+  };
+}

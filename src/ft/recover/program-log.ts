@@ -1,0 +1,132 @@
+// The communicator that a program runs on under asynchronous recovery, the log of its messages, and how far the program is behind the calls
+// in which it may save: a successor passes those by that the others have passed.
+import type { Communicator } from '../../mpi/communicator.ts';
+import type { LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
+import { crc32c } from '../../native/crc32c.ts';
+import { SendLog } from '../log/send-log.ts';
+
+export interface ProgramHost {
+  /** Bound of the log. */
+  readonly bytesMax: number;
+  warn(text: string): void;
+}
+
+/** In place of a level: all look whether a log is nearly full, and save if one is. */
+export const LOOK_LEVEL = -1;
+/** Steps between two looks, after the first ones. */
+const LOOK_STEPS = 64;
+
+/** All look in the same steps: at first often, since nothing is known of the program. */
+export function isLook(step: number): boolean {
+  return step % LOOK_STEPS === 0 || (step < LOOK_STEPS && (step & (step - 1)) === 0);
+}
+
+const MIB = 1024 * 1024;
+const SLABS_MIN = 64;
+
+export class ProgramLog {
+  readonly comm: Communicator;
+  readonly streams: LoggedStreams;
+  readonly log: SendLog;
+  /** Three quarters of the log are full. */
+  isDue = false;
+  /** The program has come to so many calls in which it may save. */
+  attempts = 0;
+  /** Steps of the program so far. */
+  step = 0;
+  /** Calls up to this one are behind somebody, with a save or without one: whoever comes to them passes them by. */
+  passed = 0;
+  /** The call in which the save that is under way was begun. */
+  private saving = 0;
+  private hasWarned = false;
+
+  private readonly bytesMax: number;
+
+  private constructor(comm: Communicator, { bytesMax, warn }: ProgramHost) {
+    this.comm = comm;
+    this.bytesMax = bytesMax;
+    comm.setName('job');
+    const slabBytes = Math.min(MIB, Math.max(4096, Math.floor(bytesMax / SLABS_MIN)));
+    this.log = new SendLog({
+      bytesMax,
+      slabBytes,
+      onPressure: (kind) => {
+        if (kind === 'due') this.isDue = true;
+        else if (!this.hasWarned) {
+          this.hasWarned = true;
+          warn(
+            kind === 'full'
+              ? `the log of messages is full (${bytesMax} bytes, ft_log_bytes_max): sends wait until the save that is under way is committed; allow more, or save more often`
+              : `the log of messages is full (${bytesMax} bytes, ft_log_bytes_max), and no save is under way: nothing is logged until the next one, and until that is committed a failure takes all ranks back; allow more, or save more often`,
+          );
+        }
+      },
+    });
+    this.streams = comm.logMessages(this.log, (bytes, before) => crc32c(bytes, before));
+  }
+
+  /** From now on all its messages are logged. */
+  static begin(comm: Communicator, host: ProgramHost): ProgramLog {
+    return new ProgramLog(comm, host);
+  }
+
+  /** What the log had at the last look. */
+  private lookedBytes = 0;
+
+  /** It is to be trimmed before the next look: three quarters are full, or will be when it fills up as it did since the last look. */
+  get isNearlyFull(): boolean {
+    const { usedBytes, isWhole } = this.log;
+    // Looks that come at first are twice as far from the one before as that was.
+    const grown = 2 * Math.max(0, usedBytes - this.lookedBytes);
+    return this.isDue || !isWhole || usedBytes + grown >= (this.bytesMax / 4) * 3;
+  }
+
+  /** All have looked, and nothing was to be done. */
+  looked(): void {
+    this.lookedBytes = this.log.usedBytes;
+  }
+
+  /** The program comes to a call in which it may save. */
+  enter(): void {
+    this.attempts++;
+  }
+
+  /** Nobody is behind the call that it is in. */
+  get isAhead(): boolean {
+    return this.attempts > this.passed;
+  }
+
+  /** All have come to it, and nothing is on its way. */
+  cut(): StreamsImage {
+    this.saving = this.attempts;
+    return this.streams.cut();
+  }
+
+  /** The program goes on behind the call that it is in. */
+  pass(): void {
+    this.passed = Math.max(this.passed, this.attempts);
+  }
+
+  /** The save that was under way is committed. */
+  committed(): void {
+    if (this.saving === 0) return;
+    this.passed = Math.max(this.passed, this.saving);
+    this.saving = 0;
+    this.isDue = false;
+    this.streams.commitCut();
+    this.looked();
+  }
+
+  /** There is no such save. */
+  abandoned(): void {
+    this.saving = 0;
+    this.streams.abandonCut();
+  }
+
+  /** The program is over, or all have gone back. */
+  async close(): Promise<void> {
+    this.streams.close();
+    this.log.clear();
+    await this.comm.free();
+  }
+}

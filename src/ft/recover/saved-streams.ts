@@ -1,0 +1,35 @@
+// The numbers of a rank's streams in its image, and what had come and was not received: sections of their own.
+import { deserialize, serialize } from 'node:v8';
+import type { StreamsImage } from '../../mpi/ft/logged-streams.ts';
+import type { DecodedSection } from '../image/decode.ts';
+import type { NewSection } from '../image/encode.ts';
+
+export const STREAMS_SECTION = 'streams';
+
+export interface SavedStreams {
+  readonly streams: StreamsImage;
+  /** Calls in which the program could save, so far. */
+  readonly attempts: number;
+}
+
+export function streamSections({ streams, attempts }: SavedStreams): Omit<NewSection, 'crc'>[] {
+  const { unexpected, ...numbers } = streams;
+  return [
+    { kind: 'counters', name: STREAMS_SECTION, bytes: new Uint8Array(serialize({ ...numbers, attempts })) },
+    { kind: 'channel', name: STREAMS_SECTION, bytes: new Uint8Array(serialize(unexpected)) },
+  ];
+}
+
+/** Undefined: the image was made without logs. */
+export function savedStreamsOf(sections: readonly DecodedSection[]): SavedStreams | undefined {
+  const find = (kind: string): DecodedSection | undefined => sections.find((one) => one.kind === kind && one.name === STREAMS_SECTION);
+  const counters = find('counters');
+  const channel = find('channel');
+  if (counters === undefined || channel === undefined) return undefined;
+  const { attempts, ...numbers } = deserialize(counters.data) as Omit<StreamsImage, 'unexpected'> & { attempts: number };
+  const unexpected = (deserialize(channel.data) as StreamsImage['unexpected']).map((message) => ({
+    ...message,
+    payload: new Uint8Array(message.payload),
+  }));
+  return { streams: { ...numbers, unexpected }, attempts };
+}

@@ -1,0 +1,218 @@
+// The messages of a communicator that are logged, so that a process which takes the place of a dead member goes on with its streams
+// (src/pml/tap.ts, src/pml/succession.ts): what multirail/ft asks of them, by ranks. One communicator of a process has it at most.
+import type { MultirailError } from '../../errors.ts';
+import type { MessageLog, TapOptions } from '../../pml/message-log.ts';
+import type { PmlPeer } from '../../pml/records.ts';
+import type { Cut, Succession, Sync } from '../../pml/succession.ts';
+import { idOf } from '../contexts.ts';
+import type { Group } from '../group.ts';
+import type { ProcessState } from '../process-state.ts';
+import type { RequestDesk } from '../request-desk.ts';
+
+/** What a communicator counts: a successor goes on with the numbers of the save. */
+export interface StreamCounters {
+  collectives: number;
+  objects: number;
+}
+
+/** The communicator, as far as its streams go. */
+export interface LoggedPlace {
+  readonly id: number;
+  readonly group: Group;
+  readonly desk: RequestDesk;
+  readonly counters: StreamCounters;
+}
+
+/** The numbers of a rank at a save, as they are in its image: peers and sources are ranks. */
+export interface StreamsImage {
+  readonly id: number;
+  readonly counters: StreamCounters;
+  readonly flows: Cut['flows'];
+  readonly unexpected: Cut['unexpected'];
+}
+
+export type { Sync };
+
+export class LoggedStreams {
+  readonly id: number;
+  readonly log: MessageLog;
+  private readonly proc: ProcessState;
+  private readonly place: LoggedPlace;
+  private readonly succession: Succession;
+  /** The cut of the save that is under way. */
+  private pending: Cut | undefined;
+  private isOver = false;
+
+  constructor(proc: ProcessState, place: LoggedPlace, log: MessageLog, digest: TapOptions['digest']) {
+    this.proc = proc;
+    this.place = place;
+    this.id = place.id;
+    this.log = log;
+    const { pml } = proc.engine;
+    // Each has to be known here: a peer of which nothing was needed would not be held when it dies.
+    for (const number of place.group.worldRanks) if (number !== proc.rank) pml.peer(number);
+    this.succession = pml.log({ log, covers: (ctx) => this.covers(ctx), digest }, place.group.worldRanks);
+    proc.logged = this;
+  }
+
+  private numberOf(rank: number): number {
+    return this.place.group.worldRanks[rank];
+  }
+
+  private rankOf(number: number): number {
+    return this.place.group.rankOf(number) as number;
+  }
+
+  private get peers(): PmlPeer[] {
+    const { group } = this.place;
+    const { pml } = this.proc.engine;
+    return group.worldRanks.filter((number) => number !== this.proc.rank).map((number) => pml.peer(number));
+  }
+
+  /** Messages of that context are logged. */
+  covers(ctx: number): boolean {
+    return idOf(ctx) === this.id;
+  }
+
+  /** A call on that context waits for the successor of a member that has died, instead of failing. */
+  holds(ctx: number): boolean {
+    return !this.isOver && this.covers(ctx) && this.peers.every(({ failure, channel }) => failure === undefined || channel !== undefined);
+  }
+
+  /** Process numbers by rank, as they are now. */
+  get members(): readonly number[] {
+    return this.place.group.worldRanks;
+  }
+
+  // ---------------------------------------------------------------- what is known
+
+  /** The log has everything since the last committed save, and whoever has died is held: there may be successors. */
+  get isWhole(): boolean {
+    return (
+      !this.isOver && this.log.isWhole && this.peers.every(({ failure, channel }) => failure === undefined || channel?.state === 'HELD')
+    );
+  }
+
+  /** Ranks that have not said what they have. */
+  get awaited(): number[] {
+    return this.peers.filter(({ channel }) => channel?.state === 'AWAITED').map(({ rank }) => this.rankOf(rank));
+  }
+
+  /** This process repeats what its predecessor did: some of what it sends has been received. */
+  get isReplaying(): boolean {
+    return this.succession.isReplaying;
+  }
+
+  /** Nothing is repeated by anybody, as far as this process sees. */
+  get isSettled(): boolean {
+    if (this.isOver) return true;
+    if (this.succession.isReplaying) return false;
+    return this.peers.every(({ channel, recvs, flowsIn }) => {
+      if (channel?.state === 'HELD') return false;
+      for (const { ctx } of recvs) if (this.covers(ctx)) return false;
+      for (const [ctx, { holes, early }] of flowsIn) if (this.covers(ctx) && ((holes?.size ?? 0) > 0 || early.size > 0)) return false;
+      return true;
+    });
+  }
+
+  get counters(): Readonly<Record<'logged' | 'suppressed' | 'replayed' | 'unlogged', number>> {
+    return this.succession.tap.counters;
+  }
+
+  // ---------------------------------------------------------------- saves
+
+  /** A save is cut here: no message of the communicator is on its way, anywhere. */
+  cut(): StreamsImage {
+    this.abandonCut();
+    const cut = this.succession.cut();
+    this.pending = cut;
+    const { collectives, objects } = this.place.counters;
+    return {
+      id: this.id,
+      counters: { collectives, objects },
+      flows: cut.flows.map((flow) => ({ ...flow, peer: this.rankOf(flow.peer) })),
+      unexpected: cut.unexpected.map((message) => ({ ...message, source: this.rankOf(message.source) })),
+    };
+  }
+
+  /** The save of the last cut is committed: what was sent before it is not kept any more. */
+  commitCut(): void {
+    const { pending } = this;
+    this.pending = undefined;
+    if (pending === undefined || this.isOver) return;
+    this.succession.commit(pending);
+    this.retry();
+  }
+
+  /** There is no such save. */
+  abandonCut(): void {
+    const { pending } = this;
+    this.pending = undefined;
+    if (pending === undefined || this.isOver) return;
+    this.succession.abandonCut();
+    this.retry();
+  }
+
+  /** Sends that have waited for room in the log. */
+  private retry(): void {
+    this.succession.tap.retry();
+    this.proc.engine.schedule();
+  }
+
+  // ---------------------------------------------------------------- successors
+
+  /** This process says that its log is whole: it stays so until the dead have successors. */
+  keepLog(isKept: boolean): void {
+    this.succession.tap.mustKeep = isKept;
+  }
+
+  /** All that is here of that member is its successor's from now on. */
+  succeed(rank: number, successor: number): void {
+    const { pml } = this.proc.engine;
+    pml.peer(successor);
+    this.succession.succeed(this.numberOf(rank), successor);
+    this.place.group.succeed(rank, successor);
+    this.place.desk.memberSucceeded();
+    this.proc.engine.schedule();
+  }
+
+  /** This process is a successor, and goes on from this image; undefined: from the beginning. All members have to say what they have. */
+  restore(image: StreamsImage | undefined): void {
+    const { counters } = this.place;
+    if (image !== undefined) Object.assign(counters, image.counters);
+    this.succession.restore({
+      flows: (image?.flows ?? []).map((flow) => ({ ...flow, peer: this.numberOf(flow.peer) })),
+      unexpected: (image?.unexpected ?? []).map((message) => ({ ...message, source: this.numberOf(message.source) })),
+    });
+  }
+
+  /** What this process has of the messages of that member. */
+  syncFor(rank: number): Sync {
+    return this.succession.syncFor(this.numberOf(rank));
+  }
+
+  /** That member has said what it has: it is sent the rest. */
+  takeSync(rank: number, sync: Sync): void {
+    this.succession.takeSync(this.numberOf(rank), sync);
+    this.proc.lookSoon();
+    this.proc.engine.schedule();
+  }
+
+  /** There will be no successors: whatever waits for one ends with this error. */
+  giveUp(error: MultirailError): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    this.pending = undefined;
+    this.succession.giveUp(error);
+    this.proc.revoked(this.id);
+    this.proc.engine.schedule();
+  }
+
+  /** The communicator has done its part. */
+  close(): void {
+    this.isOver = true;
+    if (this.proc.logged !== this) return;
+    this.proc.logged = undefined;
+    this.proc.engine.pml.endLog();
+  }
+}

@@ -1,0 +1,185 @@
+// Asynchronous recovery by ranks in one process over TCP: whose programs begin again, what comes of deaths in calls in which all save, and at the
+// end, and what is refused.
+import { expect, test } from 'vitest';
+import { tcpComponent } from '../../src/btl/tcp/component.ts';
+import type { FtJob } from '../../src/ft/recover/job.ts';
+import type { FtOptions } from '../../src/ft/recover/options.ts';
+import { run } from '../../src/ft/recover/run.ts';
+import { memoryStore } from '../../src/ft/store/memory-store.ts';
+import { Prng } from '../../src/util/prng.ts';
+import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
+
+const LIMIT_MS = 20_000;
+const BASE: FtOptions = { recovery: 'asynchronous', everySteps: [2], domain: 'process' };
+const STEPS = 9;
+
+interface Play {
+  readonly options?: FtOptions;
+  readonly spares: number;
+  readonly dying: readonly number[];
+  body(job: FtJob, part: FtPart): Promise<unknown>;
+}
+
+function play({ options = BASE, spares, dying, body }: Play): Promise<void> {
+  const params = { ft_body_grace_ms: '5000' };
+  const one = {
+    name: 'run() in place',
+    ranks: 3,
+    spares,
+    dying,
+    params,
+    run: async (part: FtPart) => void (await run(part.mpi, options, (job) => body(job, part))),
+  };
+  return playFtCase(one, [tcpComponent], 'all');
+}
+
+/** Sums up what all say; `atStep` comes before the step is told to the others, `atSave` before the call in which all may save. */
+async function count(job: FtJob, hooks: { atStep?: (step: number) => unknown; atSave?: (step: number) => unknown }): Promise<number> {
+  const sum = new Float64Array(2);
+  job.protect('sum', sum);
+  while (sum[0] < STEPS) {
+    await hooks.atStep?.(sum[0]);
+    const all = new Float64Array(1);
+    await job.comm.allreduce(Float64Array.of(sum[1] + job.comm.rank + sum[0]), all);
+    sum[1] = all[0] % 1_000_003;
+    sum[0]++;
+    await hooks.atSave?.(sum[0]);
+    await job.next();
+  }
+  return sum[1];
+}
+
+function expected(): number {
+  let sum = 0;
+  for (let step = 0; step < STEPS; step++) sum = (3 * sum + 3 + 3 * step) % 1_000_003;
+  return sum;
+}
+
+test.each([
+  ['in a step', 'atStep', 5],
+  ['before the call in which all save', 'atSave', 6],
+  ['before the last call', 'atSave', STEPS],
+  ['at once', 'atStep', 0],
+] as const)('a rank dies %s: its successor alone begins again', { timeout: LIMIT_MS }, async (_, when, at) => {
+  const begun: number[] = [];
+  const ends: number[] = [];
+  await play({
+    spares: 1,
+    dying: [1],
+    body: async (job, { mpi, die }) => {
+      begun.push(mpi.process);
+      const end = await count(job, { [when]: async (step: number) => mpi.process === 1 && step === at && (await die('now')) });
+      expect(job.replaying).toBe(false);
+      ends.push(end);
+    },
+  });
+  expect(begun.sort()).toEqual([0, 1, 2, 3]);
+  expect(ends).toEqual([expected(), expected(), expected()]);
+});
+
+test('with saves that block the program, and a death in one of them', { timeout: LIMIT_MS }, async () => {
+  const begun: number[] = [];
+  const ends: number[] = [];
+  await play({
+    options: { ...BASE, saving: 'blocking', everySteps: [1] },
+    spares: 2,
+    dying: [2, 3],
+    body: async (job, { mpi, die }) => {
+      begun.push(mpi.process);
+      const at = async (step: number): Promise<void> => {
+        if ((mpi.process === 2 && step === 4) || (mpi.process === 3 && step === 6)) await die('now');
+      };
+      ends.push(await count(job, { atSave: at }));
+    },
+  });
+  expect(begun.sort()).toEqual([0, 1, 2, 3, 4]);
+  expect(ends).toEqual([expected(), expected(), expected()]);
+});
+
+test('what is not supported is refused', { timeout: LIMIT_MS }, async () => {
+  const refused = (options: FtOptions) => play({ options, spares: 0, dying: [], body: async () => undefined });
+  await expect(
+    refused({ ...BASE, levels: [{ level: 'memory' }, { level: 'store', store: memoryStore() }], everySteps: [1, 2] }),
+  ).rejects.toThrow(/ERR_SUPPORT: recovery 'asynchronous' with a level on disk or in a store is not supported/);
+  await expect(refused({ recovery: 'asynchronous', mtbfSeconds: [5] })).rejects.toThrow(
+    /ERR_SUPPORT: recovery 'asynchronous' with mtbfSeconds/,
+  );
+  await expect(refused({ recovery: 'sometimes' as 'coordinated' })).rejects.toThrow(
+    /ERR_ARG: recovery = sometimes: expected coordinated or asynchronous/,
+  );
+  await play({
+    spares: 0,
+    dying: [],
+    body: async ({ comm }) => {
+      await expect(comm.recv(new Float64Array(1))).rejects.toThrow(
+        /ERR_SUPPORT: recovery 'asynchronous' does not support ANY_SOURCE on job/,
+      );
+      await expect(comm.dup()).rejects.toThrow(/ERR_SUPPORT: .* communicators/);
+      expect(() => comm.agreeSync(1)).toThrow(/ERR_SUPPORT: recovery 'asynchronous' does not support agree\(\)/);
+    },
+  });
+});
+
+const RANKS = 4;
+const RING_STEPS = 12;
+const VALUES = 2000;
+
+/** A ring of short and long messages, with sums now and then. `dieAt` is asked in the midst of each step, at its end, and behind its save. */
+async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promise<string> {
+  const { comm } = job;
+  const { rank, size } = comm;
+  const values = new Float64Array(VALUES).fill(rank + 1);
+  const step = new Int32Array(1);
+  job.protect('values', values);
+  job.protect('step', step);
+  while (step[0] < RING_STEPS) {
+    const come = new Float64Array(VALUES);
+    const receive = comm.irecv(come, (rank + size - 1) % size, 1);
+    await comm.send(values.subarray(0, step[0] % 2 === 1 ? 10 : VALUES), (rank + 1) % size, 1);
+    await dieAt(3 * step[0]);
+    await receive;
+    for (let i = 0; i < VALUES; i++) values[i] = (values[i] * 3 + come[i] + step[0]) % 1009;
+    const sum = new Float64Array(1);
+    if (step[0] % 2 === 0) await comm.allreduce(values.subarray(5, 6), sum);
+    values[0] += sum[0] % 7;
+    await dieAt(3 * step[0] + 1);
+    step[0]++;
+    await job.next();
+    await dieAt(3 * step[0] - 1);
+  }
+  return `${rank}: ${values.reduce((all, value) => (all * 31 + value) % 1_000_000_007, 0)}`;
+}
+
+/** Ends of the ranks, with so many deaths at moments that follow from the seed; the first two are of ranks of the start. */
+async function ends(seed: number, deaths: number): Promise<string> {
+  const prng = new Prng(seed);
+  const moments = new Map<number, number>();
+  for (let i = 0; i < deaths; i++) {
+    const process = i < 2 || prng.chance(1, 2) ? prng.below(RANKS) : RANKS + prng.below(deaths);
+    if (!moments.has(process)) moments.set(process, prng.below(3 * RING_STEPS));
+  }
+  const options: FtOptions = { ...BASE, saving: prng.pick(['blocking', 'background']), everySteps: [prng.between(1, 5)], duplication: 2 };
+  const found = new Set<string>();
+  const program = async (job: FtJob, { mpi, die }: FtPart): Promise<void> => {
+    const dieAt = async (moment: number): Promise<void> => {
+      if (moment >= (moments.get(mpi.process) ?? Number.POSITIVE_INFINITY)) await die('now');
+    };
+    found.add(await ring(job, dieAt));
+  };
+  const one = {
+    name: `run() in place, seed ${seed}`,
+    ranks: RANKS,
+    spares: deaths,
+    dying: [...moments.keys()],
+    params: { pml_eager_limit_bytes: '4096' },
+    run: async (part: FtPart) => void (await run(part.mpi, options, (job) => program(job, part))),
+  };
+  await playFtCase(one, [tcpComponent], 'all');
+  return [...found].sort().join(', ');
+}
+
+test('deaths at random moments, of successors too: the same end', { timeout: 60_000 }, async () => {
+  const still = await ends(1, 0);
+  expect(still.split(', ')).toHaveLength(RANKS);
+  for (let seed = 1; seed <= 8; seed++) expect(await ends(seed, 1 + (seed % 4)), `seed ${seed}`).toBe(still);
+});

@@ -1,0 +1,93 @@
+// Asynchronous recovery with a process for each rank, which dies by SIGKILL: only its successor begins again, and the end is bit for bit that of
+// the undisturbed run.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
+
+let code: BuiltCode;
+beforeAll(async () => {
+  code = await buildCode(['ft-logs-rank.ts']);
+}, 60_000);
+afterAll(() => code?.dispose());
+
+async function play(mode: string, deaths: readonly string[], spares = 1, mca: readonly string[] = []) {
+  const words = [code.cli, 'run', '-n', '4', '--spares', String(spares), ...mca.flatMap((one) => ['--mca', ...one.split('=')])];
+  const {
+    code: status,
+    stdout,
+    stderr,
+  } = await startNode([...words, code.fixture('ft-logs-rank.ts'), mode, ...deaths], {
+    timeoutMs: 40_000,
+  }).ended;
+  const all = `${stdout}\n${stderr}`;
+  // Whoever had come to its end already may have to come to it again.
+  const digests = [...new Set([...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`))].sort();
+  const bodies = [...stdout.matchAll(/body of rank (\d) begins in step (\d+) at process (\d+)/g)].map(([, ...words]) => words.map(Number));
+  return { status, stdout, all, digests, bodies };
+}
+
+let still: Awaited<ReturnType<typeof play>>;
+let stillSync: typeof still;
+beforeAll(async () => {
+  [still, stillSync] = await Promise.all([play('async', []), play('sync', [])]);
+}, 60_000);
+
+const cases: readonly [what: string, mode: string, deaths: readonly string[], spares: number][] = [
+  ['one dies in the middle', 'async', ['1@17'], 1],
+  ['rank 0 dies before there is a save', 'async', ['0@3'], 1],
+  ['its successor dies, too', 'async', ['2@17', '4@16'], 2],
+  ['two that hold no copies of each other die in the same step', 'async', ['1@20', '3@20'], 2],
+  ['two neighbours die in the same step, with two copies of each image', 'double', ['1@20', '2@20'], 2],
+  ['one dies in a step after a save, and one at the end', 'async', ['3@28', '0@35'], 2],
+  ['blocking calls: one dies in the middle', 'sync', ['1@17'], 1],
+  ['blocking calls: its successor dies, too', 'sync', ['2@17', '4@19'], 2],
+];
+
+test.concurrent.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
+  const undisturbed = mode === 'sync' ? stillSync : still;
+  expect(undisturbed.status, undisturbed.all).toBe(0);
+  expect(undisturbed.digests, undisturbed.all).toHaveLength(4);
+  const { status, all, digests, bodies } = await play(mode, deaths, spares);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(undisturbed.digests);
+  // Whoever lives runs its program once.
+  const processes = bodies.map(([, , process]) => process).sort();
+  expect(processes, all).toEqual(Array.from({ length: 4 + deaths.length }, (__, process) => process));
+  expect(all).not.toMatch(/no recovery in place/);
+});
+
+test.concurrent('too few stand by: all go back, and are told why', { timeout: 60_000 }, async () => {
+  const { status, all } = await play('async', ['1@20', '2@30'], 1);
+  expect(status, all).not.toBe(0);
+  expect(all).toMatch(/ERR_SPARES: rank 2 \(process 2\)/);
+});
+
+test.concurrent('no copy is left: all go back to the beginning, and come to the same end', { timeout: 60_000 }, async () => {
+  const { status, all, digests, bodies } = await play('async', ['1@20', '2@20'], 2);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(still.digests);
+  expect(all).toMatch(/no recovery in place: no copy of an image of save 1 of epoch 0 is left; all ranks go back/);
+  expect(bodies.filter(([, step]) => step === 0).length, all).toBe(8);
+});
+
+test.concurrent('a log that is too small is told, and a failure takes all back', { timeout: 60_000 }, async () => {
+  const { status, all, digests } = await play('unsaved', ['1@33'], 1, ['ft_log_bytes_max=300000']);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(still.digests);
+  expect(all.match(/the log of messages is full \(300000 bytes, ft_log_bytes_max\)/g)?.length, all).toBeGreaterThanOrEqual(4);
+});
+
+test.concurrent('a log that is filling up makes a save due', { timeout: 60_000 }, async () => {
+  const { status, all, digests, bodies } = await play('unsaved', ['1@34'], 1, ['ft_log_bytes_max=8000000']);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(still.digests);
+  expect(all).not.toMatch(/the log of messages is full|no recovery in place/);
+  expect(bodies.find(([, , process]) => process === 4)?.[1], all).toBeGreaterThan(0);
+});
+
+test.concurrent('a program that does not repeat itself is caught', { timeout: 60_000 }, async () => {
+  const { status, all } = await play('drifts', ['1@17'], 1);
+  expect(status, all).not.toBe(0);
+  expect(all).toMatch(
+    /process 4 is refused: ERR_REPLAY: message \d+ of context \d+ to rank \d, with tag \d, has \d+ bytes and digest \w+; before the failure it had \d+ bytes and digest \w+/,
+  );
+});

@@ -310,9 +310,7 @@ export class Succession {
   commit(cut: Cut): void {
     const flows = new Map<string, Cut['flows'][number]>(cut.flows.map((flow) => [`${flow.peer}/${flow.ctx}`, flow]));
     const gone = new Set(this.tap.released.splice(0, cut.released));
-    this.tap.options.log.commit(
-      (peer, { ctx, seq }) => gone.has(ctx) || serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0,
-    );
+    this.tap.options.log.commit((peer, { ctx, seq }) => gone.has(ctx) || serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0);
     this.tap.trimDigests((peer, ctx) =>
       gone.has(ctx) ? this.peer(peer).flowIn(ctx).expectedSeq : (flows.get(`${peer}/${ctx}`)?.nextIn ?? 0),
     );

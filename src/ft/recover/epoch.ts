@@ -22,6 +22,7 @@ import {
   knownOf,
   type Membership,
   placementOf,
+  requireSameSettings,
   type StoredView,
   together,
   type View,
@@ -29,7 +30,7 @@ import {
 import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { type Known, Periods } from './periods.ts';
-import { type ProgramHost, ProgramLog } from './program-log.ts';
+import { ProgramLog } from './program-log.ts';
 import { entriesOf, groupingOf, imagesIn, partsToTell } from './restoring.ts';
 import { SavedImages } from './saved-images.ts';
 import { type StoredLine, storedLines } from './store-levels.ts';
@@ -344,10 +345,6 @@ export class Saves {
     this.host.warn(text);
   }
 
-  private get programHost(): ProgramHost {
-    return { bytesMax: this.host.mpi.params.int('ft_log_bytes_max'), warn: (text) => this.warn(text) };
-  }
-
   /** Messages of saves are on that communicator. */
   useForSaves(own: Communicator): void {
     this.own = own;
@@ -363,7 +360,7 @@ export class Saves {
 
   /** This process has a place on the communicator of the program. */
   openProgram(comm: Communicator): ProgramLog {
-    this.program = ProgramLog.begin(comm, this.programHost);
+    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), (text) => this.warn(text));
     return this.program;
   }
 
@@ -378,7 +375,13 @@ export class Saves {
   }
 
   /** All have found what to begin with, and spread it again while the program runs. */
-  begin(epoch: number, domains: Membership['domains'], plan: RecoveryPlan, fetched: Piece | undefined, inventories: Former['inventories']) {
+  begin(
+    epoch: number,
+    domains: Membership['domains'],
+    plan: RecoveryPlan,
+    fetched: Piece | undefined,
+    inventories: Former['inventories'],
+  ): void {
     const { core, rank } = this;
     const { line } = plan;
     this.domains = domains;
@@ -425,15 +428,10 @@ export class Saves {
     await this.program?.close();
     this.program = undefined;
     this.useForSaves(await comm.dup());
-    if (this.inPlace !== undefined) this.program = ProgramLog.begin(await comm.dup(), this.programHost);
+    if (this.inPlace !== undefined) this.openProgram(await comm.dup());
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
-    const other = views.findIndex(({ settings: one }) => one !== settings.signature);
-    if (other >= 0)
-      throw new MultirailError(
-        'ERR_ARG',
-        `options of run() at rank ${this.rank}: ${settings.signature}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`,
-      );
+    requireSameSettings(views, this.rank);
     const former = formerOf(views);
     // A successor takes the place of the one that it succeeds. Where there are fewer members than before, all have other ranks.
     const isSame = former === undefined || former.domains.length === comm.size;

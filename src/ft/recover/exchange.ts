@@ -246,7 +246,13 @@ export async function fetchImages(
     under.push(own.recv(image, giver, TAG_IMAGE));
   }
   await Promise.all(under);
-  if (fetched !== undefined && crc32c(fetched.memory as Uint8Array) !== fetched.crc)
-    throw new MultirailError('ERR_CORRUPT', `the image of rank ${own.rank} has come from its holder damaged`, { rank: own.rank });
+  const damage = fetched && damageOf(fetched, own.rank);
+  if (damage !== undefined) throw damage;
   return fetched;
+}
+
+/** What is wrong with the image of a rank that has come from its holder. */
+export function damageOf({ memory, crc }: Piece, rank: number): MultirailError | undefined {
+  if (crc32c(memory as Uint8Array) === crc) return undefined;
+  return new MultirailError('ERR_CORRUPT', `the image of rank ${rank} has come from its holder damaged`, { rank });
 }

@@ -11,9 +11,9 @@ import type { SaveCore } from '../checkpoint/save-core.ts';
 import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
 import { decodeImage } from '../image/decode.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
-import { isFailure, TAG_IMAGE } from './exchange.ts';
+import { damageOf, isFailure, TAG_IMAGE } from './exchange.ts';
 import { type InPlaceState, moveInPlace } from './in-place-states.ts';
-import { domainsOf, formerOf, type History, placementOf, together, type View } from './meeting.ts';
+import { domainsOf, formerOf, type History, placementOf, requireSameSettings, together, type View } from './meeting.ts';
 import type { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import type { ProgramLog } from './program-log.ts';
@@ -340,8 +340,7 @@ export class InPlace {
       if (isFailure(request.error)) throw request.error;
       failure ??= request.error;
     }
-    if (failure === undefined && fetched !== undefined && crc32c(fetched.memory as Uint8Array) !== fetched.crc)
-      failure = new MultirailError('ERR_CORRUPT', `the image of rank ${comm.rank} has come from its holder damaged`, { rank: comm.rank });
+    if (fetched !== undefined) failure ??= damageOf(fetched, comm.rank);
     return { ...(fetched === undefined ? {} : { fetched }), ...(failure === undefined ? {} : { failure }) };
   }
 
@@ -396,13 +395,7 @@ export class InPlace {
 
 /** Why those that have told this cannot recover in place; undefined: they can, or have begun to go back already. */
 function whyNot(views: readonly PlaceView[], plan: RecoveryPlan, places: number, mayRestart: boolean): string | undefined {
-  const first = views[0].settings;
-  const other = views.findIndex(({ settings }) => settings !== first);
-  if (other >= 0)
-    throw new MultirailError(
-      'ERR_ARG',
-      `options of run() at rank 0: ${first}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`,
-    );
+  requireSameSettings(views, 0);
   if (views.some(({ mode }) => mode === 'back')) return 'a rank has gone back already';
   const runners = views.filter(({ mode }) => mode === 'runs');
   if (runners.length === 0) return undefined;

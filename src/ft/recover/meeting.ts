@@ -55,6 +55,17 @@ export interface View {
   readonly elapsedSeconds: number;
 }
 
+/** @throws ERR_ARG: options of run() differ from those of that rank. */
+export function requireSameSettings(views: readonly { readonly settings: string }[], rank: number): void {
+  const expected = views[rank].settings;
+  const other = views.findIndex(({ settings }) => settings !== expected);
+  if (other < 0) return;
+  throw new MultirailError(
+    'ERR_ARG',
+    `options of run() at rank ${rank}: ${expected}, and at rank ${other}: ${views[other].settings}; expected the same at all ranks`,
+  );
+}
+
 /** What all together know of the failures so far. */
 export function together(views: readonly View[]): History {
   const all = views.map(({ history }) => history);

@@ -5,12 +5,6 @@ import type { LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts
 import { crc32c } from '../../native/crc32c.ts';
 import { SendLog } from '../log/send-log.ts';
 
-export interface ProgramHost {
-  /** Bound of the log. */
-  readonly bytesMax: number;
-  warn(text: string): void;
-}
-
 /** In place of a level: all look whether a log is nearly full, and save if one is. */
 export const LOOK_LEVEL = -1;
 /** Steps between two looks, after the first ones. */
@@ -40,9 +34,16 @@ export class ProgramLog {
   private saving = 0;
   private hasWarned = false;
 
+  /** What the log had at the last look. */
+  private lookedBytes = 0;
   private readonly bytesMax: number;
 
-  private constructor(comm: Communicator, { bytesMax, warn }: ProgramHost) {
+  /**
+   * From now on all messages of that communicator are logged.
+   *
+   * @param bytesMax Bound of the log.
+   */
+  constructor(comm: Communicator, bytesMax: number, warn: (text: string) => void) {
     this.comm = comm;
     this.bytesMax = bytesMax;
     comm.setName('job');
@@ -64,14 +65,6 @@ export class ProgramLog {
     });
     this.streams = comm.logMessages(this.log, (bytes, before) => crc32c(bytes, before));
   }
-
-  /** From now on all its messages are logged. */
-  static begin(comm: Communicator, host: ProgramHost): ProgramLog {
-    return new ProgramLog(comm, host);
-  }
-
-  /** What the log had at the last look. */
-  private lookedBytes = 0;
 
   /** It is to be trimmed before the next look: three quarters are full, or will be when it fills up as it did since the last look. */
   get isNearlyFull(): boolean {

@@ -115,13 +115,12 @@ class Run {
       } finally {
         if (!hasMet) saves.closeSeries();
       }
+      comm = saves.comm;
       // Those who live have met on it already.
       if (hasMet) {
         this.history = { ...saves.history, step: this.history.step };
-        comm = saves.comm;
         continue;
       }
-      comm = saves.comm;
       const before = comm;
       comm = await before.replace({ spares: this.settings.mayShrink ? 'some' : 'all' });
       // Those who died in the meeting, or while places were taken, are among them.

@@ -7,7 +7,7 @@ import { type ImagePart, isSameSave, type Piece, type SaveName, saveText } from 
 import type { Manifest } from '../image/manifest.ts';
 import { storedCandidates, type View } from './meeting.ts';
 import type { ImageMemory } from './memory.ts';
-import type { Settings } from './options.ts';
+import type { Settings, StoreLevel } from './options.ts';
 import { partsToTell } from './restoring.ts';
 import { readStored, type StoredLine } from './store-levels.ts';
 
@@ -43,7 +43,7 @@ export async function readStoredLine(
   let failure: MultirailError | undefined;
   for (const candidate of storedCandidates(views, rank, jobName, mayShrink)) {
     const line = { epoch: candidate.epoch, k: candidate.k };
-    const from = stores.find(({ index }) => index === candidate.level) as Settings['stores'][number];
+    const from = stores.find(({ index }) => index === candidate.level) as StoreLevel;
     const isIt = (one: StoredLine): boolean => one.level === candidate.level && isSameSave(nameOf(one.manifest), line);
     const { manifest } = lines.find(isIt) as StoredLine;
     const grouping = candidate.grouping.map((images) =>
@@ -70,7 +70,7 @@ export async function readStoredLine(
     failure ??= new MultirailError(
       'ERR_CHECKPOINT',
       `rank ${rank} cannot begin: rank ${wrong} could not read its image of ${saveText(line)} at level ${from.name}, and says why`,
-      { rank: rank, peer: wrong },
+      { rank, peer: wrong },
     );
     // A store that fails may have it all the same: an older save would be a wrong answer.
     if (ends.includes(READ.FAILED)) throw failure;
@@ -81,12 +81,7 @@ export async function readStoredLine(
 }
 
 /** These images of a save, one after the other. */
-async function readParts(
-  jobName: string,
-  from: Settings['stores'][number],
-  manifest: Manifest,
-  parts: readonly ImagePart[],
-): Promise<Uint8Array> {
+async function readParts(jobName: string, from: StoreLevel, manifest: Manifest, parts: readonly ImagePart[]): Promise<Uint8Array> {
   const images: Uint8Array[] = [];
   for (const { rank } of parts) images.push(await readStored(from, jobName, manifest, rank));
   if (images.length === 1) return images[0];

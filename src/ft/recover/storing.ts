@@ -1,5 +1,4 @@
 // A save at a level on disk or in a store: each rank writes its image, and the manifest makes the save exist there once all have.
-
 import type { Piece, SaveName } from '../checkpoint/slots.ts';
 import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest } from '../image/manifest.ts';

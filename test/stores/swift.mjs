@@ -10,13 +10,14 @@
 // "s3: N passed, N failed, N skipped".
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { s3Store } from '../../dist/ft.js';
 import { makeDebian13 } from '../../tools/lab/debian13.mjs';
+import { demand, Tally } from '../package/checks.mjs';
+import { freePort } from '../support/free-port.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 const PACKAGES = ['swift-proxy', 'swift-account', 'swift-container', 'swift-object', 'memcached'];
@@ -34,14 +35,6 @@ function cannot(text) {
   console.error(`skipped: a real S3 server: ${text}`);
   console.log('s3: 0 passed, 0 failed, 1 skipped');
   process.exit(CANNOT);
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** The three servers that keep things; objects are files with extended attributes, so their folder is on a disk. */
@@ -129,12 +122,10 @@ async function makeBucket(endpoint) {
   if (!answer.ok) throw new Error(`the bucket cannot be made: ${answer.status} ${await answer.text()}`);
 }
 
-const counts = { passed: 0, failed: 0 };
+const tally = new Tally('s3');
 
-function check(name, isRight, text) {
-  counts[isRight ? 'passed' : 'failed']++;
-  console.log(`  ${isRight ? 'ok      ' : 'FAILED  '} ${name}`);
-  if (!isRight) console.log(text);
+function check(title, isRight, text) {
+  tally.check(title, () => demand(isRight, text));
 }
 
 /** What is asked of every store, by the tests of all of them. */
@@ -236,5 +227,5 @@ if (process.argv.includes('--serve')) {
 const env = { ...process.env, MULTIRAIL_TEST_S3: endpoint };
 askStore(env);
 await restartJob(env, endpoint);
-console.log(`s3: ${counts.passed} passed, ${counts.failed} failed, 0 skipped`);
-process.exit(counts.failed > 0 ? 1 : 0);
+tally.end();
+process.exit();

@@ -2,13 +2,13 @@
 // refused. All are real processes of this machine.
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { freePort } from '../support/free-port.mjs';
 import { type BuiltCode, buildCode, type Running, startNode } from '../support/helpers.ts';
 import { playRespawn } from '../support/respawn-play.mjs';
 
@@ -50,14 +50,6 @@ function manifestVariables(): Record<string, string> {
     .find(({ kind, metadata }) => kind === 'Job' && metadata.name === 'heat');
   const { env } = job.spec.template.spec.containers[0] as { env: { name: string; value: string }[] };
   return Object.fromEntries(env.map(({ name, value }) => [name, value]));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 describe('a process that is started by hand', () => {

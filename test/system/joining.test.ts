@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../support/free-port.mjs';
 import { type BuiltCode, buildCode, type Ran, type Running, startNode, untilGone } from '../support/helpers.ts';
 
 let code: BuiltCode;
@@ -26,15 +27,6 @@ afterAll(() => {
   code?.dispose();
   rmSync(folder, { recursive: true, force: true });
 });
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** Each rank as a process by itself, with the environment that `envOf` gives. */
 function startRanks(size: number, args: string[], envOf: (rank: number) => Record<string, string>, program = 'joining-rank'): Running[] {

@@ -2,7 +2,7 @@
 // each does wrong, the case that is played against it, and a clause that must catch it. A text that does not occur exactly once is an
 // error.
 import type { ClauseId } from '../../tools/wire-suite/clauses.ts';
-import type { Edit } from '../sim/mutants/table.ts';
+import { type Edit, edit } from '../sim/mutants/edit.ts';
 
 export interface PlantedInside {
   readonly name: string;
@@ -35,8 +35,6 @@ const SENDER = 'src/pml/sender.ts';
 const STREAM_MODULE = 'src/btl/base/stream-module.ts';
 const WS = 'src/btl/ws/module.ts';
 const WS_STREAM = 'src/btl/ws/ws-stream.ts';
-
-const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
 
 export const PLANTED_INSIDE: readonly PlantedInside[] = [
   // --- §1

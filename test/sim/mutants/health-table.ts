@@ -1,15 +1,14 @@
 // The planted mistakes in the judgement of how good rails are (src/bml/health.ts and its callers) and in the choice between them
 // (src/bml/choice.ts): part of table.ts. The bounds of the profile `impaired` (I13 to I15) find them, in its random runs or in a scenario.
 // Where the search does not begin at seed 0, the first seed that fails is a little after `from`.
-import type { Edit, Planted } from './table.ts';
+import { edit } from './edit.ts';
+import type { Planted } from './table.ts';
 
 const BML_PEER = 'src/bml/peer.ts';
 const CHOICE = 'src/bml/choice.ts';
 const ENGINE = 'src/progress/engine.ts';
 const HEALTH = 'src/bml/health.ts';
 const WATCH = 'src/bml/health-watch.ts';
-
-const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
 
 export const PLANTED_HEALTH: readonly Planted[] = [
   {

@@ -1,13 +1,12 @@
 // The planted mistakes in logs and successions (src/pml/tap.ts, src/pml/succession.ts, src/ft/log): part of table.ts. The random runs of the
 // profile `log` find them.
-import type { Edit, Planted } from './table.ts';
+import { edit } from './edit.ts';
+import type { Planted } from './table.ts';
 
 const INBOX = 'src/pml/inbox.ts';
 const LOG = 'src/ft/log/send-log.ts';
 const SUCCESSION = 'src/pml/succession.ts';
 const TAP = 'src/pml/tap.ts';
-
-const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
 
 export const PLANTED_LOGS: readonly Planted[] = [
   {

@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
-import { type Edit, PLANTED, type Planted } from './table.ts';
+import type { Edit } from './edit.ts';
+import { PLANTED, type Planted } from './table.ts';
 
 /** The root of the checkout: from there this is run, bundled or not. */
 export const ROOT = process.cwd();

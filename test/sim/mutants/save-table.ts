@@ -1,11 +1,11 @@
 // The planted mistakes in saves and recovery (src/ft/checkpoint): part of table.ts. The random runs of the profile `save` find them.
-import type { Edit, Planted } from './table.ts';
+import { edit } from './edit.ts';
+import type { Planted } from './table.ts';
 
 const CORE = 'src/ft/checkpoint/save-core.ts';
 const SLOTS = 'src/ft/checkpoint/slots.ts';
 const RECOVERY = 'src/ft/checkpoint/recovery-plan.ts';
 
-const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
 /** The loop with the assertion that would stop the mistake at once is taken away, too: the oracle finds it. */
 const WITHOUT_COPIES = edit(CORE, 'for (const owner of this.placement.owners(this.rank, name.k))', 'for (const owner of [] as number[])');
 

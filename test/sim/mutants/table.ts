@@ -2,17 +2,11 @@
 // contains none of them. It is an error if the text to be replaced does not occur exactly once in its file, so this table cannot become
 // stale.
 import type { Profile } from '../../../tools/sim/campaign.ts';
+import { type Edit, edit } from './edit.ts';
 import { PLANTED_HEALTH } from './health-table.ts';
 import { PLANTED_LOGS } from './log-table.ts';
 import { PLANTED_SAVES } from './save-table.ts';
 import { PLANTED_ULFM } from './ulfm-table.ts';
-
-export interface Edit {
-  /** From the root of the checkout. */
-  readonly file: string;
-  readonly find: string;
-  readonly replace: string;
-}
 
 /** Who finds it: random runs of a profile, or a scenario of that name. */
 export type FoundBy =
@@ -53,8 +47,6 @@ const OWED = 'src/pml/owed.ts';
 const PML = 'src/pml/pml.ts';
 const RECEIVER = 'src/pml/receiver.ts';
 const SENDER = 'src/pml/sender.ts';
-
-const edit = (file: string, find: string, replace: string): Edit => ({ file, find, replace });
 
 export const PLANTED: readonly Planted[] = [
   {

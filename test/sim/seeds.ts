@@ -54,6 +54,11 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
       'All who knew of a committed save had died, and the job began anew: the oracle took the first save of that beginning for the old one.',
   },
   {
+    profile: 'save',
+    seed: 433091,
+    story: 'All members had died, and the run was judged while the last words of one of them were on their way and called the standbys in.',
+  },
+  {
     profile: 'ulfm',
     seed: 308226,
     story: 'The oracle blamed a leader for a standby that joined while its proposal was on its way for 56 ms.',

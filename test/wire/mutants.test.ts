@@ -4,6 +4,7 @@ import { type Control, localControl } from '../../tools/wire-suite/control.ts';
 import { EndpointDriver } from '../../tools/wire-suite/endpoint/driver.ts';
 import { runSuite, type SuiteOptions, type SuiteReport } from '../../tools/wire-suite/run.ts';
 import { PLANTED_HEALTH } from '../sim/mutants/health-table.ts';
+import { PLANTED_LOGS } from '../sim/mutants/log-table.ts';
 import { buildFolder, loadWith, type Mistake } from '../sim/mutants/plant.ts';
 import { PLANTED_SAVES } from '../sim/mutants/save-table.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
@@ -127,9 +128,9 @@ test('the document lists them, and who catches each', () => {
 test('every planted mistake of the engine is looked for, or cannot be seen from outside', () => {
   // How a side judges its rails is its own affair: the profile `impaired` of the simulator has the bounds that these break.
   const ofHealth = PLANTED_HEALTH.map(({ name }) => name);
-  // Agreement and saves are among the ranks of a job, in messages of theirs: no endpoint of this suite takes part. The profiles `ulfm` and
-  // `save` find these.
-  const ofFailures = [...PLANTED_ULFM, ...PLANTED_SAVES].map(({ name }) => name);
+  // Agreement, saves and logs are among the ranks of a job, in messages of theirs: no endpoint of this suite takes part. The profiles `ulfm`,
+  // `save` and `log` find these.
+  const ofFailures = [...PLANTED_ULFM, ...PLANTED_SAVES, ...PLANTED_LOGS].map(({ name }) => name);
   const known = [...ENGINE_MUTANTS.map(({ name }) => name), ...Object.keys(UNSEEN_MUTANTS), ...ofHealth, ...ofFailures].sort();
   expect(known).toEqual(PLANTED.map(({ name }) => name).sort());
 });

@@ -122,11 +122,16 @@ function finish(world: SaveWorld): void {
   world.isQuiet = true;
   sim.healAll();
   world.rescueNews();
-  sim.runUntil(() => world.isFinished && world.isKnown, QUIET_MS);
-  world.checkEndings();
-  // A rail that comes back brings what was on its way when everybody had ended: finalize() would find it with nobody to receive it.
-  if (!sim.runUntil(() => world.isDelivered, QUIET_MS)) throw new OracleError('I5: messages about saves are still on their way');
-  sim.runFor(50);
+  const isSettled = () => world.isFinished && world.isKnown;
+  const untilMs = sim.nowMs + QUIET_MS;
+  do {
+    sim.runUntil(isSettled, untilMs - sim.nowMs);
+    world.checkEndings();
+    // A rail that comes back brings what was on its way when everybody had ended: finalize() would find it with nobody to receive it.
+    if (!sim.runUntil(() => world.isDelivered, QUIET_MS)) throw new OracleError('I5: messages about saves are still on their way');
+    // When all members are dead, what the last of them has sent may still call standbys in: then it goes on.
+    sim.runFor(50);
+  } while (!isSettled() && sim.nowMs < untilMs);
   oracle.checkEnd((number, id) => world.processes[number].ids.has(id));
   sim.mustFinish(QUIET_MS);
   sim.mustFinalize(60_000);

@@ -133,6 +133,7 @@ const PAGES = [
       'run',
       'FtOptions',
       'LevelSpec',
+      'ProcessPlace',
       'FtJob',
       'JobRecovery',
       'ValueAccessors',

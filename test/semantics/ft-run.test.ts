@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
 import { MultirailError } from '../../src/errors.ts';
 import type { FtJob } from '../../src/ft/recover/job.ts';
-import type { FtOptions } from '../../src/ft/recover/options.ts';
+import type { FtOptions, ProcessPlace } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import { memoryStore } from '../../src/ft/store/memory-store.ts';
 import type { Store } from '../../src/ft/store/store.ts';
@@ -213,6 +213,49 @@ describe('programs and memory', () => {
       expect.stringMatching(/rank 1: the save has "counted", which the program does not register/),
     ]);
   });
+
+  test.each([
+    { domain: ({ rank }: ProcessPlace) => (rank < 2 ? 'left rack' : 'right rack'), level: 'memory' },
+    // The control: with each process a domain of its own, the copy of rank 0 lies at rank 1.
+    { domain: 'process' as const, level: undefined },
+  ])(
+    'racks that the program names: two ranks die at once, and what is left is $level',
+    { timeout: LIMIT_MS },
+    async ({ domain, level }) => {
+      const levels: (string | undefined)[] = [];
+      const body = async (job: FtJob, { die, mpi }: FtPart): Promise<void> => {
+        if (job.recovery !== undefined) levels.push(job.recovery.level);
+        // The second one dies of the death of the first one at the latest, before anybody has gone back.
+        const counting = count(job, 6, (step) => (step === 3 && mpi.process < 2 ? die('now') : undefined));
+        await (mpi.process === 1 ? counting.catch(() => die('now')) : counting);
+      };
+      await play({ options: { ...BASE, domain }, ranks: 4, spares: 2, dying: [0, 1], body });
+      expect(new Set(levels)).toEqual(new Set([level]));
+      expect(levels.length).toBeGreaterThanOrEqual(4);
+    },
+  );
+
+  test.each([
+    [
+      'returns no name',
+      () => '',
+      /ERR_ARG: domain of run\(\) has not named the failure domain of rank 1: {2}was returned, expected a name/,
+    ],
+    [
+      'throws',
+      () => {
+        throw new Error('no rack is known');
+      },
+      /ERR_ARG: domain of run\(\) has not named the failure domain of rank 1: it threw: no rack is known/,
+    ],
+  ])(
+    'a function for domain that %s at one rank ends run() at all, and the rank is named',
+    { timeout: LIMIT_MS },
+    async (_, bad, expected) => {
+      const domain = ({ rank }: ProcessPlace): string => (rank === 1 ? bad() : 'a rack');
+      await expect(play({ options: { ...BASE, domain }, body: (job) => count(job, 2) })).rejects.toThrow(expected);
+    },
+  );
 
   test('a value of once() comes back in the process that takes the place of a dead one', { timeout: LIMIT_MS }, async () => {
     const values = new Map<number, number[]>();

@@ -21,6 +21,7 @@ import {
   type History,
   knownOf,
   type Membership,
+  namedDomain,
   placementOf,
   requireSameSettings,
   type StoredView,
@@ -550,12 +551,14 @@ export class Saves {
 
   /** What this rank tells of itself, and has in memory. */
   viewInMemory(): View {
-    const { core, host, series } = this;
+    const { core, host } = this;
+    const place = { rank: this.rank, host: this.series.hosts[this.rank] };
     return {
       settings: host.settings.signature,
       epoch: core.epoch,
       inventory: inventoryOf(core.rank, core.slots),
-      host: series.hosts[this.rank],
+      host: place.host,
+      domain: namedDomain(host.settings, place),
       membership: this.membership,
       stored: [],
       storedEpoch: -1,

@@ -5,7 +5,7 @@ import { Placement } from '../checkpoint/placement.ts';
 import type { Inventory } from '../checkpoint/recovery-plan.ts';
 import { compareSaves, type SaveName, saveText } from '../checkpoint/slots.ts';
 import { checkScheme } from '../plan/scheme.ts';
-import type { Settings } from './options.ts';
+import type { ProcessPlace, Settings } from './options.ts';
 import type { Known } from './periods.ts';
 
 /** Failures of the job as the members know them; a successor knows none, and takes what the others know. */
@@ -36,12 +36,17 @@ export interface StoredView extends SaveName {
   readonly images: readonly number[] | undefined;
 }
 
+/** A failure domain as the program names it, or why it has not. */
+export type NamedDomain = { readonly name: string } | { readonly error: string };
+
 /** What every member tells the others when they meet. */
 export interface View {
   readonly settings: string;
   readonly epoch: number;
   readonly inventory: Inventory;
   readonly host: string;
+  /** What the program's function for `domain` says of it. Undefined: the options have no function. */
+  readonly domain: NamedDomain | undefined;
   /** Undefined: it has committed nothing yet. */
   readonly membership: Membership | undefined;
   readonly stored: readonly StoredView[];
@@ -92,8 +97,28 @@ export function placementOf(domains: Membership['domains'], settings: Settings, 
   return new Placement(domains, scheme.duplication, scheme.depth);
 }
 
-/** Failure domains by where the members are. */
+/** Asks the program in which domain this process is. */
+export function namedDomain({ domain }: Settings, place: ProcessPlace): NamedDomain | undefined {
+  if (typeof domain !== 'function') return undefined;
+  try {
+    const name: unknown = domain(place);
+    return typeof name === 'string' && name !== '' ? { name } : { error: `${String(name)} was returned, expected a name` };
+  } catch (cause) {
+    return { error: `it threw: ${cause instanceof Error ? cause.message : String(cause)}` };
+  }
+}
+
+/**
+ * Failure domains by where the members are.
+ *
+ * @throws ERR_ARG: the program could not say in which domain a rank is. All ranks throw it.
+ */
 export function domainsOf(views: readonly View[], { domain }: Settings): Membership['domains'] {
+  if (typeof domain === 'function')
+    return views.map(({ domain: named }, rank) => {
+      if (named !== undefined && 'name' in named) return named.name;
+      throw new MultirailError('ERR_ARG', `domain of run() has not named the failure domain of rank ${rank}: ${named?.error}`, { rank });
+    });
   const hosts = views.map(({ host }) => host);
   const isOneHost = new Set(hosts).size === 1;
   return domain === 'host' || (domain === undefined && !isOneHost) ? hosts : [...hosts.keys()];

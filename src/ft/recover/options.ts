@@ -11,6 +11,14 @@ export type LevelSpec =
   | { readonly level: 'disk'; readonly folder: string; readonly keep?: number }
   | { readonly level: 'store'; readonly store: Store; readonly keep?: number };
 
+/** Where a process of the job is, for `domain`. */
+export interface ProcessPlace {
+  /** In the communicator that run() was given. */
+  readonly rank: number;
+  /** Name of its host, as the job knows it. */
+  readonly host: string;
+}
+
 /** Options of run(). The same at all ranks. */
 export interface FtOptions {
   /**
@@ -25,8 +33,12 @@ export interface FtOptions {
   readonly duplication?: number;
   /** Committed saves that stay readable: SD of paper 000. 1 by default. */
   readonly depth?: number;
-  /** What dies together: a host, or a process. By default a host, and a process where all ranks are on one host. */
-  readonly domain?: 'host' | 'process';
+  /**
+   * What dies together: a host, or a process. By default a host, and a process where all ranks are on one host. A function names the domain of
+   * the process that it is called in (a rack, a power supply); ranks with the same name are in the same domain. Domains stay as they are when a
+   * process takes the place of another one.
+   */
+  readonly domain?: 'host' | 'process' | ((place: ProcessPlace) => string);
   /** Where saves go, from the frequent and cheap level to the rare and dear ones. Memory alone by default; every save is in memory, too. */
   readonly levels?: readonly LevelSpec[];
   /** Steps between two saves of each level, as next() counts them. */
@@ -62,7 +74,7 @@ export interface Settings {
   readonly isAsynchronous: boolean;
   readonly duplication: number;
   readonly depth: number;
-  readonly domain: 'host' | 'process' | undefined;
+  readonly domain: FtOptions['domain'];
   readonly names: readonly ('memory' | 'disk' | 'store')[];
   readonly stores: readonly StoreLevel[];
   readonly everySteps: readonly number[] | undefined;
@@ -117,7 +129,8 @@ export function settingsOf(options: FtOptions): Settings {
   if (unknown !== undefined) throw new MultirailError('ERR_ARG', `option ${unknown} of run() is not known: expected ${KEYS.join(', ')}`);
   const duplication = whole('duplication', options.duplication ?? 1, 0, COPIES_MAX);
   const depth = whole('depth', options.depth ?? 1, 1, DEPTH_MAX);
-  const domain = options.domain === undefined ? undefined : oneOf('domain', options.domain, ['host', 'process'], 'host');
+  const { domain } = options;
+  if (typeof domain !== 'function') oneOf('domain', domain, ['host', 'process'], 'host');
   const levels: readonly LevelSpec[] = options.levels ?? [{ level: 'memory' }];
   if (!Array.isArray(levels) || levels.length === 0 || levels[0].level !== 'memory')
     throw new MultirailError('ERR_ARG', "levels: expected a list that begins with { level: 'memory' }, in which every save is");
@@ -165,7 +178,18 @@ export function settingsOf(options: FtOptions): Settings {
       'ERR_SUPPORT',
       "recovery 'asynchronous' with mtbfSeconds is not supported, since a successor could not repeat periods that were planned by the clock; give everySteps, or choose recovery 'coordinated'",
     );
-  const signature = JSON.stringify({ isAsynchronous, duplication, depth, domain, names, everySteps, mtbfSeconds, mayRestart, mayShrink });
+  const domains = typeof domain === 'function' ? 'function' : domain;
+  const signature = JSON.stringify({
+    isAsynchronous,
+    duplication,
+    depth,
+    domain: domains,
+    names,
+    everySteps,
+    mtbfSeconds,
+    mayRestart,
+    mayShrink,
+  });
   return {
     isAsynchronous,
     duplication,

@@ -5,6 +5,7 @@
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6
 //   npx multirail run -n 4 --spares 2 --kill random:seed=1,mtbf=4s,max=2 examples/ft-heat.mjs --sync
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --asynchronous    # the dead rank alone goes back
+//   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --verbose    # says who begins where
 //   npx multirail run -n 4 --mca ft on --kill 1@3s,2@4s examples/ft-heat.mjs --seconds 6 --shrink    # nobody stands by: fewer ranks go on
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --bucket http://127.0.0.1:9000/saves    # the same, in a bucket of S3
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     asynchronous: { type: 'boolean', default: false },
     folder: { type: 'string' },
     bucket: { type: 'string' },
+    verbose: { type: 'boolean', default: false },
   },
 });
 const steps = Number(values.steps);
@@ -103,6 +105,7 @@ function begin(job) {
     // Other ranks have saved: their rows are distributed again.
     if (recovery.isRegrouped) goTo(job.step);
   }
+  if (values.verbose) console.error(`rank ${comm.rank} of ${comm.size} begins at step ${state.step} (pid ${process.pid})`);
   return state;
 }
 

@@ -27,7 +27,7 @@ const DOUBLE_EVERY = 4;
 const DELAY_MS_MAX = 60;
 
 /** Numbers from 0 to 2^32 − 1 (mulberry32). */
-function numbersOf(seed) {
+export function numbersOf(seed) {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -3,13 +3,16 @@
 // saves, with standbys, in blocking calls, and with fewer ranks; and one long job under --respawn, in which each death is made up for, and whose
 // memory is printed. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
 //   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|heat|heat-sync|heat-fewer] [--mtbf 500ms] [--limit 60]
-//     [--mca 'NAME VALUE']…
+//     [--mca 'NAME VALUE']… [--starter run|srun|mpirun|env]
+// Under other starters than run the programs are those that say when they begin to work: heat and heat-sync. test/launchers/slurm.sh brings up
+// a Slurm for srun:  sudo test/launchers/slurm.sh node test/system/ft-long.mjs --starter srun --only heat --kills 20
 // Seeds are printed: --seed with the number of a job that failed, and --kills 1, plays its kills again. Exit codes: 0 all is well, 1 a
 // job failed, 2 the command line makes no sense.
 import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { OTHER_STARTERS, playKilled } from '../support/killed-job.mjs';
 import { endAfter, playRespawn } from '../support/respawn-play.mjs';
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -25,20 +28,21 @@ const RESPAWN = 'respawn';
 /** A death there, from the kill to the next one, within so many seconds. */
 const RESPAWN_S_MAX = 8;
 
-const HEAT = [at('../../examples/ft-heat.mjs'), '--seconds', '2', '--steps', '100', '--every', '5'];
+const HEAT = [at('../../examples/ft-heat.mjs'), '--seconds', '2', '--steps', '100', '--every', '5', '--verbose'];
 /** The plate is compared with the undisturbed one by the program: another one is exit code 1. */
-function judgeHeat({ stdout, kills }) {
+function judgeHeat({ stdout, stderr, kills }) {
   const lines = stdout.trim().split('\n').filter(Boolean);
-  const wrong = lines.find((line) => !/^\[\d+\] sha256 [0-9a-f]{64}: recovered from \d failures /.test(line));
+  const wrong = lines.find((line) => !/^(\[\d+\] )?sha256 [0-9a-f]{64}: recovered from \d failures /.test(line));
   if (wrong !== undefined) return `it printed "${wrong}"`;
-  // Whoever is killed when all is agreed has no line.
-  return lines.length > 0 || kills > 0 ? undefined : 'it printed nothing';
+  if (stderr.includes('the undisturbed plate has')) return 'the plate is another one than the undisturbed one';
+  // Whoever is killed when all is agreed has no line. Exit codes of other starters tell nothing: there is no other sign that all is well.
+  return lines.length > 0 || (kills > 0 && starter === 'run') ? undefined : 'it printed nothing';
 }
 
 /** How a job is started, and what is wrong with its output; undefined: nothing. */
 const PROGRAMS = {
   farm: {
-    words: ['--mca', 'ft', 'on'],
+    spares: 0,
     program: [at('../../examples/ft-farm.mjs'), '--seconds', '2', '--tasks', '80'],
     judge: ({ stdout }) => {
       // The number of primes below 80,000. A master that dies behind its line is followed by one that says the same.
@@ -48,7 +52,7 @@ const PROGRAMS = {
     },
   },
   ring: {
-    words: ['--spares', String(KILLS_MAX)],
+    spares: KILLS_MAX,
     program: [at('fixtures/ft-ring.mjs'), '100', '20'],
     judge: ({ stdout, kills }) => {
       const places = new Set([...stdout.matchAll(/is rank (\d+) of 4: 100 rounds, every token right/g)].map(([, rank]) => rank));
@@ -56,9 +60,9 @@ const PROGRAMS = {
       return places.size >= RANKS - kills && places.size > 0 ? undefined : `${places.size} of ${RANKS} ranks told their result`;
     },
   },
-  heat: { words: ['--spares', String(KILLS_MAX)], program: HEAT, judge: judgeHeat },
-  'heat-sync': { words: ['--spares', String(KILLS_MAX)], program: [...HEAT, '--sync'], judge: judgeHeat },
-  'heat-fewer': { words: ['--mca', 'ft', 'on'], program: [...HEAT, '--shrink'], judge: judgeHeat },
+  heat: { spares: KILLS_MAX, program: HEAT, judge: judgeHeat, tellsItsBeginning: true },
+  'heat-sync': { spares: KILLS_MAX, program: [...HEAT, '--sync'], judge: judgeHeat, tellsItsBeginning: true },
+  'heat-fewer': { spares: 0, program: [...HEAT, '--shrink'], judge: judgeHeat },
 };
 
 function wrongUse(text) {
@@ -76,6 +80,7 @@ function options() {
         mtbf: { type: 'string', default: '500ms' },
         limit: { type: 'string', default: '60' },
         mca: { type: 'string', multiple: true, default: [] },
+        starter: { type: 'string', default: 'run' },
       },
     });
     for (const name of ['kills', 'seed', 'limit'])
@@ -83,18 +88,28 @@ function options() {
         wrongUse(`--${name} ${values[name]}: expected a whole number${name === 'seed' ? '' : ', 1 or more'}`);
     if (values.only !== undefined && values.only !== RESPAWN && PROGRAMS[values.only] === undefined)
       wrongUse(`--only ${values.only}: expected ${[...Object.keys(PROGRAMS), RESPAWN].join(' or ')}`);
-    return { ...values, kills: Number(values.kills), seed: Number(values.seed), limitMs: 1000 * Number(values.limit) };
+    if (!['run', ...OTHER_STARTERS].includes(values.starter))
+      wrongUse(`--starter ${values.starter}: expected run or ${OTHER_STARTERS.join(' or ')}`);
+    const [, count, unit] = /^(\d+)(ms|s)$/.exec(values.mtbf) ?? wrongUse(`--mtbf ${values.mtbf}: expected a time, as 500ms or 2s`);
+    const mtbfMs = Number(count) * (unit === 's' ? 1000 : 1);
+    return { ...values, mtbfMs, kills: Number(values.kills), seed: Number(values.seed), limitMs: 1000 * Number(values.limit) };
   } catch (error) {
     return wrongUse(error.message);
   }
 }
 
-const { kills: wanted, seed: firstSeed, only, mtbf, limitMs, mca } = options();
+const { kills: wanted, seed: firstSeed, only, mtbf, mtbfMs, limitMs, mca, starter } = options();
+const settings = mca.map((one) => one.split(/[ =]+/));
 
 /** Runs one job to its end, or ends it when its time is over. */
-function play({ words, program }, seed) {
+function play({ spares, program }, seed) {
+  if (starter !== 'run') {
+    const named = Object.fromEntries(settings);
+    return playKilled({ starter, ranks: RANKS, spares, mca: named, program, seed, mtbfMs, killsMax: KILLS_MAX, limitMs });
+  }
+  const words = spares > 0 ? ['--spares', String(spares)] : ['--mca', 'ft', 'on'];
   const plan = `random:seed=${seed},mtbf=${mtbf},max=${KILLS_MAX}`;
-  const more = mca.flatMap((one) => ['--mca', ...one.split(/[ =]+/)]);
+  const more = settings.flatMap((setting) => ['--mca', ...setting]);
   const child = spawn(process.execPath, [CLI, 'run', '-n', String(RANKS), ...words, ...more, '--kill', plan, ...program], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -117,6 +132,8 @@ function play({ words, program }, seed) {
 
 function faultOf(program, run) {
   if (run.hung) return `it had not ended after ${limitMs / 1000} s`;
+  // Other starters say with their exit code that ranks were killed.
+  if (starter !== 'run') return program.judge(run);
   // 3: the job was over before the first kill.
   if (run.code !== 0 && !(run.code === 3 && run.kills === 0)) return run.ended;
   return program.judge(run);
@@ -126,6 +143,7 @@ const percentile = (sorted, share) => sorted[Math.min(sorted.length - 1, Math.fl
 let failures = 0;
 for (const [name, program] of Object.entries(PROGRAMS)) {
   if (only !== undefined && only !== name) continue;
+  if (starter !== 'run' && program.tellsItsBeginning !== true) continue;
   const byKills = Array(KILLS_MAX + 1).fill(0);
   const seconds = [];
   const failed = [];
@@ -173,7 +191,7 @@ function memoryLine(name, samples, kills) {
   return `  memory of ${name}: ${mib(samples[0])} first, ${mib(samples[settled])} after a tenth, ${mib(samples.at(-1))} last, ${mib(Math.max(...samples))} most, ${(growth / 1024).toFixed(1)} KiB for each death`;
 }
 
-if (only === undefined || only === RESPAWN) {
+if (starter === 'run' && (only === undefined || only === RESPAWN)) {
   const startedMs = performance.now();
   const words = [
     CLI,
@@ -183,7 +201,7 @@ if (only === undefined || only === RESPAWN) {
     '--respawn',
     String(wanted),
     '--node-arg=--expose-gc',
-    ...mca.flatMap((one) => ['--mca', ...one.split(/[ =]+/)]),
+    ...settings.flatMap((setting) => ['--mca', ...setting]),
   ];
   const run = await playRespawn({
     words: [...words, at('fixtures/ft-respawn-rank.mjs')],

@@ -101,7 +101,7 @@ function begin(job) {
   job.protectValue('step', { save: () => state.step, restore: goTo });
   if (recovery !== undefined) {
     ({ failures, lostSteps } = recovery.total);
-    if (recovery.level !== 'memory') resumedFrom = job.step;
+    if (recovery.level === 'disk' || recovery.level === 'store') resumedFrom = job.step;
     // Other ranks have saved: their rows are distributed again.
     if (recovery.isRegrouped) goTo(job.step);
   }

@@ -148,6 +148,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       size: job.size,
       spares,
       connectsSpares: params.bool('ft_standby_connect'),
+      heldBytesMax: params.bool('ft_standby_holds') ? params.int('ft_memory_bytes_max') : undefined,
       respawnWaitMs: params.int('ft_respawn') === 0 ? 0 : params.int('ft_respawn_wait_ms'),
       log: (level, text) => options.log?.(level, text),
       onOwnDeath: (error) => this.onOwnDeath(error),

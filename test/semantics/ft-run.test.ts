@@ -257,6 +257,36 @@ describe('programs and memory', () => {
     },
   );
 
+  test.each([true, false])(
+    'both ranks that have an image die at once, and ft_standby_holds is %s: what is left',
+    { timeout: LIMIT_MS },
+    async (holds) => {
+      const seen: unknown[] = [];
+      const body = async (job: FtJob, { die, mpi }: FtPart): Promise<void> => {
+        if (job.recovery !== undefined) seen.push([job.recovery.level, job.step]);
+        const counting = count(job, 6, (step) => (step === 3 && mpi.process < 2 ? die('now') : undefined));
+        await (mpi.process === 1 ? counting.catch(() => die('now')) : counting);
+      };
+      // Those that are called in have what they held.
+      await play({ options: BASE, ranks: 4, spares: 2, dying: [0, 1], params: { ft_standby_holds: String(holds) }, body });
+      const expected = holds ? ['standby', 3] : [undefined, 0];
+      expect(seen).toEqual([expected, expected, expected, expected]);
+      expect((await warned()).filter((text) => !text.endsWith(': nobody stands by'))).toEqual([]);
+    },
+  );
+
+  test('nobody stands by any more: it is told once, and saves are in memory as before', { timeout: LIMIT_MS }, async () => {
+    const levels: unknown[] = [];
+    const body = async (job: FtJob, { die, mpi }: FtPart): Promise<void> => {
+      if (job.recovery !== undefined) levels.push(job.recovery.level);
+      await count(job, 8, (step) => (step === 3 && mpi.process === 0 ? die('now') : undefined));
+    };
+    await play({ options: BASE, spares: 1, dying: [0], params: { ft_standby_holds: 'true' }, body });
+    expect(levels).toEqual(['memory', 'memory', 'memory']);
+    const told = await warned();
+    expect(told.filter((text) => text.includes('is not at level standby: ERR_STORE: nobody stands by'))).toHaveLength(3);
+  });
+
   test('a value of once() comes back in the process that takes the place of a dead one', { timeout: LIMIT_MS }, async () => {
     const values = new Map<number, number[]>();
     const body = async (job: FtJob, { die, mpi }: FtPart): Promise<void> => {

@@ -1,14 +1,19 @@
 // The simulated world of src/ft/checkpoint: each process has the production engine, PML, BML, src/ulfm and a core of src/ft/checkpoint.
 // A program runs on the working processes: a ring whose state depends on every step before, with a save now and then. Copies, inventories
 // and images are messages of the PML; votes are agreements of the second series. Whoever dies loses its slots; standbys are called in.
+import { takenOver } from '../../src/ft/checkpoint/grouping.ts';
 import { Placement } from '../../src/ft/checkpoint/placement.ts';
 import { holdsOf, type Inventory, inventoryOf, planRecovery } from '../../src/ft/checkpoint/recovery-plan.ts';
-import { type CopyName, SaveCore } from '../../src/ft/checkpoint/save-core.ts';
+import { SaveCore } from '../../src/ft/checkpoint/save-core.ts';
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
 import { compareSaves, isSameSave, type Piece, type SaveName } from '../../src/ft/checkpoint/slots.ts';
+import { checkScheme } from '../../src/ft/plan/scheme.ts';
+import { formerOf } from '../../src/ft/recover/meeting.ts';
+import { entriesOf, groupingOf } from '../../src/ft/recover/restoring.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import { Bitmap } from '../../src/ulfm/bitmap.ts';
 import type { Notice } from '../../src/ulfm/knowledge.ts';
+import { membersAfter } from '../../src/ulfm/replace.ts';
 import { type Decision, verdictOf } from '../../src/ulfm/ulfm.ts';
 import { OPERATION, type Operation } from '../../src/ulfm/values.ts';
 import { SERIES, type SeriesNumber } from '../../src/ulfm/wire.ts';
@@ -16,61 +21,13 @@ import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
 import { Cuts } from './save-cuts.ts';
+import { type Image, imagesOf, pieceOf, Ring } from './save-program.ts';
+import { type Message, newSaver, packed, type Saver, type View } from './saver.ts';
 import { FIRST_ID, type SimUlfmProcess, UlfmWorld, type UlfmWorldOptions } from './ulfm-world.ts';
 
 /** Bulk messages of the service communicator. */
 export const SAVE_CTX = 7;
 const MESSAGE_BYTES_MAX = 6144;
-
-/** What a rank's state is after a step of the ring. */
-function mixed(state: number, left: number, step: number, rank: number): number {
-  let x = (state ^ Math.imul(left + 0x9e3779b9, 0x85ebca6b) ^ Math.imul(step * 31 + rank + 1, 0xc2b2ae35)) >>> 0;
-  x = Math.imul(x ^ (x >>> 15), 0x2c1b3c6d) >>> 0;
-  return (x ^ (x >>> 13)) >>> 0;
-}
-
-/** Messages of programs and of saves, by communicator. */
-type Message =
-  | { readonly kind: 'step'; readonly id: number; readonly step: number; readonly state: number }
-  | { readonly kind: 'ready'; readonly id: number; readonly attempt: number }
-  | { readonly kind: 'copy'; readonly name: CopyName; readonly memory: Memory | undefined }
-  | { readonly kind: 'inventory'; readonly id: number; readonly epoch: number; readonly inventory: Inventory }
-  | { readonly kind: 'image'; readonly id: number; readonly memory: Memory };
-
-/** What an image holds. */
-interface Memory {
-  readonly rank: number;
-  readonly step: number;
-  readonly state: number;
-  /** The save for which it was made, and its attempt: no two images are the same, as no two real ones are, which have the time in them. */
-  readonly made: string;
-}
-
-const pieceOf = (memory: Memory): Piece => ({ bytes: 8, crc: (memory.state ^ memory.step) >>> 0, memory });
-
-type Phase = 'standby' | 'restoring' | 'running' | 'saving' | 'ending' | 'ended' | 'recovering' | 'without spares';
-
-/** One process with its saves. What has come is kept by communicator: it may come before the communicator does. */
-interface Saver {
-  readonly process: SimUlfmProcess;
-  core: SaveCore | undefined;
-  phase: Phase;
-  id: number;
-  members: readonly number[];
-  rank: number;
-  memory: Memory;
-  /** Committed saves that must be readable here, oldest first: what slots have is compared with it. */
-  readable: SaveName[];
-  /** A save is due, and one is still under way. */
-  isDue: boolean;
-  /** The step whose message has gone out. */
-  sentStep: number;
-  readonly steps: Map<string, number>;
-  readonly ready: Map<string, Set<number>>;
-  readonly inventories: Map<number, Map<number, { epoch: number; inventory: Inventory }>>;
-  readonly images: Map<number, Memory>;
-  readonly copies: { readonly name: CopyName; readonly memory: Memory | undefined }[];
-}
 
 export interface SaveWorldOptions extends UlfmWorldOptions {
   duplication: number;
@@ -81,15 +38,17 @@ export interface SaveWorldOptions extends UlfmWorldOptions {
   inBackground: boolean;
   /** One in so many images cannot be made. 0: never. */
   refusesOneIn: number;
+  /** Where too few stand by, fewer ranks go on. */
+  mayShrink: boolean;
 }
 
 export class SaveWorld extends UlfmWorld {
   readonly plan: SaveWorldOptions;
   readonly savers: Saver[] = [];
-  readonly placement: Placement;
-  readonly counters = { saves: 0, recoveries: 0, restarts: 0, fetched: 0, ghosts: 0 };
-  /** States of the undisturbed run, by step and rank. */
-  private readonly reference: number[][] = [];
+  readonly counters = { saves: 0, recoveries: 0, restarts: 0, fetched: 0, ghosts: 0, regrouped: 0 };
+  private readonly ring: Ring;
+  /** By the number of members. */
+  private readonly placements = new Map<number, Placement>();
   private readonly cuts = new Cuts();
   private readonly calledInSaves = new Set<string>();
   private newest: SaveName | undefined;
@@ -97,37 +56,24 @@ export class SaveWorld extends UlfmWorld {
   constructor(prng: Prng, options: SaveWorldOptions) {
     super(prng, { ...options, services: new Set([SAVE_CTX]) });
     this.plan = options;
-    const { members, duplication, depth, steps } = options;
-    this.placement = new Placement([...Array(members).keys()], duplication, depth);
-    let states = Array.from({ length: members }, (_, rank) => rank + 1);
-    this.reference.push(states);
-    for (let step = 0; step < steps; step++) {
-      const before = states;
-      states = before.map((state, rank) => mixed(state, before[(rank + members - 1) % members], step, rank));
-      this.reference.push(states);
-    }
+    this.ring = new Ring(options.members, options.steps);
+  }
+
+  /** Copies among so many, each a domain of its own: fewer of them with few domains. */
+  placementOf(size: number): Placement {
+    const known = this.placements.get(size);
+    if (known !== undefined) return known;
+    const { duplication, depth } = this.plan;
+    const { scheme } = checkScheme({ domains: size, duplication: Math.min(duplication, size - 1), depth });
+    const placement = new Placement([...Array(size).keys()], scheme.duplication, depth);
+    this.placements.set(size, placement);
+    return placement;
   }
 
   /** The program begins at all members. */
   start(): void {
     for (const process of this.processes) {
-      const saver: Saver = {
-        process,
-        core: undefined,
-        phase: 'standby',
-        id: FIRST_ID,
-        members: [],
-        rank: -1,
-        memory: { rank: -1, step: 0, state: 0, made: '' },
-        readable: [],
-        isDue: false,
-        sentStep: -1,
-        steps: new Map(),
-        ready: new Map(),
-        inventories: new Map(),
-        images: new Map(),
-        copies: [],
-      };
+      const saver = newSaver(process, FIRST_ID);
       this.savers.push(saver);
       for (const { rank } of this.world.processes[process.number].engine.pml.peers) this.listenTo(saver, rank);
     }
@@ -138,22 +84,19 @@ export class SaveWorld extends UlfmWorld {
     }
   }
 
-  private initial(rank: number): Memory {
-    return { rank, step: 0, state: this.reference[0][rank], made: '' };
-  }
-
   private join(saver: Saver, id: number, members: readonly number[]): void {
     saver.id = id;
     saver.members = members;
     saver.rank = members.indexOf(saver.process.number);
     saver.isDue = false;
+    saver.awaitsCells = false;
     saver.sentStep = -1;
     saver.core ??= new SaveCore({
       rank: saver.rank,
       depth: this.plan.depth,
       listener: { onTransition: (_rank, from, to) => this.onTransition(saver, from, to) },
     });
-    saver.core.placement = this.placement;
+    if (saver.membership === undefined) saver.core.place(saver.rank, this.placementOf(members.length));
   }
 
   /** Whoever comes to this state as the `nth` dies a little later. */
@@ -227,9 +170,15 @@ export class SaveWorld extends UlfmWorld {
   private handle(saver: Saver, source: number, message: Message): void {
     switch (message.kind) {
       case 'step':
-        saver.steps.set(`${message.id}/${message.step}`, message.state);
+        saver.steps.set(`${message.id}/${message.step}/${message.cell}`, message.state);
         if (message.id === saver.id) this.tryStep(saver);
         break;
+      case 'cells': {
+        const owners = saver.owners.get(message.id) ?? new Map();
+        saver.owners.set(message.id, owners.set(source, message));
+        if (message.id === saver.id && saver.awaitsCells) this.stepOn(saver);
+        break;
+      }
       case 'ready': {
         const key = `${message.id}/${message.attempt}`;
         const ready = saver.ready.get(key) ?? new Set();
@@ -242,13 +191,13 @@ export class SaveWorld extends UlfmWorld {
         this.takeCopies(saver);
         break;
       case 'inventory': {
-        const list = saver.inventories.get(message.id) ?? new Map();
-        saver.inventories.set(message.id, list.set(source, message));
+        const list = saver.views.get(message.id) ?? new Map();
+        saver.views.set(message.id, list.set(source, message));
         this.tryPlan(saver);
         break;
       }
       case 'image':
-        saver.images.set(message.id, message.memory);
+        saver.images.set(message.id, message);
         this.tryRestore(saver);
         break;
     }
@@ -258,25 +207,37 @@ export class SaveWorld extends UlfmWorld {
   // ---------------------------------------------------------------- the program
 
   private stepOn(saver: Saver): void {
+    const { id, members } = saver;
     if (saver.phase !== 'running') return;
-    const { id, memory, members, rank } = saver;
+    const isEach = members.length === this.ring.cells;
+    const owners = saver.owners.get(id);
+    saver.awaitsCells = !isEach && owners?.size !== members.length;
+    if (saver.awaitsCells) return;
+    // One that has none does not know the step.
+    if (saver.memory.cells.length === 0 && saver.sentStep < 0)
+      saver.memory = { ...saver.memory, step: Math.max(...[...(owners?.values() ?? [])].map(({ step }) => step)) };
+    const { memory } = saver;
     if (memory.step === this.plan.steps) {
       saver.phase = 'ending';
       return this.tryEnd(saver);
     }
     saver.sentStep = memory.step;
-    this.send(saver, (rank + 1) % members.length, { kind: 'step', id, step: memory.step, state: memory.state });
+    for (const { number, state } of memory.cells) {
+      const cell = this.ring.rightOf(number);
+      const owner = isEach ? cell : members.findIndex((process) => owners?.get(process)?.cells.includes(cell));
+      this.send(saver, owner, { kind: 'step', id, step: memory.step, cell, state });
+    }
     this.tryStep(saver);
   }
 
   private tryStep(saver: Saver): void {
-    const { memory, id, rank } = saver;
-    const key = `${id}/${memory.step}`;
-    const left = saver.steps.get(key);
-    if (saver.phase !== 'running' || saver.sentStep !== memory.step || left === undefined) return;
-    saver.steps.delete(key);
-    const step = memory.step + 1;
-    saver.memory = { rank, step, state: mixed(memory.state, left, memory.step, rank), made: '' };
+    const { memory, id } = saver;
+    const keyOf = (cell: number): string => `${id}/${memory.step}/${cell}`;
+    if (saver.phase !== 'running' || saver.sentStep !== memory.step) return;
+    if (memory.cells.some(({ number }) => !saver.steps.has(keyOf(number)))) return;
+    saver.memory = this.ring.advanced(memory, (cell) => saver.steps.get(keyOf(cell)) as number);
+    for (const { number } of memory.cells) saver.steps.delete(keyOf(number));
+    const { step } = saver.memory;
     const isDue = step % this.plan.everySteps === 0 && step < this.plan.steps;
     this.later(saver, () => (isDue ? this.save(saver) : this.stepOn(saver)));
   }
@@ -308,7 +269,7 @@ export class SaveWorld extends UlfmWorld {
       // Another rank could not make its image, and the next save has begun meanwhile.
       if (core.attempt !== attempt && !this.plan.inBackground) return;
       if (refusesOneIn > 0 && this.prng.chance(1, refusesOneIn)) core.refuse();
-      else core.handleCopied(pieceOf({ ...saver.memory, made }));
+      else core.handleCopied(pieceOf([{ ...saver.memory, made }]));
       if (this.plan.inBackground) this.goOn(saver);
     });
   }
@@ -324,9 +285,9 @@ export class SaveWorld extends UlfmWorld {
   private takeCopies(saver: Saver): void {
     const { core, copies } = saver;
     while (core !== undefined && copies.length > 0 && (core.state === 'COPYING' || core.state === 'SPREADING')) {
-      const { name, memory } = copies.shift() as (typeof copies)[number];
-      if (memory === undefined) core.handleNoCopy(name);
-      else if (!core.handleCopy(name, pieceOf(memory))) this.counters.ghosts++;
+      const { name, images, parts } = copies.shift() as (typeof copies)[number];
+      if (images === undefined) core.handleNoCopy(name);
+      else if (!core.handleCopy(name, pieceOf(images, parts))) this.counters.ghosts++;
     }
   }
 
@@ -346,7 +307,7 @@ export class SaveWorld extends UlfmWorld {
         case 'spread': {
           const { name, own } = action.slot;
           const copy = { ...name, owner: saver.rank, attempt: core.attempt };
-          for (const to of action.to) this.send(saver, to, { kind: 'copy', name: copy, memory: (own as Piece).memory as Memory });
+          for (const to of action.to) this.send(saver, to, { kind: 'copy', name: copy, ...packed(own as Piece) });
           this.takeCopies(saver);
           // The program goes on with what was restored while its copies are spread.
           if (saver.phase === 'restoring') this.beginAgain(saver);
@@ -354,10 +315,12 @@ export class SaveWorld extends UlfmWorld {
         }
         case 'excuse': {
           const copy = { ...action.name, owner: saver.rank, attempt: core.attempt };
-          for (const to of action.to) this.send(saver, to, { kind: 'copy', name: copy, memory: undefined });
+          for (const to of action.to) this.send(saver, to, { kind: 'copy', name: copy, images: undefined, parts: undefined });
           break;
         }
         case 'committed':
+          saver.membership = { rank: saver.rank, domains: [...saver.members.keys()] };
+          saver.readableBefore = undefined;
           if (action.name !== undefined) this.checkSave(saver, action.name);
           if (saver.phase === 'restoring') this.beginAgain(saver);
           else this.saveEnded(saver);
@@ -373,7 +336,7 @@ export class SaveWorld extends UlfmWorld {
           break;
         case 'ended':
           saver.phase = 'ended';
-          if (saver.memory.state !== this.reference[this.plan.steps][saver.rank])
+          if (!this.ring.isRight(saver.memory))
             throw new OracleError(`F8: rank ${saver.rank} ends with another result than an undisturbed run`);
           break;
       }
@@ -400,20 +363,28 @@ export class SaveWorld extends UlfmWorld {
     const slot = saver.core?.slots.newest;
     const key = `${name.epoch}-${name.k}`;
     if (slot?.name.epoch !== name.epoch || slot.name.k !== name.k) throw new OracleError(`F7: save ${key} is committed and not the newest`);
-    for (const owner of this.placement.owners(saver.rank, name.k))
+    for (const owner of this.placementOf(saver.members.length).owners(saver.rank, name.k))
       if (!slot.held.has(owner)) throw new OracleError(`F7: save ${key} is committed, and rank ${saver.rank} has no copy of rank ${owner}`);
-    for (const [owner, piece] of [[saver.rank, slot.own as Piece] as const, ...slot.held]) {
-      const memory = piece.memory as Memory;
-      const { step, made } = this.cuts.cutOf(name, memory);
-      if (memory.rank !== owner || memory.step !== step || memory.made !== made || memory.state !== this.reference[step][owner])
-        throw new OracleError(
-          `F7: save ${key} at rank ${saver.rank} has step ${memory.step} of rank ${memory.rank}, made for ${memory.made}, for rank ${owner}; its cut is step ${step}, made for ${made}`,
-        );
-    }
+    for (const [owner, piece] of [[saver.rank, slot.own as Piece] as const, ...slot.held]) this.checkPiece(saver, name, owner, piece);
     saver.readable = [...saver.readable, name].slice(-this.plan.depth);
     if (this.newest === undefined || name.epoch > this.newest.epoch || (name.epoch === this.newest.epoch && name.k > this.newest.k)) {
       this.newest = name;
       this.counters.saves++;
+    }
+  }
+
+  /** All images in it are right, of the cut of that save, and those that it says. */
+  private checkPiece({ rank }: Saver, name: SaveName, owner: number, { memory, parts }: Piece): void {
+    const images = memory as readonly Image[];
+    const told = parts === undefined ? [owner] : parts.map((part) => part.rank);
+    if (told.join() !== images.map((image) => image.rank).join())
+      throw new OracleError(`F7: rank ${rank} has of rank ${owner} the images ${told.join(' ')}, as is told, and has other ones`);
+    for (const image of images) {
+      const { step, made } = this.cuts.cutOf(name, image);
+      if (image.step !== step || image.made !== made || !this.ring.isRight(image))
+        throw new OracleError(
+          `F7: save ${name.epoch}-${name.k} at rank ${rank} has step ${image.step} of rank ${image.rank}, made for ${image.made}, for rank ${owner}; its cut is step ${step}, made for ${made}`,
+        );
     }
   }
 
@@ -456,7 +427,8 @@ export class SaveWorld extends UlfmWorld {
     if (!process.isAlive) return;
     this.act(process, () => {
       process.creations++;
-      this.agree(saver, SERIES.PROGRAM, OPERATION.REPLACE_ALL, 0, (decision) => {
+      const operation = this.plan.mayShrink ? OPERATION.REPLACE_SOME : OPERATION.REPLACE_ALL;
+      this.agree(saver, SERIES.PROGRAM, operation, 0, (decision) => {
         this.replaced(saver, decision);
         if (--process.creations === 0) process.core.dropEarly();
       });
@@ -468,8 +440,7 @@ export class SaveWorld extends UlfmWorld {
       saver.phase = 'without spares';
       return;
     }
-    const members = [...saver.members];
-    for (const { rank, number } of value.successions) members[rank] = number;
+    const members = membersAfter(saver.members, value);
     this.meet(saver, value.newId, members);
     for (const { number } of value.successions) {
       const key = `${number} ${id}/${q}`;
@@ -497,74 +468,100 @@ export class SaveWorld extends UlfmWorld {
     this.join(saver, id, members);
     const core = saver.core as SaveCore;
     core.meet();
+    // Somebody died before the line was committed by those who went on: slots are those of before.
+    if (saver.readableBefore !== undefined) saver.readable = saver.readableBefore;
+    saver.readableBefore = undefined;
     for (const number of members) if (saver.process.core.knowledge.isFailed(number)) this.tellDeath(saver, number);
-    this.sendAll(saver, { kind: 'inventory', id, epoch: core.epoch, inventory: inventoryOf(saver.rank, core.slots) });
+    const { membership } = saver;
+    this.sendAll(saver, { kind: 'inventory', id, epoch: core.epoch, inventory: inventoryOf(core.rank, core.slots), membership });
     this.obey(saver);
   }
 
-  private planOf({ inventories, id, members }: Saver) {
-    const list = inventories.get(id);
+  private planOf({ views, id, members }: Saver) {
+    const list = views.get(id);
     if (list?.size !== members.length) return undefined;
-    const all = members.map((number) => list.get(number) as { epoch: number; inventory: Inventory });
-    const plan = planRecovery(
-      all.map(({ inventory }) => inventory),
-      this.placement,
-    );
-    return { ...plan, all, epoch: Math.max(...all.map(({ epoch }) => epoch)) + 1 };
+    const all = members.map((number) => list.get(number) as View);
+    const former = formerOf(all) ?? { domains: [...members.keys()], now: [...members.keys()], inventories: members.map(() => []) };
+    const placement = this.placementOf(former.domains.length);
+    const plan = planRecovery(former.inventories, placement);
+    return {
+      ...plan,
+      former,
+      placement,
+      isSame: former.domains.length === members.length,
+      epoch: Math.max(...all.map(({ epoch }) => epoch)) + 1,
+    };
   }
 
   private tryPlan(saver: Saver): void {
     const plan = saver.core?.state === 'RESTORING' ? this.planOf(saver) : undefined;
     if (plan === undefined) return;
-    const { line, transfers, all, differs } = plan;
+    const { line, transfers, former, placement, differs, isSame } = plan;
     // As many as have copies elsewhere may be lost at once; a successor that died or lives without the copies that it is to hold is one of them.
     const { newest } = this;
-    const isWhole = ({ inventory }: (typeof all)[number], rank: number): boolean =>
+    const isWhole = (inventory: Inventory, rank: number): boolean =>
       newest !== undefined &&
-      [rank, ...this.placement.owners(rank, newest.k)].every((owner) =>
+      [rank, ...placement.owners(rank, newest.k)].every((owner) =>
         inventory.some((entry) => entry.owner === owner && isSameSave(entry, newest)),
       );
-    const lost = all.filter((one, rank) => !isWhole(one, rank)).length;
+    const lost = former.inventories.filter((inventory, rank) => !isWhole(inventory, rank)).length;
     if (differs) throw new OracleError(`F7: formula and inventories differ for ${JSON.stringify(line)}`);
-    if (newest !== undefined && lost <= this.plan.duplication && (line?.epoch !== newest.epoch || line.k !== newest.k))
+    if (newest !== undefined && lost <= placement.scheme.duplication && (line?.epoch !== newest.epoch || line.k !== newest.k))
       throw new OracleError(`F7: ${lost} are lost, and ${JSON.stringify(line)} is restored instead of ${JSON.stringify(newest)}`);
-    for (const { giver, owner, epoch, k } of transfers) {
+    for (const { giver, owner, epoch, k } of isSame ? transfers : []) {
       if (giver !== saver.rank) continue;
       const piece = saver.core?.slots.find({ epoch, k })?.held.get(owner) as Piece;
-      this.send(saver, owner, { kind: 'image', id: saver.id, memory: piece.memory as Memory });
+      this.send(saver, owner, { kind: 'image', id: saver.id, ...packed(piece) });
     }
     this.tryRestore(saver);
   }
 
   private tryRestore(saver: Saver): void {
-    const { core, rank, images, id } = saver;
+    const { core, rank, images, id, members } = saver;
     const plan = core?.state === 'RESTORING' ? this.planOf(saver) : undefined;
     if (core === undefined || plan === undefined) return;
-    const isGiven = plan.transfers.some(({ owner }) => owner === rank);
-    const memory = images.get(id);
-    if (isGiven && memory === undefined) return;
+    const { line, transfers, former, isSame, epoch } = plan;
+    const isGiven = isSame && transfers.some(({ owner }) => owner === rank);
+    const given = images.get(id);
+    if (isGiven && given?.images === undefined) return;
     if (isGiven) this.counters.fetched++;
-    const { line } = plan;
-    const has =
-      line === undefined
-        ? undefined
-        : holdsOf(
-            plan.all.map(({ inventory }) => inventory),
-            line,
-          );
-    this.cuts.begin(plan.epoch, id, saver.process.number, (number) => this.processes[number].isAlive);
-    core.restore(plan.epoch, line, isGiven && memory !== undefined ? pieceOf(memory) : undefined, has);
-    // Older ones stay, newer ones are gone, and a successor has the line alone.
-    saver.readable =
-      line === undefined ? [] : [...saver.readable.filter((name) => compareSaves(name, line) < 0), line].slice(-this.plan.depth);
+    this.cuts.begin(epoch, id, saver.process.number, (number) => this.processes[number].isAlive);
+    if (isSame) {
+      const fetched = isGiven && given?.images !== undefined ? pieceOf(given.images, given.parts) : undefined;
+      core.restore(epoch, line, fetched, line === undefined ? undefined : holdsOf(former.inventories, line));
+      if (line !== undefined) saver.membership = { rank, domains: [...members.keys()] };
+    } else {
+      this.counters.regrouped++;
+      core.regroup(rank, this.placementOf(members.length), line, this.takenBy(saver, plan));
+      core.restore(epoch, line, undefined);
+      saver.readableBefore = saver.readable;
+    }
+    // Older ones stay, newer ones are gone, and a successor, like those who go on with what others have made, has the line alone.
+    const older = isSame && line !== undefined ? saver.readable.filter((name) => compareSaves(name, line) < 0) : [];
+    saver.readable = line === undefined ? [] : [...older, line].slice(-this.plan.depth);
+  }
+
+  /** What a rank goes on with when those who made the line are not those who meet: its own part of it, and those that it holds for others. */
+  private takenBy({ core, rank, members }: Saver, plan: NonNullable<ReturnType<SaveWorld['planOf']>>): Piece | undefined {
+    const { line, former, transfers } = plan;
+    if (core === undefined || line === undefined) return undefined;
+    const parts = groupingOf(line, plan, former, members.length, false)[rank];
+    const slot = core.slots.find(line);
+    const taken = takenOver(entriesOf(line, former), transfers, former.now, members.length)[rank];
+    const pieces = taken.map(({ owner }) => (owner === core.rank ? slot?.own : slot?.held.get(owner)) as Piece);
+    return pieceOf(pieces.flatMap(imagesOf), parts);
   }
 
   /** The program begins again, from what was restored. */
   private beginAgain(saver: Saver): void {
     const newest = saver.core?.slots.newest;
     if (newest === undefined && saver.core?.epoch !== 0) this.counters.restarts++;
+    const { rank, members, id } = saver;
     saver.phase = 'running';
-    saver.memory = newest === undefined ? this.initial(saver.rank) : ((newest.own as Piece).memory as Memory);
+    saver.sentStep = -1;
+    saver.memory = newest === undefined ? this.ring.initial(rank, members.length) : this.ring.restored(rank, imagesOf(newest.own as Piece));
+    if (members.length < this.ring.cells)
+      this.sendAll(saver, { kind: 'cells', id, step: saver.memory.step, cells: saver.memory.cells.map(({ number }) => number) });
     this.later(saver, () => this.stepOn(saver));
   }
 
@@ -593,5 +590,11 @@ export class SaveWorld extends UlfmWorld {
       );
     const phases = new Set(this.working.map(({ phase }) => phase));
     if (phases.size > 1) throw new OracleError('F12: some have ended, and others were told that there are no spares');
+    const ended = this.working.filter(({ phase }) => phase === 'ended');
+    if (ended.length > 0 && ended.length === ended[0].members.length)
+      this.ring.checkWhole(
+        ended.map(({ memory }) => memory),
+        'what they end with',
+      );
   }
 }

@@ -2,7 +2,6 @@
 // between two messages, or in the state of a save that was drawn. Then nobody dies any more: all that live come to the end with the result of
 // an undisturbed run, or are all told that there are not enough standbys.
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
-import { checkScheme } from '../../src/ft/plan/scheme.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
 import { SaveWorld } from './save-world.ts';
@@ -78,12 +77,14 @@ export function runSave(seed: number, options: SwarmOptions = {}): SwarmReport {
     serverDiesUs: prng.below(50_000),
     keepsDecisions: false,
     leavesEarly: false,
-    duplication: checkedDuplication(members, duplication, depth),
+    duplication,
     depth,
     steps: everySteps * prng.between(2, 8) + 1,
     everySteps,
     inBackground: prng.chance(2, 3),
     refusesOneIn: prng.pick([0, 0, 4, 12]),
+    // A stream of its own: seeds from before play as they did.
+    mayShrink: prng.split('fewer').chance(1, 3),
     ...watchersOf(options),
   });
   const text: string[] = [];
@@ -91,7 +92,7 @@ export function runSave(seed: number, options: SwarmOptions = {}): SwarmReport {
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 8));
   if (prng.chance(3, 4)) world.world.runUntil(() => world.world.allUp, 1000);
   for (let deaths = prng.pick([0, 1, 1, 1, 2, 2, 3, 4]); deaths > 0; deaths--) armDeath(prng, world, text);
-  report.description = `members ${members}, spares ${spares}, copies ${world.plan.duplication}, depth ${depth}, ${world.plan.steps} steps, a save every ${everySteps}${world.plan.inBackground ? ' in the background' : ''}; ${text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
+  report.description = `members ${members}, spares ${spares}, copies ${world.placementOf(members).scheme.duplication}, depth ${depth}, ${world.plan.steps} steps, a save every ${everySteps}${world.plan.inBackground ? ' in the background' : ''}${world.plan.mayShrink ? ', fewer ranks go on' : ''}; ${text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   world.start();
   let faultsLeft = kinds.length === 0 ? 0 : prng.between(0, 3);
@@ -109,11 +110,6 @@ export function runSave(seed: number, options: SwarmOptions = {}): SwarmReport {
   report.counters = { ...sumCounters(world.world), decisions: world.oracle.decisions, ...world.counters };
   report.traceHash = world.world.hash.hex;
   return report;
-}
-
-/** With few domains fewer copies land on different ones. */
-function checkedDuplication(domains: number, duplication: number, depth: number): number {
-  return checkScheme({ domains, duplication, depth }).scheme.duplication;
 }
 
 /** Quiet: nobody dies any more, and everything must come to its end. */

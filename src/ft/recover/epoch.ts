@@ -120,6 +120,8 @@ export class Saves {
   /** Why this rank could not make or take its part. */
   private refusal: MultirailError | undefined;
   private isObeying = false;
+  /** Why the last save that did not get there is not held by those that stand by. */
+  newsOfStandbys = '';
   /** Told of the end of a save in a blocking call, where no promise is settled. */
   onSaveEnd: ((end: SaveEnd) => void) | undefined;
   /** In a blocking call copies are sent and taken by it. */

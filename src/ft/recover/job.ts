@@ -9,7 +9,7 @@ import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
-import type { Settings } from './options.ts';
+import { type Settings, storeOf } from './options.ts';
 import type { Periods } from './periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import type { JobRecovery } from './recovery.ts';
@@ -376,7 +376,7 @@ export class FtJob {
     const left = series.unreceived(NAMED_MAX);
     this.cut = program?.cut();
     this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
-    const store = settings.stores.find(({ index }) => index === level);
+    const store = storeOf(settings, level);
     const slot = core.handleQuiet(store !== undefined);
     if (slot === undefined) throw this.failedError();
     const { name } = slot;

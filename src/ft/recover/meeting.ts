@@ -133,7 +133,7 @@ export interface Former {
 }
 
 /** Undefined: nobody has committed anything. */
-export function formerOf(views: readonly View[]): Former | undefined {
+export function formerOf(views: readonly Pick<View, 'membership' | 'inventory'>[]): Former | undefined {
   const domains = views.find(({ membership }) => membership !== undefined)?.membership?.domains;
   if (domains === undefined) return undefined;
   const now = domains.map((_, rank) => {

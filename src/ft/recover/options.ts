@@ -63,8 +63,9 @@ export interface FtOptions {
 }
 
 export interface StoreLevel {
+  /** Place among the levels; that of those that stand by comes behind all that are named. */
   readonly index: number;
-  readonly name: 'disk' | 'store';
+  readonly name: 'standby' | 'disk' | 'store';
   readonly store: Store;
   readonly keep: number;
 }
@@ -204,4 +205,15 @@ export function settingsOf(options: FtOptions): Settings {
     mayShrink,
     signature,
   };
+}
+
+/** With those that stand by as a level of its own (`ft_standby_holds`): what is saved in memory alone lies there, too. */
+export function withStandbys(settings: Settings, store: Store): Settings {
+  const level: StoreLevel = { index: settings.names.length, name: 'standby', store, keep: settings.depth };
+  return { ...settings, stores: [level, ...settings.stores], signature: `${settings.signature} and ft_standby_holds` };
+}
+
+/** Where a save of that level is put besides memory. */
+export function storeOf({ stores }: Settings, level: number): StoreLevel | undefined {
+  return stores.find(({ index, name }) => index === level || (level === 0 && name === 'standby'));
 }

@@ -1,15 +1,17 @@
 // The loop around a program that survives failures: the members meet, the program runs, somebody fails, all go back.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { HolderClient } from '../../mpi/ft/held-objects.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
+import { standbyStore } from '../store/standby-store.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { EndNotice } from './end-notice.ts';
 import { lostRanks, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { FtJob } from './job.ts';
 import type { History } from './meeting.ts';
-import { type FtOptions, type Settings, settingsOf } from './options.ts';
+import { type FtOptions, type Settings, settingsOf, withStandbys } from './options.ts';
 import { type JobRecovery, recoveryOf } from './recovery.ts';
 
 /**
@@ -40,17 +42,27 @@ export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob
 
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
+function holdersOf(comm: Communicator): HolderClient {
+  const series = comm.recoverySeries('run');
+  const client = series.holderClient();
+  series.close();
+  return client;
+}
+
 class Run {
   private readonly mpi: Runtime;
   private readonly settings: Settings;
+  /** Asks those that hold saves while they stand by. */
+  private readonly standbys: HolderClient | undefined;
   private readonly saves: Saves;
   private readonly notice: EndNotice;
   private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
 
   constructor(mpi: Runtime, settings: Settings) {
     this.mpi = mpi;
-    this.settings = settings;
-    this.saves = new Saves({ mpi, settings, warn: (text) => this.warn(text) }, mpi.world);
+    this.standbys = mpi.params.bool('ft_standby_holds') && !settings.isAsynchronous ? holdersOf(mpi.world) : undefined;
+    this.settings = this.standbys === undefined ? settings : withStandbys(settings, standbyStore(this.standbys, mpi.world.rank));
+    this.saves = new Saves({ mpi, settings: this.settings, warn: (text) => this.warn(text) }, mpi.world);
     // Saves in memory are nothing that a job could go on from: the signal does what it does without run().
     this.notice = new EndNotice(settings.isAsynchronous ? 'none' : mpi.params.string('ft_end_signal'));
   }
@@ -64,6 +76,7 @@ class Run {
       return await this.playOn(body);
     } finally {
       this.notice.close();
+      this.standbys?.close();
     }
   }
 

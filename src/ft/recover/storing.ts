@@ -31,7 +31,10 @@ export async function storeImage(
     // The save is one of memory all the same.
     isWritten = false;
     saves.counters.failedAtStore++;
-    warn(`save ${name.k} is not at level ${target.name}: ${(error as Error).message}`);
+    const why = (error as Error).message;
+    // Where nobody stands by any more that is so from now on, and is told once.
+    if (target.name !== 'standby' || saves.newsOfStandbys !== why) warn(`save ${name.k} is not at level ${target.name}: ${why}`);
+    if (target.name === 'standby') saves.newsOfStandbys = why;
   } finally {
     saves.memory.done(memory);
   }

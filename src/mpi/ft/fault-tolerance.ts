@@ -13,6 +13,7 @@ import { Iov } from '../../util/iov.ts';
 import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
 import { type BulletinChannel, type BulletinReader, followBulletin } from './bulletin-reader.ts';
+import { HeldObjects } from './held-objects.ts';
 import { type PartitionOptions, PartitionWatch, partitionView } from './partition-watch.ts';
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
 import { RespawnWait } from './respawn-wait.ts';
@@ -40,6 +41,8 @@ export interface FaultToleranceOptions {
   readonly size: number;
   /** So many of them, those with the highest numbers, stand by at the start. */
   readonly spares: number;
+  /** Those that stand by hold objects for the others, of at most so many bytes each; 0: half of what is free. Undefined: they hold nothing. */
+  readonly heldBytesMax: number | undefined;
   /** Rails to those are made at the start. */
   readonly connectsSpares: boolean;
   /** How long replace() waits for processes that are started in place of the dead; 0 where nobody starts any. */
@@ -90,6 +93,8 @@ export class FaultTolerance {
   private isSettling = false;
   private isStopped = false;
   private readonly respawns: RespawnWait;
+  /** What this process holds for the others, since it stands by, or did so once. */
+  held: HeldObjects | undefined;
   /** What every call ends with once this process was declared dead. */
   ownDeath: MultirailError | undefined;
 
@@ -137,6 +142,9 @@ export class FaultTolerance {
     this.lookForBulletin();
     // Nothing has to be dialled when a death is told: rails to those who are told are there from the start.
     for (const number of this.ulfm.knowledge.neighbours) engine.meet(number);
+    const { heldBytesMax } = this.options;
+    const here = [...processes.values()].filter((id) => id?.boot === own?.boot).length;
+    if (heldBytesMax !== undefined && this.ulfm.standby !== undefined) this.held = new HeldObjects(engine, heldBytesMax, here);
     if (this.options.connectsSpares && this.ulfm.standby === undefined) for (const number of this.ulfm.standbys.ready) engine.meet(number);
     this.settle();
   }
@@ -291,6 +299,12 @@ export class FaultTolerance {
   get isUnneeded(): boolean {
     const { knowledge, standbys } = this.ulfm;
     return knowledge.living.every((number) => standbys.ready.includes(number));
+  }
+
+  /** Processes that live, and stand by or did so once. */
+  holders(): number[] {
+    const { size, spares } = this.options;
+    return this.ulfm.knowledge.living.filter((number) => number >= size - spares);
   }
 
   // ---------------------------------------------------------------- communicators

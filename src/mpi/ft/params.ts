@@ -20,6 +20,11 @@ export const FT_PARAMS = {
     true,
     'The rails to those that stand by are made at the start, so that nothing has to be dialled when one of them is called in.',
   ),
+  ft_standby_holds: bool(
+    'user',
+    false,
+    'Processes that stand by hold the newest saves of run(), besides the copies at the ranks. The same at all ranks.',
+  ),
   ft_join: string(
     'user',
     'none',
@@ -103,7 +108,7 @@ export const FT_PARAMS = {
     'bytes',
     0,
     2 ** 48,
-    'Memory of a rank for its own images and the copies that it holds; 0 = half of what is free at the start, shared among the ranks of the host.',
+    'Memory of a rank for its own images and the copies that it holds, and of a process that stands by for those that it holds (ft_standby_holds); 0 = half of what is free at the start, shared among the ranks of the host.',
   ),
   ft_log_bytes_max: int(
     'user',

@@ -8,6 +8,7 @@ import { ctxOf, idOf, isUserContext, USER } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import type { AgreementCall } from './agreement-call.ts';
 import type { FaultTolerance } from './fault-tolerance.ts';
+import { HolderClient } from './held-objects.ts';
 
 /** A communicator, as far as messages on it are taken here. */
 interface Listened {
@@ -56,6 +57,19 @@ export class RecoverySeries {
   /** What telemetry tells of the saves of this rank from now on; asked for with each report. */
   count(counters: () => Readonly<Record<string, number>>): void {
     this.proc.saveCounters = counters;
+  }
+
+  /** Asks those that hold saves while they stand by; closed by whoever asked for it. */
+  holderClient(): HolderClient {
+    const { ft, proc } = this;
+    return new HolderClient({
+      engine: proc.engine,
+      rank: proc.rank,
+      holders: () => ft.holders(),
+      standbys: () => ft.ulfm.standbys.ready,
+      deathListeners: ft.deathListeners,
+      held: ft.held,
+    });
   }
 
   /** Ranks that are known here to be dead. */

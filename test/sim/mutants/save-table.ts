@@ -5,6 +5,7 @@ import type { Planted } from './table.ts';
 const CORE = 'src/ft/checkpoint/save-core.ts';
 const SLOTS = 'src/ft/checkpoint/slots.ts';
 const RECOVERY = 'src/ft/checkpoint/recovery-plan.ts';
+const GROUPING = 'src/ft/checkpoint/grouping.ts';
 
 /** The loop with the assertion that would stop the mistake at once is taken away, too: the oracle finds it. */
 const WITHOUT_COPIES = edit(CORE, 'for (const owner of this.placement.owners(this.rank, name.k))', 'for (const owner of [] as number[])');
@@ -113,5 +114,36 @@ export const PLANTED_SAVES: readonly Planted[] = [
       WITHOUT_COPIES,
     ],
     found: [{ profile: 'save', within: 400 }],
+  },
+  {
+    name: 'left-out-part-forgotten',
+    sentence: 'Where fewer ranks go on, nobody takes over the parts of those that were left out.',
+    edits: [
+      edit(
+        GROUPING,
+        '  for (const entry of entries) {\n',
+        '  for (const entry of entries) {\n    if (now[entry.owner] === undefined) continue;\n',
+      ),
+    ],
+    found: [{ profile: 'save', within: 400 }],
+  },
+  {
+    name: 'saves-of-before-given-up-early',
+    sentence: 'Fewer ranks give up the saves of before when they begin with the line, and not when all have committed it.',
+    edits: [
+      edit(
+        CORE,
+        '    if (line !== undefined && own !== undefined) this.slots.adopt(line, own);\n  }',
+        '    if (line !== undefined && own !== undefined) this.slots.adopt(line, own);\n    this.dropFormer();\n  }',
+      ),
+    ],
+    found: [{ profile: 'save', within: 2000 }],
+  },
+  {
+    name: 'rank-of-before-forgotten',
+    sentence:
+      'A rank that meets the others again, before fewer have committed what they go on with, tells them of its saves by its new rank.',
+    edits: [edit(CORE, 'Object.assign(this, former);', 'Object.assign(this, former, { rank: this.rank });')],
+    found: [{ profile: 'save', within: 2000 }],
   },
 ];

@@ -100,6 +100,7 @@ const FT_EXPORTS = {
   PlannedLevel: 'type',
   PlannedPattern: 'type',
   PlannedPeriod: 'type',
+  ProcessPlace: 'type',
   PutOptions: 'type',
   readImage: 'value',
   recoveryLine: 'value',

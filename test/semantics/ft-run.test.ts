@@ -9,7 +9,7 @@ import type { FtOptions, ProcessPlace } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import { memoryStore } from '../../src/ft/store/memory-store.ts';
 import type { Store } from '../../src/ft/store/store.ts';
-import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
+import { DIED, type FtPart, playFtCase } from '../support/ft-worlds.ts';
 
 const LIMIT_MS = 15_000;
 const BASE: FtOptions = { everySteps: [1], saving: 'blocking', domain: 'process' };
@@ -45,6 +45,26 @@ async function count(job: FtJob, steps: number, atStep: (step: number) => unknow
     await atStep(counted[0]);
     counted[0]++;
     await job.next();
+  }
+}
+
+/** The first so many processes die at once, whichever of them comes to it first: nobody has heard of one death without the others. */
+class Deaths {
+  private readonly dying: FtPart['die'][] = [];
+  private readonly ends: ((reason: unknown) => void)[] = [];
+  private readonly size: number;
+  constructor(size: number) {
+    this.size = size;
+  }
+  /** The program of one process, which ends with its death, wherever it waits then. */
+  async play({ mpi, die }: FtPart, program: Promise<void>): Promise<void> {
+    if (mpi.process >= this.size) return await program;
+    this.dying.push(die);
+    await Promise.race([program, new Promise((_, reject) => void this.ends.push(reject))]);
+  }
+  async ofAll(): Promise<void> {
+    await Promise.allSettled(this.dying.splice(0).map((die) => die('now')));
+    for (const end of this.ends.splice(0)) end(DIED);
   }
 }
 
@@ -223,11 +243,11 @@ describe('programs and memory', () => {
     { timeout: LIMIT_MS },
     async ({ domain, level }) => {
       const levels: (string | undefined)[] = [];
-      const body = async (job: FtJob, { die, mpi }: FtPart): Promise<void> => {
+      const deaths = new Deaths(2);
+      const body = async (job: FtJob, part: FtPart): Promise<void> => {
         if (job.recovery !== undefined) levels.push(job.recovery.level);
-        // The second one dies of the death of the first one at the latest, before anybody has gone back.
-        const counting = count(job, 6, (step) => (step === 3 && mpi.process < 2 ? die('now') : undefined));
-        await (mpi.process === 1 ? counting.catch(() => die('now')) : counting);
+        const program = count(job, 6, (step) => (step === 3 ? deaths.ofAll() : undefined));
+        await deaths.play(part, program);
       };
       await play({ options: { ...BASE, domain }, ranks: 4, spares: 2, dying: [0, 1], body });
       expect(new Set(levels)).toEqual(new Set([level]));
@@ -262,10 +282,11 @@ describe('programs and memory', () => {
     { timeout: LIMIT_MS },
     async (holds) => {
       const seen: unknown[] = [];
-      const body = async (job: FtJob, { die, mpi }: FtPart): Promise<void> => {
+      const deaths = new Deaths(2);
+      const body = async (job: FtJob, part: FtPart): Promise<void> => {
         if (job.recovery !== undefined) seen.push([job.recovery.level, job.step]);
-        const counting = count(job, 6, (step) => (step === 3 && mpi.process < 2 ? die('now') : undefined));
-        await (mpi.process === 1 ? counting.catch(() => die('now')) : counting);
+        const program = count(job, 6, (step) => (step === 3 ? deaths.ofAll() : undefined));
+        await deaths.play(part, program);
       };
       // Those that are called in have what they held.
       await play({ options: BASE, ranks: 4, spares: 2, dying: [0, 1], params: { ft_standby_holds: String(holds) }, body });

@@ -32,7 +32,8 @@ export interface FtCase {
   run(part: FtPart): Promise<void>;
 }
 
-const DIED = Symbol('died');
+/** What die() throws. */
+export const DIED = Symbol('died');
 
 interface Insides {
   engine: Engine;

@@ -121,9 +121,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       log: (level, text) => this.options.log?.(level, text),
     });
     driver.attach(this.engine);
-    const blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
-    this.blocking = blocking;
-    this.proc = new ProcessState(this.engine, blocking, job.rank, tuningOf(params), native);
+    this.blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
+    this.proc = new ProcessState(this.engine, this.blocking, job.rank, tuningOf(params), native);
     const spares = checkSpares(job, params.int('ft_spares'));
     if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
     this.standby = new StandbyPool(() => this.proc.ft?.ulfm.standbys.ready.length ?? 0);
@@ -132,7 +131,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
     });
-    blocking.onSleep = (nowMs, beganMs) => {
+    this.blocking.onSleep = (nowMs, beganMs) => {
       this.watch.lookBlocked(nowMs, beganMs);
       this.proc.lookAtBlockedCalls(nowMs);
     };

@@ -36,6 +36,11 @@ export class Standbys {
     return this.livingOf(this.waiting);
   }
 
+  /** Numbers of all that live and stand by, or did so once. */
+  get all(): number[] {
+    return this.livingOf(new Set([...this.waiting, ...this.called, ...this.placed]));
+  }
+
   private livingOf(numbers: ReadonlySet<number>): number[] {
     return [...numbers].filter((number) => !this.isGone(number)).sort((a, b) => a - b);
   }

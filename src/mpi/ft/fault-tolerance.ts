@@ -301,12 +301,6 @@ export class FaultTolerance {
     return knowledge.living.every((number) => standbys.ready.includes(number));
   }
 
-  /** Processes that live, and stand by or did so once. */
-  holders(): number[] {
-    const { size, spares } = this.options;
-    return this.ulfm.knowledge.living.filter((number) => number >= size - spares);
-  }
-
   // ---------------------------------------------------------------- communicators
 
   open(id: number, members: readonly number[]): void {

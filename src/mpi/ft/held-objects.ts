@@ -252,6 +252,8 @@ export class HolderClient {
     return new Promise((resolve, reject) => {
       this.serial = (this.serial + 1) % SERIALS;
       this.pending.set(this.serial, { number, op, parts, resolve, reject });
+      // Its death is told once, and may have been told between two questions of the same call.
+      if (!this.processes.holders().includes(number)) return this.fail(this.serial, `process ${number}, which stood by, is gone`);
       const bytes = parts.reduce((sum, { length }) => sum + length, 0);
       send(this.processes.engine, number, TAG.REQUEST, [encode(op, this.serial, bytes, key)]);
     });

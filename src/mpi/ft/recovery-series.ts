@@ -65,7 +65,7 @@ export class RecoverySeries {
     return new HolderClient({
       engine: proc.engine,
       rank: proc.rank,
-      holders: () => ft.holders(),
+      holders: () => ft.ulfm.standbys.all,
       standbys: () => ft.ulfm.standbys.ready,
       deathListeners: ft.deathListeners,
       held: ft.held,

@@ -1,4 +1,5 @@
-// What every store must do: memory, a folder, a bucket of s3rver, and one of the server in test/support/s3-server.ts.
+// What every store must do: memory, that of processes that stand by, a folder, a bucket of s3rver, and one of the server in
+// test/support/s3-server.ts.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,14 +8,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { fileStore } from '../../../src/ft/store/file-store.ts';
 import { memoryStore } from '../../../src/ft/store/memory-store.ts';
 import { s3Store } from '../../../src/ft/store/s3-store.ts';
+import { standbyStore } from '../../../src/ft/store/standby-store.ts';
 import type { Store } from '../../../src/ft/store/store.ts';
 import { Prng } from '../../../src/util/prng.ts';
+import { type Holders, makeHolders } from '../../support/holders.ts';
 import { FakeS3, SECRET } from '../../support/s3-server.ts';
 
 const MIB = 1024 * 1024;
 const folder = mkdtempSync(join(tmpdir(), 'multirail-stores-'));
 const fake = new FakeS3();
 let rver: S3rver;
+let holders: Holders;
 let endpoints: { rver: string; fake: string };
 
 beforeAll(async () => {
@@ -28,12 +32,14 @@ beforeAll(async () => {
     configureBuckets: [{ name: 'saves', configs: [] }],
   });
   const { port } = await rver.run();
+  holders = await makeHolders(1, 2, 32 * MIB);
   endpoints = { rver: `http://127.0.0.1:${port}`, fake: await fake.start() };
 });
 afterAll(async () => {
   rver.httpServer.closeAllConnections();
   await rver.close();
   await fake.stop();
+  await holders.end();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -61,6 +67,7 @@ const REAL: typeof STORES =
 
 const STORES: [string, () => Promise<Store>, { empty: boolean }][] = [
   ['memory', async () => memoryStore(), { empty: true }],
+  ['the memory of those that stand by', async () => standbyStore(holders.clients[0], 0), { empty: true }],
   ['a folder', async () => fileStore(join(folder, 'files')), { empty: true }],
   // s3rver closes the connection when a range of an empty object is asked for.
   [

@@ -1,10 +1,10 @@
-// A heated plate whose ranks may die: each has a strip of rows, all go back to the newest save in memory, or with --asynchronous the dead rank
+// A heated plate whose ranks may die: each has a strip of rows, all go back to the newest save in memory, or with --recovery asynchronous the dead rank
 // alone, and a process that stands by takes its place. At the end rank 0 computes the undisturbed plate by itself, and the job exits with 1 if one
 // bit differs.
 //
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6
 //   npx multirail run -n 4 --spares 2 --kill random:seed=1,mtbf=4s,max=2 examples/ft-heat.mjs --sync
-//   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --asynchronous    # the dead rank alone goes back
+//   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --recovery asynchronous    # the dead rank alone goes back
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --verbose    # says who begins where
 //   npx multirail run -n 4 --mca ft on --kill 1@3s,2@4s examples/ft-heat.mjs --seconds 6 --shrink    # nobody stands by: fewer ranks go on
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
@@ -23,7 +23,7 @@ const { values } = parseArgs({
     rows: { type: 'string', default: '256' },
     sync: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
-    asynchronous: { type: 'boolean', default: false },
+    recovery: { type: 'string', default: 'coordinated' },
     folder: { type: 'string' },
     bucket: { type: 'string' },
     verbose: { type: 'boolean', default: false },
@@ -190,7 +190,7 @@ function lasting() {
 
 const lastingLevel = lasting();
 const options = {
-  recovery: values.asynchronous ? 'asynchronous' : 'coordinated',
+  recovery: values.recovery,
   everySteps: lastingLevel === undefined ? [every] : [every, 2 * every],
   ...(lastingLevel === undefined ? {} : { levels: [{ level: 'memory' }, lastingLevel] }),
   whenNoSpares: values.shrink ? 'shrink' : 'fail',

@@ -1,15 +1,14 @@
 // The simulated world of src/ft/checkpoint: each process has the production engine, PML, BML, src/ulfm and a core of src/ft/checkpoint.
 // A program runs on the working processes: a ring whose state depends on every step before, with a save now and then. Copies, inventories
 // and images are messages of the PML; votes are agreements of the second series. Whoever dies loses its slots; standbys are called in.
+import { entriesOf, formerOf, groupingOf } from '../../src/ft/checkpoint/former.ts';
 import { takenOver } from '../../src/ft/checkpoint/grouping.ts';
 import { Placement } from '../../src/ft/checkpoint/placement.ts';
-import { holdsOf, type Inventory, inventoryOf, planRecovery } from '../../src/ft/checkpoint/recovery-plan.ts';
+import { holdsOf, inventoryOf, planRecovery } from '../../src/ft/checkpoint/recovery-plan.ts';
 import { SaveCore } from '../../src/ft/checkpoint/save-core.ts';
 import type { SaveState } from '../../src/ft/checkpoint/save-states.ts';
-import { compareSaves, isSameSave, type Piece, type SaveName } from '../../src/ft/checkpoint/slots.ts';
+import { compareSaves, type Piece, type SaveName } from '../../src/ft/checkpoint/slots.ts';
 import { checkScheme } from '../../src/ft/plan/scheme.ts';
-import { formerOf } from '../../src/ft/recover/meeting.ts';
-import { entriesOf, groupingOf } from '../../src/ft/recover/restoring.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import { Bitmap } from '../../src/ulfm/bitmap.ts';
 import type { Notice } from '../../src/ulfm/knowledge.ts';
@@ -21,8 +20,10 @@ import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
 import { Cuts } from './save-cuts.ts';
+import { checkLine, checkReadable } from './save-oracle.ts';
 import { type Image, imagesOf, pieceOf, Ring } from './save-program.ts';
 import { type Message, newSaver, packed, type Saver, type View } from './saver.ts';
+import { Strikes, type Struck } from './strikes.ts';
 import { FIRST_ID, type SimUlfmProcess, UlfmWorld, type UlfmWorldOptions } from './ulfm-world.ts';
 
 /** Bulk messages of the service communicator. */
@@ -46,6 +47,7 @@ export class SaveWorld extends UlfmWorld {
   readonly plan: SaveWorldOptions;
   readonly savers: Saver[] = [];
   readonly counters = { saves: 0, recoveries: 0, restarts: 0, fetched: 0, ghosts: 0, regrouped: 0 };
+  readonly strikes = new Strikes();
   private readonly ring: Ring;
   /** By the number of members. */
   private readonly placements = new Map<number, Placement>();
@@ -96,21 +98,15 @@ export class SaveWorld extends UlfmWorld {
       depth: this.plan.depth,
       listener: { onTransition: (_rank, from, to) => this.onTransition(saver, from, to) },
     });
-    if (saver.membership === undefined) saver.core.place(saver.rank, this.placementOf(members.length));
   }
 
-  /** Whoever comes to this state as the `nth` dies a little later. */
-  strike(state: SaveState, nth: number, afterUs: number): void {
-    this.strikes.push({ state, left: nth, afterUs });
+  private onTransition(saver: Saver, from: SaveState, to: SaveState): void {
+    this.trace(`saves of rank ${saver.rank}: ${from} -> ${to}`);
+    this.comesTo(saver, to);
   }
-  private readonly strikes: { readonly state: SaveState; left: number; readonly afterUs: number }[] = [];
 
-  private onTransition({ process, rank }: Saver, from: SaveState, to: SaveState): void {
-    this.trace(`saves of rank ${rank}: ${from} -> ${to}`);
-    for (const strike of this.strikes) {
-      if (strike.state !== to || --strike.left !== 0) continue;
-      this.at(strike.afterUs, () => this.kill(process.number));
-    }
+  private comesTo({ process }: Saver, state: Struck): void {
+    for (const us of this.strikes.comeTo(state)) this.at(us, () => this.kill(process.number));
   }
 
   /** Does it unless the process has died or gone back meanwhile. */
@@ -144,7 +140,8 @@ export class SaveWorld extends UlfmWorld {
     const next = (): void => {
       for (;;) {
         const request = pml.irecvInBackground(source, SAVE_CTX, 0, new Iov([buffer]), (done) => {
-          if (read(done)) next();
+          // Behind a message that the dead has not sent whole there may be others.
+          if (read(done) || done.error !== undefined) next();
         });
         if (!request.done || !read(request)) return;
       }
@@ -294,7 +291,7 @@ export class SaveWorld extends UlfmWorld {
   /** Does what has come out of the core. */
   private obey(saver: Saver): void {
     this.obeyActions(saver);
-    this.checkReadable(saver);
+    checkReadable(saver);
   }
 
   private obeyActions(saver: Saver): void {
@@ -321,6 +318,7 @@ export class SaveWorld extends UlfmWorld {
         case 'committed':
           saver.membership = { rank: saver.rank, domains: [...saver.members.keys()] };
           saver.readableBefore = undefined;
+          saver.committed = action.name;
           if (action.name !== undefined) this.checkSave(saver, action.name);
           if (saver.phase === 'restoring') this.beginAgain(saver);
           else this.saveEnded(saver);
@@ -386,15 +384,6 @@ export class SaveWorld extends UlfmWorld {
           `F7: save ${name.epoch}-${name.k} at rank ${rank} has step ${image.step} of rank ${image.rank}, made for ${image.made}, for rank ${owner}; its cut is step ${step}, made for ${made}`,
         );
     }
-  }
-
-  /** F7: nothing committed is touched before as many newer ones are committed as stay readable. */
-  private checkReadable({ core, readable, rank }: Saver): void {
-    if (core === undefined || core.state === 'RESTORING' || core.state === 'ENDED') return;
-    const text = (names: readonly SaveName[]): string => names.map(({ epoch, k }) => `${epoch}-${k}`).join(' ');
-    const there = text(core.slots.committed.map(({ name }) => name));
-    if (there !== text(readable))
-      throw new OracleError(`F7: rank ${rank} can read ${there || 'nothing'} and must be able to read ${text(readable)}`);
   }
 
   // ---------------------------------------------------------------- agreements and deaths
@@ -468,6 +457,7 @@ export class SaveWorld extends UlfmWorld {
     this.join(saver, id, members);
     const core = saver.core as SaveCore;
     core.meet();
+    if (saver.membership === undefined) core.place(saver.rank, this.placementOf(members.length));
     // Somebody died before the line was committed by those who went on: slots are those of before.
     if (saver.readableBefore !== undefined) saver.readable = saver.readableBefore;
     saver.readableBefore = undefined;
@@ -496,18 +486,8 @@ export class SaveWorld extends UlfmWorld {
   private tryPlan(saver: Saver): void {
     const plan = saver.core?.state === 'RESTORING' ? this.planOf(saver) : undefined;
     if (plan === undefined) return;
-    const { line, transfers, former, placement, differs, isSame } = plan;
-    // As many as have copies elsewhere may be lost at once; a successor that died or lives without the copies that it is to hold is one of them.
-    const { newest } = this;
-    const isWhole = (inventory: Inventory, rank: number): boolean =>
-      newest !== undefined &&
-      [rank, ...placement.owners(rank, newest.k)].every((owner) =>
-        inventory.some((entry) => entry.owner === owner && isSameSave(entry, newest)),
-      );
-    const lost = former.inventories.filter((inventory, rank) => !isWhole(inventory, rank)).length;
-    if (differs) throw new OracleError(`F7: formula and inventories differ for ${JSON.stringify(line)}`);
-    if (newest !== undefined && lost <= placement.scheme.duplication && (line?.epoch !== newest.epoch || line.k !== newest.k))
-      throw new OracleError(`F7: ${lost} are lost, and ${JSON.stringify(line)} is restored instead of ${JSON.stringify(newest)}`);
+    const { transfers, isSame } = plan;
+    checkLine(plan, this.newest, (rank) => this.savers[saver.members[rank]]);
     for (const { giver, owner, epoch, k } of isSame ? transfers : []) {
       if (giver !== saver.rank) continue;
       const piece = saver.core?.slots.find({ epoch, k })?.held.get(owner) as Piece;
@@ -529,12 +509,16 @@ export class SaveWorld extends UlfmWorld {
     if (isSame) {
       const fetched = isGiven && given?.images !== undefined ? pieceOf(given.images, given.parts) : undefined;
       core.restore(epoch, line, fetched, line === undefined ? undefined : holdsOf(former.inventories, line));
+      // What is newer than the line cannot be read any more.
+      const { committed } = saver;
+      if (committed !== undefined && (line === undefined || compareSaves(committed, line) > 0)) saver.committed = undefined;
       if (line !== undefined) saver.membership = { rank, domains: [...members.keys()] };
     } else {
       this.counters.regrouped++;
       core.regroup(rank, this.placementOf(members.length), line, this.takenBy(saver, plan));
       core.restore(epoch, line, undefined);
       saver.readableBefore = saver.readable;
+      this.comesTo(saver, 'REGROUPED');
     }
     // Older ones stay, newer ones are gone, and a successor, like those who go on with what others have made, has the line alone.
     const older = isSame && line !== undefined ? saver.readable.filter((name) => compareSaves(name, line) < 0) : [];

@@ -41,7 +41,7 @@ function armDeath(prng: Prng, world: SaveWorld, text: string[]): void {
       const state = prng.pick(STRUCK);
       const nth = prng.pick([1, 2, members, 2 * members, 3 * members + 1, 4 * members, 6 * members]);
       text.push(`whoever comes to ${state} as number ${nth} dies`);
-      return world.strike(state, nth, prng.pick([0, 0, 10, 500]));
+      return world.strikes.arm(state, nth, prng.pick([0, 0, 10, 500]));
     }
   }
 }
@@ -92,6 +92,12 @@ export function runSave(seed: number, options: SwarmOptions = {}): SwarmReport {
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 8));
   if (prng.chance(3, 4)) world.world.runUntil(() => world.world.allUp, 1000);
   for (let deaths = prng.pick([0, 1, 1, 1, 2, 2, 3, 4]); deaths > 0; deaths--) armDeath(prng, world, text);
+  const fewer = prng.split('deaths of fewer');
+  if (world.plan.mayShrink && fewer.chance(1, 2)) {
+    const nth = fewer.between(1, members - 1);
+    text.push(`whoever takes over what more ranks have saved as number ${nth} dies`);
+    world.strikes.arm('REGROUPED', nth, fewer.pick([0, 0, 100, 2000]));
+  }
   report.description = `members ${members}, spares ${spares}, copies ${world.placementOf(members).scheme.duplication}, depth ${depth}, ${world.plan.steps} steps, a save every ${everySteps}${world.plan.inBackground ? ' in the background' : ''}${world.plan.mayShrink ? ', fewer ranks go on' : ''}; ${text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   world.start();

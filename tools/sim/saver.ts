@@ -1,8 +1,7 @@
 // What a process of the simulated saves has and says: its saver, and the messages of its program and of its saves.
-import type { Inventory } from '../../src/ft/checkpoint/recovery-plan.ts';
+import type { FormerView } from '../../src/ft/checkpoint/former.ts';
 import type { CopyName, SaveCore } from '../../src/ft/checkpoint/save-core.ts';
 import type { ImagePart, Piece, SaveName } from '../../src/ft/checkpoint/slots.ts';
-import type { Membership } from '../../src/ft/recover/meeting.ts';
 import { type Image, imagesOf } from './save-program.ts';
 import type { SimUlfmProcess } from './ulfm-world.ts';
 
@@ -29,10 +28,8 @@ export interface Packed {
 export const packed = (piece: Piece): Packed => ({ images: imagesOf(piece), parts: piece.parts });
 
 /** What a member tells the others when they meet. */
-export interface View {
+export interface View extends FormerView {
   readonly epoch: number;
-  readonly inventory: Inventory;
-  readonly membership: Membership | undefined;
 }
 
 type Phase = 'standby' | 'restoring' | 'running' | 'saving' | 'ending' | 'ended' | 'recovering' | 'without spares';
@@ -47,7 +44,9 @@ export interface Saver {
   rank: number;
   memory: Image;
   /** With whom it has committed what its slots hold. */
-  membership: Membership | undefined;
+  membership: FormerView['membership'];
+  /** The newest save that it has committed with all others: it has all of it as long as nothing newer is committed. */
+  committed: SaveName | undefined;
   /** Committed saves that must be readable here, oldest first: what slots have is compared with it. */
   readable: SaveName[];
   /** What was readable before others than those who made it began with the line; undefined once they have committed it. */
@@ -77,6 +76,7 @@ export const newSaver = (process: SimUlfmProcess, id: number): Saver => ({
   rank: -1,
   memory: { rank: -1, step: 0, cells: [], made: '' },
   membership: undefined,
+  committed: undefined,
   readable: [],
   readableBefore: undefined,
   isDue: false,

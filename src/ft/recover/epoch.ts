@@ -6,6 +6,7 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
+import { entriesOf, type Former, formerOf, groupingOf, type Membership } from '../checkpoint/former.ts';
 import { type Grouping, isOwnEach, takenOver } from '../checkpoint/grouping.ts';
 import { holdsOf, inventoryOf, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
 import { SaveCore } from '../checkpoint/save-core.ts';
@@ -16,11 +17,8 @@ import { InPlace, type Joined } from './in-place.ts';
 import { Ledger } from './ledger.ts';
 import {
   domainsOf,
-  type Former,
-  formerOf,
   type History,
   knownOf,
-  type Membership,
   namedDomain,
   placementOf,
   requireSameSettings,
@@ -32,7 +30,7 @@ import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { type Known, Periods } from './periods.ts';
 import { ProgramLog } from './program-log.ts';
-import { entriesOf, groupingOf, imagesIn, partsToTell } from './restoring.ts';
+import { imagesIn, partsToTell } from './restoring.ts';
 import { SavedImages } from './saved-images.ts';
 import { type StoredLine, storedLines } from './store-levels.ts';
 import { readStoredLine } from './stored-line.ts';

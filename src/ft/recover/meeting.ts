@@ -1,8 +1,8 @@
 // What members tell each other when they meet, and what follows from it: the same at all of them.
 import { MultirailError } from '../../errors.ts';
+import type { FormerView, Membership } from '../checkpoint/former.ts';
 import { dealtOut, type Grouping } from '../checkpoint/grouping.ts';
 import { Placement } from '../checkpoint/placement.ts';
-import type { Inventory } from '../checkpoint/recovery-plan.ts';
 import { compareSaves, type SaveName, saveText } from '../checkpoint/slots.ts';
 import { checkScheme } from '../plan/scheme.ts';
 import type { ProcessPlace, Settings } from './options.ts';
@@ -20,13 +20,6 @@ export interface History {
   readonly lostSteps: number;
 }
 
-/** Those who have committed something together: slots are numbered by their ranks. */
-export interface Membership {
-  readonly rank: number;
-  /** Failure domain of each rank. */
-  readonly domains: readonly (string | number)[];
-}
-
 /** A save in a store as one member sees it. */
 export interface StoredView extends SaveName {
   readonly level: number;
@@ -40,15 +33,12 @@ export interface StoredView extends SaveName {
 export type NamedDomain = { readonly name: string } | { readonly error: string };
 
 /** What every member tells the others when they meet. */
-export interface View {
+export interface View extends FormerView {
   readonly settings: string;
   readonly epoch: number;
-  readonly inventory: Inventory;
   readonly host: string;
   /** What the program's function for `domain` says of it. Undefined: the options have no function. */
   readonly domain: NamedDomain | undefined;
-  /** Undefined: it has committed nothing yet. */
-  readonly membership: Membership | undefined;
   readonly stored: readonly StoredView[];
   /** The newest epoch of which anything is in a store; -1: nothing is. */
   readonly storedEpoch: number;
@@ -122,25 +112,6 @@ export function domainsOf(views: readonly View[], { domain }: Settings): Members
   const hosts = views.map(({ host }) => host);
   const isOneHost = new Set(hosts).size === 1;
   return domain === 'host' || (domain === undefined && !isOneHost) ? hosts : [...hosts.keys()];
-}
-
-/** Those who have committed what the slots hold, as far as they are here. */
-export interface Former {
-  readonly domains: Membership['domains'];
-  /** By their rank: their rank now, undefined where they were left out. */
-  readonly now: readonly (number | undefined)[];
-  readonly inventories: readonly Inventory[];
-}
-
-/** Undefined: nobody has committed anything. */
-export function formerOf(views: readonly Pick<View, 'membership' | 'inventory'>[]): Former | undefined {
-  const domains = views.find(({ membership }) => membership !== undefined)?.membership?.domains;
-  if (domains === undefined) return undefined;
-  const now = domains.map((_, rank) => {
-    const at = views.findIndex(({ membership }) => membership?.rank === rank);
-    return at < 0 ? undefined : at;
-  });
-  return { domains, now, inventories: now.map((at) => (at === undefined ? [] : views[at].inventory)) };
 }
 
 /** A save in stores that all together can read, and who reads what. */

@@ -4,7 +4,6 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { HolderClient } from '../../mpi/ft/held-objects.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
-import { standbyStore } from '../store/standby-store.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { EndNotice } from './end-notice.ts';
 import { lostRanks, Saves } from './epoch.ts';
@@ -13,6 +12,7 @@ import { FtJob } from './job.ts';
 import type { History } from './meeting.ts';
 import { type FtOptions, type Settings, settingsOf, withStandbys } from './options.ts';
 import { type JobRecovery, recoveryOf } from './recovery.ts';
+import { standbyStore } from './standby-store.ts';
 
 /**
  * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over

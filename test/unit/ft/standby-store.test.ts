@@ -1,6 +1,6 @@
 // Objects in the memory of processes that stand by: who has them, no room, deaths of those that have them, in the middle of a call, too.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { standbyStore } from '../../../src/ft/store/standby-store.ts';
+import { standbyStore } from '../../../src/ft/recover/standby-store.ts';
 import type { Store } from '../../../src/ft/store/store.ts';
 import { Prng } from '../../../src/util/prng.ts';
 import { type Holders, makeHolders } from '../../support/holders.ts';

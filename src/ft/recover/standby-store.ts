@@ -3,7 +3,7 @@
 
 import { MultirailError } from '../../errors.ts';
 import type { HolderClient } from '../../mpi/ft/held-objects.ts';
-import { bytesOf, notThere, type PutOptions, requireKey, requireNotAborted, roomFor, type Store, type StoreEntry } from './store.ts';
+import { bytesOf, notThere, type PutOptions, requireKey, requireNotAborted, roomFor, type Store, type StoreEntry } from '../store/store.ts';
 
 /** Objects of at most so many bytes lie at all processes that stand by. */
 const SMALL_BYTES = 65_536;

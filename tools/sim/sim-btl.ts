@@ -184,7 +184,11 @@ export class SimBtl implements SimModule, Nic {
   forgetPeer(peer: number): boolean {
     const theirs = [...this.endpoints].filter(([, endpoint]) => endpoint.peer === peer);
     if (this.inbox.some((come) => come.peer === peer) || !theirs.every(([, endpoint]) => endpoint.isIdle)) return false;
-    for (const [name] of theirs) this.endpoints.delete(name);
+    // Whoever forgets a rail could never give back what is registered on it.
+    for (const [name, { oneSided }] of theirs) {
+      if (oneSided.registeredBytes > 0) this.fabric.breach(`rank ${this.rank} forgets a rail to rank ${peer} with memory registered on it`);
+      this.endpoints.delete(name);
+    }
     return true;
   }
 

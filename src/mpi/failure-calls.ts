@@ -1,7 +1,7 @@
 // The calls of a communicator about processes that die: revoke, agree, who has failed, and what shrink and replace stand on. After User-Level Failure Mitigation (Bland,
 // Bouteiller, Herault, Bosilca, Dongarra: Post-failure recovery of MPI communication capability, 2013; MPIX_Comm_* in other libraries).
 import { MultirailError } from '../errors.ts';
-import type { MessageLog, TapOptions } from '../pml/message-log.ts';
+import type { TapOptions } from '../pml/message-log.ts';
 import type { Replacement } from '../ulfm/replace.ts';
 import { verdictOf } from '../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
@@ -179,7 +179,7 @@ export class FailureCalls extends ObjectCollectives {
    *
    * @internal
    */
-  logMessages(log: MessageLog, digest: TapOptions['digest']): LoggedStreams {
+  logMessages(options: Omit<TapOptions, 'covers'>): LoggedStreams {
     const self = this;
     return new LoggedStreams(
       this.proc,
@@ -202,8 +202,7 @@ export class FailureCalls extends ObjectCollectives {
           },
         },
       },
-      log,
-      digest,
+      options,
     );
   }
 

@@ -363,7 +363,11 @@ export class Saves {
 
   /** This process has a place on the communicator of the program. */
   openProgram(comm: Communicator): ProgramLog {
-    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), (text) => this.warn(text));
+    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), {
+      warn: (text) => this.warn(text),
+      // Whatever the program makes of it.
+      differs: (error) => this.over.resolve({ kind: 'failed', error }),
+    });
     return this.program;
   }
 

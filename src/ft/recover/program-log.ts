@@ -1,5 +1,6 @@
 // The communicator that a program runs on under asynchronous recovery, the log of its messages, and how far the program is behind the calls
 // in which it may save: a successor passes those by that the others have passed.
+import type { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
@@ -42,8 +43,9 @@ export class ProgramLog {
    * From now on all messages of that communicator are logged.
    *
    * @param bytesMax Bound of the log.
+   * @param host `differs`: this process, a successor, has sent something else than its predecessor.
    */
-  constructor(comm: Communicator, bytesMax: number, warn: (text: string) => void) {
+  constructor(comm: Communicator, bytesMax: number, { warn, differs }: { warn(text: string): void; differs(error: MultirailError): void }) {
     this.comm = comm;
     this.bytesMax = bytesMax;
     comm.setName('job');
@@ -63,7 +65,7 @@ export class ProgramLog {
         }
       },
     });
-    this.streams = comm.logMessages(this.log, (bytes, before) => crc32c(bytes, before));
+    this.streams = comm.logMessages({ log: this.log, digest: (bytes, before) => crc32c(bytes, before), onDiffers: differs });
   }
 
   /** It is to be trimmed before the next look: three quarters are full, or will be when it fills up as it did since the last look. */

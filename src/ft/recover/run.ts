@@ -32,6 +32,7 @@ import { type JobRecovery, recoveryOf } from './recovery.ts';
  * @throws ERR_SPARES: a rank failed, there are not enough standbys, and the option whenNoSpares is not 'shrink'; at all ranks.
  * @throws ERR_CHECKPOINT: what was saved does not fit the program or the number of ranks, a rank could not restore its state, or the program went
  *   on after its communicator was revoked (ft_body_grace_ms).
+ * @throws ERR_REPLAY: under asynchronous recovery, a successor has sent something else than its predecessor; the whole job is aborted.
  * @throws ERR_STORE, ERR_CORRUPT: a store cannot be read, or what it has is damaged.
  */
 export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob) => T | Promise<T>): Promise<T> {
@@ -47,6 +48,11 @@ function holdersOf(comm: Communicator): HolderClient {
   const client = series.holderClient();
   series.close();
   return client;
+}
+
+/** A successor has not repeated what its predecessor did. */
+function isOwnDifference(error: unknown): boolean {
+  return error instanceof MultirailError && error.code === 'ERR_REPLAY';
 }
 
 class Run {
@@ -74,6 +80,10 @@ class Run {
   async play<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
     try {
       return await this.playOn(body);
+    } catch (error) {
+      // The next successor would come to the same, and so on until nobody stands by any more.
+      if (isOwnDifference(error)) await this.mpi.abort(1, (error as MultirailError).message);
+      throw error;
     } finally {
       this.notice.close();
       this.standbys?.close();
@@ -164,6 +174,7 @@ class Run {
       const first = await Promise.race([played, saves.over.promise]);
       if ('kind' in first) {
         job.close();
+        if (first.kind === 'failed' && isOwnDifference(first.error)) throw first.error;
         await this.settled(played);
         return undefined;
       }

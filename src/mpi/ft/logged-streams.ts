@@ -43,7 +43,7 @@ export class LoggedStreams {
   private pending: Cut | undefined;
   private isOver = false;
 
-  constructor(proc: ProcessState, place: LoggedPlace, log: MessageLog, digest: TapOptions['digest']) {
+  constructor(proc: ProcessState, place: LoggedPlace, { log, digest, onDiffers }: Omit<TapOptions, 'covers'>) {
     this.proc = proc;
     this.place = place;
     this.id = place.id;
@@ -51,7 +51,7 @@ export class LoggedStreams {
     const { pml } = proc.engine;
     // Each has to be known here: a peer of which nothing was needed would not be held when it dies.
     for (const number of place.group.worldRanks) if (number !== proc.rank) pml.peer(number);
-    this.succession = pml.log({ log, covers: (ctx) => this.covers(ctx), digest }, place.group.worldRanks);
+    this.succession = pml.log({ log, covers: (ctx) => this.covers(ctx), digest, onDiffers }, place.group.worldRanks);
     proc.logged = this;
   }
 

@@ -22,7 +22,10 @@ async function play(mode: string, deaths: readonly string[], spares = 1, mca: re
   // Whoever had come to its end already may have to come to it again.
   const digests = [...new Set([...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`))].sort();
   const bodies = [...stdout.matchAll(/body of rank (\d) begins in step (\d+) at process (\d+)/g)].map(([, ...words]) => words.map(Number));
-  return { status, stdout, all, digests, bodies };
+  // Whoever came to the end last knows of all failures.
+  const totals = [...stdout.matchAll(/after (\d+) failures, (\d+) in place, (\d+) steps again/g)].map(([, ...words]) => words.map(Number));
+  const [failures, inPlace, lostSteps] = [0, 1, 2].map((at) => Math.max(...totals.map((total) => total[at])));
+  return { status, stdout, all, digests, bodies, total: { failures, inPlace, lostSteps } };
 }
 
 let still: Awaited<ReturnType<typeof play>>;
@@ -46,9 +49,10 @@ test.concurrent.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, s
   const undisturbed = mode === 'sync' ? stillSync : still;
   expect(undisturbed.status, undisturbed.all).toBe(0);
   expect(undisturbed.digests, undisturbed.all).toHaveLength(4);
-  const { status, all, digests, bodies } = await play(mode, deaths, spares);
+  const { status, all, digests, bodies, total } = await play(mode, deaths, spares);
   expect(status, all).toBe(0);
   expect(digests, all).toEqual(undisturbed.digests);
+  expect(total, all).toMatchObject({ failures: deaths.length, inPlace: deaths.length });
   // Whoever lives runs its program once.
   const processes = bodies.map(([, , process]) => process).sort();
   expect(processes, all).toEqual(Array.from({ length: 4 + deaths.length }, (__, process) => process));
@@ -62,11 +66,12 @@ test.concurrent('too few stand by: all go back, and are told why', { timeout: 60
 });
 
 test.concurrent('no copy is left: all go back to the beginning, and come to the same end', { timeout: 60_000 }, async () => {
-  const { status, all, digests, bodies } = await play('async', ['1@20', '2@20'], 2);
+  const { status, all, digests, bodies, total } = await play('async', ['1@20', '2@20'], 2);
   expect(status, all).toBe(0);
   expect(digests, all).toEqual(still.digests);
   expect(all).toMatch(/no recovery in place: no copy of an image of save 1 of epoch 0 is left; all ranks go back/);
   expect(bodies.filter(([, step]) => step === 0).length, all).toBe(8);
+  expect(total, all).toMatchObject({ failures: 2, inPlace: 0 });
 });
 
 test.concurrent('a log that is too small is told, and a failure takes all back', { timeout: 60_000 }, async () => {

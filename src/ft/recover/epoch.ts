@@ -21,6 +21,7 @@ import {
   type History,
   knownOf,
   type Membership,
+  NO_HISTORY,
   namedDomain,
   placementOf,
   requireSameSettings,
@@ -375,7 +376,10 @@ export class Saves {
   leaveBehind(next: Communicator): readonly number[] {
     const { comm, own } = this;
     const failed = lostRanks(comm, next);
-    this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
+    const { history } = this;
+    // One recovery is about all that have failed until it has ended.
+    const before = history.settled === history.failures ? [] : history.failed;
+    this.history = { ...history, failed: [...new Set([...before, ...failed])], failures: history.failures + failed.length };
     // Both are revoked, and are freed without waiting for anybody; the world cannot be.
     for (const one of new Set([comm, own])) if (one !== this.host.mpi.world) one.free().catch(() => undefined);
     return failed;
@@ -532,7 +536,7 @@ export class Saves {
   private lines: StoredLine[] = [];
   /** Failure domain of each rank of this epoch. */
   private domains: Membership['domains'] = [];
-  history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
+  history: History = NO_HISTORY;
 
   private async view(): Promise<View> {
     const { host } = this;

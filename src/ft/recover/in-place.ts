@@ -13,7 +13,8 @@ import { decodeImage } from '../image/decode.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { damageOf, isFailure, TAG_IMAGE } from './exchange.ts';
 import { type InPlaceState, moveInPlace } from './in-place-states.ts';
-import { domainsOf, formerOf, type History, placementOf, requireSameSettings, together, type View } from './meeting.ts';
+import type { Ledger } from './ledger.ts';
+import { domainsOf, formerOf, type History, placementOf, requireSameSettings, settledHistory, together, type View } from './meeting.ts';
 import type { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import type { ProgramLog } from './program-log.ts';
@@ -32,6 +33,8 @@ interface PlaceView extends View {
   /** Nothing is missing in its log. */
   readonly isWhole: boolean;
   readonly newest: SaveName | undefined;
+  /** Step of the program in that save. */
+  readonly savedStep: number;
   /** Calls in which the program may save, as far as it is behind them. */
   readonly passed: number;
 }
@@ -54,6 +57,9 @@ export interface InPlaceHost {
   readonly memory: ImageMemory;
   readonly core: SaveCore;
   readonly program: ProgramLog | undefined;
+  /** What is known of failures so far. */
+  history: History;
+  readonly ledger: Ledger;
   readonly over: { resolve(end: { readonly kind: 'back' } | { readonly kind: 'failed'; readonly error: MultirailError }): void };
   warn(text: string): void;
   /** The members are on this communicator from now on. */
@@ -152,7 +158,7 @@ export class InPlace {
     drive(this.rounds(undefined), (end) => {
       if ('error' in end) this.fail(end.error);
       else if (end.value === 'back') this.saves.over.resolve({ kind: 'back' });
-      else this.publish(this.failed);
+      else this.survived();
     });
   }
 
@@ -166,9 +172,12 @@ export class InPlace {
     });
   }
 
-  private publish(failed: readonly number[]): void {
+  /** Others have the places of the dead, and the program of this rank goes on. */
+  private survived(): void {
+    const { core, rank, ledger, history } = this.saves;
+    const { failed } = this;
+    ledger.recoveredInPlace(history);
     if (!recoveryChannel.hasSubscribers) return;
-    const { core, rank } = this.saves;
     const { newest } = core.slots;
     recoveryChannel.publish({
       rank,
@@ -279,7 +288,9 @@ export class InPlace {
       for (const [place, number] of members.entries()) if (own.members[place] !== number) own.succeed(place, number);
       own.keepLog(false);
     }
-    const history = together(views);
+    const lost = Math.max(0, ...views.map(({ mode, history }) => (mode === 'runs' ? history.step : 0))) - runner.savedStep;
+    const history = settledHistory(together(views), 'in place', Math.max(0, lost));
+    saves.history = history;
     (saves.program as ProgramLog).passed = Math.max(...views.map(({ passed }) => passed));
     const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
     saves.begin(epoch, domains, plan, fetched, former?.inventories ?? []);
@@ -299,6 +310,7 @@ export class InPlace {
       places: streams?.members.length ?? 0,
       isWhole: streams?.isWhole ?? true,
       newest: saves.core.slots.newest?.name,
+      savedStep: saves.program?.savedStep ?? 0,
       passed: isRunning ? (saves.program?.passed ?? 0) : 0,
     };
     const bytes = new TextEncoder().encode(JSON.stringify(view));
@@ -352,6 +364,7 @@ export class InPlace {
     const isOfThis = saved?.streams.id === id;
     const program = saves.openProgram(comm.enterAs('job', id, members));
     program.streams.restore(isOfThis ? saved?.streams : undefined);
+    program.begin(image?.header.step ?? 0);
     program.attempts = isOfThis ? (saved?.attempts ?? 0) : 0;
     this.isRunning = true;
   }

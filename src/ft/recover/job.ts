@@ -12,7 +12,7 @@ import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from 
 import { type Settings, storeOf } from './options.ts';
 import type { Periods } from './periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
-import type { JobRecovery } from './recovery.ts';
+import { type JobRecovery, type RecoveryTotal, totalOf } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
 import { streamSections } from './saved-streams.ts';
 import { storeImage } from './storing.ts';
@@ -78,6 +78,7 @@ export class FtJob {
     this.recovery = recovery;
     this.registry = new Registry(saves.rank, restored.sections);
     this.stepCount = restored.step;
+    this.program?.begin(restored.step);
     this.periods = saves.periods;
     this.periods.begin(restored.step, restored.known);
     this.timeouts = { quietMs: host.quietMs };
@@ -97,6 +98,14 @@ export class FtJob {
   /** Steps of the program so far, those before a restored save included. */
   get step(): number {
     return this.stepCount;
+  }
+
+  /**
+   * The sums over all recoveries since this job was started, until now: with recovery 'asynchronous' they grow while the program runs, at all
+   * ranks alike.
+   */
+  get total(): RecoveryTotal {
+    return totalOf(this.saves.history);
   }
 
   /** Steps between two saves of each level as next() makes them: fixed, or planned from what was measured; 0: none by itself. */

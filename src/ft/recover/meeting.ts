@@ -14,11 +14,17 @@ export interface History {
   readonly failed: readonly number[];
   /** Failures so far. */
   readonly failures: number;
+  /** Of these, those that a recovery has ended. */
+  readonly settled: number;
+  /** Of these, those after which only the dead went back. */
+  readonly inPlace: number;
   /** How far this rank had come. */
   readonly step: number;
   /** Steps that were lost in all recoveries so far. */
   readonly lostSteps: number;
 }
+
+export const NO_HISTORY: History = { failed: [], failures: 0, settled: 0, inPlace: 0, step: 0, lostSteps: 0 };
 
 /** Those who have committed something together: slots are numbered by their ranks. */
 export interface Membership {
@@ -76,7 +82,25 @@ export function together(views: readonly View[]): History {
   const all = views.map(({ history }) => history);
   const most = (of: (history: History) => number): number => Math.max(...all.map(of));
   const failed = all.find(({ failed: ranks }) => ranks.length > 0)?.failed ?? [];
-  return { failed, failures: most((one) => one.failures), step: most((one) => one.step), lostSteps: most((one) => one.lostSteps) };
+  return {
+    failed,
+    failures: most((one) => one.failures),
+    settled: most((one) => one.settled),
+    inPlace: most((one) => one.inPlace),
+    step: most((one) => one.step),
+    lostSteps: most((one) => one.lostSteps),
+  };
+}
+
+/** After a recovery; `lostSteps`: those that are done again. */
+export function settledHistory(history: History, kind: 'in place' | 'all', lostSteps: number): History {
+  const { failures, settled, inPlace } = history;
+  return {
+    ...history,
+    settled: failures,
+    inPlace: kind === 'all' ? inPlace : inPlace + failures - settled,
+    lostSteps: history.lostSteps + lostSteps,
+  };
 }
 
 /** What the ranks plan their saves by. Some may have heard of new periods, and others not yet: the longest count. */

@@ -29,10 +29,13 @@ export class ProgramLog {
   attempts = 0;
   /** Steps of the program so far. */
   step = 0;
+  /** Steps in the newest committed save. */
+  savedStep = 0;
   /** Calls up to this one are behind somebody, with a save or without one: whoever comes to them passes them by. */
   passed = 0;
   /** The call in which the save that is under way was begun. */
   private saving = 0;
+  private savingStep = 0;
   private hasWarned = false;
 
   /** What the log had at the last look. */
@@ -68,6 +71,12 @@ export class ProgramLog {
     this.streams = comm.logMessages({ log: this.log, digest: (bytes, before) => crc32c(bytes, before), onDiffers: differs });
   }
 
+  /** The program begins with a save of that step; 0: from the beginning. */
+  begin(step: number): void {
+    this.step = step;
+    this.savedStep = step;
+  }
+
   /** It is to be trimmed before the next look: three quarters are full, or will be when it fills up as it did since the last look. */
   get isNearlyFull(): boolean {
     const { usedBytes, isWhole } = this.log;
@@ -94,6 +103,7 @@ export class ProgramLog {
   /** All have come to it, and nothing is on its way. */
   cut(): StreamsImage {
     this.saving = this.attempts;
+    this.savingStep = this.step;
     return this.streams.cut();
   }
 
@@ -106,6 +116,7 @@ export class ProgramLog {
   committed(): void {
     if (this.saving === 0) return;
     this.passed = Math.max(this.passed, this.saving);
+    this.savedStep = this.savingStep;
     this.saving = 0;
     this.isDue = false;
     this.streams.commitCut();

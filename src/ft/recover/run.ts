@@ -10,9 +10,9 @@ import { EndNotice } from './end-notice.ts';
 import { lostRanks, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { FtJob } from './job.ts';
-import type { History } from './meeting.ts';
+import { type History, NO_HISTORY, settledHistory } from './meeting.ts';
 import { type FtOptions, type Settings, settingsOf, withStandbys } from './options.ts';
-import { type JobRecovery, recoveryOf } from './recovery.ts';
+import { type JobRecovery, recoveryOf, totalOf } from './recovery.ts';
 
 /**
  * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over
@@ -62,7 +62,7 @@ class Run {
   private readonly standbys: HolderClient | undefined;
   private readonly saves: Saves;
   private readonly notice: EndNotice;
-  private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
+  private history: History = NO_HISTORY;
 
   constructor(mpi: Runtime, settings: Settings) {
     this.mpi = mpi;
@@ -103,15 +103,16 @@ class Run {
         if (restored !== undefined) {
           const { epoch, isFirst, save, level, step, history, isInPlace } = restored;
           const lost = Math.max(0, history.step - step);
-          const lostSteps = history.lostSteps + lost;
-          const { failed, failures } = history;
-          const total = { failures, lostSteps };
+          const { failed } = history;
+          // A recovery in place is in the history that the members have told each other.
+          const settled = isInPlace ? history : settledHistory(history, 'all', lost);
+          saves.history = settled;
           const recovery: JobRecovery | undefined =
-            isFirst && failures === 0
+            isFirst && history.failures === 0
               ? undefined
-              : recoveryOf({ epoch, save, level, failed, lostSteps: lost, total }, saves.images, comm.rank);
-          this.history = { failed: [], failures, step: 0, lostSteps };
-          if (recovery !== undefined) saves.ledger.recovered(total, save !== undefined);
+              : recoveryOf({ epoch, save, level, failed, lostSteps: lost, total: totalOf(settled) }, saves.images, comm.rank);
+          this.history = { ...settled, failed: [], step: 0 };
+          if (recovery !== undefined) saves.ledger.recovered(recovery.total, save !== undefined, isInPlace ? 'in place' : 'all');
           if (recovery !== undefined && recoveryChannel.hasSubscribers) {
             const durationMs = performance.now() - knewMs;
             const trace: RecoveryTrace = { rank: comm.rank, epoch, save, level, failed, lostSteps: lost, durationMs };

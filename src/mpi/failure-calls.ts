@@ -7,6 +7,7 @@ import { verdictOf } from '../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
+import type { FamilyBase, LoggedPlace } from './ft/logged-family.ts';
 import { LoggedStreams } from './ft/logged-streams.ts';
 import { RecoverySeries } from './ft/recovery-series.ts';
 import type { Group } from './group.ts';
@@ -175,35 +176,35 @@ export class FailureCalls extends ObjectCollectives {
   }
 
   /**
-   * From now on all messages of this communicator are logged, and a member that dies is waited for until it has a successor.
+   * From now on all messages of this communicator, and of those that are made of it, are logged, and a member that dies is waited for until it has a successor.
    *
    * @internal
    */
-  logMessages(options: Omit<TapOptions, 'covers'>): LoggedStreams {
+  logMessages(options: Omit<TapOptions, 'covers'>, base: FamilyBase): LoggedStreams {
+    return new LoggedStreams(this.proc, this.loggedPlace, options, base);
+  }
+
+  protected get loggedPlace(): LoggedPlace {
     const self = this;
-    return new LoggedStreams(
-      this.proc,
-      {
-        id: this.contextId,
-        group: this.group,
-        desk: this.desk,
-        counters: {
-          get collectives() {
-            return self.nextCollective;
-          },
-          set collectives(count) {
-            self.nextCollective = count;
-          },
-          get objects() {
-            return self.nextPlace;
-          },
-          set objects(count) {
-            self.nextPlace = count;
-          },
+    return {
+      id: this.contextId,
+      group: this.group,
+      desk: this.desk,
+      counters: {
+        get collectives() {
+          return self.nextCollective;
+        },
+        set collectives(count) {
+          self.nextCollective = count;
+        },
+        get objects() {
+          return self.nextPlace;
+        },
+        set objects(count) {
+          self.nextPlace = count;
         },
       },
-      options,
-    );
+    };
   }
 
   // ---------------------------------------------------------------- for calls that make communicators

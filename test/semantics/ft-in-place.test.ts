@@ -114,24 +114,56 @@ test('what is not supported is refused', { timeout: LIMIT_MS }, async () => {
       await expect(comm.recv(new Float64Array(1))).rejects.toThrow(
         /ERR_SUPPORT: recovery 'asynchronous' does not support ANY_SOURCE on job/,
       );
-      await expect(comm.dup()).rejects.toThrow(/ERR_SUPPORT: .* communicators/);
+      await expect(comm.splitType('shared')).rejects.toThrow(
+        /ERR_SUPPORT: .* splitType\(\), since a successor may run on another host on job/,
+      );
+      const other = await comm.dup();
+      await expect(other.recv(new Float64Array(1))).rejects.toThrow(/ERR_SUPPORT: .* does not support ANY_SOURCE on job.dup/);
       expect(() => comm.agreeSync(1)).toThrow(/ERR_SUPPORT: recovery 'asynchronous' does not support agree\(\)/);
     },
   });
+});
+
+test.each([
+  [
+    'another one than is in its save',
+    3,
+    /ERR_REPLAY: rank 1, .* makes a communicator by split\(1, 0\) of communicator \d+ before its first step/,
+  ],
+  ['none of those in its save', undefined, /ERR_REPLAY: rank 1, .* has not made again .*, by split\(0, 0\) of communicator \d+/],
+] as const)('a successor that makes %s ends the job', { timeout: LIMIT_MS }, async (_, color, text) => {
+  const told: unknown[] = [];
+  const played = play({
+    spares: 2,
+    dying: [1],
+    body: async (job, { mpi, die }) => {
+      try {
+        if (job.recovery === undefined) await job.comm.split(0);
+        else if (color !== undefined) await job.comm.split(1);
+        await count(job, { atStep: async (step: number) => mpi.process === 1 && step === 5 && (await die('now')) });
+      } catch (error) {
+        if (job.recovery !== undefined) told.push((error as Error).message);
+        throw error;
+      }
+    },
+  });
+  await expect(played).rejects.toThrow(/ERR_REPLAY|ERR_ABORT/);
+  expect(told).toEqual([expect.stringMatching(text)]);
 });
 
 const RANKS = 4;
 const RING_STEPS = 12;
 const VALUES = 2000;
 
-/** A ring of short and long messages, with sums now and then. `dieAt` is asked in the midst of each step, at its end, and behind its save. */
-async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promise<string> {
+/** A ring of short and long messages, with sums now and then, and with other communicators. `dieAt` is asked in the midst of each step, at its end, and behind its save. */
+async function ring(job: FtJob, hasOthers: boolean, dieAt: (moment: number) => Promise<void>): Promise<string> {
   const { comm } = job;
   const { rank, size } = comm;
   const values = new Float64Array(VALUES).fill(rank + 1);
   const step = new Int32Array(1);
   job.protect('values', values);
   job.protect('step', step);
+  const half = hasOthers ? ((await comm.split(rank % 2)) as typeof comm) : undefined;
   while (step[0] < RING_STEPS) {
     const come = new Float64Array(VALUES);
     const receive = comm.irecv(come, (rank + size - 1) % size, 1);
@@ -142,6 +174,13 @@ async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promi
     const sum = new Float64Array(1);
     if (step[0] % 2 === 0) await comm.allreduce(values.subarray(5, 6), sum);
     values[0] += sum[0] % 7;
+    if (half !== undefined) {
+      await half.sendrecv(values.subarray(0, 1), 1 - half.rank, 1, sum, 1 - half.rank, 1);
+      const made = step[0] % 3 === 0 ? await half.dup() : undefined;
+      await made?.sendrecv(values.subarray(1, 2), 1 - half.rank, 1, values.subarray(2, 3), 1 - half.rank, 1);
+      await made?.free();
+      values[1] += sum[0];
+    }
     await dieAt(3 * step[0] + 1);
     step[0]++;
     await job.next();
@@ -151,7 +190,7 @@ async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promi
 }
 
 /** Ends of the ranks, with so many deaths at moments that follow from the seed; the first two are of ranks of the start. */
-async function ends(seed: number, deaths: number): Promise<string> {
+async function ends(seed: number, deaths: number, hasOthers: boolean): Promise<string> {
   const prng = new Prng(seed);
   const moments = new Map<number, number>();
   for (let i = 0; i < deaths; i++) {
@@ -164,7 +203,7 @@ async function ends(seed: number, deaths: number): Promise<string> {
     const dieAt = async (moment: number): Promise<void> => {
       if (moment >= (moments.get(mpi.process) ?? Number.POSITIVE_INFINITY)) await die('now');
     };
-    found.add(await ring(job, dieAt));
+    found.add(await ring(job, hasOthers, dieAt));
   };
   const one = {
     name: `run() in place, seed ${seed}`,
@@ -178,8 +217,11 @@ async function ends(seed: number, deaths: number): Promise<string> {
   return [...found].sort().join(', ');
 }
 
-test('deaths at random moments, of successors too: the same end', { timeout: 60_000 }, async () => {
-  const still = await ends(1, 0);
+test.each([
+  ['', false],
+  [', with communicators that are made and freed', true],
+])('deaths at random moments, of successors too: the same end%s', { timeout: 60_000 }, async (_, hasOthers) => {
+  const still = await ends(1, 0, hasOthers);
   expect(still.split(', ')).toHaveLength(RANKS);
-  for (let seed = 1; seed <= 8; seed++) expect(await ends(seed, 1 + (seed % 4)), `seed ${seed}`).toBe(still);
+  for (let seed = 1; seed <= 8; seed++) expect(await ends(seed, 1 + (seed % 4), hasOthers), `seed ${seed}`).toBe(still);
 });

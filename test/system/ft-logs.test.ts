@@ -30,8 +30,9 @@ async function play(mode: string, deaths: readonly string[], spares = 1, mca: re
 
 let still: Awaited<ReturnType<typeof play>>;
 let stillSync: typeof still;
+let stillHalves: typeof still;
 beforeAll(async () => {
-  [still, stillSync] = await Promise.all([play('async', []), play('sync', [])]);
+  [still, stillSync, stillHalves] = await Promise.all([play('async', []), play('sync', []), play('halves', [])]);
 }, 60_000);
 
 const cases: readonly [what: string, mode: string, deaths: readonly string[], spares: number][] = [
@@ -41,12 +42,16 @@ const cases: readonly [what: string, mode: string, deaths: readonly string[], sp
   ['two that hold no copies of each other die in the same step', 'async', ['1@20', '3@20'], 2],
   ['two neighbours die in the same step, with two copies of each image', 'double', ['1@20', '2@20'], 2],
   ['one dies in a step after a save, and one at the end', 'async', ['3@28', '0@35'], 2],
+  ['other communicators: one dies between making two of them', 'halves', ['0@-1'], 1],
+  ['other communicators: one dies before there is a save', 'halves', ['1@3.5'], 1],
+  ['other communicators: the one that leads them dies after a save, while it makes another one', 'halves', ['0@15.6'], 1],
+  ['other communicators: one dies while one is freed, and its successor', 'halves', ['2@20.7', '4@20.6'], 2],
   ['blocking calls: one dies in the middle', 'sync', ['1@17'], 1],
   ['blocking calls: its successor dies, too', 'sync', ['2@17', '4@19'], 2],
 ];
 
 test.concurrent.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
-  const undisturbed = mode === 'sync' ? stillSync : still;
+  const undisturbed = mode === 'sync' ? stillSync : mode === 'halves' ? stillHalves : still;
   expect(undisturbed.status, undisturbed.all).toBe(0);
   expect(undisturbed.digests, undisturbed.all).toHaveLength(4);
   const { status, all, digests, bodies, total } = await play(mode, deaths, spares);

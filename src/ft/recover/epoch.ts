@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { FamilyBase } from '../../mpi/ft/logged-streams.ts';
 import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
@@ -363,8 +364,8 @@ export class Saves {
   }
 
   /** This process has a place on the communicator of the program. */
-  openProgram(comm: Communicator): ProgramLog {
-    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), {
+  openProgram(comm: Communicator, base: FamilyBase): ProgramLog {
+    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), base, {
       warn: (text) => this.warn(text),
       // Whatever the program makes of it.
       differs: (error) => this.over.resolve({ kind: 'failed', error }),
@@ -439,10 +440,13 @@ export class Saves {
     await this.program?.close();
     this.program = undefined;
     this.useForSaves(await comm.dup());
-    if (this.inPlace !== undefined) this.openProgram(await comm.dup());
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
     requireSameSettings(views, this.rank);
+    if (this.inPlace !== undefined) {
+      const first = Math.max(...views.map(({ nextLogged }) => nextLogged));
+      this.openProgram(await comm.dup(), { first, owners: [...comm.group.worldRanks] });
+    }
     const former = formerOf(views);
     // A successor takes the place of the one that it succeeds. Where there are fewer members than before, all have other ranks.
     const isSame = former === undefined || former.domains.length === comm.size;
@@ -573,6 +577,7 @@ export class Saves {
       stored: [],
       storedEpoch: -1,
       error: undefined,
+      nextLogged: this.series.nextLogged,
       history: this.program === undefined ? this.history : { ...this.history, step: this.program.step },
       periods: this.membership === undefined ? undefined : this.periods.current,
       elapsedSeconds: (performance.now() - this.beganMs) / 1000,

@@ -4,7 +4,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
+import type { FamilyBase, LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { type Inventory, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
 import type { SaveCore } from '../checkpoint/save-core.ts';
@@ -27,8 +27,9 @@ const TAG = { SYNC: 11, SYNC_BULK: 12 } as const;
 interface PlaceView extends View {
   /** runs: its program does. new: it was called in. back: it has begun to go back with all the others. */
   readonly mode: 'runs' | 'new' | 'back';
-  /** Of one that runs: the communicator of its program, and how many have a place there. */
+  /** Of one that runs: the communicator of its program, how those are numbered that are made of it, and how many have a place there. */
   readonly id: number;
+  readonly base: FamilyBase | undefined;
   readonly places: number;
   /** Nothing is missing in its log. */
   readonly isWhole: boolean;
@@ -65,7 +66,7 @@ export interface InPlaceHost {
   /** The members are on this communicator from now on. */
   enter(comm: Communicator): void;
   useForSaves(own: Communicator): void;
-  openProgram(comm: Communicator): ProgramLog;
+  openProgram(comm: Communicator, base: FamilyBase): ProgramLog;
   /** The members are others than before: returns the ranks of those that have failed. */
   leaveBehind(next: Communicator): readonly number[];
   viewInMemory(): View;
@@ -282,7 +283,7 @@ export class InPlace {
     // From here to the next step nothing comes in between.
     this.move('SYNCING');
     const members = comm.group.worldRanks;
-    if (isNew) this.begin(comm, runner.id, members, image);
+    if (isNew) this.begin(comm, runner, members, image);
     else {
       const own = streams as LoggedStreams;
       for (const [place, number] of members.entries()) if (own.members[place] !== number) own.succeed(place, number);
@@ -307,6 +308,7 @@ export class InPlace {
       ...saves.viewInMemory(),
       mode,
       id: streams?.id ?? -1,
+      base: streams?.base,
       places: streams?.members.length ?? 0,
       isWhole: streams?.isWhole ?? true,
       newest: saves.core.slots.newest?.name,
@@ -357,12 +359,17 @@ export class InPlace {
   }
 
   /** This process has the place of a dead one in the program's communicator, and its numbers. */
-  private begin(comm: Communicator, id: number, members: readonly number[], image: ReturnType<typeof decodeImage> | undefined): void {
+  private begin(
+    comm: Communicator,
+    { id, base }: PlaceView,
+    members: readonly number[],
+    image: ReturnType<typeof decodeImage> | undefined,
+  ): void {
     const { saves } = this;
     const saved: SavedStreams | undefined = image && savedStreamsOf(image.sections);
     // An image that was made before all went back has the numbers of another communicator; in this one nothing was sent before it.
     const isOfThis = saved?.streams.id === id;
-    const program = saves.openProgram(comm.enterAs('job', id, members));
+    const program = saves.openProgram(comm.enterAs('job', id, members), base as FamilyBase);
     program.streams.restore(isOfThis ? saved?.streams : undefined);
     program.begin(image?.header.step ?? 0);
     program.attempts = isOfThis ? (saved?.attempts ?? 0) : 0;

@@ -312,6 +312,7 @@ export class FtJob {
   private checkAlone(): void {
     const { missing } = this.registry;
     if (missing !== undefined) throw missing;
+    this.program?.streams.beginSteps();
     this.isChecked = true;
   }
 

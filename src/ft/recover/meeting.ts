@@ -59,6 +59,8 @@ export interface View {
   /** The newest epoch of which anything is in a store; -1: nothing is. */
   readonly storedEpoch: number;
   readonly error: string | undefined;
+  /** Communicators of a logged one that are made from now on have ids with this count or a higher one. */
+  readonly nextLogged: number;
   readonly history: History;
   /** Steps between two saves of each level, as it has them; undefined: it has committed nothing yet. */
   readonly periods: readonly number[] | undefined;

@@ -2,7 +2,7 @@
 // in which it may save: a successor passes those by that the others have passed.
 import type { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
+import type { FamilyBase, LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { SendLog } from '../log/send-log.ts';
 
@@ -46,9 +46,15 @@ export class ProgramLog {
    * From now on all messages of that communicator are logged.
    *
    * @param bytesMax Bound of the log.
+   * @param base What all have agreed on about ids of communicators that the program makes.
    * @param host `differs`: this process, a successor, has sent something else than its predecessor.
    */
-  constructor(comm: Communicator, bytesMax: number, { warn, differs }: { warn(text: string): void; differs(error: MultirailError): void }) {
+  constructor(
+    comm: Communicator,
+    bytesMax: number,
+    base: FamilyBase,
+    { warn, differs }: { warn(text: string): void; differs(error: MultirailError): void },
+  ) {
     this.comm = comm;
     this.bytesMax = bytesMax;
     comm.setName('job');
@@ -68,7 +74,7 @@ export class ProgramLog {
         }
       },
     });
-    this.streams = comm.logMessages({ log: this.log, digest: (bytes, before) => crc32c(bytes, before), onDiffers: differs });
+    this.streams = comm.logMessages({ log: this.log, digest: (bytes, before) => crc32c(bytes, before), onDiffers: differs }, base);
   }
 
   /** The program begins with a save of that step; 0: from the beginning. */

@@ -72,6 +72,7 @@ interface LoggedCommunicator {
   readonly isRemaking: boolean;
   given(call: string): Pick<MadeImage, 'id' | 'members' | 'counters'> | undefined;
   ended(id: number): void;
+  abort(error: MultirailError): void;
 }
 
 /** How often collectives that do not move are looked at. */

@@ -375,8 +375,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     oob?.on('abort', (info) => {
       if (this.state === 'FINALIZED') return;
-      for (const rank of this.book?.others ?? [])
-        this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
+      const text = `rank ${info.rank} aborted the job: ${info.reason}`;
+      // Nobody takes the place of anybody.
+      this.proc.logged?.abort(new MultirailError('ERR_ABORT', text, { rank: this.process }));
+      for (const rank of this.book?.others ?? []) this.engine.failPeer(rank, 'ERR_ABORT', text);
     });
   }
 

@@ -24,8 +24,8 @@ export interface FtOptions {
   /**
    * `coordinated` (default): all ranks go back to the newest save. `asynchronous`: the messages of `job.comm` are logged, a process that stands by
    * takes the place of the dead one, and it alone goes back; the calls of the others wait for it. The program repeats itself: from the same
-   * state and the same messages each rank sends the same messages again. It names the source of each message, makes no communicators of
-   * `job.comm`, and saves in memory, by everySteps or checkpoint(). Where nobody can take the place of the dead one (too few stand by, the
+   * state and the same messages each rank sends the same messages again. It names the source of each message, makes the same
+   * communicators of `job.comm` in each run, before its first step ends, and saves in memory, by everySteps or checkpoint(). Where nobody can take the place of the dead one (too few stand by, the
    * log was given up, no copy is left) all go back.
    */
   readonly recovery?: 'coordinated' | 'asynchronous';

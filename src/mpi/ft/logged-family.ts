@@ -126,28 +126,21 @@ export class LoggedFamily {
   }
 
   get isRemaking(): boolean {
-    return this.saved !== undefined;
+    return this.saved !== undefined && this.saved.length > 0;
   }
 
   /**
-   * The program makes a communicator. Undefined: with the others. Where this process has begun from a save, they have made it before, and do
-   * not make it again: it is what the save has.
-   *
-   * @throws ERR_REPLAY: the save has none that was made by such a call.
+   * The program makes a communicator. Undefined: with the others. Where this process has begun from a save, they have made those before that
+   * are in it, and do not make them again.
    */
   given(call: string): MadeImage | undefined {
     const { saved } = this;
-    if (saved === undefined) return undefined;
-    const at = saved.findIndex((one) => one.call === call);
-    if (at < 0)
-      throw this.differs(
-        `makes a communicator by ${call} before its first step, and there was none at the save that it begins from: make it only where job.recovery?.save is undefined`,
-      );
-    return saved.splice(at, 1)[0];
+    const at = saved?.findIndex((one) => one.call === call) ?? -1;
+    return saved === undefined || at < 0 ? undefined : saved.splice(at, 1)[0];
   }
 
   /**
-   * The first step of the program is over: from now on it makes new ones.
+   * The first step of the program ends: from now on it makes new ones.
    *
    * @throws ERR_REPLAY: it has not made all again that were there.
    */
@@ -155,13 +148,12 @@ export class LoggedFamily {
     const { saved } = this;
     this.saved = undefined;
     if (saved === undefined || saved.length === 0) return;
-    throw this.differs(
-      `has not made again what was there at the save that it begins from, by ${saved.map(({ call }) => call).join(', ')}: make the same communicators before the first step`,
-    );
-  }
-
-  private differs(what: string): MultirailError {
     const { rank } = this.root.group;
-    return new MultirailError('ERR_REPLAY', `rank ${rank}, which has the place of a rank that failed, ${what}`, { rank });
+    const calls = saved.map(({ call }) => call).join(', ');
+    throw new MultirailError(
+      'ERR_REPLAY',
+      `rank ${rank}, which has the place of a rank that failed, has not made again what was there at the save that it begins from, by ${calls}: make the same communicators in each run of the program, before the end of its first step`,
+      { rank },
+    );
   }
 }

@@ -107,25 +107,21 @@ export class LoggedStreams {
     this.family.end(id);
   }
 
-  /** This process has begun from a save, and its program has not come to the end of its first step. */
+  /** This process has begun from a save, and its program has not made again all that are in it. */
   get isRemaking(): boolean {
     return this.family.isRemaking;
   }
 
   /** What a save has of a communicator that the program makes again; undefined: it makes a new one. */
   given(call: string): { readonly id: number; readonly members: readonly number[]; readonly counters: StreamCounters } | undefined {
-    const made = this.told(() => this.family.given(call));
+    const made = this.family.given(call);
     return made && { ...made, members: made.members.map((rank) => this.numberOf(rank)) };
   }
 
   /** The program has made again what the save has, and comes to the end of its first step. */
   beginSteps(): void {
-    this.told(() => this.family.beginSteps());
-  }
-
-  private told<T>(look: () => T): T {
     try {
-      return look();
+      this.family.beginSteps();
     } catch (error) {
       this.onDiffers?.(error as MultirailError);
       throw error;
@@ -255,12 +251,17 @@ export class LoggedStreams {
   /** There will be no successors: whatever waits for one ends with this error. */
   giveUp(error: MultirailError): void {
     if (this.isOver) return;
-    this.isOver = true;
-    this.pending = undefined;
-    this.succession.giveUp(error);
+    this.abort(error);
     for (const id of [this.id, ...this.family.ids]) this.proc.revoked(id);
     this.wasGivenUp = error;
     this.proc.engine.schedule();
+  }
+
+  /** As giveUp(), for the whole job: what waits for others ends with theirs. */
+  abort(error: MultirailError): void {
+    this.isOver = true;
+    this.pending = undefined;
+    this.succession.giveUp(error);
   }
 
   /** The communicator has done its part. Those that the program has made of it, and has not freed, are its own from now on. */

@@ -4,7 +4,6 @@ import { MultirailError } from '../../errors.ts';
 import { PROCESSES_MAX } from '../../ulfm/wire.ts';
 import type { ContextTable } from '../contexts.ts';
 import type { Group } from '../group.ts';
-import type { RequestDesk } from '../request-desk.ts';
 
 /** What a communicator counts: a successor goes on with the numbers of the save. */
 export interface StreamCounters {
@@ -16,7 +15,8 @@ export interface StreamCounters {
 export interface LoggedPlace {
   readonly id: number;
   readonly group: Group;
-  readonly desk: RequestDesk;
+  /** Told when a member has a successor. */
+  readonly desk: { memberSucceeded(): void };
   readonly counters: StreamCounters;
 }
 

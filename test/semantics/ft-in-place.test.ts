@@ -96,14 +96,80 @@ test('with saves that block the program, and a death in one of them', { timeout:
   expect(ends).toEqual([expected(), expected(), expected()]);
 });
 
+test('levels in a store: the dead go back to memory, all to the store where no copy is left, and so does the job that is started again', {
+  timeout: 2 * LIMIT_MS,
+}, async () => {
+  const store = memoryStore();
+  const options: FtOptions = {
+    ...BASE,
+    levels: [{ level: 'memory' }, { level: 'store', store }],
+    everySteps: [1, 2],
+    saving: 'blocking',
+  };
+  const begun: string[] = [];
+  const ends: number[] = [];
+  const run = (dyingAt: ReadonlyMap<number, number>): Promise<void> =>
+    play({
+      options,
+      spares: dyingAt.size,
+      dying: [...dyingAt.keys()],
+      body: async (job, { mpi, die }) => {
+        const { recovery } = job;
+        begun.push(`${job.comm.rank} from ${recovery?.save}${recovery?.save === undefined ? '' : ` in ${recovery.level}`}`);
+        const end = await count(job, {
+          atStep: async (step) => {
+            const at = dyingAt.get(mpi.process);
+            if (at !== undefined && step === at) await die('now');
+            // Who dies with it is to die in the same step.
+            if (dyingAt.size > 2 && step === 5) await new Promise((resolve) => setTimeout(resolve, 50));
+          },
+        });
+        ends.push(end);
+      },
+    });
+  await run(new Map([[1, 4]]));
+  expect(begun.sort()).toEqual(['0 from undefined', '1 from 3 in memory', '1 from undefined', '2 from undefined']);
+  begun.length = 0;
+  // Started again: all go on from the newest save in the store, and then two die that hold each other's copies.
+  await run(
+    new Map([
+      [0, 8],
+      [1, 8],
+    ]),
+  );
+  expect(begun.filter((text) => text.endsWith('in store')).length).toBeGreaterThanOrEqual(3);
+  expect(new Set(ends)).toEqual(new Set([expected()]));
+});
+
+test('periods that are planned from times between failures: a successor saves in the steps in which the others do', {
+  timeout: 2 * LIMIT_MS,
+}, async () => {
+  const steps: Record<number, number[]> = {};
+  const one = (die: boolean, saving: 'background' | 'blocking'): Promise<void> =>
+    play({
+      options: { recovery: 'asynchronous', domain: 'process', mtbfSeconds: [0.03], saving },
+      spares: 2,
+      dying: die ? [1, 3] : [],
+      body: async (job, { mpi, die: dies }) => {
+        await count(job, {
+          atStep: async (step) => {
+            // Some are slower than others, so that they measure different things.
+            await new Promise((resolve) => setTimeout(resolve, 1 + mpi.process));
+            if (die && ((mpi.process === 1 && step === 4) || (mpi.process === 3 && step === 7))) await dies('now');
+          },
+        });
+        steps[job.comm.rank] = [...job.everySteps];
+      },
+    });
+  for (const saving of ['background', 'blocking'] as const) {
+    await one(true, saving);
+    expect(steps[1]).toEqual(steps[0]);
+    expect(steps[2]).toEqual(steps[0]);
+  }
+});
+
 test('what is not supported is refused', { timeout: LIMIT_MS }, async () => {
   const refused = (options: FtOptions) => play({ options, spares: 0, dying: [], body: async () => undefined });
-  await expect(
-    refused({ ...BASE, levels: [{ level: 'memory' }, { level: 'store', store: memoryStore() }], everySteps: [1, 2] }),
-  ).rejects.toThrow(/ERR_SUPPORT: recovery 'asynchronous' with a level on disk or in a store is not supported/);
-  await expect(refused({ recovery: 'asynchronous', mtbfSeconds: [5] })).rejects.toThrow(
-    /ERR_SUPPORT: recovery 'asynchronous' with mtbfSeconds/,
-  );
   await expect(refused({ recovery: 'sometimes' as 'coordinated' })).rejects.toThrow(
     /ERR_ARG: recovery = sometimes: expected coordinated or asynchronous/,
   );
@@ -193,7 +259,9 @@ async function ends(seed: number, deaths: number, hasOthers: boolean): Promise<s
     const process = i < 2 || prng.chance(1, 2) ? prng.below(RANKS) : RANKS + prng.below(deaths);
     if (!moments.has(process)) moments.set(process, prng.below(3 * RING_STEPS));
   }
-  const options: FtOptions = { ...BASE, saving: prng.pick(['blocking', 'background']), everySteps: [prng.between(1, 5)], duplication: 2 };
+  const periods: FtOptions = prng.chance(1, 2) ? { mtbfSeconds: [0.02] } : { everySteps: [prng.between(1, 5)] };
+  const { everySteps: _, ...base } = BASE;
+  const options: FtOptions = { ...base, ...periods, saving: prng.pick(['blocking', 'background']), duplication: 2 };
   const found = new Set<string>();
   const program = async (job: FtJob, { mpi, die }: FtPart): Promise<void> => {
     const dieAt = async (moment: number): Promise<void> => {

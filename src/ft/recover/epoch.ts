@@ -365,7 +365,7 @@ export class Saves {
 
   /** This process has a place on the communicator of the program. */
   openProgram(comm: Communicator, base: FamilyBase): ProgramLog {
-    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), base, {
+    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), base, this.periods, {
       warn: (text) => this.warn(text),
       // Whatever the program makes of it.
       differs: (error) => this.over.resolve({ kind: 'failed', error }),

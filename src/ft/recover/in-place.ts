@@ -17,7 +17,8 @@ import type { Ledger } from './ledger.ts';
 import { domainsOf, formerOf, type History, placementOf, requireSameSettings, settledHistory, together, type View } from './meeting.ts';
 import type { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
-import type { ProgramLog } from './program-log.ts';
+import type { Periods, PlanState } from './periods.ts';
+import type { PlannedCall, ProgramLog } from './program-log.ts';
 import { type SavedStreams, savedStreamsOf } from './saved-streams.ts';
 
 /** By tag, on the communicator of saves; others are in exchange.ts. */
@@ -38,6 +39,9 @@ interface PlaceView extends View {
   readonly savedStep: number;
   /** Calls in which the program may save, as far as it is behind them. */
   readonly passed: number;
+  /** Saves that its next() came to since the newest one, and when the next is due behind the call `passed`. */
+  readonly calls: readonly PlannedCall[];
+  readonly plan: PlanState;
 }
 
 /** What a new member begins with. */
@@ -61,6 +65,7 @@ export interface InPlaceHost {
   /** What is known of failures so far. */
   history: History;
   readonly ledger: Ledger;
+  readonly periods: Periods;
   readonly over: { resolve(end: { readonly kind: 'back' } | { readonly kind: 'failed'; readonly error: MultirailError }): void };
   warn(text: string): void;
   /** The members are on this communicator from now on. */
@@ -292,7 +297,7 @@ export class InPlace {
     const lost = Math.max(0, ...views.map(({ mode, history }) => (mode === 'runs' ? history.step : 0))) - runner.savedStep;
     const history = settledHistory(together(views), 'in place', Math.max(0, lost));
     saves.history = history;
-    (saves.program as ProgramLog).passed = Math.max(...views.map(({ passed }) => passed));
+    (saves.program as ProgramLog).follow(views.reduce((most, view) => (view.passed > most.passed ? view : most), runner));
     const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
     saves.begin(epoch, domains, plan, fetched, former?.inventories ?? []);
     if (isNew) this.joined = { epoch, line, step: image?.header.step ?? 0, sections: image?.sections, history };
@@ -310,10 +315,12 @@ export class InPlace {
       id: streams?.id ?? -1,
       base: streams?.base,
       places: streams?.members.length ?? 0,
-      isWhole: streams?.isWhole ?? true,
+      isWhole: streams === undefined || (streams.isWhole && saves.program?.hasAllCalls !== false),
       newest: saves.core.slots.newest?.name,
       savedStep: saves.program?.savedStep ?? 0,
       passed: isRunning ? (saves.program?.passed ?? 0) : 0,
+      calls: saves.program?.calls ?? [],
+      plan: saves.program?.plan ?? saves.periods.state,
     };
     const bytes = new TextEncoder().encode(JSON.stringify(view));
     const lengths = new Float64Array(comm.size);

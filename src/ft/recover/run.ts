@@ -69,7 +69,7 @@ class Run {
     this.standbys = mpi.params.bool('ft_standby_holds') && !settings.isAsynchronous ? holdersOf(mpi.world) : undefined;
     this.settings = this.standbys === undefined ? settings : withStandbys(settings, standbyStore(this.standbys, mpi.world.rank));
     this.saves = new Saves({ mpi, settings: this.settings, warn: (text) => this.warn(text) }, mpi.world);
-    // Saves in memory are nothing that a job could go on from: the signal does what it does without run().
+    // Its words go by a communicator that each recovery in place replaces: under those the signal does what it does without run().
     this.notice = new EndNotice(settings.isAsynchronous ? 'none' : mpi.params.string('ft_end_signal'));
   }
 

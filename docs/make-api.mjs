@@ -136,6 +136,7 @@ const PAGES = [
       'ProcessPlace',
       'FtJob',
       'JobRecovery',
+      'RecoveryTotal',
       'ValueAccessors',
       'plan',
       'PlanInput',

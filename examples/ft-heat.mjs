@@ -10,7 +10,6 @@
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --bucket http://127.0.0.1:9000/saves    # the same, in a bucket of S3
 import { createHash } from 'node:crypto';
-import { subscribe } from 'node:diagnostics_channel';
 import { parseArgs } from 'node:util';
 import { init } from 'multirail';
 import { run, s3Store } from 'multirail/ft';
@@ -74,16 +73,8 @@ function undisturbed() {
 }
 
 const mpi = await init();
-let failures = 0;
-let lostSteps = 0;
 let resumedFrom;
-// Under asynchronous recovery the others are told, and their programs go on.
-let inPlace = 0;
-let isSuccessor = false;
-subscribe('multirail:ft:recovery', ({ kind, failed }) => {
-  if (kind === 'in place') inPlace += failed.length;
-  if (kind === 'called again') isSuccessor = true;
-});
+let total = { failures: 0, inPlace: 0, lostSteps: 0 };
 
 /** What both forms of the program begin with. Both arrays are registered, because the program swaps them. */
 function begin(job) {
@@ -100,7 +91,6 @@ function begin(job) {
   job.protect('second', second);
   job.protectValue('step', { save: () => state.step, restore: goTo });
   if (recovery !== undefined) {
-    ({ failures, lostSteps } = recovery.total);
     if (recovery.level === 'disk' || recovery.level === 'store') resumedFrom = job.step;
     // Other ranks have saved: their rows are distributed again.
     if (recovery.isRegrouped) goTo(job.step);
@@ -154,6 +144,7 @@ async function program(job) {
   }
   const plate = rank === 0 ? new Float64Array(rows * CELLS) : null;
   await comm.gatherv(part(state.now, 1, own + 1), plate, countsOf(size));
+  total = job.total;
   return plate === null ? undefined : { digest: digestOf(plate), size };
 }
 
@@ -176,6 +167,7 @@ function programSync(job) {
   }
   const plate = rank === 0 ? new Float64Array(rows * CELLS) : null;
   comm.gathervSync(part(state.now, 1, own + 1), plate, countsOf(size));
+  total = job.total;
   return plate === null ? undefined : { digest: digestOf(plate), size };
 }
 
@@ -202,7 +194,7 @@ if (result !== undefined) {
     resumedFrom === undefined ? '' : `, resumed from step ${resumedFrom} ${lastingLevel?.level === 'store' ? 'in the bucket' : 'on disk'}`;
   const shrunk = values.shrink ? `, on ${size} ranks` : '';
   console.log(
-    `sha256 ${digest}: recovered from ${failures + inPlace} failures (${inPlace + (isSuccessor ? failures : 0)} asynchronous), ${lostSteps} steps repeated${resumed}${shrunk}`,
+    `sha256 ${digest}: recovered from ${total.failures} failures (${total.inPlace} asynchronous), ${total.lostSteps} steps repeated${resumed}${shrunk}`,
   );
   const expected = undisturbed();
   if (digest !== expected) {

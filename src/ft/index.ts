@@ -15,7 +15,7 @@ export { type Giver, type Line, recoveryLine } from './plan/recovery-line.ts';
 export { type Scheme, type Tolerance, tolerance } from './plan/scheme.ts';
 export type { FtJob } from './recover/job.ts';
 export type { FtOptions, LevelSpec, ProcessPlace } from './recover/options.ts';
-export type { JobRecovery } from './recover/recovery.ts';
+export type { JobRecovery, RecoveryTotal } from './recover/recovery.ts';
 export type { ValueAccessors } from './recover/registry.ts';
 export { run } from './recover/run.ts';
 export { fileStore } from './store/file-store.ts';

@@ -21,7 +21,12 @@ export interface ReplaceOptions {
 const REPLACE_KEYS: readonly (keyof ReplaceOptions)[] = ['spares'];
 
 /** What a creation has made; undefined for ranks that are not in it. */
-type Creation = Call<Made | undefined>;
+type Creation = Call<Made | undefined> & {
+  /** The call, with all that says what it makes. */
+  readonly text: string;
+  /** This rank is not in it. */
+  readonly isOut?: boolean;
+};
 
 /**
  * Ranks that talk to each other, apart from all other communicators (MPI-4.1, chapters 3, 6 and 7). The world is `mpi.world`; others are
@@ -84,6 +89,7 @@ export class Communicator extends FailureCalls {
   private dupCall(): Creation {
     const { members, allocate } = this;
     return {
+      text: 'dup()',
       signature: this.signatures.of('dup'),
       *steps(o) {
         const id = yield* agreeOnId(o as unknown as Operation<number>, allocate);
@@ -122,7 +128,12 @@ export class Communicator extends FailureCalls {
       throw new MultirailError('ERR_ARG', `color is ${String(color)}; expected a whole number, 0 or more, or UNDEFINED`);
     }
     if (!Number.isSafeInteger(key)) throw new MultirailError('ERR_ARG', `key is ${String(key)}; expected a whole number`);
-    return { signature: this.signatures.of('split'), steps: (o) => agreeOnSplit(o, color, key, this.allocate) };
+    return {
+      text: `split(${color}, ${key})`,
+      isOut: color === UNDEFINED,
+      signature: this.signatures.of('split'),
+      steps: (o) => agreeOnSplit(o, color, key, this.allocate),
+    };
   }
 
   /**
@@ -152,6 +163,7 @@ export class Communicator extends FailureCalls {
 
   /** The lowest member on the host of this rank, by its process number. Hosts are told apart as for shared memory: by the id that their ranks publish. */
   private colorOf(type: unknown): number {
+    this.mustNotBeLogged('splitType(), since a successor may run on another host');
     if (type === UNDEFINED) return UNDEFINED;
     if (type !== 'shared') throw new MultirailError('ERR_ARG', `type is ${JSON.stringify(type)}; expected 'shared' or UNDEFINED`);
     const own = this.proc.hostOf(this.proc.rank);
@@ -184,14 +196,23 @@ export class Communicator extends FailureCalls {
   }
 
   private createCall(group: Group): Creation {
-    this.checkSubgroup(group);
-    return { signature: this.signatures.of('create'), steps: (o) => agreeOnGroup(o, group, this.allocate) };
+    const { now, ranks } = this.checkSubgroup(group);
+    return {
+      text: `create([${ranks}])`,
+      isOut: now.rank === UNDEFINED,
+      signature: this.signatures.of('create'),
+      steps: (o) => agreeOnGroup(o, now, ranks, this.allocate),
+    };
   }
 
-  private checkSubgroup(group: Group): void {
-    const stranger = checkGroup(group).worldRanks.find((world) => this.group.rankOf(world) === undefined);
-    if (stranger === undefined) return;
-    throw new MultirailError('ERR_GROUP', `group holds rank ${stranger} of the world, which is not in the communicator ${this.name}`);
+  /** The group of those who have the places of its processes now, and their ranks here. */
+  private checkSubgroup(group: Group): { now: Group; ranks: number[] } {
+    const ranks = checkGroup(group).worldRanks.map((world) => {
+      const rank = this.group.rankOf(world);
+      if (rank !== undefined) return rank;
+      throw new MultirailError('ERR_GROUP', `group holds rank ${world} of the world, which is not in the communicator ${this.name}`);
+    });
+    return { now: this.logged === undefined ? group : new Group(this.logged.current(group.worldRanks), this.proc.rank), ranks };
   }
 
   /**
@@ -218,8 +239,8 @@ export class Communicator extends FailureCalls {
     return this.makeSync(this.createGroupCall(group, tag), `${this.name}.createGroup`, options, group, tag) as Communicator;
   }
 
-  private createGroupCall(group: Group, tag: number): Creation {
-    this.checkSubgroup(group);
+  private createGroupCall(asked: Group, tag: number): Creation {
+    const { now: group, ranks } = this.checkSubgroup(asked);
     checkSendTag(tag);
     if (group.rank === UNDEFINED)
       throw new MultirailError(
@@ -228,6 +249,7 @@ export class Communicator extends FailureCalls {
       );
     const { allocate } = this;
     return {
+      text: `createGroup([${ranks}], ${tag})`,
       signature: this.signatures.of('createGroup'),
       *steps(o) {
         const id = yield* agreeOnId(o as unknown as Operation<number>, allocate);
@@ -236,7 +258,31 @@ export class Communicator extends FailureCalls {
     };
   }
 
-  private readonly allocate = (): number => this.proc.contexts.allocate();
+  private readonly allocate = (): number => (this.logged ?? this.proc.contexts).allocate();
+
+  private callText({ text }: Creation): string {
+    return `${text} of communicator ${this.contextId}`;
+  }
+
+  /** What is logged of this communicator's messages; undefined: nothing is. */
+  private get logged() {
+    const { logged } = this.proc;
+    return logged?.covers(ctxOf(this.contextId, USER)) === true ? logged : undefined;
+  }
+
+  /** The communicator that the call has made before the save from which this process has begun; undefined: it makes a new one. */
+  private savedOne(call: Creation, name: string): Communicator | null | undefined {
+    const { logged } = this;
+    if (logged?.isRemaking !== true) return undefined;
+    if (call.isOut === true) return null;
+    const text = this.callText(call);
+    const saved = logged.given(text);
+    if (saved === undefined) return undefined;
+    const communicator = this.enterAs(name, saved.id, saved.members);
+    Object.assign(communicator.loggedPlace.counters, saved.counters);
+    logged.adopt(communicator.loggedPlace, text);
+    return communicator;
+  }
 
   /** Starts a creation. `scope`: other ranks than those of this communicator. */
   private beginCreation(call: Creation, name: string, whenMade: (made: Communicator | null) => void, group?: Group, tag?: number) {
@@ -249,7 +295,11 @@ export class Communicator extends FailureCalls {
       const made = operation.result;
       if (operation.error === undefined && made !== undefined) {
         contexts.open(made.id);
-        whenMade(this.made(name, made.id, made.worldRanks));
+        const { logged } = this;
+        // Somebody may have got a successor since it was agreed on.
+        const communicator = this.made(name, made.id, logged?.current(made.worldRanks) ?? made.worldRanks);
+        logged?.adopt(communicator.loggedPlace, this.callText(call));
+        whenMade(communicator);
       } else if (operation.error === undefined) whenMade(null);
       contexts.endCreation(operation.error !== undefined);
       if (!contexts.isCreating) this.proc.ft?.ulfm.dropEarly();
@@ -267,9 +317,11 @@ export class Communicator extends FailureCalls {
   ): Promise<Communicator | null> {
     return new Promise((resolve, reject) => {
       this.mustBeUsable();
-      this.mustNotBeLogged('to make communicators of it');
       checkOptions(options);
-      const { operation, end } = this.beginCreation(prepare(), name, resolve, group, tag);
+      const call = prepare();
+      const saved = this.savedOne(call, name);
+      if (saved !== undefined) return resolve(saved);
+      const { operation, end } = this.beginCreation(call, name, resolve, group, tag);
       if (options !== undefined) this.limit(operation, options);
       const settle = (): void => {
         if (operation.error !== undefined) reject(operation.error);
@@ -284,8 +336,9 @@ export class Communicator extends FailureCalls {
 
   private makeSync(call: Creation, name: string, options: CallOptions | undefined, group?: Group, tag?: number): Communicator | null {
     this.mustBeUsable();
-    this.mustNotBeLogged('to make communicators of it');
     checkOptions(options);
+    const saved = this.savedOne(call, name);
+    if (saved !== undefined) return saved;
     this.mustReachByPolling();
     let made: Communicator | null = null;
     const { operation, end } = this.beginCreation(
@@ -485,7 +538,9 @@ export class Communicator extends FailureCalls {
       resolve();
     };
     const close = (): void => {
-      const scope = this.scopeOf(ctxOf(SERVICE_ID, USER), this.group);
+      // Where messages are logged a successor makes it again, and gets the others' part from the logs, which have its own contexts alone.
+      const ctx = this.logged === undefined ? ctxOf(SERVICE_ID, USER) : ctxOf(contextId, CREATION);
+      const scope = this.scopeOf(ctx, this.group);
       const operation = this.begin({ signature: this.signatures.of('free'), steps: dissemination }, scope, contextId);
       const end = (): void => {
         if (operation.error !== undefined) return abandon();
@@ -495,7 +550,8 @@ export class Communicator extends FailureCalls {
       if (operation.done) end();
       else operation.onDone = end;
     };
-    const lacksMember = (): boolean => this.members.some((world) => engine.endingOf(world) !== undefined);
+    const isHeld = (): boolean => proc.logged?.holds(ctxOf(contextId, USER)) === true;
+    const lacksMember = (): boolean => !isHeld() && this.members.some((world) => engine.endingOf(world) !== undefined);
     try {
       proc.whenDrained(() => {
         if (this.revocation !== undefined || lacksMember()) abandon();

@@ -7,6 +7,9 @@
 // two processes ever give the same one, those that join later included, none is used twice in a job, and nobody has to agree with anybody.
 // (Communicators that one split makes share an id: no process is in two.)
 //
+// Under asynchronous recovery those that are made of the program's communicator have counts of their own, from 65,536 on, with the number of the
+// process that had the place first: a successor gives the same ones again. And messages may come for them at any time until they are freed.
+//
 // A creation ends nowhere before every member has begun it. So a message for an id that is not known here can only be a first message
 // while a creation is under way here: it waits as unexpected, under the same bounds and with the same test for duplicates. At any other
 // time it is a late copy of a message of a communicator that was freed, since free() ends only when all that was ever sent on it has
@@ -25,6 +28,9 @@ const KINDS = 4;
 export const WORLD_ID = 0;
 export const SERVICE_ID = 1;
 const COUNT_FIRST = 2;
+/** Counts from here on are for communicators that are made of a logged one (ft/logged-family.ts), where there is such a one. */
+const LOGGED_COUNT_FIRST = 65_536;
+const COUNTS = IDS / PROCESSES_MAX;
 
 export function ctxOf(id: number, kind: number): number {
   return id * KINDS + kind;
@@ -63,18 +69,40 @@ export class ContextTable {
     pml.admits = (ctx) => this.admits(ctx);
   }
 
+  /** Says of an id whether messages may come for it at any time. Set while messages are logged. */
+  mayCome: ((id: number) => boolean) | undefined;
+  /** No logged communicator that this process knows of has this count, or a higher one. */
+  nextLogged = LOGGED_COUNT_FIRST;
+
   /** An id that nobody has, for a creation that this process leads. */
   allocate(): number {
     const id = this.nextCount * PROCESSES_MAX + this.ownNumber;
-    if (id >= IDS)
-      throw new MultirailError('ERR_COMM', `this rank has made ${this.nextCount - COUNT_FIRST} communicators: no context id is left`);
+    if (id >= IDS || (this.mayCome !== undefined && this.nextCount >= LOGGED_COUNT_FIRST))
+      throw this.noneLeft(this.nextCount - COUNT_FIRST);
     this.nextCount++;
     return id;
+  }
+
+  private noneLeft(made: number): MultirailError {
+    return new MultirailError('ERR_COMM', `this rank has made ${made} communicators: no context id is left`);
+  }
+
+  /** Of a communicator that is made of a logged one, by whoever has the place that was that process's. */
+  loggedId(count: number, owner: number): number {
+    if (count >= COUNTS || this.nextCount > LOGGED_COUNT_FIRST) throw this.noneLeft(count - LOGGED_COUNT_FIRST);
+    const id = count * PROCESSES_MAX + owner;
+    this.noteLogged(id);
+    return id;
+  }
+
+  noteLogged(id: number): void {
+    this.nextLogged = Math.max(this.nextLogged, Math.floor(id / PROCESSES_MAX) + 1);
   }
 
   private admits(ctx: number): boolean {
     const id = idOf(ctx);
     if (this.live.has(id) || this.abandoned.has(id)) return true;
+    if (this.mayCome?.(id) === true) return true;
     if (this.creations === 0) return false;
     this.early.add(id);
     return true;

@@ -1,12 +1,13 @@
 // The calls of a communicator about processes that die: revoke, agree, who has failed, and what shrink and replace stand on. After User-Level Failure Mitigation (Bland,
 // Bouteiller, Herault, Bosilca, Dongarra: Post-failure recovery of MPI communication capability, 2013; MPIX_Comm_* in other libraries).
 import { MultirailError } from '../errors.ts';
-import type { MessageLog, TapOptions } from '../pml/message-log.ts';
+import type { TapOptions } from '../pml/message-log.ts';
 import type { Replacement } from '../ulfm/replace.ts';
 import { verdictOf } from '../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
+import type { FamilyBase, LoggedPlace } from './ft/logged-family.ts';
 import { LoggedStreams } from './ft/logged-streams.ts';
 import { RecoverySeries } from './ft/recovery-series.ts';
 import type { Group } from './group.ts';
@@ -175,36 +176,35 @@ export class FailureCalls extends ObjectCollectives {
   }
 
   /**
-   * From now on all messages of this communicator are logged, and a member that dies is waited for until it has a successor.
+   * From now on all messages of this communicator, and of those that are made of it, are logged, and a member that dies is waited for until it has a successor.
    *
    * @internal
    */
-  logMessages(log: MessageLog, digest: TapOptions['digest']): LoggedStreams {
+  logMessages(options: Omit<TapOptions, 'covers'>, base: FamilyBase): LoggedStreams {
+    return new LoggedStreams(this.proc, this.loggedPlace, options, base);
+  }
+
+  protected get loggedPlace(): LoggedPlace {
     const self = this;
-    return new LoggedStreams(
-      this.proc,
-      {
-        id: this.contextId,
-        group: this.group,
-        desk: this.desk,
-        counters: {
-          get collectives() {
-            return self.nextCollective;
-          },
-          set collectives(count) {
-            self.nextCollective = count;
-          },
-          get objects() {
-            return self.nextPlace;
-          },
-          set objects(count) {
-            self.nextPlace = count;
-          },
+    return {
+      id: this.contextId,
+      group: this.group,
+      desk: this.desk,
+      counters: {
+        get collectives() {
+          return self.nextCollective;
+        },
+        set collectives(count) {
+          self.nextCollective = count;
+        },
+        get objects() {
+          return self.nextPlace;
+        },
+        set objects(count) {
+          self.nextPlace = count;
         },
       },
-      log,
-      digest,
-    );
+    };
   }
 
   // ---------------------------------------------------------------- for calls that make communicators

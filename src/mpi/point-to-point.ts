@@ -693,10 +693,10 @@ export class PointToPoint {
 
   /** Under asynchronous recovery a call is refused whose outcome a successor could not repeat. */
   protected mustNotBeLogged(what: string): void {
-    if (this.proc.logged?.id !== this.contextId) return;
+    if (this.proc.logged?.covers(this.userCtx) !== true) return;
     throw new MultirailError(
       'ERR_SUPPORT',
-      `recovery 'asynchronous' does not support ${what} on ${this.name}: a successor could not repeat it; name the source of each message, use job.comm alone, or choose recovery 'coordinated'`,
+      `recovery 'asynchronous' does not support ${what} on ${this.name}: a successor could not repeat it; name the source of each message, or choose recovery 'coordinated'`,
       { rank: this.proc.rank },
     );
   }

@@ -18,6 +18,7 @@ import { agree } from './coll/signature.ts';
 import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf, SERVICE_ID, USER } from './contexts.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
+import type { LoggedPlace, MadeImage } from './ft/logged-family.ts';
 import type { Group } from './group.ts';
 
 interface Waiter {
@@ -64,6 +65,14 @@ interface LoggedCommunicator {
   covers(ctx: number): boolean;
   /** A call on that context waits for the successor of a member that has died, instead of failing. */
   holds(ctx: number): boolean;
+  /** Of communicators that are made of it: see ft/logged-streams.ts. */
+  allocate(): number;
+  current(numbers: readonly number[]): number[];
+  adopt(place: LoggedPlace, call: string): void;
+  readonly isRemaking: boolean;
+  given(call: string): Pick<MadeImage, 'id' | 'members' | 'counters'> | undefined;
+  ended(id: number): void;
+  abort(error: MultirailError): void;
 }
 
 /** How often collectives that do not move are looked at. */
@@ -303,6 +312,7 @@ export class ProcessState implements LocalProcess {
     this.communicators.get(id)?.close(error);
     this.communicators.delete(id);
     this.ft?.free(id, isClean);
+    this.logged?.ended(id);
     this.failures.forget(ctxOf(id, COLLECTIVE));
     if (isClean) this.contexts.close(id);
     else this.contexts.abandon(id, error);

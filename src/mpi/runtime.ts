@@ -106,9 +106,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const params = options.params ?? new ParamTable();
     this.params = params;
     const native = nativeOf(options);
-    const driver = options.driver ?? makeDriver(native, params);
-    this.driver = driver;
-    this.engine = new Engine(engineOptions(job.rank, params), driver, {
+    this.driver = options.driver ?? makeDriver(native, params);
+    this.engine = new Engine(engineOptions(job.rank, params), this.driver, {
       planPeer: (rank) => this.book?.planLate(rank),
       onPeerMet: (rank) => this.proc.ft?.peerMet(rank),
       onRailEvent: (event) => this.onRailEvent(event),
@@ -120,8 +119,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onAddressChanged: (module) => this.onAddressChanged(module),
       log: (level, text) => this.options.log?.(level, text),
     });
-    driver.attach(this.engine);
-    this.blocking = new BlockingWaiter(this.engine, driver, this.params.int('mpi_blocking_spin_us'));
+    this.driver.attach(this.engine);
+    this.blocking = new BlockingWaiter(this.engine, this.driver, this.params.int('mpi_blocking_spin_us'));
     this.proc = new ProcessState(this.engine, this.blocking, job.rank, tuningOf(params), native);
     const spares = checkSpares(job, params.int('ft_spares'));
     if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
@@ -374,8 +373,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     oob?.on('abort', (info) => {
       if (this.state === 'FINALIZED') return;
-      for (const rank of this.book?.others ?? [])
-        this.engine.failPeer(rank, 'ERR_ABORT', `rank ${info.rank} aborted the job: ${info.reason}`);
+      const text = `rank ${info.rank} aborted the job: ${info.reason}`;
+      this.proc.logged?.abort(new MultirailError('ERR_ABORT', text, { rank: this.process }));
+      for (const rank of this.book?.others ?? []) this.engine.failPeer(rank, 'ERR_ABORT', text);
     });
   }
 

@@ -36,6 +36,8 @@ export interface TapOptions {
   readonly covers: (ctx: number) => boolean;
   /** Checksum of bytes, going on from that of what comes before them. Undefined: what is sent again is not compared. */
   readonly digest: ((bytes: Uint8Array, before: number) => number) | undefined;
+  /** Told of each message that is sent again and is another one, besides its request, which ends with the same error. */
+  readonly onDiffers?: ((error: MultirailError) => void) | undefined;
 }
 
 /** The tap, as those see it that messages pass. */

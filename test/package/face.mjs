@@ -88,6 +88,7 @@ const FT_EXPORTS = {
   ImageSection: 'type',
   imageValue: 'value',
   JobRecovery: 'type',
+  RecoveryTotal: 'type',
   LevelSpec: 'type',
   Line: 'type',
   memoryStore: 'value',

@@ -96,14 +96,80 @@ test('with saves that block the program, and a death in one of them', { timeout:
   expect(ends).toEqual([expected(), expected(), expected()]);
 });
 
+test('levels in a store: the dead go back to memory, all to the store where no copy is left, and so does the job that is started again', {
+  timeout: 2 * LIMIT_MS,
+}, async () => {
+  const store = memoryStore();
+  const options: FtOptions = {
+    ...BASE,
+    levels: [{ level: 'memory' }, { level: 'store', store }],
+    everySteps: [1, 2],
+    saving: 'blocking',
+  };
+  const begun: string[] = [];
+  const ends: number[] = [];
+  const run = (dyingAt: ReadonlyMap<number, number>): Promise<void> =>
+    play({
+      options,
+      spares: dyingAt.size,
+      dying: [...dyingAt.keys()],
+      body: async (job, { mpi, die }) => {
+        const { recovery } = job;
+        begun.push(`${job.comm.rank} from ${recovery?.save}${recovery?.save === undefined ? '' : ` in ${recovery.level}`}`);
+        const end = await count(job, {
+          atStep: async (step) => {
+            const at = dyingAt.get(mpi.process);
+            if (at !== undefined && step === at) await die('now');
+            // Who dies with it is to die in the same step.
+            if (dyingAt.size > 2 && step === 5) await new Promise((resolve) => setTimeout(resolve, 50));
+          },
+        });
+        ends.push(end);
+      },
+    });
+  await run(new Map([[1, 4]]));
+  expect(begun.sort()).toEqual(['0 from undefined', '1 from 3 in memory', '1 from undefined', '2 from undefined']);
+  begun.length = 0;
+  // Started again: all go on from the newest save in the store, and then two die that hold each other's copies.
+  await run(
+    new Map([
+      [0, 8],
+      [1, 8],
+    ]),
+  );
+  expect(begun.filter((text) => text.endsWith('in store')).length).toBeGreaterThanOrEqual(3);
+  expect(new Set(ends)).toEqual(new Set([expected()]));
+});
+
+test('periods that are planned from times between failures: a successor saves in the steps in which the others do', {
+  timeout: 2 * LIMIT_MS,
+}, async () => {
+  const steps: Record<number, number[]> = {};
+  const one = (die: boolean, saving: 'background' | 'blocking'): Promise<void> =>
+    play({
+      options: { recovery: 'asynchronous', domain: 'process', mtbfSeconds: [0.03], saving },
+      spares: 2,
+      dying: die ? [1, 3] : [],
+      body: async (job, { mpi, die: dies }) => {
+        await count(job, {
+          atStep: async (step) => {
+            // Some are slower than others, so that they measure different things.
+            await new Promise((resolve) => setTimeout(resolve, 1 + mpi.process));
+            if (die && ((mpi.process === 1 && step === 4) || (mpi.process === 3 && step === 7))) await dies('now');
+          },
+        });
+        steps[job.comm.rank] = [...job.everySteps];
+      },
+    });
+  for (const saving of ['background', 'blocking'] as const) {
+    await one(true, saving);
+    expect(steps[1]).toEqual(steps[0]);
+    expect(steps[2]).toEqual(steps[0]);
+  }
+});
+
 test('what is not supported is refused', { timeout: LIMIT_MS }, async () => {
   const refused = (options: FtOptions) => play({ options, spares: 0, dying: [], body: async () => undefined });
-  await expect(
-    refused({ ...BASE, levels: [{ level: 'memory' }, { level: 'store', store: memoryStore() }], everySteps: [1, 2] }),
-  ).rejects.toThrow(/ERR_SUPPORT: recovery 'asynchronous' with a level on disk or in a store is not supported/);
-  await expect(refused({ recovery: 'asynchronous', mtbfSeconds: [5] })).rejects.toThrow(
-    /ERR_SUPPORT: recovery 'asynchronous' with mtbfSeconds/,
-  );
   await expect(refused({ recovery: 'sometimes' as 'coordinated' })).rejects.toThrow(
     /ERR_ARG: recovery = sometimes: expected coordinated or asynchronous/,
   );
@@ -114,24 +180,52 @@ test('what is not supported is refused', { timeout: LIMIT_MS }, async () => {
       await expect(comm.recv(new Float64Array(1))).rejects.toThrow(
         /ERR_SUPPORT: recovery 'asynchronous' does not support ANY_SOURCE on job/,
       );
-      await expect(comm.dup()).rejects.toThrow(/ERR_SUPPORT: .* communicators/);
+      await expect(comm.splitType('shared')).rejects.toThrow(
+        /ERR_SUPPORT: .* splitType\(\), since a successor may run on another host on job/,
+      );
+      const other = await comm.dup();
+      await expect(other.recv(new Float64Array(1))).rejects.toThrow(/ERR_SUPPORT: .* does not support ANY_SOURCE on job.dup/);
       expect(() => comm.agreeSync(1)).toThrow(/ERR_SUPPORT: recovery 'asynchronous' does not support agree\(\)/);
     },
   });
+});
+
+test.each([
+  ['another one than is in its save', 3, /ERR_REPLAY: message \d+ of context \d+ to rank \d, .* the program does not repeat itself/],
+  ['none of those in its save', undefined, /ERR_REPLAY: rank 1, .* has not made again .*, by split\(0, 0\) of communicator \d+/],
+] as const)('a successor that makes %s ends the job', { timeout: LIMIT_MS }, async (_, color, text) => {
+  const told: unknown[] = [];
+  const played = play({
+    spares: 1,
+    dying: [1],
+    body: async (job, { mpi, die }) => {
+      try {
+        if (job.recovery === undefined) await job.comm.split(0);
+        else if (color !== undefined) await job.comm.split(1);
+        await count(job, { atStep: async (step: number) => mpi.process === 1 && step === 5 && (await die('now')) });
+      } catch (error) {
+        if (job.recovery !== undefined) told.push((error as Error).message);
+        throw error;
+      }
+    },
+  });
+  await expect(played).rejects.toThrow(/ERR_REPLAY|ERR_ABORT/);
+  expect(told).toEqual([expect.stringMatching(text)]);
 });
 
 const RANKS = 4;
 const RING_STEPS = 12;
 const VALUES = 2000;
 
-/** A ring of short and long messages, with sums now and then. `dieAt` is asked in the midst of each step, at its end, and behind its save. */
-async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promise<string> {
+/** A ring of short and long messages, with sums now and then, and with other communicators. `dieAt` is asked in the midst of each step, at its end, and behind its save. */
+async function ring(job: FtJob, hasOthers: boolean, dieAt: (moment: number) => Promise<void>): Promise<string> {
   const { comm } = job;
   const { rank, size } = comm;
   const values = new Float64Array(VALUES).fill(rank + 1);
   const step = new Int32Array(1);
   job.protect('values', values);
   job.protect('step', step);
+  const half = hasOthers ? ((await comm.split(rank % 2)) as typeof comm) : undefined;
   while (step[0] < RING_STEPS) {
     const come = new Float64Array(VALUES);
     const receive = comm.irecv(come, (rank + size - 1) % size, 1);
@@ -142,6 +236,13 @@ async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promi
     const sum = new Float64Array(1);
     if (step[0] % 2 === 0) await comm.allreduce(values.subarray(5, 6), sum);
     values[0] += sum[0] % 7;
+    if (half !== undefined) {
+      await half.sendrecv(values.subarray(0, 1), 1 - half.rank, 1, sum, 1 - half.rank, 1);
+      const made = step[0] % 3 === 0 ? await half.dup() : undefined;
+      await made?.sendrecv(values.subarray(1, 2), 1 - half.rank, 1, values.subarray(2, 3), 1 - half.rank, 1);
+      await made?.free();
+      values[1] += sum[0];
+    }
     await dieAt(3 * step[0] + 1);
     step[0]++;
     await job.next();
@@ -151,20 +252,22 @@ async function ring(job: FtJob, dieAt: (moment: number) => Promise<void>): Promi
 }
 
 /** Ends of the ranks, with so many deaths at moments that follow from the seed; the first two are of ranks of the start. */
-async function ends(seed: number, deaths: number): Promise<string> {
+async function ends(seed: number, deaths: number, hasOthers: boolean): Promise<string> {
   const prng = new Prng(seed);
   const moments = new Map<number, number>();
   for (let i = 0; i < deaths; i++) {
     const process = i < 2 || prng.chance(1, 2) ? prng.below(RANKS) : RANKS + prng.below(deaths);
     if (!moments.has(process)) moments.set(process, prng.below(3 * RING_STEPS));
   }
-  const options: FtOptions = { ...BASE, saving: prng.pick(['blocking', 'background']), everySteps: [prng.between(1, 5)], duplication: 2 };
+  const periods: FtOptions = prng.chance(1, 2) ? { mtbfSeconds: [0.02] } : { everySteps: [prng.between(1, 5)] };
+  const { everySteps: _, ...base } = BASE;
+  const options: FtOptions = { ...base, ...periods, saving: prng.pick(['blocking', 'background']), duplication: 2 };
   const found = new Set<string>();
   const program = async (job: FtJob, { mpi, die }: FtPart): Promise<void> => {
     const dieAt = async (moment: number): Promise<void> => {
       if (moment >= (moments.get(mpi.process) ?? Number.POSITIVE_INFINITY)) await die('now');
     };
-    found.add(await ring(job, dieAt));
+    found.add(await ring(job, hasOthers, dieAt));
   };
   const one = {
     name: `run() in place, seed ${seed}`,
@@ -178,8 +281,11 @@ async function ends(seed: number, deaths: number): Promise<string> {
   return [...found].sort().join(', ');
 }
 
-test('deaths at random moments, of successors too: the same end', { timeout: 60_000 }, async () => {
-  const still = await ends(1, 0);
+test.each([
+  ['', false],
+  [', with communicators that are made and freed', true],
+])('deaths at random moments, of successors too: the same end%s', { timeout: 60_000 }, async (_, hasOthers) => {
+  const still = await ends(1, 0, hasOthers);
   expect(still.split(', ')).toHaveLength(RANKS);
-  for (let seed = 1; seed <= 8; seed++) expect(await ends(seed, 1 + (seed % 4)), `seed ${seed}`).toBe(still);
+  for (let seed = 1; seed <= 8; seed++) expect(await ends(seed, 1 + (seed % 4), hasOthers), `seed ${seed}`).toBe(still);
 });

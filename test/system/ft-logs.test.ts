@@ -22,13 +22,17 @@ async function play(mode: string, deaths: readonly string[], spares = 1, mca: re
   // Whoever had come to its end already may have to come to it again.
   const digests = [...new Set([...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`))].sort();
   const bodies = [...stdout.matchAll(/body of rank (\d) begins in step (\d+) at process (\d+)/g)].map(([, ...words]) => words.map(Number));
-  return { status, stdout, all, digests, bodies };
+  // Whoever came to the end last knows of all failures.
+  const totals = [...stdout.matchAll(/after (\d+) failures, (\d+) in place, (\d+) steps again/g)].map(([, ...words]) => words.map(Number));
+  const [failures, inPlace, lostSteps] = [0, 1, 2].map((at) => Math.max(...totals.map((total) => total[at])));
+  return { status, stdout, all, digests, bodies, total: { failures, inPlace, lostSteps } };
 }
 
 let still: Awaited<ReturnType<typeof play>>;
 let stillSync: typeof still;
+let stillHalves: typeof still;
 beforeAll(async () => {
-  [still, stillSync] = await Promise.all([play('async', []), play('sync', [])]);
+  [still, stillSync, stillHalves] = await Promise.all([play('async', []), play('sync', []), play('halves', [])]);
 }, 60_000);
 
 const cases: readonly [what: string, mode: string, deaths: readonly string[], spares: number][] = [
@@ -38,17 +42,22 @@ const cases: readonly [what: string, mode: string, deaths: readonly string[], sp
   ['two that hold no copies of each other die in the same step', 'async', ['1@20', '3@20'], 2],
   ['two neighbours die in the same step, with two copies of each image', 'double', ['1@20', '2@20'], 2],
   ['one dies in a step after a save, and one at the end', 'async', ['3@28', '0@35'], 2],
+  ['other communicators: one dies between making two of them', 'halves', ['0@-1'], 1],
+  ['other communicators: one dies before there is a save', 'halves', ['1@3.5'], 1],
+  ['other communicators: the one that leads them dies after a save, while it makes another one', 'halves', ['0@15.6'], 1],
+  ['other communicators: one dies while one is freed, and its successor', 'halves', ['2@20.7', '4@20.6'], 2],
   ['blocking calls: one dies in the middle', 'sync', ['1@17'], 1],
   ['blocking calls: its successor dies, too', 'sync', ['2@17', '4@19'], 2],
 ];
 
 test.concurrent.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths, spares) => {
-  const undisturbed = mode === 'sync' ? stillSync : still;
+  const undisturbed = mode === 'sync' ? stillSync : mode === 'halves' ? stillHalves : still;
   expect(undisturbed.status, undisturbed.all).toBe(0);
   expect(undisturbed.digests, undisturbed.all).toHaveLength(4);
-  const { status, all, digests, bodies } = await play(mode, deaths, spares);
+  const { status, all, digests, bodies, total } = await play(mode, deaths, spares);
   expect(status, all).toBe(0);
   expect(digests, all).toEqual(undisturbed.digests);
+  expect(total, all).toMatchObject({ failures: deaths.length, inPlace: deaths.length });
   // Whoever lives runs its program once.
   const processes = bodies.map(([, , process]) => process).sort();
   expect(processes, all).toEqual(Array.from({ length: 4 + deaths.length }, (__, process) => process));
@@ -62,11 +71,12 @@ test.concurrent('too few stand by: all go back, and are told why', { timeout: 60
 });
 
 test.concurrent('no copy is left: all go back to the beginning, and come to the same end', { timeout: 60_000 }, async () => {
-  const { status, all, digests, bodies } = await play('async', ['1@20', '2@20'], 2);
+  const { status, all, digests, bodies, total } = await play('async', ['1@20', '2@20'], 2);
   expect(status, all).toBe(0);
   expect(digests, all).toEqual(still.digests);
   expect(all).toMatch(/no recovery in place: no copy of an image of save 1 of epoch 0 is left; all ranks go back/);
   expect(bodies.filter(([, step]) => step === 0).length, all).toBe(8);
+  expect(total, all).toMatchObject({ failures: 2, inPlace: 0 });
 });
 
 test.concurrent('a log that is too small is told, and a failure takes all back', { timeout: 60_000 }, async () => {
@@ -85,9 +95,12 @@ test.concurrent('a log that is filling up makes a save due', { timeout: 60_000 }
 });
 
 test.concurrent('a program that does not repeat itself is caught', { timeout: 60_000 }, async () => {
-  const { status, all } = await play('drifts', ['1@17'], 1);
-  expect(status, all).not.toBe(0);
+  // More stand by: none of them takes the place of the one that did not repeat itself.
+  const { status, all, bodies } = await play('drifts', ['1@17'], 3);
+  expect(status, all).toBe(1);
   expect(all).toMatch(
-    /process 4 is refused: ERR_REPLAY: message \d+ of context \d+ to rank \d, with tag \d, has \d+ bytes and digest \w+; before the failure it had \d+ bytes and digest \w+/,
+    /rank 4 \(pid \d+\) aborted the job with code 1: ERR_REPLAY: message \d+ of context \d+ to rank \d, with tag \d, has \d+ bytes and digest \w+; before the failure it had \d+ bytes and digest \w+/,
   );
+  expect(all).not.toMatch(/ERR_SPARES/);
+  expect(bodies.filter(([rank]) => rank === 1).length, all).toBe(2);
 });

@@ -323,13 +323,12 @@ export class JobModel implements JobObserver {
     const { rank } = view;
     const grown = (name: SaveCounterName): number => (counters[name] ?? view.counters[name] ?? 0) - (view.counters[name] ?? 0);
     const now = (name: SaveCounterName): number => counters[name] ?? view.counters[name] ?? 0;
-    if (grown('ftRecoveries') > 0) {
+    const inPlace = grown('ftRecoveriesInPlace');
+    if (grown('ftRecoveries') + inPlace > 0) {
       const [failures, lostSteps] = [now('ftFailures'), now('ftLostSteps')];
-      this.event('recovered', `the program was called again: ${failures} failures so far, ${lostSteps} steps done again`, {
-        rank,
-        failures,
-        lostSteps,
-      });
+      const what = inPlace > 0 ? 'only the dead went back' : 'the program was called again';
+      const fields = { rank, failures, lostSteps, inPlace };
+      this.event('recovered', `${what}: ${failures} failures so far, ${lostSteps} steps done again`, fields);
     }
     const [saves, bytes] = [grown('ftSavesCommitted'), grown('ftSaveBytes')];
     if (saves > 0)

@@ -23,10 +23,11 @@ export class Attempts {
     this.hasCaughtUp = !restored.isInPlace;
   }
 
-  /** Makes the save, however often somebody dies meanwhile; `pass`: others are behind it. */
-  async save(save: () => Promise<number>, pass: () => number): Promise<number> {
+  /** Makes the save, however often somebody dies meanwhile; `planned`: the level of one that is due; `pass`: others are behind it. */
+  async save(planned: number | undefined, save: () => Promise<number>, pass: () => number): Promise<number> {
     const { saves, program } = this;
-    program.enter();
+    program.enter(planned);
+    const { state } = saves.periods;
     while (program.isAhead) {
       try {
         const k = await save();
@@ -35,6 +36,8 @@ export class Attempts {
       } catch (error) {
         if (!isFailure(error) || saves.over.isDone) throw error;
       }
+      // What was planned in it is planned again, from the same at all ranks.
+      saves.periods.state = state;
       await saves.whenIdle();
       if (saves.over.isDone) throw this.overError();
     }
@@ -42,9 +45,10 @@ export class Attempts {
   }
 
   /** As save(), in a blocking call. */
-  saveSync(save: () => number, pass: () => number): number {
+  saveSync(planned: number | undefined, save: () => number, pass: () => number): number {
     const { saves, program } = this;
-    program.enter();
+    program.enter(planned);
+    const { state } = saves.periods;
     while (program.isAhead) {
       try {
         const k = save();
@@ -53,6 +57,8 @@ export class Attempts {
       } catch (error) {
         if (!isFailure(error) || saves.over.isDone) throw error;
       }
+      // What was planned in it is planned again, from the same at all ranks.
+      saves.periods.state = state;
       saves.series.waitUntil(() => saves.core.isIdle || saves.over.isDone);
       if (saves.over.isDone) throw this.overError();
     }

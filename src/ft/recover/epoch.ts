@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
+import type { FamilyBase } from '../../mpi/ft/logged-streams.ts';
 import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
@@ -19,6 +20,7 @@ import {
   domainsOf,
   type History,
   knownOf,
+  NO_HISTORY,
   namedDomain,
   placementOf,
   requireSameSettings,
@@ -360,8 +362,12 @@ export class Saves {
   }
 
   /** This process has a place on the communicator of the program. */
-  openProgram(comm: Communicator): ProgramLog {
-    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), (text) => this.warn(text));
+  openProgram(comm: Communicator, base: FamilyBase): ProgramLog {
+    this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), base, this.periods, {
+      warn: (text) => this.warn(text),
+      // Whatever the program makes of it.
+      differs: (error) => this.over.resolve({ kind: 'failed', error }),
+    });
     return this.program;
   }
 
@@ -369,7 +375,10 @@ export class Saves {
   leaveBehind(next: Communicator): readonly number[] {
     const { comm, own } = this;
     const failed = lostRanks(comm, next);
-    this.history = { ...this.history, failed, failures: this.history.failures + failed.length };
+    const { history } = this;
+    // One recovery is about all that have failed until it has ended.
+    const before = history.settled === history.failures ? [] : history.failed;
+    this.history = { ...history, failed: [...new Set([...before, ...failed])], failures: history.failures + failed.length };
     // Both are revoked, and are freed without waiting for anybody; the world cannot be.
     for (const one of new Set([comm, own])) if (one !== this.host.mpi.world) one.free().catch(() => undefined);
     return failed;
@@ -429,10 +438,13 @@ export class Saves {
     await this.program?.close();
     this.program = undefined;
     this.useForSaves(await comm.dup());
-    if (this.inPlace !== undefined) this.openProgram(await comm.dup());
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
     requireSameSettings(views, this.rank);
+    if (this.inPlace !== undefined) {
+      const first = Math.max(...views.map(({ nextLogged }) => nextLogged));
+      this.openProgram(await comm.dup(), { first, owners: [...comm.group.worldRanks] });
+    }
     const former = formerOf(views);
     // A successor takes the place of the one that it succeeds. Where there are fewer members than before, all have other ranks.
     const isSame = former === undefined || former.domains.length === comm.size;
@@ -526,7 +538,7 @@ export class Saves {
   private lines: StoredLine[] = [];
   /** Failure domain of each rank of this epoch. */
   private domains: Membership['domains'] = [];
-  history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
+  history: History = NO_HISTORY;
 
   private async view(): Promise<View> {
     const { host } = this;
@@ -563,6 +575,7 @@ export class Saves {
       stored: [],
       storedEpoch: -1,
       error: undefined,
+      nextLogged: this.series.nextLogged,
       history: this.program === undefined ? this.history : { ...this.history, step: this.program.step },
       periods: this.membership === undefined ? undefined : this.periods.current,
       elapsedSeconds: (performance.now() - this.beganMs) / 1000,

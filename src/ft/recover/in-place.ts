@@ -4,7 +4,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
+import type { FamilyBase, LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { formerOf } from '../checkpoint/former.ts';
 import { type Inventory, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
@@ -14,10 +14,12 @@ import { decodeImage } from '../image/decode.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { damageOf, isFailure, TAG_IMAGE } from './exchange.ts';
 import { type InPlaceState, moveInPlace } from './in-place-states.ts';
-import { domainsOf, type History, placementOf, requireSameSettings, together, type View } from './meeting.ts';
+import type { Ledger } from './ledger.ts';
+import { domainsOf, type History, placementOf, requireSameSettings, settledHistory, together, type View } from './meeting.ts';
 import type { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
-import type { ProgramLog } from './program-log.ts';
+import type { Periods, PlanState } from './periods.ts';
+import type { PlannedCall, ProgramLog } from './program-log.ts';
 import { type SavedStreams, savedStreamsOf } from './saved-streams.ts';
 
 /** By tag, on the communicator of saves; others are in exchange.ts. */
@@ -27,14 +29,20 @@ const TAG = { SYNC: 11, SYNC_BULK: 12 } as const;
 interface PlaceView extends View {
   /** runs: its program does. new: it was called in. back: it has begun to go back with all the others. */
   readonly mode: 'runs' | 'new' | 'back';
-  /** Of one that runs: the communicator of its program, and how many have a place there. */
+  /** Of one that runs: the communicator of its program, how those are numbered that are made of it, and how many have a place there. */
   readonly id: number;
+  readonly base: FamilyBase | undefined;
   readonly places: number;
   /** Nothing is missing in its log. */
   readonly isWhole: boolean;
   readonly newest: SaveName | undefined;
+  /** Step of the program in that save. */
+  readonly savedStep: number;
   /** Calls in which the program may save, as far as it is behind them. */
   readonly passed: number;
+  /** Saves that its next() came to since the newest one, and when the next is due behind the call `passed`. */
+  readonly calls: readonly PlannedCall[];
+  readonly plan: PlanState;
 }
 
 /** What a new member begins with. */
@@ -55,12 +63,16 @@ export interface InPlaceHost {
   readonly memory: ImageMemory;
   readonly core: SaveCore;
   readonly program: ProgramLog | undefined;
+  /** What is known of failures so far. */
+  history: History;
+  readonly ledger: Ledger;
+  readonly periods: Periods;
   readonly over: { resolve(end: { readonly kind: 'back' } | { readonly kind: 'failed'; readonly error: MultirailError }): void };
   warn(text: string): void;
   /** The members are on this communicator from now on. */
   enter(comm: Communicator): void;
   useForSaves(own: Communicator): void;
-  openProgram(comm: Communicator): ProgramLog;
+  openProgram(comm: Communicator, base: FamilyBase): ProgramLog;
   /** The members are others than before: returns the ranks of those that have failed. */
   leaveBehind(next: Communicator): readonly number[];
   viewInMemory(): View;
@@ -153,7 +165,7 @@ export class InPlace {
     drive(this.rounds(undefined), (end) => {
       if ('error' in end) this.fail(end.error);
       else if (end.value === 'back') this.saves.over.resolve({ kind: 'back' });
-      else this.publish(this.failed);
+      else this.survived();
     });
   }
 
@@ -167,9 +179,12 @@ export class InPlace {
     });
   }
 
-  private publish(failed: readonly number[]): void {
+  /** Others have the places of the dead, and the program of this rank goes on. */
+  private survived(): void {
+    const { core, rank, ledger, history } = this.saves;
+    const { failed } = this;
+    ledger.recoveredInPlace(history);
     if (!recoveryChannel.hasSubscribers) return;
-    const { core, rank } = this.saves;
     const { newest } = core.slots;
     recoveryChannel.publish({
       rank,
@@ -274,14 +289,16 @@ export class InPlace {
     // From here to the next step nothing comes in between.
     this.move('SYNCING');
     const members = comm.group.worldRanks;
-    if (isNew) this.begin(comm, runner.id, members, image);
+    if (isNew) this.begin(comm, runner, members, image);
     else {
       const own = streams as LoggedStreams;
       for (const [place, number] of members.entries()) if (own.members[place] !== number) own.succeed(place, number);
       own.keepLog(false);
     }
-    const history = together(views);
-    (saves.program as ProgramLog).passed = Math.max(...views.map(({ passed }) => passed));
+    const lost = Math.max(0, ...views.map(({ mode, history }) => (mode === 'runs' ? history.step : 0))) - runner.savedStep;
+    const history = settledHistory(together(views), 'in place', Math.max(0, lost));
+    saves.history = history;
+    (saves.program as ProgramLog).follow(views.reduce((most, view) => (view.passed > most.passed ? view : most), runner));
     const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
     saves.begin(epoch, domains, plan, fetched, former?.inventories ?? []);
     if (isNew) this.joined = { epoch, line, step: image?.header.step ?? 0, sections: image?.sections, history };
@@ -297,10 +314,14 @@ export class InPlace {
       ...saves.viewInMemory(),
       mode,
       id: streams?.id ?? -1,
+      base: streams?.base,
       places: streams?.members.length ?? 0,
-      isWhole: streams?.isWhole ?? true,
+      isWhole: streams === undefined || (streams.isWhole && saves.program?.hasAllCalls !== false),
       newest: saves.core.slots.newest?.name,
+      savedStep: saves.program?.savedStep ?? 0,
       passed: isRunning ? (saves.program?.passed ?? 0) : 0,
+      calls: saves.program?.calls ?? [],
+      plan: saves.program?.plan ?? saves.periods.state,
     };
     const bytes = new TextEncoder().encode(JSON.stringify(view));
     const lengths = new Float64Array(comm.size);
@@ -346,13 +367,19 @@ export class InPlace {
   }
 
   /** This process has the place of a dead one in the program's communicator, and its numbers. */
-  private begin(comm: Communicator, id: number, members: readonly number[], image: ReturnType<typeof decodeImage> | undefined): void {
+  private begin(
+    comm: Communicator,
+    { id, base }: PlaceView,
+    members: readonly number[],
+    image: ReturnType<typeof decodeImage> | undefined,
+  ): void {
     const { saves } = this;
     const saved: SavedStreams | undefined = image && savedStreamsOf(image.sections);
     // An image that was made before all went back has the numbers of another communicator; in this one nothing was sent before it.
     const isOfThis = saved?.streams.id === id;
-    const program = saves.openProgram(comm.enterAs('job', id, members));
+    const program = saves.openProgram(comm.enterAs('job', id, members), base as FamilyBase);
     program.streams.restore(isOfThis ? saved?.streams : undefined);
+    program.begin(image?.header.step ?? 0);
     program.attempts = isOfThis ? (saved?.attempts ?? 0) : 0;
     this.isRunning = true;
   }

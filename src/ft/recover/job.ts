@@ -12,7 +12,7 @@ import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from 
 import { type Settings, storeOf } from './options.ts';
 import type { Periods } from './periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
-import type { JobRecovery } from './recovery.ts';
+import { type JobRecovery, type RecoveryTotal, totalOf } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
 import { streamSections } from './saved-streams.ts';
 import { storeImage } from './storing.ts';
@@ -78,8 +78,10 @@ export class FtJob {
     this.recovery = recovery;
     this.registry = new Registry(saves.rank, restored.sections);
     this.stepCount = restored.step;
+    this.program?.begin(restored.step);
     this.periods = saves.periods;
     this.periods.begin(restored.step, restored.known);
+    if (restored.isInPlace) this.program?.catchUp();
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
@@ -97,6 +99,14 @@ export class FtJob {
   /** Steps of the program so far, those before a restored save included. */
   get step(): number {
     return this.stepCount;
+  }
+
+  /**
+   * The sums over all recoveries since this job was started, until now: with recovery 'asynchronous' they grow while the program runs, at all
+   * ranks alike.
+   */
+  get total(): RecoveryTotal {
+    return totalOf(this.saves.history);
   }
 
   /** Steps between two saves of each level as next() makes them: fixed, or planned from what was measured; 0: none by itself. */
@@ -171,7 +181,7 @@ export class FtJob {
     if (!this.isChecked) await this.check();
     await this.stopIfHere();
     const level = this.dueLevel();
-    if (level !== undefined) await this.saveOrPass(level, !this.settings.inBackground);
+    if (level !== undefined) await this.saveOrPass(level, !this.settings.inBackground, level);
     this.steppedMs = performance.now();
   }
 
@@ -185,7 +195,7 @@ export class FtJob {
     this.notice.close();
     if (!this.isChecked) this.checkSync();
     const level = this.dueLevel();
-    if (level !== undefined) this.saveOrPassSync(level);
+    if (level !== undefined) this.saveOrPassSync(level, level);
     this.steppedMs = performance.now();
   }
 
@@ -303,6 +313,7 @@ export class FtJob {
   private checkAlone(): void {
     const { missing } = this.registry;
     if (missing !== undefined) throw missing;
+    this.program?.streams.beginSteps();
     this.isChecked = true;
   }
 
@@ -323,23 +334,25 @@ export class FtJob {
   /** The level of the save that is due at the end of this step. */
   private dueLevel(): number | undefined {
     this.attempts?.look();
-    const level = this.periods.dueAt(this.stepCount);
+    const { program } = this;
+    const level = program?.isBehind === true ? program.levelAt(this.stepCount) : this.periods.dueAt(this.stepCount);
     return level === undefined && this.attempts !== undefined && isLook(this.stepCount) ? LOOK_LEVEL : level;
   }
 
-  private async saveOrPass(level: number, isBlocking: boolean): Promise<number> {
+  /** `planned`: its level, where it is due. */
+  private async saveOrPass(level: number, isBlocking: boolean, planned?: number): Promise<number> {
     const save = (): Promise<number> => this.save(level, isBlocking);
-    return this.attempts === undefined ? await save() : await this.attempts.save(save, () => this.passBy(level));
+    return this.attempts === undefined ? await save() : await this.attempts.save(planned, save, () => this.passBy());
   }
 
-  private saveOrPassSync(level: number): number {
+  private saveOrPassSync(level: number, planned?: number): number {
     const save = (): number => this.saveSync(level);
-    return this.attempts === undefined ? save() : this.attempts.saveSync(save, () => this.passBy(level));
+    return this.attempts === undefined ? save() : this.attempts.saveSync(planned, save, () => this.passBy());
   }
 
   /** Others have made this save, or it was abandoned. */
-  private passBy(level: number): number {
-    if (level !== LOOK_LEVEL) this.periods.saved(level, this.stepCount, []);
+  private passBy(): number {
+    this.program?.catchUp();
     return Math.max(0, this.saves.core.nextName.k - 1);
   }
 
@@ -383,14 +396,14 @@ export class FtJob {
     const ended = saves.pending;
     saves.takeOnce(name.k);
     const piece = this.capture(slot);
-    // From here on the program may go on, whatever becomes of the save.
-    if (!isBlocking) program?.pass();
     const usefulMs = saves.ledger.copied();
     this.periods.saved(
       level,
       this.stepCount,
       rows.map(({ measured }) => measured),
     );
+    // From here on the program may go on, whatever becomes of the save.
+    if (!isBlocking) program?.pass();
     const stored = store === undefined ? undefined : storeImage(saves, store, { name, piece, step: this.stepCount }, this.warn);
     core.handleCopied(piece);
     saves.obey();
@@ -471,6 +484,11 @@ export class FtJob {
     this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const slot = core.handleQuiet(false);
     if (slot === undefined) throw this.failedError();
+    this.periods.saved(
+      level,
+      this.stepCount,
+      rows.map(({ measured }) => measured),
+    );
     let end: SaveEnd | undefined;
     let bytes = 0;
     saves.onSaveEnd = (result) => {
@@ -500,11 +518,6 @@ export class FtJob {
     const { error } = end as unknown as SaveEnd;
     this.publish({ name, step: this.stepCount, level, bytes, beganMs, usefulMs: saves.ledger.copied() }, error);
     if (error !== undefined) throw error;
-    this.periods.saved(
-      level,
-      this.stepCount,
-      rows.map(({ measured }) => measured),
-    );
     const seconds = (performance.now() - beganMs) / 1000;
     this.periods.addSave(level, seconds, seconds);
     return name.k;

@@ -1,6 +1,7 @@
 // What saves and recoveries of this rank have come to: counters for telemetry, and how much of its time was of use.
 import type { SaveCounters } from '../../mpi/telemetry.ts';
 import type { Placement } from '../checkpoint/placement.ts';
+import type { RecoveryTotal } from './recovery.ts';
 
 export class Ledger {
   private readonly beganMs = performance.now();
@@ -10,6 +11,7 @@ export class Ledger {
     ftSaveBytes: 0,
     ftSaveMs: 0,
     ftRecoveries: 0,
+    ftRecoveriesInPlace: 0,
     ftFailures: 0,
     ftLostSteps: 0,
   };
@@ -41,13 +43,23 @@ export class Ledger {
   }
 
   /** The program is called again: what it has done since the save is lost; all of it, where there is no save. */
-  recovered(total: { readonly failures: number; readonly lostSteps: number }, hasSave: boolean): void {
-    const { counted } = this;
-    counted.ftRecoveries++;
-    counted.ftFailures = total.failures;
-    counted.ftLostSteps = total.lostSteps;
+  recovered(total: RecoveryTotal, hasSave: boolean, kind: 'in place' | 'all'): void {
+    this.counted.ftRecoveries++;
+    if (kind === 'in place') this.recoveredInPlace(total);
+    else this.count(total);
     if (!hasSave) this.savedMs = 0;
     this.usefulMs = this.savedMs;
+  }
+
+  /** Only the dead have gone back. */
+  recoveredInPlace(total: RecoveryTotal): void {
+    this.counted.ftRecoveriesInPlace++;
+    this.count(total);
+  }
+
+  private count({ failures, lostSteps }: RecoveryTotal): void {
+    this.counted.ftFailures = failures;
+    this.counted.ftLostSteps = lostSteps;
   }
 
   /** Copies are where this placement has them, on these hosts. */

@@ -14,11 +14,17 @@ export interface History {
   readonly failed: readonly number[];
   /** Failures so far. */
   readonly failures: number;
+  /** Of these, those that a recovery has ended. */
+  readonly settled: number;
+  /** Of these, those after which only the dead went back. */
+  readonly inPlace: number;
   /** How far this rank had come. */
   readonly step: number;
   /** Steps that were lost in all recoveries so far. */
   readonly lostSteps: number;
 }
+
+export const NO_HISTORY: History = { failed: [], failures: 0, settled: 0, inPlace: 0, step: 0, lostSteps: 0 };
 
 /** A save in a store as one member sees it. */
 export interface StoredView extends SaveName {
@@ -43,6 +49,8 @@ export interface View extends FormerView {
   /** The newest epoch of which anything is in a store; -1: nothing is. */
   readonly storedEpoch: number;
   readonly error: string | undefined;
+  /** Communicators of a logged one that are made from now on have ids with this count or a higher one. */
+  readonly nextLogged: number;
   readonly history: History;
   /** Steps between two saves of each level, as it has them; undefined: it has committed nothing yet. */
   readonly periods: readonly number[] | undefined;
@@ -66,7 +74,25 @@ export function together(views: readonly View[]): History {
   const all = views.map(({ history }) => history);
   const most = (of: (history: History) => number): number => Math.max(...all.map(of));
   const failed = all.find(({ failed: ranks }) => ranks.length > 0)?.failed ?? [];
-  return { failed, failures: most((one) => one.failures), step: most((one) => one.step), lostSteps: most((one) => one.lostSteps) };
+  return {
+    failed,
+    failures: most((one) => one.failures),
+    settled: most((one) => one.settled),
+    inPlace: most((one) => one.inPlace),
+    step: most((one) => one.step),
+    lostSteps: most((one) => one.lostSteps),
+  };
+}
+
+/** After a recovery; `lostSteps`: those that are done again. */
+export function settledHistory(history: History, kind: 'in place' | 'all', lostSteps: number): History {
+  const { failures, settled, inPlace } = history;
+  return {
+    ...history,
+    settled: failures,
+    inPlace: kind === 'all' ? inPlace : inPlace + failures - settled,
+    lostSteps: history.lostSteps + lostSteps,
+  };
 }
 
 /** What the ranks plan their saves by. Some may have heard of new periods, and others not yet: the longest count. */

@@ -24,8 +24,8 @@ export interface FtOptions {
   /**
    * `coordinated` (default): all ranks go back to the newest save. `asynchronous`: the messages of `job.comm` are logged, a process that stands by
    * takes the place of the dead one, and it alone goes back; the calls of the others wait for it. The program repeats itself: from the same
-   * state and the same messages each rank sends the same messages again. It names the source of each message, makes no communicators of
-   * `job.comm`, and saves in memory, by everySteps or checkpoint(). Where nobody can take the place of the dead one (too few stand by, the
+   * state and the same messages each rank sends the same messages again. It names the source of each message, makes the same
+   * communicators of `job.comm` in each run, before its first step ends. Where nobody can take the place of the dead one (too few stand by, the
    * log was given up, no copy is left) all go back.
    */
   readonly recovery?: 'coordinated' | 'asynchronous';
@@ -169,16 +169,6 @@ export function settingsOf(options: FtOptions): Settings {
   const mayRestart = oneOf('whenNoSave', options.whenNoSave, ['restart', 'fail'], 'restart') === 'restart';
   const mayShrink = oneOf('whenNoSpares', options.whenNoSpares, ['fail', 'shrink'], 'fail') === 'shrink';
   const isAsynchronous = oneOf('recovery', options.recovery, ['coordinated', 'asynchronous'], 'coordinated') === 'asynchronous';
-  if (isAsynchronous && stores.length > 0)
-    throw new MultirailError(
-      'ERR_SUPPORT',
-      "recovery 'asynchronous' with a level on disk or in a store is not supported: saves are in memory alone; leave levels out, or choose recovery 'coordinated'",
-    );
-  if (isAsynchronous && mtbfSeconds !== undefined)
-    throw new MultirailError(
-      'ERR_SUPPORT',
-      "recovery 'asynchronous' with mtbfSeconds is not supported, since a successor could not repeat periods that were planned by the clock; give everySteps, or choose recovery 'coordinated'",
-    );
   const domains = typeof domain === 'function' ? 'function' : domain;
   const signature = JSON.stringify({
     isAsynchronous,

@@ -35,6 +35,12 @@ export interface Known {
   readonly elapsedSeconds: number;
 }
 
+/** When saves are due, as ranks tell each other; -1: never by itself. */
+export interface PlanState {
+  readonly periods: readonly number[];
+  readonly due: readonly number[];
+}
+
 /** The dearest of what ranks have measured, NaN where none has. */
 function dearest(values: readonly number[]): number {
   const known = values.filter((value) => !Number.isNaN(value));
@@ -68,6 +74,16 @@ export class Periods {
   /** Steps between two saves of each level, as they are now; 0: none by itself. */
   get current(): readonly number[] {
     return this.periods;
+  }
+
+  get state(): PlanState {
+    return { periods: [...this.periods], due: this.due.map((step) => (Number.isFinite(step) ? step : -1)) };
+  }
+
+  /** That of another rank, or of before. */
+  set state({ periods, due }: PlanState) {
+    this.periods = [...periods];
+    this.due = due.map((step) => (step < 0 ? Number.POSITIVE_INFINITY : step));
   }
 
   /** How many numbers ranks tell each other for so many levels. */

@@ -1,9 +1,11 @@
 // The communicator that a program runs on under asynchronous recovery, the log of its messages, and how far the program is behind the calls
 // in which it may save: a successor passes those by that the others have passed.
+import type { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
+import type { FamilyBase, LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { SendLog } from '../log/send-log.ts';
+import type { Periods, PlanState } from './periods.ts';
 
 /** In place of a level: all look whether a log is nearly full, and save if one is. */
 export const LOOK_LEVEL = -1;
@@ -15,6 +17,16 @@ export function isLook(step: number): boolean {
   return step % LOOK_STEPS === 0 || (step < LOOK_STEPS && (step & (step - 1)) === 0);
 }
 
+/** A save that next() has made, or tried to. */
+export interface PlannedCall {
+  /** As calls are counted in which the program may save. */
+  readonly attempt: number;
+  readonly step: number;
+  readonly level: number;
+}
+
+/** So many are kept since the last committed save; when there are more, no successor can be told of all. */
+const CALLS_MAX = 4096;
 const MIB = 1024 * 1024;
 const SLABS_MIN = 64;
 
@@ -28,10 +40,18 @@ export class ProgramLog {
   attempts = 0;
   /** Steps of the program so far. */
   step = 0;
+  /** Steps in the newest committed save. */
+  savedStep = 0;
   /** Calls up to this one are behind somebody, with a save or without one: whoever comes to them passes them by. */
   passed = 0;
+  /** Saves that next() came to since the last committed one: a successor comes to the same, whatever it would plan. */
+  calls: readonly PlannedCall[] = [];
+  /** When the next ones are due behind the call `passed`. */
+  plan: PlanState;
+  readonly periods: Periods;
   /** The call in which the save that is under way was begun. */
   private saving = 0;
+  private savingStep = 0;
   private hasWarned = false;
 
   /** What the log had at the last look. */
@@ -42,10 +62,20 @@ export class ProgramLog {
    * From now on all messages of that communicator are logged.
    *
    * @param bytesMax Bound of the log.
+   * @param base What all have agreed on about ids of communicators that the program makes.
+   * @param host `differs`: this process, a successor, has sent something else than its predecessor.
    */
-  constructor(comm: Communicator, bytesMax: number, warn: (text: string) => void) {
+  constructor(
+    comm: Communicator,
+    bytesMax: number,
+    base: FamilyBase,
+    periods: Periods,
+    { warn, differs }: { warn(text: string): void; differs(error: MultirailError): void },
+  ) {
     this.comm = comm;
     this.bytesMax = bytesMax;
+    this.periods = periods;
+    this.plan = periods.state;
     comm.setName('job');
     const slabBytes = Math.min(MIB, Math.max(4096, Math.floor(bytesMax / SLABS_MIN)));
     this.log = new SendLog({
@@ -63,7 +93,13 @@ export class ProgramLog {
         }
       },
     });
-    this.streams = comm.logMessages(this.log, (bytes, before) => crc32c(bytes, before));
+    this.streams = comm.logMessages({ log: this.log, digest: (bytes, before) => crc32c(bytes, before), onDiffers: differs }, base);
+  }
+
+  /** The program begins with a save of that step; 0: from the beginning. */
+  begin(step: number): void {
+    this.step = step;
+    this.savedStep = step;
   }
 
   /** It is to be trimmed before the next look: three quarters are full, or will be when it fills up as it did since the last look. */
@@ -79,9 +115,38 @@ export class ProgramLog {
     this.lookedBytes = this.log.usedBytes;
   }
 
-  /** The program comes to a call in which it may save. */
-  enter(): void {
-    this.attempts++;
+  /** The program comes to a call in which it may save; `level`: of a save that is due. */
+  enter(level: number | undefined): void {
+    const attempt = ++this.attempts;
+    if (level === undefined || level === LOOK_LEVEL || this.calls.some((call) => call.attempt === attempt)) return;
+    if (this.calls.length <= CALLS_MAX) this.calls = [...this.calls, { attempt, step: this.step, level }];
+  }
+
+  /** Somebody is behind calls that this program has not come to: they are in the same steps. */
+  get isBehind(): boolean {
+    return this.attempts < this.passed;
+  }
+
+  /** The level of the save that the others have come to at the end of this step. */
+  levelAt(step: number): number | undefined {
+    return this.calls.find((call) => call.attempt === this.attempts + 1 && call.step === step)?.level;
+  }
+
+  /** Successors can be told of all calls since the save. */
+  get hasAllCalls(): boolean {
+    return this.calls.length <= CALLS_MAX;
+  }
+
+  /** What the one tells that is behind the most calls. */
+  follow({ passed, calls, plan }: { readonly passed: number; readonly calls: readonly PlannedCall[]; readonly plan: PlanState }): void {
+    if (passed > this.passed || this.calls.length === 0) this.calls = calls;
+    this.passed = passed;
+    this.plan = plan;
+  }
+
+  /** It is behind the last call that the others are behind: from now on saves are due when theirs are. */
+  catchUp(): void {
+    if (!this.isBehind) this.periods.state = this.plan;
   }
 
   /** Nobody is behind the call that it is in. */
@@ -92,18 +157,25 @@ export class ProgramLog {
   /** All have come to it, and nothing is on its way. */
   cut(): StreamsImage {
     this.saving = this.attempts;
+    this.savingStep = this.step;
     return this.streams.cut();
   }
 
   /** The program goes on behind the call that it is in. */
   pass(): void {
     this.passed = Math.max(this.passed, this.attempts);
+    this.plan = this.periods.state;
   }
 
   /** The save that was under way is committed. */
   committed(): void {
     if (this.saving === 0) return;
-    this.passed = Math.max(this.passed, this.saving);
+    if (this.saving > this.passed) {
+      this.passed = this.saving;
+      this.plan = this.periods.state;
+    }
+    this.calls = this.calls.filter(({ attempt }) => attempt > this.saving);
+    this.savedStep = this.savingStep;
     this.saving = 0;
     this.isDue = false;
     this.streams.commitCut();

@@ -2,6 +2,16 @@
 import { MultirailError } from '../../errors.ts';
 import type { SavedImages } from './saved-images.ts';
 
+/** Sums over all recoveries since a job was started: the same at all ranks. */
+export interface RecoveryTotal {
+  /** Ranks that failed. */
+  readonly failures: number;
+  /** Of these, those after which only the dead went back (recovery 'asynchronous'). */
+  readonly inPlace: number;
+  /** Steps that were done again: by all ranks, or by the successors alone where only the dead went back. */
+  readonly lostSteps: number;
+}
+
 /** How a run of the program came to be, after a failure or a restart of the whole job. */
 export interface JobRecovery {
   /** Counts recoveries: the same at all ranks. */
@@ -15,7 +25,7 @@ export interface JobRecovery {
   /** Steps that are done again: from the save to where the foremost rank had come. */
   readonly lostSteps: number;
   /** The sums over all recoveries since this job was started. */
-  readonly total: { readonly failures: number; readonly lostSteps: number };
+  readonly total: RecoveryTotal;
   /** Ranks that have made the save; undefined where there was no save. */
   readonly savedSize: number | undefined;
   /**
@@ -36,6 +46,10 @@ export interface JobRecovery {
   read(rank: number): Promise<ReadonlyMap<string, unknown>>;
   /** As read(), without a promise. The event loop does not run meanwhile. */
   readSync(rank: number): ReadonlyMap<string, unknown>;
+}
+
+export function totalOf({ failures, inPlace, lostSteps }: RecoveryTotal): RecoveryTotal {
+  return { failures, inPlace, lostSteps };
 }
 
 /** With what can be read of the save; `images` undefined: there is no save. */

@@ -9,9 +9,9 @@ import { EndNotice } from './end-notice.ts';
 import { lostRanks, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { FtJob } from './job.ts';
-import type { History } from './meeting.ts';
+import { type History, NO_HISTORY, settledHistory } from './meeting.ts';
 import { type FtOptions, type Settings, settingsOf, withStandbys } from './options.ts';
-import { type JobRecovery, recoveryOf } from './recovery.ts';
+import { type JobRecovery, recoveryOf, totalOf } from './recovery.ts';
 import { standbyStore } from './standby-store.ts';
 
 /**
@@ -32,6 +32,7 @@ import { standbyStore } from './standby-store.ts';
  * @throws ERR_SPARES: a rank failed, there are not enough standbys, and the option whenNoSpares is not 'shrink'; at all ranks.
  * @throws ERR_CHECKPOINT: what was saved does not fit the program or the number of ranks, a rank could not restore its state, or the program went
  *   on after its communicator was revoked (ft_body_grace_ms).
+ * @throws ERR_REPLAY: under asynchronous recovery, a successor has sent something else than its predecessor; the whole job is aborted.
  * @throws ERR_STORE, ERR_CORRUPT: a store cannot be read, or what it has is damaged.
  */
 export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob) => T | Promise<T>): Promise<T> {
@@ -49,6 +50,11 @@ function holdersOf(comm: Communicator): HolderClient {
   return client;
 }
 
+/** A successor has not repeated what its predecessor did. */
+function isOwnDifference(error: unknown): boolean {
+  return error instanceof MultirailError && error.code === 'ERR_REPLAY';
+}
+
 class Run {
   private readonly mpi: Runtime;
   private readonly settings: Settings;
@@ -56,14 +62,14 @@ class Run {
   private readonly standbys: HolderClient | undefined;
   private readonly saves: Saves;
   private readonly notice: EndNotice;
-  private history: History = { failed: [], failures: 0, step: 0, lostSteps: 0 };
+  private history: History = NO_HISTORY;
 
   constructor(mpi: Runtime, settings: Settings) {
     this.mpi = mpi;
     this.standbys = mpi.params.bool('ft_standby_holds') && !settings.isAsynchronous ? holdersOf(mpi.world) : undefined;
     this.settings = this.standbys === undefined ? settings : withStandbys(settings, standbyStore(this.standbys, mpi.world.rank));
     this.saves = new Saves({ mpi, settings: this.settings, warn: (text) => this.warn(text) }, mpi.world);
-    // Saves in memory are nothing that a job could go on from: the signal does what it does without run().
+    // Its words go by a communicator that each recovery in place replaces: under those the signal does what it does without run().
     this.notice = new EndNotice(settings.isAsynchronous ? 'none' : mpi.params.string('ft_end_signal'));
   }
 
@@ -74,6 +80,10 @@ class Run {
   async play<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {
     try {
       return await this.playOn(body);
+    } catch (error) {
+      // The next successor would come to the same, and so on until nobody stands by any more.
+      if (isOwnDifference(error)) await this.mpi.abort(1, (error as MultirailError).message);
+      throw error;
     } finally {
       this.notice.close();
       this.standbys?.close();
@@ -93,15 +103,16 @@ class Run {
         if (restored !== undefined) {
           const { epoch, isFirst, save, level, step, history, isInPlace } = restored;
           const lost = Math.max(0, history.step - step);
-          const lostSteps = history.lostSteps + lost;
-          const { failed, failures } = history;
-          const total = { failures, lostSteps };
+          const { failed } = history;
+          // A recovery in place is in the history that the members have told each other.
+          const settled = isInPlace ? history : settledHistory(history, 'all', lost);
+          saves.history = settled;
           const recovery: JobRecovery | undefined =
-            isFirst && failures === 0
+            isFirst && history.failures === 0
               ? undefined
-              : recoveryOf({ epoch, save, level, failed, lostSteps: lost, total }, saves.images, comm.rank);
-          this.history = { failed: [], failures, step: 0, lostSteps };
-          if (recovery !== undefined) saves.ledger.recovered(total, save !== undefined);
+              : recoveryOf({ epoch, save, level, failed, lostSteps: lost, total: totalOf(settled) }, saves.images, comm.rank);
+          this.history = { ...settled, failed: [], step: 0 };
+          if (recovery !== undefined) saves.ledger.recovered(recovery.total, save !== undefined, isInPlace ? 'in place' : 'all');
           if (recovery !== undefined && recoveryChannel.hasSubscribers) {
             const durationMs = performance.now() - knewMs;
             const trace: RecoveryTrace = { rank: comm.rank, epoch, save, level, failed, lostSteps: lost, durationMs };
@@ -164,6 +175,7 @@ class Run {
       const first = await Promise.race([played, saves.over.promise]);
       if ('kind' in first) {
         job.close();
+        if (first.kind === 'failed' && isOwnDifference(first.error)) throw first.error;
         await this.settled(played);
         return undefined;
       }

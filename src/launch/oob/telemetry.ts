@@ -41,6 +41,7 @@ export const SAVE_COUNTERS = {
     text: 'Time from the begin of saves until they were committed, in milliseconds; the program goes on meanwhile.',
   },
   ftRecoveries: { grows: true, text: 'Times that this rank was called again after a failure.' },
+  ftRecoveriesInPlace: { grows: true, text: 'Recoveries in which only the dead went back, as this rank has seen them.' },
   ftFailures: { grows: true, text: 'Failures of the job so far, as this rank knows.' },
   ftLostSteps: { grows: true, text: 'Steps that were done again after failures.' },
   ftToleranceLeft: {

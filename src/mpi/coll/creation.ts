@@ -53,9 +53,14 @@ export function* agreeOnSplit(o: Operation<Made | undefined>, color: number, key
   return { id: entries[0].id, worldRanks: ranks.map((rank) => o.scope.members[rank]) };
 }
 
-/** The members of a group, which all of them give alike; groups that differ must have no member in common. */
-export function* agreeOnGroup(o: Operation<Made | undefined>, group: Group, allocate: () => number): Steps<Made | undefined> {
-  const entries = yield* exchange(o as Operation<never>, { a: group.size, b: hashOf(group), id: o.rank === 0 ? allocate() : 0 });
+/** The members of a group, whose ranks these are, and which all of them give alike; groups that differ must have no member in common. */
+export function* agreeOnGroup(
+  o: Operation<Made | undefined>,
+  group: Group,
+  ranks: readonly number[],
+  allocate: () => number,
+): Steps<Made | undefined> {
+  const entries = yield* exchange(o as Operation<never>, { a: group.size, b: hashOf(ranks), id: o.rank === 0 ? allocate() : 0 });
   if (o.isFailing || group.rank === UNDEFINED) return undefined;
   const own = entries[o.rank];
   for (const [rank, { a, b }] of entries.entries()) {
@@ -68,10 +73,9 @@ export function* agreeOnGroup(o: Operation<Made | undefined>, group: Group, allo
   return { id: entries[0].id, worldRanks: group.worldRanks };
 }
 
-/** FNV-1a over the world ranks, 32 bits. */
-function hashOf(group: Group): number {
+/** FNV-1a over ranks, 32 bits. */
+function hashOf(ranks: readonly number[]): number {
   let hash = 0x811c9dc5;
-  for (const world of group.worldRanks)
-    for (let shift = 0; shift < 32; shift += 8) hash = Math.imul(hash ^ ((world >>> shift) & 255), 0x01000193);
+  for (const rank of ranks) for (let shift = 0; shift < 32; shift += 8) hash = Math.imul(hash ^ ((rank >>> shift) & 255), 0x01000193);
   return hash >>> 0;
 }

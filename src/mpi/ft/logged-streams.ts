@@ -1,27 +1,13 @@
 // The messages of a communicator that are logged, so that a process which takes the place of a dead member goes on with its streams
-// (src/pml/tap.ts, src/pml/succession.ts): what multirail/ft asks of them, by ranks. One communicator of a process has it at most.
+// (src/pml/tap.ts, src/pml/succession.ts): what multirail/ft asks of them, by ranks. One communicator of a process has it at most, with all that are
+// made of it.
 import type { MultirailError } from '../../errors.ts';
 import type { MessageLog, TapOptions } from '../../pml/message-log.ts';
 import type { PmlPeer } from '../../pml/records.ts';
 import type { Cut, Succession, Sync } from '../../pml/succession.ts';
 import { idOf } from '../contexts.ts';
-import type { Group } from '../group.ts';
 import type { ProcessState } from '../process-state.ts';
-import type { RequestDesk } from '../request-desk.ts';
-
-/** What a communicator counts: a successor goes on with the numbers of the save. */
-export interface StreamCounters {
-  collectives: number;
-  objects: number;
-}
-
-/** The communicator, as far as its streams go. */
-export interface LoggedPlace {
-  readonly id: number;
-  readonly group: Group;
-  readonly desk: RequestDesk;
-  readonly counters: StreamCounters;
-}
+import { type FamilyBase, LoggedFamily, type LoggedPlace, type MadeImage, type StreamCounters } from './logged-family.ts';
 
 /** The numbers of a rank at a save, as they are in its image: peers and sources are ranks. */
 export interface StreamsImage {
@@ -29,9 +15,13 @@ export interface StreamsImage {
   readonly counters: StreamCounters;
   readonly flows: Cut['flows'];
   readonly unexpected: Cut['unexpected'];
+  /** So many communicators were made whose id this rank gave. */
+  readonly created: number;
+  /** Communicators of this one that were there. */
+  readonly made: readonly MadeImage[];
 }
 
-export type { Sync };
+export type { FamilyBase, Sync };
 
 export class LoggedStreams {
   readonly id: number;
@@ -39,20 +29,26 @@ export class LoggedStreams {
   private readonly proc: ProcessState;
   private readonly place: LoggedPlace;
   private readonly succession: Succession;
+  private readonly family: LoggedFamily;
+  private readonly onDiffers: TapOptions['onDiffers'];
   /** The cut of the save that is under way. */
   private pending: Cut | undefined;
   private isOver = false;
+  private wasGivenUp: MultirailError | undefined;
 
-  constructor(proc: ProcessState, place: LoggedPlace, log: MessageLog, digest: TapOptions['digest']) {
+  constructor(proc: ProcessState, place: LoggedPlace, { log, digest, onDiffers }: Omit<TapOptions, 'covers'>, base: FamilyBase) {
     this.proc = proc;
     this.place = place;
     this.id = place.id;
     this.log = log;
+    this.family = new LoggedFamily(proc.contexts, place, base);
     const { pml } = proc.engine;
     // Each has to be known here: a peer of which nothing was needed would not be held when it dies.
     for (const number of place.group.worldRanks) if (number !== proc.rank) pml.peer(number);
-    this.succession = pml.log({ log, covers: (ctx) => this.covers(ctx), digest }, place.group.worldRanks);
+    this.succession = pml.log({ log, covers: (ctx) => this.covers(ctx), digest, onDiffers }, place.group.worldRanks);
     proc.logged = this;
+    this.onDiffers = onDiffers;
+    proc.contexts.mayCome = (id) => this.family.mayCome(id);
   }
 
   private numberOf(rank: number): number {
@@ -71,7 +67,7 @@ export class LoggedStreams {
 
   /** Messages of that context are logged. */
   covers(ctx: number): boolean {
-    return idOf(ctx) === this.id;
+    return this.family.has(idOf(ctx));
   }
 
   /** A call on that context waits for the successor of a member that has died, instead of failing. */
@@ -82,6 +78,54 @@ export class LoggedStreams {
   /** Process numbers by rank, as they are now. */
   get members(): readonly number[] {
     return this.place.group.worldRanks;
+  }
+
+  // ---------------------------------------------------------------- communicators that are made of it
+
+  /** What successors have to know of the ids. */
+  get base(): FamilyBase {
+    return this.family.base;
+  }
+
+  /** An id that a successor gives again. */
+  allocate(): number {
+    return this.family.allocate();
+  }
+
+  /** Those who have the places of these members now. */
+  current(numbers: readonly number[]): number[] {
+    return this.family.current(numbers);
+  }
+
+  /** It was made of this one. `call`: how. */
+  adopt(place: LoggedPlace, call: string): void {
+    this.family.adopt(place, call);
+  }
+
+  /** It has come to its end here. */
+  ended(id: number): void {
+    this.family.end(id);
+  }
+
+  /** This process has begun from a save, and its program has not made again all that are in it. */
+  get isRemaking(): boolean {
+    return this.family.isRemaking;
+  }
+
+  /** What a save has of a communicator that the program makes again; undefined: it makes a new one. */
+  given(call: string): { readonly id: number; readonly members: readonly number[]; readonly counters: StreamCounters } | undefined {
+    const made = this.family.given(call);
+    return made && { ...made, members: made.members.map((rank) => this.numberOf(rank)) };
+  }
+
+  /** The program has made again what the save has, and comes to the end of its first step. */
+  beginSteps(): void {
+    try {
+      this.family.beginSteps();
+    } catch (error) {
+      this.onDiffers?.(error as MultirailError);
+      throw error;
+    }
   }
 
   // ---------------------------------------------------------------- what is known
@@ -130,6 +174,7 @@ export class LoggedStreams {
     return {
       id: this.id,
       counters: { collectives, objects },
+      ...this.family.cut(),
       flows: cut.flows.map((flow) => ({ ...flow, peer: this.rankOf(flow.peer) })),
       unexpected: cut.unexpected.map((message) => ({ ...message, source: this.rankOf(message.source) })),
     };
@@ -170,7 +215,9 @@ export class LoggedStreams {
   succeed(rank: number, successor: number): void {
     const { pml } = this.proc.engine;
     pml.peer(successor);
-    this.succession.succeed(this.numberOf(rank), successor);
+    const number = this.numberOf(rank);
+    this.succession.succeed(number, successor);
+    this.family.succeed(number, successor);
     this.place.group.succeed(rank, successor);
     this.place.desk.memberSucceeded();
     this.proc.engine.schedule();
@@ -179,7 +226,10 @@ export class LoggedStreams {
   /** This process is a successor, and goes on from this image; undefined: from the beginning. All members have to say what they have. */
   restore(image: StreamsImage | undefined): void {
     const { counters } = this.place;
-    if (image !== undefined) Object.assign(counters, image.counters);
+    if (image !== undefined) {
+      Object.assign(counters, image.counters);
+      this.family.restore(image);
+    }
     this.succession.restore({
       flows: (image?.flows ?? []).map((flow) => ({ ...flow, peer: this.numberOf(flow.peer) })),
       unexpected: (image?.unexpected ?? []).map((message) => ({ ...message, source: this.numberOf(message.source) })),
@@ -201,18 +251,27 @@ export class LoggedStreams {
   /** There will be no successors: whatever waits for one ends with this error. */
   giveUp(error: MultirailError): void {
     if (this.isOver) return;
-    this.isOver = true;
-    this.pending = undefined;
-    this.succession.giveUp(error);
-    this.proc.revoked(this.id);
+    this.abort(error);
+    for (const id of [this.id, ...this.family.ids]) this.proc.revoked(id);
+    this.wasGivenUp = error;
     this.proc.engine.schedule();
   }
 
-  /** The communicator has done its part. */
+  /** As giveUp(), for the whole job: what waits for others ends with theirs. */
+  abort(error: MultirailError): void {
+    this.isOver = true;
+    this.pending = undefined;
+    this.succession.giveUp(error);
+  }
+
+  /** The communicator has done its part. Those that the program has made of it, and has not freed, are its own from now on. */
   close(): void {
     this.isOver = true;
     if (this.proc.logged !== this) return;
+    const { wasGivenUp } = this;
+    if (wasGivenUp !== undefined) for (const id of this.family.ids) this.proc.endCommunicator(id, false, wasGivenUp);
     this.proc.logged = undefined;
+    this.proc.contexts.mayCome = undefined;
     this.proc.engine.pml.endLog();
   }
 }

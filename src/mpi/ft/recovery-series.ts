@@ -59,6 +59,11 @@ export class RecoverySeries {
     this.proc.saveCounters = counters;
   }
 
+  /** No logged communicator that this process knows of has this count in its id, or a higher one. */
+  get nextLogged(): number {
+    return this.proc.contexts.nextLogged;
+  }
+
   /** Asks those that hold saves while they stand by; closed by whoever asked for it. */
   holderClient(): HolderClient {
     const { ft, proc } = this;

@@ -187,11 +187,13 @@ describe('job model', () => {
     tell(0, { ftSavesCommitted: 3, ftSaveBytes: 3000 });
     tell(0, {});
     tell(0, { ftRecoveries: 1, ftFailures: 2, ftLostSteps: 7 });
+    tell(0, { ftRecoveries: 1, ftRecoveriesInPlace: 1, ftFailures: 3, ftLostSteps: 9 });
     const seen = model.log.since(0).filter(({ type }) => type === 'saved' || type === 'recovered');
     expect(seen).toMatchObject([
       { type: 'saved', rank: 0, saves: 1, bytes: 1000, text: 'a save was committed, 1000 bytes of rank 0' },
       { type: 'saved', saves: 2, bytes: 2000, text: '2 saves were committed, 2000 bytes of rank 0' },
       { type: 'recovered', failures: 2, lostSteps: 7, text: 'the program was called again: 2 failures so far, 7 steps done again' },
+      { type: 'recovered', inPlace: 1, text: 'only the dead went back: 3 failures so far, 9 steps done again' },
     ]);
   });
 

@@ -91,10 +91,20 @@ describe('the ledger', () => {
       ftUsefulMs: 150,
       ftToleranceLeft: 1,
     });
-    ledger.recovered({ failures: 2, lostSteps: 4 }, true);
+    ledger.recovered({ failures: 2, inPlace: 0, lostSteps: 4 }, true, 'all');
     expect(ledger.report(true, 3)).toMatchObject({ ftRecoveries: 1, ftFailures: 2, ftLostSteps: 4, ftUsefulMs: 100 });
-    ledger.recovered({ failures: 3, lostSteps: 9 }, false);
-    expect(ledger.report(true, 3)).toMatchObject({ ftUsefulMs: 0 });
+    // Others go back, and what this rank has done stays of use.
+    ledger.addStep(10);
+    ledger.recoveredInPlace({ failures: 3, inPlace: 1, lostSteps: 6 });
+    expect(ledger.report(true, 3)).toMatchObject({
+      ftRecoveries: 1,
+      ftRecoveriesInPlace: 1,
+      ftFailures: 3,
+      ftLostSteps: 6,
+      ftUsefulMs: 110,
+    });
+    ledger.recovered({ failures: 4, inPlace: 2, lostSteps: 9 }, false, 'in place');
+    expect(ledger.report(true, 3)).toMatchObject({ ftRecoveries: 2, ftRecoveriesInPlace: 2, ftFailures: 4, ftUsefulMs: 0 });
   });
 });
 

@@ -53,6 +53,42 @@ describe('context ids', () => {
     expectClean(pair);
   });
 
+  test('under logs one may come at any time before its communicator is made, and none once it was freed', () => {
+    const { pair, tables } = pairWithTables();
+    const id = tables[0].loggedId(tables[0].nextLogged, 0);
+    const ended = new Set<number>();
+    for (const table of tables) table.mayCome = (asked) => asked >= 65_536 * 8192 && !ended.has(asked);
+    pair.send(0, pattern(10), 1, false, ctx(id));
+    // Another one is made meanwhile.
+    tables[1].beginCreation();
+    tables[1].endCreation(false);
+    tables[1].open(id);
+    const into = new Uint8Array(10);
+    expect(pair.engines[1].pml.irecv(0, ctx(id), 1, new Iov([into])).done).toBe(true);
+    expect(into).toEqual(pattern(10));
+    tables[1].close(id);
+    ended.add(id);
+    const { dropped } = { dropped: pair.engines[1].pml.counters.freedContextDropped };
+    pair.send(0, pattern(10), 1, false, ctx(id));
+    expect(pair.engines[1].pml.counters.freedContextDropped).toBe(dropped + 1);
+  });
+
+  test('ids under logs are none that are given otherwise, and a successor gives the same', () => {
+    const { tables } = pairWithTables();
+    const [own, successor] = tables;
+    const first = own.nextLogged;
+    const ids = [0, 1, 2].map((made) => own.loggedId(first + made, 7));
+    expect([0, 1, 2].map((made) => successor.loggedId(first + made, 7))).toEqual(ids);
+    expect(own.nextLogged).toBe(first + 3);
+    own.mayCome = () => false;
+    let highest = 0;
+    expect(() => {
+      for (;;) highest = own.allocate();
+    }).toThrow(/ERR_COMM.*no context id is left/);
+    expect(highest).toBeLessThan(Math.min(...ids));
+    expect(() => own.loggedId(2 ** 30 / 8192, 7)).toThrow(/ERR_COMM.*no context id is left/);
+  });
+
   test('one that nobody has received when it is freed is dropped, and its credit given back', () => {
     const { pair, tables } = pairWithTables();
     const id = tables[0].allocate();

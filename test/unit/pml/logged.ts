@@ -1,4 +1,5 @@
 // Processes whose messages are logged, over one simulated rail, and what is decided about them: by hand, step by step.
+import type { MultirailError } from '../../../src/errors.ts';
 import { SendLog } from '../../../src/ft/log/send-log.ts';
 import type { RecvRequest, SendRequest } from '../../../src/pml/records.ts';
 import type { Cut, Succession } from '../../../src/pml/succession.ts';
@@ -19,6 +20,8 @@ export const LONG_BYTES = 10_000;
 export class Logged {
   readonly world: World;
   readonly logs: SendLog[] = [];
+  /** What successors have sent that was another message than before, as it was told. */
+  readonly differences: MultirailError[] = [];
   private readonly joined = new Map<number, Succession>();
 
   /** The first ones are members, the others stand by. */
@@ -35,7 +38,10 @@ export class Logged {
 
   join(number: number, members: readonly number[]): Succession {
     const covers = (ctx: number): boolean => ctx === CTX || ctx === MADE_CTX;
-    const joined = this.pml(number).log({ log: this.logs[number], covers, digest: crc32cJs }, members);
+    const joined = this.pml(number).log(
+      { log: this.logs[number], covers, digest: crc32cJs, onDiffers: (error) => this.differences.push(error) },
+      members,
+    );
     this.joined.set(number, joined);
     return joined;
   }

@@ -3,7 +3,8 @@
 // saves, with standbys, in blocking calls, and with fewer ranks; and one long job under --respawn, in which each death is made up for, and whose
 // memory is printed. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
 //   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|heat|heat-sync|heat-fewer] [--mtbf 500ms] [--limit 60]
-//     [--mca 'NAME VALUE']… [--starter run|srun|mpirun|env]
+//     [--mca 'NAME VALUE']… [--starter run|srun|mpirun|env] [--asynchronous]
+// With --asynchronous only the dead go back: heat and heat-sync, with saves and logs; how many failures were recovered from in which way is counted.
 // Under other starters than run the programs are those that say when they begin to work: heat and heat-sync. test/launchers/slurm.sh brings up
 // a Slurm for srun:  sudo test/launchers/slurm.sh node test/system/ft-long.mjs --starter srun --only heat --kills 20
 // Seeds are printed: --seed with the number of a job that failed, and --kills 1, plays its kills again. Exit codes: 0 all is well, 1 a
@@ -81,6 +82,7 @@ function options() {
         limit: { type: 'string', default: '60' },
         mca: { type: 'string', multiple: true, default: [] },
         starter: { type: 'string', default: 'run' },
+        asynchronous: { type: 'boolean', default: false },
       },
     });
     for (const name of ['kills', 'seed', 'limit'])
@@ -98,8 +100,19 @@ function options() {
   }
 }
 
-const { kills: wanted, seed: firstSeed, only, mtbf, mtbfMs, limitMs, mca, starter } = options();
+const { kills: wanted, seed: firstSeed, only, mtbf, mtbfMs, limitMs, mca, starter, asynchronous } = options();
 const settings = mca.map((one) => one.split(/[ =]+/));
+
+/** Programs of run() that can do it either way. */
+const BOTH_WAYS = ['heat', 'heat-sync'];
+if (asynchronous && only !== undefined && !BOTH_WAYS.includes(only))
+  wrongUse(`--only ${only} --asynchronous: expected ${BOTH_WAYS.join(' or ')}`);
+
+/** Failures that a job has recovered from, as its rank 0 says: of all ranks, and those after which only the dead went back. */
+function recoveriesOf({ stdout }) {
+  const [, failures = 0, inPlace = 0] = /recovered from (\d+) failures \((\d+) asynchronous\)/.exec(stdout) ?? [];
+  return { failures: Number(failures), inPlace: Number(inPlace) };
+}
 
 /** Runs one job to its end, or ends it when its time is over. */
 function play({ spares, program }, seed) {
@@ -144,21 +157,27 @@ let failures = 0;
 for (const [name, program] of Object.entries(PROGRAMS)) {
   if (only !== undefined && only !== name) continue;
   if (starter !== 'run' && program.tellsItsBeginning !== true) continue;
+  if (asynchronous && !BOTH_WAYS.includes(name)) continue;
+  const played = asynchronous ? { ...program, program: [...program.program, '--asynchronous'] } : program;
   const byKills = Array(KILLS_MAX + 1).fill(0);
   const seconds = [];
   const failed = [];
+  const all = { failures: 0, inPlace: 0 };
   let kills = 0;
   let idle = 0;
   for (let seed = firstSeed; kills < wanted; seed++) {
     const startedMs = performance.now();
-    const run = await play(program, seed);
+    const run = await play(played, seed);
     const tookS = (performance.now() - startedMs) / 1000;
     const fault = faultOf(program, run);
     kills += run.kills;
+    const recoveries = recoveriesOf(run);
+    all.failures += recoveries.failures;
+    all.inPlace += recoveries.inPlace;
     byKills[run.kills]++;
     seconds.push(tookS);
     console.log(
-      `${fault === undefined ? 'ok    ' : 'FAILED'} ${name} seed ${seed}: ${run.kills} kills (${kills} of ${wanted}), ${tookS.toFixed(1)} s${fault === undefined ? '' : `: ${fault}`}`,
+      `${fault === undefined ? 'ok    ' : 'FAILED'} ${name} seed ${seed}: ${run.kills} kills (${kills} of ${wanted}), ${tookS.toFixed(1)} s${asynchronous ? `, ${recoveries.inPlace} of ${recoveries.failures} recoveries in place` : ''}${fault === undefined ? '' : `: ${fault}`}`,
     );
     if (fault !== undefined) {
       failed.push(seed);
@@ -178,6 +197,8 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
       `${percentile(sorted, 0.5).toFixed(1)} s each by the median, ${sorted.at(-1).toFixed(1)} s the longest; ` +
       (failed.length === 0 ? 'all well' : `FAILED: seeds ${failed.join(', ')}`),
   );
+  if (asynchronous)
+    console.log(`${name}: recovered from ${all.failures} failures, after ${all.inPlace} of them in place; after the others all went back`);
   failures += failed.length;
 }
 
@@ -191,7 +212,7 @@ function memoryLine(name, samples, kills) {
   return `  memory of ${name}: ${mib(samples[0])} first, ${mib(samples[settled])} after a tenth, ${mib(samples.at(-1))} last, ${mib(Math.max(...samples))} most, ${(growth / 1024).toFixed(1)} KiB for each death`;
 }
 
-if (starter === 'run' && (only === undefined || only === RESPAWN)) {
+if (starter === 'run' && !asynchronous && (only === undefined || only === RESPAWN)) {
   const startedMs = performance.now();
   const words = [
     CLI,

@@ -1,5 +1,5 @@
 // `multirail bench latency|bw|bibw|rate|allreduce|alltoall|bcast|barrier`: OSU-style tests; processes that die (`bench ft`); saves (`bench
-// save`); and the failover run of `bench bw --pull RAIL@TIME`. A user's call starts a job on this machine whose ranks run the same command
+// save`); logs (`bench log`); and the failover run of `bench bw --pull RAIL@TIME`. A user's call starts a job on this machine whose ranks run the same command
 // again; called as a rank of a job, the command is that rank.
 import { realpathSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -10,7 +10,7 @@ import type { Runtime } from '../../src/mpi/runtime.ts';
 import { ParamTable } from '../../src/params.ts';
 import { type CollTest, checkCollSizes } from '../bench/coll.ts';
 import { collAsRank } from '../bench/coll-rank.ts';
-import { ftAsRank, ftSaveAsRank } from '../bench/ft-rank.ts';
+import { ftAsRank, ftLogAsRank, ftSaveAsRank } from '../bench/ft-rank.ts';
 import { HEADER_BYTES } from '../bench/message.ts';
 import { type OsuTest, parseBytes, parseSizes } from '../bench/osu.ts';
 import { pt2ptAsRank } from '../bench/pt2pt-rank.ts';
@@ -36,6 +36,10 @@ const FT_RANKS = 4;
 /** `bench save`. */
 const SAVE_REPEATS = 5;
 const SAVE_DEATHS = 3;
+/** `bench log`. */
+const LOG_REPEATS = 7;
+const PLATE = 2000;
+const PLATE_MAX = 20_000;
 const STATE_BYTES_MAX = 4 * 1024 ** 3;
 const SECONDS_MAX = 24 * 3600;
 const COUNT_MAX = 10_000_000;
@@ -235,6 +239,25 @@ function startSaveTest({ np, state, repeats, deaths, mca, json }: SaveBenchOptio
   return launchOrRun(np, program, deaths);
 }
 
+interface LogBenchOptions {
+  np: number;
+  repeats: number;
+  plate: number;
+  mca: string[];
+  json?: string;
+}
+
+function startLogTest({ np, repeats, plate, mca, json }: LogBenchOptions): Promise<void> {
+  return launchOrRun(np, {
+    mca: { ft: 'on', ...pairMca(mca) },
+    needsHand: false,
+    run: async (mpi) => {
+      await ftLogAsRank(mpi, { repeats, plate }, { jsonFile: json, commandLine: commandLine(ownWords()) });
+      return 0;
+    },
+  });
+}
+
 /** Pulling a rail takes a second one: two TCP rails, unless the user has said what the rails are. */
 function withRails(mca: Record<string, string>): Record<string, string> {
   const { origins } = new ParamTable(mca, process.env);
@@ -363,6 +386,15 @@ export function register(program: Command): void {
     .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
     .option('--json <file>', 'also write the figures to this file')
     .action((options: SaveBenchOptions) => startSaveTest(options));
+  bench
+    .command('log')
+    .description('logs of asynchronous recovery: what they cost short and long messages, and a program that computes')
+    .option('-n, --np <N>', 'number of ranks', wholeNumber(2, RANKS_MAX), FT_RANKS)
+    .option('--repeats <N>', 'measurements of which the median is shown', wholeNumber(1, COUNT_MAX), LOG_REPEATS)
+    .option('--plate <N>', 'rows and columns of the plate', wholeNumber(4, PLATE_MAX), PLATE)
+    .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
+    .option('--json <file>', 'also write the figures to this file')
+    .action((options: LogBenchOptions) => startLogTest(options));
   const windowed = [bw, pt2pt('bibw', 'bandwidth both ways at once'), pt2pt('rate', 'messages per second of several pairs of ranks')];
   for (const command of windowed) {
     command.option('--window <N>', `messages under way (default: ${DEFAULT_WINDOW})`, wholeNumber(1, WINDOW_MAX));

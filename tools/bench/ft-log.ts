@@ -1,0 +1,225 @@
+// The test of logs (recovery: 'asynchronous'), as a rank runs it: what it costs that messages are kept by their senders and digested by their
+// receivers. Short and long messages between ranks 0 and 1, and a heated plate of all ranks, on a communicator that is logged and on one that is
+// not, in turn; and both without any log in the process, before and after.
+import type { FtJob } from '../../src/ft/recover/job.ts';
+import { run } from '../../src/ft/recover/run.ts';
+import type { Communicator } from '../../src/mpi/communicator.ts';
+import { Op } from '../../src/mpi/op.ts';
+import type { Runtime } from '../../src/mpi/runtime.ts';
+import { median } from './osu.ts';
+import { SYNC_TESTS } from './pt2pt-sync.ts';
+
+export interface FtLogOptions {
+  /** Measurements of each kind. */
+  repeats: number;
+  /** Rows and columns of the plate. */
+  plate: number;
+}
+
+/** Medians. Times in microseconds and ms, rates in bytes per second. */
+export interface FtLogFigures {
+  ranks: number;
+  plate: number;
+  /** A message of 8 bytes, one way. */
+  latency: { withoutLogUs: number; besideUs: number; loggedUs: number; moreUs: number };
+  /** Messages of 1 MiB. */
+  stream: { copy: number; withoutLog: number; beside: number; logged: number };
+  /** A step of the plate; `share`: what logging adds, as the median of the pairs. */
+  heat: { besideMs: number; loggedMs: number; share: number };
+}
+
+const SHORT_BYTES = 8;
+const LONG_BYTES = 2 ** 20;
+const PING_PONGS = { iterations: 10_000, warmup: 500 };
+/** 64 MiB: less than makes a save due. */
+const WINDOWS = { iterations: 7, warmup: 1 };
+const WINDOW = 8;
+const STEPS = 40;
+const MEGA = 1e6;
+const SAVE_NEVER = 1_000_000;
+
+const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** Between ranks 0 and 1; the others wait in a barrier, without a processor. */
+async function latencyUs(world: Communicator, comm: Communicator): Promise<number> {
+  const [out, into] = [new Uint8Array(SHORT_BYTES), new Uint8Array(SHORT_BYTES)];
+  await world.barrier();
+  const us = comm.rank > 1 ? 0 : SYNC_TESTS.latency(comm, out, into, PING_PONGS, 1)[0];
+  await world.barrier();
+  return us;
+}
+
+async function streamRate(world: Communicator, comm: Communicator): Promise<number> {
+  const [out, into] = [new Uint8Array(LONG_BYTES).fill(1), new Uint8Array(LONG_BYTES)];
+  await world.barrier();
+  const rate = comm.rank > 1 ? 0 : SYNC_TESTS.bw(comm, out, into, WINDOWS, WINDOW)[0];
+  await world.barrier();
+  return rate * MEGA;
+}
+
+/** As a stream of long messages has it: always the same memory. */
+function copyRate(): number {
+  const [source, target] = [new Uint8Array(LONG_BYTES).fill(1), new Uint8Array(LONG_BYTES)];
+  const count = WINDOW * WINDOWS.iterations;
+  const fromMs = nowMs();
+  for (let i = 0; i < count; i++) target.set(source);
+  return (count * LONG_BYTES) / ((nowMs() - fromMs) / 1000);
+}
+
+/** Steps of a plate whose rows are dealt out; the neighbours' rows come by blocking calls. */
+class Plate {
+  private readonly comm: Communicator;
+  private readonly columns: number;
+  private readonly rows: number;
+  private now: Float64Array;
+  private next: Float64Array;
+
+  constructor(comm: Communicator, size: number) {
+    this.comm = comm;
+    this.columns = size;
+    this.rows = Math.ceil(size / comm.size);
+    this.now = new Float64Array((this.rows + 2) * size).fill(1);
+    this.next = new Float64Array((this.rows + 2) * size);
+  }
+
+  /** Time of a step, of the slowest rank. */
+  async stepMs(world: Communicator): Promise<number> {
+    await world.barrier();
+    const fromMs = nowMs();
+    for (let step = 0; step < STEPS; step++) this.step();
+    const most = new Float64Array(1);
+    await world.allreduce(Float64Array.of((nowMs() - fromMs) / STEPS), most, Op.MAX);
+    return most[0];
+  }
+
+  private step(): void {
+    const { comm, columns, rows, now, next } = this;
+    const row = (at: number): Float64Array => now.subarray(at * columns, (at + 1) * columns);
+    if (comm.rank > 0) comm.sendrecvSync(row(1), comm.rank - 1, 0, row(0), comm.rank - 1, 0);
+    if (comm.rank < comm.size - 1) comm.sendrecvSync(row(rows), comm.rank + 1, 0, row(rows + 1), comm.rank + 1, 0);
+    for (let at = 1; at <= rows; at++) {
+      for (let i = at * columns + 1; i < (at + 1) * columns - 1; i++)
+        next[i] = (now[i - 1] + now[i + 1] + now[i - columns] + now[i + columns]) / 4;
+    }
+    [this.now, this.next] = [next, now];
+  }
+}
+
+class LogBench {
+  private readonly mpi: Runtime;
+  private readonly options: FtLogOptions;
+
+  constructor(mpi: Runtime, options: FtLogOptions) {
+    this.mpi = mpi;
+    this.options = options;
+  }
+
+  /** Without any log in the process. */
+  private async without(latency: number[], stream: number[]): Promise<void> {
+    const { world } = this.mpi;
+    for (let i = 0; i < this.options.repeats; i++) {
+      latency.push(await latencyUs(world, world));
+      stream.push(await streamRate(world, world));
+    }
+  }
+
+  private async with(job: FtJob): Promise<{ beside: number[][]; logged: number[][]; copy: number[] }> {
+    const { world } = this.mpi;
+    const { comm } = job;
+    const { repeats, plate } = this.options;
+    const [plain, kept] = [new Plate(world, plate), new Plate(comm, plate)];
+    const [beside, logged]: number[][][] = [
+      [[], [], []],
+      [[], [], []],
+    ];
+    const copy: number[] = [];
+    // The first time is not counted: code is compiled, and memory is touched.
+    for (let i = -1; i < repeats; i++) {
+      const times = [
+        [await latencyUs(world, world), await latencyUs(world, comm)],
+        [await streamRate(world, world), await streamRate(world, comm)],
+        [await plain.stepMs(world), await kept.stepMs(world)],
+      ];
+      const rate = copyRate();
+      // The log is empty again.
+      await job.checkpoint();
+      if (i < 0) continue;
+      copy.push(rate);
+      for (const [kind, [one, other]] of times.entries()) {
+        beside[kind].push(one);
+        logged[kind].push(other);
+      }
+    }
+    return { beside, logged, copy };
+  }
+
+  /** Undefined at all ranks but 0. */
+  async play(): Promise<FtLogFigures | undefined> {
+    const { mpi, options } = this;
+    const [latency, stream]: number[][] = [[], []];
+    await this.without(latency, stream);
+    const { beside, logged, copy } = await run(mpi, { recovery: 'asynchronous', domain: 'process', everySteps: [SAVE_NEVER] }, (job) => {
+      job.protect('nothing', new Float64Array(1));
+      return this.with(job);
+    });
+    await this.without(latency, stream);
+    if (mpi.rank !== 0) return undefined;
+    const pairs = (kind: number, of: (one: number, other: number) => number): number =>
+      median(beside[kind].map((one, i) => of(one, logged[kind][i])));
+    return {
+      ranks: mpi.world.size,
+      plate: options.plate,
+      latency: {
+        withoutLogUs: median(latency),
+        besideUs: median(beside[0]),
+        loggedUs: median(logged[0]),
+        moreUs: pairs(0, (one, other) => other - one),
+      },
+      stream: { copy: median(copy), withoutLog: median(stream), beside: median(beside[1]), logged: median(logged[1]) },
+      heat: { besideMs: median(beside[2]), loggedMs: median(logged[2]), share: pairs(2, (one, other) => other / one - 1) },
+    };
+  }
+}
+
+export function runFtLog(mpi: Runtime, options: FtLogOptions): Promise<FtLogFigures | undefined> {
+  return new LogBench(mpi, options).play();
+}
+
+const GIGA = 1e9;
+const TITLE_WIDTH = 46;
+
+/** What the design of logs asks for, as a test of the figures. */
+export function ftLogTargets({ latency, stream, heat }: FtLogFigures) {
+  return {
+    latency: { text: '<= 0.4 us more', isMet: latency.moreUs <= 0.4 },
+    stream: { text: '>= 0.75 x the slower of copy and stream', isMet: stream.logged >= 0.75 * Math.min(stream.copy, stream.beside) },
+    heat: { text: '<= 2 %', isMet: heat.share <= 0.02 },
+  };
+}
+
+/** The table, for the screen. */
+export function ftLogLines(figures: FtLogFigures): string[] {
+  const { latency, stream, heat, plate } = figures;
+  const targets = ftLogTargets(figures);
+  const us = (value: number): string => `${value.toFixed(2)} us`;
+  const ms = (value: number): string => `${value.toFixed(2)} ms`;
+  const rate = (bytesPerSecond: number): string => `${(bytesPerSecond / GIGA).toFixed(2)} GB/s`;
+  const line = (title: string, value: string, target?: { text: string; isMet: boolean }): string =>
+    `${title.padEnd(TITLE_WIDTH)}${value.padStart(12)}${target === undefined ? '' : `   ${target.text}: ${target.isMet ? 'met' : 'missed'}`}`;
+  return [
+    line('# 8 bytes, one way, blocking calls', 'median'),
+    line('without a log in the process', us(latency.withoutLogUs)),
+    line('on a communicator that is not logged', us(latency.besideUs)),
+    line('on one that is logged', us(latency.loggedUs)),
+    line('more, in pairs', us(latency.moreUs), targets.latency),
+    line('# Messages of 1 MiB', 'median'),
+    line('copy alone', rate(stream.copy)),
+    line('without a log in the process', rate(stream.withoutLog)),
+    line('on a communicator that is not logged', rate(stream.beside)),
+    line('on one that is logged', rate(stream.logged), targets.stream),
+    line(`# A step of a plate of ${plate} x ${plate}`, 'median'),
+    line('on a communicator that is not logged', ms(heat.besideMs)),
+    line('on one that is logged', ms(heat.loggedMs)),
+    line('more, in pairs', `${(100 * heat.share).toFixed(1)} %`, targets.heat),
+  ];
+}

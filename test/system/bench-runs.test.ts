@@ -56,6 +56,28 @@ group('processes that die', () => {
       expect(replaced).toBeGreaterThan(shrunk);
     }
   });
+
+  test('bench save: rates, a save in the background, and a death that is recovered from', async () => {
+    const ran = await multirail('bench save -n 3 --state 1m --repeats 1 --deaths 1 --json OUT/save.json');
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout).toMatch(/^copy with checksum +[\d.]+ GB\/s/m);
+    expect(ran.stdout).toMatch(/^SIGKILL to the program running, of 1 +[\d.]+ ms/m);
+    const { rates, background, recoveriesMs } = JSON.parse(readFileSync(join(folder, 'save.json'), 'utf8'));
+    for (const rate of Object.values(rates)) expect(rate).toBeGreaterThan(0);
+    expect(background.committedMs).toBeGreaterThan(0);
+    expect(recoveriesMs).toHaveLength(1);
+  });
+
+  test('bench log: short and long messages and a plate, with and without a log', async () => {
+    const ran = await multirail('bench log -n 2 --repeats 1 --plate 64 --json OUT/log.json');
+    expect(ran.code, ran.stderr).toBe(0);
+    expect(ran.stdout).toMatch(/^on one that is logged +[\d.]+ us/m);
+    expect(ran.stdout).toMatch(/^on one that is logged +[\d.]+ GB\/s/m);
+    const { latency, stream, heat } = JSON.parse(readFileSync(join(folder, 'log.json'), 'utf8'));
+    for (const figure of [latency.withoutLogUs, latency.besideUs, latency.loggedUs]) expect(figure).toBeGreaterThan(0);
+    for (const rate of Object.values(stream)) expect(rate).toBeGreaterThan(0);
+    expect(heat.loggedMs).toBeGreaterThan(0);
+  });
 });
 
 group('tables', () => {

@@ -69,7 +69,7 @@ group('processes that die', () => {
   });
 
   test('bench log: short and long messages and a plate, with and without a log', async () => {
-    const ran = await multirail('bench log -n 2 --repeats 1 --plate 64 --json OUT/log.json');
+    const ran = await multirail('bench log -n 2 --repeats 1 --iterations 100 --plate 64 --json OUT/log.json');
     expect(ran.code, ran.stderr).toBe(0);
     expect(ran.stdout).toMatch(/^on one that is logged +[\d.]+ us/m);
     expect(ran.stdout).toMatch(/^on one that is logged +[\d.]+ GB\/s/m);

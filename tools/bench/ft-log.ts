@@ -12,6 +12,8 @@ import { SYNC_TESTS } from './pt2pt-sync.ts';
 export interface FtLogOptions {
   /** Measurements of each kind. */
   repeats: number;
+  /** Short messages there and back in each. */
+  iterations: number;
   /** Rows and columns of the plate. */
   plate: number;
 }
@@ -30,7 +32,7 @@ export interface FtLogFigures {
 
 const SHORT_BYTES = 8;
 const LONG_BYTES = 2 ** 20;
-const PING_PONGS = { iterations: 10_000, warmup: 500 };
+const PING_PONGS_WARMUP = 500;
 /** 64 MiB: less than makes a save due. */
 const WINDOWS = { iterations: 7, warmup: 1 };
 const WINDOW = 8;
@@ -41,10 +43,10 @@ const SAVE_NEVER = 1_000_000;
 const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 /** Between ranks 0 and 1; the others wait in a barrier, without a processor. */
-async function latencyUs(world: Communicator, comm: Communicator): Promise<number> {
+async function latencyUs(world: Communicator, comm: Communicator, iterations: number): Promise<number> {
   const [out, into] = [new Uint8Array(SHORT_BYTES), new Uint8Array(SHORT_BYTES)];
   await world.barrier();
-  const us = comm.rank > 1 ? 0 : SYNC_TESTS.latency(comm, out, into, PING_PONGS, 1)[0];
+  const us = comm.rank > 1 ? 0 : SYNC_TESTS.latency(comm, out, into, { iterations, warmup: PING_PONGS_WARMUP }, 1)[0];
   await world.barrier();
   return us;
 }
@@ -117,8 +119,9 @@ class LogBench {
   /** Without any log in the process. */
   private async without(latency: number[], stream: number[]): Promise<void> {
     const { world } = this.mpi;
-    for (let i = 0; i < this.options.repeats; i++) {
-      latency.push(await latencyUs(world, world));
+    const { repeats, iterations } = this.options;
+    for (let i = 0; i < repeats; i++) {
+      latency.push(await latencyUs(world, world, iterations));
       stream.push(await streamRate(world, world));
     }
   }
@@ -126,7 +129,7 @@ class LogBench {
   private async with(job: FtJob): Promise<{ beside: number[][]; logged: number[][]; copy: number[] }> {
     const { world } = this.mpi;
     const { comm } = job;
-    const { repeats, plate } = this.options;
+    const { repeats, iterations, plate } = this.options;
     const [plain, kept] = [new Plate(world, plate), new Plate(comm, plate)];
     const [beside, logged]: number[][][] = [
       [[], [], []],
@@ -136,7 +139,7 @@ class LogBench {
     // The first time is not counted: code is compiled, and memory is touched.
     for (let i = -1; i < repeats; i++) {
       const times = [
-        [await latencyUs(world, world), await latencyUs(world, comm)],
+        [await latencyUs(world, world, iterations), await latencyUs(world, comm, iterations)],
         [await streamRate(world, world), await streamRate(world, comm)],
         [await plain.stepMs(world), await kept.stepMs(world)],
       ];

@@ -38,6 +38,7 @@ const SAVE_REPEATS = 5;
 const SAVE_DEATHS = 3;
 /** `bench log`. */
 const LOG_REPEATS = 7;
+const LOG_ITERATIONS = 10_000;
 const PLATE = 2000;
 const PLATE_MAX = 20_000;
 const STATE_BYTES_MAX = 4 * 1024 ** 3;
@@ -241,18 +242,19 @@ function startSaveTest({ np, state, repeats, deaths, mca, json }: SaveBenchOptio
 
 interface LogBenchOptions {
   np: number;
+  iterations: number;
   repeats: number;
   plate: number;
   mca: string[];
   json?: string;
 }
 
-function startLogTest({ np, repeats, plate, mca, json }: LogBenchOptions): Promise<void> {
+function startLogTest({ np, iterations, repeats, plate, mca, json }: LogBenchOptions): Promise<void> {
   return launchOrRun(np, {
     mca: { ft: 'on', ...pairMca(mca) },
     needsHand: false,
     run: async (mpi) => {
-      await ftLogAsRank(mpi, { repeats, plate }, { jsonFile: json, commandLine: commandLine(ownWords()) });
+      await ftLogAsRank(mpi, { repeats, iterations, plate }, { jsonFile: json, commandLine: commandLine(ownWords()) });
       return 0;
     },
   });
@@ -391,6 +393,7 @@ export function register(program: Command): void {
     .description('logs of asynchronous recovery: what they cost short and long messages, and a program that computes')
     .option('-n, --np <N>', 'number of ranks', wholeNumber(2, RANKS_MAX), FT_RANKS)
     .option('--repeats <N>', 'measurements of which the median is shown', wholeNumber(1, COUNT_MAX), LOG_REPEATS)
+    .option('--iterations <N>', 'short messages there and back in each', wholeNumber(1, COUNT_MAX), LOG_ITERATIONS)
     .option('--plate <N>', 'rows and columns of the plate', wholeNumber(4, PLATE_MAX), PLATE)
     .addOption(new Option('--mca <name value...>', 'set a parameter; may be repeated').argParser(collect).default([], 'none'))
     .option('--json <file>', 'also write the figures to this file')

@@ -126,8 +126,13 @@ test('saves and recoveries are published on diagnostics channels', async () => {
 }, 60_000);
 
 /** Starts a job that goes on until it is told to end, tells it, and says in which step it has saved. */
-async function told(where: string, mode: string, tell: (running: ReturnType<typeof start>, pids: readonly number[]) => void) {
-  const running = startIn(where, 2, mode, '--restarts', '3');
+async function told(
+  where: string,
+  mode: string,
+  tell: (running: ReturnType<typeof start>, pids: readonly number[]) => void,
+  more: readonly string[] = ['--restarts', '3'],
+) {
+  const running = startIn(where, 2, mode, ...more);
   const pids: number[] = [];
   for (const rank of [0, 1]) pids.push(Number((await running.until(new RegExp(`rank ${rank} pid (\\d+) is under way`)))[1]));
   tell(running, pids);
@@ -159,3 +164,19 @@ test('told to end with saves in memory alone, a job ends with the same code, and
   const { stderr } = await told(folder, 'told-memory', (_, [pid]) => void process.kill(pid, 'SIGTERM'));
   expect(stderr).toMatch(/saves are in memory alone: it cannot go on from them/);
 }, 60_000);
+
+test.each([
+  ['one is told', 'told-asynchronous', ['--restarts', '3']],
+  ['one dies when all have saved, and its successor leaves with the others', 'told-asynchronous-last', ['--spares', '1']],
+] as const)(
+  'under asynchronous recovery all save with the next look at the logs: %s',
+  async (_, mode, words) => {
+    const where = join(folder, mode);
+    const { step, stderr } = await told(where, mode, (__, [pid]) => void process.kill(pid, 'SIGTERM'), words);
+    expect(step, stderr).toBeGreaterThanOrEqual(32);
+    const { code: status, stdout } = await startIn(where, 2, 'resumed-asynchronous').ended;
+    expect(status).toBe(0);
+    expect(resumedFrom(stdout)).toEqual([step, step]);
+  },
+  90_000,
+);

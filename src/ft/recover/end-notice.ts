@@ -33,6 +33,9 @@ export class EndNotice {
   }
 }
 
+/** Nobody tells. Under logs it is the rows of a save, or of a look, that say who was told: each recovery replaces the communicator of saves. */
+export const NO_NOTICE = new EndNotice('none');
+
 /** The way of one run of the program to its end before time. */
 export class Stopping {
   /** All ranks save and leave in this call of theirs. Undefined: nobody was told, as far as this rank knows. */

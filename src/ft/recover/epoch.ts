@@ -64,6 +64,8 @@ export interface Restored {
   readonly known: Known;
   /** This process has the place of a dead one, and nobody else goes back. */
   readonly isInPlace: boolean;
+  /** The job was told to end, and the others have stopped behind that save. */
+  readonly isLast: boolean;
 }
 
 export interface EpochHost {
@@ -405,11 +407,11 @@ export class Saves {
     this.obey();
   }
 
-  private restoredInPlace({ epoch, line, step, sections, history }: Joined): Restored {
+  private restoredInPlace({ epoch, line, step, sections, history, isLast }: Joined): Restored {
     this.history = history;
     const known: Known = { periods: undefined, failures: history.failures, elapsedSeconds: 0 };
     const level = line === undefined ? undefined : 'memory';
-    return { epoch, isFirst: false, save: line?.k, level, step, history, sections, grouping: undefined, known, isInPlace: true };
+    return { epoch, isFirst: false, save: line?.k, level, step, history, sections, grouping: undefined, known, isInPlace: true, isLast };
   }
 
   /** The communicator of saves has done its part. */
@@ -499,7 +501,7 @@ export class Saves {
     const sections = grouping !== undefined && isOwnEach(grouping) ? images[0]?.sections : undefined;
     const history = together(views);
     const known = knownOf(views, history);
-    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known, isInPlace: false };
+    return { epoch, isFirst, save: line?.k, level, step, history, sections, grouping, known, isInPlace: false, isLast: false };
   }
 
   /** Nobody begins to spread what another rank could not read: its copy would never come. Returns the step of the save. */

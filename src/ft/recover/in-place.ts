@@ -52,6 +52,8 @@ export interface Joined {
   readonly step: number;
   readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
   readonly history: History;
+  /** The others have stopped behind that save. */
+  readonly isLast: boolean;
 }
 
 /** The saves of this rank, as far as recovery in place needs them. */
@@ -131,6 +133,7 @@ export class InPlace {
   private isRunning = false;
   /** What a new member began with. */
   private joined: Joined | undefined;
+  private isLast = false;
   private readonly saves: InPlaceHost;
   private hasGoneBack: boolean;
   private word = new Word();
@@ -301,7 +304,7 @@ export class InPlace {
     (saves.program as ProgramLog).follow(views.reduce((most, view) => (view.passed > most.passed ? view : most), runner));
     const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
     saves.begin(epoch, domains, plan, fetched, former?.inventories ?? []);
-    if (isNew) this.joined = { epoch, line, step: image?.header.step ?? 0, sections: image?.sections, history };
+    if (isNew) this.joined = { epoch, line, step: image?.header.step ?? 0, sections: image?.sections, history, isLast: this.isLast };
     yield* this.synchronise(comm);
     return 'in place';
   }
@@ -380,6 +383,7 @@ export class InPlace {
     const program = saves.openProgram(comm.enterAs('job', id, members), base as FamilyBase);
     program.streams.restore(isOfThis ? saved?.streams : undefined);
     program.begin(image?.header.step ?? 0);
+    this.isLast = isOfThis && saved?.isLast === true;
     program.attempts = isOfThis ? (saved?.attempts ?? 0) : 0;
     this.isRunning = true;
   }

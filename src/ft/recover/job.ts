@@ -6,7 +6,7 @@ import type { StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
 import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
-import { type EndNotice, Stopping } from './end-notice.ts';
+import { type EndNotice, NO_NOTICE, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
 import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
 import { type Settings, storeOf } from './options.ts';
@@ -59,6 +59,7 @@ export class FtJob {
   private readonly isAlone: boolean;
   /** Of the save that is being made. */
   private cut: StreamsImage | undefined;
+  private isLast = false;
   /** What was restored is looked at once, when all that the program registers is registered. */
   private isChecked: boolean;
 
@@ -88,7 +89,8 @@ export class FtJob {
     this.isAlone = restored.isInPlace;
     if (this.program !== undefined) this.attempts = new Attempts(saves, this.program, restored, () => this.failedError());
     this.notice = host.notice;
-    this.stopping = new Stopping(saves.own, host.notice, () => saves.over.isDone);
+    this.stopping = new Stopping(saves.own, this.program === undefined ? host.notice : NO_NOTICE, () => saves.over.isDone);
+    this.hasStopped = restored.isLast;
   }
 
   /** @internal The job was told to end, and all ranks have come to the point where they leave. */
@@ -265,7 +267,8 @@ export class FtJob {
   private row(kind: number, level: number, isLoud: boolean): Row {
     const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
     const isDue = this.program?.isNearlyFull === true;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, isDue, isTold: this.stopping.hasTold, measured: this.periods.measured };
+    const isTold = this.program === undefined ? this.stopping.hasTold : this.notice.isTold;
+    return { kind, step: this.stepCount, level, isLoud, isWrong, isDue, isTold, measured: this.periods.measured };
   }
 
   /** A call of the program begins, unless it must not any more. */
@@ -279,18 +282,24 @@ export class FtJob {
     const { stopping, settings, saves } = this;
     if (stopping.at !== stopping.place) return;
     const level = settings.names.length - 1;
-    if (level > 0) {
-      const { failedAtStore } = saves.counters;
-      const k = await this.save(level, true);
-      const where = `save ${k} in step ${this.stepCount} at level ${settings.names[level]}`;
-      if (saves.rank === 0 && saves.counters.failedAtStore === failedAtStore)
-        this.warn(`the job was told to end: it goes on from ${where}`);
-    } else if (saves.rank === 0)
-      this.warn(
-        `the job was told to end in step ${this.stepCount}, and saves are in memory alone: it cannot go on from them; add a level on disk or a store`,
-      );
-    this.hasStopped = true;
+    const { failedAtStore } = saves.counters;
+    const k = level > 0 ? await this.save(level, true) : 0;
+    this.stop(k, failedAtStore);
     throw this.stoppedError();
+  }
+
+  /** All have saved, where there is a level from which the job could go on. */
+  private stop(k: number, failedBefore: number): void {
+    const { saves, stepCount } = this;
+    const { names } = this.settings;
+    this.hasStopped = true;
+    if (saves.rank !== 0) return;
+    if (names.length === 1)
+      this.warn(
+        `the job was told to end in step ${stepCount}, and saves are in memory alone: it cannot go on from them; add a level on disk or a store`,
+      );
+    else if (saves.counters.failedAtStore === failedBefore)
+      this.warn(`the job was told to end: it goes on from save ${k} in step ${stepCount} at level ${names.at(-1)}`);
   }
 
   private stoppedError(): MultirailError {
@@ -342,7 +351,9 @@ export class FtJob {
   /** `planned`: its level, where it is due. */
   private async saveOrPass(level: number, isBlocking: boolean, planned?: number): Promise<number> {
     const save = (): Promise<number> => this.save(level, isBlocking);
-    return this.attempts === undefined ? await save() : await this.attempts.save(planned, save, () => this.passBy());
+    const k = this.attempts === undefined ? await save() : await this.attempts.save(planned, save, () => this.passBy());
+    if (this.hasStopped) throw this.stoppedError();
+    return k;
   }
 
   private saveOrPassSync(level: number, planned?: number): number {
@@ -370,10 +381,10 @@ export class FtJob {
     return true;
   }
 
-  private async save(asked: number, isBlocking: boolean): Promise<number> {
+  private async save(asked: number, mayBlock: boolean): Promise<number> {
     const { saves, settings, program } = this;
-    const level = Math.max(0, asked);
     const { core } = saves;
+    const { failedAtStore } = saves.counters;
     await saves.whenIdle();
     const beganMs = performance.now();
     if (!core.begin()) throw this.failedError();
@@ -383,11 +394,15 @@ export class FtJob {
     this.mustStillSave();
     const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
     this.agreed(rows, () => series.underWay(NAMED_MAX));
-    if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
+    const isLast = program !== undefined && rows.some(({ isTold }) => isTold);
+    if (!isLast && this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
     this.mustStillSave();
+    const level = isLast ? settings.names.length - 1 : Math.max(0, asked);
+    const isBlocking = mayBlock || isLast;
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const left = series.unreceived(NAMED_MAX);
     this.cut = program?.cut();
+    this.isLast = isLast;
     this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const store = storeOf(settings, level);
     const slot = core.handleQuiet(store !== undefined);
@@ -420,6 +435,7 @@ export class FtJob {
       return name.k;
     }
     await finished;
+    if (isLast) this.stop(name.k, failedAtStore);
     return name.k;
   }
 
@@ -564,7 +580,8 @@ export class FtJob {
         jobId: saves.jobId,
       };
       const { cut, program } = this;
-      const others = cut === undefined || program === undefined ? [] : streamSections({ streams: cut, attempts: program.attempts });
+      const others =
+        cut === undefined || program === undefined ? [] : streamSections({ streams: cut, attempts: program.attempts, isLast: this.isLast });
       const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes), others);
       return { bytes: memory.length, crc, memory };
     } catch (error) {

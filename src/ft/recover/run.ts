@@ -69,8 +69,7 @@ class Run {
     this.standbys = mpi.params.bool('ft_standby_holds') && !settings.isAsynchronous ? holdersOf(mpi.world) : undefined;
     this.settings = this.standbys === undefined ? settings : withStandbys(settings, standbyStore(this.standbys, mpi.world.rank));
     this.saves = new Saves({ mpi, settings: this.settings, warn: (text) => this.warn(text) }, mpi.world);
-    // Its words go by a communicator that each recovery in place replaces: under those the signal does what it does without run().
-    this.notice = new EndNotice(settings.isAsynchronous ? 'none' : mpi.params.string('ft_end_signal'));
+    this.notice = new EndNotice(mpi.params.string('ft_end_signal'));
   }
 
   private warn(text: string): void {
@@ -165,8 +164,8 @@ class Run {
     const { saves } = this;
     const played = (async (): Promise<Outcome<T>> => {
       try {
-        const value = await body(job);
-        return { value };
+        // A successor of one that had stopped has nothing to do.
+        return { value: job.isStopped ? (undefined as T) : await body(job) };
       } catch (error) {
         return { error };
       }

@@ -10,12 +10,14 @@ export interface SavedStreams {
   readonly streams: StreamsImage;
   /** Calls in which the program could save, so far. */
   readonly attempts: number;
+  /** The job was told to end, and all leave behind this save. */
+  readonly isLast: boolean;
 }
 
-export function streamSections({ streams, attempts }: SavedStreams): Omit<NewSection, 'crc'>[] {
+export function streamSections({ streams, attempts, isLast }: SavedStreams): Omit<NewSection, 'crc'>[] {
   const { unexpected, ...numbers } = streams;
   return [
-    { kind: 'counters', name: STREAMS_SECTION, bytes: new Uint8Array(serialize({ ...numbers, attempts })) },
+    { kind: 'counters', name: STREAMS_SECTION, bytes: new Uint8Array(serialize({ ...numbers, attempts, isLast })) },
     { kind: 'channel', name: STREAMS_SECTION, bytes: new Uint8Array(serialize(unexpected)) },
   ];
 }
@@ -26,10 +28,10 @@ export function savedStreamsOf(sections: readonly DecodedSection[]): SavedStream
   const counters = find('counters');
   const channel = find('channel');
   if (counters === undefined || channel === undefined) return undefined;
-  const { attempts, ...numbers } = deserialize(counters.data) as Omit<StreamsImage, 'unexpected'> & { attempts: number };
+  const { attempts, isLast, ...numbers } = deserialize(counters.data) as Omit<StreamsImage, 'unexpected'> & Omit<SavedStreams, 'streams'>;
   const unexpected = (deserialize(channel.data) as StreamsImage['unexpected']).map((message) => ({
     ...message,
     payload: new Uint8Array(message.payload),
   }));
-  return { streams: { ...numbers, unexpected }, attempts };
+  return { streams: { ...numbers, unexpected }, attempts, isLast };
 }

@@ -45,6 +45,8 @@ export class Tap implements PmlTap {
   readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0 };
   /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
   readonly released: number[] = [];
+  /** What this process has sent again was another message than before. */
+  private difference: MultirailError | undefined;
   private readonly core: PmlCore;
   private readonly sender: Sender;
   private readonly waiting = new Deque<WaitingSend>();
@@ -96,7 +98,8 @@ export class Tap implements PmlTap {
       return true;
     };
     const isHeld = channel?.state === 'HELD';
-    request.error = isHeld ? undefined : peer.ended;
+    // Whoever has not repeated itself once says nothing more: others would take it for what they wait for.
+    request.error = this.difference ?? (isHeld ? undefined : peer.ended);
     if (request.error !== undefined) return end();
     const { nextSeq: seq } = peer.flowOut(ctx);
     const logged = log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);
@@ -149,6 +152,7 @@ export class Tap implements PmlTap {
       { rank: this.core.options.rank, peer: peer.rank, tag },
     );
     request.error = error;
+    this.difference = error;
     this.options.onDiffers?.(error);
   }
 

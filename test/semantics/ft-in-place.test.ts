@@ -202,7 +202,7 @@ test.each([
       try {
         if (job.recovery === undefined) await job.comm.split(0);
         else if (color !== undefined) await job.comm.split(1);
-        await count(job, { atStep: async (step: number) => mpi.process === 1 && step === 5 && (await die('now')) });
+        await count(job, { atStep: async (step: number) => mpi.process === 1 && step === 5 && (await die()) });
       } catch (error) {
         if (job.recovery !== undefined) told.push((error as Error).message);
         throw error;

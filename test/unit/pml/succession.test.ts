@@ -83,6 +83,10 @@ test.each([
   expect(error).toMatchObject({ code: 'ERR_REPLAY' });
   // The program may let the error pass: it is told all the same.
   expect(jobs.differences).toEqual([error]);
+  // What comes after it does not leave.
+  expect(jobs.send(2, 0, 4, filled(10, 1)).error).toBe(error);
+  jobs.run();
+  expect(jobs.of(0).syncFor(2).contexts).toMatchObject([{ ctx: CTX, nextIn: 1 }]);
   expect(error?.message).toMatch(
     /message 0 of context 20 to rank 0, .* bytes and digest [0-9a-f]+; before the failure it had 10 bytes and digest/,
   );

@@ -42,7 +42,7 @@ export class Tap implements PmlTap {
   suspended = 0;
   /** This process has said that its log is whole: it must stay so until it is decided what becomes of those that died. */
   mustKeep = false;
-  readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0 };
+  readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0, gated: 0 };
   /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
   readonly released: number[] = [];
   private readonly core: PmlCore;
@@ -142,8 +142,10 @@ export class Tap implements PmlTap {
 
   /** As an ordinary message, with the number that it has. */
   transmit(peer: PmlPeer, logged: LoggedMessage): void {
-    if (this.isGated || this.gated.size > 0) this.gated.push({ peer, logged });
-    else this.sender.sendLogged(peer, logged);
+    if (this.isGated || this.gated.size > 0) {
+      this.counters.gated++;
+      this.gated.push({ peer, logged });
+    } else this.sender.sendLogged(peer, logged);
   }
 
   /** What waits for its leave leaves. */

@@ -35,6 +35,8 @@ export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
   if (prng.chance(1, 3)) params.pml_unexpected_bytes_max = prng.pick(['4096', '8192']);
   if (prng.chance(1, 6)) params.pml_retained_bytes_max = '4096';
   const oneSided = prng.chance(1, 3);
+  // (A stream of its own: seeds that once failed keep their meaning.)
+  const outcomes = prng.split('outcomes');
   const program = drawProgram(prng.split('program'), members, eagerBytes, 12_000);
   const world = new LogWorld(prng.split('world'), program, {
     seed,
@@ -54,6 +56,8 @@ export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
     members,
     logBytesMax: prng.pick([40_000, 100_000, 1_000_000, 1_000_000, 1_000_000]),
     slabBytes: prng.pick([4096, 16_384]),
+    recordsBytesMax: outcomes.pick([1000, 5000, 1_000_000, 1_000_000, 1_000_000]),
+    batchBytesMax: outcomes.pick([64, 200, 4000]),
     newsUs: prng.pick([[10], [10, 1000], [100, 1000, 20_000, 100_000], [3000]]),
     drifts: prng.chance(1, 12),
     onDeath: () => pull(),

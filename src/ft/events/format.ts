@@ -71,13 +71,13 @@ export function recordBytes({ values, bytes }: EventRecord): number {
   return sum;
 }
 
-/** How many of these records, the first ones, fit into a batch. */
-export function fitting(records: readonly EventRecord[], from: number): number {
+/** How many of these records, from that place on, fit into a batch: one at least, if there is one. */
+export function fitting(records: readonly EventRecord[], from: number, bytesMax: number): number {
   let bytes = HEAD_BYTES_MAX;
   let count = 0;
   for (let i = from; i < records.length; i++) {
     bytes += recordBytes(records[i]);
-    if (bytes > BATCH_BYTES_MAX) break;
+    if (bytes > bytesMax && count > 0) break;
     count++;
   }
   return count;
@@ -108,10 +108,7 @@ export function encodeBatch({ epoch, owner, base, from, isWhole, records }: Batc
 }
 
 function broken(what: string): MultirailError {
-  return new MultirailError(
-    'ERR_PROTOCOL',
-    `recorded outcomes cannot be read: ${what}; run the same version of multirail on all ranks`,
-  );
+  return new MultirailError('ERR_PROTOCOL', `recorded outcomes cannot be read: ${what}; run the same version of multirail on all ranks`);
 }
 
 /** @throws ERR_PROTOCOL: it is no batch of this version, or not all of one. */

@@ -29,9 +29,9 @@ export class Holdings {
 
   /**
    * A batch has come. Returns up to which number its owner's records are here now: what it is to be told. Those of an epoch come in order,
-   * from the first on.
+   * from the first on. Undefined: it is of an epoch that is over.
    */
-  handleBatch({ owner, epoch, base, from, isWhole, records }: Batch): number {
+  handleBatch({ owner, epoch, base, from, isWhole, records }: Batch): number | undefined {
     let held = this.held.get(owner);
     if (held === undefined || held.epoch < epoch) {
       if (held?.isWhole) this.former.set(owner, held);
@@ -40,7 +40,7 @@ export class Holdings {
       assert(from === base, `records of rank ${owner} begin at ${from} in epoch ${epoch}, expected ${base}`);
       this.held.set(owner, held);
     }
-    assert(epoch === held.epoch, `records of rank ${owner} of epoch ${epoch} come in epoch ${held.epoch}`);
+    if (epoch < held.epoch) return undefined;
     const gone = Math.min(held.records.length, Math.max(0, base - held.base));
     held.records.splice(0, gone);
     held.base = Math.max(held.base, base);

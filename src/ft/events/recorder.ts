@@ -5,7 +5,17 @@
 import { MultirailError } from '../../errors.ts';
 import type { MessageOutcomes } from '../../pml/message-log.ts';
 import type { RecvRequest } from '../../pml/records.ts';
-import { encodeBatch, EVENT, type EventKind, type EventRecord, fitting, NO_BYTES, RECORD_BYTES_MAX, recordBytes } from './format.ts';
+import {
+  BATCH_BYTES_MAX,
+  EVENT,
+  type EventKind,
+  type EventRecord,
+  encodeBatch,
+  fitting,
+  NO_BYTES,
+  RECORD_BYTES_MAX,
+  recordBytes,
+} from './format.ts';
 import type { HeldRecords } from './holdings.ts';
 
 /**
@@ -24,6 +34,8 @@ export interface RecorderOptions {
   readonly rank: number;
   readonly determinism: Determinism;
   readonly bytesMax?: number;
+  /** A batch is no longer, but for one of one record. */
+  readonly batchBytesMax?: number;
   /** Of the process with that number. */
   rankOf(number: number): number;
   /** Of the process that has that rank now. */
@@ -98,7 +110,7 @@ export class Recorder implements MessageOutcomes {
 
   /** What is sent now may leave: the holder has all that it could depend on. */
   get isConfirmed(): boolean {
-    return !this.isFull || !this.records || this.confirmed >= this.end;
+    return !this.isFull || this.confirmed >= this.end;
   }
 
   /** Some of what is listed was not asked for again yet. */
@@ -134,10 +146,12 @@ export class Recorder implements MessageOutcomes {
   private giveUp(): void {
     this.isWhole = false;
     this.records = false;
-    this.base = this.end;
+    // With one number for what is not recorded: until the holder knows that its list is of no use, nothing leaves.
+    this.base = this.end + 1;
     this.list = [];
     this.bytes = 0;
     this.sent = this.base;
+    this.mustTell = true;
   }
 
   /** What a call that looks has found; undefined: nothing. */
@@ -270,7 +284,7 @@ export class Recorder implements MessageOutcomes {
     if (this.isUnderWay || (this.sent >= this.end && !this.mustTell)) return undefined;
     const { list, base, epoch } = this;
     const from = this.sent;
-    const count = fitting(list, from - base);
+    const count = fitting(list, from - base, this.options.batchBytesMax ?? BATCH_BYTES_MAX);
     const records = list.slice(from - base, from - base + count);
     this.sent += count;
     this.isUnderWay = true;
@@ -291,12 +305,8 @@ export class Recorder implements MessageOutcomes {
 
   /** A save is cut here. */
   cut(): RecorderCut {
-    if (!this.records) {
-      // What was not recorded is before it.
-      this.records = true;
-      this.confirmed = this.base;
-      this.mustTell = true;
-    }
+    // What was not recorded is before it.
+    this.records = true;
     this.pending = { index: this.end, receives: this.receives, awaits: this.awaits };
     return this.pending;
   }

@@ -144,6 +144,8 @@ export class Tap implements PmlTap {
   transmit(peer: PmlPeer, logged: LoggedMessage): void {
     if (this.isGated || this.gated.size > 0) {
       this.counters.gated++;
+      // The log may be given up before it leaves.
+      this.options.log.hold(logged);
       this.gated.push({ peer, logged });
     } else this.sender.sendLogged(peer, logged);
   }
@@ -155,6 +157,7 @@ export class Tap implements PmlTap {
       const { peer, logged } = first;
       if (peer.ended === undefined) this.sender.sendLogged(peer, logged);
       else this.endLogged(logged, peer.ended);
+      this.options.log.letGo(logged);
     }
   }
 
@@ -168,8 +171,12 @@ export class Tap implements PmlTap {
   dropGated(peer: PmlPeer, error?: MultirailError): void {
     for (let left = this.gated.size; left > 0; left--) {
       const message = this.gated.shift() as { peer: PmlPeer; logged: LoggedMessage };
-      if (message.peer !== peer) this.gated.push(message);
-      else if (error !== undefined) this.endLogged(message.logged, error);
+      if (message.peer !== peer) {
+        this.gated.push(message);
+        continue;
+      }
+      if (error !== undefined) this.endLogged(message.logged, error);
+      this.options.log.letGo(message.logged);
     }
   }
 

@@ -254,6 +254,6 @@ export function interpret(ranks: number, ops: readonly (readonly Op[])[], choice
     for (let rank = 0; rank < ranks; rank++) while (step(rank)) moved = true;
   }
   for (let rank = 0; rank < ranks; rank++)
-    if (ops[rank][at[rank]].op !== 'end') throw new Error(`the program does not end: rank ${rank} at ${at[rank]} ${JSON.stringify(ops.map((l,r)=>[at[r],...l.slice(Math.max(0,at[r]-8),at[r]+1)]))} posted ${JSON.stringify(posted)}`);
+    if (ops[rank][at[rank]].op !== 'end') throw new Error(`the program does not end: rank ${rank} at ${at[rank]}`);
   return { expected, receivedAt };
 }

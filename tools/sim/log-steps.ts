@@ -154,7 +154,7 @@ export class Steps {
   private probe(worker: Worker, { from, ctx, tag }: Receive): Pending | undefined {
     const { place, rank, number, recorder } = worker;
     const pml = this.host.pmlOf(number);
-    if (from === ANY) worker.probing ??= recorder?.begin();
+    if (from === ANY && !this.probed.has(worker)) worker.probing ??= recorder?.begin();
     const source = from === ANY ? (worker.probing?.source ?? ANY) : worker.members[from];
     let probed = this.probed.get(worker);
     if (probed === undefined) {

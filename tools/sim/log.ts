@@ -59,7 +59,8 @@ export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
     recordsBytesMax: outcomes.pick([1000, 5000, 1_000_000, 1_000_000, 1_000_000]),
     batchBytesMax: outcomes.pick([64, 200, 4000]),
     newsUs: prng.pick([[10], [10, 1000], [100, 1000, 20_000, 100_000], [3000]]),
-    drifts: prng.chance(1, 12),
+    // What follows from outcomes is asked of programs that repeat themselves.
+    drifts: prng.chance(1, 12) && !program.isWild,
     onDeath: () => pull(),
     ...watchersOf(options),
   });

@@ -65,6 +65,7 @@ export class WildSteps {
       ops[root].push({ op: 'any', how: prng.pick(['receive', 'probe'] as const), ctx: WILD_CTX, tag: -1, bytes: this.bytesMax });
       ops[root].push({ op: 'reply', ctx: USER_CTX, tag: REPLY_TAG, bytes: this.bytes() });
     }
+    this.tell(ops, root);
   }
 
   /** One receives what the others send, in an order that nobody knows, and tells all what it has made of it. */
@@ -91,7 +92,13 @@ export class WildSteps {
       ops[root].push(receive);
     }
     this.looks(ops[root], root);
-    for (let rank = 0; rank < ranks; rank++) {
+    if (posts.length > 0) ops[root].push({ op: 'join' });
+    this.tell(ops, root);
+  }
+
+  /** What it has made of all. Nobody sends in a later step what is received in this one. */
+  private tell(ops: Op[][], root: number): void {
+    for (let rank = 0; rank < this.ranks; rank++) {
       if (rank === root) continue;
       ops[root].push({ op: 'send', to: rank, ctx: USER_CTX, tag: TOLD_TAG, bytes: this.bytes(), sync: false });
       ops[rank].push({ op: 'receive', from: root, ctx: USER_CTX, tag: TOLD_TAG, bytes: this.bytesMax });

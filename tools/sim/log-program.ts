@@ -199,11 +199,11 @@ export function interpret(ranks: number, ops: readonly (readonly Op[])[], choice
   const posted: number[][] = ops.map(() => []);
   const wild = new OwnOrder(ranks, choices);
   const keyOf = (to: number, op: Pick<Send, 'ctx' | 'tag'>, from: number): string => `${from}/${to}/${op.ctx}/${op.tag}`;
-  /** The value for the receive at that place; undefined when it has not been sent. */
-  const take = (rank: number, place: number): number | undefined => {
+  /** The value for the receive at that place, behind so many that were posted before it; undefined when it has not been sent. */
+  const take = (rank: number, place: number, behind = 0): number | undefined => {
     if (ops[rank][place].op === 'any') return wild.take(rank, place);
     const receive = ops[rank][place] as Receive;
-    const message = queue(keyOf(rank, receive, receive.from)).shift();
+    const message = queue(keyOf(rank, receive, receive.from)).splice(behind, 1)[0];
     if (message !== undefined) receivedAt[message.from][message.place] = place;
     return message?.value;
   };
@@ -225,7 +225,10 @@ export function interpret(ranks: number, ops: readonly (readonly Op[])[], choice
     else if (op.op === 'waitAny') {
       if (posted[rank].length > 0) {
         const index = (choices.get(choiceKey(rank, place)) as number | undefined) ?? 0;
-        const value = take(rank, posted[rank][index]);
+        const { from, ctx, tag } = ops[rank][posted[rank][index]] as Receive;
+        const before = posted[rank].slice(0, index).map((other) => ops[rank][other] as Receive);
+        const behind = before.filter((other) => other.from === from && other.ctx === ctx && other.tag === tag).length;
+        const value = take(rank, posted[rank][index], behind);
         if (value === undefined) return false;
         const [first] = posted[rank].splice(index, 1);
         expected[rank][first] = value;

@@ -121,10 +121,15 @@ export class Steps {
     if (worker.succession?.isReplaying === true) counters.freedAgain++;
   }
 
-  /** It ended with an error: this process has given its log up, so the death of a peer is seen, and all will go back. */
+  /** It ended with an error: this process had given its log up, so the death of a peer was seen, and all will go back. */
   private isLost(worker: Worker, { error, kind }: SendRequest | RecvRequest): boolean {
     if (error === undefined) return false;
-    if (worker.log.isWhole || error.code !== 'ERR_PROC_FAILED')
+    // The log may be whole again by now: a save was committed.
+    const isSeen = worker.members.some((number) => {
+      const { failure, channel } = this.host.pmlOf(worker.number).peer(number);
+      return failure !== undefined && channel === undefined;
+    });
+    if (!isSeen || error.code !== 'ERR_PROC_FAILED')
       throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
     worker.isOver = true;
     return true;
@@ -155,7 +160,8 @@ export class Steps {
     const { place, rank, number, recorder } = worker;
     const pml = this.host.pmlOf(number);
     if (from === ANY && !this.probed.has(worker)) worker.probing ??= recorder?.begin();
-    const source = from === ANY ? (worker.probing?.source ?? ANY) : worker.members[from];
+    const wanted = from === ANY ? (worker.probing?.source ?? ANY) : from;
+    const source = wanted === ANY ? ANY : worker.members[wanted];
     let probed = this.probed.get(worker);
     if (probed === undefined) {
       probed = pml.improbe(source, ctx, tag);

@@ -233,11 +233,13 @@ export class Recorder implements MessageOutcomes {
 
   // ---------------------------------------------------------------- receives from anybody
 
-  /** A receive or probe from anybody begins. Its number, and the process whose message it is to take, undefined where nothing is listed. */
+  /**
+   * A receive or probe from anybody begins. Its number, and the rank whose message it is to take, undefined where nothing is listed. While a
+   * probe waits, another process may come to have that rank.
+   */
   begin(): { readonly receive: number; readonly source: number | undefined } {
     const receive = ++this.receives;
-    const known = this.matches.get(receive);
-    return { receive, source: known === undefined ? undefined : this.options.numberOf(known.source) };
+    return { receive, source: this.matches.get(receive)?.source };
   }
 
   /** It takes this message. Returns what is wrong with it, when it is not the listed one. */
@@ -260,7 +262,7 @@ export class Recorder implements MessageOutcomes {
     if (!this.isFull) return;
     const { receive, source } = this.begin();
     request.anyNumber = receive;
-    if (source !== undefined) request.source = source;
+    if (source !== undefined) request.source = this.options.numberOf(source);
   }
 
   matched(request: RecvRequest, number: number, seq: number): void {

@@ -30,6 +30,8 @@ export interface LogWorldOptions extends WorldOptions {
   /** Bounds of recorded outcomes, and of a batch of them. */
   recordsBytesMax: number;
   batchBytesMax: number;
+  /** So many die shortly after an outcome. */
+  strikes: number;
   /** Delays after which somebody hears of something, in microseconds: one is drawn each time. */
   newsUs: readonly number[];
   /** Successors do not repeat themselves. */
@@ -80,11 +82,15 @@ export class LogWorld implements StepsHost {
         bytesMax: options.recordsBytesMax,
         pmlOf: (number) => this.pmlOf(number),
         wake: (number) => this.wake(number),
-        took: (worker, request, source, seq) => this.steps.took(worker, request, source, seq),
+        took: (worker, request, source, seq) => {
+          this.steps.took(worker, request, source, seq);
+          this.strike(worker);
+        },
       });
     this.world = new World({ ...options, services: new Set([SYNC_CTX, OUTCOMES_CTX, ...COVERED]), onTurn: (rank) => this.onTurn(rank) });
     this.members = Array.from({ length: options.members }, (_, rank) => rank);
     this.nextStandby = options.members;
+    this.strikesLeft = options.strikes;
     const none: Cut = { flows: [], unexpected: [], released: 0 };
     this.save = { images: this.members.map((rank) => ({ place: 0, state: rank + 17, cut: none, outcomes: undefined })) };
   }
@@ -166,6 +172,19 @@ export class LogWorld implements StepsHost {
     this.options.onDeath();
     for (const other of this.workers) if (other.number !== number) this.at(this.drawUs(), () => this.tell(other.number, number));
     this.decideLater();
+  }
+
+  private strikesLeft = 0;
+
+  /** An outcome of that process was just now: it may die before anybody else has it, or whoever holds it may, and then it. */
+  private strike({ number, rank, members }: Worker): void {
+    if (this.strikesLeft === 0 || !this.prng.chance(1, 8)) return;
+    this.strikesLeft--;
+    const soonUs = this.prng.pick([0, 50, 300, 1000, 3000]);
+    if (this.prng.chance(2, 3)) return this.at(soonUs, () => this.kill(number));
+    const holder = members[this.outcomes?.holderOf(rank) ?? rank];
+    this.at(soonUs, () => this.kill(holder));
+    this.at(soonUs + this.prng.pick([5000, 20_000, 100_000]), () => this.kill(number));
   }
 
   /** One that was called in dies, if there is one. */

@@ -3,8 +3,10 @@
 import { edit } from './edit.ts';
 import type { Planted } from './table.ts';
 
+const HOLDINGS = 'src/ft/events/holdings.ts';
 const INBOX = 'src/pml/inbox.ts';
 const LOG = 'src/ft/log/send-log.ts';
+const RECORDER = 'src/ft/events/recorder.ts';
 const SUCCESSION = 'src/pml/succession.ts';
 const TAP = 'src/pml/tap.ts';
 
@@ -219,5 +221,92 @@ export const PLANTED_LOGS: readonly Planted[] = [
       edit(TAP, 'if (this.waiting.size === 0 && this.give(send, false)) return request;', 'if (this.give(send, false)) return request;'),
     ],
     found: [{ profile: 'log', from: 162, within: 202 }],
+  },
+  {
+    name: 'leaves-before-it-is-safe',
+    sentence: 'A message leaves before the outcomes are safe on which it may depend.',
+    edits: [edit(RECORDER, 'return !this.isFull || this.confirmed >= this.end;', 'return !this.isFull || this.end >= 0;')],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'list-not-obeyed',
+    sentence: 'A receive from anybody takes what comes first, though it is listed what it took.',
+    edits: [
+      edit(
+        RECORDER,
+        'return { receive, source: this.matches.get(receive)?.source };',
+        'this.matches.delete(receive);\n    return { receive, source: undefined };',
+      ),
+    ],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'looks-not-obeyed',
+    sentence: 'Calls that look find what is there now, though it is listed what they found.',
+    edits: [
+      edit(
+        RECORDER,
+        'if (record === undefined || !this.isFull) return undefined;',
+        'if (record === undefined || this.isFull) return undefined;',
+      ),
+    ],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'list-lost-with-its-holder',
+    sentence: 'When its holder dies, a process gives what it records from then on to the next one, and not what it had recorded.',
+    edits: [
+      edit(
+        RECORDER,
+        '    this.sent = this.base;\n    this.confirmed = this.base;\n    this.isUnderWay = false;',
+        '    this.sent = this.end;\n    this.confirmed = this.end;\n    this.isUnderWay = false;',
+      ),
+      edit(HOLDINGS, 'held = { epoch, base, records: [], isWhole: false };', 'held = { epoch, base: from, records: [], isWhole: false };'),
+      edit(HOLDINGS, 'assert(from === base,', 'assert(from >= base,'),
+    ],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'list-trimmed-at-the-cut',
+    sentence: 'The list is trimmed when a save is cut, before it is committed.',
+    edits: [
+      edit(
+        RECORDER,
+        'awaits: this.awaits };\n    return this.pending;',
+        'awaits: this.awaits };\n    const made = this.pending;\n    this.commit();\n    return made;',
+      ),
+    ],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'part-of-a-list',
+    sentence: 'A holder that has got the first part of a list gives it to a successor as the whole.',
+    edits: [edit(HOLDINGS, 'records: [], isWhole: false };', 'records: [], isWhole: true };')],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'given-up-unsaid',
+    sentence: 'A process that has no room for its outcomes goes on without saying so to the holder.',
+    edits: [
+      edit(RECORDER, 'this.base = this.end + 1;', 'this.base = this.end;\n    this.confirmed = this.base;'),
+      edit(
+        RECORDER,
+        '    this.sent = this.base;\n    this.mustTell = true;\n  }\n\n  /** What a call',
+        '    this.sent = this.base;\n  }\n\n  /** What a call',
+      ),
+    ],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'run-grows-when-sent',
+    sentence: 'Calls that find nothing are counted to a run that the holder was sent already.',
+    edits: [edit(RECORDER, 'last?.kind === EVENT.NOTHING && this.sent < this.end) {', 'last?.kind === EVENT.NOTHING) {')],
+    found: [{ profile: 'log', within: 2000 }],
+  },
+  {
+    name: 'gated-past-the-log',
+    sentence: 'The log lets go of messages that wait for their leave.',
+    edits: [edit(TAP, '      this.options.log.hold(logged);\n', '')],
+    found: [{ profile: 'log', within: 2000 }],
   },
 ];

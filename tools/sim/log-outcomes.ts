@@ -10,6 +10,7 @@ import type { Pml } from '../../src/pml/pml.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Image, Worker } from './log-worker.ts';
+import { OracleError } from './oracle.ts';
 
 /** Batches, and words about them. */
 export const OUTCOMES_CTX = 8;
@@ -23,6 +24,8 @@ export interface OutcomesHost {
   readonly bytesMax: number;
   pmlOf(number: number): Pml;
   wake(number: number): void;
+  /** A part of what a holder is to have after a recovery is on its way. */
+  sentPart(worker: Worker): void;
   took(worker: Worker, request: RecvRequest, source: number, seq: number): void;
 }
 
@@ -68,9 +71,18 @@ export class Outcomes {
   }
 
   /** All that is known of the outcomes of that rank since that image; undefined: they are lost. */
-  listOf(holder: Worker, rank: number, image: Image): HeldRecords | undefined {
+  listOf(holder: Worker, owner: Worker, image: Image): HeldRecords | undefined {
+    const { rank } = owner;
     const held = holder.holdings?.recordsOf(rank);
-    if (held === undefined || held.base > (image.outcomes?.index ?? 0)) return undefined;
+    if (held === undefined) return undefined;
+    const index = image.outcomes?.index ?? 0;
+    if (held.base > index) {
+      if (owner.recorder?.isWhole)
+        throw new OracleError(
+          `F11: outcomes of rank ${rank} are listed from ${held.base} on, and the newest save has those below ${index}`,
+        );
+      return undefined;
+    }
     return { base: held.base, records: [...held.records] };
   }
 
@@ -84,6 +96,8 @@ export class Outcomes {
     const batch = recorder.takeBatch();
     if (batch === undefined) return;
     pml.isend(holder, OUTCOMES_CTX, TAG.BATCH, new Iov([batch]));
+    const { epoch, isWhole } = decodeBatch(batch);
+    if (epoch > 0 && !isWhole) this.host.sentPart(worker);
     this.host.wake(number);
   }
 

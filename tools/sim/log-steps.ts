@@ -129,8 +129,7 @@ export class Steps {
       const { failure, channel } = this.host.pmlOf(worker.number).peer(number);
       return failure !== undefined && channel === undefined;
     });
-    if (!isSeen || error.code !== 'ERR_PROC_FAILED')
-      throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
+    if (!isSeen || error.code !== 'ERR_PROC_FAILED') throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
     worker.isOver = true;
     return true;
   }

@@ -82,6 +82,11 @@ export class LogWorld implements StepsHost {
         bytesMax: options.recordsBytesMax,
         pmlOf: (number) => this.pmlOf(number),
         wake: (number) => this.wake(number),
+        sentPart: ({ number }) => {
+          if (this.strikesLeft === 0 || !this.prng.chance(1, 3)) return;
+          this.strikesLeft--;
+          this.at(this.prng.pick([0, 300, 1000]), () => this.kill(number));
+        },
         took: (worker, request, source, seq) => {
           this.steps.took(worker, request, source, seq);
           this.strike(worker);
@@ -244,7 +249,8 @@ export class LogWorld implements StepsHost {
     for (const [rank, number] of this.members.entries()) {
       if (this.outcomes === undefined || !this.world.isDead(number)) continue;
       const holder = this.members[this.outcomes.holderOf(rank)];
-      if (!this.world.isDead(holder)) lists.set(rank, this.outcomes.listOf(this.workers[holder], rank, this.save.images[rank]));
+      if (!this.world.isDead(holder))
+        lists.set(rank, this.outcomes.listOf(this.workers[holder], this.workers[number], this.save.images[rank]));
       if (lists.get(rank) === undefined) isLost = true;
     }
     if (isLost) this.counters.listsLost++;

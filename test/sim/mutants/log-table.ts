@@ -110,7 +110,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'digests-not-compared',
     sentence: 'What a successor sends again is not compared with what was received.',
     edits: [edit(TAP, 'if (crc === had.crc && buffer.bytes === had.bytes) return;', 'if (crc === had.crc || had.bytes >= 0) return;')],
-    found: [{ profile: 'log', within: 60 }],
+    found: [{ profile: 'log', from: 180, within: 220 }],
   },
   {
     name: 'digests-lost-with-the-dead',
@@ -122,7 +122,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         'if (digests !== undefined) this.digests.delete(successor);',
       ),
     ],
-    found: [{ profile: 'log', within: 60 }],
+    found: [{ profile: 'log', from: 180, within: 220 }],
   },
   {
     name: 'forgotten-with-the-second',
@@ -134,7 +134,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         "      if (peer.channel.state !== 'AWAITED') this.tap.suspended++;\n      else peer.flowsIn.clear();\n",
       ),
     ],
-    found: [{ profile: 'log', within: 60 }],
+    found: [{ profile: 'log', from: 120, within: 160 }],
   },
   {
     name: 'held-twice',

@@ -96,6 +96,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'ft/image', files: /^src\/ft\/image\//, may: ['errors', 'util'] },
   { layer: 'ft/store', files: /^src\/ft\/store\//, may: ['errors', 'util', 'params', 'ft/image', 'native'] },
   // Copies of what is sent, for the tap of the PML.
+  { layer: 'ft/events', files: /^src\/ft\/events\//, may: ['errors', 'util', 'pml'] },
   { layer: 'ft/log', files: /^src\/ft\/log\//, may: ['util', 'pml'] },
   // The protocol of saves, without what it is driven by.
   { layer: 'ft/checkpoint', files: /^src\/ft\/checkpoint\//, may: ['errors', 'util', 'ft/plan'] },
@@ -116,6 +117,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'ft/image',
       'ft/checkpoint',
       'ft/log',
+      'ft/events',
       'progress',
       'btl/self',
       'btl/interpose',
@@ -384,10 +386,10 @@ const under = (...folders: string[]) =>
 
 describe('purity', () => {
   test('PML, BML, ULFM, plans, images and the protocol of saves know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'util');
+    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'util');
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
-    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log'), ASYNC)).toEqual([]);
+    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events'), ASYNC)).toEqual([]);
     expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 

@@ -53,6 +53,8 @@ export class Inbox {
   }
 
   post(request: RecvRequest): void {
+    const { tap } = this.core;
+    if (request.source === ANY && tap?.options.covers(request.ctx)) tap.options.outcomes?.post(request);
     const envelope = this.context(request.ctx).post(request);
     if (envelope !== undefined) {
       this.match(envelope, request);
@@ -225,6 +227,7 @@ export class Inbox {
     request.matchedSource = packet.source;
     request.matchedTag = packet.tag;
     request.matchedSignature = packet.signature;
+    if (request.anyNumber > 0) core.tap?.matched(request, packet.source, packet.seq);
     const written = request.buffer.copyIn(0, payload);
     core.released(peer, charge);
     completeReceive(core, request, written, payload.length);
@@ -315,6 +318,7 @@ export class Inbox {
     request.matchedSource = envelope.source;
     request.matchedTag = envelope.tag;
     request.matchedSignature = envelope.signature;
+    if (request.anyNumber > 0) this.core.tap?.matched(request, envelope.source, envelope.seq);
     if (envelope.isHole) {
       const hole = envelope.peer.flowIn(envelope.ctx).holes?.get(envelope.seq) as Hole;
       hole.envelope = undefined;

@@ -1,7 +1,7 @@
 // What the PML needs of a log of messages, and what the rest of it sees of the tap (tap.ts), which sends through the log.
 import type { MultirailError } from '../errors.ts';
 import type { Iov } from '../util/iov.ts';
-import type { LoggedMessage, PmlPeer, SendRequest } from './records.ts';
+import type { LoggedMessage, PmlPeer, RecvRequest, SendRequest } from './records.ts';
 
 /** What is known of a message before it is copied. */
 export type NewMessage = Pick<LoggedMessage, 'ctx' | 'tag' | 'seq' | 'signature' | 'sync'>;
@@ -30,6 +30,16 @@ export interface MessageLog {
   abandon(): void;
 }
 
+/** Which messages receives from anybody match, recorded and obeyed (src/ft/events). Peers are numbers of processes. */
+export interface MessageOutcomes {
+  /** A receive from anybody is about to be posted: it is numbered, and names the source that it had before. */
+  post(request: RecvRequest): void;
+  /** It takes that message. It ends with an error when that is not the one which it took before. */
+  matched(request: RecvRequest, peer: number, seq: number): void;
+  /** All outcomes are kept safe on which what is sent now may depend: it may leave. */
+  readonly isConfirmed: boolean;
+}
+
 export interface TapOptions {
   readonly log: MessageLog;
   /** Messages of that context are logged. */
@@ -38,6 +48,8 @@ export interface TapOptions {
   readonly digest: ((bytes: Uint8Array, before: number) => number) | undefined;
   /** Told of each message that is sent again and is another one, besides its request, which ends with the same error. */
   readonly onDiffers?: ((error: MultirailError) => void) | undefined;
+  /** Undefined: no outcome is recorded, and receives from anybody are of no use to a successor. */
+  readonly outcomes?: MessageOutcomes;
 }
 
 /** The tap, as those see it that messages pass. */
@@ -45,9 +57,12 @@ export interface PmlTap {
   readonly options: TapOptions;
   /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
   readonly released: number[];
+  /** Sends that wait for room in the log, or for their leave. */
   readonly waitingCount: number;
   covers(peer: number, ctx: number): boolean;
   retry(): void;
   giveUp(request: SendRequest, error: MultirailError): void;
+  /** A receive from anybody, which has a number, takes that message. */
+  matched(request: RecvRequest, peer: number, seq: number): void;
   received(peer: PmlPeer, ctx: number, seq: number, tag: number, views: readonly Uint8Array[], bytes: number): void;
 }

@@ -64,6 +64,8 @@ export class RecvRequest extends Request {
   /** Order of posting within the context. */
   postedSerial = 0;
   matched = false;
+  /** Its number among the receives from anybody whose outcomes are recorded; 0: it is none of them. */
+  anyNumber = 0;
   /** Place in the posted queue (match.ts). */
   queue: PostedQueue | undefined = undefined;
   queuePrev: RecvRequest | undefined = undefined;
@@ -92,6 +94,7 @@ export class RecvRequest extends Request {
     this.receivedBytes = 0;
     this.cancelled = false;
     this.matched = false;
+    this.anyNumber = 0;
     return this;
   }
 }

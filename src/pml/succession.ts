@@ -82,6 +82,7 @@ export class Succession {
     if (!this.members.has(peer.rank)) return;
     // No successor could be given what is not in the log any more.
     if (!this.tap.options.log.isWhole) {
+      this.tap.dropGated(peer, peer.failure);
       peer.channel = undefined;
       return;
     }
@@ -93,6 +94,7 @@ export class Succession {
       if (peer.channel.state !== 'AWAITED') this.tap.suspended++;
       peer.channel.move('HELD');
     }
+    this.tap.dropGated(peer);
     for (const message of [...peer.sends]) if (this.isCovered(message.ctx)) this.suspend(message);
     for (const message of [...peer.recvs]) {
       if (!this.isCovered(message.ctx)) continue;
@@ -152,6 +154,7 @@ export class Succession {
 
   /** There is no succession in place, and all go back: whatever waits for somebody who died, or for a successor, ends. */
   giveUp(error: MultirailError): void {
+    this.tap.open();
     for (const rank of [...this.members]) {
       const peer = this.core.peers.get(rank);
       if (peer !== undefined) this.abandon(peer, error);

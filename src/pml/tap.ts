@@ -9,7 +9,7 @@ import type { Channel, Digest } from './channel.ts';
 import type { PmlCore } from './core.ts';
 import { nextSeq } from './flows.ts';
 import type { PmlTap, TapOptions } from './message-log.ts';
-import { type LoggedMessage, type PmlPeer, SendRequest } from './records.ts';
+import { type LoggedMessage, type PmlPeer, type RecvRequest, SendRequest } from './records.ts';
 import type { Sender } from './sender.ts';
 
 interface WaitingSend {
@@ -42,7 +42,7 @@ export class Tap implements PmlTap {
   suspended = 0;
   /** This process has said that its log is whole: it must stay so until it is decided what becomes of those that died. */
   mustKeep = false;
-  readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0 };
+  readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0, gated: 0 };
   /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
   readonly released: number[] = [];
   /** What this process has sent again was another message than before. */
@@ -50,6 +50,9 @@ export class Tap implements PmlTap {
   private readonly core: PmlCore;
   private readonly sender: Sender;
   private readonly waiting = new Deque<WaitingSend>();
+  /** Messages with a number that wait until all outcomes are safe on which they may depend. */
+  private readonly gated = new Deque<{ readonly peer: PmlPeer; readonly logged: LoggedMessage }>();
+  private isOpen = false;
 
   constructor(core: PmlCore, sender: Sender, options: TapOptions) {
     this.core = core;
@@ -61,9 +64,13 @@ export class Tap implements PmlTap {
     return peer !== this.core.options.rank && this.options.covers(ctx);
   }
 
-  /** Sends that wait for room in the log. */
   get waitingCount(): number {
-    return this.waiting.size;
+    return this.waiting.size + this.gated.size;
+  }
+
+  /** Outcomes are not safe yet on which what is sent now may depend. */
+  private get isGated(): boolean {
+    return !this.isOpen && this.options.outcomes?.isConfirmed === false;
   }
 
   // ---------------------------------------------------------------- what is sent
@@ -79,8 +86,9 @@ export class Tap implements PmlTap {
     return request;
   }
 
-  /** There may be room now. */
+  /** There may be room now, and outcomes may be safe. */
   retry(): void {
+    this.release();
     for (let send = this.waiting.peek(); send !== undefined; send = this.waiting.peek()) {
       if (!this.give(send, true)) return;
       this.waiting.shift();
@@ -106,6 +114,7 @@ export class Tap implements PmlTap {
     if (logged === 'full') return false;
     const isWanted = channel === undefined || channel.wants(ctx, seq);
     if (logged === 'unlogged') {
+      if (this.isGated) return false;
       this.counters.unlogged++;
       if (isWanted) {
         this.sender.send(peer, ctx, tag, buffer, sync, signature, send.canGiveUp, request, isOpen);
@@ -136,7 +145,49 @@ export class Tap implements PmlTap {
 
   /** As an ordinary message, with the number that it has. */
   transmit(peer: PmlPeer, logged: LoggedMessage): void {
-    this.sender.sendLogged(peer, logged);
+    if (this.isGated || this.gated.size > 0) {
+      this.counters.gated++;
+      // The log may be given up before it leaves.
+      this.options.log.hold(logged);
+      this.gated.push({ peer, logged });
+    } else this.sender.sendLogged(peer, logged);
+  }
+
+  /** What waits for its leave leaves. */
+  private release(): void {
+    if (this.isGated) return;
+    for (let first = this.gated.shift(); first !== undefined; first = this.gated.shift()) {
+      const { peer, logged } = first;
+      if (peer.ended === undefined) this.sender.sendLogged(peer, logged);
+      else this.endLogged(logged, peer.ended);
+      this.options.log.letGo(logged);
+    }
+  }
+
+  /** There will be no successors: nothing waits for its leave any more. */
+  open(): void {
+    this.isOpen = true;
+    this.release();
+  }
+
+  /** That peer has died: its successor is sent from the log what it asks for. With an error: it has none. */
+  dropGated(peer: PmlPeer, error?: MultirailError): void {
+    for (let left = this.gated.size; left > 0; left--) {
+      const message = this.gated.shift() as { peer: PmlPeer; logged: LoggedMessage };
+      if (message.peer !== peer) {
+        this.gated.push(message);
+        continue;
+      }
+      if (error !== undefined) this.endLogged(message.logged, error);
+      this.options.log.letGo(message.logged);
+    }
+  }
+
+  /** Whoever waits for that message to be matched is told that it will not be. */
+  private endLogged(logged: LoggedMessage, error: MultirailError): void {
+    const { request } = logged;
+    logged.request = undefined;
+    if (request !== undefined) this.end(request, error);
   }
 
   /** The peer has it, from a life before this one: it must be the same. */
@@ -173,8 +224,7 @@ export class Tap implements PmlTap {
     if (request.done) return;
     for (const logged of this.options.log.messagesTo(request.peer)) {
       if (logged.request !== request) continue;
-      logged.request = undefined;
-      this.end(request, error);
+      this.endLogged(logged, error);
     }
   }
 
@@ -197,6 +247,10 @@ export class Tap implements PmlTap {
   }
 
   // ---------------------------------------------------------------- what comes in
+
+  matched(request: RecvRequest, peer: number, seq: number): void {
+    this.options.outcomes?.matched(request, peer, seq);
+  }
 
   /** The data of that message are here. */
   received(peer: PmlPeer, ctx: number, seq: number, tag: number, views: readonly Uint8Array[], bytes: number): void {

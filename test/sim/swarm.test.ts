@@ -24,6 +24,7 @@ const MUST_OCCUR: Partial<Record<Profile, { readonly counters: readonly string[]
     counters: [
       ...['saves', 'abandoned', 'successions', 'fallbacks', 'divergences'],
       ...['logged', 'unlogged', 'suppressed', 'replayed'],
+      ...['recorded', 'obeyed', 'gated', 'listsLost'],
       ...['persistent', 'persistentHeld', 'freed', 'freedAgain', 'inPlace', 'creditStalls', 'stalledReplays'],
     ],
     faults: ['death', 'pulled'],

@@ -3,48 +3,23 @@
 // (a header and its bulk on two contexts), of collectives whose members send from the memory into which they receive, and of communicators that
 // are freed again; some are received only after a save that they cross.
 import type { Prng } from '../../src/util/prng.ts';
+import {
+  BULK_CTX,
+  COLL_BYTES_MAX,
+  COLL_CTX,
+  type Free,
+  HEADER_CTX,
+  MADE_CTX,
+  MADE_MAX,
+  type Op,
+  type Receive,
+  type Send,
+  USER_CTX,
+  WILD_CTX,
+} from './log-ops.ts';
+import { type Choices, choiceKey, OwnOrder, WildSteps } from './wild-program.ts';
 
-/** Contexts of the program: messages, headers and bulks of objects, collectives. */
-export const USER_CTX = 20;
-export const HEADER_CTX = 21;
-export const BULK_CTX = 22;
-export const COLL_CTX = 23;
-/** The first of the contexts that are made and freed. */
-const MADE_CTX = 40;
-const MADE_MAX = 10;
-export const COVERED: readonly number[] = [
-  ...[USER_CTX, HEADER_CTX, BULK_CTX, COLL_CTX],
-  ...Array.from({ length: MADE_MAX }, (_, i) => MADE_CTX + i),
-];
-/** Messages of collectives are no longer. */
-export const COLL_BYTES_MAX = 2000;
-
-export interface Send {
-  readonly op: 'send';
-  readonly to: number;
-  readonly ctx: number;
-  readonly tag: number;
-  readonly bytes: number;
-  readonly sync: boolean;
-}
-
-export interface Receive {
-  /** post: without waiting, until the end of the step. again: as post, with the request of the one before. probe: a matched probe first. */
-  readonly op: 'post' | 'again' | 'receive' | 'probe';
-  readonly from: number;
-  readonly ctx: number;
-  readonly tag: number;
-  readonly bytes: number;
-}
-
-/** The communicator of that context is freed: whatever was sent on it has come. */
-export interface Free {
-  readonly op: 'free';
-  readonly ctx: number;
-}
-
-/** join: the end of a step, all that was begun in it is done. */
-export type Op = Send | Receive | Free | { readonly op: 'join' | 'save' | 'end' };
+export * from './log-ops.ts';
 
 export interface Program {
   readonly ranks: number;
@@ -53,6 +28,8 @@ export interface Program {
   readonly expected: readonly (readonly (number | undefined)[])[];
   /** By rank and place of a send: the place of the receive, among the operations of the rank to which it goes. */
   readonly receivedAt: readonly (readonly (number | undefined)[])[];
+  /** What it does depends on outcomes: what is expected is one of many ways. */
+  readonly isWild: boolean;
 }
 
 export function mix(state: number, value: number): number {
@@ -94,6 +71,7 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
   const tags = prng.between(1, 3);
   // (A stream of its own: seeds that once failed keep their meaning.)
   const making = new Making(prng.split('freed'), ranks, eagerBytesMax, bytesMax);
+  const wild = new WildSteps(prng.split('wild'), ranks, eagerBytesMax, bytesMax);
   for (let step = 0; step < steps; step++) {
     const posted: Receive[][] = Array.from({ length: ranks }, () => []);
     const sends: Send[][] = Array.from({ length: ranks }, () => []);
@@ -127,6 +105,7 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
       const list = ops[rank];
       list.push(...posted[rank], ...sends[rank], ...late[rank], ...blocking[rank]);
     }
+    wild.draw(ops);
     if (prng.chance(1, 3)) drawCollective(prng, ops, step);
     for (const list of ops) {
       list.push({ op: 'join' });
@@ -136,7 +115,7 @@ export function drawProgram(prng: Prng, ranks: number, eagerBytesMax: number, by
     late = nextLate;
   }
   for (let rank = 0; rank < ranks; rank++) ops[rank].push(...late[rank], { op: 'join' }, { op: 'end' });
-  return { ranks, ops, ...interpret(ranks, ops) };
+  return { ranks, ops, ...interpret(ranks, ops, new Map()), isWild: wild.isOn };
 }
 
 /** Communicators that are made in one step and freed in the same or a later one, in half of the programs. */
@@ -205,8 +184,8 @@ function drawCollective(prng: Prng, ops: Op[][], step: number): void {
   }
 }
 
-/** What everybody sees when nobody dies. */
-function interpret(ranks: number, ops: readonly (readonly Op[])[]): Pick<Program, 'expected' | 'receivedAt'> {
+/** What everybody sees when nobody dies, and outcomes are these; those that are not given are some that may be. */
+export function interpret(ranks: number, ops: readonly (readonly Op[])[], choices: Choices): Pick<Program, 'expected' | 'receivedAt'> {
   const expected: (number | undefined)[][] = ops.map((list) => list.map(() => undefined));
   const receivedAt: (number | undefined)[][] = ops.map((list) => list.map(() => undefined));
   const at = Array(ranks).fill(0) as number[];
@@ -218,11 +197,13 @@ function interpret(ranks: number, ops: readonly (readonly Op[])[]): Pick<Program
     return list;
   };
   const posted: number[][] = ops.map(() => []);
-  const keyOf = (to: number, op: Receive | Send, from: number): string => `${from}/${to}/${op.ctx}/${op.tag}`;
-  /** The value for the receive at that place; undefined when it has not been sent. */
-  const take = (rank: number, place: number): number | undefined => {
+  const wild = new OwnOrder(ranks, choices);
+  const keyOf = (to: number, op: Pick<Send, 'ctx' | 'tag'>, from: number): string => `${from}/${to}/${op.ctx}/${op.tag}`;
+  /** The value for the receive at that place, behind so many that were posted before it; undefined when it has not been sent. */
+  const take = (rank: number, place: number, behind = 0): number | undefined => {
+    if (ops[rank][place].op === 'any') return wild.take(rank, place);
     const receive = ops[rank][place] as Receive;
-    const message = queue(keyOf(rank, receive, receive.from)).shift();
+    const message = queue(keyOf(rank, receive, receive.from)).splice(behind, 1)[0];
     if (message !== undefined) receivedAt[message.from][message.place] = place;
     return message?.value;
   };
@@ -233,10 +214,27 @@ function interpret(ranks: number, ops: readonly (readonly Op[])[]): Pick<Program
     if (op.op === 'end') return false;
     if (op.op === 'send') {
       const value = op.bytes === 0 ? 0 : payloadOf(states[rank], place, op.tag);
-      queue(keyOf(op.to, op, rank)).push({ value, from: rank, place });
+      if (op.ctx === WILD_CTX) wild.send(rank, op.to, op.tag, value);
+      else queue(keyOf(op.to, op, rank)).push({ value, from: rank, place });
     }
-    if (op.op === 'post' || op.op === 'again') posted[rank].push(place);
-    else if (op.op === 'join') {
+    if (op.op === 'reply')
+      queue(keyOf(wild.lastSource[rank], op, rank)).push({ value: payloadOf(states[rank], place, op.tag), from: rank, place });
+    if (op.op === 'peek' || op.op === 'test')
+      states[rank] = mix(states[rank], (choices.get(choiceKey(rank, place)) as number | undefined) ?? 0);
+    if (op.op === 'post' || op.op === 'again' || (op.op === 'any' && op.how === 'post')) posted[rank].push(place);
+    else if (op.op === 'waitAny') {
+      if (posted[rank].length > 0) {
+        const index = (choices.get(choiceKey(rank, place)) as number | undefined) ?? 0;
+        const { from, ctx, tag } = ops[rank][posted[rank][index]] as Receive;
+        const before = posted[rank].slice(0, index).map((other) => ops[rank][other] as Receive);
+        const behind = before.filter((other) => other.from === from && other.ctx === ctx && other.tag === tag).length;
+        const value = take(rank, posted[rank][index], behind);
+        if (value === undefined) return false;
+        const [first] = posted[rank].splice(index, 1);
+        expected[rank][first] = value;
+        states[rank] = mix(mix(states[rank], index), value);
+      }
+    } else if (op.op === 'join') {
       for (let first = posted[rank][0]; first !== undefined; first = posted[rank][0]) {
         const value = take(rank, first);
         if (value === undefined) return false;
@@ -245,7 +243,7 @@ function interpret(ranks: number, ops: readonly (readonly Op[])[]): Pick<Program
         states[rank] = mix(states[rank], value);
       }
       expected[rank][place] = states[rank];
-    } else if (isReceive(op)) {
+    } else if (isReceive(op) || op.op === 'any') {
       const value = take(rank, place);
       if (value === undefined) return false;
       expected[rank][place] = value;

@@ -1,12 +1,16 @@
 // What the processes of the profile `log` do, operation by operation, and what they must see: F8 and F9 of log-world.ts, and that a synchronous
 // send ends only when its receive is there. A program waits for nothing but its own requests.
+import { EVENT } from '../../src/ft/events/format.ts';
 import type { Pml } from '../../src/pml/pml.ts';
+import { ANY } from '../../src/pml/pml.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../../src/pml/records.ts';
 import { Iov } from '../../src/util/iov.ts';
 import {
+  type AnyReceive,
   COLL_CTX,
   type Free,
   fillMessage,
+  interpret,
   isLate,
   isReceive,
   mix,
@@ -15,9 +19,11 @@ import {
   type Receive,
   readMessage,
   type Send,
+  type WildOp,
 } from './log-program.ts';
 import type { newLogCounters, Pending, Worker } from './log-worker.ts';
 import { OracleError } from './oracle.ts';
+import { choiceKey, type Taken } from './wild-program.ts';
 
 export interface StepsHost {
   /** Why the run is over: all go back, or a program does not repeat itself. */
@@ -41,6 +47,9 @@ export class Steps {
   private readonly probed = new Map<Worker, Envelope>();
   /** By rank: the furthest place of a receive that was there, in any life of it. */
   private readonly furthest: number[];
+  /** Of a wild program, by rank and place: what was taken or found there last, and what was seen. */
+  private readonly choices = new Map<string, Taken | number>();
+  private readonly seen = new Map<string, number>();
 
   constructor(host: StepsHost, program: Program) {
     this.host = host;
@@ -55,7 +64,13 @@ export class Steps {
     if (op.op === 'end' || (op.op === 'save' && !this.host.passes(worker))) return false;
     if (op.op === 'send') this.send(worker, op);
     else if (op.op === 'free') this.free(worker, op);
-    else if (op.op === 'post' || op.op === 'again') worker.posted.push(this.post(worker, op, op.op === 'again'));
+    else if (op.op === 'reply') this.send(worker, { ...op, op: 'send', to: worker.lastSource, sync: false });
+    else if (op.op === 'any') {
+      if (op.how === 'post') worker.posted.push(this.post(worker, this.fromAnybody(op), false));
+      else if (!this.takeAny(worker, op)) return false;
+    } else if (op.op === 'peek' || op.op === 'test' || op.op === 'waitAny') {
+      if (!this.look(worker, op)) return false;
+    } else if (op.op === 'post' || op.op === 'again') worker.posted.push(this.post(worker, op, op.op === 'again'));
     else if (isReceive(op)) {
       worker.current ??= op.op === 'probe' ? this.probe(worker, op) : this.post(worker, op, false);
       if (worker.current === undefined || !worker.current.request.done) return false;
@@ -106,11 +121,15 @@ export class Steps {
     if (worker.succession?.isReplaying === true) counters.freedAgain++;
   }
 
-  /** It ended with an error: this process has given its log up, so the death of a peer is seen, and all will go back. */
+  /** It ended with an error: this process had given its log up, so the death of a peer was seen, and all will go back. */
   private isLost(worker: Worker, { error, kind }: SendRequest | RecvRequest): boolean {
     if (error === undefined) return false;
-    if (worker.log.isWhole || error.code !== 'ERR_PROC_FAILED')
-      throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
+    // The log may be whole again by now: a save was committed.
+    const isSeen = worker.members.some((number) => {
+      const { failure, channel } = this.host.pmlOf(worker.number).peer(number);
+      return failure !== undefined && channel === undefined;
+    });
+    if (!isSeen || error.code !== 'ERR_PROC_FAILED') throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
     worker.isOver = true;
     return true;
   }
@@ -128,7 +147,8 @@ export class Steps {
       counters.persistent++;
     }
     const pml = this.host.pmlOf(number);
-    const request = pml.irecv(worker.members[from], ctx, tag, new Iov([buffer]), isAgain ? ended : undefined);
+    const source = from === ANY ? ANY : worker.members[from];
+    const request = pml.irecv(source, ctx, tag, new Iov([buffer]), isAgain ? ended : undefined);
     this.furthest[rank] = Math.max(this.furthest[rank], place);
     request.onDone = () => this.host.wake(number);
     this.host.wake(number);
@@ -136,9 +156,20 @@ export class Steps {
   }
 
   private probe(worker: Worker, { from, ctx, tag }: Receive): Pending | undefined {
-    const { place, rank, number } = worker;
+    const { place, rank, number, recorder } = worker;
     const pml = this.host.pmlOf(number);
-    const probed = this.probed.get(worker) ?? pml.improbe(worker.members[from], ctx, tag);
+    if (from === ANY && !this.probed.has(worker)) worker.probing ??= recorder?.begin();
+    const wanted = from === ANY ? (worker.probing?.source ?? ANY) : from;
+    const source = wanted === ANY ? ANY : worker.members[wanted];
+    let probed = this.probed.get(worker);
+    if (probed === undefined) {
+      probed = pml.improbe(source, ctx, tag);
+      if (probed !== undefined && worker.probing !== undefined) {
+        this.mustBeAsListed(worker, recorder?.match(worker.probing.receive, probed.source, probed.seq));
+        this.choices.set(choiceKey(rank, place), { source: worker.members.indexOf(probed.source), seq: probed.seq });
+        worker.probing = undefined;
+      }
+    }
     if (probed === undefined) return undefined;
     // Some time passes between the probe and its receive.
     if (!this.probed.has(worker) && this.host.flip()) {
@@ -172,7 +203,8 @@ export class Steps {
     }
     worker.sends = worker.sends.filter(({ request }) => !request.done);
     const { rank, place, state } = worker;
-    if (!worker.drifts && state !== this.program.expected[rank][place])
+    this.seen.set(choiceKey(rank, place), state);
+    if (!worker.drifts && !this.program.isWild && state !== this.program.expected[rank][place])
       throw new OracleError(`F8: rank ${rank} has another state at ${place}`);
     return true;
   }
@@ -194,10 +226,106 @@ export class Steps {
     const value = readMessage(buffer, receivedBytes);
     if (value === undefined) throw new OracleError(`F9: rank ${rank} receives a damaged message at ${place}`);
     const expected = this.program.expected[rank][place];
-    if (value !== expected) throw new OracleError(`F9: rank ${rank} receives ${value} at ${place}; expected ${expected}`);
+    this.seen.set(choiceKey(rank, place), value);
+    if (value !== expected && !this.program.isWild)
+      throw new OracleError(`F9: rank ${rank} receives ${value} at ${place}; expected ${expected}`);
     // The buffer is the user's again.
     buffer.fill(0xcc);
     worker.ended = request as RecvRequest;
     worker.state = mix(worker.state, value);
+  }
+
+  // ---------------------------------------------------------------- outcomes
+
+  private fromAnybody({ ctx, tag, bytes }: AnyReceive): Receive {
+    return { op: 'receive', from: ANY, ctx, tag, bytes };
+  }
+
+  private mustBeAsListed({ rank }: Worker, wrong: Error | undefined): void {
+    if (wrong !== undefined) throw new OracleError(`F11: rank ${rank}: ${wrong.message}`);
+  }
+
+  /** Blocking, or by a probe. */
+  private takeAny(worker: Worker, op: AnyReceive): boolean {
+    const receive = this.fromAnybody(op);
+    worker.current ??= op.how === 'probe' ? this.probe(worker, receive) : this.post(worker, receive, false);
+    const { current } = worker;
+    if (current === undefined || !current.request.done) return false;
+    this.received(worker, current);
+    const taken = this.choices.get(choiceKey(worker.rank, worker.place)) as Taken;
+    if (!worker.isOver) worker.lastSource = taken.source;
+    worker.current = undefined;
+    return true;
+  }
+
+  /** A receive from anybody, which is at that place of its program, has taken a message. */
+  took(worker: Worker, request: RecvRequest, source: number, seq: number): void {
+    const pending = [worker.current, ...worker.posted].find((one) => one?.request === request);
+    this.choices.set(choiceKey(worker.rank, pending?.place ?? worker.place), { source, seq });
+  }
+
+  /** False: what was listed has not happened again yet. */
+  private look(worker: Worker, op: WildOp): boolean {
+    const { recorder, rank, place } = worker;
+    if (op.op === 'waitAny' && worker.posted.length === 0) return true;
+    const kind = op.op === 'peek' ? EVENT.FOUND : EVENT.ENDED;
+    try {
+      worker.listed ??= { values: recorder?.next(kind) };
+    } catch (error) {
+      throw new OracleError(`F11: ${(error as Error).message}`);
+    }
+    const { values } = worker.listed;
+    const found = this.outcome(worker, op, values);
+    if (found === 'not yet') return false;
+    if (values === undefined) recorder?.note(kind, found === undefined ? undefined : [found]);
+    worker.listed = undefined;
+    if (op.op === 'waitAny') {
+      const [ended] = worker.posted.splice(found as number, 1);
+      this.choices.set(choiceKey(rank, place), found as number);
+      worker.state = mix(worker.state, found as number);
+      this.received(worker, ended);
+      return !worker.isOver;
+    }
+    const outcome = found === undefined ? 0 : found + 1;
+    this.choices.set(choiceKey(rank, place), outcome);
+    worker.state = mix(worker.state, outcome);
+    return true;
+  }
+
+  /** What is listed, once it is so, or what is so. */
+  private outcome(worker: Worker, op: WildOp, values: readonly number[] | 'nothing' | undefined): number | undefined | 'not yet' {
+    if (values === 'nothing') return undefined;
+    const { posted, members, number } = worker;
+    if (op.op === 'peek') {
+      const from = values?.[0] ?? op.from;
+      const envelope = this.host.pmlOf(number).iprobe(from === ANY ? ANY : members[from], op.ctx, op.tag);
+      if (envelope === undefined) return values === undefined ? undefined : 'not yet';
+      return members.indexOf(envelope.source);
+    }
+    if (values !== undefined) return posted[values[0]]?.request.done ? values[0] : 'not yet';
+    if (op.op === 'test') return posted[0]?.request.done ? 0 : undefined;
+    const index = posted.findIndex(({ request }) => request.done);
+    return index < 0 ? 'not yet' : index;
+  }
+
+  /** F11: what everybody has seen in the end follows from what was taken and found in the end. */
+  checkOutcomes(): void {
+    const { program } = this;
+    if (!program.isWild) return;
+    let expected: readonly (readonly (number | undefined)[])[];
+    try {
+      ({ expected } = interpret(program.ranks, program.ops, this.choices));
+    } catch (error) {
+      throw new OracleError(`F11: ${(error as Error).message}`);
+    }
+    for (const [rank, list] of program.ops.entries()) {
+      for (const [place, op] of list.entries()) {
+        const seen = this.seen.get(choiceKey(rank, place));
+        if (seen !== undefined && seen !== expected[rank][place])
+          throw new OracleError(
+            `F11: rank ${rank} has seen ${seen} at ${place} (${op.op}); from the outcomes follows ${expected[rank][place]}`,
+          );
+      }
+    }
   }
 }

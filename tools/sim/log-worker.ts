@@ -1,4 +1,6 @@
 // What a process of the profile `log` is at a time, and what is decided for all of them.
+import type { Holdings } from '../../src/ft/events/holdings.ts';
+import type { Recorder, RecorderCut } from '../../src/ft/events/recorder.ts';
 import type { SendLog } from '../../src/ft/log/send-log.ts';
 import type { RecvRequest, SendRequest } from '../../src/pml/records.ts';
 import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
@@ -9,6 +11,7 @@ export interface Image {
   readonly place: number;
   readonly state: number;
   readonly cut: Cut;
+  readonly outcomes: RecorderCut | undefined;
 }
 
 export interface Save {
@@ -17,7 +20,7 @@ export interface Save {
 
 export type Decision =
   | { readonly kind: 'save'; readonly committed: boolean }
-  | { readonly kind: 'successors'; readonly list: readonly { rank: number; dead: number; successor: number }[] }
+  | { readonly kind: 'successors'; readonly epoch: number; readonly list: readonly { rank: number; dead: number; successor: number }[] }
   | { readonly kind: 'all go back' };
 
 export interface Pending {
@@ -61,6 +64,13 @@ export interface Worker {
   memory: Uint8Array;
   /** The last message in it was sent. */
   isMemorySent: boolean;
+  /** Where the program is wild: its outcomes, and those of others. */
+  recorder: Recorder | undefined;
+  holdings: Holdings | undefined;
+  /** A look or a probe from anybody that it is at: what was listed of it. */
+  listed: { readonly values: readonly number[] | 'nothing' | undefined } | undefined;
+  probing: { readonly receive: number; readonly source: number | undefined } | undefined;
+  lastSource: number;
   /** By rank and context: what its log begins with, which are the numbers of the newest save of which it knows. */
   logBegins: Map<string, number>;
 }
@@ -90,6 +100,11 @@ export function newWorker(number: number, log: SendLog, isCalled: boolean): Work
     ended: undefined,
     memory: new Uint8Array(COLL_BYTES_MAX),
     isMemorySent: false,
+    recorder: undefined,
+    holdings: undefined,
+    listed: undefined,
+    probing: undefined,
+    lastSource: 0,
     logBegins: new Map(),
   };
 }
@@ -115,4 +130,9 @@ export const newLogCounters = () => ({
   inPlace: 0,
   // Messages to a successor, or of one that repeats, that went without their data for want of credit.
   stalledReplays: 0,
+  // Outcomes that were recorded and obeyed, messages that waited for those to be safe, and lists that were lost with their holders.
+  recorded: 0,
+  obeyed: 0,
+  gated: 0,
+  listsLost: 0,
 });

@@ -4,6 +4,7 @@
 // late as the run has drawn. Standing in for agreement (src/ulfm, which has a profile of its own), the world decides.
 
 import { MultirailError } from '../../src/errors.ts';
+import type { HeldRecords } from '../../src/ft/events/holdings.ts';
 import { SendLog } from '../../src/ft/log/send-log.ts';
 import type { Pml } from '../../src/pml/pml.ts';
 import type { RecvRequest } from '../../src/pml/records.ts';
@@ -11,6 +12,7 @@ import type { Cut, Succession, Sync } from '../../src/pml/succession.ts';
 import { crc32cJs } from '../../src/util/crc32c.ts';
 import { Iov } from '../../src/util/iov.ts';
 import type { Prng } from '../../src/util/prng.ts';
+import { OUTCOMES_CTX, Outcomes } from './log-outcomes.ts';
 import { COVERED, type Program } from './log-program.ts';
 import { Steps, type StepsHost } from './log-steps.ts';
 import { type Decision, type Image, newLogCounters, newWorker, type Save, type Worker } from './log-worker.ts';
@@ -25,6 +27,11 @@ export interface LogWorldOptions extends WorldOptions {
   members: number;
   logBytesMax: number;
   slabBytes: number;
+  /** Bounds of recorded outcomes, and of a batch of them. */
+  recordsBytesMax: number;
+  batchBytesMax: number;
+  /** So many die shortly after an outcome. */
+  strikes: number;
   /** Delays after which somebody hears of something, in microseconds: one is drawn each time. */
   newsUs: readonly number[];
   /** Successors do not repeat themselves. */
@@ -47,6 +54,9 @@ export class LogWorld implements StepsHost {
   private readonly prng: Prng;
   private readonly program: Program;
   private readonly steps: Steps;
+  /** Of a wild program. */
+  private readonly outcomes: Outcomes | undefined;
+  private epoch = 0;
   private readonly options: LogWorldOptions;
   private save: Save;
   private saving: { readonly images: readonly Image[] } | undefined;
@@ -65,11 +75,29 @@ export class LogWorld implements StepsHost {
     this.program = program;
     this.options = options;
     this.steps = new Steps(this, program);
-    this.world = new World({ ...options, services: new Set([SYNC_CTX, ...COVERED]), onTurn: (rank) => this.onTurn(rank) });
+    if (program.isWild)
+      this.outcomes = new Outcomes({
+        ranks: options.members,
+        batchBytesMax: options.batchBytesMax,
+        bytesMax: options.recordsBytesMax,
+        pmlOf: (number) => this.pmlOf(number),
+        wake: (number) => this.wake(number),
+        sentPart: ({ number }) => {
+          if (this.strikesLeft === 0 || !this.prng.chance(1, 3)) return;
+          this.strikesLeft--;
+          this.at(this.prng.pick([0, 300, 1000]), () => this.kill(number));
+        },
+        took: (worker, request, source, seq) => {
+          this.steps.took(worker, request, source, seq);
+          this.strike(worker);
+        },
+      });
+    this.world = new World({ ...options, services: new Set([SYNC_CTX, OUTCOMES_CTX, ...COVERED]), onTurn: (rank) => this.onTurn(rank) });
     this.members = Array.from({ length: options.members }, (_, rank) => rank);
     this.nextStandby = options.members;
+    this.strikesLeft = options.strikes;
     const none: Cut = { flows: [], unexpected: [], released: 0 };
-    this.save = { images: this.members.map((rank) => ({ place: 0, state: rank + 17, cut: none })) };
+    this.save = { images: this.members.map((rank) => ({ place: 0, state: rank + 17, cut: none, outcomes: undefined })) };
   }
 
   private engine(number: number) {
@@ -111,23 +139,28 @@ export class LogWorld implements StepsHost {
       const worker = newWorker(number, log, number < this.options.members);
       this.workers.push(worker);
       this.engine(number).pml.onUnexpected = () => this.wake(number);
-      for (const { rank } of this.engine(number).pml.peers) if (rank !== number) this.listenTo(worker, rank);
+      for (const { rank } of this.engine(number).pml.peers) {
+        if (rank === number) continue;
+        this.listenTo(worker, rank);
+        this.outcomes?.listenTo(worker, rank);
+      }
     }
     for (const number of this.members) {
       const worker = this.workers[number];
-      this.join(worker, number, this.members);
+      this.join(worker, number, this.members, false);
       worker.state = number + 17;
       worker.runs = true;
       this.wake(number);
     }
   }
 
-  private join(worker: Worker, rank: number, members: readonly number[]): void {
+  private join(worker: Worker, rank: number, members: readonly number[], isNew: boolean): void {
     worker.rank = rank;
     worker.members = [...members];
     const covered = new Set(COVERED);
+    const outcomes = this.outcomes?.join(worker, isNew);
     worker.succession = this.engine(worker.number).pml.log(
-      { log: worker.log, covers: (ctx) => covered.has(ctx), digest: crc32cJs },
+      { log: worker.log, covers: (ctx) => covered.has(ctx), digest: crc32cJs, ...(outcomes === undefined ? {} : { outcomes }) },
       members,
     );
   }
@@ -144,6 +177,19 @@ export class LogWorld implements StepsHost {
     this.options.onDeath();
     for (const other of this.workers) if (other.number !== number) this.at(this.drawUs(), () => this.tell(other.number, number));
     this.decideLater();
+  }
+
+  private strikesLeft = 0;
+
+  /** An outcome of that process was just now: it may die before anybody else has it, or whoever holds it may, and then it. */
+  private strike({ number, rank, members }: Worker): void {
+    if (this.strikesLeft === 0 || !this.prng.chance(1, 8)) return;
+    this.strikesLeft--;
+    const soonUs = this.prng.pick([0, 50, 300, 1000, 3000]);
+    if (this.prng.chance(2, 3)) return this.at(soonUs, () => this.kill(number));
+    const holder = members[this.outcomes?.holderOf(rank) ?? rank];
+    this.at(soonUs, () => this.kill(holder));
+    this.at(soonUs + this.prng.pick([5000, 20_000, 100_000]), () => this.kill(number));
   }
 
   /** One that was called in dies, if there is one. */
@@ -197,12 +243,23 @@ export class LogWorld implements StepsHost {
       const { succession } = this.workers[number];
       if (succession !== undefined) succession.tap.mustKeep = true;
     }
+    let isLost = false;
     const isWhole = this.members.every((number) => this.world.isDead(number) || this.willBeWhole(this.workers[number]));
-    if (!isWhole) {
+    const lists = new Map<number, HeldRecords | undefined>();
+    for (const [rank, number] of this.members.entries()) {
+      if (this.outcomes === undefined || !this.world.isDead(number)) continue;
+      const holder = this.members[this.outcomes.holderOf(rank)];
+      if (!this.world.isDead(holder))
+        lists.set(rank, this.outcomes.listOf(this.workers[holder], this.workers[number], this.save.images[rank]));
+      if (lists.get(rank) === undefined) isLost = true;
+    }
+    if (isLost) this.counters.listsLost++;
+    if (!isWhole || isLost) {
       this.counters.fallbacks++;
       this.over = 'all go back';
       return this.announce({ kind: 'all go back' });
     }
+    const epoch = ++this.epoch;
     const list: { rank: number; dead: number; successor: number }[] = [];
     for (const [rank, number] of this.members.entries()) {
       if (!this.world.isDead(number)) continue;
@@ -211,8 +268,8 @@ export class LogWorld implements StepsHost {
     }
     for (const { rank, successor } of list) this.members[rank] = successor;
     this.counters.successions += list.length;
-    this.announce({ kind: 'successors', list });
-    for (const { rank, successor } of list) this.prepare(successor, rank);
+    this.announce({ kind: 'successors', epoch, list });
+    for (const { rank, successor } of list) this.prepare(successor, rank, epoch, lists.get(rank));
   }
 
   /** In a real agreement it is the contribution of each; whoever gave its log up since the cut says no. */
@@ -254,7 +311,11 @@ export class LogWorld implements StepsHost {
         // Decided before this successor came.
         if (cut === undefined) return;
         worker.cut = undefined;
-        if (!decision.committed) return succession.abandonCut();
+        if (!decision.committed) {
+          worker.recorder?.abandon();
+          return succession.abandonCut();
+        }
+        worker.recorder?.commit();
         succession.commit(cut);
         worker.logBegins = beginsOf(worker.members, cut);
         return this.checkLog(worker);
@@ -273,6 +334,7 @@ export class LogWorld implements StepsHost {
         this.checkLog(worker);
         // Only now: until the dead are held here, nothing else keeps the log.
         succession.tap.mustKeep = false;
+        worker.recorder?.beginEpoch(decision.epoch);
         for (const { successor } of decision.list) this.sync(worker, successor);
       }
     }
@@ -300,15 +362,17 @@ export class LogWorld implements StepsHost {
   }
 
   /** The standby is called in with what has been decided so far. */
-  private prepare(number: number, rank: number): void {
+  private prepare(number: number, rank: number, epoch: number, list: HeldRecords | undefined): void {
     const image = this.save.images[rank];
     const members = [...this.members];
     this.workers[number].isCalled = true;
     this.at(this.drawUs(), () => {
       if (this.world.isDead(number) || this.over !== undefined) return;
       const worker = this.workers[number];
-      this.join(worker, rank, members);
+      this.join(worker, rank, members, true);
       const { cut } = image;
+      worker.recorder?.restore(image.outcomes, list);
+      worker.recorder?.beginEpoch(epoch);
       worker.succession?.restore({
         flows: cut.flows.map((flow) => ({ ...flow, peer: members[flow.peer] })),
         unexpected: cut.unexpected.map((message) => ({ ...message, source: members[message.source] })),
@@ -411,7 +475,7 @@ export class LogWorld implements StepsHost {
   }
 
   private isQuietAt({ number, succession }: Worker): boolean {
-    if (succession?.isReplaying !== false) return false;
+    if (succession?.isReplaying !== false || succession.tap.waitingCount > 0) return false;
     for (const { sends, recvs, flowsIn } of this.engine(number).pml.peers) {
       for (const { ctx } of sends) if (COVERED.includes(ctx)) return false;
       for (const { ctx } of recvs) if (COVERED.includes(ctx)) return false;
@@ -423,10 +487,13 @@ export class LogWorld implements StepsHost {
   private image(worker: Worker): Image {
     const cut = (worker.succession as Succession).cut();
     worker.cut = cut;
+    if (worker.recorder?.isReplaying)
+      throw new OracleError(`F11: rank ${worker.rank} is at a save, and has not asked for all that is listed`);
     const rankOf = (number: number): number => worker.members.indexOf(number);
     return {
       place: worker.place + 1,
       state: worker.state,
+      outcomes: worker.recorder?.cut(),
       cut: {
         ...cut,
         flows: cut.flows.map((flow) => ({ ...flow, peer: rankOf(flow.peer) })),
@@ -443,11 +510,13 @@ export class LogWorld implements StepsHost {
     if (worker.log.bytes > this.options.logBytesMax)
       throw new OracleError(`F10: the log of process ${number} has ${worker.log.bytes} bytes`);
     if (worker.isOver) return;
+    this.outcomes?.send(worker);
     if (!worker.runs) {
       if (worker.succession?.isSynced !== true) return;
       worker.runs = true;
     }
     for (let steps = 0; steps < 64 && this.steps.step(worker); steps++) this.wake(number);
+    this.outcomes?.send(worker);
     if (this.opOf(worker) === 'save') this.trySaveLater();
   }
 
@@ -510,12 +579,16 @@ export class LogWorld implements StepsHost {
   }
 
   checkEnd(): void {
-    for (const { number, log, succession } of this.workers) {
+    if (this.over === undefined) this.steps.checkOutcomes();
+    for (const { number, log, succession, recorder } of this.workers) {
       if (this.world.isDead(number)) continue;
       log.clear();
       if (log.bytes !== 0) throw new OracleError(`F10: the log of process ${number} keeps ${log.bytes} bytes`);
       if (succession === undefined) continue;
-      for (const name of ['suppressed', 'replayed', 'logged', 'unlogged'] as const) this.counters[name] += succession.tap.counters[name];
+      this.counters.recorded += recorder?.counters.recorded ?? 0;
+      this.counters.obeyed += recorder?.counters.obeyed ?? 0;
+      for (const name of ['suppressed', 'replayed', 'logged', 'unlogged', 'gated'] as const)
+        this.counters[name] += succession.tap.counters[name];
     }
   }
 }

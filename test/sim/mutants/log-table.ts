@@ -3,8 +3,10 @@
 import { edit } from './edit.ts';
 import type { Planted } from './table.ts';
 
+const HOLDINGS = 'src/ft/events/holdings.ts';
 const INBOX = 'src/pml/inbox.ts';
 const LOG = 'src/ft/log/send-log.ts';
+const RECORDER = 'src/ft/events/recorder.ts';
 const SUCCESSION = 'src/pml/succession.ts';
 const TAP = 'src/pml/tap.ts';
 
@@ -108,7 +110,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'digests-not-compared',
     sentence: 'What a successor sends again is not compared with what was received.',
     edits: [edit(TAP, 'if (crc === had.crc && buffer.bytes === had.bytes) return;', 'if (crc === had.crc || had.bytes >= 0) return;')],
-    found: [{ profile: 'log', within: 60 }],
+    found: [{ profile: 'log', from: 180, within: 220 }],
   },
   {
     name: 'digests-lost-with-the-dead',
@@ -120,7 +122,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         'if (digests !== undefined) this.digests.delete(successor);',
       ),
     ],
-    found: [{ profile: 'log', within: 60 }],
+    found: [{ profile: 'log', from: 180, within: 220 }],
   },
   {
     name: 'forgotten-with-the-second',
@@ -132,7 +134,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
         "      if (peer.channel.state !== 'AWAITED') this.tap.suspended++;\n      else peer.flowsIn.clear();\n",
       ),
     ],
-    found: [{ profile: 'log', within: 60 }],
+    found: [{ profile: 'log', from: 120, within: 160 }],
   },
   {
     name: 'held-twice',
@@ -219,5 +221,67 @@ export const PLANTED_LOGS: readonly Planted[] = [
       edit(TAP, 'if (this.waiting.size === 0 && this.give(send, false)) return request;', 'if (this.give(send, false)) return request;'),
     ],
     found: [{ profile: 'log', from: 162, within: 202 }],
+  },
+  {
+    name: 'leaves-before-it-is-safe',
+    sentence: 'A message leaves before the outcomes are safe on which it may depend.',
+    edits: [edit(RECORDER, 'return !this.isFull || this.confirmed >= this.end;', 'return !this.isFull || this.end >= 0;')],
+    found: [{ profile: 'log', from: 165, within: 205 }],
+  },
+  {
+    name: 'list-not-obeyed',
+    sentence: 'A receive from anybody takes what comes first, though it is listed what it took.',
+    edits: [
+      edit(
+        RECORDER,
+        'return { receive, source: this.matches.get(receive)?.source };',
+        'this.matches.delete(receive);\n    return { receive, source: undefined };',
+      ),
+    ],
+    found: [{ profile: 'log', within: 60 }],
+  },
+  {
+    name: 'looks-not-obeyed',
+    sentence: 'Calls that look find what is there now, though it is listed what they found.',
+    edits: [
+      edit(
+        RECORDER,
+        'if (record === undefined || !this.isFull) return undefined;',
+        'if (record === undefined || this.isFull) return undefined;',
+      ),
+    ],
+    found: [{ profile: 'log', within: 60 }],
+  },
+  {
+    name: 'list-lost-with-its-holder',
+    sentence: 'When its holder dies, a process gives what it records from then on to the next one, and not what it had recorded.',
+    edits: [
+      edit(
+        RECORDER,
+        '    this.sent = this.base;\n    this.confirmed = this.base;\n    this.isUnderWay = false;',
+        '    this.sent = this.end;\n    this.confirmed = this.end;\n    this.isUnderWay = false;',
+      ),
+      edit(HOLDINGS, 'held = { epoch, base, records: [], isWhole: false };', 'held = { epoch, base: from, records: [], isWhole: false };'),
+      edit(HOLDINGS, 'assert(from === base,', 'assert(from >= base,'),
+    ],
+    found: [{ profile: 'log', within: 60 }],
+  },
+  {
+    name: 'list-trimmed-at-the-cut',
+    sentence: 'The list is trimmed when a save is cut, before it is committed.',
+    edits: [
+      edit(
+        RECORDER,
+        'awaits: this.awaits };\n    return this.pending;',
+        'awaits: this.awaits };\n    const made = this.pending;\n    this.commit();\n    return made;',
+      ),
+    ],
+    found: [{ profile: 'log', from: 90, within: 130 }],
+  },
+  {
+    name: 'gated-past-the-log',
+    sentence: 'The log lets go of messages that wait for their leave.',
+    edits: [edit(TAP, '      this.options.log.hold(logged);\n', '')],
+    found: [{ profile: 'log', within: 60 }],
   },
 ];

@@ -65,6 +65,17 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'ulfm',
+    seed: 11_049,
+    story:
+      'Two processes left in the quiet phase, while a third one was dead of which only a fourth had heard: it told nobody that had left.',
+  },
+  {
+    profile: 'ulfm',
+    seed: 17_905,
+    story: 'The run was judged while a link, the only one between two processes, still went down and came back.',
+  },
+  {
+    profile: 'ulfm',
     seed: 308452,
     story: 'A process died in the middle of a long service message; the short ones behind it were kept until the end of the job.',
   },

@@ -494,9 +494,15 @@ export class Fabric implements PipeNetwork {
     }
   }
 
+  /** Links that go down and come back stay up from their next return on. */
+  endFlaps(): void {
+    this.flapsAreOver = true;
+  }
+  private flapsAreOver = false;
+
   /** Cut now, mended after `downUs`, `times` times, `upUs` apart. */
   flap(link: SimLink, times: number, downUs: number, upUs: number, options: { inFlight?: CutFate } = {}): void {
-    if (times < 1) return;
+    if (times < 1 || this.flapsAreOver) return;
     this.cut(link, options);
     this.at(this.nowUs + downUs, () => {
       this.mend(link);

@@ -296,14 +296,17 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
    * flood any more, and hears of it from the server.
    */
   rescueNews(): void {
-    for (const { number, isAlive, hasLeft } of this.processes)
-      if (isAlive && hasLeft) for (const dead of this.wordBy.keys()) this.world.tellFailed(number, dead);
+    for (const process of this.processes) if (process.isAlive && process.hasLeft) this.tellWhoHasLeft(process);
     const isAlone = this.wordBy.size === 1;
     for (const [number, told] of this.wordBy) {
       if (isAlone && told.some((each) => this.willPassOn(each, number))) continue;
       const others = this.processes.filter((other) => other.isAlive && !other.core.knowledge.isFailed(number));
       this.tellLater(others, number, EVIDENCE.REFUSED);
     }
+  }
+
+  private tellWhoHasLeft({ number }: SimUlfmProcess): void {
+    for (const dead of this.wordBy.keys()) this.world.tellFailed(number, dead);
   }
 
   /** That process has told others of the death, or will: where everybody leaves early, it may have left before the word comes to it. */
@@ -322,6 +325,7 @@ export class UlfmWorld extends UlfmPrograms<SimUlfmProcess> {
     process.hasLeft = true;
     this.oracle.left.add(process.number);
     this.processOver(process.number);
+    if (this.isQuiet) this.tellWhoHasLeft(process);
     this.world.finalize(process.number);
   }
 

@@ -297,6 +297,7 @@ export function runUlfm(seed: number, options: SwarmOptions = {}): SwarmReport {
 function finish({ world }: Play): void {
   const { world: sim, oracle } = world;
   world.isQuiet = true;
+  sim.fabric.endFlaps();
   sim.healAll();
   world.rescueNews();
   if (!sim.runUntil(() => world.isFinished && world.isKnown, QUIET_MS)) {

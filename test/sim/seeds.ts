@@ -65,6 +65,11 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
   },
   {
     profile: 'ulfm',
+    seed: 2885,
+    story: 'A process that was declared dead, and did not know it, was to tell a successor of which the server had not told it any more.',
+  },
+  {
+    profile: 'ulfm',
     seed: 11_049,
     story:
       'Two processes left in the quiet phase, while a third one was dead of which only a fourth had heard: it told nobody that had left.',

@@ -84,8 +84,9 @@ export class UlfmOracle {
     return this.late.size;
   }
 
-  /** I26: whoever is spoken to is known. */
+  /** I26: whoever is spoken to is known, unless the speaker was declared dead: the server tells it of nobody that joins. */
   checkKnown(number: number, to: number): void {
+    if (this.declared.has(number)) return;
     if (this.cores.get(number)?.knowledge.incarnationOf(to) !== undefined) return;
     throw new OracleError(`I26: process ${number} has a message for process ${to}, of which it has not heard`);
   }

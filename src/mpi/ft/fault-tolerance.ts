@@ -567,6 +567,8 @@ export class FaultTolerance {
   }
 
   private send(to: number, bytes: Uint8Array): void {
+    // Whoever was declared dead, and does not know it yet, is told of nobody that joins.
+    if (this.ulfm.knowledge.incarnationOf(to) === undefined) return;
     const { engine } = this.proc;
     const { pml } = engine;
     // Nothing is said to a peer behind BYE: it counts as one that has decided, and so do we there.

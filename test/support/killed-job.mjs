@@ -44,10 +44,23 @@ const BEGINS = /rank (\d+) of (\d+) begins at step \d+ \(pid (\d+)\)/g;
  * Resolves when all of its processes have ended.
  *
  * @param {{ starter: string, ranks: number, spares: number, mca: Readonly<Record<string, string>>, program: readonly string[], seed: number,
- *   mtbfMs: number, killsMax: number, limitMs: number }} options `mtbfMs`: from one kill to the next, on average.
+ *   mtbfMs: number, killsMax: number, killsAll?: boolean, mayStrike?: () => boolean, limitMs: number }} options `mtbfMs`: from one kill to the next, on average.
+ *   `killsAll`: all ranks die at the first of these moments. `mayStrike`: a moment waits for it.
  * @returns {Promise<{ stdout: string, stderr: string, kills: number, hung: boolean, ended: string }>} `ended`: how the last of them has ended.
  */
-export async function playKilled({ starter, ranks, spares, mca, program, seed, mtbfMs, killsMax, limitMs }) {
+export async function playKilled({
+  starter,
+  ranks,
+  spares,
+  mca,
+  program,
+  seed,
+  mtbfMs,
+  killsMax,
+  killsAll = false,
+  mayStrike = () => true,
+  limitMs,
+}) {
   const next = numbersOf(seed);
   const below = (bound) => next() % bound;
   const said = { stdout: '', stderr: '', kills: 0, hung: false, ended: '' };
@@ -62,12 +75,17 @@ export async function playKilled({ starter, ranks, spares, mca, program, seed, m
     }
   };
   const strike = () => {
+    if (!mayStrike()) {
+      timer = setTimeout(strike, 20);
+      return;
+    }
     const living = [...pids].filter(([, pid]) => isAlive(pid));
     if (living.length === 0) return;
-    const [rank, pid] = living[below(living.length)];
-    process.kill(pid, 'SIGKILL');
-    said.kills++;
-    said.stderr += `killed rank ${rank} (pid ${pid})\n`;
+    for (const [rank, pid] of killsAll ? living : [living[below(living.length)]]) {
+      process.kill(pid, 'SIGKILL');
+      said.kills++;
+      said.stderr += `killed rank ${rank} (pid ${pid})\n`;
+    }
     if (said.kills < killsMax) arm();
   };
   const arm = () => {
@@ -75,7 +93,7 @@ export async function playKilled({ starter, ranks, spares, mca, program, seed, m
   };
   const listen = (text) => {
     for (const [, rank, , pid] of text.matchAll(BEGINS)) pids.set(Number(rank), Number(pid));
-    if (timer === undefined && pids.size === ranks) arm();
+    if (timer === undefined && pids.size === ranks && killsMax > 0) arm();
   };
   const variables = { ...mca, ft: 'on', ft_spares: String(spares) };
   const settings = Object.fromEntries(Object.entries(variables).map(([name, value]) => [`MULTIRAIL_MCA_${name}`, value]));

@@ -197,11 +197,14 @@ function faultClauses(name: string, fixture: Fixture): void {
       a.endpoints[0].probe(77);
       await pair.drive(() => a.open < 10, 'the first is delivered');
       expect(pair.now() - fromMs).toBeGreaterThanOrEqual(2);
-      expect(a.recorder.probes).toEqual([]);
-      await pair.drive(() => a.open === 0, 'all are delivered');
+      // The probe waits behind them. Where this process stood for longer than all of them take, all have come at once.
+      while (a.open > 0) {
+        expect(a.recorder.probes).toEqual([]);
+        await pair.settle(1);
+      }
       expect(pair.now() - fromMs).toBeGreaterThanOrEqual(20);
       for (const { frame } of sent) expect(statusOf(a, frame)).toBe(DELIVERED);
-      // The probe waited behind them; the answers that the rail asks for itself are nobody's.
+      // The answers that the rail asks for itself are nobody's.
       await pair.drive(() => a.recorder.probes.length > 0, 'the probe is answered');
       expect(a.recorder.probes.every((probeId) => probeId === 77)).toBe(true);
       // Nothing passes for longer than the rail timeout, and yet the other side is heard of.

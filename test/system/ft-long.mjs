@@ -158,7 +158,7 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
   if (only !== undefined && only !== name) continue;
   if (starter !== 'run' && program.tellsItsBeginning !== true) continue;
   if (asynchronous && !BOTH_WAYS.includes(name)) continue;
-  const played = asynchronous ? { ...program, program: [...program.program, '--asynchronous'] } : program;
+  const played = asynchronous ? { ...program, program: [...program.program, '--recovery', 'asynchronous'] } : program;
   const byKills = Array(KILLS_MAX + 1).fill(0);
   const seconds = [];
   const failed = [];

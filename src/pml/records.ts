@@ -64,7 +64,7 @@ export class RecvRequest extends Request {
   /** Order of posting within the context. */
   postedSerial = 0;
   matched = false;
-  /** Its number among the receives from anybody whose outcomes are recorded; 0: it is none of them. */
+  /** Its number among the receives from anybody whose outcomes are recorded; 0: its outcome is not. */
   anyNumber = 0;
   /** Place in the posted queue (match.ts). */
   queue: PostedQueue | undefined = undefined;

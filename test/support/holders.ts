@@ -1,6 +1,6 @@
 // Ranks in one process over TCP, and processes that stand by and hold objects for them.
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
-import type { Communicator } from '../../src/mpi/communicator.ts';
+import { holdersOf } from '../../src/ft/recover/standby-store.ts';
 import type { HolderClient } from '../../src/mpi/ft/held-objects.ts';
 import { ParamTable } from '../../src/params.ts';
 import { finalizeAll, LOOPBACK_PARAMS, makeRuntimes, SMALL_PARAMS } from './p2p-worlds.ts';
@@ -14,13 +14,6 @@ export interface Holders {
   end(): Promise<void>;
 }
 
-function clientOf(comm: Communicator): HolderClient {
-  const series = comm.recoverySeries('test');
-  const client = series.holderClient();
-  series.close();
-  return client;
-}
-
 /** Ranks 0 to size - 1, and behind them those that stand by. */
 export async function makeHolders(size: number, spares: number, bytesMax: number): Promise<Holders> {
   const params = new ParamTable({
@@ -32,7 +25,7 @@ export async function makeHolders(size: number, spares: number, bytesMax: number
     ft_memory_bytes_max: String(bytesMax),
   });
   const { runtimes, hub } = await makeRuntimes(size, params, () => [tcpComponent]);
-  const clients = runtimes.map(({ world }) => clientOf(world));
+  const clients = runtimes.map(({ world }) => holdersOf(world));
   return {
     clients,
     dies: (number) => hub.exited(number, { signal: 'SIGKILL' }),

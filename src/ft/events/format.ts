@@ -30,7 +30,7 @@ export const EVENT = {
   ONCE: 6,
 } as const;
 export type EventKind = (typeof EVENT)[keyof typeof EVENT];
-const KINDS_MAX = 6;
+const KINDS_MAX = Object.keys(EVENT).length;
 
 export interface EventRecord {
   readonly kind: EventKind;

@@ -12,7 +12,7 @@ import { FtJob } from './job.ts';
 import { type History, NO_HISTORY, settledHistory } from './meeting.ts';
 import { type FtOptions, type Settings, settingsOf, withStandbys } from './options.ts';
 import { type JobRecovery, recoveryOf, totalOf } from './recovery.ts';
-import { standbyStore } from './standby-store.ts';
+import { holdersOf, standbyStore } from './standby-store.ts';
 
 /**
  * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over
@@ -42,13 +42,6 @@ export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob
 }
 
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
-
-function holdersOf(comm: Communicator): HolderClient {
-  const series = comm.recoverySeries('run');
-  const client = series.holderClient();
-  series.close();
-  return client;
-}
 
 /** A successor has not repeated what its predecessor did. */
 function isOwnDifference(error: unknown): boolean {

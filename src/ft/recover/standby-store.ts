@@ -2,6 +2,7 @@
 // at all. What dies with one of them is told as not there.
 
 import { MultirailError } from '../../errors.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
 import type { HolderClient } from '../../mpi/ft/held-objects.ts';
 import { bytesOf, notThere, type PutOptions, requireKey, requireNotAborted, roomFor, type Store, type StoreEntry } from '../store/store.ts';
 
@@ -79,6 +80,14 @@ async function unlessGone<T>(answer: Promise<T>, otherwise: T): Promise<T> {
     if (error instanceof MultirailError && error.code === 'ERR_STORE') return otherwise;
     throw error;
   }
+}
+
+/** Asks the processes that stand by, or did so once; closed by whoever asked for it. */
+export function holdersOf(comm: Communicator): HolderClient {
+  const series = comm.recoverySeries('run');
+  const client = series.holderClient();
+  series.close();
+  return client;
 }
 
 /** What a rank puts into the memory of processes that stand by, and finds there. */

@@ -253,7 +253,7 @@ export class HolderClient {
       this.serial = (this.serial + 1) % SERIALS;
       this.pending.set(this.serial, { number, op, parts, resolve, reject });
       // Its death is told once, and may have been told between two questions of the same call.
-      if (!this.processes.holders().includes(number)) return this.fail(this.serial, `process ${number}, which stood by, is gone`);
+      if (!this.processes.holders().includes(number)) return this.gone(this.serial, number);
       const bytes = parts.reduce((sum, { length }) => sum + length, 0);
       send(this.processes.engine, number, TAG.REQUEST, [encode(op, this.serial, bytes, key)]);
     });
@@ -277,15 +277,18 @@ export class HolderClient {
     }
     const memory = new Uint8Array(bytes);
     receive(engine, source, serial, memory, (isWhole) => {
-      if (!isWhole) return this.fail(serial, `process ${source}, which stood by, is gone`);
+      if (!isWhole) return this.gone(serial, source);
       if (this.pending.delete(serial)) resolve(memory);
     });
   }
 
   private readonly onDeath = (number: number): void => {
-    for (const [serial, pending] of this.pending)
-      if (pending.number === number) this.fail(serial, `process ${number}, which stood by, is gone`);
+    for (const [serial, pending] of this.pending) if (pending.number === number) this.gone(serial, number);
   };
+
+  private gone(serial: number, number: number): void {
+    this.fail(serial, `process ${number}, which stood by, is gone`);
+  }
 
   private fail(serial: number, text: string): void {
     const pending = this.pending.get(serial);

@@ -73,7 +73,7 @@ describe('context ids', () => {
     expect(pair.engines[1].pml.counters.freedContextDropped).toBe(dropped + 1);
   });
 
-  test('ids under logs are none that are given otherwise, and a successor gives the same', () => {
+  test('no id under logs is given otherwise, and a successor gives the same ones', () => {
     const { tables } = pairWithTables();
     const [own, successor] = tables;
     const first = own.nextLogged;

@@ -4,8 +4,8 @@
 import type { FtJob } from '../../src/ft/recover/job.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
-import { Op } from '../../src/mpi/op.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
+import { figureLine, mostOf, nowMs, rateText } from './ft-figures.ts';
 import { median } from './osu.ts';
 import { SYNC_TESTS } from './pt2pt-sync.ts';
 
@@ -39,8 +39,6 @@ const WINDOW = 8;
 const STEPS = 40;
 const MEGA = 1e6;
 const SAVE_NEVER = 1_000_000;
-
-const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 /** Between ranks 0 and 1; the others wait in a barrier, without a processor. */
 async function latencyUs(world: Communicator, comm: Communicator, iterations: number): Promise<number> {
@@ -89,9 +87,7 @@ class Plate {
     await world.barrier();
     const fromMs = nowMs();
     for (let step = 0; step < STEPS; step++) this.step();
-    const most = new Float64Array(1);
-    await world.allreduce(Float64Array.of((nowMs() - fromMs) / STEPS), most, Op.MAX);
-    return most[0];
+    return await mostOf(world, (nowMs() - fromMs) / STEPS);
   }
 
   private step(): void {
@@ -188,9 +184,6 @@ export function runFtLog(mpi: Runtime, options: FtLogOptions): Promise<FtLogFigu
   return new LogBench(mpi, options).play();
 }
 
-const GIGA = 1e9;
-const TITLE_WIDTH = 46;
-
 /** What the design of logs asks for, as a test of the figures. */
 export function ftLogTargets({ latency, stream, heat }: FtLogFigures) {
   return {
@@ -206,23 +199,20 @@ export function ftLogLines(figures: FtLogFigures): string[] {
   const targets = ftLogTargets(figures);
   const us = (value: number): string => `${value.toFixed(2)} us`;
   const ms = (value: number): string => `${value.toFixed(2)} ms`;
-  const rate = (bytesPerSecond: number): string => `${(bytesPerSecond / GIGA).toFixed(2)} GB/s`;
-  const line = (title: string, value: string, target?: { text: string; isMet: boolean }): string =>
-    `${title.padEnd(TITLE_WIDTH)}${value.padStart(12)}${target === undefined ? '' : `   ${target.text}: ${target.isMet ? 'met' : 'missed'}`}`;
   return [
-    line('# 8 bytes, one way, blocking calls', 'median'),
-    line('without a log in the process', us(latency.withoutLogUs)),
-    line('on a communicator that is not logged', us(latency.besideUs)),
-    line('on one that is logged', us(latency.loggedUs)),
-    line('more, in pairs', us(latency.moreUs), targets.latency),
-    line('# Messages of 1 MiB', 'median'),
-    line('copy alone', rate(stream.copy)),
-    line('without a log in the process', rate(stream.withoutLog)),
-    line('on a communicator that is not logged', rate(stream.beside)),
-    line('on one that is logged', rate(stream.logged), targets.stream),
-    line(`# A step of a plate of ${plate} x ${plate}`, 'median'),
-    line('on a communicator that is not logged', ms(heat.besideMs)),
-    line('on one that is logged', ms(heat.loggedMs)),
-    line('more, in pairs', `${(100 * heat.share).toFixed(1)} %`, targets.heat),
+    figureLine('# 8 bytes, one way, blocking calls', 'median'),
+    figureLine('without a log in the process', us(latency.withoutLogUs)),
+    figureLine('on a communicator that is not logged', us(latency.besideUs)),
+    figureLine('on one that is logged', us(latency.loggedUs)),
+    figureLine('more, in pairs', us(latency.moreUs), targets.latency),
+    figureLine('# Messages of 1 MiB', 'median'),
+    figureLine('copy alone', rateText(stream.copy)),
+    figureLine('without a log in the process', rateText(stream.withoutLog)),
+    figureLine('on a communicator that is not logged', rateText(stream.beside)),
+    figureLine('on one that is logged', rateText(stream.logged), targets.stream),
+    figureLine(`# A step of a plate of ${plate} x ${plate}`, 'median'),
+    figureLine('on a communicator that is not logged', ms(heat.besideMs)),
+    figureLine('on one that is logged', ms(heat.loggedMs)),
+    figureLine('more, in pairs', `${(100 * heat.share).toFixed(1)} %`, targets.heat),
   ];
 }

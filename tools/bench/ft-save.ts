@@ -8,9 +8,9 @@ import type { SaveTrace } from '../../src/ft/recover/channels.ts';
 import type { FtJob } from '../../src/ft/recover/job.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import type { Communicator } from '../../src/mpi/communicator.ts';
-import { Op } from '../../src/mpi/op.ts';
 import type { Runtime } from '../../src/mpi/runtime.ts';
 import { copyCrc32c, crc32c } from '../../src/native/crc32c.ts';
+import { figureLine, mostOf, nowMs, rateText } from './ft-figures.ts';
 import { median } from './osu.ts';
 
 export interface FtSaveOptions {
@@ -39,14 +39,7 @@ export interface FtSaveFigures {
 const STEP_MS = 40;
 const COPY_REPEATS = 15;
 
-const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-async function mostOf(comm: Communicator, own: number): Promise<number> {
-  const most = new Float64Array(1);
-  await comm.allreduce(Float64Array.of(own), most, Op.MAX);
-  return most[0];
-}
 
 function timeOf(work: () => void): number {
   const fromMs = nowMs();
@@ -220,9 +213,6 @@ export function runFtSave(mpi: Runtime, options: FtSaveOptions): Promise<FtSaveF
   return new SaveBench(mpi, options).play();
 }
 
-const GIGA = 1e9;
-const TITLE_WIDTH = 46;
-
 /** What the design of saves asks for, as a test of the figures. */
 export function ftSaveTargets({ ranks, processors, rates, background, recoveriesMs }: FtSaveFigures) {
   const lost = lostShare(background);
@@ -246,29 +236,24 @@ export const lostShare = ({ stepMs, withSaveMs, savedMs }: FtSaveFigures['backgr
 export function ftSaveLines(figures: FtSaveFigures): string[] {
   const { rates, background, recoveriesMs, stateBytes } = figures;
   const targets = ftSaveTargets(figures);
-  const rate = (bytesPerSecond: number): string => `${(bytesPerSecond / GIGA).toFixed(2)} GB/s`;
   const ms = (value: number): string => `${value.toFixed(1)} ms`;
-  const line = (title: string, value: string, target?: { text: string; isMet: boolean | undefined }): string => {
-    const verdict = target?.isMet === undefined ? '' : target.isMet ? ': met' : ': missed';
-    return `${title.padEnd(TITLE_WIDTH)}${value.padStart(12)}${target === undefined ? '' : `   ${target.text}${verdict}`}`;
-  };
   return [
-    line(`# State of ${(stateBytes / 2 ** 20).toFixed(0)} MiB a rank`, 'median', undefined),
-    line('copy alone', rate(rates.copy)),
-    line('checksum alone', rate(rates.crc)),
-    line('copy with checksum', rate(rates.fused), targets.fused),
-    line('plain exchange with both neighbours', rate(rates.plain)),
-    line('spreading of a copy, until it is committed', rate(rates.spread), targets.spread),
-    line('step of a program that computes', ms(background.stepMs)),
-    line('the same with a save in the background', ms(background.withSaveMs)),
-    line('of that, until the state was copied', ms(background.savedMs)),
-    line('lost beyond that', `${(100 * lostShare(background)).toFixed(0)} %`, targets.background),
-    line('save, until it is committed', ms(background.committedMs)),
+    figureLine(`# State of ${(stateBytes / 2 ** 20).toFixed(0)} MiB a rank`, 'median', undefined),
+    figureLine('copy alone', rateText(rates.copy)),
+    figureLine('checksum alone', rateText(rates.crc)),
+    figureLine('copy with checksum', rateText(rates.fused), targets.fused),
+    figureLine('plain exchange with both neighbours', rateText(rates.plain)),
+    figureLine('spreading of a copy, until it is committed', rateText(rates.spread), targets.spread),
+    figureLine('step of a program that computes', ms(background.stepMs)),
+    figureLine('the same with a save in the background', ms(background.withSaveMs)),
+    figureLine('of that, until the state was copied', ms(background.savedMs)),
+    figureLine('lost beyond that', `${(100 * lostShare(background)).toFixed(0)} %`, targets.background),
+    figureLine('save, until it is committed', ms(background.committedMs)),
     ...(recoveriesMs.length === 0
       ? []
       : [
-          line(`SIGKILL to the program running, of ${recoveriesMs.length}`, ms(median(recoveriesMs)), targets.recovery),
-          line('the longest of them', ms(Math.max(...recoveriesMs))),
+          figureLine(`SIGKILL to the program running, of ${recoveriesMs.length}`, ms(median(recoveriesMs)), targets.recovery),
+          figureLine('the longest of them', ms(Math.max(...recoveriesMs))),
         ]),
   ];
 }

@@ -3,7 +3,7 @@
 import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import process from 'node:process';
 
 const root = new URL('..', import.meta.url).pathname;
@@ -65,7 +65,11 @@ async function install(wanted) {
   return done.status === 0 ? undefined : `could not install ${names.join(', ')}: ${String(done.stderr).trim().split('\n').pop()}`;
 }
 
+/** What failed, said once more at the end, where whoever sees only the end of the output finds it. */
+const failures = [];
+
 function count(name, startedMs, passed, failed, skipped, note = '') {
+  if (failed > 0 && !failures.some((line) => line.startsWith(`${name}: `))) failures.push(`${name}: ${note || 'see its output above'}`);
   totals.passed += passed;
   totals.failed += failed;
   totals.skipped += skipped;
@@ -89,8 +93,15 @@ function counted(name, startedMs, done) {
   const line = new RegExp(`${name}: (\\d+) passed, (\\d+) failed, (\\d+) skipped`).exec(done.stdout ?? '');
   if (done.status !== 0 || line === null) console.log(`${done.stdout ?? ''}\n${done.stderr ?? ''}\n${done.error ?? ''}`.slice(-20_000));
   for (const text of (done.stdout ?? '').split('\n')) if (/skipped:/.test(text)) console.log(text);
+  for (const [, what] of (done.stdout ?? '').matchAll(/^ *FAILED +(.+(?:\n {6,}\S.*)*)/gm)) failures.push(`${name}: ${what}`);
   const [passed, failed, skipped] = line === null ? [0, 1, 0] : line.slice(1).map(Number);
   count(name, startedMs, passed, failed === 0 && done.status !== 0 ? 1 : failed, skipped);
+}
+
+/** Enough of a message to know what was expected; the whole of it is above. */
+function beginning(message) {
+  const lines = message.split('\n').slice(0, 12);
+  return lines.map((line) => `    ${line.slice(0, 300)}`).join('\n');
 }
 
 /** One vitest project, counted from its JSON report; reasons of skipped tests are printed by the tests themselves. */
@@ -116,6 +127,15 @@ async function vitest(project, { node = process.execPath, label = project, optio
     return count(label, startedMs, 0, 1, 0, `no report: ${done.error?.message ?? `exit code ${done.status}, signal ${done.signal}`}`);
   }
   const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  for (const file of testResults) {
+    const where = relative(root, file.name);
+    for (const test of file.assertionResults) {
+      if (test.status !== 'failed') continue;
+      failures.push(
+        `${label}: ${where}: ${test.fullName} (${Math.round(test.duration ?? 0)} ms)\n${beginning(test.failureMessages.join('\n'))}`,
+      );
+    }
+  }
   // A file that could not be loaded has no tests to fail.
   const broken = testResults.filter(
     (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
@@ -323,5 +343,6 @@ for (const lanes of plan) {
 }
 console.log('');
 console.table(rows);
+for (const line of failures) console.log(`FAILED ${line}`);
 console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`);
 process.exitCode = totals.failed > 0 ? 1 : 0;

@@ -116,4 +116,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 592,
     story: 'The oracle blamed a synchronous send that ended because its receiver had gone back with all the others.',
   },
+  {
+    profile: 'log',
+    seed: 9100,
+    story: 'All had ended while a rail was down: what it brought when it came back found nobody to receive it.',
+  },
 ];

@@ -560,6 +560,11 @@ export class LogWorld implements StepsHost {
     });
   }
 
+  /** No message of a process that lives is on its way. */
+  get isDelivered(): boolean {
+    return this.world.isDeliveredAmong(this.workers.filter(({ number }) => !this.world.isDead(number)).map(({ number }) => number));
+  }
+
   /** Where each member is. */
   describe(): string {
     return this.members

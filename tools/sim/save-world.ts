@@ -562,7 +562,7 @@ export class SaveWorld extends UlfmWorld {
   /** No message of a process that lives is on its way. */
   get isDelivered(): boolean {
     const living = this.processes.filter(({ number, isAlive }) => isAlive && !this.oracle.declared.has(number)).map(({ number }) => number);
-    return living.every((number) => living.every((peer) => this.world.processes[number].engine.pml.undelivered(peer).length === 0));
+    return this.world.isDeliveredAmong(living);
   }
 
   /** Whoever lives has ended with the right result, or has been told that there are too few to go on; all alike. */

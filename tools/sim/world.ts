@@ -537,6 +537,11 @@ export class World {
     this.oracle.checkUnchanged();
   }
 
+  /** Nothing that one of these ranks has sent to another is on its way: a rail that comes back later would find nobody to receive it. */
+  isDeliveredAmong(ranks: readonly number[]): boolean {
+    return ranks.every((rank) => ranks.every((peer) => this.processes[rank].engine.pml.undelivered(peer).length === 0));
+  }
+
   /** All ranks finalize: nothing may be retained, held or owed (I6, I9). */
   mustFinalize(ms: number): void {
     // One that is paused just now finalizes, too: it takes its turns when it gets them again.

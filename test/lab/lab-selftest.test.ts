@@ -11,6 +11,7 @@ import { buildSync } from 'esbuild';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Lab, labNamespaces, labUnavailable, type PortCounters, sweepStaleLabs, waitUntil } from '../../tools/lab/lab.ts';
+import { isAlive } from '../support/is-alive.mjs';
 
 const LAB_DIR = fileURLToPath(new URL('.', import.meta.url));
 const PEER = join(LAB_DIR, 'lab-peer.mjs');
@@ -339,15 +340,6 @@ describe.skipIf(unavailable !== undefined)('link lab: three nodes', () => {
 });
 
 describe.skipIf(unavailable !== undefined)('link lab: nothing is left behind', () => {
-  const isAlive = (pid: number) => {
-    try {
-      process.kill(pid, 0);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-
   it('destroy() takes namespaces and processes, grandchildren too', async () => {
     const lab = await Lab.create({ nodes: 2, rails: [{}] });
     const shell = lab.spawn(0, ['sh', '-c', 'trap "" TERM INT; sleep 600 & echo $!; wait'], { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle } from './bundle.mjs';
+import { isAlive } from './is-alive.mjs';
 
 const FIXTURES = fileURLToPath(new URL('../system/fixtures/', import.meta.url));
 
@@ -90,14 +91,7 @@ export function startNode(
   return { child, output: () => ({ stdout, stderr }), until, ended };
 }
 
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
+export { isAlive };
 
 /** Waits until none of these processes exists; throws with those that still do after the bound. */
 export async function untilGone(pids: readonly number[], timeoutMs = 15_000): Promise<void> {

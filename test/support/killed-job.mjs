@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import process from 'node:process';
 import { mpiCommand } from '../launchers/mpi-commands.mjs';
 import { freePort } from './free-port.mjs';
+import { isAlive } from './is-alive.mjs';
 import { endAfter, numbersOf } from './respawn-play.mjs';
 
 const asRoot = process.getuid?.() === 0 ? ['--allow-run-as-root'] : [];
@@ -67,13 +68,6 @@ export async function playKilled({
   /** Who works as which rank, by what they have said last. */
   const pids = new Map();
   let timer;
-  const isAlive = (pid) => {
-    try {
-      return process.kill(pid, 0);
-    } catch {
-      return false;
-    }
-  };
   const strike = () => {
     if (!mayStrike()) {
       timer = setTimeout(strike, 20);

@@ -287,8 +287,10 @@ export class StandbyRole {
     const isCurrent = this.current?.id === id;
     if (isCurrent && isWhole(value)) {
       this.move('WORKING');
-      host.standbys.place(host.self);
-      this.events.push({ kind: 'joined', id, members: host.membersOf(id) });
+      // Others that stood by may be members already: who decided that is known there, and here it is not.
+      const members = host.membersOf(id);
+      for (const number of members) if (number === host.self || host.standbys.all.includes(number)) host.standbys.place(number);
+      this.events.push({ kind: 'joined', id, members });
       return;
     }
     host.free(id, false);

@@ -1,1 +1,2 @@
+// Types of is-alive.mjs, for the tests.
 export function isAlive(pid: number): boolean;

@@ -70,7 +70,7 @@ test('campaign 004: a job that saves by planned periods survives, and its costs 
   expect(judged[0].measured).toBeGreaterThan(0);
   expect(problems.every((problem: string) => problem.startsWith('MTBF 0.8 s: overhead'))).toBe(true);
   const wrong = await ft('campaign 004 --df 2');
-  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--df with campaign 004: it belongs to the other one')]);
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--df with campaign 004: it belongs to 000')]);
 });
 
 test('inspect', async () => {

@@ -19,6 +19,7 @@ import {
   periodsRuns,
 } from '../ft/campaign-004.ts';
 import { campaign004AsRank } from '../ft/campaign-004-rank.ts';
+import { campaign002AsRank, type RankTask } from '../ft/campaign-002-rank.ts';
 import { campaignAsRank, undisturbed } from '../ft/campaign-rank.ts';
 import type { Finding } from '../ft/papers.ts';
 
@@ -40,6 +41,7 @@ export function parseSets(text: string): CampaignInput['sets'] {
 
 /** A rank of one of the jobs. */
 export async function beCampaignRank(paper: string, text: string): Promise<void> {
+  if (paper === '002') return await campaign002AsRank(await init(), JSON.parse(text) as RankTask);
   const { run, file } = JSON.parse(text) as { run: unknown; file: string };
   if (paper === '004') await campaign004AsRank(await init(), run as PeriodsRun, file);
   else await campaignAsRank(await init(), run as CampaignRun, file);
@@ -51,6 +53,11 @@ interface JobSpec {
   readonly ranks: number;
   readonly spares: number;
   readonly folder: string;
+}
+
+/** The words that start a rank of a job. */
+export function rankCommand(paper: string, task: unknown): string[] {
+  return [realpathSync(process.argv[1]), 'ft', 'campaign', paper, '--as-rank', JSON.stringify(task)];
 }
 
 /** Plays one job; `outcome` is what its rank 0 has written, undefined when it came to no end. */
@@ -67,7 +74,7 @@ async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promi
   const { exitCode } = await runJob({
     size: ranks,
     spares,
-    command: [realpathSync(process.argv[1]), 'ft', 'campaign', paper, '--as-rank', JSON.stringify({ run, file })],
+    command: rankCommand(paper, { run, file }),
     // Without spares the job would not survive anything either.
     mca: { ft: 'on' },
     stdinTo: 'none',
@@ -79,7 +86,8 @@ async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promi
   return { outcome, said };
 }
 
-async function inFolder<T>(play: (folder: string) => Promise<T>): Promise<T> {
+/** A folder for the time of a campaign. */
+export async function inFolder<T>(play: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'multirail-campaign-'));
   try {
     return await play(folder);

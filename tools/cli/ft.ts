@@ -14,6 +14,7 @@ import { planLines, planSvg } from '../ft/plan-report.ts';
 import { FITTED_RESTORE, LITERAL_RESTORE, table002 } from '../ft/table-002.ts';
 import { commandLine, ownWords, wholeNumber } from './bench.ts';
 import { beCampaignRank, playCampaign, playPeriods } from './ft-campaign.ts';
+import { playRecoveries } from './ft-campaign-002.ts';
 
 const RUNS_MAX = 1_000_000;
 const DOMAINS_MAX = 8192;
@@ -38,6 +39,8 @@ function number(text: string): number {
   if (text.trim() === '' || !Number.isFinite(value)) throw new InvalidArgumentError('expected a number.');
   return value;
 }
+
+const numbers = (text: string): number[] => text.split(',').map(number);
 
 const out = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -123,18 +126,36 @@ interface CampaignWords {
   mtbf?: number[];
   cost?: number;
   failures?: number;
+  scale?: number;
+  rows?: number[];
+  repeaters?: number[];
   seed: number;
   asRank?: string;
   json: boolean;
 }
 
-async function startCampaign(paper: string, { asRank, json: asJson, np, seed, ...given }: CampaignWords): Promise<void> {
-  if (paper !== '000' && paper !== '004') throw new MultirailError('ERR_ARG', `campaign ${paper}: expected 000 or 004`);
+/** Options of each campaign. */
+const CAMPAIGNS: Readonly<Record<string, readonly string[]>> = {
+  '000': ['np', 'spares', 'df', 'sd', 'sets', 'runs'],
+  '002': ['scale', 'rows', 'repeaters', 'runs'],
+  '004': ['np', 'mtbf', 'cost', 'failures'],
+};
+
+async function startCampaign(paper: string, { asRank, json: asJson, seed, ...given }: CampaignWords): Promise<void> {
+  const own = CAMPAIGNS[paper];
+  if (own === undefined) throw new MultirailError('ERR_ARG', `campaign ${paper}: expected ${Object.keys(CAMPAIGNS).join(' or ')}`);
   if (asRank !== undefined) return await beCampaignRank(paper, asRank);
-  const { mtbf, cost, failures, ...of000 } = given;
-  const foreign = Object.entries(paper === '000' ? { mtbf, cost, failures } : of000).find(([, value]) => value !== undefined);
-  if (foreign !== undefined) throw new MultirailError('ERR_ARG', `--${foreign[0]} with campaign ${paper}: it belongs to the other one`);
+  const foreign = Object.entries(given).find(([name, value]) => value !== undefined && !own.includes(name))?.[0];
+  if (foreign !== undefined) {
+    const owners = Object.keys(CAMPAIGNS).filter((one) => CAMPAIGNS[one].includes(foreign));
+    throw new MultirailError('ERR_ARG', `--${foreign} with campaign ${paper}: it belongs to ${owners.join(' and ')}`);
+  }
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  const { np, mtbf, cost, failures, scale, rows, repeaters, spares, df = 2, sd = 3, sets = 'mnf', runs = 10 } = given;
+  if (paper === '002') {
+    const input = { scale: scale ?? 0.01, runs, rows: rows ?? [1, 2, 3, 4, 5], repeaters: repeaters ?? [1], seed };
+    return show(await playRecoveries(input, say), asJson);
+  }
   if (paper === '004') {
     const input = {
       ranks: np ?? 2,
@@ -146,7 +167,6 @@ async function startCampaign(paper: string, { asRank, json: asJson, np, seed, ..
     };
     return show(await playPeriods(input, say), asJson);
   }
-  const { spares, df = 2, sd = 3, sets = 'mnf', runs = 10 } = of000;
   show(await playCampaign({ np: np ?? 12, spares, df, sd, sets, runs, seed }, say), asJson);
 }
 
@@ -218,7 +238,10 @@ export function register(program: Command): void {
     .description(
       'jobs of real processes in which chosen ranks die: what all go back to, next to what the scheme promises, and whether the result is the same; exit code 1 when it is not',
     )
-    .argument('<paper>', '000: copies and recovery lines; 004: what saves by planned periods cost')
+    .argument(
+      '<paper>',
+      '000: copies and recovery lines; 002: coordinated and asynchronous recovery with the same deaths; 004: what saves by planned periods cost',
+    )
     .option('-n, --np <N>', 'ranks (default: 12 for 000, each a failure domain; 2 for 004)', wholeNumber(2, RANKS_MAX))
     .option('--spares <K>', '000: processes that stand by (default: as many as die)', wholeNumber(1, RANKS_MAX))
     .option('--df <DF>', '000: copies of each image on other domains (default: 2)', wholeNumber(0, DOMAINS_MAX))
@@ -227,7 +250,10 @@ export function register(program: Command): void {
       '--sets <sets>',
       '000: who dies: mnf, random sets of as many as formula (2) survives; worst, a smallest set that destroys all saves; or ranks: 0,1,2,8 (default: mnf)',
     )
-    .option('--runs <N>', '000: jobs (default: 10)', wholeNumber(1, RUNS_MAX))
+    .option('--runs <N>', '000: jobs; 002: jobs of each kind in each row (default: 10)', wholeNumber(1, RUNS_MAX))
+    .option('--scale <share>', "002: of the paper's times (default: 0.01, 36 s of computing)", number)
+    .option('--rows <rows>', '002: of the table, from 1 (default: 1,2,3,4,5)', numbers)
+    .option('--repeaters <k>', '002: processes that repeat what a dead one has done, a kind of jobs for each (default: 1)', numbers)
     .option('--mtbf <times>', '004: mean times between failures, a job for each (default: 1s,2s,4s)', times)
     .option('--cost <time>', '004: what a save keeps the program from (default: 20ms)', seconds)
     .option('--failures <N>', '004: processes that stand by, at most so many failures of each job (default: 12)', wholeNumber(1, RANKS_MAX))
@@ -255,6 +281,7 @@ Examples:
   multirail ft campaign 000 --sets worst --runs 3      sets that destroy every save: from the beginning, never a wrong result
   multirail ft campaign 000 -n 11 --sets 0,1,2,8 --runs 1
                                                        where the paper's bound is wrong
+  multirail ft campaign 002 --rows 5 --runs 3          only the dead go back: what that saves when ranks die often
   multirail ft campaign 004                            what saves by planned periods cost, next to the plan (70 s)
   multirail ft inspect saves`,
   );

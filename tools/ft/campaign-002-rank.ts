@@ -1,0 +1,136 @@
+// The program of `multirail ft campaign 002`: a strip of a heated plate, whose saves and restores take the time that the paper has for them, by
+// sleeping, and whose computing is work. It tells the command that has started the job when it begins and ends; that one kills ranks.
+import { createHash } from 'node:crypto';
+import type { FtJob } from '../../src/ft/recover/job.ts';
+import type { FtOptions } from '../../src/ft/recover/options.ts';
+import { run } from '../../src/ft/recover/run.ts';
+import type { Communicator } from '../../src/mpi/communicator.ts';
+import type { Runtime } from '../../src/mpi/runtime.ts';
+import { PLATE_RANKS, type RecoveriesRun, type Undisturbed } from './campaign-002.ts';
+import { CELLS, ownRows, part, relax, SWEEPS, strip } from './heat-strip.ts';
+
+/** What ranks print, one a line, behind `campaign `. */
+export type RankWord =
+  /** The program of that rank is called, in that process. */
+  | { readonly kind: 'begins'; readonly rank: number; readonly process: number; readonly atMs: number }
+  /** All have met, and begin to compute. */
+  | { readonly kind: 'computes'; readonly atMs: number }
+  | { readonly kind: 'ended'; readonly atMs: number; readonly digest: string; readonly inPlace: number; readonly lostSteps: number }
+  | { readonly kind: 'undisturbed'; readonly undisturbed: Undisturbed };
+
+/** What the ranks of a job are told: a job of the campaign, or to measure the undisturbed one. */
+export type RankTask = { readonly run: RecoveriesRun; readonly folder: string } | { readonly measuredSeconds: number };
+
+const ROWS = 96;
+/** Steps before those by which a step is measured, and those. */
+const WARM_STEPS = 100;
+const MEASURED_STEPS = 200;
+
+const say = (word: RankWord): void => void process.stdout.write(`campaign ${JSON.stringify(word)}\n`);
+
+const pause = new Int32Array(new SharedArrayBuffer(4));
+const sleep = (seconds: number): void => void Atomics.wait(pause, 0, 0, 1000 * seconds);
+
+class Plate {
+  readonly now = strip(ROWS);
+  private readonly scratch = strip(ROWS);
+  private readonly comm: Communicator;
+
+  constructor(comm: Communicator) {
+    this.comm = comm;
+  }
+
+  get own(): Float64Array {
+    return ownRows(this.now);
+  }
+
+  async step(): Promise<void> {
+    const { comm, now, scratch } = this;
+    const { rank, size } = comm;
+    const hasAbove = rank > 0;
+    const hasBelow = rank < size - 1;
+    const moves: Promise<unknown>[] = [];
+    if (hasAbove) moves.push(comm.sendrecv(part(now, SWEEPS, 2 * SWEEPS), rank - 1, 0, part(now, 0, SWEEPS), rank - 1, 0));
+    if (hasBelow)
+      moves.push(comm.sendrecv(part(now, ROWS, ROWS + SWEEPS), rank + 1, 0, part(now, ROWS + SWEEPS, ROWS + 2 * SWEEPS), rank + 1, 0));
+    await Promise.all(moves);
+    relax(now, scratch, hasAbove, hasBelow);
+  }
+
+  /** Of the whole plate, at rank 0. */
+  async digest(): Promise<string | undefined> {
+    const { comm, own } = this;
+    const all = comm.rank === 0 ? new Float64Array(comm.size * ROWS * CELLS) : null;
+    await comm.gather(own, all, 0);
+    return all === null ? undefined : createHash('sha256').update(all).digest('hex');
+  }
+}
+
+export async function campaign002AsRank(mpi: Runtime, task: RankTask): Promise<void> {
+  if ('measuredSeconds' in task) await run(mpi, { domain: 'process' }, (job) => measure(job, task.measuredSeconds));
+  else await run(mpi, optionsOf(task.run, task.folder), (job) => play(job, task.run, mpi.process));
+  await mpi.finalize();
+}
+
+function optionsOf({ repeaters, everySteps }: RecoveriesRun, folder: string): FtOptions {
+  return {
+    recovery: repeaters === 0 ? 'coordinated' : 'asynchronous',
+    domain: 'process',
+    levels: [{ level: 'memory' }, { level: 'disk', folder }],
+    everySteps: [...everySteps],
+    saving: 'blocking',
+  };
+}
+
+/** The undisturbed job, without saves: so many steps as take that time. */
+async function measure({ comm }: FtJob, seconds: number): Promise<void> {
+  const first = new Plate(comm);
+  let fromMs = 0;
+  for (let step = 0; step < WARM_STEPS + MEASURED_STEPS; step++) {
+    if (step === WARM_STEPS) fromMs = performance.now();
+    await first.step();
+  }
+  const steps = Int32Array.of(Math.max(2, Math.round((1000 * seconds * MEASURED_STEPS) / (performance.now() - fromMs))));
+  await comm.bcast(steps, 0);
+  const plate = new Plate(comm);
+  await comm.barrier();
+  const beganMs = performance.now();
+  for (let step = 0; step < steps[0]; step++) await plate.step();
+  const digest = await plate.digest();
+  const wallSeconds = (performance.now() - beganMs) / 1000;
+  if (digest !== undefined) say({ kind: 'undisturbed', undisturbed: { steps: steps[0], wallSeconds, digest } });
+}
+
+async function play(job: FtJob, { steps, everySteps, costSeconds, restoreSeconds }: RecoveriesRun, process: number): Promise<void> {
+  const { comm, recovery } = job;
+  const { rank } = comm;
+  say({ kind: 'begins', rank, process, atMs: Date.now() });
+  if (comm.size !== PLATE_RANKS) throw new Error(`${comm.size} ranks`);
+  if (recovery !== undefined) sleep(restoreSeconds[recovery.level === 'disk' ? 1 : 0]);
+  const plate = new Plate(comm);
+  let step = 0;
+  job.protect('plate', plate.own);
+  job.protectValue('step', {
+    save: () => {
+      sleep(costSeconds[step % everySteps[1] === 0 ? 1 : 0]);
+      return step;
+    },
+    restore: (value: number) => {
+      step = value;
+    },
+  });
+  if (step === 0) {
+    await comm.barrier();
+    if (rank === 0) say({ kind: 'computes', atMs: Date.now() });
+  }
+  while (step < steps) {
+    await plate.step();
+    step++;
+    await job.next();
+  }
+  const digest = await plate.digest();
+  if (digest !== undefined) {
+    const { inPlace, lostSteps } = job.total;
+    say({ kind: 'ended', atMs: Date.now(), digest, inPlace, lostSteps });
+  }
+}

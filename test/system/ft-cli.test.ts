@@ -73,6 +73,22 @@ test('campaign 004: a job that saves by planned periods survives, and its costs 
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--df with campaign 004: it belongs to 000')]);
 });
 
+test('campaign 002: both recoveries of a plate meet the same deaths, and its bits are those of the undisturbed one', {
+  timeout: 120_000,
+}, async () => {
+  const { code: status, stdout, stderr } = await ft('campaign 002 --scale 0.0005 --rows 1 --runs 1 --seed 2 --json');
+  // Which of two short jobs takes longer is chance: what the plate is, is not.
+  const { played, cells, undisturbed, problems } = JSON.parse(stdout);
+  expect(status).toBe(problems.length === 0 ? 0 : 1);
+  expect(problems.every((problem: string) => problem.includes('longer than coordinated recovery'))).toBe(true);
+  expect(stderr).toMatch(/^undisturbed: \d+ steps in \d/m);
+  expect(stderr).toMatch(/^row 1, run 1 of 1, asynchronous, k = 1: [1-9] \+ 0 failures in .* [1-9] ranks recovered in place/m);
+  expect(played.map(({ outcome }: { outcome: { digest: string } }) => outcome.digest)).toEqual(played.map(() => undisturbed.digest));
+  expect(cells.every(({ restartSeconds }: { restartSeconds: number }) => restartSeconds > 0)).toBe(true);
+  const wrong = await ft('campaign 002 --mtbf 1s');
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('--mtbf with campaign 002: it belongs to 004')]);
+});
+
 test('inspect', async () => {
   const path = join(folder, 'rank-3.mrck');
   const image = bytesOf(goldenImages().images[1].hex);

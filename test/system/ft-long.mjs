@@ -1,8 +1,8 @@
 // The long run of deaths: jobs of `multirail run` whose ranks are killed at random moments, until so many kills have been carried out of each
 // program: examples/ft-farm.mjs, which goes on without the dead; a ring that calls standbys in; examples/ft-heat.mjs, which goes back to its
-// saves, with standbys, in blocking calls, and with fewer ranks; and one long job under --respawn, in which each death is made up for, and whose
-// memory is printed. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
-//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|heat|heat-sync|heat-fewer] [--mtbf 500ms] [--limit 60]
+// saves, with standbys, in blocking calls, and with fewer ranks; one long job under --respawn, in which each death is made up for, and whose
+// memory is printed; and row 5 of `multirail ft campaign 002`, 10 runs of each recovery. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
+//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|campaign|heat|heat-sync|heat-fewer] [--mtbf 500ms] [--limit 60]
 //     [--mca 'NAME VALUE']… [--starter run|srun|mpirun|env] [--asynchronous]
 // With --asynchronous only the dead go back: heat and heat-sync, with saves and logs; how many failures were recovered from in which way is counted.
 // Under other starters than run the programs are those that say when they begin to work: heat and heat-sync. test/launchers/slurm.sh brings up
@@ -26,7 +26,9 @@ const FAILURES_MAX = 5;
 
 /** The long job under --respawn. */
 const RESPAWN = 'respawn';
-/** A death there, from the kill to the next one, within so many seconds. */
+/** Both recoveries with the same deaths. */
+const CAMPAIGN = 'campaign';
+/** A death under respawn, from the kill to the next one, within so many seconds. */
 const RESPAWN_S_MAX = 8;
 
 const HEAT = [at('../../examples/ft-heat.mjs'), '--seconds', '2', '--steps', '100', '--every', '5', '--verbose'];
@@ -88,8 +90,8 @@ function options() {
     for (const name of ['kills', 'seed', 'limit'])
       if (!/^\d+$/.test(values[name]) || (name !== 'seed' && Number(values[name]) === 0))
         wrongUse(`--${name} ${values[name]}: expected a whole number${name === 'seed' ? '' : ', 1 or more'}`);
-    if (values.only !== undefined && values.only !== RESPAWN && PROGRAMS[values.only] === undefined)
-      wrongUse(`--only ${values.only}: expected ${[...Object.keys(PROGRAMS), RESPAWN].join(' or ')}`);
+    if (values.only !== undefined && ![RESPAWN, CAMPAIGN].includes(values.only) && PROGRAMS[values.only] === undefined)
+      wrongUse(`--only ${values.only}: expected ${[...Object.keys(PROGRAMS), RESPAWN, CAMPAIGN].join(' or ')}`);
     if (!['run', ...OTHER_STARTERS].includes(values.starter))
       wrongUse(`--starter ${values.starter}: expected run or ${OTHER_STARTERS.join(' or ')}`);
     const [, count, unit] = /^(\d+)(ms|s)$/.exec(values.mtbf) ?? wrongUse(`--mtbf ${values.mtbf}: expected a time, as 500ms or 2s`);
@@ -248,5 +250,13 @@ if (starter === 'run' && !asynchronous && (only === undefined || only === RESPAW
     console.log(`${run.stdout}${run.stderr}`.split('\n').slice(-60).join('\n').replace(/^/gm, '       '));
     failures++;
   }
+}
+
+if (starter === 'run' && !asynchronous && (only === undefined || only === CAMPAIGN)) {
+  const words = [CLI, 'ft', 'campaign', '002', '--rows', '5', '--seed', String(firstSeed)];
+  const child = spawn(process.execPath, words, { stdio: 'inherit' });
+  const code = await new Promise((resolve) => child.on('close', resolve));
+  console.log(`${code === 0 ? 'ok    ' : 'FAILED'} ${CAMPAIGN} seed ${firstSeed}`);
+  if (code !== 0) failures++;
 }
 process.exitCode = failures === 0 ? 0 : 1;

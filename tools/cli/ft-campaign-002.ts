@@ -83,7 +83,7 @@ class Striker {
   private readonly killed = new Map<number, number>();
   /** When the process was killed whose place nobody has taken yet. */
   private readonly killedMs = new Map<number, number>();
-  /** Deaths that fell due while nobody had one of the places. */
+  /** Deaths that fell due while a place was empty: nobody dies in a restart, as in the paper's program and in its model. */
   private readonly waiting: PlannedDeath[] = [];
   private readonly timers: NodeJS.Timeout[] = [];
   private readonly failures: [number, number] = [0, 0];
@@ -100,14 +100,14 @@ class Striker {
     switch (word.kind) {
       case 'begins':
         this.begins(word.rank, word.process, word.atMs);
-        for (const death of this.waiting.splice(0)) this.strike(death, job);
+        this.strikeNext(job);
         return;
       case 'computes':
         // Once more, where all have begun again from the beginning.
         if (this.beganMs !== undefined) return;
         this.beganMs = word.atMs;
         for (const death of this.run.deaths)
-          this.timers.push(setTimeout(() => this.strike(death, job), Math.max(0, word.atMs + 1000 * death.atSeconds - Date.now())));
+          this.timers.push(setTimeout(() => this.due(death, job), Math.max(0, word.atMs + 1000 * death.atSeconds - Date.now())));
         return;
       case 'ended': {
         this.stop();
@@ -126,15 +126,17 @@ class Striker {
     this.restartSeconds.push((atMs - sinceMs) / 1000);
   }
 
-  private strike(death: PlannedDeath, job: RunningJob): void {
-    if (this.hasEnded) return;
-    const { ranks, level } = death;
-    if (ranks.some((rank) => this.killedMs.has(rank))) {
-      this.waiting.push(death);
-      return;
-    }
-    this.failures[level - 1]++;
-    for (const rank of ranks) {
+  private due(death: PlannedDeath, job: RunningJob): void {
+    this.waiting.push(death);
+    this.strikeNext(job);
+  }
+
+  private strikeNext(job: RunningJob): void {
+    if (this.hasEnded || this.killedMs.size > 0) return;
+    const death = this.waiting.shift();
+    if (death === undefined) return;
+    this.failures[death.level - 1]++;
+    for (const rank of death.ranks) {
       const number = this.processes.get(rank) as number;
       this.killed.set(rank, number);
       this.killedMs.set(rank, Date.now());

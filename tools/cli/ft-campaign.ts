@@ -9,6 +9,7 @@ import { requireScheme } from '../../src/ft/plan/scheme.ts';
 import { RANKS_MAX, runJob } from '../../src/launch/run/launcher.ts';
 import { init } from '../../src/mpi/init.ts';
 import { type CampaignInput, type CampaignOutcome, type CampaignRun, campaign000, campaignRuns, runLine } from '../ft/campaign-000.ts';
+import { campaign002AsRank, type RankTask } from '../ft/campaign-002-rank.ts';
 import {
   campaign004,
   type PeriodsInput,
@@ -19,7 +20,6 @@ import {
   periodsRuns,
 } from '../ft/campaign-004.ts';
 import { campaign004AsRank } from '../ft/campaign-004-rank.ts';
-import { campaign002AsRank, type RankTask } from '../ft/campaign-002-rank.ts';
 import { campaignAsRank, undisturbed } from '../ft/campaign-rank.ts';
 import type { Finding } from '../ft/papers.ts';
 
@@ -41,7 +41,8 @@ export function parseSets(text: string): CampaignInput['sets'] {
 
 /** A rank of one of the jobs. */
 export async function beCampaignRank(paper: string, text: string): Promise<void> {
-  if (paper === '002') return await campaign002AsRank(await init(), JSON.parse(text) as RankTask);
+  if (paper === '002')
+    return await campaign002AsRank(await init(), JSON.parse(text) as RankTask, (line) => void process.stdout.write(`${line}\n`));
   const { run, file } = JSON.parse(text) as { run: unknown; file: string };
   if (paper === '004') await campaign004AsRank(await init(), run as PeriodsRun, file);
   else await campaignAsRank(await init(), run as CampaignRun, file);

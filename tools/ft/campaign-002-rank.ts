@@ -26,7 +26,7 @@ const ROWS = 96;
 const WARM_STEPS = 100;
 const MEASURED_STEPS = 200;
 
-const say = (word: RankWord): void => void process.stdout.write(`campaign ${JSON.stringify(word)}\n`);
+type Say = (word: RankWord) => void;
 
 const pause = new Int32Array(new SharedArrayBuffer(4));
 const sleep = (seconds: number): void => void Atomics.wait(pause, 0, 0, 1000 * seconds);
@@ -66,9 +66,11 @@ class Plate {
   }
 }
 
-export async function campaign002AsRank(mpi: Runtime, task: RankTask): Promise<void> {
-  if ('measuredSeconds' in task) await run(mpi, { domain: 'process' }, (job) => measure(job, task.measuredSeconds));
-  else await run(mpi, optionsOf(task.run, task.folder), (job) => play(job, task.run, mpi.process));
+/** `print` takes a line. */
+export async function campaign002AsRank(mpi: Runtime, task: RankTask, print: (line: string) => void): Promise<void> {
+  const say: Say = (word) => print(`campaign ${JSON.stringify(word)}`);
+  if ('measuredSeconds' in task) await run(mpi, { domain: 'process' }, (job) => measure(job, task.measuredSeconds, say));
+  else await run(mpi, optionsOf(task.run, task.folder), (job) => play(job, task.run, mpi.process, say));
   await mpi.finalize();
 }
 
@@ -83,7 +85,7 @@ function optionsOf({ repeaters, everySteps }: RecoveriesRun, folder: string): Ft
 }
 
 /** The undisturbed job, without saves: so many steps as take that time. */
-async function measure({ comm }: FtJob, seconds: number): Promise<void> {
+async function measure({ comm }: FtJob, seconds: number, say: Say): Promise<void> {
   const first = new Plate(comm);
   let fromMs = 0;
   for (let step = 0; step < WARM_STEPS + MEASURED_STEPS; step++) {
@@ -101,7 +103,12 @@ async function measure({ comm }: FtJob, seconds: number): Promise<void> {
   if (digest !== undefined) say({ kind: 'undisturbed', undisturbed: { steps: steps[0], wallSeconds, digest } });
 }
 
-async function play(job: FtJob, { steps, everySteps, costSeconds, restoreSeconds }: RecoveriesRun, process: number): Promise<void> {
+async function play(
+  job: FtJob,
+  { steps, everySteps, costSeconds, restoreSeconds }: RecoveriesRun,
+  process: number,
+  say: Say,
+): Promise<void> {
   const { comm, recovery } = job;
   const { rank } = comm;
   say({ kind: 'begins', rank, process, atMs: Date.now() });

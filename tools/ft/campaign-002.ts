@@ -102,12 +102,17 @@ export const workSeconds = ({ scale }: Pick<RecoveriesInput, 'scale'>): number =
 
 /** Throws ERR_ARG for what makes no sense. */
 export function checkRecoveries({ scale, runs, rows, repeaters }: RecoveriesInput): void {
-  if (!(scale > 0 && scale <= 1)) throw new MultirailError('ERR_ARG', `--scale ${scale}: expected a share of an hour, above 0 and at most 1`);
+  if (!(scale > 0 && scale <= 1))
+    throw new MultirailError('ERR_ARG', `--scale ${scale}: expected a share of an hour, above 0 and at most 1`);
   if (!Number.isInteger(runs) || runs < 1) throw new MultirailError('ERR_ARG', `--runs ${runs}: expected a whole number from 1`);
   const isRow = (row: number): boolean => Number.isInteger(row) && row >= 1 && row <= TABLE_002.length;
   if (rows.length === 0 || !rows.every(isRow) || new Set(rows).size < rows.length)
     throw new MultirailError('ERR_ARG', `--rows ${rows.join(',')}: expected different rows of the table, from 1 to ${TABLE_002.length}`);
-  if (repeaters.length === 0 || !repeaters.every((k) => Number.isInteger(k) && k >= 1 && k <= 8) || new Set(repeaters).size < repeaters.length)
+  if (
+    repeaters.length === 0 ||
+    !repeaters.every((k) => Number.isInteger(k) && k >= 1 && k <= 8) ||
+    new Set(repeaters).size < repeaters.length
+  )
     throw new MultirailError('ERR_ARG', `--repeaters ${repeaters.join(',')}: expected different whole numbers from 1 to 8`);
 }
 
@@ -173,7 +178,9 @@ function cellOf(row: number, repeaters: number, played: readonly RecoveriesPlaye
   const outcomes = [...own.values()];
   const overheadOf = (list: ReadonlyMap<number, RecoveriesOutcome>): number =>
     meanOf(shared.map((index) => (list.get(index) as RecoveriesOutcome).wallSeconds)) - baseSeconds;
-  const gains = shared.map((index) => (others.get(index) as RecoveriesOutcome).wallSeconds - (own.get(index) as RecoveriesOutcome).wallSeconds);
+  const gains = shared.map(
+    (index) => (others.get(index) as RecoveriesOutcome).wallSeconds - (own.get(index) as RecoveriesOutcome).wallSeconds,
+  );
   const gain = meanOf(gains);
   const spread = totalOf(gains.map((one) => (one - gain) ** 2));
   const isItself = repeaters === 0;

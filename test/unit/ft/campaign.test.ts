@@ -1,8 +1,17 @@
-// The campaigns of papers 000 and 004: which ranks die in which job, what scheme or plan promise for them, and what the verdict is.
+// The campaigns of papers 000, 002 and 004: which ranks die in which job, what scheme or plan promise for them, and what the verdict is.
 import { expect, test } from 'vitest';
 import { type CampaignInput, type CampaignOutcome, campaign000, campaignRuns, judgeRun } from '../../../tools/ft/campaign-000.ts';
+import {
+  campaign002,
+  checkRecoveries,
+  type RecoveriesInput,
+  type RecoveriesOutcome,
+  type RecoveriesPlayed,
+  recoveriesRuns,
+} from '../../../tools/ft/campaign-002.ts';
 import { campaign004, judgePeriods, type PeriodsInput, periodsRuns } from '../../../tools/ft/campaign-004.ts';
 import { undisturbed } from '../../../tools/ft/campaign-rank.ts';
+import { CELLS, ownRows, part, relax, SWEEPS, strip } from '../../../tools/ft/heat-strip.ts';
 
 const SCHEME = { domains: 12, duplication: 2, depth: 3 };
 const input = (more: Partial<CampaignInput> = {}): CampaignInput => ({ scheme: SCHEME, sets: 'mnf', runs: 40, seed: 1, ...more });
@@ -97,3 +106,127 @@ test('campaign 004: what lies outside of the band, a wrong result and a job with
   expect(campaign004(PERIODS, played(5.87, { isRight: false })).problems).toEqual([expect.stringContaining('the result differs')]);
   expect(campaign004(PERIODS, [{ run, outcome: undefined }]).problems).toEqual(['MTBF 1 s: the job came to no end']);
 });
+
+const RECOVERIES: RecoveriesInput = { scale: 0.01, runs: 3, rows: [1, 5], repeaters: [1, 2], seed: 1 };
+const UNDISTURBED = { steps: 9000, wallSeconds: 36, digest: 'right' };
+
+test('campaign 002: all kinds meet the same deaths, by the rates of the table, and save by the pattern', () => {
+  const runs = recoveriesRuns(RECOVERIES, UNDISTURBED);
+  expect(recoveriesRuns(RECOVERIES, UNDISTURBED)).toEqual(runs);
+  expect(runs).toHaveLength(18);
+  for (const row of [1, 5])
+    for (let index = 0; index < 3; index++) {
+      const alike = runs.filter((run) => run.row === row && run.index === index);
+      expect(alike.map(({ repeaters }) => repeaters).sort()).toEqual([0, 1, 2]);
+      expect(new Set(alike.map(({ deaths }) => JSON.stringify(deaths))).size).toBe(1);
+      for (const { deaths } of alike)
+        for (const { level, ranks, atSeconds } of deaths) {
+          // The copy of a rank's image lies at the next one.
+          expect(ranks).toEqual(level === 1 ? [ranks[0]] : [ranks[0], (ranks[0] + 1) % 4]);
+          expect(atSeconds).toBeLessThan(1.6 * 36);
+        }
+    }
+  // Who comes first changes: no kind gains by what a machine does at that time.
+  expect(new Set([0, 3, 6].map((i) => runs[i].repeaters))).toEqual(new Set([0, 1, 2]));
+  // 60.00 s and 18.97 s of the paper, in steps of 4 ms, and 10.95 and 5.48 saves of level 1 for each of level 2.
+  expect(runs[0].everySteps).toEqual([150, 1650]);
+  expect(runs.at(-1)?.everySteps).toEqual([47, 235]);
+  expect(runs[0].costSeconds).toEqual([0.01, 0.06]);
+  const many = recoveriesRuns({ ...RECOVERIES, runs: 200, rows: [5] }, UNDISTURBED).filter(({ repeaters }) => repeaters === 0);
+  const count = (level: number): number =>
+    many.reduce((sum, { deaths }) => sum + deaths.filter((one) => one.level === level).length, 0) / 200;
+  expect(Math.abs(count(1) - 32)).toBeLessThan(2);
+  expect(Math.abs(count(2) - 6.4)).toBeLessThan(0.8);
+});
+
+test.each([
+  [{ scale: 0 }, '--scale 0: expected a share'],
+  [{ runs: 0 }, '--runs 0: expected'],
+  [{ rows: [6] }, '--rows 6: expected different rows of the table, from 1 to 5'],
+  [{ rows: [1, 1] }, '--rows 1,1'],
+  [{ repeaters: [0] }, '--repeaters 0: expected'],
+])('campaign 002: %o makes no sense', (more, text) => {
+  expect(() => checkRecoveries({ ...RECOVERIES, ...more })).toThrow(text);
+});
+
+test('campaign 002: judged is the mean of the pairs in each row, and the plate of each job', () => {
+  const input = { ...RECOVERIES, runs: 2, rows: [2], repeaters: [1] };
+  const outcome = (wallSeconds: number, digest = 'right'): RecoveriesOutcome => {
+    return { wallSeconds, failures: [5, 1], inPlace: 5, lostSteps: 9, restartSeconds: [0.1, 0.2], digest };
+  };
+  /** Times of coordinated and asynchronous jobs, pair by pair. */
+  const played = (times: readonly (readonly [number, number])[]): RecoveriesPlayed[] =>
+    recoveriesRuns(input, UNDISTURBED).map((run) => ({ run, outcome: outcome(times[run.index][run.repeaters]) }));
+  const well = campaign002(
+    input,
+    UNDISTURBED,
+    played([
+      [42, 41],
+      [44, 38],
+    ]),
+  );
+  expect(well.problems).toEqual([]);
+  const { cells } = well.data as { cells: Record<string, number>[] };
+  expect(cells.map(({ overheadSeconds }) => overheadSeconds)).toEqual([7, 3.5]);
+  expect(cells[1]).toMatchObject({ gainSeconds: 3.5, errorSeconds: 2.5, reduction: 0.5, failures: [5, 1] });
+  expect(cells[1].restartSeconds).toBeCloseTo(0.15, 9);
+  expect(well.lines.at(-1)).toMatch(/asynchronous, k = 1 +3.50 s +5.0 \/ 1.0 +150 ms +3.50 ± 2.50 s +50 % +25 % +31 %$/);
+  // One pair may be the other way round, but not the mean.
+  expect(
+    campaign002(
+      input,
+      UNDISTURBED,
+      played([
+        [42, 43],
+        [44, 38],
+      ]),
+    ).problems,
+  ).toEqual([]);
+  expect(
+    campaign002(
+      input,
+      UNDISTURBED,
+      played([
+        [42, 45],
+        [44, 43],
+      ]),
+    ).problems,
+  ).toEqual(['MTBF 7.2 and 36 s, asynchronous, k = 1: 1.00 s longer than coordinated recovery by the mean of 2 pairs']);
+  const [first, ...others] = played([
+    [42, 41],
+    [44, 38],
+  ]);
+  expect(campaign002(input, UNDISTURBED, [{ run: first.run, outcome: outcome(42, 'wrong') }, ...others]).problems).toEqual([
+    'row 2, run 1, coordinated: the plate differs from the undisturbed one',
+  ]);
+  expect(campaign002(input, UNDISTURBED, [{ run: first.run, outcome: undefined }, ...others]).problems).toEqual([
+    'row 2, run 1, coordinated: the job came to no end',
+  ]);
+});
+
+test('campaign 002: strips of a plate have the same bits as the whole plate', () => {
+  const rows = 40;
+  const whole = strip(rows);
+  const scratch = strip(rows);
+  const cuts = [0, 16, 40];
+  const strips = cuts.slice(1).map((to, i) => ({ from: cuts[i], to, now: strip(to - cuts[i]), scratch: strip(to - cuts[i]) }));
+  // It does not only get warm at its edge.
+  for (let i = CELLS * SWEEPS; i < CELLS * (SWEEPS + rows); i += 7) whole[i] = i % 101;
+  for (let row = 0; row < rows; row++) {
+    whole[(SWEEPS + row) * CELLS] = 100;
+    whole[(SWEEPS + row + 1) * CELLS - 1] = 0;
+  }
+  for (const one of strips) ownRows(one.now).set(part(whole, SWEEPS + one.from, SWEEPS + one.to));
+  for (let step = 0; step < 3; step++) {
+    relax(whole, scratch, false, false);
+    const [above, below] = strips;
+    part(above.now, SWEEPS + 16, 2 * SWEEPS + 16).set(part(below.now, SWEEPS, 2 * SWEEPS));
+    part(below.now, 0, SWEEPS).set(part(above.now, 16, SWEEPS + 16));
+    relax(above.now, above.scratch, false, true);
+    relax(below.now, below.scratch, true, false);
+    for (const one of strips)
+      expect(Buffer.compare(bytesOf(ownRows(one.now)), bytesOf(part(whole, SWEEPS + one.from, SWEEPS + one.to)))).toBe(0);
+  }
+});
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float64Array): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);

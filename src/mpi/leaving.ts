@@ -21,11 +21,13 @@ const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
  * from each. With nobody left to wait for it asks nobody.
  *
  * @param others The other processes of the job, those that have died or left included.
+ * @param standbys Those of them that stand by, and leave when all others have left.
  * @returns Who has not left within the time, one line each.
  */
 export async function leaveTogether(
   engine: Engine,
   others: readonly number[],
+  standbys: readonly number[],
   oob: Partial<Pick<OobClient, 'barrier' | 'missingAt' | 'isConnected'>> | undefined,
   timeoutMs: number,
 ): Promise<string[]> {
@@ -38,10 +40,10 @@ export async function leaveTogether(
     for (const rank of others) engine.meet(rank);
   };
   const withoutServer = (): void => {
-    engine.beginFinalize(false);
+    engine.beginFinalize(false, standbys);
     meetAll();
   };
-  engine.beginFinalize(isWaiting);
+  engine.beginFinalize(isWaiting, standbys);
   if (!isWaiting) meetAll();
   for (let pauseMs = LEFT_POLL_MIN_MS; !engine.isLeft(); pauseMs = Math.min(LEFT_POLL_MAX_MS, pauseMs + 1)) {
     if (performance.now() >= deadlineMs) {

@@ -568,7 +568,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const leftMs = timeoutMs - (performance.now() - beganMs);
     const notLeft = await (this.place === undefined
       ? leaveUnneeded(engine, leftMs)
-      : leaveTogether(engine, this.book?.others ?? [], job.oob, leftMs));
+      : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, leftMs));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {

@@ -24,6 +24,8 @@ interface Leaving {
   byeReceived: boolean;
   /** Its process is known to have finished: our BYE is not waited for to reach it. */
   isGone: boolean;
+  /** It leaves when all others have left: its BYE is not waited for. */
+  isLast: boolean;
   byeSentAtMs: number;
 }
 
@@ -36,6 +38,7 @@ export class Departure {
   isBegun = false;
   private awaitsAll = false;
   private allDrained = false;
+  private last: ReadonlySet<number> = new Set();
 
   /** `rank`: of this process. */
   constructor(rank: number, bml: Bml, pml: Pml) {
@@ -46,7 +49,7 @@ export class Departure {
 
   addPeer(rank: number, bml: BmlPeer): void {
     const stage = this.isBegun ? 'DRAINING' : 'STAYING';
-    this.peers.set(rank, { rank, bml, stage, byeReceived: false, isGone: false, byeSentAtMs: 0 });
+    this.peers.set(rank, { rank, bml, stage, byeReceived: false, isGone: false, isLast: this.last.has(rank), byeSentAtMs: 0 });
   }
 
   private peer(rank: number): Leaving {
@@ -55,9 +58,12 @@ export class Departure {
     return peer;
   }
 
-  begin(awaitsAll: boolean): void {
+  /** `last`: those that leave when all others have left. Two of these, each of which waits for one that waits for the other, would stay for ever. */
+  begin(awaitsAll: boolean, last: readonly number[]): void {
     this.isBegun = true;
     this.awaitsAll = awaitsAll;
+    this.last = new Set(last);
+    for (const peer of this.peers.values()) peer.isLast = this.last.has(peer.rank);
     for (const peer of this.peers.values()) if (peer.stage === 'STAYING') peer.stage = 'DRAINING';
   }
 
@@ -123,7 +129,7 @@ export class Departure {
         for (const rail of peer.bml.rails) if (rail.isCarrying) this.sayBye(peer, rail, nowMs);
       }
       if (peer.stage === 'BYE_SENT' && this.allDrained && !peer.bml.rails.some((rail) => rail.epoch !== 0)) this.leave(peer);
-      if (peer.stage === 'BYE_SENT' && peer.byeReceived) {
+      if (peer.stage === 'BYE_SENT' && (peer.byeReceived || peer.isLast)) {
         const told = peer.bml.rails.some((rail) => rail.endpoint.byeDelivered);
         if (told || peer.isGone || nowMs - peer.byeSentAtMs > BYE_GRACE_MS) this.leave(peer);
       }

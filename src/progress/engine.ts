@@ -559,10 +559,10 @@ export class Engine implements Upcalls {
 
   /**
    * Begins to leave: drains, then says BYE on each rail. isLeft() tells when it is done. `awaitsAll`: not before everyoneDrained() was
-   * called, too, since ranks that were not met may still have messages for this one.
+   * called, too, since ranks that were not met may still have messages for this one. `last`: peers that leave when all others have left.
    */
-  beginFinalize(awaitsAll = false): void {
-    this.departure.begin(awaitsAll);
+  beginFinalize(awaitsAll = false, last: readonly number[] = []): void {
+    this.departure.begin(awaitsAll, last);
     this.schedule();
   }
 

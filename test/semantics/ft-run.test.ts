@@ -320,3 +320,22 @@ describe('programs and memory', () => {
     for (const [first, second] of values.values()) expect(second).toBe(first);
   });
 });
+
+test('nobody of the start is left, and who stands by has not met all that have their places: all leave', {
+  timeout: LIMIT_MS,
+}, async () => {
+  const ended: number[] = [];
+  await play({
+    options: BASE,
+    ranks: 4,
+    spares: 6,
+    dying: [0, 1, 2, 3],
+    body: async (job, { mpi, die }) => {
+      await count(job, 6, async (step) => {
+        if (step <= 4 && mpi.process === step - 1) await die('now');
+      });
+      ended.push(mpi.process);
+    },
+  });
+  expect(ended.sort()).toEqual([4, 5, 6, 7]);
+});

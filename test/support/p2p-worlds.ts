@@ -92,7 +92,9 @@ export class MemoryOobHub {
       },
       finalized: async () => {
         this.finalizedRanks.add(rank);
+        this.exited(rank, { finalized: true });
       },
+      standbyState: async (isWaiting) => this.tell('standbyState', rank, rank, isWaiting),
       railEvent: (event) => {
         this.railEvents.push({ rank, event });
       },

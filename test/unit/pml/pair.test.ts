@@ -518,6 +518,22 @@ describe('ends', () => {
     }
   });
 
+  test('one that leaves when all others have left is told BYE, and its own is not waited for', () => {
+    const pair = new MemPair();
+    // It has to hear it: on a rail that is not there yet, nobody has left.
+    pair.verdictOf = only('BYE', 'hold');
+    pair.engines[0].beginFinalize(false, [1]);
+    pair.run();
+    expect(pair.engines[0].isLeft()).toBe(false);
+    pair.verdictOf = () => 'pass';
+    pair.advance(100);
+    expect(pair.engines[0].isLeft()).toBe(true);
+    expect(pair.engines[1].endingOf(0)).toBeDefined();
+    pair.engines[1].beginFinalize();
+    pair.advance(100);
+    expect(pair.engines[1].isLeft()).toBe(true);
+  });
+
   test('a call to a peer that left ends with ERR_PROC_FAILED', () => {
     const pair = new MemPair();
     pair.engines[1].beginFinalize();

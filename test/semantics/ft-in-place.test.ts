@@ -6,6 +6,7 @@ import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import { memoryStore } from '../../src/ft/store/memory-store.ts';
+import type { Store } from '../../src/ft/store/store.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
 
@@ -93,6 +94,48 @@ test('with saves that block the program, and a death in one of them', { timeout:
     },
   });
   expect(begun.sort()).toEqual([0, 1, 2, 3, 4]);
+  expect(ends).toEqual([expected(), expected(), expected()]);
+});
+
+test('a rank dies while all write a save that blocks the program: it is made again with its successor', { timeout: LIMIT_MS }, async () => {
+  const store = memoryStore();
+  let strike: (() => Promise<unknown>) | undefined;
+  const slow: Store = {
+    put: async (key, parts, options) => {
+      // The others have their copies of it already, and wait for its vote.
+      if (strike !== undefined && key.endsWith('rank-1.mrck')) return void (await strike());
+      await store.put(key, parts, options);
+    },
+    get: (key, into) => store.get(key, into),
+    list: (prefix) => store.list(prefix),
+    remove: (keys) => store.remove(keys),
+  };
+  const begun: number[] = [];
+  const ends: number[] = [];
+  await play({
+    options: { ...BASE, levels: [{ level: 'memory' }, { level: 'store', store: slow }], everySteps: [1, 2], saving: 'blocking' },
+    spares: 1,
+    dying: [1],
+    body: async (job, { mpi, die }) => {
+      begun.push(mpi.process);
+      const counted = count(job, {
+        atSave: (step) => {
+          if (mpi.process !== 1 || step !== 4) return;
+          strike = async () => {
+            strike = undefined;
+            await die('now').catch((reason: unknown) => died(reason));
+            await new Promise(() => undefined);
+          };
+        },
+      });
+      let died: (reason: unknown) => void = () => undefined;
+      const end = new Promise<never>((_, reject) => {
+        died = reject;
+      });
+      ends.push(await Promise.race([counted, end]));
+    },
+  });
+  expect(begun.sort()).toEqual([0, 1, 2, 3]);
   expect(ends).toEqual([expected(), expected(), expected()]);
 });
 

@@ -234,10 +234,14 @@ export class Saves {
   }
 
   private abandonedError(name: SaveName): MultirailError {
+    const { rank } = this;
+    // Whoever waits for the successor of a dead rank makes the save again.
+    if (this.core.state === 'RECOVERING')
+      return new MultirailError('ERR_REVOKED', `${saveText(name)} was abandoned: a rank has failed`, { rank });
     return (
       this.refusal ??
       new MultirailError('ERR_CHECKPOINT', `${saveText(name)} was abandoned: another rank could not make or take its part, and says why`, {
-        rank: this.rank,
+        rank,
       })
     );
   }

@@ -8,7 +8,7 @@ import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, NO_NOTICE, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
+import { COME_TO, exchangeRows, exchangeRowsSync, isFailure, type Row, requireAlike } from './exchange.ts';
 import { type Settings, storeOf } from './options.ts';
 import type { Periods } from './periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
@@ -440,7 +440,7 @@ export class FtJob {
   }
 
   private tellAbandoned(error: unknown): void {
-    if (!this.saves.over.isDone) this.warn((error as Error).message);
+    if (!this.saves.over.isDone && !isFailure(error)) this.warn((error as Error).message);
   }
 
   private async finish(

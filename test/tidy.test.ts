@@ -247,7 +247,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'ft/recover',
     files: /^src\/ft\/recover\//,
-    may: ['ft/log', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
+    may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
   },
   { layer: 'ft/index', files: /^src\/ft\/index\.ts$/, may: ['errors', 'ft/plan', 'ft/image', 'ft/store', 'ft/recover'] },
 ];

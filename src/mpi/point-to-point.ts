@@ -598,11 +598,12 @@ export class PointToPoint {
     const { proc, userCtx } = this;
     const { blocking } = proc;
     const world = this.worldOf(source);
+    const any = proc.beginProbe(world, userCtx);
     let found: Envelope | undefined;
     const awaited = {
       // Asked again and again: what was taken out of the queue must not be looked for there.
       get done() {
-        found ??= proc.findMessage(world, userCtx, tag, take);
+        found ??= proc.findMessage(world, userCtx, tag, take, any);
         return found !== undefined;
       },
     };
@@ -692,17 +693,18 @@ export class PointToPoint {
   // ---------------------------------------------------------------- ranks
 
   /** Under asynchronous recovery a call is refused whose outcome a successor could not repeat. */
-  protected mustNotBeLogged(what: string): void {
+  protected mustNotBeLogged(what: string, instead = 'name the source of each message'): void {
     if (this.proc.logged?.covers(this.userCtx) !== true) return;
     throw new MultirailError(
       'ERR_SUPPORT',
-      `recovery 'asynchronous' does not support ${what} on ${this.name}: a successor could not repeat it; name the source of each message, or choose recovery 'coordinated'`,
+      `recovery 'asynchronous' does not support ${what} on ${this.name}: a successor could not repeat it; ${instead}, or choose recovery 'coordinated'`,
       { rank: this.proc.rank },
     );
   }
 
   private worldOf(source: number): number {
-    if (source === ANY_SOURCE) this.mustNotBeLogged('ANY_SOURCE');
+    if (source === ANY_SOURCE && this.proc.logged?.takesAnybody === false)
+      this.mustNotBeLogged('ANY_SOURCE', "name the source of each message, have outcomes recorded (determinism: 'recorded')");
     return source === ANY_SOURCE ? ANY_SOURCE : this.members[source];
   }
 }

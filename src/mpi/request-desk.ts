@@ -142,12 +142,18 @@ export class RequestDesk implements RequestOwner {
 
   // ---------------------------------------------------------------- when nobody is left, or somebody has failed
 
+  /** Whoever waits here waits for the successor of a dead member. */
+  private get isHeld(): boolean {
+    return this.proc.logged?.holds(this.userCtx) === true;
+  }
+
   /**
    * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would never end. (When all have
    * left by finalize(), a rank may go on to talk to itself.)
    */
   private get deserted(): MultirailError | undefined {
     const { proc, members } = this;
+    if (this.isHeld) return undefined;
     if (this.membersGoneSeen === proc.membersGone) return this.allGone;
     this.membersGoneSeen = proc.membersGone;
     let failure: MultirailError | undefined;
@@ -166,6 +172,7 @@ export class RequestDesk implements RequestOwner {
   /** A member has failed that is not acknowledged, and might have sent what a receive from anybody waits for. */
   private unacknowledged(code: 'ERR_PROC_FAILED' | 'ERR_PROC_FAILED_PENDING'): MultirailError | undefined {
     const { proc } = this;
+    if (this.isHeld) return undefined;
     const failure = proc.ft?.unacknowledged(this.contextId);
     if (failure === undefined) return undefined;
     const { rank, number, text } = failure;

@@ -49,7 +49,7 @@ export class Outcomes {
   join(worker: Worker, isNew: boolean): MessageOutcomes {
     const recorder = new Recorder({
       rank: worker.rank,
-      determinism: 'none',
+      determinism: 'recorded',
       bytesMax: this.host.bytesMax,
       batchBytesMax: this.host.batchBytesMax,
       rankOf: (number) => worker.members.indexOf(number),

@@ -77,7 +77,7 @@ export class FtJob {
     this.comm = this.program?.comm ?? saves.comm;
     this.signal = this.controller.signal;
     this.recovery = recovery;
-    this.registry = new Registry(saves.rank, restored.sections);
+    this.registry = new Registry(saves.rank, restored.sections, this.program?.outcomes.recorder);
     this.stepCount = restored.step;
     this.program?.begin(restored.step);
     this.periods = saves.periods;
@@ -581,7 +581,9 @@ export class FtJob {
       };
       const { cut, program } = this;
       const others =
-        cut === undefined || program === undefined ? [] : streamSections({ streams: cut, attempts: program.attempts, isLast: this.isLast });
+        cut === undefined || program === undefined
+          ? []
+          : streamSections({ streams: cut, outcomes: program.outcomesCut, attempts: program.attempts, isLast: this.isLast });
       const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes), others);
       return { bytes: memory.length, crc, memory };
     } catch (error) {

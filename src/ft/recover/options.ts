@@ -179,14 +179,7 @@ export function settingsOf(options: FtOptions): Settings {
   const mayShrink = oneOf('whenNoSpares', options.whenNoSpares, ['fail', 'shrink'], 'fail') === 'shrink';
   const isAsynchronous = oneOf('recovery', options.recovery, ['coordinated', 'asynchronous'], 'coordinated') === 'asynchronous';
   const { determinism } = options;
-  if (determinism !== undefined) {
-    oneOf('determinism', determinism, ['recorded', 'send'], 'send');
-    if (!isAsynchronous)
-      throw new MultirailError(
-        'ERR_ARG',
-        `determinism = ${determinism}: expected it with recovery 'asynchronous' only, where outcomes matter`,
-      );
-  }
+  oneOf('determinism', determinism, ['recorded', 'send'], 'send');
   const domains = typeof domain === 'function' ? 'function' : domain;
   const signature = JSON.stringify({
     isAsynchronous,

@@ -2,12 +2,12 @@
 // in which it may save: a successor passes those by that the others have passed.
 import type { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { FamilyBase, LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
+import type { FamilyBase, LoggedStreams } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
-import type { RecorderCut } from '../events/recorder.ts';
 import { SendLog } from '../log/send-log.ts';
 import type { Periods, PlanState } from './periods.ts';
 import type { ProgramOutcomes } from './program-outcomes.ts';
+import { type SavedStreams, streamSections } from './saved-streams.ts';
 
 /** In place of a level: all look whether a log is nearly full, and save if one is. */
 export const LOOK_LEVEL = -1;
@@ -53,7 +53,7 @@ export class ProgramLog {
   plan: PlanState;
   readonly periods: Periods;
   /** Of the save that is being made. */
-  outcomesCut: RecorderCut | undefined;
+  private numbers: Pick<SavedStreams, 'streams' | 'outcomes'> | undefined;
   /** The call in which the save that is under way was begun. */
   private saving = 0;
   private savingStep = 0;
@@ -172,11 +172,16 @@ export class ProgramLog {
   }
 
   /** All have come to it, and nothing is on its way. */
-  cut(): StreamsImage {
+  cut(): void {
     this.saving = this.attempts;
     this.savingStep = this.step;
-    this.outcomesCut = this.outcomes.recorder?.cut();
-    return this.streams.cut();
+    this.numbers = { streams: this.streams.cut(), outcomes: this.outcomes.recorder?.cut() };
+  }
+
+  /** What the image of that save has of it. */
+  sections(isLast: boolean): ReturnType<typeof streamSections> {
+    const { numbers, attempts } = this;
+    return numbers === undefined ? [] : streamSections({ ...numbers, attempts, isLast });
   }
 
   /** The program goes on behind the call that it is in. */

@@ -148,3 +148,123 @@ test.each(Object.keys(TAKES) as (keyof typeof TAKES)[])(
     }
   },
 );
+
+test('several deaths, of successors and of those that keep what was recorded', { timeout: 120_000 }, async () => {
+  for (let seed = 11; seed <= 16; seed++) await play(seed, 2 + (seed % 2), 'recv');
+});
+
+test('with nothing recorded the same farm is caught', { timeout: 120_000 }, async () => {
+  const caught: string[] = [];
+  for (let seed = 1; seed <= 20 && caught.length === 0; seed++)
+    await play(seed, 1, 'recv', { ...BASE, determinism: 'send' }).catch((error: Error) => caught.push(error.message));
+  expect(caught).toEqual([expect.stringMatching(/ERR_REPLAY: message \d+ of context \d+ to rank \d, with tag \d, has 8 bytes/)]);
+});
+
+/** Three ranks, of which rank 1 dies when it is told to. */
+async function three(options: FtOptions, body: (job: FtJob, part: FtPart) => Promise<void>): Promise<void> {
+  const one = {
+    name: 'three ranks',
+    ranks: 3,
+    spares: 1,
+    dying: [1],
+    run: async (part: FtPart) => void (await run(part.mpi, options, (job) => body(job, part))),
+  };
+  await playFtCase(one, [tcpComponent], 'all');
+}
+
+test.each([undefined, 'recorded'] as const)(
+  'once() of a successor has the value that the others know (determinism %s)',
+  { timeout: 20_000 },
+  async (determinism) => {
+    const { determinism: _, ...base } = BASE;
+    const made: number[] = [];
+    const known = new Set<number>();
+    await three(determinism === undefined ? base : { ...base, determinism }, async (job, { mpi, die, sleep }) => {
+      const { comm } = job;
+      const step = new Float64Array(1);
+      job.protect('step', step);
+      while (step[0] < 6) {
+        const all = new Float64Array(3);
+        const own = (): number => {
+          const value = made.length + 1000 * step[0];
+          made.push(value);
+          return value;
+        };
+        await comm.allgather(Float64Array.of(job.once(`in step ${step[0]}`, own)), all);
+        for (const value of all) known.add(value);
+        if (mpi.process === 1 && step[0] === 4) {
+          // Nothing waits for it to be safe where nothing else is recorded.
+          if (determinism === undefined) await sleep(300);
+          await die('now');
+        }
+        await comm.barrier();
+        step[0]++;
+        await job.next();
+      }
+    });
+    expect(made).toHaveLength(18);
+    expect([...known].sort()).toEqual([...made].sort());
+  },
+);
+
+test('a value of once() that is too long to be recorded is refused', { timeout: 20_000 }, async () => {
+  await playFtCase(
+    {
+      name: 'a long value',
+      ranks: 2,
+      dying: [],
+      run: async ({ mpi }) =>
+        void (await run(mpi, BASE, async (job) => {
+          expect(() => job.once('long', () => 'x'.repeat(70_000))).toThrow(/ERR_ARG: once\('long', .* no more than 60000 can be recorded/);
+          await job.comm.barrier();
+        })),
+    },
+    [tcpComponent],
+    'all',
+  );
+});
+
+test('a probe that waits for a rank goes on with its successor', { timeout: 20_000 }, async () => {
+  const { determinism: _, ...base } = BASE;
+  await three(base, async (job, { mpi, die, sleep }) => {
+    const { comm } = job;
+    const one = new Float64Array(1);
+    await comm.barrier();
+    if (comm.rank === 1) {
+      if (mpi.process === 1) {
+        await sleep(50);
+        await die('now');
+      }
+      for (const to of [0, 2]) await comm.send(Float64Array.of(7), to, 3);
+    } else if (comm.rank === 0) {
+      await comm.probe(1, 3);
+      await comm.recv(one, 1, 3);
+      expect(one[0]).toBe(7);
+    } else expect((await comm.mprobe(1, 3)).status).toMatchObject({ source: 1, bytes: 8 });
+  });
+});
+
+test('a program that sums up what comes from anybody may say that it sends the same in any order', { timeout: 20_000 }, async () => {
+  const ends = new Set<number>();
+  await three({ ...BASE, determinism: 'send' }, async (job, { mpi, die }) => {
+    const { comm } = job;
+    const state = new Float64Array(2);
+    job.protect('state', state);
+    while (state[0] < 6) {
+      const one = new Float64Array(1);
+      for (let other = 0; other < 3; other++) if (other !== comm.rank) await comm.send(Float64Array.of(state[1] + comm.rank), other, 1);
+      let sum = state[1] + comm.rank;
+      for (let left = 2; left > 0; left--) {
+        await comm.recv(one, ANY_SOURCE, 1);
+        sum += one[0];
+        if (mpi.process === 1 && state[0] === 4) await die('now');
+      }
+      state[1] = sum % 1009;
+      await comm.barrier();
+      state[0]++;
+      await job.next();
+    }
+    ends.add(state[1]);
+  });
+  expect(ends.size).toBe(1);
+});

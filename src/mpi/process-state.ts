@@ -70,8 +70,6 @@ interface LoggedCommunicator {
   readonly outcomes: RecordedOutcomes | undefined;
   numberOf(rank: number): number;
   rankOf(number: number): number;
-  /** The program has come to something else than before. */
-  differs(error: MultirailError): void;
   /** A call on that context waits for the successor of a member that has died, instead of failing. */
   holds(ctx: number): boolean;
   /** Of communicators that are made of it: see ft/logged-streams.ts. */
@@ -402,9 +400,15 @@ export class ProcessState implements LocalProcess {
     return this.waiters;
   }
 
+  /** Undefined: outcomes of calls on that context are not recorded. */
+  outcomesOf(ctx: number): RecordedOutcomes | undefined {
+    const { logged } = this;
+    return logged?.outcomes !== undefined && logged.covers(ctx) ? logged.outcomes : undefined;
+  }
+
   /** A probe with that source begins, which waits: undefined, when its outcome is not recorded. */
   beginProbe(source: number, ctx: number): AnyReceive | undefined {
-    return source === ANY_SOURCE && this.logged?.covers(ctx) ? this.logged.outcomes?.begin() : undefined;
+    return source === ANY_SOURCE ? this.outcomesOf(ctx)?.begin() : undefined;
   }
 
   /** Whoever is asked for messages now: a process may have got a successor since the probe began, or since its last look. */
@@ -427,15 +431,47 @@ export class ProcessState implements LocalProcess {
     const envelope = take ? pml.improbe(from, ctx, tag) : pml.iprobe(from, ctx, tag);
     if (envelope !== undefined) {
       const wrong = any && logged?.outcomes?.match(any.receive, envelope.source, envelope.seq);
-      if (wrong === undefined) return envelope;
-      logged?.differs(wrong);
-      throw wrong;
+      if (wrong !== undefined) throw wrong;
+      return envelope;
     }
     const communicator = this.communicators.get(idOf(ctx));
     if (logged?.holds(ctx) && communicator?.revocation === undefined) return undefined;
     const ended = communicator?.revocation ?? (source === ANY_SOURCE ? communicator?.desertion : pml.peer(source).ended);
     if (ended !== undefined) throw ended;
     return undefined;
+  }
+
+  /** As findMessage, in a call that looks at the rails once. Where outcomes are recorded it finds what it has found before, if it has. */
+  lookForMessage(source: number, ctx: number, tag: number, take: boolean): Envelope | undefined {
+    const { logged } = this;
+    const outcomes = this.outcomesOf(ctx);
+    let found: Envelope | undefined;
+    const find = (from: number): boolean => {
+      found ??= this.findMessage(from, ctx, tag, take);
+      return found !== undefined;
+    };
+    const look = (): boolean => {
+      this.engine.progress();
+      return find(source);
+    };
+    if (outcomes === undefined || logged === undefined) {
+      look();
+      return found;
+    }
+    outcomes.look(
+      'found',
+      () => (look() ? [logged.rankOf((found as Envelope).source)] : undefined),
+      ([rank]) => {
+        const awaited = {
+          get done() {
+            return find(logged.numberOf(rank));
+          },
+        };
+        if (!awaited.done) this.blocking.wait(awaited);
+        return true;
+      },
+    );
+    return found;
   }
 
   /** As findMessage, waiting until there is one. */

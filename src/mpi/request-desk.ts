@@ -6,6 +6,7 @@ import type { Awaited } from '../progress/blocking.ts';
 import { recvChannel } from './channels.ts';
 import { ANY_SOURCE, ANY_TAG } from './constants.ts';
 import { ctxOf, USER } from './contexts.ts';
+import type { RecordedOutcomes } from './ft/recorded-outcomes.ts';
 import type { Group } from './group.ts';
 import type { ProcessState } from './process-state.ts';
 import { Request, reportFailure } from './request.ts';
@@ -50,6 +51,10 @@ export class RequestDesk implements RequestOwner {
   }
 
   // ---------------------------------------------------------------- RequestOwner
+
+  get outcomes(): RecordedOutcomes | undefined {
+    return this.proc.outcomesOf(this.userCtx);
+  }
 
   progress(): void {
     this.proc.engine.progress();

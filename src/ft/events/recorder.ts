@@ -226,7 +226,8 @@ export class Recorder implements MessageOutcomes {
     return ++this.awaits;
   }
 
-  private diverged(what: string): MultirailError {
+  /** What a program has done that does not repeat itself, as an error. */
+  diverged(what: string): MultirailError {
     const { rank } = this.options;
     return new MultirailError(
       'ERR_REPLAY',

@@ -105,7 +105,7 @@ export class ProgramLog {
         log: this.log,
         digest: (bytes, before) => crc32c(bytes, before),
         onDiffers: differs,
-        outcomes: outcomes.record(comm),
+        outcomes: outcomes.record(comm, differs),
         takesAnybody,
       },
       base,

@@ -5,7 +5,7 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { RecordedOutcomes } from '../../mpi/ft/recorded-outcomes.ts';
 import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import type { Placement } from '../checkpoint/placement.ts';
-import { BATCH_BYTES_MAX, decodeBatch, encodeBatch, RECORD_BYTES_MAX } from '../events/format.ts';
+import { BATCH_BYTES_MAX, decodeBatch, EVENT, type EventKind, encodeBatch, RECORD_BYTES_MAX, VALUES_MAX } from '../events/format.ts';
 import { type HeldRecords, Holdings } from '../events/holdings.ts';
 import { RECORDS_BYTES_MAX, Recorder, type RecorderCut } from '../events/recorder.ts';
 import { isFailure } from './exchange.ts';
@@ -86,7 +86,7 @@ export class ProgramOutcomes {
   }
 
   /** From now on the outcomes of this rank's program are recorded. Undefined: none that its calls need. */
-  record(comm: Communicator): RecordedOutcomes | undefined {
+  record(comm: Communicator, differs: (error: MultirailError) => void): RecordedOutcomes | undefined {
     const { rank, group } = comm;
     const recorder = new Recorder({
       rank,
@@ -101,7 +101,10 @@ export class ProgramOutcomes {
     const self = this;
     return {
       post: (request) => recorder.post(request),
-      matched: (request, number, seq) => recorder.matched(request, number, seq),
+      matched: (request, number, seq) => {
+        recorder.matched(request, number, seq);
+        if (request.error !== undefined) differs(request.error);
+      },
       // Where nobody keeps it, whoever dies takes all back.
       get isConfirmed() {
         return recorder.isConfirmed || (self.mayTell && self.holder === undefined);
@@ -110,7 +113,20 @@ export class ProgramOutcomes {
         return recorder.isReplaying;
       },
       begin: () => recorder.begin(),
-      match: (receive, number, seq) => recorder.match(receive, number, seq),
+      match: (receive, number, seq) => {
+        const wrong = recorder.match(receive, number, seq);
+        if (wrong !== undefined) differs(wrong);
+        return wrong;
+      },
+      look: (kind, find, again) => {
+        comm.mustReachByPolling();
+        try {
+          return looked(recorder, kind === 'found' ? EVENT.FOUND : EVENT.ENDED, find, again);
+        } catch (error) {
+          if ((error as MultirailError).code === 'ERR_REPLAY') differs(error as MultirailError);
+          throw error;
+        }
+      },
     };
   }
 
@@ -211,6 +227,28 @@ export class ProgramOutcomes {
     this.recorder?.commit();
     this.isDue = false;
   }
+}
+
+function looked(
+  recorder: Recorder,
+  kind: EventKind,
+  find: () => readonly number[] | undefined,
+  again: (values: readonly number[]) => boolean,
+): readonly number[] | undefined {
+  const listed = recorder.next(kind);
+  if (listed === 'nothing') return undefined;
+  if (listed !== undefined) {
+    if (!again(listed)) throw recorder.diverged(`a call finds ${listed.join(', ')}, which it does not have`);
+    return listed;
+  }
+  const found = find();
+  if (found !== undefined && found.length > VALUES_MAX)
+    throw new MultirailError(
+      'ERR_ARG',
+      `${found.length} requests in one call: no more than ${VALUES_MAX} can be recorded (determinism: 'recorded')`,
+    );
+  recorder.note(kind, found);
+  return found;
 }
 
 /** @throws ERR_CHECKPOINT: what is listed begins behind the save, since there was no room for it. */

@@ -220,11 +220,6 @@ export class LoggedStreams {
     this.retry();
   }
 
-  /** What the program has sent again, or received again, is not what it was before. */
-  differs(error: MultirailError): void {
-    this.onDiffers?.(error);
-  }
-
   /** Calls this once, at the end of the engine's next turn. */
   afterTurn(run: () => void): void {
     this.proc.engine.oncePolled(run);

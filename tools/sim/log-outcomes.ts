@@ -64,8 +64,11 @@ export class Outcomes {
         recorder.matched(request, number, seq);
         this.host.took(worker, request, worker.members.indexOf(number), seq);
       },
-      get isConfirmed() {
-        return recorder.isConfirmed;
+      get mark() {
+        return recorder.mark;
+      },
+      get safe() {
+        return recorder.safe;
       },
     };
   }

@@ -111,9 +111,19 @@ export class Recorder implements MessageOutcomes {
     return this.options.determinism === 'recorded';
   }
 
-  /** What is sent now may leave: the holder has all that it could depend on. */
+  /** What is sent now may depend on so many outcomes. */
+  get mark(): number {
+    return this.isFull ? this.end : 0;
+  }
+
+  /** The holder has so many: what depends on no more may leave, whatever is recorded meanwhile. */
+  get safe(): number {
+    return this.confirmed;
+  }
+
+  /** What is sent now may leave. */
   get isConfirmed(): boolean {
-    return !this.isFull || this.confirmed >= this.end;
+    return this.mark <= this.safe;
   }
 
   /** Some of what is listed was not asked for again yet. */

@@ -105,9 +105,12 @@ export class ProgramOutcomes {
         recorder.matched(request, number, seq);
         if (request.error !== undefined) differs(request.error);
       },
-      // Where nobody keeps it, whoever dies takes all back.
-      get isConfirmed() {
-        return recorder.isConfirmed || (self.mayTell && self.holder === undefined);
+      get mark() {
+        return recorder.mark;
+      },
+      // Where nobody keeps them, whoever dies takes all back.
+      get safe() {
+        return self.mayTell && self.holder === undefined ? Number.POSITIVE_INFINITY : recorder.safe;
       },
       get isReplaying() {
         return recorder.isReplaying;
@@ -195,7 +198,7 @@ export class ProgramOutcomes {
     if (recorder === undefined) return;
     recorder.handleConfirmed(epoch, below);
     this.tell();
-    if (recorder.isConfirmed) this.host?.retry();
+    this.host?.retry();
   }
 
   // ---------------------------------------------------------------- successors

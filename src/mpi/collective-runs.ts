@@ -9,7 +9,7 @@ import { SharedCalls } from './coll/shared/call-memory.ts';
 import type { SharedSegment } from './coll/shared/segment.ts';
 import { SETUP_TAG, Setup } from './coll/shared/setup.ts';
 import { KnownSignatures, Ledger } from './coll/signature.ts';
-import { type CallOptions, checkOptions, describe, TAG_UB, watchEnd } from './constants.ts';
+import { type CallOptions, describe, TAG_UB, watchEnd } from './constants.ts';
 import { COLLECTIVE, ctxOf } from './contexts.ts';
 import type { Group } from './group.ts';
 import { ObjectMessages } from './object-messages.ts';
@@ -171,7 +171,7 @@ export class CollectiveRuns extends ObjectMessages {
 
   protected run<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A, optionsAt = args.length): Promise<T> {
     try {
-      const options = optionsOf(args, optionsAt);
+      const options = this.optionsOf(args, optionsAt);
       const operation = this.begin(this.prepare(make, args));
       if (options !== undefined) this.limit(operation, options);
       if (operation.done && operation.error === undefined) return Promise.resolve(this.takeResult(operation));
@@ -186,7 +186,7 @@ export class CollectiveRuns extends ObjectMessages {
   }
 
   protected runSync<A extends unknown[], T>(make: (scope: Scope, ...args: A) => Call<T>, args: A, optionsAt = args.length): T {
-    const options = optionsOf(args, optionsAt);
+    const options = this.optionsOf(args, optionsAt);
     const call = this.prepare(make, args);
     this.mustReachByPolling();
     const operation = this.begin(call);
@@ -216,6 +216,12 @@ export class CollectiveRuns extends ObjectMessages {
     );
   }
 
+  private optionsOf(args: readonly unknown[], at: number): CallOptions | undefined {
+    const options = args[at] as CallOptions | undefined;
+    if (options !== undefined) this.checkEnd(options);
+    return options;
+  }
+
   private takeResult<T>(operation: Operation<T>): T {
     const result = operation.result as T;
     this.proc.recycle(operation);
@@ -223,7 +229,7 @@ export class CollectiveRuns extends ObjectMessages {
   }
 
   protected request<A extends unknown[]>(make: (scope: Scope, ...args: A) => Call, args: A, optionsAt: number): Request {
-    const options = optionsOf(args, optionsAt);
+    const options = this.optionsOf(args, optionsAt);
     const operation = this.begin(this.prepare(make, args));
     const request = this.desk.requestOf(operation);
     if (options !== undefined) this.limit(operation, options, request);
@@ -232,7 +238,7 @@ export class CollectiveRuns extends ObjectMessages {
 
   /** By messages: they are started in any order, which calls through shared memory cannot be. */
   protected persistent<A extends unknown[]>(make: (scope: Scope, ...args: A) => Call, args: A, optionsAt: number): PersistentRequest {
-    const options = optionsOf(args, optionsAt);
+    const options = this.optionsOf(args, optionsAt);
     const { messageScope } = this;
     this.prepare(make, args, messageScope);
     const tag = this.takeTag();
@@ -250,12 +256,6 @@ export class CollectiveRuns extends ObjectMessages {
       return { inner };
     });
   }
-}
-
-function optionsOf(args: readonly unknown[], at: number): CallOptions | undefined {
-  const options = args[at] as CallOptions | undefined;
-  if (options !== undefined) checkOptions(options);
-  return options;
 }
 
 function lateError({ name, scope }: { name: string; scope: Scope }, timeoutMs: number): MultirailError {

@@ -6,7 +6,7 @@ import type { Call } from './coll/calls.ts';
 import { agreeOnGroup, agreeOnId, agreeOnSplit, type Made } from './coll/creation.ts';
 import type { Operation } from './coll/operation.ts';
 import type { Scope } from './coll/scope.ts';
-import { type CallOptions, checkKeys, checkOptions, checkSendTag, describe, UNDEFINED } from './constants.ts';
+import { type CallOptions, checkKeys, checkSendTag, describe, UNDEFINED } from './constants.ts';
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
 import { type Ending, FailureCalls, promiseOf } from './failure-calls.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
@@ -317,7 +317,7 @@ export class Communicator extends FailureCalls {
   ): Promise<Communicator | null> {
     return new Promise((resolve, reject) => {
       this.mustBeUsable();
-      checkOptions(options);
+      this.checkEnd(options);
       const call = prepare();
       const saved = this.savedOne(call, name);
       if (saved !== undefined) return resolve(saved);
@@ -336,7 +336,7 @@ export class Communicator extends FailureCalls {
 
   private makeSync(call: Creation, name: string, options: CallOptions | undefined, group?: Group, tag?: number): Communicator | null {
     this.mustBeUsable();
-    checkOptions(options);
+    this.checkEnd(options);
     const saved = this.savedOne(call, name);
     if (saved !== undefined) return saved;
     this.mustReachByPolling();

@@ -34,7 +34,7 @@ export interface SyncOptions {
 }
 
 const CALL_KEYS: readonly string[] = ['signal', 'timeoutMs'];
-const SYNC_KEYS: readonly string[] = ['timeoutMs'];
+export const SYNC_KEYS: readonly string[] = ['timeoutMs'];
 
 /** What was given, for error messages. */
 export function describe(value: unknown): string {

@@ -1,14 +1,13 @@
 // The calls of a communicator about processes that die: revoke, agree, who has failed, and what shrink and replace stand on. After User-Level Failure Mitigation (Bland,
 // Bouteiller, Herault, Bosilca, Dongarra: Post-failure recovery of MPI communication capability, 2013; MPIX_Comm_* in other libraries).
 import { MultirailError } from '../errors.ts';
-import type { TapOptions } from '../pml/message-log.ts';
 import type { Replacement } from '../ulfm/replace.ts';
 import { verdictOf } from '../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
 import type { FamilyBase, LoggedPlace } from './ft/logged-family.ts';
-import { LoggedStreams } from './ft/logged-streams.ts';
+import { type LoggedOptions, LoggedStreams } from './ft/logged-streams.ts';
 import { RecoverySeries } from './ft/recovery-series.ts';
 import type { Group } from './group.ts';
 import { ObjectCollectives } from './object-collectives.ts';
@@ -180,7 +179,7 @@ export class FailureCalls extends ObjectCollectives {
    *
    * @internal
    */
-  logMessages(options: Omit<TapOptions, 'covers'>, base: FamilyBase): LoggedStreams {
+  logMessages(options: LoggedOptions, base: FamilyBase): LoggedStreams {
     return new LoggedStreams(this.proc, this.loggedPlace, options, base);
   }
 

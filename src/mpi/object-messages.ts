@@ -10,10 +10,9 @@ import {
   canEnd,
   checkDest,
   checkKeys,
-  checkOptions,
   checkSendTag,
-  checkSyncOptions,
   PROC_NULL,
+  SYNC_KEYS,
   type SyncOptions,
 } from './constants.ts';
 import { ctxOf, OBJECT } from './contexts.ts';
@@ -41,7 +40,7 @@ export class ObjectMessages extends PointToPoint {
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   async sendObject(value: unknown, dest: number, tag = 0, options?: CallOptions): Promise<void> {
-    checkOptions(options);
+    this.checkEnd(options);
     const started = this.startObject(value, dest, tag, canEnd(options));
     const release = this.watchSends(started, options);
     const ends = await Promise.allSettled(started.map((inner) => ended(inner)));
@@ -54,7 +53,7 @@ export class ObjectMessages extends PointToPoint {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
    */
   sendObjectSync(value: unknown, dest: number, tag = 0, options?: SyncOptions): void {
-    checkSyncOptions(options);
+    this.checkEnd(options, SYNC_KEYS);
     this.mustBeUsable();
     this.mustReachByPolling();
     const started = this.startObject(value, dest, tag, canEnd(options));
@@ -169,6 +168,6 @@ export class ObjectMessages extends PointToPoint {
     checkKeys(options, ['signal']);
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) throw new MultirailError('ERR_RANK', 'source is PROC_NULL, from which no messages come');
-    return new MessageStream((signal) => this.mprobe(source, tag, { signal }), options.signal);
+    return new MessageStream((signal) => this.nextMessage(source, tag, signal), options.signal);
   }
 }

@@ -14,11 +14,11 @@ import {
   checkRecvTag,
   checkSendTag,
   checkSource,
-  checkSyncOptions,
   NO_MATCH,
   NOT_EXCHANGED,
   NOT_SENT,
   PROC_NULL,
+  SYNC_KEYS,
   type SyncOptions,
   timeoutError,
   watchEnd,
@@ -117,9 +117,21 @@ export class PointToPoint {
     return error;
   }
 
-  /** Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
-  protected mustReachByPolling(): void {
+  /** @internal Before anything is sent or taken: ERR_SUPPORT when a blocking call could not wait. */
+  mustReachByPolling(): void {
     if (this.size > 1) this.proc.blocking.mustBeReachable();
+  }
+
+  /** What ends a call before its time. Whether it does cannot be repeated: where outcomes are recorded, nothing may. */
+  protected checkEnd(options: CallOptions | undefined, known?: readonly string[]): void {
+    if (options === undefined) return;
+    checkOptions(options, known);
+    if ((options.timeoutMs === undefined && options.signal === undefined) || this.desk.outcomes === undefined) return;
+    throw new MultirailError(
+      'ERR_SUPPORT',
+      `timeoutMs and signal on ${this.name}, where outcomes are recorded (determinism: 'recorded'): a successor could not repeat whether the call ended in time; leave them out: calls end by themselves when the run of the program is over`,
+      { rank: this.proc.rank },
+    );
   }
 
   // ---------------------------------------------------------------- sends
@@ -161,7 +173,7 @@ export class PointToPoint {
 
   private blockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Promise<void> {
     try {
-      checkOptions(options);
+      this.checkEnd(options);
       const iov = this.checkedSend(buffer, dest, tag);
       if (!sync && this.sendEager(iov, dest, tag)) return DONE;
       const inner = this.startSend(iov, dest, tag, sync, canEnd(options));
@@ -188,7 +200,7 @@ export class PointToPoint {
    * @throws ERR_SUPPORT: the rails to `dest` need the event loop (ws, tcp without the native part). The message may still arrive.
    */
   sendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
-    checkSyncOptions(options);
+    this.checkEnd(options, SYNC_KEYS);
     const iov = this.checkedSend(buffer, dest, tag);
     if (this.sendEager(iov, dest, tag)) this.proc.engine.flush();
     else this.finishSync(this.startSend(iov, dest, tag, false, canEnd(options)), options?.timeoutMs);
@@ -199,7 +211,7 @@ export class PointToPoint {
    * @throws ERR_SUPPORT: the rails to `dest` need the event loop (ws, tcp without the native part). The message may still arrive.
    */
   ssendSync(buffer: MessageBuffer, dest: number, tag = 0, options?: SyncOptions): void {
-    checkSyncOptions(options);
+    this.checkEnd(options, SYNC_KEYS);
     this.finishSync(this.startSend(this.checkedSend(buffer, dest, tag), dest, tag, true, canEnd(options)), options?.timeoutMs);
   }
 
@@ -238,7 +250,7 @@ export class PointToPoint {
   }
 
   private nonblockingSend(buffer: MessageBuffer, dest: number, tag: number, options: CallOptions | undefined, sync: boolean): Request {
-    checkOptions(options);
+    this.checkEnd(options);
     const iov = this.checkedSend(buffer, dest, tag);
     if (!sync && this.sendEager(iov, dest, tag)) return this.desk.sentRequest(tag, iov.bytes);
     const inner = this.startSend(iov, dest, tag, sync, canEnd(options));
@@ -341,7 +353,7 @@ export class PointToPoint {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); the receive is taken back.
    */
   recvSync(buffer: MessageBuffer, source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
-    checkSyncOptions(options);
+    this.checkEnd(options, SYNC_KEYS);
     const iov = this.checkedRecv(buffer, source, tag);
     const { endedReceive } = this;
     this.endedReceive = undefined;
@@ -383,7 +395,7 @@ export class PointToPoint {
     recvTag = ANY_TAG,
     options?: SyncOptions,
   ): Status {
-    checkSyncOptions(options);
+    this.checkEnd(options, SYNC_KEYS);
     const views = this.checkedSend(sendBuffer, dest, sendTag);
     const deadlineMs = options?.timeoutMs === undefined ? undefined : this.desk.now() + options.timeoutMs;
     const leftMs = () => (deadlineMs === undefined ? undefined : Math.max(0, deadlineMs - this.desk.now()));
@@ -411,7 +423,7 @@ export class PointToPoint {
 
   /** `stays`: a failure that it reports leaves it active. */
   private requestRecv(buffer: MessageBuffer, source: number, tag: number, options?: CallOptions, stays = false): Request {
-    checkOptions(options);
+    this.checkEnd(options);
     const iov = this.checkedRecv(buffer, source, tag);
     const inner = this.startRecv(iov, source, tag, stays);
     const request = this.desk.requestOf(inner);
@@ -494,7 +506,7 @@ export class PointToPoint {
     recvTag = ANY_TAG,
     options?: CallOptions,
   ): Promise<Status> {
-    checkOptions(options);
+    this.checkEnd(options);
     const sendViews = this.checkedSend(sendBuffer, dest, sendTag);
     const received = this.requestRecv(recvBuffer, source, recvTag);
     const sent = this.desk.requestOf(this.startSend(sendViews, dest, sendTag, false, canEnd(options)));
@@ -588,7 +600,7 @@ export class PointToPoint {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
    */
   probeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Status {
-    checkSyncOptions(options);
+    this.checkEnd(options, SYNC_KEYS);
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
     return this.desk.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
@@ -598,11 +610,12 @@ export class PointToPoint {
     const { proc, userCtx } = this;
     const { blocking } = proc;
     const world = this.worldOf(source);
+    const any = proc.beginProbe(world, userCtx);
     let found: Envelope | undefined;
     const awaited = {
       // Asked again and again: what was taken out of the queue must not be looked for there.
       get done() {
-        found ??= proc.findMessage(world, userCtx, tag, take);
+        found ??= proc.findMessage(world, userCtx, tag, take, any);
         return found !== undefined;
       },
     };
@@ -618,8 +631,7 @@ export class PointToPoint {
   iprobe(source = ANY_SOURCE, tag = ANY_TAG): Status | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    this.proc.engine.progress();
-    const found = this.proc.findMessage(this.worldOf(source), this.userCtx, tag, false);
+    const found = this.proc.lookForMessage(this.worldOf(source), this.userCtx, tag, false);
     return found === undefined ? undefined : this.desk.statusOfEnvelope(found);
   }
 
@@ -647,7 +659,7 @@ export class PointToPoint {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
    */
   mprobeSync(source = ANY_SOURCE, tag = ANY_TAG, options?: SyncOptions): Message {
-    checkSyncOptions(options);
+    this.checkEnd(options, SYNC_KEYS);
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return this.messageOf(undefined);
     return this.messageOf(this.findSync(source, tag, true, options?.timeoutMs));
@@ -660,16 +672,21 @@ export class PointToPoint {
   improbe(source = ANY_SOURCE, tag = ANY_TAG): Message | undefined {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return this.messageOf(undefined);
-    this.proc.engine.progress();
-    const found = this.proc.findMessage(this.worldOf(source), this.userCtx, tag, true);
+    const found = this.proc.lookForMessage(this.worldOf(source), this.userCtx, tag, true);
     return found === undefined ? undefined : this.messageOf(found);
   }
 
   protected checkProbe(source: number, tag: number, options: CallOptions | undefined): void {
     this.mustBeUsable();
-    checkOptions(options);
+    this.checkEnd(options);
     checkSource(source, this.size);
     checkRecvTag(tag);
+  }
+
+  /** As mprobe(), ended by the reader of a stream of messages, which has none under way then. */
+  protected async nextMessage(source: number, tag: number, signal: AbortSignal): Promise<Message> {
+    this.checkProbe(source, tag, undefined);
+    return this.messageOf(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, true, { signal }));
   }
 
   private messageOf(envelope: Envelope | undefined): Message {
@@ -692,17 +709,18 @@ export class PointToPoint {
   // ---------------------------------------------------------------- ranks
 
   /** Under asynchronous recovery a call is refused whose outcome a successor could not repeat. */
-  protected mustNotBeLogged(what: string): void {
+  protected mustNotBeLogged(what: string, instead = 'name the source of each message'): void {
     if (this.proc.logged?.covers(this.userCtx) !== true) return;
     throw new MultirailError(
       'ERR_SUPPORT',
-      `recovery 'asynchronous' does not support ${what} on ${this.name}: a successor could not repeat it; name the source of each message, or choose recovery 'coordinated'`,
+      `recovery 'asynchronous' does not support ${what} on ${this.name}: a successor could not repeat it; ${instead}, or choose recovery 'coordinated'`,
       { rank: this.proc.rank },
     );
   }
 
   private worldOf(source: number): number {
-    if (source === ANY_SOURCE) this.mustNotBeLogged('ANY_SOURCE');
+    if (source === ANY_SOURCE && this.proc.logged?.takesAnybody === false)
+      this.mustNotBeLogged('ANY_SOURCE', "name the source of each message, have outcomes recorded (determinism: 'recorded')");
     return source === ANY_SOURCE ? ANY_SOURCE : this.members[source];
   }
 }

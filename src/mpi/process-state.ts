@@ -19,6 +19,7 @@ import { ANY_SOURCE, type CallOptions, watchEnd } from './constants.ts';
 import { COLLECTIVE, ContextTable, ctxOf, idOf, SERVICE_ID, USER } from './contexts.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
 import type { LoggedPlace, MadeImage } from './ft/logged-family.ts';
+import type { AnyReceive, RecordedOutcomes } from './ft/recorded-outcomes.ts';
 import type { Group } from './group.ts';
 
 interface Waiter {
@@ -63,6 +64,12 @@ interface LoggedCommunicator {
   /** Nothing on it is repeated by anybody. */
   readonly isSettled: boolean;
   covers(ctx: number): boolean;
+  /** Receives and probes may be from anybody. */
+  readonly takesAnybody: boolean;
+  /** Undefined: none are recorded. */
+  readonly outcomes: RecordedOutcomes | undefined;
+  numberOf(rank: number): number;
+  rankOf(number: number): number;
   /** A call on that context waits for the successor of a member that has died, instead of failing. */
   holds(ctx: number): boolean;
   /** Of communicators that are made of it: see ft/logged-streams.ts. */
@@ -393,21 +400,84 @@ export class ProcessState implements LocalProcess {
     return this.waiters;
   }
 
-  /** The message that a receive with this pattern would match; `take`: it is taken out of the queue. World rank or ANY. */
-  findMessage(source: number, ctx: number, tag: number, take: boolean): Envelope | undefined {
+  /** Undefined: outcomes of calls on that context are not recorded. */
+  outcomesOf(ctx: number): RecordedOutcomes | undefined {
+    const { logged } = this;
+    return logged?.outcomes !== undefined && logged.covers(ctx) ? logged.outcomes : undefined;
+  }
+
+  /** A probe with that source begins, which waits: undefined, when its outcome is not recorded. */
+  beginProbe(source: number, ctx: number): AnyReceive | undefined {
+    return source === ANY_SOURCE ? this.outcomesOf(ctx)?.begin() : undefined;
+  }
+
+  /** Whoever is asked for messages now: a process may have got a successor since the probe began, or since its last look. */
+  private nowOf(source: number, ctx: number, any: AnyReceive | undefined): number {
+    const { logged } = this;
+    if (logged?.covers(ctx) !== true) return source;
+    if (source === ANY_SOURCE) return any?.source === undefined ? source : logged.numberOf(any.source);
+    return logged.numberOf(logged.rankOf(source));
+  }
+
+  /**
+   * The message that a receive with this pattern would match; `take`: it is taken out of the queue. World rank or ANY. `any`: as it has begun.
+   *
+   * @throws ERR_REPLAY: it is another one than before.
+   */
+  findMessage(source: number, ctx: number, tag: number, take: boolean, any?: AnyReceive): Envelope | undefined {
     const { pml } = this.engine;
-    const envelope = take ? pml.improbe(source, ctx, tag) : pml.iprobe(source, ctx, tag);
-    if (envelope !== undefined) return envelope;
+    const { logged } = this;
+    const from = this.nowOf(source, ctx, any);
+    const envelope = take ? pml.improbe(from, ctx, tag) : pml.iprobe(from, ctx, tag);
+    if (envelope !== undefined) {
+      const wrong = any && logged?.outcomes?.match(any.receive, envelope.source, envelope.seq);
+      if (wrong !== undefined) throw wrong;
+      return envelope;
+    }
     const communicator = this.communicators.get(idOf(ctx));
-    if (this.logged?.holds(ctx) && communicator?.revocation === undefined) return undefined;
+    if (logged?.holds(ctx) && communicator?.revocation === undefined) return undefined;
     const ended = communicator?.revocation ?? (source === ANY_SOURCE ? communicator?.desertion : pml.peer(source).ended);
     if (ended !== undefined) throw ended;
     return undefined;
   }
 
+  /** As findMessage, in a call that looks at the rails once. Where outcomes are recorded it finds what it has found before, if it has. */
+  lookForMessage(source: number, ctx: number, tag: number, take: boolean): Envelope | undefined {
+    const { logged } = this;
+    const outcomes = this.outcomesOf(ctx);
+    let found: Envelope | undefined;
+    const find = (from: number): boolean => {
+      found ??= this.findMessage(from, ctx, tag, take);
+      return found !== undefined;
+    };
+    const look = (): boolean => {
+      this.engine.progress();
+      return find(source);
+    };
+    if (outcomes === undefined || logged === undefined) {
+      look();
+      return found;
+    }
+    outcomes.look(
+      'found',
+      () => (look() ? [logged.rankOf((found as Envelope).source)] : undefined),
+      ([rank]) => {
+        const awaited = {
+          get done() {
+            return find(logged.numberOf(rank));
+          },
+        };
+        if (!awaited.done) this.blocking.wait(awaited);
+        return true;
+      },
+    );
+    return found;
+  }
+
   /** As findMessage, waiting until there is one. */
   waitForMessage(source: number, ctx: number, tag: number, take: boolean, options: CallOptions | undefined): Promise<Envelope> {
-    const found = this.findMessage(source, ctx, tag, take);
+    const any = this.beginProbe(source, ctx);
+    const found = this.findMessage(source, ctx, tag, take, any);
     if (found !== undefined) return Promise.resolve(found);
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
@@ -415,7 +485,7 @@ export class ProcessState implements LocalProcess {
         sinceMs: this.blocking.now(),
         look: () => {
           try {
-            const envelope = this.findMessage(source, ctx, tag, take);
+            const envelope = this.findMessage(source, ctx, tag, take, any);
             if (envelope === undefined) return false;
             release?.();
             resolve(envelope);

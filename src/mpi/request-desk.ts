@@ -6,6 +6,7 @@ import type { Awaited } from '../progress/blocking.ts';
 import { recvChannel } from './channels.ts';
 import { ANY_SOURCE, ANY_TAG } from './constants.ts';
 import { ctxOf, USER } from './contexts.ts';
+import type { RecordedOutcomes } from './ft/recorded-outcomes.ts';
 import type { Group } from './group.ts';
 import type { ProcessState } from './process-state.ts';
 import { Request, reportFailure } from './request.ts';
@@ -50,6 +51,10 @@ export class RequestDesk implements RequestOwner {
   }
 
   // ---------------------------------------------------------------- RequestOwner
+
+  get outcomes(): RecordedOutcomes | undefined {
+    return this.proc.outcomesOf(this.userCtx);
+  }
 
   progress(): void {
     this.proc.engine.progress();
@@ -142,12 +147,18 @@ export class RequestDesk implements RequestOwner {
 
   // ---------------------------------------------------------------- when nobody is left, or somebody has failed
 
+  /** Whoever waits here waits for the successor of a dead member. */
+  private get isHeld(): boolean {
+    return this.proc.logged?.holds(this.userCtx) === true;
+  }
+
   /**
    * Set once every other member is gone, and at least one of them is dead: a receive from ANY_SOURCE would never end. (When all have
    * left by finalize(), a rank may go on to talk to itself.)
    */
   private get deserted(): MultirailError | undefined {
     const { proc, members } = this;
+    if (this.isHeld) return undefined;
     if (this.membersGoneSeen === proc.membersGone) return this.allGone;
     this.membersGoneSeen = proc.membersGone;
     let failure: MultirailError | undefined;
@@ -166,6 +177,7 @@ export class RequestDesk implements RequestOwner {
   /** A member has failed that is not acknowledged, and might have sent what a receive from anybody waits for. */
   private unacknowledged(code: 'ERR_PROC_FAILED' | 'ERR_PROC_FAILED_PENDING'): MultirailError | undefined {
     const { proc } = this;
+    if (this.isHeld) return undefined;
     const failure = proc.ft?.unacknowledged(this.contextId);
     if (failure === undefined) return undefined;
     const { rank, number, text } = failure;

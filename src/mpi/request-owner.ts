@@ -2,6 +2,7 @@
 import type { MultirailError } from '../errors.ts';
 import type { RecvRequest, SendRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';
+import type { RecordedOutcomes } from './ft/recorded-outcomes.ts';
 import type { Status } from './status.ts';
 
 /** A collective that was started. */
@@ -18,6 +19,8 @@ export type Inner = SendRequest | RecvRequest | CollectiveInner;
 
 /** What a request needs of the communicator that it belongs to. */
 export interface RequestOwner {
+  /** Undefined where none are recorded. */
+  readonly outcomes?: RecordedOutcomes | undefined;
   /** Polls the rails once. */
   progress(): void;
   /** Blocks until it is done, without the event loop; false when the deadline, of the clock that now() reads, is over before. */

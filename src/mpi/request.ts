@@ -10,6 +10,7 @@ import { MultirailError } from '../errors.ts';
 import type { RecvRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';
 import { ANY_SOURCE, UNDEFINED } from './constants.ts';
+import type { RecordedOutcomes } from './ft/recorded-outcomes.ts';
 import type { Inner, RequestOwner } from './request-owner.ts';
 import { RequestsError } from './requests-error.ts';
 import { EMPTY_STATUS, type Status } from './status.ts';
@@ -76,8 +77,8 @@ export class Request implements PromiseLike<Status> {
 
   /** Its state. Looks at no rail. */
   get state(): RequestState {
-    if (this.inner !== undefined) return this.inner.done ? 'DONE' : 'ACTIVE';
-    return this.ended !== undefined ? 'DONE' : 'INACTIVE';
+    if (this.now === 'INACTIVE') return 'INACTIVE';
+    return this.isSeen ? 'DONE' : 'ACTIVE';
   }
 
   /** Whether it has ended, well or with an error. Looks at no rail, and leaves the result to be taken by a wait or test. */
@@ -90,8 +91,7 @@ export class Request implements PromiseLike<Status> {
    * it is under way.
    */
   get status(): Status | undefined {
-    if (this.ended === undefined && this.inner?.done) this.ended = this.owner.statusOf(this.inner);
-    return this.ended;
+    return this.isSeen ? this.outcome : undefined;
   }
 
   /**
@@ -99,6 +99,37 @@ export class Request implements PromiseLike<Status> {
    * long as a member has failed that is not acknowledged: ERR_PROC_FAILED_PENDING.
    */
   get error(): MultirailError | undefined {
+    return this.isSeen || this.outcomes === undefined ? this.fault : undefined;
+  }
+
+  /** Where outcomes are recorded. */
+  private get outcomes(): RecordedOutcomes | undefined {
+    return this.inner === undefined ? undefined : this.owner.outcomes;
+  }
+
+  /** The program may see that it has ended: where outcomes are recorded, that is one. */
+  private get isSeen(): boolean {
+    if (this.outcomes === undefined || (this.taken && this.isDone)) return this.isDone;
+    return Request.found([this], () => (this.isDone ? [0] : undefined)) !== undefined;
+  }
+
+  /** @internal What is so, whatever the program may see of it. */
+  get now(): RequestState {
+    if (this.inner !== undefined) return this.inner.done ? 'DONE' : 'ACTIVE';
+    return this.ended !== undefined ? 'DONE' : 'INACTIVE';
+  }
+
+  private get isDone(): boolean {
+    return this.now === 'DONE';
+  }
+
+  private get outcome(): Status | undefined {
+    if (this.ended === undefined && this.inner?.done) this.ended = this.owner.statusOf(this.inner);
+    return this.ended;
+  }
+
+  /** @internal */
+  get fault(): MultirailError | undefined {
     const { inner } = this;
     if (inner === undefined) return undefined;
     if (!inner.done) return this.failure;
@@ -118,23 +149,23 @@ export class Request implements PromiseLike<Status> {
 
   private received(): void {
     const { inner } = this;
-    if (inner?.kind === 'recv' && inner.error === undefined && !inner.cancelled) this.owner.onReceived(this.status as Status);
+    if (inner?.kind === 'recv' && inner.error === undefined && !inner.cancelled) this.owner.onReceived(this.outcome as Status);
   }
 
   /** Tells the end to whoever waits, once. */
   protected settle(): void {
-    if (this.isTold || this.state !== 'DONE') return;
+    if (this.isTold || this.now !== 'DONE') return;
     this.isTold = true;
     this.received();
-    const { settlePending, watchers, error } = this;
+    const { settlePending, watchers, fault } = this;
     this.settlePending = undefined;
     this.watchers = undefined;
     // Groups first: a request that is awaited and is in a waitAny too counts in both.
     if (watchers !== undefined) for (const watcher of watchers) watcher();
     if (settlePending === undefined) return;
     this.taken = true;
-    if (error === undefined) settlePending.resolve(this.status as Status);
-    else settlePending.reject(error);
+    if (fault === undefined) settlePending.resolve(this.outcome as Status);
+    else settlePending.reject(fault);
   }
 
   /**
@@ -155,10 +186,10 @@ export class Request implements PromiseLike<Status> {
   }
 
   private makePromise(): Promise<Status> {
-    if (this.state === 'INACTIVE') return Promise.resolve(EMPTY_STATUS);
-    if (this.state === 'DONE') {
+    if (this.now === 'INACTIVE') return Promise.resolve(EMPTY_STATUS);
+    if (this.now === 'DONE') {
       this.taken = true;
-      return this.error === undefined ? Promise.resolve(this.status as Status) : Promise.reject(this.error);
+      return this.fault === undefined ? Promise.resolve(this.outcome as Status) : Promise.reject(this.fault);
     }
     return new Promise<Status>((resolve, reject) => {
       this.settlePending = { resolve, reject };
@@ -181,7 +212,7 @@ export class Request implements PromiseLike<Status> {
 
   /** @internal Calls `then` when it has ended, inside the engine's turn in which it does: in a blocking call, too. At once when it has ended. */
   onEnd(then: () => void): void {
-    if (this.state !== 'ACTIVE') return then();
+    if (this.now !== 'ACTIVE') return then();
     this.watchers ??= new Set();
     this.watchers.add(then);
   }
@@ -192,14 +223,20 @@ export class Request implements PromiseLike<Status> {
    * @throws The error of a request that failed: ERR_CANCELLED, or one that the call that started it names.
    */
   test(): boolean {
-    if (this.state === 'ACTIVE') this.owner.progress();
-    if (this.state === 'ACTIVE') {
+    if (this.outcomes !== undefined && !(this.taken && this.isDone)) {
+      const found = Request.found([this], () => {
+        this.owner.progress();
+        return this.isReady ? [0] : undefined;
+      });
+      if (found === undefined) return false;
+    } else if (this.now === 'ACTIVE') this.owner.progress();
+    if (this.now === 'ACTIVE') {
       const { failure } = this;
       if (failure !== undefined) throw failure;
       return false;
     }
     this.taken = true;
-    if (this.error !== undefined) throw this.error;
+    if (this.fault !== undefined) throw this.fault;
     return true;
   }
 
@@ -214,10 +251,10 @@ export class Request implements PromiseLike<Status> {
     const { inner } = this;
     if (inner?.kind === 'recv' && inner.source === ANY_SOURCE) this.waitForAnybody(inner);
     while (inner !== undefined && !inner.done && !this.owner.wait(inner, this.limitMs)) this.endIfLate();
-    if (this.state === 'INACTIVE') return EMPTY_STATUS;
+    if (this.now === 'INACTIVE') return EMPTY_STATUS;
     this.taken = true;
-    if (this.error !== undefined) throw this.error;
-    return this.status as Status;
+    if (this.fault !== undefined) throw this.fault;
+    return this.outcome as Status;
   }
 
   private waitForAnybody(inner: RecvRequest): void {
@@ -237,9 +274,16 @@ export class Request implements PromiseLike<Status> {
   /**
    * Takes back a receive that has not matched (MPI-4.1, section 3.8.4): true, and it ends with ERR_CANCELLED; its buffer is the caller's
    * again. False when it has matched or ended, and for every send, since a send has its place in the order of messages from the start.
+   *
+   * @throws ERR_SUPPORT: outcomes are recorded (`determinism: 'recorded'` of multirail/ft).
    */
   cancel(): boolean {
     if (this.inner?.kind !== 'recv') return false;
+    if (this.outcomes !== undefined)
+      throw new MultirailError(
+        'ERR_SUPPORT',
+        "cancel() of a receive whose outcome is recorded (determinism: 'recorded'): a successor might have received it by then; send a message that ends it",
+      );
     return this.end(new MultirailError('ERR_CANCELLED', 'the receive was cancelled before it matched'));
   }
 
@@ -277,14 +321,14 @@ export class Request implements PromiseLike<Status> {
 
   /** It has ended, or has something to report. */
   private get isReady(): boolean {
-    return this.done || this.failure !== undefined;
+    return this.isDone || this.failure !== undefined;
   }
 
   private endIfLate(): void {
     if (this.limitError === undefined || this.owner.now() < this.limitMs) return;
     // Matched or not, there is nothing more to keep: what has matched ends by itself.
     this.limitMs = Number.POSITIVE_INFINITY;
-    if (this.state !== 'ACTIVE') return;
+    if (this.now !== 'ACTIVE') return;
     if (this.inner?.kind === 'collective') this.inner.fail(this.limitError, true);
     else this.end(this.limitError);
   }
@@ -302,14 +346,14 @@ export class Request implements PromiseLike<Status> {
 
   /** Nothing to wait for: no request, not started, or its result was handed out before. */
   private static isNull(entry: Entry): entry is null | undefined {
-    return entry === null || entry === undefined || entry.state === 'INACTIVE' || (entry.taken && entry.state === 'DONE');
+    return entry === null || entry === undefined || entry.now === 'INACTIVE' || (entry.taken && entry.now === 'DONE');
   }
 
   /** Calls `look` after each end of an active request of the list, until it answers true. */
   private static watch(list: readonly Entry[], look: (ended: Request) => boolean): void {
     const watched: [Request, () => void][] = [];
     for (const entry of list) {
-      if (entry === null || entry === undefined || entry.state !== 'ACTIVE') continue;
+      if (entry === null || entry === undefined || entry.now !== 'ACTIVE') continue;
       const watcher = () => {
         if (look(entry)) for (const [request, own] of watched) request.watchers?.delete(own);
       };
@@ -319,8 +363,35 @@ export class Request implements PromiseLike<Status> {
     }
   }
 
+  /** Which of them a call that looks finds ended, by their places; where outcomes are recorded, those that it has found before, if it has. */
+  private static found(list: readonly Entry[], find: () => readonly number[] | undefined): readonly number[] | undefined {
+    const first = list.find((entry) => entry?.outcomes !== undefined);
+    if (first?.outcomes === undefined) return find();
+    return first.outcomes.look('ended', find, (places) => {
+      for (const place of places) {
+        const entry = list[place];
+        if (entry === null || entry === undefined) return false;
+        const ended = {
+          get done() {
+            return entry.isReady;
+          },
+        };
+        if (!ended.done) entry.owner.wait(ended);
+      }
+      return true;
+    });
+  }
+
+  private static readyIn(list: readonly Entry[]): number[] {
+    const places: number[] = [];
+    list.forEach((entry, i) => {
+      if (!Request.isNull(entry) && entry.isReady) places.push(i);
+    });
+    return places;
+  }
+
   private static poll(list: readonly Entry[]): void {
-    list.find((entry) => entry?.state === 'ACTIVE')?.owner.progress();
+    list.find((entry) => entry?.now === 'ACTIVE')?.owner.progress();
   }
 
   /**
@@ -333,7 +404,7 @@ export class Request implements PromiseLike<Status> {
   static waitAll(requests: readonly (Request | null | undefined)[]): Promise<Status[]> {
     const list = [...requests];
     return new Promise((resolve, reject) => {
-      let active = list.filter((entry) => entry?.state === 'ACTIVE').length;
+      let active = list.filter((entry) => entry?.now === 'ACTIVE').length;
       const finish = (): void => {
         const result = Request.takeAll(list);
         if (result instanceof RequestsError) reject(result);
@@ -341,7 +412,7 @@ export class Request implements PromiseLike<Status> {
       };
       if (active === 0 || anyFailed(list)) return finish();
       Request.watch(list, (ended) => {
-        if (--active > 0 && ended.error === undefined) return false;
+        if (--active > 0 && ended.fault === undefined) return false;
         finish();
         return true;
       });
@@ -379,17 +450,17 @@ export class Request implements PromiseLike<Status> {
         continue;
       }
       const { inner } = entry;
-      if (inner !== undefined && (!inner.done || entry.error !== undefined)) return Request.takeWithErrors(list);
-      statuses[i] = entry.status ?? EMPTY_STATUS;
+      if (inner !== undefined && (!inner.done || entry.fault !== undefined)) return Request.takeWithErrors(list);
+      statuses[i] = entry.outcome ?? EMPTY_STATUS;
       entry.taken = inner !== undefined || entry.ended !== undefined;
     }
     return statuses;
   }
 
   private static takeWithErrors(list: readonly Entry[]): Status[] | RequestsError {
-    const errors = list.map((entry) => entry?.error);
-    const statuses = list.map((entry) => (entry?.state === 'ACTIVE' ? undefined : (entry?.status ?? EMPTY_STATUS)));
-    for (const entry of list) if (entry?.state === 'DONE') entry.taken = true;
+    const errors = list.map((entry) => entry?.fault);
+    const statuses = list.map((entry) => (entry?.now === 'ACTIVE' ? undefined : (entry?.outcome ?? EMPTY_STATUS)));
+    for (const entry of list) if (entry?.now === 'DONE') entry.taken = true;
     return errors.some((error) => error !== undefined) ? new RequestsError(errors, statuses) : (statuses as Status[]);
   }
 
@@ -420,11 +491,14 @@ export class Request implements PromiseLike<Status> {
 
   private static takeAny(list: readonly Entry[]): { index: number; status: Status } | undefined {
     const index = list.findIndex((entry) => !Request.isNull(entry) && entry.isReady);
-    const entry = list[index];
-    if (entry === null || entry === undefined) return undefined;
-    if (entry.done) entry.taken = true;
-    if (entry.error !== undefined) throw entry.error;
-    return { index, status: entry.status as Status };
+    return index < 0 ? undefined : Request.takeAt(list, index);
+  }
+
+  private static takeAt(list: readonly Entry[], index: number): { index: number; status: Status } {
+    const entry = list[index] as Request;
+    if (entry.isDone) entry.taken = true;
+    if (entry.fault !== undefined) throw entry.fault;
+    return { index, status: entry.outcome as Status };
   }
 
   /**
@@ -449,20 +523,20 @@ export class Request implements PromiseLike<Status> {
     });
   }
 
-  private static takeSome(list: readonly Entry[]): { indices: number[]; statuses: Status[] } | RequestsError {
-    const indices: number[] = [];
-    list.forEach((entry, i) => {
-      if (!Request.isNull(entry) && entry.isReady) indices.push(i);
-    });
+  private static takeSome(
+    list: readonly Entry[],
+    found: readonly number[] = Request.readyIn(list),
+  ): { indices: number[]; statuses: Status[] } | RequestsError {
+    const indices = [...found];
     const ended = indices.map((i) => list[i] as Request);
-    for (const entry of ended) if (entry.done) entry.taken = true;
-    if (ended.some((entry) => entry.error !== undefined)) {
+    for (const entry of ended) if (entry.isDone) entry.taken = true;
+    if (ended.some((entry) => entry.fault !== undefined)) {
       return new RequestsError(
-        list.map((entry, i) => (indices.includes(i) ? entry?.error : undefined)),
-        list.map((entry, i) => (indices.includes(i) ? entry?.status : undefined)),
+        list.map((entry, i) => (indices.includes(i) ? entry?.fault : undefined)),
+        list.map((entry, i) => (indices.includes(i) ? entry?.outcome : undefined)),
       );
     }
-    return { indices, statuses: ended.map((entry) => entry.status as Status) };
+    return { indices, statuses: ended.map((entry) => entry.outcome as Status) };
   }
 
   /**
@@ -472,8 +546,11 @@ export class Request implements PromiseLike<Status> {
    * @throws ERR_IN_STATUS: at least one of them failed: a RequestsError, with the error of each.
    */
   static testAll(requests: readonly (Request | null | undefined)[]): Status[] | undefined {
-    Request.poll(requests);
-    if (!anyFailed(requests) && requests.some((entry) => entry?.state === 'ACTIVE')) return undefined;
+    const found = Request.found(requests, () => {
+      Request.poll(requests);
+      return !anyFailed(requests) && requests.some((entry) => entry?.now === 'ACTIVE') ? undefined : Request.readyIn(requests);
+    });
+    if (found === undefined) return undefined;
     const result = Request.takeAll(requests);
     if (result instanceof RequestsError) throw result;
     return result;
@@ -486,9 +563,13 @@ export class Request implements PromiseLike<Status> {
    * @throws The error of that request, when it failed.
    */
   static testAny(requests: readonly (Request | null | undefined)[]): { index: number; status: Status } | undefined {
-    Request.poll(requests);
     if (requests.every(Request.isNull)) return { index: UNDEFINED, status: EMPTY_STATUS };
-    return Request.takeAny(requests);
+    const found = Request.found(requests, () => {
+      Request.poll(requests);
+      const place = requests.findIndex((entry) => !Request.isNull(entry) && entry.isReady);
+      return place < 0 ? undefined : [place];
+    });
+    return found === undefined ? undefined : Request.takeAt(requests, found[0]);
   }
 
   /**
@@ -498,8 +579,12 @@ export class Request implements PromiseLike<Status> {
    * @throws ERR_IN_STATUS: at least one of them failed: a RequestsError, with the error of each.
    */
   static testSome(requests: readonly (Request | null | undefined)[]): { indices: number[]; statuses: Status[] } {
-    Request.poll(requests);
-    const result = Request.takeSome(requests);
+    const found = Request.found(requests, () => {
+      Request.poll(requests);
+      const places = Request.readyIn(requests);
+      return places.length === 0 ? undefined : places;
+    });
+    const result = Request.takeSome(requests, found ?? []);
     if (result instanceof RequestsError) throw result;
     return result;
   }
@@ -533,8 +618,8 @@ class AllOf implements Awaited {
     const { list } = this;
     for (; this.at < list.length; this.at++) {
       const entry = list[this.at];
-      if (entry?.state === 'ACTIVE') return false;
-      if (entry?.error !== undefined) return true;
+      if (entry?.now === 'ACTIVE') return false;
+      if (entry?.fault !== undefined) return true;
     }
     return true;
   }
@@ -545,7 +630,7 @@ class AllOf implements Awaited {
 }
 
 function anyFailed(list: readonly Entry[]): boolean {
-  return list.some((entry) => entry?.error !== undefined);
+  return list.some((entry) => entry?.fault !== undefined);
 }
 
 /**
@@ -569,7 +654,7 @@ export class PersistentRequest extends Request {
    *   collective that has failed, its error.
    */
   start(): this {
-    if (this.state === 'ACTIVE')
+    if (this.now === 'ACTIVE')
       throw new MultirailError(
         'ERR_REQUEST',
         'start() was called while the request is under way; expected one that has ended: await it, or call waitSync(), first',

@@ -36,8 +36,10 @@ export interface MessageOutcomes {
   post(request: RecvRequest): void;
   /** It takes that message. It ends with an error when that is not the one which it took before. */
   matched(request: RecvRequest, peer: number, seq: number): void;
-  /** All outcomes are kept safe on which what is sent now may depend: it may leave. */
-  readonly isConfirmed: boolean;
+  /** What is sent now may depend on so many outcomes. */
+  readonly mark: number;
+  /** So many are kept safe: what depends on no more may leave. */
+  readonly safe: number;
 }
 
 export interface TapOptions {

@@ -21,6 +21,15 @@ interface WaitingSend {
   readonly signature: number;
   readonly canGiveUp: boolean;
   readonly request: SendRequest;
+  /** Of one that leaves without the log: how many outcomes it waits for. */
+  mark?: number;
+}
+
+/** It waits until so many outcomes are safe. */
+interface GatedSend {
+  readonly peer: PmlPeer;
+  readonly logged: LoggedMessage;
+  readonly mark: number;
 }
 
 /** Digests kept of one peer. Of what comes beyond them nothing is compared. */
@@ -51,7 +60,7 @@ export class Tap implements PmlTap {
   private readonly sender: Sender;
   private readonly waiting = new Deque<WaitingSend>();
   /** Messages with a number that wait until all outcomes are safe on which they may depend. */
-  private readonly gated = new Deque<{ readonly peer: PmlPeer; readonly logged: LoggedMessage }>();
+  private readonly gated = new Deque<GatedSend>();
   private isOpen = false;
 
   constructor(core: PmlCore, sender: Sender, options: TapOptions) {
@@ -68,9 +77,15 @@ export class Tap implements PmlTap {
     return this.waiting.size + this.gated.size;
   }
 
+  /** So many outcomes are safe, or need not be any more. */
+  private get safe(): number {
+    return this.isOpen ? Number.POSITIVE_INFINITY : (this.options.outcomes?.safe ?? Number.POSITIVE_INFINITY);
+  }
+
   /** Outcomes are not safe yet on which what is sent now may depend. */
   private get isGated(): boolean {
-    return !this.isOpen && this.options.outcomes?.isConfirmed === false;
+    const { outcomes } = this.options;
+    return outcomes !== undefined && outcomes.mark > this.safe;
   }
 
   // ---------------------------------------------------------------- what is sent
@@ -114,7 +129,8 @@ export class Tap implements PmlTap {
     if (logged === 'full') return false;
     const isWanted = channel === undefined || channel.wants(ctx, seq);
     if (logged === 'unlogged') {
-      if (this.isGated) return false;
+      send.mark ??= this.options.outcomes?.mark ?? 0;
+      if (send.mark > this.safe) return false;
       this.counters.unlogged++;
       if (isWanted) {
         this.sender.send(peer, ctx, tag, buffer, sync, signature, send.canGiveUp, request, isOpen);
@@ -149,14 +165,15 @@ export class Tap implements PmlTap {
       this.counters.gated++;
       // The log may be given up before it leaves.
       this.options.log.hold(logged);
-      this.gated.push({ peer, logged });
+      this.gated.push({ peer, logged, mark: this.options.outcomes?.mark ?? 0 });
     } else this.sender.sendLogged(peer, logged);
   }
 
   /** What waits for its leave leaves. */
   private release(): void {
-    if (this.isGated) return;
-    for (let first = this.gated.shift(); first !== undefined; first = this.gated.shift()) {
+    const { safe } = this;
+    for (let first = this.gated.peek(); first !== undefined && first.mark <= safe; first = this.gated.peek()) {
+      this.gated.shift();
       const { peer, logged } = first;
       if (peer.ended === undefined) this.sender.sendLogged(peer, logged);
       else this.endLogged(logged, peer.ended);
@@ -173,7 +190,7 @@ export class Tap implements PmlTap {
   /** That peer has died: its successor is sent from the log what it asks for. With an error: it has none. */
   dropGated(peer: PmlPeer, error?: MultirailError): void {
     for (let left = this.gated.size; left > 0; left--) {
-      const message = this.gated.shift() as { peer: PmlPeer; logged: LoggedMessage };
+      const message = this.gated.shift() as GatedSend;
       if (message.peer !== peer) {
         this.gated.push(message);
         continue;

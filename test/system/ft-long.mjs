@@ -1,10 +1,12 @@
 // The long run of deaths: jobs of `multirail run` whose ranks are killed at random moments, until so many kills have been carried out of each
 // program: examples/ft-farm.mjs, which goes on without the dead; a ring that calls standbys in; examples/ft-heat.mjs, which goes back to its
-// saves, with standbys, in blocking calls, and with fewer ranks; one long job under --respawn, in which each death is made up for, and whose
-// memory is printed; and row 5 of `multirail ft campaign 002`, 10 runs of each recovery. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
-//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|campaign|heat|heat-sync|heat-fewer] [--mtbf 500ms] [--limit 60]
+// saves, with standbys, in blocking calls, and with fewer ranks; examples/ft-farm-log.mjs, which takes what comes first, in both forms; one long
+// job under --respawn, in which each death is made up for, and whose memory is printed; and row 5 of `multirail ft campaign 002`, 10 runs of each
+// recovery. Every job has to end within its time, with exit code 0 and the right result at every rank that is left. After a build:
+//   node test/system/ft-long.mjs [--kills 500] [--seed N] [--only farm|ring|respawn|campaign|heat|heat-sync|heat-fewer|farm-log|farm-log-sync]
+//     [--mtbf 500ms] [--limit 60]
 //     [--mca 'NAME VALUE']… [--starter run|srun|mpirun|env] [--asynchronous]
-// With --asynchronous only the dead go back: heat and heat-sync, with saves and logs; how many failures were recovered from in which way is counted.
+// With --asynchronous only the dead go back: heat and farm-log, both forms, with saves and logs; how many failures were recovered from in which way is counted.
 // Under other starters than run the programs are those that say when they begin to work: heat and heat-sync. test/launchers/slurm.sh brings up
 // a Slurm for srun:  sudo test/launchers/slurm.sh node test/system/ft-long.mjs --starter srun --only heat --kills 20
 // Seeds are printed: --seed with the number of a job that failed, and --kills 1, plays its kills again. Exit codes: 0 all is well, 1 a
@@ -42,6 +44,16 @@ function judgeHeat({ stdout, stderr, kills }) {
   return lines.length > 0 || (kills > 0 && starter === 'run') ? undefined : 'it printed nothing';
 }
 
+const FARM_LOG = [at('../../examples/ft-farm-log.mjs'), '--seconds', '2', '--tasks', '160', '--rounds', '32'];
+/** The results, and who has them, are compared by the program. */
+function judgeFarmLog({ stdout, kills }) {
+  const lines = stdout.trim().split('\n').filter(Boolean);
+  const wrong = lines.find((line) => !/^(\[\d+\] )?sha256 [0-9a-f]{64}: recovered from \d failures .*; tasks by rank: /.test(line));
+  if (wrong !== undefined) return `it printed "${wrong}"`;
+  // Whoever is killed when all is agreed has no line.
+  return lines.length > 0 || kills > 0 ? undefined : 'it printed nothing';
+}
+
 /** How a job is started, and what is wrong with its output; undefined: nothing. */
 const PROGRAMS = {
   farm: {
@@ -65,6 +77,8 @@ const PROGRAMS = {
   },
   heat: { spares: KILLS_MAX, program: HEAT, judge: judgeHeat, tellsItsBeginning: true },
   'heat-sync': { spares: KILLS_MAX, program: [...HEAT, '--sync'], judge: judgeHeat, tellsItsBeginning: true },
+  'farm-log': { spares: KILLS_MAX, program: FARM_LOG, judge: judgeFarmLog },
+  'farm-log-sync': { spares: KILLS_MAX, program: [...FARM_LOG, '--sync'], judge: judgeFarmLog },
   'heat-fewer': { spares: 0, program: [...HEAT, '--shrink'], judge: judgeHeat },
 };
 
@@ -106,7 +120,7 @@ const { kills: wanted, seed: firstSeed, only, mtbf, mtbfMs, limitMs, mca, starte
 const settings = mca.map((one) => one.split(/[ =]+/));
 
 /** Programs of run() that can do it either way. */
-const BOTH_WAYS = ['heat', 'heat-sync'];
+const BOTH_WAYS = ['heat', 'heat-sync', 'farm-log', 'farm-log-sync'];
 if (asynchronous && only !== undefined && !BOTH_WAYS.includes(only))
   wrongUse(`--only ${only} --asynchronous: expected ${BOTH_WAYS.join(' or ')}`);
 
@@ -160,7 +174,8 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
   if (only !== undefined && only !== name) continue;
   if (starter !== 'run' && program.tellsItsBeginning !== true) continue;
   if (asynchronous && !BOTH_WAYS.includes(name)) continue;
-  const played = asynchronous ? { ...program, program: [...program.program, '--recovery', 'asynchronous'] } : program;
+  const way = ['--recovery', asynchronous ? 'asynchronous' : 'coordinated'];
+  const played = BOTH_WAYS.includes(name) ? { ...program, program: [...program.program, ...way] } : program;
   const byKills = Array(KILLS_MAX + 1).fill(0);
   const seconds = [];
   const failed = [];

@@ -49,7 +49,7 @@ export class Outcomes {
   join(worker: Worker, isNew: boolean): MessageOutcomes {
     const recorder = new Recorder({
       rank: worker.rank,
-      determinism: 'none',
+      determinism: 'recorded',
       bytesMax: this.host.bytesMax,
       batchBytesMax: this.host.batchBytesMax,
       rankOf: (number) => worker.members.indexOf(number),
@@ -64,8 +64,11 @@ export class Outcomes {
         recorder.matched(request, number, seq);
         this.host.took(worker, request, worker.members.indexOf(number), seq);
       },
-      get isConfirmed() {
-        return recorder.isConfirmed;
+      get mark() {
+        return recorder.mark;
+      },
+      get safe() {
+        return recorder.safe;
       },
     };
   }

@@ -26,7 +26,7 @@ export const EVENT = {
   ENDED: 4,
   /** The number of the await whose result was handed to the program. */
   TURN: 5,
-  /** What once() has made: bytes. */
+  /** What once() has made: length of its name; bytes of the name, then those of the value. */
   ONCE: 6,
 } as const;
 export type EventKind = (typeof EVENT)[keyof typeof EVENT];

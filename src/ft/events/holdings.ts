@@ -24,7 +24,7 @@ export class Holdings {
 
   /** Whoever it holds for begins with nothing recorded: that is all there is. */
   constructor(owners: Iterable<number>) {
-    for (const owner of owners) this.held.set(owner, { epoch: 0, base: 0, records: [], isWhole: true });
+    for (const owner of owners) this.expect(owner);
   }
 
   /**
@@ -52,6 +52,13 @@ export class Holdings {
       this.former.delete(owner);
     }
     return end + records.length;
+  }
+
+  /** That rank begins with nothing recorded, with this process as its first holder; some of it may have come already. */
+  expect(owner: number): void {
+    const held = this.held.get(owner);
+    if (held === undefined) this.held.set(owner, { epoch: 0, base: 0, records: [], isWhole: true });
+    else if (held.epoch === 0) held.isWhole = true;
   }
 
   /** All that may have had effects elsewhere of what that rank has recorded; undefined: that is not here. */

@@ -19,10 +19,10 @@ import {
 import type { HeldRecords } from './holdings.ts';
 
 /**
- * What is known of a program. `send`: from the same state and the same messages it sends the same, so nothing but values of once() is recorded,
- * and nothing waits. `none`: nothing is, so all outcomes are.
+ * What is done about outcomes. `recorded`: all are. `send`: from the same state and the same messages the program sends the same, so nothing but
+ * values of once() is recorded, and nothing waits.
  */
-export type Determinism = 'send' | 'none';
+export type Determinism = 'recorded' | 'send';
 
 /** Recorded outcomes since the last committed save are no more. */
 export const RECORDS_BYTES_MAX = 32 * 1024 * 1024;
@@ -42,6 +42,8 @@ export interface RecorderOptions {
   numberOf(rank: number): number;
   /** As of a log of messages (send-log.ts). */
   readonly onPressure?: (kind: 'due' | 'given up') => void;
+  /** There is something to tell the holder. */
+  readonly onNews?: () => void;
 }
 
 /** The numbers of a rank's outcomes at a save. */
@@ -86,6 +88,7 @@ export class Recorder implements MessageOutcomes {
   // What a successor obeys.
   private readonly matches = new Map<number, KnownMatch>();
   private readonly outcomes: EventRecord[] = [];
+  private readonly onces = new Map<string, Uint8Array>();
   private obeyed = 0;
   /** Of the run of calls without a result that comes next, so many were obeyed. */
   private nothings = 0;
@@ -105,12 +108,22 @@ export class Recorder implements MessageOutcomes {
 
   /** Outcomes are recorded, and not only values of once(). */
   get isFull(): boolean {
-    return this.options.determinism === 'none';
+    return this.options.determinism === 'recorded';
   }
 
-  /** What is sent now may leave: the holder has all that it could depend on. */
+  /** What is sent now may depend on so many outcomes. */
+  get mark(): number {
+    return this.isFull ? this.end : 0;
+  }
+
+  /** The holder has so many: what depends on no more may leave, whatever is recorded meanwhile. */
+  get safe(): number {
+    return this.confirmed;
+  }
+
+  /** What is sent now may leave. */
   get isConfirmed(): boolean {
-    return !this.isFull || this.confirmed >= this.end;
+    return this.mark <= this.safe;
   }
 
   /** Some of what is listed was not asked for again yet. */
@@ -126,7 +139,7 @@ export class Recorder implements MessageOutcomes {
     const last = list[list.length - 1];
     if (kind === EVENT.NOTHING && last?.kind === EVENT.NOTHING && this.sent < this.end) {
       list[list.length - 1] = { ...last, values: [last.values[0] + 1] };
-      return;
+      return this.options.onNews?.();
     }
     const record: EventRecord = { kind, values, bytes };
     const { bytesMax = RECORDS_BYTES_MAX, onPressure } = this.options;
@@ -137,6 +150,7 @@ export class Recorder implements MessageOutcomes {
     }
     list.push(record);
     this.counters.recorded++;
+    this.options.onNews?.();
     if (this.isDue || this.bytes < (bytesMax / 4) * 3) return;
     this.isDue = true;
     onPressure?.('due');
@@ -152,6 +166,7 @@ export class Recorder implements MessageOutcomes {
     this.bytes = 0;
     this.sent = this.base;
     this.mustTell = true;
+    this.options.onNews?.();
   }
 
   /** What a call that looks has found; undefined: nothing. */
@@ -168,7 +183,7 @@ export class Recorder implements MessageOutcomes {
   next(kind: EventKind): readonly number[] | 'nothing' | undefined {
     const record = this.outcomes[this.obeyed];
     if (record === undefined || !this.isFull) return undefined;
-    if (record.kind === EVENT.NOTHING && kind !== EVENT.TURN && kind !== EVENT.ONCE) {
+    if (record.kind === EVENT.NOTHING && kind !== EVENT.TURN) {
       this.nothings++;
       if (this.nothings >= record.values[0]) this.took();
       return 'nothing';
@@ -198,23 +213,22 @@ export class Recorder implements MessageOutcomes {
     this.obeyed = 0;
   }
 
-  /** What once() has made. False: it is too long to be recorded. */
-  noteOnce(bytes: Uint8Array): boolean {
-    if (bytes.length > RECORD_BYTES_MAX) return false;
-    this.add(EVENT.ONCE, [], bytes.slice());
+  /** What once() has made under that name. False: it is too long to be recorded. */
+  noteOnce(name: string, value: Uint8Array): boolean {
+    const known = new TextEncoder().encode(name);
+    if (known.length + value.length > RECORD_BYTES_MAX) return false;
+    const bytes = new Uint8Array(known.length + value.length);
+    bytes.set(known);
+    bytes.set(value, known.length);
+    this.add(EVENT.ONCE, [known.length], bytes);
     return true;
   }
 
-  /**
-   * What once() made before, in its place; undefined: nothing is listed.
-   * @throws ERR_REPLAY: something else is listed.
-   */
-  nextOnce(): Uint8Array | undefined {
-    const record = this.outcomes[this.obeyed];
-    if (record === undefined) return undefined;
-    if (record.kind !== EVENT.ONCE) throw this.diverged(`once() comes where a call of kind ${record.kind} was`);
-    this.took();
-    return record.bytes;
+  /** What once() made before under that name; undefined: nothing is listed. */
+  nextOnce(name: string): Uint8Array | undefined {
+    const value = this.onces.get(name);
+    if (this.onces.delete(name)) this.counters.obeyed++;
+    return value;
   }
 
   /** Another await begins: its number. */
@@ -222,7 +236,8 @@ export class Recorder implements MessageOutcomes {
     return ++this.awaits;
   }
 
-  private diverged(what: string): MultirailError {
+  /** What a program has done that does not repeat itself, as an error. */
+  diverged(what: string): MultirailError {
     const { rank } = this.options;
     return new MultirailError(
       'ERR_REPLAY',
@@ -348,6 +363,8 @@ export class Recorder implements MessageOutcomes {
       this.bytes += recordBytes(record) + ENTRY_BYTES;
       const [receive, source, seq] = record.values;
       if (record.kind === EVENT.MATCH) this.matches.set(receive, { source, seq });
+      else if (record.kind === EVENT.ONCE)
+        this.onces.set(new TextDecoder().decode(record.bytes.subarray(0, receive)), record.bytes.slice(receive));
       else this.outcomes.push(record);
     }
     this.sent = this.base;

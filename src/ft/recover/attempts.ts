@@ -94,7 +94,7 @@ export class Attempts {
   /** A successor that has done again what the others had seen says so once. */
   look(): void {
     const { saves, restored, program } = this;
-    if (this.hasCaughtUp || program.streams.isReplaying) return;
+    if (this.hasCaughtUp || program.streams.isReplaying || program.outcomes.recorder?.isReplaying === true) return;
     this.hasCaughtUp = true;
     if (!recoveryChannel.hasSubscribers) return;
     const { epoch, save, level, history } = restored;

@@ -13,6 +13,7 @@ import { holdsOf, inventoryOf, planRecovery, type RecoveryPlan } from '../checkp
 import { SaveCore } from '../checkpoint/save-core.ts';
 import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
 import type { decodeImage } from '../image/decode.ts';
+import { Deferred } from './deferred.ts';
 import { Copies, fetchImages, isFailure } from './exchange.ts';
 import { InPlace, type Joined } from './in-place.ts';
 import { Ledger } from './ledger.ts';
@@ -32,6 +33,7 @@ import { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import { type Known, Periods } from './periods.ts';
 import { ProgramLog } from './program-log.ts';
+import { ProgramOutcomes } from './program-outcomes.ts';
 import { imagesIn, partsToTell } from './restoring.ts';
 import { SavedImages } from './saved-images.ts';
 import { type StoredLine, storedLines } from './store-levels.ts';
@@ -74,21 +76,6 @@ export interface EpochHost {
   warn(text: string): void;
 }
 
-class Deferred<T> {
-  readonly promise: Promise<T>;
-  resolve!: (value: T) => void;
-  isDone = false;
-
-  constructor() {
-    this.promise = new Promise((resolve) => {
-      this.resolve = (value) => {
-        this.isDone = true;
-        resolve(value);
-      };
-    });
-  }
-}
-
 export class Saves {
   readonly core: SaveCore;
   readonly memory: ImageMemory;
@@ -108,6 +95,7 @@ export class Saves {
   private readonly beganMs = performance.now();
   /** Undefined where recovery is coordinated. */
   readonly inPlace: InPlace | undefined;
+  readonly outcomes: ProgramOutcomes;
   /** What the program of this rank runs on, where its messages are logged. */
   program: ProgramLog | undefined;
   private readonly host: EpochHost;
@@ -134,6 +122,7 @@ export class Saves {
     this.host = host;
     this.core = new SaveCore({ rank: comm.rank, depth: settings.depth });
     this.periods = new Periods(settings);
+    this.outcomes = new ProgramOutcomes(settings, (text) => this.warn(text));
     const hosts = comm.recoverySeries('run');
     const here = hosts.hosts.filter((name) => name === hosts.hosts[comm.rank]).length;
     hosts.close();
@@ -358,6 +347,7 @@ export class Saves {
   useForSaves(own: Communicator): void {
     this.own = own;
     this.series.own.add(own.contextId);
+    if (this.inPlace !== undefined) this.outcomes.useForSaves(this.series, own);
     this.copies = new Copies(
       own,
       this.core,
@@ -371,6 +361,7 @@ export class Saves {
   openProgram(comm: Communicator, base: FamilyBase): ProgramLog {
     this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), base, this.periods, {
       warn: (text) => this.warn(text),
+      outcomes: this.outcomes,
       // Whatever the program makes of it.
       differs: (error) => this.over.resolve({ kind: 'failed', error }),
     });
@@ -402,10 +393,9 @@ export class Saves {
     const { line } = plan;
     this.domains = domains;
     if (line !== undefined) this.membership = { rank, domains };
-    core.place(
-      rank,
-      placementOf(domains, this.settings, () => undefined),
-    );
+    const placement = placementOf(domains, this.settings, () => undefined);
+    core.place(rank, placement);
+    this.outcomes.begin(placement, rank, epoch);
     this.isAhead = true;
     core.restore(epoch, line, fetched, line === undefined ? undefined : holdsOf(inventories, line));
     this.obey();
@@ -423,6 +413,7 @@ export class Saves {
     const { own } = this;
     if (own === this.freed || own === this.comm) return;
     this.freed = own;
+    this.outcomes.stop();
     this.closeImages();
     await own.free();
   }
@@ -443,6 +434,7 @@ export class Saves {
     const { settings } = host;
     await this.program?.close();
     this.program = undefined;
+    this.outcomes.reset();
     this.useForSaves(await comm.dup());
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
@@ -457,6 +449,7 @@ export class Saves {
     this.domains = isSame && former !== undefined ? former.domains : domainsOf(views, settings);
     const isNew = former === undefined || !isSame;
     const placement = placementOf(this.domains, settings, (text) => isNew && this.rank === 0 && host.warn(text));
+    this.outcomes.begin(placement, this.rank);
     const before = isSame ? placement : placementOf(former.domains, settings, () => undefined);
     const plan = planRecovery(former?.inventories ?? [], before);
     if (plan.differs) host.warn(`formula (1) and the inventories differ: ${JSON.stringify(plan.line)} is gone back to`);

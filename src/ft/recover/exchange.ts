@@ -11,7 +11,8 @@ import type { ImageMemory } from './memory.ts';
 const TAG_COPY = 1;
 const TAG_BULK = 2;
 export const TAG_IMAGE = 3;
-// 4 to 7 are those of the notice of the end, 8 to 10 those of images that are read, 11 and 12 those of recovery in place.
+// 4 to 7 are those of the notice of the end, 8 to 10 those of images that are read, 11, 12, 15 and 16 those of recovery in place, 13 and 14 those of
+// recorded outcomes.
 
 export const isFailure = (error: unknown): error is MultirailError =>
   error instanceof MultirailError &&

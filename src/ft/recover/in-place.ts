@@ -10,6 +10,8 @@ import { formerOf } from '../checkpoint/former.ts';
 import { type Inventory, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
 import type { SaveCore } from '../checkpoint/save-core.ts';
 import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
+import type { HeldRecords } from '../events/holdings.ts';
+import type { RecorderCut } from '../events/recorder.ts';
 import { decodeImage } from '../image/decode.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { damageOf, isFailure, TAG_IMAGE } from './exchange.ts';
@@ -20,10 +22,11 @@ import type { ImageMemory } from './memory.ts';
 import type { Settings } from './options.ts';
 import type { Periods, PlanState } from './periods.ts';
 import type { PlannedCall, ProgramLog } from './program-log.ts';
+import { holderOf, listFrom, type ProgramOutcomes } from './program-outcomes.ts';
 import { type SavedStreams, savedStreamsOf } from './saved-streams.ts';
 
 /** By tag, on the communicator of saves; others are in exchange.ts. */
-const TAG = { SYNC: 11, SYNC_BULK: 12 } as const;
+const TAG = { SYNC: 11, SYNC_BULK: 12, LIST: 15, LIST_BULK: 16 } as const;
 
 /** What every member tells the others. */
 interface PlaceView extends View {
@@ -43,6 +46,8 @@ interface PlaceView extends View {
   /** Saves that its next() came to since the newest one, and when the next is due behind the call `passed`. */
   readonly calls: readonly PlannedCall[];
   readonly plan: PlanState;
+  /** Ranks whose recorded outcomes are here. */
+  readonly outcomesOf: readonly number[];
 }
 
 /** What a new member begins with. */
@@ -65,6 +70,7 @@ export interface InPlaceHost {
   readonly memory: ImageMemory;
   readonly core: SaveCore;
   readonly program: ProgramLog | undefined;
+  readonly outcomes: ProgramOutcomes;
   /** What is known of failures so far. */
   history: History;
   readonly ledger: Ledger;
@@ -268,20 +274,26 @@ export class InPlace {
     const runner = views.find(({ mode }) => mode === 'runs');
     const former = formerOf(views);
     const domains = former?.domains ?? domainsOf(views, settings);
-    const plan = planRecovery(
-      former?.inventories ?? [],
-      placementOf(domains, settings, () => undefined),
-    );
-    const why = whyNot(views, plan, domains.length, settings.mayRestart);
+    const placement = placementOf(domains, settings, () => undefined);
+    const plan = planRecovery(former?.inventories ?? [], placement);
+    const givers = new Map<number, number>();
+    for (const [rank, { mode }] of views.entries()) {
+      const holder = mode === 'new' && rank < placement.size ? holderOf(placement, rank) : undefined;
+      if (holder !== undefined && views[holder]?.outcomesOf.includes(rank)) givers.set(rank, holder);
+    }
+    const why = whyNot(views, plan, domains.length, settings) ?? this.lostOutcomes(views, givers);
     if (runner === undefined || why !== undefined) return this.goBack(views, why);
     this.move('FETCHING');
     const { line } = plan;
     const { fetched, failure } = yield* this.fetch(comm, plan);
+    const list = yield* this.fetchList(comm, givers);
     const isNew = !this.isRunning;
     let image: ReturnType<typeof decodeImage> | undefined;
+    let outcomes: HeldRecords | undefined;
     let wrong = failure;
     try {
       if (isNew && fetched !== undefined) image = decodeImage(fetched.memory as Uint8Array, crc32c);
+      if (list !== undefined) outcomes = this.outcomesFrom(list, savedFor(runner, image)?.outcomes);
     } catch (error) {
       wrong ??= error as MultirailError;
     }
@@ -292,7 +304,7 @@ export class InPlace {
     // From here to the next step nothing comes in between.
     this.move('SYNCING');
     const members = comm.group.worldRanks;
-    if (isNew) this.begin(comm, runner, members, image);
+    if (isNew) this.begin(comm, runner, members, image, outcomes);
     else {
       const own = streams as LoggedStreams;
       for (const [place, number] of members.entries()) if (own.members[place] !== number) own.succeed(place, number);
@@ -325,6 +337,7 @@ export class InPlace {
       passed: isRunning ? (saves.program?.passed ?? 0) : 0,
       calls: saves.program?.calls ?? [],
       plan: saves.program?.plan ?? saves.periods.state,
+      outcomesOf: saves.outcomes.owners,
     };
     const bytes = new TextEncoder().encode(JSON.stringify(view));
     const lengths = new Float64Array(comm.size);
@@ -369,22 +382,58 @@ export class InPlace {
     return { ...(fetched === undefined ? {} : { fetched }), ...(failure === undefined ? {} : { failure }) };
   }
 
+  /** New members get what was recorded of their predecessors. */
+  private *fetchList(comm: Communicator, givers: ReadonlyMap<number, number>): Steps<Uint8Array | undefined> {
+    const sends: Awaited[] = [];
+    let list: Uint8Array | undefined;
+    for (const [owner, holder] of givers) {
+      if (holder !== comm.rank) continue;
+      const bytes = this.saves.outcomes.listOf(owner);
+      sends.push(comm.isend(Float64Array.of(bytes.length), owner, TAG.LIST), comm.isend(bytes, owner, TAG.LIST_BULK));
+    }
+    const holder = givers.get(comm.rank);
+    if (holder !== undefined) {
+      const length = new Float64Array(1);
+      yield* this.ended(comm.irecv(length, holder, TAG.LIST));
+      list = new Uint8Array(length[0]);
+      yield* this.ended(comm.irecv(list, holder, TAG.LIST_BULK));
+    }
+    for (const send of sends) yield* this.ended(send);
+    return list;
+  }
+
+  /** Where nothing is recorded but values of once(), these may be lost: they are made again. */
+  private lostOutcomes(views: readonly PlaceView[], givers: ReadonlyMap<number, number>): string | undefined {
+    if (this.saves.settings.determinism !== 'recorded') return undefined;
+    const lost = views.findIndex(({ mode }, rank) => mode === 'new' && !givers.has(rank));
+    return lost < 0 ? undefined : `outcomes that rank ${lost} had recorded are lost with whoever kept them`;
+  }
+
+  private outcomesFrom(list: Uint8Array, cut: RecorderCut | undefined): HeldRecords | undefined {
+    try {
+      return listFrom(list, cut);
+    } catch (error) {
+      if (this.saves.settings.determinism === 'recorded') throw error;
+      return undefined;
+    }
+  }
+
   /** This process has the place of a dead one in the program's communicator, and its numbers. */
   private begin(
     comm: Communicator,
-    { id, base }: PlaceView,
+    runner: PlaceView,
     members: readonly number[],
     image: ReturnType<typeof decodeImage> | undefined,
+    outcomes: HeldRecords | undefined,
   ): void {
     const { saves } = this;
-    const saved: SavedStreams | undefined = image && savedStreamsOf(image.sections);
-    // An image that was made before all went back has the numbers of another communicator; in this one nothing was sent before it.
-    const isOfThis = saved?.streams.id === id;
-    const program = saves.openProgram(comm.enterAs('job', id, members), base as FamilyBase);
-    program.streams.restore(isOfThis ? saved?.streams : undefined);
+    const saved = savedFor(runner, image);
+    const program = saves.openProgram(comm.enterAs('job', runner.id, members), runner.base as FamilyBase);
+    program.streams.restore(saved?.streams);
+    saves.outcomes.restore(saved?.outcomes, outcomes);
     program.begin(image?.header.step ?? 0);
-    this.isLast = isOfThis && saved?.isLast === true;
-    program.attempts = isOfThis ? (saved?.attempts ?? 0) : 0;
+    this.isLast = saved?.isLast === true;
+    program.attempts = saved?.attempts ?? 0;
     this.isRunning = true;
   }
 
@@ -425,8 +474,14 @@ export class InPlace {
   }
 }
 
+/** What an image has for the communicator on which the runner's program is. One that was made before all went back has the numbers of another one; in this one nothing was sent before it. */
+function savedFor({ id }: PlaceView, image: ReturnType<typeof decodeImage> | undefined): SavedStreams | undefined {
+  const saved = image && savedStreamsOf(image.sections);
+  return saved?.streams.id === id ? saved : undefined;
+}
+
 /** Why those that have told this cannot recover in place; undefined: they can, or have begun to go back already. */
-function whyNot(views: readonly PlaceView[], plan: RecoveryPlan, places: number, mayRestart: boolean): string | undefined {
+function whyNot(views: readonly PlaceView[], plan: RecoveryPlan, places: number, { mayRestart }: Settings): string | undefined {
   requireSameSettings(views, 0);
   if (views.some(({ mode }) => mode === 'back')) return 'a rank has gone back already';
   const runners = views.filter(({ mode }) => mode === 'runs');

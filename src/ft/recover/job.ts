@@ -2,7 +2,6 @@
 // each recovery.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { StreamsImage } from '../../mpi/ft/logged-streams.ts';
 import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
 import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
@@ -14,7 +13,6 @@ import type { Periods } from './periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import { type JobRecovery, type RecoveryTotal, totalOf } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
-import { streamSections } from './saved-streams.ts';
 import { storeImage } from './storing.ts';
 
 const NAMED_MAX = 8;
@@ -58,7 +56,6 @@ export class FtJob {
   /** Nobody else goes back. */
   private readonly isAlone: boolean;
   /** Of the save that is being made. */
-  private cut: StreamsImage | undefined;
   private isLast = false;
   /** What was restored is looked at once, when all that the program registers is registered. */
   private isChecked: boolean;
@@ -77,7 +74,7 @@ export class FtJob {
     this.comm = this.program?.comm ?? saves.comm;
     this.signal = this.controller.signal;
     this.recovery = recovery;
-    this.registry = new Registry(saves.rank, restored.sections);
+    this.registry = new Registry(saves.rank, restored.sections, this.program?.outcomes.recorder);
     this.stepCount = restored.step;
     this.program?.begin(restored.step);
     this.periods = saves.periods;
@@ -401,7 +398,7 @@ export class FtJob {
     const isBlocking = mayBlock || isLast;
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const left = series.unreceived(NAMED_MAX);
-    this.cut = program?.cut();
+    program?.cut();
     this.isLast = isLast;
     this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const store = storeOf(settings, level);
@@ -496,7 +493,7 @@ export class FtJob {
     if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
     this.mustStillSave();
     const left = series.unreceived(NAMED_MAX);
-    this.cut = program?.cut();
+    program?.cut();
     this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
     const slot = core.handleQuiet(false);
     if (slot === undefined) throw this.failedError();
@@ -579,9 +576,7 @@ export class FtJob {
         wallTimeMs: Date.now(),
         jobId: saves.jobId,
       };
-      const { cut, program } = this;
-      const others =
-        cut === undefined || program === undefined ? [] : streamSections({ streams: cut, attempts: program.attempts, isLast: this.isLast });
+      const others = this.program?.sections(this.isLast) ?? [];
       const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes), others);
       return { bytes: memory.length, crc, memory };
     } catch (error) {

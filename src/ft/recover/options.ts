@@ -29,6 +29,13 @@ export interface FtOptions {
    * log was given up, no copy is left) all go back.
    */
   readonly recovery?: 'coordinated' | 'asynchronous';
+  /**
+   * With recovery 'asynchronous', of a program whose course depends on what a process cannot repeat by itself. `recorded`: which messages receives and
+   * probes from ANY_SOURCE take, what iprobe(), test() and their siblings find, and values of once(), are kept by another rank, and a successor obeys
+   * them; what is sent waits until they are there. Timeouts, signals and cancel() are refused. `send`: the program sends the same on each connection in whatever order its receives from anybody take messages, also in orders that no
+   * undisturbed run has; nothing waits. Undefined (default): receives and probes from ANY_SOURCE are refused.
+   */
+  readonly determinism?: 'recorded' | 'send';
   /** Copies of each image on other failure domains: DF of paper 000. 1 by default; fewer where there are too few domains. */
   readonly duplication?: number;
   /** Committed saves that stay readable: SD of paper 000. 1 by default. */
@@ -73,6 +80,7 @@ export interface StoreLevel {
 export interface Settings {
   /** Only the dead go back. */
   readonly isAsynchronous: boolean;
+  readonly determinism: FtOptions['determinism'];
   readonly duplication: number;
   readonly depth: number;
   readonly domain: FtOptions['domain'];
@@ -90,6 +98,7 @@ export interface Settings {
 
 const KEYS: readonly (keyof FtOptions)[] = [
   'recovery',
+  'determinism',
   'duplication',
   'depth',
   'domain',
@@ -169,9 +178,12 @@ export function settingsOf(options: FtOptions): Settings {
   const mayRestart = oneOf('whenNoSave', options.whenNoSave, ['restart', 'fail'], 'restart') === 'restart';
   const mayShrink = oneOf('whenNoSpares', options.whenNoSpares, ['fail', 'shrink'], 'fail') === 'shrink';
   const isAsynchronous = oneOf('recovery', options.recovery, ['coordinated', 'asynchronous'], 'coordinated') === 'asynchronous';
+  const { determinism } = options;
+  oneOf('determinism', determinism, ['recorded', 'send'], 'send');
   const domains = typeof domain === 'function' ? 'function' : domain;
   const signature = JSON.stringify({
     isAsynchronous,
+    determinism,
     duplication,
     depth,
     domain: domains,
@@ -183,6 +195,7 @@ export function settingsOf(options: FtOptions): Settings {
   });
   return {
     isAsynchronous,
+    determinism,
     duplication,
     depth,
     domain,

@@ -2,10 +2,12 @@
 // in which it may save: a successor passes those by that the others have passed.
 import type { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { FamilyBase, LoggedStreams, StreamsImage } from '../../mpi/ft/logged-streams.ts';
+import type { FamilyBase, LoggedStreams } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { SendLog } from '../log/send-log.ts';
 import type { Periods, PlanState } from './periods.ts';
+import type { ProgramOutcomes } from './program-outcomes.ts';
+import { type SavedStreams, streamSections } from './saved-streams.ts';
 
 /** In place of a level: all look whether a log is nearly full, and save if one is. */
 export const LOOK_LEVEL = -1;
@@ -34,6 +36,7 @@ export class ProgramLog {
   readonly comm: Communicator;
   readonly streams: LoggedStreams;
   readonly log: SendLog;
+  readonly outcomes: ProgramOutcomes;
   /** Three quarters of the log are full. */
   isDue = false;
   /** The program has come to so many calls in which it may save. */
@@ -49,6 +52,8 @@ export class ProgramLog {
   /** When the next ones are due behind the call `passed`. */
   plan: PlanState;
   readonly periods: Periods;
+  /** Of the save that is being made. */
+  private numbers: Pick<SavedStreams, 'streams' | 'outcomes'> | undefined;
   /** The call in which the save that is under way was begun. */
   private saving = 0;
   private savingStep = 0;
@@ -70,9 +75,10 @@ export class ProgramLog {
     bytesMax: number,
     base: FamilyBase,
     periods: Periods,
-    { warn, differs }: { warn(text: string): void; differs(error: MultirailError): void },
+    { warn, differs, outcomes }: { warn(text: string): void; differs(error: MultirailError): void; outcomes: ProgramOutcomes },
   ) {
     this.comm = comm;
+    this.outcomes = outcomes;
     this.bytesMax = bytesMax;
     this.periods = periods;
     this.plan = periods.state;
@@ -93,7 +99,18 @@ export class ProgramLog {
         }
       },
     });
-    this.streams = comm.logMessages({ log: this.log, digest: (bytes, before) => crc32c(bytes, before), onDiffers: differs }, base);
+    const { takesAnybody } = outcomes;
+    this.streams = comm.logMessages(
+      {
+        log: this.log,
+        digest: (bytes, before) => crc32c(bytes, before),
+        onDiffers: differs,
+        outcomes: outcomes.record(comm, differs),
+        takesAnybody,
+      },
+      base,
+    );
+    outcomes.attach(this.streams);
   }
 
   /** The program begins with a save of that step; 0: from the beginning. */
@@ -107,7 +124,7 @@ export class ProgramLog {
     const { usedBytes, isWhole } = this.log;
     // Looks that come at first are twice as far from the one before as that was.
     const grown = 2 * Math.max(0, usedBytes - this.lookedBytes);
-    return this.isDue || !isWhole || usedBytes + grown >= (this.bytesMax / 4) * 3;
+    return this.isDue || !isWhole || this.outcomes.isNearlyFull || usedBytes + grown >= (this.bytesMax / 4) * 3;
   }
 
   /** All have looked, and nothing was to be done. */
@@ -155,10 +172,16 @@ export class ProgramLog {
   }
 
   /** All have come to it, and nothing is on its way. */
-  cut(): StreamsImage {
+  cut(): void {
     this.saving = this.attempts;
     this.savingStep = this.step;
-    return this.streams.cut();
+    this.numbers = { streams: this.streams.cut(), outcomes: this.outcomes.recorder?.cut() };
+  }
+
+  /** What the image of that save has of it. */
+  sections(isLast: boolean): ReturnType<typeof streamSections> {
+    const { numbers, attempts } = this;
+    return numbers === undefined ? [] : streamSections({ ...numbers, attempts, isLast });
   }
 
   /** The program goes on behind the call that it is in. */
@@ -178,6 +201,7 @@ export class ProgramLog {
     this.savedStep = this.savingStep;
     this.saving = 0;
     this.isDue = false;
+    this.outcomes.committed();
     this.streams.commitCut();
     this.looked();
   }
@@ -185,6 +209,7 @@ export class ProgramLog {
   /** There is no such save. */
   abandoned(): void {
     this.saving = 0;
+    this.outcomes.recorder?.abandon();
     this.streams.abandonCut();
   }
 

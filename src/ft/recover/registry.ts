@@ -2,6 +2,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import { copyCrc32c, crc32c } from '../../native/crc32c.ts';
+import { RECORD_BYTES_MAX as ONCE_BYTES_MAX } from '../events/format.ts';
 import type { DecodedSection } from '../image/decode.ts';
 import { encodeImage, type NewSection } from '../image/encode.ts';
 import { aligned, ELEMENTS, ENTRY_BYTES, HEADER_BYTES, type ImageHeader, TRAILER_BYTES } from '../image/format.ts';
@@ -25,6 +26,15 @@ const elementOf = (view: ArrayBufferView): string =>
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array => new Uint8Array(buffer, byteOffset, byteLength);
 
+/** Values of once() that were made after the save, as they were recorded. */
+export interface RecordedOnces {
+  nextOnce(name: string): Uint8Array | undefined;
+  /** False: it is too long. */
+  noteOnce(name: string, value: Uint8Array): boolean;
+  /** Values that are too long must not be. */
+  readonly isFull: boolean;
+}
+
 /** Values of once(): all in one section of this name. */
 export const ONCE_SECTION = 'once';
 const ONCE_MAX = 65_536;
@@ -42,10 +52,12 @@ export class Registry {
   private readonly made = new Map<string, Uint8Array>();
   /** What this run of the program begins with. */
   private readonly sections: ReadonlyMap<string, DecodedSection> | undefined;
+  private readonly recorded: RecordedOnces | undefined;
 
   /** `sections`: of the image that is restored. */
-  constructor(rank: number, sections: readonly DecodedSection[] | undefined) {
+  constructor(rank: number, sections: readonly DecodedSection[] | undefined, recorded?: RecordedOnces) {
     this.rank = rank;
+    this.recorded = recorded;
     this.sections = sections && new Map(sections.map((section) => [`${section.kind}/${section.name}`, section]));
     const made = this.sections?.get(`determinants/${ONCE_SECTION}`);
     if (made !== undefined) for (const [name, value] of deserialize(made.data) as Map<string, Uint8Array>) this.made.set(name, value);
@@ -54,7 +66,7 @@ export class Registry {
   once<V>(name: string, make: () => V): V {
     requireName(name);
     if (typeof make !== 'function') throw new MultirailError('ERR_ARG', `once('${name}', …): expected a function that makes the value`);
-    let bytes = this.made.get(name);
+    let bytes = this.made.get(name) ?? this.again(name);
     if (bytes === undefined) {
       if (this.made.size >= ONCE_MAX)
         throw new MultirailError(
@@ -71,9 +83,21 @@ export class Registry {
           { cause },
         );
       }
+      if (this.recorded?.noteOnce(name, bytes) === false && this.recorded.isFull)
+        throw new MultirailError(
+          'ERR_ARG',
+          `once('${name}', …): what the function gave has ${bytes.length} bytes, and no more than ${ONCE_BYTES_MAX} can be recorded (determinism: 'recorded'): make long values of a short one`,
+        );
       this.made.set(name, bytes);
     }
     return deserialize(bytes) as V;
+  }
+
+  /** The value that a predecessor has made after the save. */
+  private again(name: string): Uint8Array | undefined {
+    const bytes = this.recorded?.nextOnce(name);
+    if (bytes !== undefined) this.made.set(name, bytes);
+    return bytes;
   }
 
   protect(name: string, view: ArrayBufferView): void {

@@ -8,6 +8,7 @@ import type { Cut, Succession, Sync } from '../../pml/succession.ts';
 import { idOf } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import { type FamilyBase, LoggedFamily, type LoggedPlace, type MadeImage, type StreamCounters } from './logged-family.ts';
+import type { RecordedOutcomes } from './recorded-outcomes.ts';
 
 /** The numbers of a rank at a save, as they are in its image: peers and sources are ranks. */
 export interface StreamsImage {
@@ -23,9 +24,18 @@ export interface StreamsImage {
 
 export type { FamilyBase, Sync };
 
+export interface LoggedOptions extends Omit<TapOptions, 'covers' | 'outcomes'> {
+  /** Outcomes are recorded. */
+  readonly outcomes?: RecordedOutcomes | undefined;
+  /** Receives and probes may be from anybody, recorded or not. */
+  readonly takesAnybody?: boolean;
+}
+
 export class LoggedStreams {
   readonly id: number;
   readonly log: MessageLog;
+  readonly outcomes: RecordedOutcomes | undefined;
+  readonly takesAnybody: boolean;
   private readonly proc: ProcessState;
   private readonly place: LoggedPlace;
   private readonly succession: Succession;
@@ -36,26 +46,38 @@ export class LoggedStreams {
   private isOver = false;
   private wasGivenUp: MultirailError | undefined;
 
-  constructor(proc: ProcessState, place: LoggedPlace, { log, digest, onDiffers }: Omit<TapOptions, 'covers'>, base: FamilyBase) {
+  constructor(
+    proc: ProcessState,
+    place: LoggedPlace,
+    { log, digest, onDiffers, outcomes, takesAnybody = false }: LoggedOptions,
+    base: FamilyBase,
+  ) {
     this.proc = proc;
     this.place = place;
     this.id = place.id;
     this.log = log;
+    this.outcomes = outcomes;
+    this.takesAnybody = takesAnybody;
     this.family = new LoggedFamily(proc.contexts, place, base);
     const { pml } = proc.engine;
     // Each has to be known here: a peer of which nothing was needed would not be held when it dies.
     for (const number of place.group.worldRanks) if (number !== proc.rank) pml.peer(number);
-    this.succession = pml.log({ log, covers: (ctx) => this.covers(ctx), digest, onDiffers }, place.group.worldRanks);
+    this.succession = pml.log(
+      { log, covers: (ctx) => this.covers(ctx), digest, onDiffers, ...(outcomes === undefined ? {} : { outcomes }) },
+      place.group.worldRanks,
+    );
     proc.logged = this;
     this.onDiffers = onDiffers;
     proc.contexts.mayCome = (id) => this.family.mayCome(id);
   }
 
-  private numberOf(rank: number): number {
+  /** Of the process that has that rank now. */
+  numberOf(rank: number): number {
     return this.place.group.worldRanks[rank];
   }
 
-  private rankOf(number: number): number {
+  /** Of a process that has, or had, a place. */
+  rankOf(number: number): number {
     return this.place.group.rankOf(number) as number;
   }
 
@@ -150,7 +172,7 @@ export class LoggedStreams {
   /** Nothing is repeated by anybody, as far as this process sees. */
   get isSettled(): boolean {
     if (this.isOver) return true;
-    if (this.succession.isReplaying) return false;
+    if (this.succession.isReplaying || this.outcomes?.isReplaying === true || this.succession.tap.waitingCount > 0) return false;
     return this.peers.every(({ channel, recvs, flowsIn }) => {
       if (channel?.state === 'HELD') return false;
       for (const { ctx } of recvs) if (this.covers(ctx)) return false;
@@ -198,8 +220,13 @@ export class LoggedStreams {
     this.retry();
   }
 
-  /** Sends that have waited for room in the log. */
-  private retry(): void {
+  /** Calls this once, at the end of the engine's next turn. */
+  afterTurn(run: () => void): void {
+    this.proc.engine.oncePolled(run);
+  }
+
+  /** Sends that have waited for room in the log, or for outcomes to be safe. */
+  retry(): void {
     this.succession.tap.retry();
     this.proc.engine.schedule();
   }
@@ -271,6 +298,7 @@ export class LoggedStreams {
     const { wasGivenUp } = this;
     if (wasGivenUp !== undefined) for (const id of this.family.ids) this.proc.endCommunicator(id, false, wasGivenUp);
     this.proc.logged = undefined;
+    this.succession.tap.open();
     this.proc.contexts.mayCome = undefined;
     this.proc.engine.pml.endLog();
   }

@@ -129,15 +129,20 @@ export class RecoverySeries {
    * so while the program computes or waits in a blocking call, too. Ends with the communicator, or when the function that it returns is called.
    */
   listen(own: Listened, tag: number, bytes: number, take: (rank: number, words: Float64Array) => void): () => void {
+    const words = new Float64Array(bytes / Float64Array.BYTES_PER_ELEMENT);
+    return this.listenTo(own, tag, new Uint8Array(words.buffer), (rank) => take(rank, words));
+  }
+
+  /** As listen(), for messages of any length: each is in `memory` while it is taken. */
+  listenTo(own: Listened, tag: number, memory: Uint8Array, take: (rank: number, bytes: Uint8Array) => void): () => void {
     const { pml } = this.proc.engine;
     const ctx = ctxOf(own.contextId, USER);
     const members = own.group.worldRanks;
-    const words = new Float64Array(bytes / Float64Array.BYTES_PER_ELEMENT);
-    const buffer = new Iov([new Uint8Array(words.buffer)]);
+    const buffer = new Iov([memory]);
     let posted: RecvRequest | undefined;
-    const read = ({ error, cancelled, matchedSource }: RecvRequest): boolean => {
+    const read = ({ error, cancelled, matchedSource, receivedBytes }: RecvRequest): boolean => {
       if (cancelled || error !== undefined) return false;
-      take(members.indexOf(matchedSource), words);
+      take(members.indexOf(matchedSource), memory.subarray(0, receivedBytes));
       return true;
     };
     const post = (): void => {

@@ -225,7 +225,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
   {
     name: 'leaves-before-it-is-safe',
     sentence: 'A message leaves before the outcomes are safe on which it may depend.',
-    edits: [edit(RECORDER, 'return !this.isFull || this.confirmed >= this.end;', 'return !this.isFull || this.end >= 0;')],
+    edits: [edit(RECORDER, 'return this.isFull ? this.end : 0;', 'return this.isFull ? Math.min(0, this.end) : 0;')],
     found: [{ profile: 'log', from: 165, within: 205 }],
   },
   {

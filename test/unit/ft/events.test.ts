@@ -6,7 +6,7 @@ import { Holdings } from '../../../src/ft/events/holdings.ts';
 import { Recorder, type RecorderOptions } from '../../../src/ft/events/recorder.ts';
 
 const recorderOf = (options: Partial<RecorderOptions> = {}): Recorder =>
-  new Recorder({ rank: 1, determinism: 'none', rankOf: (number) => number - 10, numberOf: (rank) => rank + 10, ...options });
+  new Recorder({ rank: 1, determinism: 'recorded', rankOf: (number) => number - 10, numberOf: (rank) => rank + 10, ...options });
 
 /** Gives all to the holder, and tells the recorder. */
 function hold(recorder: Recorder, holdings: Holdings): number {
@@ -81,7 +81,7 @@ describe('outcomes', () => {
     before.note(EVENT.FOUND, undefined);
     before.match(receive, 13, 7);
     before.note(EVENT.ENDED, [2, 0]);
-    before.noteOnce(Uint8Array.of(9));
+    before.noteOnce('nine', Uint8Array.of(9));
     hold(before, holdings);
     const successor = recorderOf();
     successor.restore(undefined, holdings.recordsOf(1));
@@ -90,7 +90,9 @@ describe('outcomes', () => {
     expect(successor.next(EVENT.FOUND)).toBe('nothing');
     expect(() => successor.next(EVENT.FOUND)).toThrow('does not repeat itself');
     expect(successor.next(EVENT.ENDED)).toEqual([2, 0]);
-    expect(successor.nextOnce()).toEqual(Uint8Array.of(9));
+    expect(successor.nextOnce('ten')).toBeUndefined();
+    expect(successor.nextOnce('nine')).toEqual(Uint8Array.of(9));
+    expect(successor.nextOnce('nine')).toBeUndefined();
     expect(successor.isReplaying).toBe(true);
     expect(successor.match(1, 13, 8)?.code).toBe('ERR_REPLAY');
     expect(successor.isReplaying).toBe(false);
@@ -169,8 +171,8 @@ describe('outcomes', () => {
     const recorder = recorderOf({ determinism: 'send' });
     recorder.note(EVENT.ENDED, [0]);
     expect(recorder.takeBatch()).toBeUndefined();
-    expect(recorder.noteOnce(Uint8Array.of(1))).toBe(true);
-    expect(recorder.noteOnce(new Uint8Array(100_000))).toBe(false);
+    expect(recorder.noteOnce('one', Uint8Array.of(1))).toBe(true);
+    expect(recorder.noteOnce('long', new Uint8Array(100_000))).toBe(false);
     expect(recorder.isConfirmed).toBe(true);
     expect(decodeBatch(recorder.takeBatch() as Uint8Array).records).toHaveLength(1);
   });

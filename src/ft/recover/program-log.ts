@@ -93,7 +93,7 @@ export class ProgramLog {
         }
       },
     });
-    this.streams = comm.logMessages({ log: this.log, digest: (bytes, before) => crc32c(bytes, before), onDiffers: differs }, base);
+    this.streams = comm.logMessages({ log: this.log, digest: crc32c, onDiffers: differs }, base);
   }
 
   /** The program begins with a save of that step; 0: from the beginning. */

@@ -253,7 +253,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'short-past-the-gate',
     sentence: 'A short message leaves at once, though outcomes are not safe on which it may depend.',
     edits: [edit(TAP, 'this.gated.size > 0 || this.isGated || this.difference', 'this.difference')],
-    found: [{ profile: 'log', within: 200 }],
+    found: [{ profile: 'log', from: 165, within: 205 }],
   },
   {
     name: 'list-not-obeyed',

@@ -32,6 +32,8 @@ import { PROC_NULL_STATUS, type Status } from './status.ts';
 import { tracedSince } from './tracing.ts';
 
 const DONE = Promise.resolve();
+/** Longer messages go by rendezvous over shared memory, so that they do not leave at once. */
+const COPIED_BYTES = 32 * 1024;
 
 export class PointToPoint {
   /** Rank of this process in the communicator, from 0 to `size` - 1 (MPI-4.1, section 7.4.1). */
@@ -308,6 +310,8 @@ export class PointToPoint {
     const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
     if (sinceMs !== undefined) this.desk.traceSend(inner, sinceMs, { peer: dest, sync });
     engine.schedule();
+    // It was copied into the log, so that nobody waits for it: it is to be on its way while the next one is copied, or the program computes.
+    if (inner.done && iov.bytes > COPIED_BYTES && this.proc.logged !== undefined) engine.poll();
     if (sendChannel.hasSubscribers) sendChannel.publish({ rank: this.rank, comm: this.name, dest, tag, bytes: iov.bytes });
     return inner;
   }

@@ -14,9 +14,9 @@ const { binding, reason } = loadNative();
 /** For `multirail info`: which implementation long inputs use. */
 export const crc32cBackend: string = binding === undefined ? `JavaScript (${reason})` : 'the native part';
 
-/** CRC32C of `bytes`; `crc` continues the value of the bytes before. */
-export function crc32c(bytes: Uint8Array, crc = 0): number {
-  return binding === undefined || bytes.length < NATIVE_BYTES_MIN ? crc32cJs(bytes, crc) : binding.crc32c(bytes, 0, bytes.length, crc);
+/** CRC32C of the first `length` bytes; `crc` continues the value of the bytes before. */
+export function crc32c(bytes: Uint8Array, crc = 0, length = bytes.length): number {
+  return binding === undefined || length < NATIVE_BYTES_MIN ? crc32cJs(bytes, crc, length) : binding.crc32c(bytes, 0, length, crc);
 }
 
 /** Copies `source` to `target`, which is as long and shares no memory with it. Returns the CRC32C of what was copied. */

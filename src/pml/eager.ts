@@ -5,7 +5,7 @@ import type { Iov } from '../util/iov.ts';
 import { COMPLETION_NAMES, type PmlCore } from './core.ts';
 import { nextSeq } from './flows.ts';
 import { ENVELOPE_CHARGE_BYTES } from './hdr.ts';
-import type { EagerMessage, LoggedMessage, PmlPeer } from './records.ts';
+import type { EagerMessage, PmlPeer } from './records.ts';
 import { moveSend } from './states.ts';
 
 export class EagerSender {
@@ -15,20 +15,31 @@ export class EagerSender {
     this.core = core;
   }
 
-  /**
-   * Sends a message that is short and for which there is credit and room: copies its payload, and gives the frame to a rail at once where
-   * nothing waits before it. False: nothing has changed, and the message goes another way. `logged`: it has its number. The frame is a copy
-   * of its own even then: it has the header beside the payload, it is given back message by message, and the log by slabs of many messages,
-   * so an owner count in between would cost more than the copy of so few bytes.
-   */
-  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number, logged?: LoggedMessage): boolean {
+  /** A message of so many bytes is short, the peer is there, and there is credit and room for it. */
+  takes(peer: PmlPeer, bytes: number): boolean {
     const { core } = this;
-    const { options, counters } = core;
-    const { bytes } = buffer;
+    const { options } = core;
     if (bytes > options.eagerLimitBytes || bytes > peer.bml.eagerBytesMax || peer.ended !== undefined) return false;
     const creditLeft = peer.creditLimit - peer.creditUsed - ENVELOPE_CHARGE_BYTES;
-    if (bytes > creditLeft || core.retainedBytes + bytes > options.retainedBytesMax) return false;
-    const seq = logged === undefined ? nextSeq(peer, ctx) : logged.seq;
+    return bytes <= creditLeft && core.retainedBytes + bytes <= options.retainedBytesMax;
+  }
+
+  /** Sends a message that goes this way. False: nothing has changed, and it goes another way. */
+  start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number): boolean {
+    if (!this.takes(peer, buffer.bytes)) return false;
+    this.begin(peer, ctx, tag, nextSeq(peer, ctx), buffer, signature);
+    return true;
+  }
+
+  /**
+   * As start(), for a message that goes this way and has its number: copies its payload, and gives the frame to a rail at once where nothing
+   * waits before it. The frame is a copy of its own even where the log has one: it has the header beside the payload, it is given back message
+   * by message, and the log by slabs of many messages, so an owner count in between would cost more than the copy of so few bytes.
+   */
+  begin(peer: PmlPeer, ctx: number, tag: number, seq: number, buffer: Iov, signature: number): void {
+    const { core } = this;
+    const { counters } = core;
+    const { bytes } = buffer;
     counters.messagesSent++;
     counters.bytesSent += bytes;
     counters.messagesEager++;
@@ -40,7 +51,6 @@ export class EagerSender {
     // What is sent in one turn still leaves in one go, with the flush.
     const first = peer.envelopes.size === 0 && peer.resends.size === 0 && !peer.leaving;
     if (!first || !this.send(message)) core.queueEnvelope(message);
-    return true;
   }
 
   /** Gives the frame to a rail. False when no rail has room. */

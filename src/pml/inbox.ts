@@ -1,6 +1,7 @@
 // Where messages meet receives: contexts, the numbers of each flow, envelopes that came too early, matching. An eager message ends here;
 // a rendezvous that has found its receive goes on in receiver.ts.
 import { MultirailError } from '../errors.ts';
+import { EMPTY_BYTES } from '../util/iov.ts';
 import { serialAdd, serialDiff } from '../util/serial.ts';
 import type { PmlCore } from './core.ts';
 import { SEQ_SPAN_MAX } from './flows.ts';
@@ -175,7 +176,7 @@ export class Inbox {
     if (ahead > SEQ_SPAN_MAX) throw new MultirailError('ERR_PROTOCOL', `sequence ${packet.seq} is ${ahead} ahead`);
     const charge = chargeOf(packet, payload);
     if (ahead === 0 && core.tap !== undefined && packet.type === PACKET.MATCH)
-      core.tap.received(peer, packet.ctx, packet.seq, packet.tag, [payload], payload.length);
+      core.tap.received(peer, packet.ctx, packet.seq, packet.tag, payload, payload.length);
     if (ahead === 0 && packet.type === PACKET.MATCH && this.receiveEager(peer, flow, packet, payload, charge)) return;
     const envelope = this.hold(peer, packet, payload, charge);
     if (ahead > 0) {
@@ -248,22 +249,30 @@ export class Inbox {
     const tag = words[headerAt + MATCH_WORDS.tag];
     const signature = words[headerAt + MATCH_WORDS.signature] >>> 0;
     // A context that was asked for last is admitted, and there.
-    if (ctx !== this.lastCtx || tag < 0 || this.core.tap !== undefined || words[headerAt + MATCH_WORDS.source] !== peer.rank) return false;
+    if (ctx !== this.lastCtx || tag < 0 || words[headerAt + MATCH_WORDS.source] !== peer.rank) return false;
     if (this.freed.size > 0 && this.freed.has(ctx)) return false;
     const flow = peer.flowIn(ctx);
-    if (words[headerAt + MATCH_WORDS.seq] >>> 0 !== flow.expectedSeq || flow.early.size > 0) return false;
+    const { expectedSeq: seq } = flow;
+    if (words[headerAt + MATCH_WORDS.seq] >>> 0 !== seq || flow.early.size > 0) return false;
     const request = (this.lastContext as MatchContext).matchPosted(peer.rank, tag);
     if (request === undefined) return false;
     const { core } = this;
+    const { tap } = core;
     if (creditLimit > peer.creditLimit) peer.raiseCredit(creditLimit);
-    flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
+    flow.expectedSeq = serialAdd(seq, 1);
     core.counters.matchesPosted++;
     this.matchTap?.(ctx, peer.rank, tag, payloadBytes, request);
     request.matched = true;
     request.matchedSource = peer.rank;
     request.matchedTag = tag;
     request.matchedSignature = signature;
-    const written = request.buffer.copyWordsIn(words, payloadAt, payloadBytes);
+    if (request.anyNumber > 0) tap?.matched(request, peer.rank, seq);
+    const { buffer } = request;
+    const written = buffer.copyWordsIn(words, payloadAt, payloadBytes);
+    if (tap !== undefined) {
+      const isWhole = written === payloadBytes && buffer.views.length === 1;
+      tap.received(peer, ctx, seq, tag, isWhole ? buffer.views[0] : bytesAt(words, payloadAt, payloadBytes), payloadBytes);
+    }
     core.released(peer, payloadBytes + ENVELOPE_CHARGE_BYTES);
     completeReceive(core, request, written, payloadBytes);
     return true;
@@ -276,7 +285,7 @@ export class Inbox {
     flow.holes?.delete(packet.seq);
     const envelope = this.hold(peer, packet, payload, chargeOf(packet, payload));
     const { request, envelope: place } = hole;
-    if (envelope.type === PACKET.MATCH) this.core.tap?.received(peer, packet.ctx, packet.seq, packet.tag, [payload], payload.length);
+    if (envelope.type === PACKET.MATCH) this.core.tap?.received(peer, packet.ctx, packet.seq, packet.tag, payload, payload.length);
     if (place === undefined) {
       if (request !== undefined) this.take(envelope, request);
       else this.dropFreed(envelope);
@@ -293,7 +302,7 @@ export class Inbox {
     for (let next = flow.early.get(flow.expectedSeq); next !== undefined; next = flow.early.get(flow.expectedSeq)) {
       flow.early.delete(flow.expectedSeq);
       flow.expectedSeq = serialAdd(flow.expectedSeq, 1);
-      if (next.type === PACKET.MATCH) this.core.tap?.received(next.peer, next.ctx, next.seq, next.tag, [next.payload], next.messageBytes);
+      if (next.type === PACKET.MATCH) this.core.tap?.received(next.peer, next.ctx, next.seq, next.tag, next.payload, next.messageBytes);
       this.deliver(next, true);
     }
   }
@@ -433,6 +442,11 @@ export class Inbox {
     }
     return list;
   }
+}
+
+/** So many bytes that `words` holds from the index `at` on. */
+function bytesAt(words: Int32Array, at: number, bytes: number): Uint8Array {
+  return bytes === 0 ? EMPTY_BYTES : new Uint8Array(words.buffer, words.byteOffset + at * 4, bytes);
 }
 
 function chargeOf({ flags }: Packet, payload: Uint8Array): number {

@@ -1,22 +1,28 @@
 // What the PML needs of a log of messages, and what the rest of it sees of the tap (tap.ts), which sends through the log.
 import type { MultirailError } from '../errors.ts';
 import type { Iov } from '../util/iov.ts';
-import type { LoggedMessage, PmlPeer, RecvRequest, SendRequest } from './records.ts';
+import type { LoggedMessage, PmlPeer, RecvMessage, RecvRequest, SendRequest } from './records.ts';
 
-/** What is known of a message before it is copied. */
-export type NewMessage = Pick<LoggedMessage, 'ctx' | 'tag' | 'seq' | 'signature' | 'sync'>;
+/** Answers of the log to a message. */
+export const LOGGED = 0;
+/** There is no room, and there will be. */
+export const FULL = 1;
+/** The log is given up until the next save, and the message goes without it. */
+export const UNLOGGED = 2;
+export type LogAnswer = typeof LOGGED | typeof FULL | typeof UNLOGGED;
 
 /** Where the copies lie (src/ft/log). */
 export interface MessageLog {
   /** Every message since the last committed save is in it. */
   readonly isWhole: boolean;
-  /**
-   * Copies a message. `full`: there is no room, and there will be. `unlogged`: the log is given up until the next save, and the message goes
-   * without it; never when it `mustKeep`, since somebody waits for what is in it.
-   */
-  add(peer: number, message: NewMessage, buffer: Iov, mustKeep: boolean): LoggedMessage | 'full' | 'unlogged';
-  /** In the order in which they were sent. */
-  messagesTo(peer: number): readonly LoggedMessage[];
+  /** Copies a message. Never UNLOGGED when it `mustKeep`, since somebody waits for what is in it. */
+  add(peer: number, ctx: number, tag: number, seq: number, signature: number, sync: boolean, buffer: Iov, mustKeep: boolean): LogAnswer;
+  /** The message to that peer that was added last. */
+  newest(peer: number): LoggedMessage;
+  /** In the order in which they were sent. Of a synchronous one it is the same object each time. */
+  messagesTo(peer: number): Iterable<LoggedMessage>;
+  /** The synchronous ones among them: the only ones that may have a request. */
+  synchronousTo(peer: number): Iterable<LoggedMessage>;
   /** What went to the one goes to the other. */
   rename(peer: number, successor: number): void;
   /** The copy is read by rails until it is let go: its memory stays, whatever is trimmed. */
@@ -25,7 +31,7 @@ export interface MessageLog {
   /** A save is under way, whose cut is here. */
   cut(): void;
   /** The save of the last cut is committed: what was sent before it is not needed any more. */
-  commit(isBefore: (peer: number, message: LoggedMessage) => boolean): void;
+  commit(isBefore: (peer: number, ctx: number, seq: number) => boolean): void;
   /** There is no such save. */
   abandon(): void;
 }
@@ -42,12 +48,15 @@ export interface MessageOutcomes {
   readonly safe: number;
 }
 
+/** Checksum of bytes, of the first `length` of them where that is given, going on from that of what comes before them. */
+export type Checksum = (bytes: Uint8Array, before: number, length?: number) => number;
+
 export interface TapOptions {
   readonly log: MessageLog;
-  /** Messages of that context are logged. */
+  /** Messages of that context are logged. It is always the same answer. */
   readonly covers: (ctx: number) => boolean;
-  /** Checksum of bytes, going on from that of what comes before them. Undefined: what is sent again is not compared. */
-  readonly digest: ((bytes: Uint8Array, before: number) => number) | undefined;
+  /** Undefined: what is sent again is not compared. */
+  readonly digest: Checksum | undefined;
   /** Told of each message that is sent again and is another one, besides its request, which ends with the same error. */
   readonly onDiffers?: ((error: MultirailError) => void) | undefined;
   /** Undefined: no outcome is recorded, and receives from anybody are of no use to a successor. */
@@ -66,5 +75,12 @@ export interface PmlTap {
   giveUp(request: SendRequest, error: MultirailError): void;
   /** A receive from anybody, which has a number, takes that message. */
   matched(request: RecvRequest, peer: number, seq: number): void;
-  received(peer: PmlPeer, ctx: number, seq: number, tag: number, views: readonly Uint8Array[], bytes: number): void;
+  /** The data of that message are here: the first `length` of these bytes. Its digest is kept, if it is logged. */
+  received(peer: PmlPeer, ctx: number, seq: number, tag: number, bytes: Uint8Array, length: number): void;
+  /** More of that message lies in its buffer. */
+  placed(message: RecvMessage): void;
+  /** All of it does. */
+  completed(message: RecvMessage): void;
+  /** As the sender's: true when the message is logged, and left or is kept. False: nothing has changed. */
+  sendEager(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number): boolean;
 }

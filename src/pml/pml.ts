@@ -108,7 +108,8 @@ export class Pml {
    * isend() sends it.
    */
   sendEager(rank: number, ctx: number, tag: number, buffer: Iov): boolean {
-    if (this.core.tap?.covers(rank, ctx)) return false;
+    const { tap } = this.core;
+    if (tap?.covers(rank, ctx)) return tap.sendEager(this.peer(rank), ctx, tag, buffer, 0);
     return this.sender.eager.start(this.peer(rank), ctx, tag, buffer, 0);
   }
 

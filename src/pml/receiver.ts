@@ -312,7 +312,10 @@ export class Receiver {
     message.getsUnderWay--;
     if (message.state === 'DONE' || message.state === 'OWING') return;
     // A read that was done is done, whatever became of the epoch: the bytes lie in the buffer.
-    if (status === DELIVERED) message.received.add(op.from, op.to);
+    if (status === DELIVERED) {
+      message.received.add(op.from, op.to);
+      core.tap?.placed(message);
+    }
     if (message.state === 'READING') {
       if (status !== DELIVERED) this.readFailed(message);
       this.checkComplete(message);
@@ -408,6 +411,7 @@ export class Receiver {
       // Nothing is missing any more: what else is on its way goes into nothing.
       message.received.add(0, message.takeBytes);
     } else message.received.add(sink.from, sink.to);
+    this.core.tap?.placed(message);
     this.moveWindows(message);
     this.checkComplete(message);
   }
@@ -537,9 +541,7 @@ export class Receiver {
     this.revokeSinks(message);
     this.closeWindows(message.offers.takeAll());
     const { request } = message;
-    const { tap } = this.core;
-    if (tap !== undefined && request !== undefined && request.error === undefined && message.takeBytes === message.messageBytes)
-      tap.received(message.peer, message.ctx, message.seq, message.tag, message.slice(0, message.takeBytes), message.messageBytes);
+    this.core.tap?.completed(message);
     message.request = undefined;
     if (request !== undefined) completeReceive(this.core, request, message.takeBytes, message.messageBytes);
   }

@@ -9,6 +9,8 @@ import type { Iov } from '../util/iov.ts';
 import { type Linked, LinkedList } from '../util/linked.ts';
 import { RangeSet } from '../util/range-set.ts';
 import type { Channel } from './channel.ts';
+import type { DigestTable } from './digests.ts';
+import { FlowTable } from './flow-table.ts';
 import { FrameMemory } from './frame-memory.ts';
 import { FLAG, type PacketType } from './hdr.ts';
 import type { OwedFin, OwedRailDown, OwedRestartNack, ReadableWindow } from './owed-records.ts';
@@ -18,11 +20,11 @@ import { type LocalWindow, PutTargets, type RemoteWindow, WindowOffers } from '.
 /** What the user's side of a send or receive looks like to the layers above. */
 abstract class Request {
   done = false;
-  error: MultirailError | undefined;
+  error: MultirailError | undefined = undefined;
   /** Called once by the engine, outside of the PML, after `done` became true. */
-  onDone: (() => void) | undefined;
+  onDone: (() => void) | undefined = undefined;
   /** Who hears of its end besides `onDone`, before it; undefined unless somebody traces operations. */
-  trace: { requestEnded(request: SendRequest | RecvRequest): void } | undefined;
+  trace: { requestEnded(request: SendRequest | RecvRequest): void } | undefined = undefined;
   /** Place among all requests that were not done at once, from 1 up; 0: it was done at once. The older of two has the lower one. */
   openedAs = 0;
 }
@@ -337,6 +339,9 @@ export class RecvMessage implements Linked<RecvMessage> {
   /** A NOTIFY was taken: the answer is a RESTARTACK (the epoch alone would not tell after 2^32 of them). */
   restarted = false;
   readonly received = new RangeSet();
+  /** Where it is logged: so many bytes from the beginning on are in its digest, and that. */
+  digestedBytes = 0;
+  digest = 0;
   readonly openSinks = new Set<FragSink>();
   /** ACK of epoch 0, RESTARTACK of later ones. */
   answerOnRail = false;
@@ -383,11 +388,6 @@ export class RecvMessage implements Linked<RecvMessage> {
   }
 }
 
-/** Messages to one peer on one context. */
-export interface FlowOut {
-  nextSeq: number;
-}
-
 /** Messages from one peer on one context. */
 export interface FlowIn {
   expectedSeq: number;
@@ -395,6 +395,8 @@ export interface FlowIn {
   readonly early: Map<number, Envelope>;
   /** Lower numbers whose data come again, by the successor of a peer that died (succession.ts). */
   holes: Map<number, Hole> | undefined;
+  /** Of what is logged; undefined: nothing has come. */
+  digests: DigestTable | undefined;
 }
 
 /** A message of which the number is taken and the data are not here. */
@@ -405,11 +407,9 @@ export interface Hole {
   request: RecvRequest | undefined;
 }
 
-export class PmlPeer {
+export class PmlPeer extends FlowTable<FlowIn> {
   readonly rank: number;
   readonly bml: BmlPeer;
-  readonly flowsOut = new Map<number, FlowOut>();
-  readonly flowsIn = new Map<number, FlowIn>();
 
   // --- credit. Cumulative byte counts since the start; limits are absolute, a newer value replaces an older one.
   /** What the peer allows us to first-send, and what we have reserved of it. */
@@ -452,18 +452,19 @@ export class PmlPeer {
   /** We said BYE: nothing more is sent. */
   leaving = false;
   dirty = false;
-  private lastOutCtx = -1;
-  private lastOut: FlowOut | undefined;
-  private lastInCtx = -1;
-  private lastIn: FlowIn | undefined;
 
   constructor(rank: number, bml: BmlPeer, initialCreditToUs: number, initialCreditToPeer: number) {
+    super();
     this.rank = rank;
     this.bml = bml;
     this.creditLimit = initialCreditToUs;
     this.initialCredit = initialCreditToUs;
     this.creditTold = initialCreditToPeer;
     this.creditTelling = initialCreditToPeer;
+  }
+
+  protected newFlowIn(): FlowIn {
+    return { expectedSeq: 0, early: new Map(), holes: undefined, digests: undefined };
   }
 
   /** A message was sent that takes so much of the credit. */
@@ -514,51 +515,6 @@ export class PmlPeer {
     this.railDowns.clear();
     this.restartNacks.clear();
     this.charges.clear();
-  }
-
-  flowOut(ctx: number): FlowOut {
-    // Programs stay on one communicator for long: the last flow is asked for again.
-    if (ctx === this.lastOutCtx) return this.lastOut as FlowOut;
-    let flow = this.flowsOut.get(ctx);
-    if (flow === undefined) {
-      flow = { nextSeq: 0 };
-      this.flowsOut.set(ctx, flow);
-    }
-    this.lastOutCtx = ctx;
-    this.lastOut = flow;
-    return flow;
-  }
-
-  flowIn(ctx: number): FlowIn {
-    if (ctx === this.lastInCtx) return this.lastIn as FlowIn;
-    let flow = this.flowsIn.get(ctx);
-    if (flow === undefined) {
-      flow = { expectedSeq: 0, early: new Map(), holes: undefined };
-      this.flowsIn.set(ctx, flow);
-    }
-    this.lastInCtx = ctx;
-    this.lastIn = flow;
-    return flow;
-  }
-
-  /** Its numbers of that context are those of another peer from now on. */
-  moveFlows(ctx: number, successor: PmlPeer): void {
-    const flowIn = this.flowsIn.get(ctx);
-    const flowOut = this.flowsOut.get(ctx);
-    this.dropFlows(ctx);
-    successor.dropFlows(ctx);
-    if (flowIn !== undefined) successor.flowsIn.set(ctx, flowIn);
-    if (flowOut !== undefined) successor.flowsOut.set(ctx, flowOut);
-  }
-
-  /** The sequences of a context that is gone; returns those of what came in. */
-  dropFlows(ctx: number): FlowIn | undefined {
-    const flow = this.flowsIn.get(ctx);
-    this.flowsIn.delete(ctx);
-    this.flowsOut.delete(ctx);
-    this.lastOutCtx = -1;
-    this.lastInCtx = -1;
-    return flow;
   }
 }
 

@@ -75,7 +75,7 @@ export class Sender {
   /** A message of the log, with the number that it has. Its request, if it has one, waits for the match. */
   sendLogged(peer: PmlPeer, logged: LoggedMessage): void {
     const { ctx, tag, seq, payload, sync, signature, request } = logged;
-    if (!sync && this.eager.start(peer, ctx, tag, payload, signature, logged)) return;
+    if (!sync && this.eager.takes(peer, payload.bytes)) return this.eager.begin(peer, ctx, tag, seq, payload, signature);
     const message = this.begin(peer, ctx, tag, seq, payload, sync, signature, false);
     message.logged = logged;
     this.core.tap?.options.log.hold(logged);

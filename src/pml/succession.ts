@@ -144,7 +144,7 @@ export class Succession {
     if (isWhole(envelope) && (envelope.flags & FLAG.SYNC) === 0) {
       if (envelope.type === PACKET.MATCH) return;
       envelope.type = PACKET.MATCH;
-      this.tap.received(peer, envelope.ctx, envelope.seq, envelope.tag, [envelope.payload], envelope.messageBytes);
+      this.tap.received(peer, envelope.ctx, envelope.seq, envelope.tag, envelope.payload, envelope.messageBytes);
       return;
     }
     envelope.isHole = true;
@@ -186,7 +186,7 @@ export class Succession {
       // A successor that lives may have sent what was to come again: it comes into nothing, and is answered.
       if (channel?.state === 'HELD') flow.holes = undefined;
     }
-    for (const logged of this.tap.options.log.messagesTo(rank)) {
+    for (const logged of this.tap.options.log.synchronousTo(rank)) {
       const { request } = logged;
       if (request === undefined) continue;
       logged.request = undefined;
@@ -223,10 +223,9 @@ export class Succession {
   syncFor(rank: number): Sync {
     const peer = this.peer(rank);
     const contexts: SyncContext[] = [];
-    for (const [ctx, { expectedSeq, holes }] of peer.flowsIn) {
+    for (const [ctx, { expectedSeq, holes, digests }] of peer.flowsIn) {
       if (!this.isCovered(ctx)) continue;
-      const digests = this.tap.digests.get(rank)?.get(ctx);
-      contexts.push({ ctx, nextIn: expectedSeq, holes: [...(holes?.keys() ?? [])], digests: [...(digests?.values() ?? [])] });
+      contexts.push({ ctx, nextIn: expectedSeq, holes: [...(holes?.keys() ?? [])], digests: digests?.list() ?? [] });
     }
     return { contexts };
   }
@@ -311,13 +310,16 @@ export class Succession {
 
   /** The save of that cut is committed: whoever goes back goes back to it, or to a later one. */
   commit(cut: Cut): void {
-    const flows = new Map<string, Cut['flows'][number]>(cut.flows.map((flow) => [`${flow.peer}/${flow.ctx}`, flow]));
+    const flows = new Map<number, Map<number, Cut['flows'][number]>>();
+    for (const flow of cut.flows) {
+      const ofPeer = flows.get(flow.peer) ?? new Map();
+      flows.set(flow.peer, ofPeer.set(flow.ctx, flow));
+    }
     const gone = new Set(this.tap.released.splice(0, cut.released));
-    this.tap.options.log.commit((peer, { ctx, seq }) => gone.has(ctx) || serialDiff(seq, flows.get(`${peer}/${ctx}`)?.nextOut ?? 0) < 0);
-    this.tap.trimDigests((peer, ctx) =>
-      gone.has(ctx) ? this.peer(peer).flowIn(ctx).expectedSeq : (flows.get(`${peer}/${ctx}`)?.nextIn ?? 0),
-    );
+    this.tap.options.log.commit((peer, ctx, seq) => gone.has(ctx) || serialDiff(seq, flows.get(peer)?.get(ctx)?.nextOut ?? 0) < 0);
+    // Their digests go with their numbers.
     for (const ctx of gone) this.inbox.forgetFlows(ctx);
+    this.tap.trimDigests((peer, ctx) => flows.get(peer)?.get(ctx)?.nextIn ?? 0);
   }
 
   /** There is no save of the last cut. */

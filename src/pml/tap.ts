@@ -5,11 +5,12 @@ import { MultirailError } from '../errors.ts';
 import { Deque } from '../util/deque.ts';
 import type { Iov } from '../util/iov.ts';
 import { serialDiff } from '../util/serial.ts';
-import type { Channel, Digest } from './channel.ts';
+import type { Channel } from './channel.ts';
 import type { PmlCore } from './core.ts';
+import { DIGESTS_MAX, DigestTable } from './digests.ts';
 import { nextSeq } from './flows.ts';
-import type { PmlTap, TapOptions } from './message-log.ts';
-import { type LoggedMessage, type PmlPeer, type RecvRequest, SendRequest } from './records.ts';
+import { type Checksum, FULL, LOGGED, type PmlTap, type TapOptions, UNLOGGED } from './message-log.ts';
+import { type LoggedMessage, type PmlPeer, type RecvMessage, type RecvRequest, SendRequest } from './records.ts';
 import type { Sender } from './sender.ts';
 
 interface WaitingSend {
@@ -32,11 +33,8 @@ interface GatedSend {
   readonly mark: number;
 }
 
-/** Digests kept of one peer. Of what comes beyond them nothing is compared. */
-export const DIGESTS_MAX = 65_536;
-
 /** Checksum of a message as both sides compute it. */
-export function digestOf(digest: (bytes: Uint8Array, before: number) => number, tag: number, views: readonly Uint8Array[]): number {
+export function digestOf(digest: Checksum, tag: number, views: readonly Uint8Array[]): number {
   let crc = tag >>> 0;
   for (const view of views) crc = digest(view, crc);
   return crc >>> 0;
@@ -44,9 +42,11 @@ export function digestOf(digest: (bytes: Uint8Array, before: number) => number, 
 
 export class Tap implements PmlTap {
   readonly options: TapOptions;
-  /** By peer and context, of what came since the last committed save. */
-  readonly digests = new Map<number, Map<number, Map<number, Digest>>>();
-  private readonly digestCounts = new Map<number, number>();
+  /** By peer: digests of what came since the last committed save. They are with the numbers of their flows. */
+  private readonly digestCounts: number[] = [];
+  /** The context that was asked for last, and the answer. */
+  private lastCtx = -1;
+  private isLastCovered = false;
   /** Channels that are held or awaited: the log must keep what it has. */
   suspended = 0;
   /** This process has said that its log is whole: it must stay so until it is decided what becomes of those that died. */
@@ -70,7 +70,11 @@ export class Tap implements PmlTap {
   }
 
   covers(peer: number, ctx: number): boolean {
-    return peer !== this.core.options.rank && this.options.covers(ctx);
+    if (ctx !== this.lastCtx) {
+      this.isLastCovered = this.options.covers(ctx);
+      this.lastCtx = ctx;
+    }
+    return this.isLastCovered && peer !== this.core.options.rank;
   }
 
   get waitingCount(): number {
@@ -88,11 +92,37 @@ export class Tap implements PmlTap {
     return outcomes !== undefined && outcomes.mark > this.safe;
   }
 
+  /** Somebody waits for what is in the log, or is about to. */
+  private get isNeeded(): boolean {
+    return this.suspended > 0 || this.mustKeep;
+  }
+
   // ---------------------------------------------------------------- what is sent
+
+  /**
+   * What most messages are: short, to a peer that is simply there, with room for them everywhere and nothing to wait for. They are logged and
+   * leave without a record of their own. False: nothing has changed, and start() says what becomes of the message.
+   */
+  sendEager(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number): boolean {
+    if (this.waiting.size > 0 || this.gated.size > 0 || this.isGated || this.difference !== undefined) return false;
+    const { channel } = peer;
+    if (channel !== undefined && channel.state !== 'LIVE') return false;
+    const { eager } = this.sender;
+    if (!eager.takes(peer, buffer.bytes)) return false;
+    const { nextSeq: seq } = peer.flowOut(ctx);
+    if (this.options.log.add(peer.rank, ctx, tag, seq, signature, false, buffer, this.isNeeded) !== LOGGED) return false;
+    this.counters.logged++;
+    eager.begin(peer, ctx, tag, nextSeq(peer, ctx), buffer, signature);
+    return true;
+  }
 
   /** Logs the message and sends it from there, unless its peer has it. Done on return, but for a synchronous one, and one without room. */
   start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number, canGiveUp: boolean): SendRequest {
     const request = new SendRequest(peer.rank, tag, buffer.bytes);
+    if (!sync && this.sendEager(peer, ctx, tag, buffer, signature)) {
+      request.done = true;
+      return request;
+    }
     const send: WaitingSend = { peer, ctx, tag, buffer, sync, signature, canGiveUp, request };
     // What waits for room has its number before this one.
     if (this.waiting.size === 0 && this.give(send, false)) return request;
@@ -125,10 +155,10 @@ export class Tap implements PmlTap {
     request.error = this.difference ?? (isHeld ? undefined : peer.ended);
     if (request.error !== undefined) return end();
     const { nextSeq: seq } = peer.flowOut(ctx);
-    const logged = log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);
-    if (logged === 'full') return false;
+    const answer = log.add(peer.rank, ctx, tag, seq, signature, sync, buffer, this.isNeeded);
+    if (answer === FULL) return false;
     const isWanted = channel === undefined || channel.wants(ctx, seq);
-    if (logged === 'unlogged') {
+    if (answer === UNLOGGED) {
       send.mark ??= this.options.outcomes?.mark ?? 0;
       if (send.mark > this.safe) return false;
       this.counters.unlogged++;
@@ -140,15 +170,16 @@ export class Tap implements PmlTap {
     } else this.counters.logged++;
     nextSeq(peer, ctx);
     if (channel?.state === 'HELD' || channel?.state === 'AWAITED') {
-      if (!sync || logged === 'unlogged') return end();
-      logged.request = request;
+      if (!sync || answer === UNLOGGED) return end();
+      log.newest(peer.rank).request = request;
       if (!isOpen) this.core.open(request);
       return true;
     }
     if (!isWanted) {
       this.counters.suppressed++;
       this.compare(peer, send, seq);
-    } else if (logged !== 'unlogged') {
+    } else if (answer === LOGGED) {
+      const logged = log.newest(peer.rank);
       if (sync) {
         logged.request = request;
         if (!isOpen) this.core.open(request);
@@ -239,10 +270,7 @@ export class Tap implements PmlTap {
       else this.waiting.push(send);
     }
     if (request.done) return;
-    for (const logged of this.options.log.messagesTo(request.peer)) {
-      if (logged.request !== request) continue;
-      this.endLogged(logged, error);
-    }
+    for (const logged of this.options.log.synchronousTo(request.peer)) if (logged.request === request) this.endLogged(logged, error);
   }
 
   private end(request: SendRequest, error: MultirailError): void {
@@ -269,45 +297,63 @@ export class Tap implements PmlTap {
     this.options.outcomes?.matched(request, peer, seq);
   }
 
-  /** The data of that message are here. */
-  received(peer: PmlPeer, ctx: number, seq: number, tag: number, views: readonly Uint8Array[], bytes: number): void {
+  received(peer: PmlPeer, ctx: number, seq: number, tag: number, bytes: Uint8Array, length: number): void {
     const { digest } = this.options;
     if (digest === undefined || !this.covers(peer.rank, ctx)) return;
-    const count = this.digestCounts.get(peer.rank) ?? 0;
-    if (count >= DIGESTS_MAX) return;
-    this.digestCounts.set(peer.rank, count + 1);
-    let byCtx = this.digests.get(peer.rank);
-    if (byCtx === undefined) {
-      byCtx = new Map();
-      this.digests.set(peer.rank, byCtx);
-    }
-    let bySeq = byCtx.get(ctx);
-    if (bySeq === undefined) {
-      bySeq = new Map();
-      byCtx.set(ctx, bySeq);
-    }
-    bySeq.set(seq, { seq, bytes, crc: digestOf(digest, tag, views) });
+    this.keepDigest(peer, ctx, seq, length, digest(bytes, tag >>> 0, length));
   }
 
+  placed(message: RecvMessage): void {
+    const { received, takeBytes, digestedBytes } = message;
+    const missing = received.firstMissing(digestedBytes, takeBytes);
+    this.digestTo(message, missing < 0 ? takeBytes : missing);
+  }
+
+  completed(message: RecvMessage): void {
+    if (!this.digestTo(message, message.takeBytes)) return;
+    const { peer, ctx, seq, tag, takeBytes, digest } = message;
+    this.keepDigest(peer, ctx, seq, takeBytes, takeBytes === 0 ? tag >>> 0 : digest);
+  }
+
+  /** Its digest is that of its first `to` bytes. Bytes that are just here are in the cache still. False: it has none. */
+  private digestTo(message: RecvMessage, to: number): boolean {
+    const { digest } = this.options;
+    const { peer, ctx, tag, request, digestedBytes, takeBytes, messageBytes } = message;
+    if (digest === undefined || request === undefined || request.error !== undefined) return false;
+    if (takeBytes !== messageBytes || !this.covers(peer.rank, ctx)) return false;
+    if (to <= digestedBytes) return true;
+    let crc = digestedBytes === 0 ? tag >>> 0 : message.digest;
+    for (const view of message.slice(digestedBytes, to)) crc = digest(view, crc);
+    message.digest = crc >>> 0;
+    message.digestedBytes = to;
+    return true;
+  }
+
+  private keepDigest(peer: PmlPeer, ctx: number, seq: number, bytes: number, crc: number): void {
+    const { rank } = peer;
+    const count = this.digestCounts[rank] ?? 0;
+    if (count >= DIGESTS_MAX) return;
+    const flow = peer.flowIn(ctx);
+    flow.digests ??= new DigestTable();
+    if (flow.digests.set(seq, bytes, crc) === true) this.digestCounts[rank] = count + 1;
+  }
+
+  /** The flows of the one, with their digests, are the other's. */
   moveDigests(peer: number, successor: number): void {
-    const digests = this.digests.get(peer);
-    if (digests !== undefined) this.digests.set(successor, digests);
-    this.digestCounts.set(successor, this.digestCounts.get(peer) ?? 0);
-    this.digests.delete(peer);
-    this.digestCounts.delete(peer);
+    this.digestCounts[successor] = this.digestCounts[peer] ?? 0;
+    this.digestCounts[peer] = 0;
   }
 
   /** Digests below the numbers of a committed save are not asked for any more. */
   trimDigests(nextInOf: (peer: number, ctx: number) => number): void {
-    for (const [peer, byCtx] of this.digests) {
+    for (const { rank, flowsIn } of this.core.peers.values()) {
       let count = 0;
-      for (const [ctx, bySeq] of byCtx) {
-        const nextIn = nextInOf(peer, ctx);
-        for (const seq of bySeq.keys()) if (serialDiff(seq, nextIn) < 0) bySeq.delete(seq);
-        if (bySeq.size === 0) byCtx.delete(ctx);
-        count += bySeq.size;
+      for (const [ctx, { digests }] of flowsIn) {
+        if (digests === undefined) continue;
+        digests.trim(nextInOf(rank, ctx));
+        count += digests.size;
       }
-      this.digestCounts.set(peer, count);
+      this.digestCounts[rank] = count;
     }
   }
 }

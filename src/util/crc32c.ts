@@ -20,13 +20,12 @@ const TABLES = ((): Int32Array => {
   return tables;
 })();
 
-/** The pure-JavaScript CRC32C; `crc` is the value of the bytes before, 0 at the beginning. */
-export function crc32cJs(bytes: Uint8Array, crc = 0): number {
+/** The pure-JavaScript CRC32C of the first `length` bytes; `crc` is the value of the bytes before, 0 at the beginning. */
+export function crc32cJs(bytes: Uint8Array, crc = 0, length = bytes.length): number {
   const t = TABLES;
   let c = ~crc;
   let i = 0;
-  const end = bytes.length;
-  for (const last = end - 8; i <= last; i += 8) {
+  for (const last = length - 8; i <= last; i += 8) {
     c ^= bytes[i] | (bytes[i + 1] << 8) | (bytes[i + 2] << 16) | (bytes[i + 3] << 24);
     c =
       t[1792 + (c & 0xff)] ^
@@ -38,7 +37,7 @@ export function crc32cJs(bytes: Uint8Array, crc = 0): number {
       t[256 + bytes[i + 6]] ^
       t[bytes[i + 7]];
   }
-  for (; i < end; i++) c = (c >>> 8) ^ t[(c ^ bytes[i]) & 0xff];
+  for (; i < length; i++) c = (c >>> 8) ^ t[(c ^ bytes[i]) & 0xff];
   return ~c >>> 0;
 }
 

@@ -7,6 +7,8 @@ import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
 import { memoryStore } from '../../src/ft/store/memory-store.ts';
 import type { Store } from '../../src/ft/store/store.ts';
+import { ctxOf, USER } from '../../src/mpi/contexts.ts';
+import type { ProcessState } from '../../src/mpi/process-state.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
 
@@ -331,4 +333,31 @@ test.each([
   const still = await ends(1, 0, hasOthers);
   expect(still.split(', ')).toHaveLength(RANKS);
   for (let seed = 1; seed <= 8; seed++) expect(await ends(seed, 1 + (seed % 4), hasOthers), `seed ${seed}`).toBe(still);
+});
+
+test('a long message that was copied into the log is on its way when its send returns', { timeout: LIMIT_MS }, async () => {
+  const left: boolean[] = [];
+  await play({
+    spares: 0,
+    dying: [],
+    body: async ({ comm }, { mpi }) => {
+      await comm.barrier();
+      if (comm.rank === 0) {
+        const { pml } = (mpi.world as unknown as { proc: ProcessState }).proc.engine;
+        const buffer = new Uint8Array(200_000).fill(1);
+        const request = comm.isend(buffer, 1, 5);
+        buffer.fill(2);
+        left.push(
+          [...pml.peer(comm.group.worldRanks[1]).sends].some(({ ctx, firstSent }) => ctx === ctxOf(comm.contextId, USER) && firstSent),
+        );
+        await request.promise();
+      } else if (comm.rank === 1) {
+        const into = new Uint8Array(200_000);
+        await comm.recv(into, 0, 5);
+        left.push(into.every((byte) => byte === 1));
+      }
+      await comm.barrier();
+    },
+  });
+  expect(left).toEqual([true, true]);
 });

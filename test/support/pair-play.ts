@@ -1,7 +1,10 @@
 // Random sequences of sends, receives, held, refused and half-delivered frames, and lost rails between two ranks, with fragments so
 // small that a message has more holes than one RESTARTACK can name. At the end all rails are whole and every byte must be right.
 import { expect } from 'vitest';
+import { SendLog } from '../../src/ft/log/send-log.ts';
 import type { RecvRequest, SendRequest } from '../../src/pml/records.ts';
+import { digestOf } from '../../src/pml/tap.ts';
+import { crc32cJs } from '../../src/util/crc32c.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { type Item, MemPair, type Verdict } from './mem-pair.ts';
 import { pattern } from './pattern.ts';
@@ -20,12 +23,16 @@ interface Transfer {
 
 /**
  * Plays one seed, and checks that every message arrived once and whole. Returns what happened, for comparisons: packets in their order,
- * counters, transitions, credit. `offersWords`: rails offer short frames as words first.
+ * counters, transitions, credit. `offersWords`: rails offer short frames as words first. `logs`: what is sent is logged, and has a digest where
+ * it is received.
  */
-export function playPair(seed: number, steps: number, offersWords = false): { happened: unknown; takenAsWords: number } {
+export function playPair(seed: number, steps: number, offersWords = false, logs = false): { happened: unknown; takenAsWords: number } {
   const prng = new Prng(seed);
   const pair = new MemPair(RAILS, { fragBytes: 128, eagerLimitBytes: 512, rndvInlineBytes: 64 });
   pair.offersWords = offersWords;
+  if (logs)
+    for (const { pml } of pair.engines)
+      pml.log({ log: new SendLog({ bytesMax: 16_000_000, slabBytes: 8192 }), covers: () => true, digest: crc32cJs }, [0, 1]);
   const transfers: Transfer[] = [];
   const post = (transfer: Transfer): void => {
     transfer.recv = pair.recv((1 - transfer.from) as 0 | 1, transfer.into, transfer.tag);
@@ -92,6 +99,11 @@ export function playPair(seed: number, steps: number, offersWords = false): { ha
     expect(`${tag}: ${Buffer.compare(into, wanted)}`).toBe(`${tag}: 0`);
   }
   expect(pair.leftovers()).toEqual([]);
+  for (const from of logs ? [0, 1] : []) {
+    const own = transfers.filter((transfer) => transfer.from === from);
+    const digests = own.map(({ wanted, tag }, seq) => ({ seq, bytes: wanted.length, crc: digestOf(crc32cJs, tag, [wanted]) }));
+    expect(pair.engines[1 - from].pml.peer(from).flowIn(0).digests?.list() ?? []).toEqual(digests);
+  }
   const happened = {
     sent: pair.sent,
     engines: pair.engines.map(({ pml }) => ({

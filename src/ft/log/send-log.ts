@@ -1,20 +1,20 @@
-// The log of a rank: copies of what it has sent since the last committed save, in slabs of memory for each destination, in order. A slab is
-// free when nothing in it is needed: its messages were trimmed, and no rail reads one of them. The log is bounded. Pure: it keeps memory, and
+// The log of a rank: copies of what it has sent since the last committed save, in slabs of memory for each destination, in order. What is known
+// of a message is words beside them (entries.ts); an object of it is made when somebody asks. The log is bounded. Pure: it keeps memory, and
 // says when it is short of it.
 
-import type { MessageLog, NewMessage } from '../../pml/message-log.ts';
-import type { LoggedMessage } from '../../pml/records.ts';
+import { FULL, LOGGED, type LogAnswer, type MessageLog, UNLOGGED } from '../../pml/message-log.ts';
+import type { LoggedMessage, SendRequest } from '../../pml/records.ts';
 import { assert } from '../../util/assert.ts';
 import { EMPTY_IOV, Iov } from '../../util/iov.ts';
+import { ENTRY, Entries, EntryPieces, PIECE_BYTES } from './entries.ts';
+import { type Slab, Slabs } from './slabs.ts';
 
 export const SLAB_BYTES = 1024 * 1024;
-/** What a message costs besides its bytes. */
-export const ENTRY_BYTES = 128;
-/** Free slabs that are kept for the next use. They count as used memory. */
-const FREE_SLABS_MAX = 4;
+/** Of a message without bytes. */
+const NO_SLAB = -1;
 
 export interface SendLogOptions {
-  /** Memory that the log may take: slabs, and what each message costs besides. */
+  /** Memory that the log may take: slabs, and what is known of each message. */
   readonly bytesMax: number;
   readonly slabBytes?: number;
   /**
@@ -25,31 +25,50 @@ export interface SendLogOptions {
   readonly onPressure?: (kind: 'due' | 'full' | 'given up') => void;
 }
 
-interface Slab {
-  readonly memory: Uint8Array;
-  used: number;
-  /** Messages in it that are in the log, or are read by rails. */
-  users: number;
-  /** Messages are still added to it. */
-  isOpen: boolean;
-}
+/** A message of the log, for whoever sends it again. */
+class Entry implements LoggedMessage {
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  readonly signature: number;
+  readonly sync: boolean;
+  readonly payload: Iov;
+  readonly slab: number;
+  request: SendRequest | undefined = undefined;
 
-interface Entry extends LoggedMessage {
-  readonly slab: Slab | undefined;
+  constructor(entries: Entries, place: number, slabs: Slabs) {
+    this.ctx = entries.word(place, ENTRY.ctx) >>> 0;
+    this.tag = entries.word(place, ENTRY.tag);
+    this.seq = entries.word(place, ENTRY.seq) >>> 0;
+    this.signature = entries.word(place, ENTRY.signature) >>> 0;
+    this.sync = entries.word(place, ENTRY.sync) !== 0;
+    this.slab = entries.word(place, ENTRY.slab);
+    if (this.slab === NO_SLAB) this.payload = EMPTY_IOV;
+    else {
+      const { memory, used } = slabs.at(this.slab);
+      const offset = entries.word(place, ENTRY.offset) >>> 0;
+      // Only a message that has its slab to itself may be longer than a word can say.
+      const bytes = used > slabs.slabBytes ? used : entries.word(place, ENTRY.bytes) >>> 0;
+      this.payload = new Iov([memory.subarray(offset, offset + bytes)]);
+    }
+  }
 }
 
 interface Destination {
-  entries: Entry[];
+  readonly entries: Entries;
   open: Slab | undefined;
+  /** Synchronous messages by their place: each is one object for as long as it is in the log, since its request may wait for a successor. */
+  readonly kept: Map<number, Entry>;
 }
 
 export class SendLog implements MessageLog {
   private readonly options: SendLogOptions;
-  private readonly slabBytes: number;
+  private readonly slabs: Slabs;
+  private readonly pieces = new EntryPieces();
   private readonly destinations = new Map<number, Destination>();
-  private readonly free: Slab[] = [];
-  private slabsBytes = 0;
-  private entryCount = 0;
+  /** Most messages go where the one before went. */
+  private lastPeer = -1;
+  private lastDestination: Destination | undefined;
   /** What is sent now is logged. */
   private logs = true;
   private isSaving = false;
@@ -61,106 +80,132 @@ export class SendLog implements MessageLog {
 
   constructor(options: SendLogOptions) {
     this.options = options;
-    this.slabBytes = options.slabBytes ?? SLAB_BYTES;
+    this.slabs = new Slabs(options.slabBytes ?? SLAB_BYTES);
   }
 
   /** Memory that it takes now. */
   get bytes(): number {
-    return this.slabsBytes + this.entryCount * ENTRY_BYTES;
+    return this.slabs.bytes + this.pieces.bytes;
   }
 
-  /** Without free slabs, which no commit would make fewer. */
+  /** Without what is kept for the next use, which no commit would make less. */
   get usedBytes(): number {
-    return this.bytes - this.free.length * this.slabBytes;
+    return this.bytes - this.slabs.freeBytes - this.pieces.freeBytes;
   }
 
   get messageCount(): number {
-    return this.entryCount;
+    let count = 0;
+    for (const { entries } of this.destinations.values()) count += entries.end - entries.first;
+    return count;
   }
 
   // ---------------------------------------------------------------- what is sent
 
-  add(peer: number, message: NewMessage, buffer: Iov, mustKeep: boolean): LoggedMessage | 'full' | 'unlogged' {
-    if (!this.logs) return 'unlogged';
-    const destination = this.destination(peer);
+  add(peer: number, ctx: number, tag: number, seq: number, signature: number, sync: boolean, buffer: Iov, mustKeep: boolean): LogAnswer {
+    if (!this.logs) return UNLOGGED;
+    const destination = peer === this.lastPeer ? (this.lastDestination as Destination) : this.destination(peer);
+    const { entries, open } = destination;
     const { bytes } = buffer;
-    const isInOpen = destination.open !== undefined && destination.open.used + bytes <= destination.open.memory.length;
-    const takesSlab = bytes > 0 && !isInOpen;
-    const slabBytes = Math.max(bytes, this.slabBytes);
-    const reuses = takesSlab && slabBytes === this.slabBytes && this.free.length > 0;
-    if (takesSlab && !reuses) this.dropFree();
-    if (this.bytes + ENTRY_BYTES + (takesSlab && !reuses ? slabBytes : 0) > this.options.bytesMax) {
-      if (!mustKeep && !this.isSaving) {
-        this.giveUp();
-        return 'unlogged';
-      }
-      if (!this.isFull) this.options.onPressure?.('full');
-      this.isFull = true;
-      return 'full';
+    let slab = bytes === 0 ? undefined : open;
+    if (entries.isFull || (bytes > 0 && (open === undefined || open.used + bytes > open.memory.length))) {
+      const room = this.makeRoom(destination, bytes);
+      if (room === false) return this.refuse(mustKeep);
+      slab = room;
     }
-    let slab: Slab | undefined;
-    let payload = EMPTY_IOV;
-    if (bytes > 0) {
-      // A message that is longer than a slab has one to itself, and short ones go on behind each other.
-      if (bytes > this.slabBytes) slab = this.newSlab(bytes);
-      else slab = takesSlab ? this.openSlab(destination) : (destination.open as Slab);
-      buffer.copyTo(slab.memory, slab.used);
-      payload = new Iov([slab.memory.subarray(slab.used, slab.used + bytes)]);
-      slab.used += bytes;
+    if (slab === undefined) entries.push(ctx, tag, seq, signature, 0, 0, NO_SLAB, sync);
+    else {
+      const { used } = slab;
+      buffer.copyTo(slab.memory, used);
+      slab.used = used + bytes;
       slab.users++;
+      entries.push(ctx, tag, seq, signature, bytes, used, slab.id, sync);
     }
-    const entry: Entry = { ...message, payload, slab, request: undefined };
-    destination.entries.push(entry);
-    this.entryCount++;
-    if (!this.isDue && this.usedBytes >= (this.options.bytesMax / 4) * 3) {
-      this.isDue = true;
-      this.options.onPressure?.('due');
-    }
-    return entry;
+    if (sync) destination.kept.set(entries.end - 1, new Entry(entries, entries.end - 1, this.slabs));
+    return LOGGED;
   }
 
   private destination(peer: number): Destination {
     let destination = this.destinations.get(peer);
     if (destination === undefined) {
-      destination = { entries: [], open: undefined };
+      destination = { entries: new Entries(), open: undefined, kept: new Map() };
       this.destinations.set(peer, destination);
     }
+    this.lastPeer = peer;
+    this.lastDestination = destination;
     return destination;
   }
 
-  private openSlab(destination: Destination): Slab {
-    if (destination.open !== undefined) this.close(destination.open);
-    const slab = this.free.pop() ?? this.newSlab(this.slabBytes);
-    slab.isOpen = true;
-    destination.open = slab;
+  /** For one more message of that length. Returns the slab that it goes into, if it has bytes; false: there is no room. */
+  private makeRoom(destination: Destination, bytes: number): Slab | undefined | false {
+    const { entries, open } = destination;
+    const { slabs, pieces } = this;
+    const isLong = bytes > slabs.slabBytes;
+    const takesSlab = bytes > 0 && (isLong || open === undefined || open.used + bytes > open.memory.length);
+    const pieceBytes = entries.isFull ? PIECE_BYTES : 0;
+    const leftBytes = this.options.bytesMax - this.usedBytes - pieceBytes;
+    if (leftBytes < (takesSlab ? Math.max(bytes, slabs.slabBytes) : 0)) return false;
+    let slab = bytes === 0 ? undefined : open;
+    if (takesSlab) {
+      slab = slabs.takeFree(bytes, leftBytes);
+      if (slab === undefined) {
+        this.dropFree(Math.max(bytes, slabs.slabBytes));
+        slab = slabs.make(bytes);
+      }
+      // A message that is longer than a slab has one to itself, and short ones go on behind each other.
+      if (!isLong) {
+        slab.isOpen = true;
+        destination.open = slab;
+        if (open !== undefined) slabs.close(open);
+      }
+    }
+    if (entries.isFull) {
+      if (pieces.freeBytes === 0) this.dropFree(PIECE_BYTES);
+      entries.addPiece(pieces.take());
+    }
+    if (!this.isDue && this.usedBytes >= (this.options.bytesMax / 4) * 3) {
+      this.isDue = true;
+      this.options.onPressure?.('due');
+    }
     return slab;
   }
 
-  private newSlab(bytes: number): Slab {
-    this.slabsBytes += bytes;
-    return { memory: new Uint8Array(bytes), used: 0, users: 0, isOpen: false };
+  /** What is kept for the next use goes, as far as it is in the way of so much other memory. */
+  private dropFree(neededBytes: number): void {
+    const over = this.bytes + neededBytes - this.options.bytesMax;
+    if (over > 0) this.pieces.drop(Math.max(0, over - this.slabs.drop(over)));
   }
 
-  private close(slab: Slab): void {
-    slab.isOpen = false;
-    this.settle(slab);
+  private refuse(mustKeep: boolean): LogAnswer {
+    if (!mustKeep && !this.isSaving) {
+      this.giveUp();
+      return UNLOGGED;
+    }
+    if (!this.isFull) this.options.onPressure?.('full');
+    this.isFull = true;
+    return FULL;
   }
 
-  /** Nobody needs what is in it, and nothing is added to it. */
-  private settle(slab: Slab): void {
-    if (slab.users > 0) return;
-    slab.used = 0;
-    if (slab.isOpen) return;
-    if (slab.memory.length === this.slabBytes && this.free.length < FREE_SLABS_MAX) this.free.push(slab);
-    else this.slabsBytes -= slab.memory.length;
+  // ---------------------------------------------------------------- what is in it
+
+  newest(peer: number): LoggedMessage {
+    const destination = this.destinations.get(peer);
+    assert(destination !== undefined, `nothing was sent to rank ${peer}`);
+    return this.entry(destination, destination.entries.end - 1);
   }
 
-  private dropFree(): void {
-    for (const slab of this.free.splice(0)) this.slabsBytes -= slab.memory.length;
+  private entry({ entries, kept }: Destination, place: number): Entry {
+    return kept.get(place) ?? new Entry(entries, place, this.slabs);
   }
 
-  messagesTo(peer: number): readonly LoggedMessage[] {
-    return this.destinations.get(peer)?.entries ?? [];
+  *messagesTo(peer: number): Iterable<LoggedMessage> {
+    const destination = this.destinations.get(peer);
+    if (destination === undefined) return;
+    const { entries } = destination;
+    for (let place = entries.first; place < entries.end; place++) yield this.entry(destination, place);
+  }
+
+  synchronousTo(peer: number): Iterable<LoggedMessage> {
+    return this.destinations.get(peer)?.kept.values() ?? [];
   }
 
   rename(peer: number, successor: number): void {
@@ -169,18 +214,17 @@ export class SendLog implements MessageLog {
     assert(!this.destinations.has(successor), `messages to rank ${successor} are in the log before it is a successor`);
     this.destinations.delete(peer);
     this.destinations.set(successor, destination);
+    this.lastPeer = -1;
   }
 
   hold(message: LoggedMessage): void {
     const { slab } = message as Entry;
-    if (slab !== undefined) slab.users++;
+    if (slab !== NO_SLAB) this.slabs.at(slab).users++;
   }
 
   letGo(message: LoggedMessage): void {
     const { slab } = message as Entry;
-    if (slab === undefined) return;
-    slab.users--;
-    this.settle(slab);
+    if (slab !== NO_SLAB) this.slabs.release(this.slabs.at(slab));
   }
 
   // ---------------------------------------------------------------- saves
@@ -191,25 +235,30 @@ export class SendLog implements MessageLog {
     this.logs = true;
   }
 
-  commit(isBefore: (peer: number, message: LoggedMessage) => boolean): void {
+  commit(isBefore: (peer: number, ctx: number, seq: number) => boolean): void {
     for (const [peer, destination] of this.destinations) {
       const { entries } = destination;
-      let count = 0;
-      while (count < entries.length && isBefore(peer, entries[count])) count++;
-      for (const { slab } of entries.splice(0, count)) {
-        this.entryCount--;
-        if (slab !== undefined) {
-          slab.users--;
-          this.settle(slab);
-        }
-      }
-      if (entries.length > 0) continue;
+      let { first } = entries;
+      while (first < entries.end && isBefore(peer, entries.word(first, ENTRY.ctx) >>> 0, entries.word(first, ENTRY.seq) >>> 0)) first++;
+      this.trim(destination, first);
+      if (entries.first < entries.end) continue;
       // A destination to which nothing was sent for a whole save keeps no slab.
-      if (destination.open !== undefined) this.close(destination.open);
+      if (destination.open !== undefined) this.slabs.close(destination.open);
       this.destinations.delete(peer);
     }
+    this.lastPeer = -1;
     this.isWhole = this.isWholeSinceCut;
     this.ended();
+  }
+
+  private trim({ entries, kept }: Destination, to: number): void {
+    const { slabs } = this;
+    for (let place = entries.first; place < to; place++) {
+      const slab = entries.word(place, ENTRY.slab);
+      if (slab !== NO_SLAB) slabs.release(slabs.at(slab));
+      if (kept.size > 0) kept.delete(place);
+    }
+    entries.trim(to, this.pieces);
   }
 
   abandon(): void {
@@ -232,14 +281,14 @@ export class SendLog implements MessageLog {
 
   /** Everything goes: recovery is for all, the log is given up, or the job ends. What rails read stays until they let go of it. */
   clear(): void {
-    for (const { entries, open } of this.destinations.values()) {
-      for (const { slab } of entries) if (slab !== undefined) slab.users--;
-      const slabs = new Set(entries.map(({ slab }) => slab));
-      for (const slab of slabs) if (slab !== undefined && slab !== open) this.settle(slab);
-      if (open !== undefined) this.close(open);
+    for (const destination of this.destinations.values()) {
+      this.trim(destination, destination.entries.end);
+      if (destination.open !== undefined) this.slabs.close(destination.open);
     }
     this.destinations.clear();
-    this.entryCount = 0;
-    this.dropFree();
+    this.lastPeer = -1;
+    this.lastDestination = undefined;
+    this.slabs.drop(Number.POSITIVE_INFINITY);
+    this.pieces.drop(Number.POSITIVE_INFINITY);
   }
 }

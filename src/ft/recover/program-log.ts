@@ -103,7 +103,7 @@ export class ProgramLog {
     this.streams = comm.logMessages(
       {
         log: this.log,
-        digest: (bytes, before) => crc32c(bytes, before),
+        digest: crc32c,
         onDiffers: differs,
         outcomes: outcomes.record(comm, differs),
         takesAnybody,

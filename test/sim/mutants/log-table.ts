@@ -7,6 +7,7 @@ const HOLDINGS = 'src/ft/events/holdings.ts';
 const INBOX = 'src/pml/inbox.ts';
 const LOG = 'src/ft/log/send-log.ts';
 const RECORDER = 'src/ft/events/recorder.ts';
+const SLABS = 'src/ft/log/slabs.ts';
 const SUCCESSION = 'src/pml/succession.ts';
 const TAP = 'src/pml/tap.ts';
 
@@ -49,7 +50,7 @@ export const PLANTED_LOGS: readonly Planted[] = [
       edit(
         SUCCESSION,
         '    options.log.cut();\n    return',
-        '    options.log.cut();\n    options.log.commit((rank, { ctx, seq }) => serialDiff(seq, this.peer(rank).flowOut(ctx).nextSeq) < 0);\n    return',
+        '    options.log.cut();\n    options.log.commit((rank, ctx, seq) => serialDiff(seq, this.peer(rank).flowOut(ctx).nextSeq) < 0);\n    return',
       ),
     ],
     found: [{ profile: 'log', from: 90, within: 130 }],
@@ -60,8 +61,8 @@ export const PLANTED_LOGS: readonly Planted[] = [
     edits: [
       edit(
         SUCCESSION,
-        '(peer, { ctx, seq }) => gone.has(ctx) || ',
-        '(peer, { ctx, seq }) => gone.has(ctx) || serialDiff(seq, this.peer(peer).flowOut(ctx).nextSeq) < 0 || ',
+        '(peer, ctx, seq) => gone.has(ctx) || ',
+        '(peer, ctx, seq) => gone.has(ctx) || serialDiff(seq, this.peer(peer).flowOut(ctx).nextSeq) < 0 || ',
       ),
     ],
     found: [{ profile: 'log', within: 60 }],
@@ -78,8 +79,8 @@ export const PLANTED_LOGS: readonly Planted[] = [
     edits: [
       edit(
         TAP,
-        '    const logged = log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);\n',
-        "    const isSuppressed = channel?.state === 'REPLAYING' && !channel.wants(ctx, seq);\n    const logged = isSuppressed ? 'unlogged' : log.add(peer.rank, { ctx, tag, seq, signature, sync }, buffer, this.suspended > 0 || this.mustKeep);\n",
+        '    const answer = log.add(peer.rank, ctx, tag, seq, signature, sync, buffer, this.isNeeded);\n',
+        "    const isSuppressed = channel?.state === 'REPLAYING' && !channel.wants(ctx, seq);\n    const answer = isSuppressed ? UNLOGGED : log.add(peer.rank, ctx, tag, seq, signature, sync, buffer, this.isNeeded);\n",
       ),
     ],
     found: [{ profile: 'log', within: 60 }],
@@ -117,9 +118,9 @@ export const PLANTED_LOGS: readonly Planted[] = [
     sentence: 'The digests of what came from a process are forgotten with it.',
     edits: [
       edit(
-        TAP,
-        'if (digests !== undefined) this.digests.set(successor, digests);',
-        'if (digests !== undefined) this.digests.delete(successor);',
+        SUCCESSION,
+        '    this.tap.moveDigests(rank, successor);\n',
+        '    this.tap.moveDigests(rank, successor);\n    for (const flow of peer.flowsIn.values()) flow.digests = undefined;\n',
       ),
     ],
     found: [{ profile: 'log', from: 180, within: 220 }],
@@ -205,13 +206,33 @@ export const PLANTED_LOGS: readonly Planted[] = [
   {
     name: 'logged-by-reference',
     sentence: 'The log keeps the buffer of the user instead of a copy.',
-    edits: [edit(LOG, 'payload = new Iov([slab.memory.subarray(slab.used, slab.used + bytes)]);', 'payload = buffer;')],
+    edits: [
+      edit(
+        LOG,
+        '    if (sync) destination.kept.set(entries.end - 1, new Entry(entries, entries.end - 1, this.slabs));\n',
+        '    destination.kept.set(entries.end - 1, Object.assign(new Entry(entries, entries.end - 1, this.slabs), { payload: buffer }));\n',
+      ),
+    ],
+    found: [{ profile: 'log', within: 60 }],
+  },
+  {
+    name: 'slab-used-again-too-early',
+    sentence: 'The memory of a slab is used again once it is full, though its messages are in the log.',
+    edits: [
+      edit(
+        SLABS,
+        '    slab.isOpen = false;\n    if (slab.users === 0) this.settle(slab);\n',
+        '    slab.isOpen = false;\n    this.settle(slab);\n',
+      ),
+    ],
     found: [{ profile: 'log', within: 60 }],
   },
   {
     name: 'log-unbounded',
     sentence: 'The log takes as much memory as it is given.',
-    edits: [edit(LOG, ' > this.options.bytesMax) {\n      if (!mustKeep', ' > this.options.bytesMax * 1e9) {\n      if (!mustKeep')],
+    edits: [
+      edit(LOG, 'this.options.bytesMax - this.usedBytes - pieceBytes;', 'this.options.bytesMax * 1e9 - this.usedBytes - pieceBytes;'),
+    ],
     found: [{ profile: 'log', within: 60 }],
   },
   {
@@ -226,6 +247,12 @@ export const PLANTED_LOGS: readonly Planted[] = [
     name: 'leaves-before-it-is-safe',
     sentence: 'A message leaves before the outcomes are safe on which it may depend.',
     edits: [edit(RECORDER, 'return this.isFull ? this.end : 0;', 'return this.isFull ? Math.min(0, this.end) : 0;')],
+    found: [{ profile: 'log', from: 165, within: 205 }],
+  },
+  {
+    name: 'short-past-the-gate',
+    sentence: 'A short message leaves at once, though outcomes are not safe on which it may depend.',
+    edits: [edit(TAP, 'this.gated.size > 0 || this.isGated || this.difference', 'this.difference')],
     found: [{ profile: 'log', from: 165, within: 205 }],
   },
   {

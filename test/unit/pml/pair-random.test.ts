@@ -12,3 +12,10 @@ test('every message arrives once and whole, whatever became of its frames and ra
     { numRuns: Number(process.env.PAIR_RUNS ?? 120) },
   );
 });
+
+test('where messages are logged, each has the digest of what was sent, whatever became of its fragments', () => {
+  fc.assert(
+    fc.property(fc.nat(0x7fff_ffff), fc.boolean(), (seed, offersWords) => void playPair(seed, 60, offersWords, true)),
+    { numRuns: Number(process.env.PAIR_RUNS ?? 120) },
+  );
+});

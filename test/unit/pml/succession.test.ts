@@ -1,6 +1,7 @@
 // What a successor inherits: receives that wait for the dead, what was under way from it, what it lacks; and what it must repeat.
 import { expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
+import { PIECE_BYTES } from '../../../src/ft/log/entries.ts';
 import { CHANNEL_EDGES, CHANNEL_STATES, Channel, type ChannelState } from '../../../src/pml/channel.ts';
 import { CTX, filled, LONG_BYTES, Logged, MADE_CTX, NOTHING_SAVED } from './logged.ts';
 
@@ -208,7 +209,7 @@ test('where all go back, what waits for the dead or for a successor ends', () =>
 });
 
 test('a death fails where the log was given up', () => {
-  const jobs = new Logged(2, 1, 3000);
+  const jobs = new Logged(2, 1, 3000 + PIECE_BYTES);
   for (const value of [1, 2]) jobs.send(0, 1, value, filled(2000, value));
   expect(jobs.logs[0].isWhole).toBe(false);
   const receive = jobs.receive(0, 1, 1, filled(10, 0));

@@ -1,7 +1,9 @@
 // What becomes of a message when it is logged: it is copied, leaves from the log, waits for room in it, and has a digest at its receiver.
 import { expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
-import { DIGESTS_MAX, digestOf } from '../../../src/pml/tap.ts';
+import { PIECE_BYTES } from '../../../src/ft/log/entries.ts';
+import { DIGESTS_MAX } from '../../../src/pml/digests.ts';
+import { digestOf } from '../../../src/pml/tap.ts';
 import { crc32cJs } from '../../../src/util/crc32c.ts';
 import { CTX, EAGER_BYTES, filled, LONG_BYTES, Logged, PLAIN_CTX } from './logged.ts';
 
@@ -15,7 +17,7 @@ test.each([0, 1, EAGER_BYTES, LONG_BYTES])('a send of %d bytes is done at once, 
   pair.run();
   expect(receive).toMatchObject({ done: true, receivedBytes: bytes, matchedTag: 5 });
   expect(into).toEqual(filled(bytes, 1));
-  expect(pair.logs[0].messagesTo(1)).toMatchObject([{ ctx: CTX, tag: 5, seq: 0 }]);
+  expect([...pair.logs[0].messagesTo(1)]).toMatchObject([{ ctx: CTX, tag: 5, seq: 0 }]);
 });
 
 test('a synchronous send is done when its receive has matched, and not before', () => {
@@ -37,7 +39,7 @@ test('messages of other contexts and to the process itself are not logged', () =
 });
 
 test('what finds no room waits until a save is committed, and a short message does not overtake it', () => {
-  const pair = new Logged(2, 0, 3500);
+  const pair = new Logged(2, 0, 3500 + PIECE_BYTES);
   const { log } = pair.of(0).tap.options;
   pair.receive(1, 0, 1, filled(2000, 0));
   pair.send(0, 1, 1, filled(2000, 1));
@@ -47,13 +49,13 @@ test('what finds no room waits until a save is committed, and a short message do
   const third = pair.send(0, 1, 3, filled(1, 3));
   expect([second.done, third.done, pair.of(0).tap.waitingCount]).toEqual([false, false, 2]);
   pair.run();
-  expect(log.messagesTo(1).map(({ seq }) => seq)).toEqual([0]);
+  expect([...log.messagesTo(1)].map(({ seq }) => seq)).toEqual([0]);
 
   pair.of(0).commit(cut);
   pair.world.processes[0].driver.ready = true;
   pair.run();
   expect([second.done, third.done, pair.of(0).tap.waitingCount]).toEqual([true, true, 0]);
-  expect(log.messagesTo(1).map(({ seq, tag }) => [seq, tag])).toEqual([
+  expect([...log.messagesTo(1)].map(({ seq, tag }) => [seq, tag])).toEqual([
     [1, 2],
     [2, 3],
   ]);
@@ -75,7 +77,7 @@ test('a message leaves whole although the log is trimmed and written anew while 
 });
 
 test('where no save is under way a full log is given up, and the message goes without it', () => {
-  const pair = new Logged(2, 0, 3000);
+  const pair = new Logged(2, 0, 3000 + PIECE_BYTES);
   pair.send(0, 1, 1, filled(2000, 1));
   const into = filled(2000, 0);
   const receives = [pair.receive(1, 0, 1, filled(2000, 0)), pair.receive(1, 0, 2, into)];
@@ -88,7 +90,7 @@ test('where no save is under way a full log is given up, and the message goes wi
 });
 
 test('a log that somebody needs is not given up: the send waits, and may be ended before its time', () => {
-  const pair = new Logged(2, 0, 3000);
+  const pair = new Logged(2, 0, 3000 + PIECE_BYTES);
   pair.of(0).tap.mustKeep = true;
   pair.send(0, 1, 1, filled(2000, 1));
   const send = pair.send(0, 1, 2, filled(2000, 2));
@@ -137,6 +139,6 @@ test('digests of a peer are bounded', () => {
   const { tap } = pair.of(1);
   const peer = [...pair.pml(1).peers].find(({ rank }) => rank === 0);
   if (peer === undefined) throw new Error('there is no peer');
-  for (let seq = 0; seq < DIGESTS_MAX + 10; seq++) tap.received(peer, CTX, seq, 0, [], 0);
-  expect(tap.digests.get(0)?.get(CTX)?.size).toBe(DIGESTS_MAX);
+  for (let seq = 0; seq < DIGESTS_MAX + 10; seq++) tap.received(peer, CTX, seq, 0, filled(0, 0), 0);
+  expect(peer.flowIn(CTX).digests?.size).toBe(DIGESTS_MAX);
 });

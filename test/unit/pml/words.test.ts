@@ -2,9 +2,13 @@
 // events, and everything that can be seen of them afterwards is compared.
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { MultirailError } from '../../../src/errors.ts';
+import { SendLog } from '../../../src/ft/log/send-log.ts';
 import { encodeMatchWords, encodePacket, FLAG, MATCH_HEADER_BYTES, newPacket, PACKET, putCreditWords } from '../../../src/pml/hdr.ts';
 import { ANY } from '../../../src/pml/match.ts';
+import type { MessageOutcomes } from '../../../src/pml/message-log.ts';
 import type { RecvRequest } from '../../../src/pml/records.ts';
+import { crc32cJs } from '../../../src/util/crc32c.ts';
 import { Iov } from '../../../src/util/iov.ts';
 import { Prng } from '../../../src/util/prng.ts';
 import { MemPair } from '../../support/mem-pair.ts';
@@ -52,11 +56,29 @@ class Fed {
   readonly requests: RecvRequest[] = [];
   readonly buffers: Uint8Array[] = [];
   readonly errors: string[] = [];
+  /** Receives from anybody whose outcome was recorded, and what they took. */
+  readonly outcomes: number[][] = [];
   readonly offers: boolean;
   taken = 0;
 
-  constructor(offers: boolean) {
+  /** `logs`: what comes on context 1 is logged. */
+  constructor(offers: boolean, logs: boolean) {
     this.offers = offers;
+    if (!logs) return;
+    let receives = 0;
+    const outcomes: MessageOutcomes = {
+      mark: 0,
+      safe: 0,
+      post: (request) => {
+        request.anyNumber = ++receives;
+      },
+      matched: (request, peer, seq) => {
+        this.outcomes.push([request.anyNumber, peer, seq]);
+        if (seq % 5 === 4) request.error = new MultirailError('ERR_REPLAY', 'it took another message before');
+      },
+    };
+    const log = new SendLog({ bytesMax: 1_000_000 });
+    this.pml.log({ log, covers: (ctx) => ctx === 1, digest: crc32cJs, outcomes }, [0, 1]);
   }
 
   get pml() {
@@ -112,13 +134,16 @@ class Fed {
       flows: [...peer.flowsIn].map(([ctx, { expectedSeq, early }]) => [ctx, expectedSeq, [...early.keys()]]),
       credit: [peer.creditLimit, peer.releasedBytes, peer.heldBytes, peer.creditTelling],
       isDue: pml.internals.core.isCreditDue(peer),
+      outcomes: this.outcomes,
+      digests: [...peer.flowsIn].map(([ctx, { digests }]) => [ctx, digests?.list()]),
     };
   }
 }
 
 function feed(seed: number): number {
   const prng = new Prng(seed);
-  const both = [new Fed(true), new Fed(false)];
+  const logs = prng.chance(1, 2);
+  const both = [new Fed(true, logs), new Fed(false, logs)];
   const seqs = new Map<number, number>();
   const step = (what: (fed: Fed) => void) => {
     for (const fed of both) what(fed);

@@ -7,6 +7,7 @@ import { sendChannel } from './channels.ts';
 import {
   ANY_SOURCE,
   ANY_TAG,
+  abortedError,
   type CallOptions,
   canEnd,
   checkDest,
@@ -690,6 +691,7 @@ export class PointToPoint {
   /** As mprobe(), ended by the reader of a stream of messages, which has none under way then. */
   protected async nextMessage(source: number, tag: number, signal: AbortSignal): Promise<Message> {
     this.checkProbe(source, tag, undefined);
+    if (signal.aborted) throw abortedError(signal);
     return this.messageOf(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, true, { signal }));
   }
 

@@ -39,7 +39,7 @@ const TAKES: Record<'recv' | 'irecv' | 'probe' | 'mprobe' | 'object', Take> = {
 };
 
 interface Hooks {
-  readonly take: keyof typeof TAKES;
+  readonly take: keyof typeof TAKES | 'flows';
   /** Asked wherever somebody may die; counts on in each process. */
   dieAt(): Promise<void>;
 }
@@ -64,8 +64,19 @@ async function farm(job: FtJob, { take, dieAt }: Hooks): Promise<string> {
     const tasks = 3 * (size - 1);
     if (rank === root) {
       let chain = step[0];
-      for (let left = tasks; left > 0; left--) {
-        const source = await TAKES[take](comm, one);
+      const flow = async (source: number): Promise<void> => {
+        const come = new Float64Array(1);
+        for (let left = 3; left > 0; left--) {
+          await comm.recv(come, source, TAG.RESULT);
+          chain = mix(chain, source, come[0]);
+          ends[step[0] * size + source] = chain;
+          await dieAt();
+          await comm.send(Float64Array.of(chain), source, TAG.TASK);
+        }
+      };
+      if (take === 'flows') await Promise.all(Array.from({ length: size }, (_, other) => (other === rank ? undefined : flow(other))));
+      for (let left = take === 'flows' ? 0 : tasks; left > 0; left--) {
+        const source = await TAKES[take as keyof typeof TAKES](comm, one);
         chain = mix(chain, source, one[0]);
         ends[step[0] * size + source] = chain;
         await dieAt();
@@ -137,8 +148,8 @@ async function play(seed: number, deaths: number, take: Hooks['take'], options: 
   return begun;
 }
 
-test.each(Object.keys(TAKES) as (keyof typeof TAKES)[])(
-  '%s from anybody: a successor takes what its predecessor took',
+test.each([...(Object.keys(TAKES) as (keyof typeof TAKES)[]), 'flows'] as const)(
+  '%s: a successor takes what its predecessor took',
   { timeout: 60_000 },
   async (take) => {
     await play(1, 0, take);

@@ -13,21 +13,9 @@ import type { Periods } from './periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import { type JobRecovery, type RecoveryTotal, totalOf } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
-import { storeImage } from './storing.ts';
+import { type BegunSave, storeImage } from './storing.ts';
 
 const NAMED_MAX = 8;
-
-/** A save whose state is copied. */
-interface BegunSave {
-  readonly name: SaveName;
-  readonly step: number;
-  readonly level: number;
-  readonly bytes: number;
-  readonly beganMs: number;
-  readonly copiedMs: number;
-  /** As the ledger has it. */
-  readonly usefulMs: number;
-}
 
 /** What the program of run() is given. */
 export class FtJob {
@@ -174,7 +162,15 @@ export class FtJob {
    * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed, or the job was told to end (ft_end_signal) and all have saved. The program lets it
    *   out.
    */
-  async next(): Promise<void> {
+  next(): Promise<void> {
+    return this.inTurn(this.endOfStep());
+  }
+
+  private inTurn<R>(promise: Promise<R>): Promise<R> {
+    return this.program?.streams.turns?.inTurn(promise) ?? promise;
+  }
+
+  private async endOfStep(): Promise<void> {
     this.endStep();
     await this.enter();
     if (!this.isChecked) await this.check();
@@ -206,7 +202,11 @@ export class FtJob {
    * @throws ERR_CHECKPOINT: as for next(), and when the save was abandoned.
    * @throws ERR_PROC_FAILED, ERR_REVOKED: as for next().
    */
-  async checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
+  checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
+    return this.inTurn(this.checkpointNow(options));
+  }
+
+  private async checkpointNow(options: { level?: 'memory' | 'disk' | 'store' }): Promise<number> {
     const level = this.levelOf(options.level ?? 'memory');
     await this.enter();
     if (!this.isChecked) await this.check();

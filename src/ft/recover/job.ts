@@ -2,7 +2,7 @@
 // each recovery.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
+import type { Piece, Slot } from '../checkpoint/slots.ts';
 import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, NO_NOTICE, Stopping } from './end-notice.ts';

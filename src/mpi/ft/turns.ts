@@ -88,8 +88,12 @@ export class Turns {
   private next(): number | undefined {
     const { open, outcomes } = this;
     const { nextTurn } = outcomes;
-    // One that is awaited alone needs no record.
-    if (nextTurn === undefined && open.size < 2) return this.firstReady();
+    if (open.size < 2) {
+      // One that is awaited alone needs no record: what is listed is about later ones.
+      const alone = this.firstReady();
+      if (alone !== undefined && alone === nextTurn) outcomes.tookTurn();
+      return alone;
+    }
     if (!outcomes.hasListed) {
       const ready = this.firstReady();
       if (ready !== undefined) outcomes.noteTurn(ready);
@@ -98,7 +102,7 @@ export class Turns {
     const awaited = nextTurn === undefined ? undefined : open.get(nextTurn);
     if (nextTurn === undefined || awaited === undefined) {
       if (nextTurn !== undefined && nextTurn <= this.last) this.differs(`await ${nextTurn} comes to its end once more`);
-      else if (open.size > 0) this.stalled = setTimeout(() => this.differs('it waits, and did something else'), STALLED_MS);
+      else this.stalled = setTimeout(() => this.differs('it waits, and did something else'), STALLED_MS);
       return undefined;
     }
     if (!awaited.isReady()) return undefined;

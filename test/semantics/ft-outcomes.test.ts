@@ -10,7 +10,7 @@ import { Prng } from '../../src/util/prng.ts';
 import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
 
 const RANKS = 4;
-const STEPS = 8;
+const STEPS = 6;
 const BASE: FtOptions = { recovery: 'asynchronous', domain: 'process', determinism: 'recorded', everySteps: [3] };
 const TAG = { RESULT: 1, TASK: 2, CHAIN: 3 } as const;
 
@@ -152,10 +152,9 @@ async function play(seed: number, deaths: number, take: Hooks['take'], options: 
 
 test.each([...(Object.keys(TAKES) as (keyof typeof TAKES)[]), 'flows'] as const)(
   '%s: a successor takes what its predecessor took',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async (take) => {
-    await play(1, 0, take);
-    for (let seed = 1; seed <= 6; seed++) {
+    for (let seed = 1; seed <= 4; seed++) {
       const begun = await play(seed, 1, take);
       expect(begun.length, `seed ${seed}`).toBe(RANKS + 1);
     }

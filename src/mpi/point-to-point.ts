@@ -700,7 +700,6 @@ export class PointToPoint {
 
   /** As mprobe(), ended by the reader of a stream of messages, which has none under way then. */
   protected async nextMessage(source: number, tag: number, signal: AbortSignal): Promise<Message> {
-    checkOptions({ signal });
     this.checkProbe(source, tag, undefined);
     if (signal.aborted) throw abortedError(signal);
     return this.messageOf(await this.waitFor(source, tag, true, { signal }));

@@ -568,10 +568,7 @@ export class Request implements PromiseLike<Status> {
     });
   }
 
-  private static takeSome(
-    list: readonly Entry[],
-    found: readonly number[],
-  ): { indices: number[]; statuses: Status[] } | RequestsError {
+  private static takeSome(list: readonly Entry[], found: readonly number[]): { indices: number[]; statuses: Status[] } | RequestsError {
     const indices = [...found];
     const ended = indices.map((i) => list[i] as Request);
     for (const entry of ended) if (entry.isDone) entry.taken = true;

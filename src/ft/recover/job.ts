@@ -140,7 +140,8 @@ export class FtJob {
   /**
    * The value of that name, which is made once: by `make` in the first call, and from then on it is part of this rank's state. For clocks,
    * random numbers and what is read from files or the environment: a program that is called again gets the value that it had when the save was
-   * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again.
+   * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again, but by a
+   * successor whose predecessor's outcomes were kept (recovery 'asynchronous').
    * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again.
    *
    * @param name One for each place in the program, the same in every run.

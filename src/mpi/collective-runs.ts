@@ -174,12 +174,14 @@ export class CollectiveRuns extends ObjectMessages {
       const options = this.optionsOf(args, optionsAt);
       const operation = this.begin(this.prepare(make, args));
       if (options !== undefined) this.limit(operation, options);
-      if (operation.done && operation.error === undefined) return Promise.resolve(this.takeResult(operation));
-      return new Promise((resolve, reject) => {
+      const { turns } = this.desk;
+      if (turns === undefined && operation.done && operation.error === undefined) return Promise.resolve(this.takeResult(operation));
+      const result = new Promise<T>((resolve, reject) => {
         const settle = (): void => (operation.error === undefined ? resolve(this.takeResult(operation)) : reject(operation.error));
         if (operation.done) settle();
         else operation.onDone = settle;
       });
+      return turns === undefined ? result : turns.inTurn(result);
     } catch (error) {
       return Promise.reject(error);
     }

@@ -315,7 +315,7 @@ export class Communicator extends FailureCalls {
     group?: Group,
     tag?: number,
   ): Promise<Communicator | null> {
-    return new Promise((resolve, reject) => {
+    const made = new Promise<Communicator | null>((resolve, reject) => {
       this.mustBeUsable();
       this.checkEnd(options);
       const call = prepare();
@@ -332,6 +332,7 @@ export class Communicator extends FailureCalls {
         settle();
       };
     });
+    return this.desk.inTurn(made);
   }
 
   private makeSync(call: Creation, name: string, options: CallOptions | undefined, group?: Group, tag?: number): Communicator | null {
@@ -495,10 +496,12 @@ export class Communicator extends FailureCalls {
    * @throws ERR_FINALIZED: finalize() was called.
    */
   free(): Promise<void> {
-    return new Promise((resolve, reject) => {
+    const { turns } = this.desk;
+    const left = new Promise<void>((resolve, reject) => {
       this.mustBeFreeable();
       this.leave(resolve, reject);
     });
+    return turns === undefined ? left : turns.inTurn(left);
   }
 
   /**

@@ -43,7 +43,7 @@ export class ObjectMessages extends PointToPoint {
     this.checkEnd(options);
     const started = this.startObject(value, dest, tag, canEnd(options));
     const release = this.watchSends(started, options);
-    const ends = await Promise.allSettled(started.map((inner) => ended(inner)));
+    const ends = await this.desk.inTurn(Promise.allSettled(started.map((inner) => ended(inner))));
     release?.();
     for (const end of ends) if (end.status === 'rejected') throw end.reason;
   }
@@ -107,7 +107,7 @@ export class ObjectMessages extends PointToPoint {
     const bytes = await message.recvBytes();
     const header = decodeHeader(bytes, message.status);
     const bulk = this.startBulk(header, message.status.source);
-    if (bulk.inner !== undefined) await ended(bulk.inner).catch(() => undefined);
+    if (bulk.inner !== undefined) await this.desk.inTurn(ended(bulk.inner)).catch(() => undefined);
     return { data: decodeObject(header, bulk.taken()) as T, status: message.status };
   }
 

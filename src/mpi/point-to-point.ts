@@ -180,7 +180,10 @@ export class PointToPoint {
       const iov = this.checkedSend(buffer, dest, tag);
       if (!sync && this.sendEager(iov, dest, tag)) return DONE;
       const inner = this.startSend(iov, dest, tag, sync, canEnd(options));
-      if (inner === undefined || (inner.done && inner.error === undefined)) return DONE;
+      if (inner === undefined) return DONE;
+      const { turns } = this.desk;
+      if (turns !== undefined) return turns.inTurn(ended(inner));
+      if (inner.done && inner.error === undefined) return DONE;
       return ended(inner, this.watchSends([inner], options));
     } catch (error) {
       return Promise.reject(error);
@@ -340,7 +343,8 @@ export class PointToPoint {
       if (options !== undefined) return this.requestRecv(buffer, source, tag, options).promise();
       const inner = this.startRecv(this.checkedRecv(buffer, source, tag), source, tag);
       if (inner === undefined) return Promise.resolve(PROC_NULL_STATUS);
-      return new Promise((resolve, reject) => {
+      const { turns } = this.desk;
+      const received = new Promise<Status>((resolve, reject) => {
         const settle = () => {
           if (inner.error === undefined) resolve(this.desk.received(inner));
           else reject(inner.error);
@@ -348,6 +352,7 @@ export class PointToPoint {
         if (inner.done) settle();
         else inner.onDone = settle;
       });
+      return turns === undefined ? received : turns.inTurn(received);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -523,13 +528,14 @@ export class PointToPoint {
       },
       NOT_EXCHANGED,
     );
-    const [sending, receiving] = await Promise.allSettled([
-      sent.promise().catch((error) => {
+    const both = Promise.allSettled([
+      sent.ownPromise().catch((error) => {
         endRequest(received, error);
         throw error;
       }),
-      received.promise(),
+      received.ownPromise(),
     ]);
+    const [sending, receiving] = await this.desk.inTurn(both);
     release?.();
     if (receiving.status === 'rejected') throw receiving.reason;
     if (sending.status === 'rejected') throw sending.reason;
@@ -597,7 +603,7 @@ export class PointToPoint {
   async probe(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Status> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
-    return this.desk.statusOfEnvelope(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, false, options));
+    return this.desk.statusOfEnvelope(await this.waitFor(source, tag, false, options));
   }
 
   /**
@@ -609,6 +615,10 @@ export class PointToPoint {
     this.checkProbe(source, tag, undefined);
     if (source === PROC_NULL) return PROC_NULL_STATUS;
     return this.desk.statusOfEnvelope(this.findSync(source, tag, false, options?.timeoutMs));
+  }
+
+  private waitFor(source: number, tag: number, take: boolean, options: CallOptions | undefined): Promise<Envelope> {
+    return this.desk.inTurn(this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, take, options));
   }
 
   private findSync(source: number, tag: number, take: boolean, timeoutMs: number | undefined): Envelope {
@@ -656,7 +666,7 @@ export class PointToPoint {
   async mprobe(source = ANY_SOURCE, tag = ANY_TAG, options?: CallOptions): Promise<Message> {
     this.checkProbe(source, tag, options);
     if (source === PROC_NULL) return this.messageOf(undefined);
-    return this.messageOf(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, true, options));
+    return this.messageOf(await this.waitFor(source, tag, true, options));
   }
 
   /**
@@ -692,7 +702,7 @@ export class PointToPoint {
   protected async nextMessage(source: number, tag: number, signal: AbortSignal): Promise<Message> {
     this.checkProbe(source, tag, undefined);
     if (signal.aborted) throw abortedError(signal);
-    return this.messageOf(await this.proc.waitForMessage(this.worldOf(source), this.userCtx, tag, true, { signal }));
+    return this.messageOf(await this.waitFor(source, tag, true, { signal }));
   }
 
   private messageOf(envelope: Envelope | undefined): Message {

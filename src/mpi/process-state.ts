@@ -20,6 +20,7 @@ import { COLLECTIVE, ContextTable, ctxOf, idOf, SERVICE_ID, USER } from './conte
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
 import type { LoggedPlace, MadeImage } from './ft/logged-family.ts';
 import type { AnyReceive, RecordedOutcomes } from './ft/recorded-outcomes.ts';
+import type { Turns } from './ft/turns.ts';
 import type { Group } from './group.ts';
 
 interface Waiter {
@@ -68,6 +69,7 @@ interface LoggedCommunicator {
   readonly takesAnybody: boolean;
   /** Undefined: none are recorded. */
   readonly outcomes: RecordedOutcomes | undefined;
+  readonly turns: Turns | undefined;
   numberOf(rank: number): number;
   rankOf(number: number): number;
   /** A call on that context waits for the successor of a member that has died, instead of failing. */
@@ -404,6 +406,12 @@ export class ProcessState implements LocalProcess {
   outcomesOf(ctx: number): RecordedOutcomes | undefined {
     const { logged } = this;
     return logged?.outcomes !== undefined && logged.covers(ctx) ? logged.outcomes : undefined;
+  }
+
+  /** Undefined: results of calls on that context are handed to the program as they come. */
+  turnsOf(ctx: number): Turns | undefined {
+    const { logged } = this;
+    return logged?.turns !== undefined && logged.covers(ctx) ? logged.turns : undefined;
   }
 
   /** A probe with that source begins, which waits: undefined, when its outcome is not recorded. */

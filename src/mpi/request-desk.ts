@@ -7,6 +7,7 @@ import { recvChannel } from './channels.ts';
 import { ANY_SOURCE, ANY_TAG } from './constants.ts';
 import { ctxOf, USER } from './contexts.ts';
 import type { RecordedOutcomes } from './ft/recorded-outcomes.ts';
+import type { Turns } from './ft/turns.ts';
 import type { Group } from './group.ts';
 import type { ProcessState } from './process-state.ts';
 import { Request, reportFailure } from './request.ts';
@@ -54,6 +55,15 @@ export class RequestDesk implements RequestOwner {
 
   get outcomes(): RecordedOutcomes | undefined {
     return this.proc.outcomesOf(this.userCtx);
+  }
+
+  get turns(): Turns | undefined {
+    return this.proc.turnsOf(this.userCtx);
+  }
+
+  /** What a call comes to, for the program: in its turn, where that is recorded. */
+  inTurn<T>(promise: Promise<T>): Promise<T> {
+    return this.turns?.inTurn(promise) ?? promise;
   }
 
   progress(): void {

@@ -3,6 +3,7 @@ import type { MultirailError } from '../errors.ts';
 import type { RecvRequest, SendRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';
 import type { RecordedOutcomes } from './ft/recorded-outcomes.ts';
+import type { Turns } from './ft/turns.ts';
 import type { Status } from './status.ts';
 
 /** A collective that was started. */
@@ -21,6 +22,7 @@ export type Inner = SendRequest | RecvRequest | CollectiveInner;
 export interface RequestOwner {
   /** Undefined where none are recorded. */
   readonly outcomes?: RecordedOutcomes | undefined;
+  readonly turns?: Turns | undefined;
   /** Polls the rails once. */
   progress(): void;
   /** Blocks until it is done, without the event loop; false when the deadline, of the clock that now() reads, is over before. */

@@ -11,6 +11,7 @@ import type { RecvRequest } from '../pml/records.ts';
 import type { Awaited } from '../progress/blocking.ts';
 import { ANY_SOURCE, UNDEFINED } from './constants.ts';
 import type { RecordedOutcomes } from './ft/recorded-outcomes.ts';
+import type { Turns } from './ft/turns.ts';
 import type { Inner, RequestOwner } from './request-owner.ts';
 import { RequestsError } from './requests-error.ts';
 import { EMPTY_STATUS, type Status } from './status.ts';
@@ -180,8 +181,15 @@ export class Request implements PromiseLike<Status> {
     if (this.pending === undefined) {
       const { failure } = this;
       if (failure !== undefined) return Promise.reject(failure);
-      this.pending = this.makePromise();
+      const { turns } = this.owner;
+      this.pending = turns === undefined || this.inner === undefined ? this.makePromise() : turns.inTurn(this.makePromise());
     }
+    return this.pending;
+  }
+
+  /** @internal A promise for a call of which this is a part: the call has its turn. */
+  ownPromise(): Promise<Status> {
+    this.pending ??= this.makePromise();
     return this.pending;
   }
 
@@ -403,7 +411,7 @@ export class Request implements PromiseLike<Status> {
    */
   static waitAll(requests: readonly (Request | null | undefined)[]): Promise<Status[]> {
     const list = [...requests];
-    return new Promise((resolve, reject) => {
+    const all = new Promise<Status[]>((resolve, reject) => {
       let active = list.filter((entry) => entry?.now === 'ACTIVE').length;
       const finish = (): void => {
         const result = Request.takeAll(list);
@@ -417,6 +425,7 @@ export class Request implements PromiseLike<Status> {
         return true;
       });
     });
+    return Request.turnsIn(list)?.inTurn(all) ?? all;
   }
 
   /**
@@ -476,22 +485,57 @@ export class Request implements PromiseLike<Status> {
     return new Promise((resolve, reject) => {
       const finish = (): void => {
         try {
-          resolve(Request.takeAny(list) ?? { index: UNDEFINED, status: EMPTY_STATUS });
+          resolve(Request.anyOf(list, false) ?? { index: UNDEFINED, status: EMPTY_STATUS });
         } catch (error) {
           reject(error as MultirailError);
         }
       };
-      if (list.some((entry) => !Request.isNull(entry) && entry.isReady) || list.every(Request.isNull)) return finish();
-      Request.watch(list, () => {
-        finish();
-        return true;
-      });
+      Request.whenAny(list, finish);
     });
   }
 
-  private static takeAny(list: readonly Entry[]): { index: number; status: Status } | undefined {
-    const index = list.findIndex((entry) => !Request.isNull(entry) && entry.isReady);
-    return index < 0 ? undefined : Request.takeAt(list, index);
+  /** One that has ended, as it is found; `polls`: by a look at the rails. */
+  private static anyOf(list: readonly Entry[], polls: boolean): { index: number; status: Status } | undefined {
+    if (list.every(Request.isNull)) return { index: UNDEFINED, status: EMPTY_STATUS };
+    const found = Request.found(list, () => {
+      if (polls) Request.poll(list);
+      const place = list.findIndex((entry) => !Request.isNull(entry) && entry.isReady);
+      return place < 0 ? undefined : [place];
+    });
+    return found === undefined ? undefined : Request.takeAt(list, found[0]);
+  }
+
+  /** As anyOf(), all that have. */
+  private static someOf(list: readonly Entry[], polls: boolean): ReturnType<typeof Request.takeSome> {
+    if (list.every(Request.isNull)) return { indices: [], statuses: [] };
+    const found = Request.found(list, () => {
+      if (polls) Request.poll(list);
+      const places = Request.readyIn(list);
+      return places.length === 0 ? undefined : places;
+    });
+    return Request.takeSome(list, found ?? []);
+  }
+
+  private static turnsIn(list: readonly Entry[]): Turns | undefined {
+    return list.find((entry) => entry?.outcomes !== undefined)?.owner.turns;
+  }
+
+  /** Calls this when one of them has ended, or none is left; where outcomes are recorded, in its turn. */
+  private static whenAny(list: readonly Entry[], finish: () => void): void {
+    const isReady = (): boolean => list.some((entry) => !Request.isNull(entry) && entry.isReady) || list.every(Request.isNull);
+    const turns = Request.turnsIn(list);
+    if (turns !== undefined) {
+      turns.add({ isReady, handOut: finish });
+      return Request.watch(list, () => {
+        turns.lookSoon();
+        return isReady();
+      });
+    }
+    if (isReady()) return finish();
+    Request.watch(list, () => {
+      finish();
+      return true;
+    });
   }
 
   private static takeAt(list: readonly Entry[], index: number): { index: number; status: Status } {
@@ -511,22 +555,20 @@ export class Request implements PromiseLike<Status> {
     const list = [...requests];
     return new Promise((resolve, reject) => {
       const finish = (): void => {
-        const result = Request.takeSome(list);
+        let result: ReturnType<typeof Request.someOf>;
+        try {
+          result = Request.someOf(list, false);
+        } catch (error) {
+          return reject(error as MultirailError);
+        }
         if (result instanceof RequestsError) reject(result);
         else resolve(result);
       };
-      if (list.some((entry) => !Request.isNull(entry) && entry.isReady) || list.every(Request.isNull)) return finish();
-      Request.watch(list, () => {
-        finish();
-        return true;
-      });
+      Request.whenAny(list, finish);
     });
   }
 
-  private static takeSome(
-    list: readonly Entry[],
-    found: readonly number[] = Request.readyIn(list),
-  ): { indices: number[]; statuses: Status[] } | RequestsError {
+  private static takeSome(list: readonly Entry[], found: readonly number[]): { indices: number[]; statuses: Status[] } | RequestsError {
     const indices = [...found];
     const ended = indices.map((i) => list[i] as Request);
     for (const entry of ended) if (entry.isDone) entry.taken = true;
@@ -563,13 +605,7 @@ export class Request implements PromiseLike<Status> {
    * @throws The error of that request, when it failed.
    */
   static testAny(requests: readonly (Request | null | undefined)[]): { index: number; status: Status } | undefined {
-    if (requests.every(Request.isNull)) return { index: UNDEFINED, status: EMPTY_STATUS };
-    const found = Request.found(requests, () => {
-      Request.poll(requests);
-      const place = requests.findIndex((entry) => !Request.isNull(entry) && entry.isReady);
-      return place < 0 ? undefined : [place];
-    });
-    return found === undefined ? undefined : Request.takeAt(requests, found[0]);
+    return Request.anyOf(requests, true);
   }
 
   /**
@@ -579,12 +615,7 @@ export class Request implements PromiseLike<Status> {
    * @throws ERR_IN_STATUS: at least one of them failed: a RequestsError, with the error of each.
    */
   static testSome(requests: readonly (Request | null | undefined)[]): { indices: number[]; statuses: Status[] } {
-    const found = Request.found(requests, () => {
-      Request.poll(requests);
-      const places = Request.readyIn(requests);
-      return places.length === 0 ? undefined : places;
-    });
-    const result = Request.takeSome(requests, found ?? []);
+    const result = Request.someOf(requests, true);
     if (result instanceof RequestsError) throw result;
     return result;
   }

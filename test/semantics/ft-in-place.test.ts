@@ -80,6 +80,23 @@ test.each([
   expect(ends).toEqual([expected(), expected(), expected()]);
 });
 
+test('a successor reads what the others have saved', { timeout: LIMIT_MS }, async () => {
+  const read: unknown[] = [];
+  await play({
+    spares: 1,
+    dying: [1],
+    body: async (job, { mpi, die }) => {
+      const { recovery } = job;
+      job.protectValue('name', { save: () => `rank ${job.comm.rank}`, restore: () => undefined });
+      if (recovery?.save !== undefined) for (let rank = 0; rank < 3; rank++) read.push((await recovery.read(rank)).get('name'));
+      await count(job, { atStep: async (step: number) => mpi.process === 1 && step === 5 && (await die('now')) });
+      if (recovery?.save !== undefined)
+        await expect(recovery.read(0)).rejects.toThrow(/ERR_CHECKPOINT: the image of rank 0 is not kept any more/);
+    },
+  });
+  expect(read).toEqual(['rank 0', 'rank 1', 'rank 2']);
+});
+
 test('with saves that block the program, and a death in one of them', { timeout: LIMIT_MS }, async () => {
   const begun: number[] = [];
   const ends: number[] = [];

@@ -121,15 +121,13 @@ export class Steps {
     if (worker.succession?.isReplaying === true) counters.freedAgain++;
   }
 
-  /** It ended with an error: this process had given its log up, so the death of a peer was seen, and all will go back. */
-  private isLost(worker: Worker, { error, kind }: SendRequest | RecvRequest): boolean {
+  /** It ended with an error: its peer has died when this process had given its log up, and all will go back. (The log may be whole again by now.) */
+  private isLost(worker: Worker, request: SendRequest | RecvRequest): boolean {
+    const { error, kind } = request;
     if (error === undefined) return false;
-    // The log may be whole again by now: a save was committed.
-    const isSeen = worker.members.some((number) => {
-      const { failure, channel } = this.host.pmlOf(worker.number).peer(number);
-      return failure !== undefined && channel === undefined;
-    });
-    if (!isSeen || error.code !== 'ERR_PROC_FAILED') throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
+    const peer = request.kind === 'send' ? request.peer : request.matched ? request.matchedSource : request.source;
+    if (error.code !== 'ERR_PROC_FAILED' || !worker.notHeld.has(peer))
+      throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
     worker.isOver = true;
     return true;
   }

@@ -56,6 +56,8 @@ export interface Worker {
   isOver: boolean;
   /** It has gone back with all the others: nothing of the program is under way any more. */
   isBack: boolean;
+  /** Members that died when its log was given up: what is sent to them, or waits for them, ends with an error. */
+  readonly notHeld: Set<number>;
   /** It is a successor whose program does not repeat itself. */
   drifts: boolean;
   /** A request that has ended, to be used again. */
@@ -96,6 +98,7 @@ export function newWorker(number: number, log: SendLog, isCalled: boolean): Work
     runs: false,
     isOver: false,
     isBack: false,
+    notHeld: new Set(),
     drifts: false,
     ended: undefined,
     memory: new Uint8Array(COLL_BYTES_MAX),

@@ -214,7 +214,15 @@ export class LogWorld implements StepsHost {
 
   private tell(number: number, dead: number): void {
     if (this.world.isDead(number) || !this.world.isDead(dead)) return;
+    const worker = this.workers[number];
+    const isNews = this.pmlOf(number).knownPeer(dead)?.failure === undefined;
+    const { isWhole } = worker.log;
     this.world.tellFailed(number, dead);
+    if (worker.isBack || !worker.members.includes(dead)) return;
+    const { failure, channel } = this.pmlOf(number).peer(dead);
+    if (failure === undefined || channel !== undefined) return;
+    if (isNews && isWhole) throw new OracleError(`F10: the log of process ${number} is whole, and ${dead}, which has died, is not held`);
+    worker.notHeld.add(dead);
   }
 
   private decideLater(): void {

@@ -400,6 +400,13 @@ export class Saves {
     this.outcomes.begin(placement, rank, epoch);
     this.isAhead = true;
     core.restore(epoch, line, fetched, line === undefined ? undefined : holdsOf(inventories, line));
+    // Each has its own image of it, as a whole: successors read them.
+    if (line !== undefined) {
+      const grouping = domains.map((_, of) => [{ rank: of, bytes: Number.POSITIVE_INFINITY }]);
+      // The next name is that of the epoch now, as of what is restored.
+      const piece = (): Piece | undefined => this.pieceOf(line) ?? this.pieceOf({ epoch, k: line.k });
+      this.images = new SavedImages(this.series, this.own, grouping, piece, this.memory);
+    }
     this.obey();
   }
 

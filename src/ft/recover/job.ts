@@ -2,7 +2,7 @@
 // each recovery.
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { Piece, SaveName, Slot } from '../checkpoint/slots.ts';
+import type { Piece, Slot } from '../checkpoint/slots.ts';
 import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, NO_NOTICE, Stopping } from './end-notice.ts';
@@ -13,22 +13,10 @@ import type { Periods } from './periods.ts';
 import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import { type JobRecovery, type RecoveryTotal, totalOf } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
-import { storeImage } from './storing.ts';
+import { type BegunSave, storeImage } from './storing.ts';
 import { type Team, TeamOfJob } from './team.ts';
 
 const NAMED_MAX = 8;
-
-/** A save whose state is copied. */
-interface BegunSave {
-  readonly name: SaveName;
-  readonly step: number;
-  readonly level: number;
-  readonly bytes: number;
-  readonly beganMs: number;
-  readonly copiedMs: number;
-  /** As the ledger has it. */
-  readonly usefulMs: number;
-}
 
 /** What the program of run() is given. */
 export class FtJob extends TeamOfJob {
@@ -154,7 +142,8 @@ export class FtJob extends TeamOfJob {
   /**
    * The value of that name, which is made once: by `make` in the first call, and from then on it is part of this rank's state. For clocks,
    * random numbers and what is read from files or the environment: a program that is called again gets the value that it had when the save was
-   * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again.
+   * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again, but by a
+   * successor whose predecessor's outcomes were kept (recovery 'asynchronous').
    * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again.
    *
    * @param name One for each place in the program, the same in every run.
@@ -176,7 +165,15 @@ export class FtJob extends TeamOfJob {
    * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed, or the job was told to end (ft_end_signal) and all have saved. The program lets it
    *   out.
    */
-  async next(): Promise<void> {
+  next(): Promise<void> {
+    return this.inTurn(this.endOfStep());
+  }
+
+  private inTurn<R>(promise: Promise<R>): Promise<R> {
+    return this.program?.streams.turns?.inTurn(promise) ?? promise;
+  }
+
+  private async endOfStep(): Promise<void> {
     this.endStep();
     await this.enter();
     if (!this.isChecked) await this.check();
@@ -208,7 +205,11 @@ export class FtJob extends TeamOfJob {
    * @throws ERR_CHECKPOINT: as for next(), and when the save was abandoned.
    * @throws ERR_PROC_FAILED, ERR_REVOKED: as for next().
    */
-  async checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
+  checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
+    return this.inTurn(this.checkpointNow(options));
+  }
+
+  private async checkpointNow(options: { level?: 'memory' | 'disk' | 'store' }): Promise<number> {
     const level = this.levelOf(options.level ?? 'memory');
     await this.enter();
     if (!this.isChecked) await this.check();

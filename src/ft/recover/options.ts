@@ -32,8 +32,8 @@ export interface FtOptions {
   readonly recovery?: 'coordinated' | 'asynchronous';
   /**
    * With recovery 'asynchronous', of a program whose course depends on what a process cannot repeat by itself. `recorded`: which messages receives and
-   * probes from ANY_SOURCE take, what iprobe(), test() and their siblings find, and values of once(), are kept by another rank, and a successor obeys
-   * them; what is sent waits until they are there. Timeouts, signals and cancel() are refused. `send`: the program sends the same on each connection in whatever order its receives from anybody take messages, also in orders that no
+   * probes from ANY_SOURCE take, what iprobe(), test(), waitAny() and their siblings find, the order in which results are handed out of which several
+   * are awaited, and values of once(), are kept by another rank, and a successor obeys them; what is sent waits until they are there. Timeouts, signals and cancel() are refused. `send`: the program sends the same on each connection in whatever order its receives from anybody take messages, also in orders that no
    * undisturbed run has; nothing waits. Undefined (default): receives and probes from ANY_SOURCE are refused.
    */
   readonly determinism?: 'recorded' | 'send';

@@ -100,6 +100,16 @@ export class ProgramOutcomes {
     if (!this.isFull) return undefined;
     const self = this;
     return {
+      rank,
+      beginAwait: () => recorder.beginAwait(),
+      get nextTurn() {
+        return recorder.nextTurn;
+      },
+      get hasListed() {
+        return recorder.hasOutcomes;
+      },
+      tookTurn: () => void recorder.next(EVENT.TURN),
+      noteTurn: (number) => recorder.note(EVENT.TURN, [number]),
       post: (request) => recorder.post(request),
       matched: (request, number, seq) => {
         recorder.matched(request, number, seq);

@@ -6,6 +6,18 @@ import type { Saves } from './epoch.ts';
 import type { StoreLevel } from './options.ts';
 import { writeCommit, writeImage } from './store-levels.ts';
 
+/** A save whose state is copied. */
+export interface BegunSave {
+  readonly name: SaveName;
+  readonly step: number;
+  readonly level: number;
+  readonly bytes: number;
+  readonly beganMs: number;
+  readonly copiedMs: number;
+  /** As the ledger has it. */
+  readonly usefulMs: number;
+}
+
 /** What is written; the program goes on meanwhile. */
 interface Written {
   readonly name: SaveName;

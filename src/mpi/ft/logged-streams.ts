@@ -9,6 +9,7 @@ import { idOf } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import { type FamilyBase, LoggedFamily, type LoggedPlace, type MadeImage, type StreamCounters } from './logged-family.ts';
 import type { RecordedOutcomes } from './recorded-outcomes.ts';
+import { Turns } from './turns.ts';
 
 /** The numbers of a rank at a save, as they are in its image: peers and sources are ranks. */
 export interface StreamsImage {
@@ -36,6 +37,8 @@ export class LoggedStreams {
   readonly log: MessageLog;
   readonly outcomes: RecordedOutcomes | undefined;
   readonly takesAnybody: boolean;
+  /** The order in which results are handed to the program. */
+  readonly turns: Turns | undefined;
   private readonly proc: ProcessState;
   private readonly place: LoggedPlace;
   private readonly succession: Succession;
@@ -57,6 +60,7 @@ export class LoggedStreams {
     this.id = place.id;
     this.log = log;
     this.outcomes = outcomes;
+    this.turns = outcomes && new Turns(outcomes, (error) => onDiffers?.(error));
     this.takesAnybody = takesAnybody;
     this.family = new LoggedFamily(proc.contexts, place, base);
     const { pml } = proc.engine;
@@ -288,12 +292,14 @@ export class LoggedStreams {
   abort(error: MultirailError): void {
     this.isOver = true;
     this.pending = undefined;
+    this.turns?.end();
     this.succession.giveUp(error);
   }
 
   /** The communicator has done its part. Those that the program has made of it, and has not freed, are its own from now on. */
   close(): void {
     this.isOver = true;
+    this.turns?.end();
     if (this.proc.logged !== this) return;
     const { wasGivenUp } = this;
     if (wasGivenUp !== undefined) for (const id of this.family.ids) this.proc.endCommunicator(id, false, wasGivenUp);

@@ -13,8 +13,20 @@ export interface AnyReceive {
 export type LookKind = 'found' | 'ended';
 
 export interface RecordedOutcomes extends MessageOutcomes {
+  /** Whose they are. */
+  readonly rank: number;
   /** Some of what is listed was not asked for again yet. */
   readonly isReplaying: boolean;
+  /** Another await of the program begins: its number. */
+  beginAwait(): number;
+  /** The await whose result was handed to the program next, as it is listed; undefined: something else comes before, or nothing. */
+  readonly nextTurn: number | undefined;
+  /** Something is listed that comes before anything new. */
+  readonly hasListed: boolean;
+  /** It is handed out. */
+  tookTurn(): void;
+  /** One of several is handed out, and nothing is listed. */
+  noteTurn(number: number): void;
   /** A probe from anybody begins. */
   begin(): AnyReceive;
   /** It finds that message of the process with that number. Returns what is wrong with it, when it is not the listed one. */

@@ -5,6 +5,7 @@ import { PIECE_BYTES } from '../../../src/ft/log/entries.ts';
 import { DIGESTS_MAX } from '../../../src/pml/digests.ts';
 import { digestOf } from '../../../src/pml/tap.ts';
 import { crc32cJs } from '../../../src/util/crc32c.ts';
+import { Iov } from '../../../src/util/iov.ts';
 import { CTX, EAGER_BYTES, filled, LONG_BYTES, Logged, PLAIN_CTX } from './logged.ts';
 
 test.each([0, 1, EAGER_BYTES, LONG_BYTES])('a send of %d bytes is done at once, and its buffer is free', (bytes) => {
@@ -99,6 +100,36 @@ test('a log that somebody needs is not given up: the send waits, and may be ende
   pair.pml(0).giveUp(send, new MultirailError('ERR_TIMEOUT', 'too long'));
   expect(send.error).toMatchObject({ code: 'ERR_TIMEOUT' });
   expect(pair.of(0).tap.waitingCount).toBe(0);
+});
+
+test('a short message takes its short way where nothing stands in it, and changes nothing where something does', () => {
+  const jobs = new Logged(2, 1);
+  const [pml, log] = [jobs.pml(0), jobs.logs[0]];
+  const short = (rank: number, ctx = CTX, bytes = 10): boolean => pml.sendEager(rank, ctx, 5, new Iov([filled(bytes, 1)]));
+  const seen = () => [log.messageCount, pml.counters.messagesSent, jobs.of(0).tap.counters.logged];
+  expect([short(1), short(1, PLAIN_CTX), seen()]).toEqual([true, true, [1, 2, 1]]);
+  expect([short(1, CTX, EAGER_BYTES + 1), seen()]).toEqual([false, [1, 2, 1]]);
+  jobs.run();
+  jobs.kill(1);
+  expect([short(1), seen()]).toEqual([false, [1, 2, 1]]);
+  jobs.replace(1, 2, [0, 2], { flows: [], unexpected: [] });
+  expect([short(2), seen()]).toEqual([false, [1, 2, 1]]);
+  // What was sent to the one that died is sent again; the peer lacks whatever comes now.
+  jobs.sync(0, 2);
+  expect([short(2), seen()]).toEqual([true, [2, 4, 2]]);
+  const into = filled(10, 0);
+  const receives = [jobs.receive(2, 0, 5, filled(10, 0)), jobs.receive(2, 0, 5, into)];
+  jobs.run();
+  expect(receives.map(({ done }) => done)).toEqual([true, true]);
+  expect(into).toEqual(filled(10, 1));
+});
+
+test('a short message does not overtake one that waits for room', () => {
+  const pair = new Logged(2, 0, 3500 + PIECE_BYTES);
+  pair.send(0, 1, 1, filled(2000, 1));
+  pair.of(0).tap.options.log.cut();
+  expect(pair.send(0, 1, 2, filled(2000, 2)).done).toBe(false);
+  expect(pair.pml(0).sendEager(1, CTX, 3, new Iov([filled(1, 3)]))).toBe(false);
 });
 
 test('the receiver has the digest of each message, by number, until a save is committed behind it', () => {

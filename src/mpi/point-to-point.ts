@@ -300,7 +300,9 @@ export class PointToPoint {
   /** A short message leaves at once: it is done on return, and no record of it is made for the caller. False: startSend() sends it. */
   private sendEager(iov: Iov, dest: number, tag: number): boolean {
     if (dest === PROC_NULL || tracedSince() !== undefined || sendChannel.hasSubscribers) return false;
-    const { engine } = this.proc;
+    const { engine, logged } = this.proc;
+    // Where results are handed out by number each send has one: whether there is room at once is not the same for a successor.
+    if (logged !== undefined && this.desk.turns !== undefined) return false;
     if (!engine.pml.sendEager(this.members[dest], this.userCtx, tag, iov)) return false;
     engine.schedule();
     return true;

@@ -264,7 +264,8 @@ test('a program that sums up what comes from anybody may say that it sends the s
     job.protect('state', state);
     while (state[0] < 6) {
       const one = new Float64Array(1);
-      for (let other = 0; other < 3; other++) if (other !== comm.rank) await comm.send(Float64Array.of(state[1] + comm.rank), other, state[0]);
+      for (let other = 0; other < 3; other++)
+        if (other !== comm.rank) await comm.send(Float64Array.of(state[1] + comm.rank), other, state[0]);
       let sum = state[1] + comm.rank;
       for (let left = 2; left > 0; left--) {
         // A successor finds the messages of all steps there: by their tags it knows those of this one.

@@ -247,7 +247,7 @@ export class Tap implements PmlTap {
     if (crc === had.crc && buffer.bytes === had.bytes) return;
     const error = new MultirailError(
       'ERR_REPLAY',
-      `message ${seq} of context ${ctx} to rank ${peer.rank}, with tag ${tag}, has ${buffer.bytes} bytes and digest ${crc.toString(16)}; before the failure it had ${had.bytes} bytes and digest ${had.crc.toString(16)}: the program does not repeat itself, so record what it cannot foresee with once(), or use recovery 'coordinated'`,
+      `message ${seq} of context ${ctx} to rank ${peer.rank}, with tag ${tag}, has ${buffer.bytes} bytes and digest ${crc.toString(16)}; before the failure it had ${had.bytes} bytes and digest ${had.crc.toString(16)}: the program does not repeat itself, so record what it cannot foresee (once(), determinism: 'recorded'), or use recovery 'coordinated'`,
       { rank: this.core.options.rank, peer: peer.rank, tag },
     );
     request.error = error;

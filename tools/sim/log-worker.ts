@@ -77,6 +77,11 @@ export interface Worker {
   logBegins: Map<string, number>;
 }
 
+/** By rank and context: the numbers that a log begins with once that save is committed. */
+export function beginsOf(members: readonly number[], { flows }: Cut): Map<string, number> {
+  return new Map(flows.map(({ peer, ctx, nextOut }) => [`${members.indexOf(peer)}/${ctx}`, nextOut]));
+}
+
 /** One that stands by, or is about to begin. */
 export function newWorker(number: number, log: SendLog, isCalled: boolean): Worker {
   return {

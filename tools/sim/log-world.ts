@@ -15,7 +15,7 @@ import type { Prng } from '../../src/util/prng.ts';
 import { OUTCOMES_CTX, Outcomes } from './log-outcomes.ts';
 import { COVERED, type Program } from './log-program.ts';
 import { Steps, type StepsHost } from './log-steps.ts';
-import { type Decision, type Image, newLogCounters, newWorker, type Save, type Worker } from './log-worker.ts';
+import { beginsOf, type Decision, type Image, newLogCounters, newWorker, type Save, type Worker } from './log-worker.ts';
 import { OracleError } from './oracle.ts';
 import { World, type WorldOptions } from './world.ts';
 
@@ -38,11 +38,6 @@ export interface LogWorldOptions extends WorldOptions {
   drifts: boolean;
   /** A process dies just now. */
   onDeath: () => void;
-}
-
-/** By rank and context: the numbers that a log begins with once that save is committed. */
-function beginsOf(members: readonly number[], { flows }: Cut): Map<string, number> {
-  return new Map(flows.map(({ peer, ctx, nextOut }) => [`${members.indexOf(peer)}/${ctx}`, nextOut]));
 }
 
 export class LogWorld implements StepsHost {
@@ -215,13 +210,11 @@ export class LogWorld implements StepsHost {
   private tell(number: number, dead: number): void {
     if (this.world.isDead(number) || !this.world.isDead(dead)) return;
     const worker = this.workers[number];
-    const isNews = this.pmlOf(number).knownPeer(dead)?.failure === undefined;
-    const { isWhole } = worker.log;
+    const mustHold = worker.log.isWhole && this.pmlOf(number).knownPeer(dead)?.failure === undefined;
     this.world.tellFailed(number, dead);
-    if (worker.isBack || !worker.members.includes(dead)) return;
     const { failure, channel } = this.pmlOf(number).peer(dead);
-    if (failure === undefined || channel !== undefined) return;
-    if (isNews && isWhole) throw new OracleError(`F10: the log of process ${number} is whole, and ${dead}, which has died, is not held`);
+    if (worker.isBack || !worker.members.includes(dead) || failure === undefined || channel !== undefined) return;
+    if (mustHold) throw new OracleError(`F10: the log of process ${number} is whole, and ${dead}, which has died, is not held`);
     worker.notHeld.add(dead);
   }
 

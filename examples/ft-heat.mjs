@@ -5,6 +5,7 @@
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6
 //   npx multirail run -n 4 --spares 2 --kill random:seed=1,mtbf=4s,max=2 examples/ft-heat.mjs --sync
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --recovery asynchronous    # the dead rank alone goes back
+//   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --recovery asynchronous --helpers 1    # and is helped to catch up
 //   npx multirail run -n 4 --spares 2 --kill 2@3s examples/ft-heat.mjs --seconds 6 --verbose    # says who begins where
 //   npx multirail run -n 4 --mca ft on --kill 1@3s,2@4s examples/ft-heat.mjs --seconds 6 --shrink    # nobody stands by: fewer ranks go on
 //   npx multirail run -n 4 --mca ft on --mca ft_job plate examples/ft-heat.mjs --folder saves    # killed as a whole, it goes on when started again
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     sync: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
     recovery: { type: 'string', default: 'coordinated' },
+    helpers: { type: 'string', default: '0' },
     folder: { type: 'string' },
     bucket: { type: 'string' },
     verbose: { type: 'boolean', default: false },
@@ -74,6 +76,7 @@ function undisturbed() {
 
 const mpi = await init();
 let resumedFrom;
+let sharedSteps = 0;
 let total = { failures: 0, inPlace: 0, lostSteps: 0 };
 
 /** What both forms of the program begin with. Both arrays are registered, because the program swaps them. */
@@ -125,11 +128,55 @@ function endStep(state) {
 const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const countsOf = (size) => [...Array(size).keys()].map((rank) => (blockOf(rank, size).to - blockOf(rank, size).from) * CELLS);
 
+/** The rows of one of a team, of the rows 1 to `own` of a strip: from, and to before. */
+function shareOf(own, { size }, rank) {
+  return [1 + Math.floor((rank * own) / size), 1 + Math.floor(((rank + 1) * own) / size)];
+}
+
+/** What a helper does for a successor, until it has caught up: rows come, and go back one step further. */
+async function help(team, own) {
+  const [from, to] = shareOf(own, team, team.rank);
+  const [now, next] = [strip(to - from), strip(to - from)];
+  for (;;) {
+    await team.recv(now, 0, 0);
+    relax(now, next);
+    await team.send(part(next, 1, to - from + 1), 0, 0);
+    sharedSteps++;
+  }
+}
+
+/** A step of a successor with those that help it. */
+async function relaxWith(team, { now, next }, own) {
+  const moves = [];
+  for (let helper = 1; helper < team.size; helper++) {
+    const [from, to] = shareOf(own, team, helper);
+    moves.push(team.send(part(now, from - 1, to + 1), helper, 0), team.recv(part(next, from, to), helper, 0));
+  }
+  const [from, to] = shareOf(own, team, 0);
+  relax(part(now, from - 1, to + 1), part(next, from - 1, to + 1));
+  await Promise.all(moves);
+}
+
+/** Alone, unless helpers are there. One of them may die, or be called in for another rank: then the step is done alone. */
+async function relaxShared(job, state, own) {
+  if (job.replaying && job.team.size > 1) {
+    try {
+      await relaxWith(job.team, state, own);
+      sharedSteps++;
+      return;
+    } catch (error) {
+      if (job.team.size > 1) throw error;
+    }
+  }
+  relax(state.now, state.next);
+}
+
 async function program(job) {
   const { comm } = job;
   const { rank, size } = comm;
   const state = begin(job);
   const own = state.to - state.from;
+  job.onHelp(async (team) => await help(team, own));
   if (job.recovery?.isRegrouped) for (const giver of giversOf(job, state)) take(job, state, giver, await job.recovery.read(giver));
   while (state.step < steps) {
     const { now } = state;
@@ -137,10 +184,14 @@ async function program(job) {
     if (rank > 0) moves.push(comm.sendrecv(row(now, 1), rank - 1, 0, row(now, 0), rank - 1, 0));
     if (rank < size - 1) moves.push(comm.sendrecv(row(now, own), rank + 1, 0, row(now, own + 1), rank + 1, 0));
     await Promise.all(moves);
-    relax(now, state.next);
+    await relaxShared(job, state, own);
     endStep(state);
     await rest(stepMs);
     await job.next();
+    if (values.verbose && sharedSteps > 0 && !job.replaying) {
+      console.error(`rank ${rank} has caught up: ${sharedSteps} steps were shared`);
+      sharedSteps = 0;
+    }
   }
   const plate = rank === 0 ? new Float64Array(rows * CELLS) : null;
   await comm.gatherv(part(state.now, 1, own + 1), plate, countsOf(size));
@@ -185,6 +236,7 @@ const options = {
   recovery: values.recovery,
   everySteps: lastingLevel === undefined ? [every] : [every, 2 * every],
   ...(lastingLevel === undefined ? {} : { levels: [{ level: 'memory' }, lastingLevel] }),
+  helpers: Number(values.helpers),
   whenNoSpares: values.shrink ? 'shrink' : 'fail',
 };
 const result = await run(mpi, options, values.sync ? programSync : program);

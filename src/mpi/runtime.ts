@@ -24,6 +24,7 @@ import { checkSyncOptions } from './constants.ts';
 import { WORLD_ID } from './contexts.ts';
 import { makeDriver, nativeOf } from './drivers.ts';
 import { FaultTolerance } from './ft/fault-tolerance.ts';
+import { standByToHelp } from './ft/helping.ts';
 import { partitionOptions } from './ft/partition-watch.ts';
 import { checkProcess, ownProcess } from './ft/process-watch.ts';
 import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
@@ -82,9 +83,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly driver: RuntimeDriver;
   private readonly blocking: BlockingWaiter;
   private state: RuntimeState = 'STARTING';
-  private place: { readonly world: Communicator; readonly role: 'initial' | 'replacement' } | undefined;
-  /** Where this process stands by, or has stood by. */
-  private readonly duty: StandbyDuty | undefined;
+  private place: { readonly world: Communicator; readonly role: Runtime['role'] } | undefined;
+  /** @internal Where this process stands by, or has stood by. */
+  readonly duty: StandbyDuty | undefined;
   private readonly modules: BtlModule[] = [];
   private entry: ModexEntry | undefined;
   private book: AddressBook | undefined;
@@ -166,12 +167,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       isUnneeded: () => proc.ft?.isUnneeded === true,
       tellServer: async (isWaiting, place) => await job.oob?.standbyState?.(isWaiting, place),
       answer: (id) => proc.ft?.answerCall(id),
-      onCalled: (place) => this.sitDown(place),
-      onUnneeded: () => void this.leaveUnneeded(),
+      onCalled: (place, role) => this.sitDown(place, role),
+      onUnneeded: () => {
+        const left = this.finalize().catch((error: Error) => this.options.log?.('debug', error.message));
+        void left.then(() => this.options.exit?.(0));
+      },
     });
   }
 
-  private get seat(): { readonly world: Communicator; readonly role: 'initial' | 'replacement' } {
+  private get seat(): { readonly world: Communicator; readonly role: Runtime['role'] } {
     if (this.place === undefined) throw new MultirailError('ERR_INTERNAL', `process ${this.process} stands by and has no world`);
     return this.place;
   }
@@ -188,14 +192,14 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /**
    * The communicator of all ranks of the start (MPI-4.1, section 7.2.4); processes that stand by are not in it. Where this process has taken
-   * the place of another one, it is the communicator that replace() has made of it.
+   * the place of another one, it is the communicator that replace() has made of it; of a helper it is the team.
    */
   get world(): Communicator {
     return this.seat.world;
   }
 
-  /** How this process has come to its place: with the start of the job, or by a call of replace(). */
-  get role(): 'initial' | 'replacement' {
+  /** How this process has come to its place: with the start of the job, or by a call of replace(). As a helper it has none (`multirail/ft`). */
+  get role(): 'initial' | 'replacement' | 'helper' {
     return this.seat.role;
   }
 
@@ -271,19 +275,13 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     return this;
   }
 
-  /** This process, which has stood by, has its place. */
-  private sitDown({ id, members }: CalledInto): void {
+  /** This process, which has stood by, has its place, or is in the team of a successor. */
+  private sitDown({ id, members }: CalledInto, role: Runtime['role']): void {
     const { contexts } = this.proc;
     contexts.open(id);
-    this.place = { world: new Communicator(this.proc, 'world', id, new Group(members, this.process)), role: 'replacement' };
-    contexts.endCreation(false);
+    this.place = { world: new Communicator(this.proc, role === 'helper' ? 'team' : 'world', id, new Group(members, this.process)), role };
+    if (role === 'replacement') contexts.endCreation(false);
     if (!contexts.isCreating) this.proc.ft?.ulfm.dropEarly();
-  }
-
-  /** This process has stood by, and the job has ended without it. */
-  private async leaveUnneeded(): Promise<void> {
-    await this.finalize().catch((error: Error) => this.options.log?.('debug', error.message));
-    this.options.exit?.(0);
   }
 
   /**
@@ -406,6 +404,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.earlyExits.delete(number);
     }
     ft.start(processes.get(this.process), processes);
+    this.duty?.standBy((begin) => standByToHelp(this.engine, ft.deathListeners, begin));
   }
 
   /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */
@@ -566,7 +565,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const beganMs = performance.now();
     await this.proc.ft?.leave(timeoutMs);
     const leftMs = timeoutMs - (performance.now() - beganMs);
-    const notLeft = await (this.place === undefined
+    const notLeft = await (this.place === undefined || this.place.role === 'helper'
       ? leaveUnneeded(engine, leftMs)
       : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, leftMs));
     const failed = notLeft.length > 0;

@@ -83,6 +83,7 @@ test('campaign 002: both recoveries of a plate meet the same deaths, and its bit
   expect(problems.every((problem: string) => problem.includes('longer than coordinated recovery'))).toBe(true);
   expect(stderr).toMatch(/^undisturbed: \d+ steps in \d/m);
   expect(stderr).toMatch(/^row 1, run 1 of 1, asynchronous, k = 1: [1-9] \+ 0 failures in .* [1-9] ranks recovered in place/m);
+  expect(stderr).toMatch(/^row 1, run 1 of 1, asynchronous, k = 2: [1-9] \+ 0 failures in .* [1-9] ranks recovered in place/m);
   expect(played.map(({ outcome }: { outcome: { digest: string } }) => outcome.digest)).toEqual(played.map(() => undisturbed.digest));
   expect(cells.every(({ restartSeconds }: { restartSeconds: number }) => restartSeconds > 0)).toBe(true);
   const wrong = await ft('campaign 002 --mtbf 1s');

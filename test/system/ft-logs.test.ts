@@ -1,5 +1,6 @@
 // Asynchronous recovery with a process for each rank, which dies by SIGKILL: only its successor begins again, and the end is bit for bit that of
 // the undisturbed run.
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
 
@@ -106,4 +107,16 @@ test.concurrent('a program that does not repeat itself is caught', { timeout: 60
   );
   expect(all).not.toMatch(/ERR_SPARES/);
   expect(bodies.filter(([rank]) => rank === 1).length, all).toBe(2);
+});
+
+test('a process that stands by helps the successor of a plate to catch up, and its bits are those of the undisturbed one', {
+  timeout: 60_000,
+}, async () => {
+  const example = fileURLToPath(new URL('../../examples/ft-heat.mjs', import.meta.url));
+  const words = ['--seconds', '3', '--every', '150', '--recovery', 'asynchronous', '--helpers', '1', '--verbose'];
+  const run = [code.cli, 'run', '-n', '4', '--spares', '2', '--kill', '2@1s', example, ...words];
+  const { code: status, stdout, stderr } = await startNode(run, { timeoutMs: 50_000 }).ended;
+  expect(status, stderr).toBe(0);
+  expect(stdout).toMatch(/recovered from 1 failures \(1 asynchronous\)/);
+  expect(stderr).toMatch(/rank 2 has caught up: [1-9]\d* steps were shared/);
 });

@@ -153,7 +153,7 @@ async function startCampaign(paper: string, { asRank, json: asJson, seed, ...giv
   const say = (line: string): void => void process.stderr.write(`${line}\n`);
   const { np, mtbf, cost, failures, scale, rows, repeaters, spares, df = 2, sd = 3, sets = 'mnf', runs = 10 } = given;
   if (paper === '002') {
-    const input = { scale: scale ?? 0.01, runs, rows: rows ?? [1, 2, 3, 4, 5], repeaters: repeaters ?? [1], seed };
+    const input = { scale: scale ?? 0.01, runs, rows: rows ?? [1, 2, 3, 4, 5], repeaters: repeaters ?? [1, 2], seed };
     return show(await playRecoveries(input, say), asJson);
   }
   if (paper === '004') {
@@ -253,7 +253,7 @@ export function register(program: Command): void {
     .option('--runs <N>', '000: jobs; 002: jobs of each kind in each row (default: 10)', wholeNumber(1, RUNS_MAX))
     .option('--scale <share>', "002: of the paper's times (default: 0.01, 36 s of computing)", number)
     .option('--rows <rows>', '002: of the table, from 1 (default: 1,2,3,4,5)', numbers)
-    .option('--repeaters <k>', '002: processes that repeat what a dead one has done, a kind of jobs for each (default: 1)', numbers)
+    .option('--repeaters <k>', '002: processes that repeat what a dead one has done, a kind of jobs for each (default: 1,2)', numbers)
     .option('--mtbf <times>', '004: mean times between failures, a job for each (default: 1s,2s,4s)', times)
     .option('--cost <time>', '004: what a save keeps the program from (default: 20ms)', seconds)
     .option('--failures <N>', '004: processes that stand by, at most so many failures of each job (default: 12)', wholeNumber(1, RANKS_MAX))

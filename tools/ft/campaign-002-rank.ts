@@ -31,6 +31,27 @@ type Say = (word: RankWord) => void;
 const pause = new Int32Array(new SharedArrayBuffer(4));
 const sleep = (seconds: number): void => void Atomics.wait(pause, 0, 0, 1000 * seconds);
 
+/** Rows of one of a team, among those of a strip: from, and to before. */
+function shareOf({ size }: Communicator, rank: number): [from: number, to: number] {
+  return [Math.floor((rank * ROWS) / size), Math.floor(((rank + 1) * ROWS) / size)];
+}
+
+const spaceOf = (team: Communicator, rank: number): Float64Array => {
+  const [from, to] = shareOf(team, rank);
+  return strip(to - from);
+};
+
+/** What a helper does: rows come with those around them, and its own go back. */
+async function help(team: Communicator, rank: number, size: number): Promise<void> {
+  const now = spaceOf(team, team.rank);
+  const scratch = spaceOf(team, team.rank);
+  for (;;) {
+    await team.recv(now, 0, 0);
+    relax(now, scratch, true, team.rank < team.size - 1 || rank < size - 1);
+    await team.send(ownRows(now), 0, 0);
+  }
+}
+
 class Plate {
   readonly now = strip(ROWS);
   private readonly scratch = strip(ROWS);
@@ -44,7 +65,23 @@ class Plate {
     return ownRows(this.now);
   }
 
-  async step(): Promise<void> {
+  /** A step of a successor with those that help it; the strip is as it was until all have done their part. */
+  private async relaxWith(team: Communicator, hasAbove: boolean): Promise<void> {
+    const { now } = this;
+    const pieces = Array.from({ length: team.size }, (_, rank) => {
+      const [from, to] = shareOf(team, rank);
+      return part(now, from, to + 2 * SWEEPS).slice();
+    });
+    const moves: Promise<unknown>[] = [];
+    const come = pieces.map((piece) => new Float64Array(ownRows(piece).length));
+    for (let helper = 1; helper < team.size; helper++) moves.push(team.send(pieces[helper], helper, 0), team.recv(come[helper], helper, 0));
+    relax(pieces[0], spaceOf(team, 0), hasAbove, true);
+    come[0] = ownRows(pieces[0]) as Float64Array<ArrayBuffer>;
+    await Promise.all(moves);
+    for (const [rank, rows] of come.entries()) ownRows(now).set(rows, shareOf(team, rank)[0] * CELLS);
+  }
+
+  async step(job?: FtJob): Promise<void> {
     const { comm, now, scratch } = this;
     const { rank, size } = comm;
     const hasAbove = rank > 0;
@@ -54,6 +91,14 @@ class Plate {
     if (hasBelow)
       moves.push(comm.sendrecv(part(now, ROWS, ROWS + SWEEPS), rank + 1, 0, part(now, ROWS + SWEEPS, ROWS + 2 * SWEEPS), rank + 1, 0));
     await Promise.all(moves);
+    if (job?.replaying === true && job.team.size > 1) {
+      try {
+        return await this.relaxWith(job.team, hasAbove);
+      } catch (error) {
+        // A helper is gone: the successor goes on alone.
+        if (job.team.size > 1) throw error;
+      }
+    }
     relax(now, scratch, hasAbove, hasBelow);
   }
 
@@ -81,6 +126,7 @@ function optionsOf({ repeaters, everySteps }: RecoveriesRun, folder: string): Ft
     levels: [{ level: 'memory' }, { level: 'disk', folder }],
     everySteps: [...everySteps],
     saving: 'blocking',
+    helpers: Math.max(0, repeaters - 1),
   };
 }
 
@@ -110,10 +156,8 @@ async function play(
   say: Say,
 ): Promise<void> {
   const { comm, recovery } = job;
-  const { rank } = comm;
-  say({ kind: 'begins', rank, process, atMs: Date.now() });
-  if (comm.size !== PLATE_RANKS) throw new Error(`${comm.size} ranks`);
-  if (recovery !== undefined) sleep(restoreSeconds[recovery.level === 'disk' ? 1 : 0]);
+  const { rank, size } = comm;
+  if (size !== PLATE_RANKS) throw new Error(`${size} ranks`);
   const plate = new Plate(comm);
   let step = 0;
   job.protect('plate', plate.own);
@@ -126,12 +170,16 @@ async function play(
       step = value;
     },
   });
+  // Who helps does not come further than this.
+  job.onHelp((team) => help(team, rank, size));
+  say({ kind: 'begins', rank, process, atMs: Date.now() });
+  if (recovery !== undefined) sleep(restoreSeconds[recovery.level === 'disk' ? 1 : 0]);
   if (step === 0) {
     await comm.barrier();
     if (rank === 0) say({ kind: 'computes', atMs: Date.now() });
   }
   while (step < steps) {
-    await plate.step();
+    await plate.step(job);
     step++;
     await job.next();
   }

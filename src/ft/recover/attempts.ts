@@ -5,6 +5,7 @@ import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import type { Restored, Saves } from './epoch.ts';
 import { isFailure, type Row, requireAlike } from './exchange.ts';
 import type { ProgramLog } from './program-log.ts';
+import type { Team } from './team.ts';
 
 export class Attempts {
   private readonly saves: Saves;
@@ -14,8 +15,11 @@ export class Attempts {
   /** What calls end with when this run of the program is over. */
   private readonly overError: () => MultirailError;
   private hasCaughtUp: boolean;
+  /** It lets go when this successor has caught up. */
+  private readonly team: Team | undefined;
 
-  constructor(saves: Saves, program: ProgramLog, restored: Restored, overError: () => MultirailError) {
+  constructor(saves: Saves, program: ProgramLog, restored: Restored, overError: () => MultirailError, team?: Team | undefined) {
+    this.team = team;
     this.saves = saves;
     this.program = program;
     this.restored = restored;
@@ -96,6 +100,7 @@ export class Attempts {
     const { saves, restored, program } = this;
     if (this.hasCaughtUp || program.streams.isReplaying || program.outcomes.recorder?.isReplaying === true) return;
     this.hasCaughtUp = true;
+    this.team?.end();
     if (!recoveryChannel.hasSubscribers) return;
     const { epoch, save, level, history } = restored;
     recoveryChannel.publish({

@@ -59,6 +59,8 @@ export interface Restored {
   readonly step: number;
   /** What all together know of the failures so far. */
   readonly history: History;
+  /** In place: those of the image, for helpers. */
+  readonly bytes?: Uint8Array | undefined;
   /** Undefined: nothing is restored where it was. */
   readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
   /** The images of the save that each rank has now; undefined: there is no save. */
@@ -401,11 +403,12 @@ export class Saves {
     this.obey();
   }
 
-  private restoredInPlace({ epoch, line, step, sections, history, isLast }: Joined): Restored {
+  private restoredInPlace(joined: Joined): Restored {
+    const { line, history } = joined;
     this.history = history;
     const known: Known = { periods: undefined, failures: history.failures, elapsedSeconds: 0 };
     const level = line === undefined ? undefined : 'memory';
-    return { epoch, isFirst: false, save: line?.k, level, step, history, sections, grouping: undefined, known, isInPlace: true, isLast };
+    return { ...joined, isFirst: false, save: line?.k, level, grouping: undefined, known, isInPlace: true };
   }
 
   /** The communicator of saves has done its part. */

@@ -56,6 +56,8 @@ export interface Joined {
   readonly line: SaveName | undefined;
   readonly step: number;
   readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
+  /** Its bytes, a copy of them; undefined where nobody helps, or from the beginning. */
+  readonly bytes: Uint8Array | undefined;
   readonly history: History;
   /** The others have stopped behind that save. */
   readonly isLast: boolean;
@@ -316,7 +318,10 @@ export class InPlace {
     (saves.program as ProgramLog).follow(views.reduce((most, view) => (view.passed > most.passed ? view : most), runner));
     const epoch = Math.max(...views.map((view) => view.epoch)) + 1;
     saves.begin(epoch, domains, plan, fetched, former?.inventories ?? []);
-    if (isNew) this.joined = { epoch, line, step: image?.header.step ?? 0, sections: image?.sections, history, isLast: this.isLast };
+    if (isNew) {
+      const bytes = settings.helpers === 0 ? undefined : (fetched?.memory as Uint8Array | undefined)?.slice();
+      this.joined = { epoch, line, step: image?.header.step ?? 0, sections: image?.sections, bytes, history, isLast: this.isLast };
+    }
     yield* this.synchronise(comm);
     return 'in place';
   }

@@ -14,6 +14,7 @@ import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
 import { type JobRecovery, type RecoveryTotal, totalOf } from './recovery.ts';
 import { Registry, type ValueAccessors } from './registry.ts';
 import { storeImage } from './storing.ts';
+import { type Team, TeamOfJob } from './team.ts';
 
 const NAMED_MAX = 8;
 
@@ -30,7 +31,7 @@ interface BegunSave {
 }
 
 /** What the program of run() is given. */
-export class FtJob {
+export class FtJob extends TeamOfJob {
   /** The communicator that the program runs on: it is another one after each failure. */
   readonly comm: Communicator;
   /** Aborted when this run of the program is over. */
@@ -66,8 +67,9 @@ export class FtJob {
     settings: Settings,
     restored: Restored,
     recovery: JobRecovery | undefined,
-    host: { readonly quietMs: number; readonly notice: EndNotice; warn(text: string): void },
+    host: { readonly quietMs: number; readonly notice: EndNotice; readonly team?: Team | undefined; warn(text: string): void },
   ) {
+    super(saves.comm, host.team);
     this.saves = saves;
     this.settings = settings;
     this.program = saves.program;
@@ -84,7 +86,7 @@ export class FtJob {
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;
     this.isAlone = restored.isInPlace;
-    if (this.program !== undefined) this.attempts = new Attempts(saves, this.program, restored, () => this.failedError());
+    if (this.program !== undefined) this.attempts = new Attempts(saves, this.program, restored, () => this.failedError(), host.team);
     this.notice = host.notice;
     this.stopping = new Stopping(saves.own, this.program === undefined ? host.notice : NO_NOTICE, () => saves.over.isDone);
     this.hasStopped = restored.isLast;
@@ -243,6 +245,7 @@ export class FtJob {
 
   /** @internal This run of the program is over. */
   close(): void {
+    this.closeTeam();
     this.stopping.close();
     this.controller.abort();
   }
@@ -428,16 +431,12 @@ export class FtJob {
       },
     );
     if (!isBlocking) {
-      finished.catch((error: unknown) => this.tellAbandoned(error));
+      finished.catch((error: unknown) => this.saves.over.isDone || isFailure(error) || this.warn((error as Error).message));
       return name.k;
     }
     await finished;
     if (isLast) this.stop(name.k, failedAtStore);
     return name.k;
-  }
-
-  private tellAbandoned(error: unknown): void {
-    if (!this.saves.over.isDone && !isFailure(error)) this.warn((error as Error).message);
   }
 
   private async finish(

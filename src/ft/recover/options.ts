@@ -1,5 +1,6 @@
 // What run() is told: copies, levels, periods, and what happens when nothing can be gone back to.
 import { MultirailError } from '../../errors.ts';
+import { HELPERS_MAX } from '../../mpi/ft/helping-states.ts';
 import { DEPTH_MAX } from '../plan/scheme.ts';
 import { fileStore } from '../store/file-store.ts';
 import type { Store } from '../store/store.ts';
@@ -67,6 +68,12 @@ export interface FtOptions {
    * restored by itself: the program distributes the state again, and reads what was saved with `job.recovery.read()`.
    */
   readonly whenNoSpares?: 'fail' | 'shrink';
+  /**
+   * With recovery 'asynchronous': so many of the processes that stand by help each successor to do again what its predecessor did, as far as the
+   * program divides that with them (`job.team`, `job.onHelp`). 0 by default, at most 8; fewer where fewer stand by. When the successor has caught
+   * up they stand by again; meanwhile, too, they take the places of ranks that die.
+   */
+  readonly helpers?: number;
 }
 
 export interface StoreLevel {
@@ -92,6 +99,8 @@ export interface Settings {
   readonly mayRestart: boolean;
   /** The program can go on with another number of ranks than those that made a save. */
   readonly mayShrink: boolean;
+  /** Of each successor. */
+  readonly helpers: number;
   /** Says whether two ranks have the same. */
   readonly signature: string;
 }
@@ -108,6 +117,7 @@ const KEYS: readonly (keyof FtOptions)[] = [
   'saving',
   'whenNoSave',
   'whenNoSpares',
+  'helpers',
 ];
 const COPIES_MAX = 32;
 const KEPT = 2;
@@ -180,6 +190,9 @@ export function settingsOf(options: FtOptions): Settings {
   const isAsynchronous = oneOf('recovery', options.recovery, ['coordinated', 'asynchronous'], 'coordinated') === 'asynchronous';
   const { determinism } = options;
   oneOf('determinism', determinism, ['recorded', 'send'], 'send');
+  const helpers = whole('helpers', options.helpers ?? 0, 0, HELPERS_MAX);
+  if (helpers > 0 && !isAsynchronous)
+    throw new MultirailError('ERR_ARG', `helpers = ${helpers} with recovery 'coordinated': all go back, and nobody is helped`);
   const domains = typeof domain === 'function' ? 'function' : domain;
   const signature = JSON.stringify({
     isAsynchronous,
@@ -192,6 +205,7 @@ export function settingsOf(options: FtOptions): Settings {
     mtbfSeconds,
     mayRestart,
     mayShrink,
+    helpers,
   });
   return {
     isAsynchronous,
@@ -206,6 +220,7 @@ export function settingsOf(options: FtOptions): Settings {
     inBackground,
     mayRestart,
     mayShrink,
+    helpers,
     signature,
   };
 }

@@ -6,13 +6,18 @@ import type { Runtime } from '../../mpi/runtime.ts';
 import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { EndNotice } from './end-notice.ts';
-import { lostRanks, Saves } from './epoch.ts';
+import { lostRanks, type Restored, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
+import { helpOnce } from './helper.ts';
 import { FtJob } from './job.ts';
 import { type History, NO_HISTORY, settledHistory } from './meeting.ts';
 import { type FtOptions, type Settings, settingsOf, withStandbys } from './options.ts';
 import { type JobRecovery, recoveryOf, totalOf } from './recovery.ts';
 import { holdersOf, standbyStore } from './standby-store.ts';
+import { gatherTeam, Team } from './team.ts';
+
+/** Those that stand by have said by then whether they help: a process that is stopped is not waited for. */
+const HELPERS_WAIT_MS = 1000;
 
 /**
  * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over
@@ -38,6 +43,8 @@ import { holdersOf, standbyStore } from './standby-store.ts';
 export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob) => T | Promise<T>): Promise<T> {
   const settings = settingsOf(options);
   if (typeof body !== 'function') throw new MultirailError('ERR_ARG', `body of run(): ${typeof body}, expected a function`);
+  // Whoever has helped may be needed again, to help or to take a place; when the job ends without it, so does the process.
+  while (mpi.role === 'helper') await helpOnce(mpi, body);
   return await new Run(mpi, settings).play(body);
 }
 
@@ -114,6 +121,7 @@ class Run {
             quietMs: this.mpi.params.int('ft_quiet_ms'),
             notice: this.notice,
             warn: (text: string) => this.warn(text),
+            team: isInPlace && !restored.isLast ? await this.team(restored) : undefined,
           };
           const job = new FtJob(saves, this.settings, restored, recovery, host);
           const outcome = await this.playOnce(job, body);
@@ -150,6 +158,16 @@ class Run {
       await saves.freeOwn();
       if (before !== this.mpi.world) await before.free();
     }
+  }
+
+  /** Some that stand by repeat with this successor what its predecessor did. */
+  private async team({ step, bytes }: Restored): Promise<Team | undefined> {
+    const { saves, settings } = this;
+    const comm = saves.program?.comm;
+    if (settings.helpers === 0 || comm === undefined || saves.program?.streams.isReplaying !== true) return undefined;
+    const made = await gatherTeam(saves.comm, settings.helpers, HELPERS_WAIT_MS);
+    const { rank, group } = comm;
+    return made && new Team(made, { rank, members: group.worldRanks, step, bytes: bytes?.length ?? -1 }, bytes);
   }
 
   /** One run of the program. Undefined: somebody has failed. */

@@ -9,6 +9,7 @@ import type { ProcessState } from '../process-state.ts';
 import type { AgreementCall } from './agreement-call.ts';
 import type { FaultTolerance } from './fault-tolerance.ts';
 import { HolderClient } from './held-objects.ts';
+import { recruit } from './helping.ts';
 
 /** A communicator, as far as messages on it are taken here. */
 interface Listened {
@@ -75,6 +76,25 @@ export class RecoverySeries {
       deathListeners: ft.deathListeners,
       held: ft.held,
     });
+  }
+
+  /** Asks some that stand by to help this process; resolves with those that come, or after that time with those that have said so. */
+  recruit(wanted: number, limitMs: number): ReturnType<typeof recruit> {
+    const { engine } = this.proc;
+    const { ulfm, deathListeners } = this.ft;
+    // Places are taken by those with the lowest numbers.
+    const candidates = ulfm.standbys.ready.reverse();
+    return recruit({ engine, deathListeners, candidates }, wanted, limitMs);
+  }
+
+  /** An id that nobody has. */
+  newId(): number {
+    return this.proc.contexts.allocate();
+  }
+
+  /** Every call on that communicator ends with ERR_REVOKED here; nobody else has it. */
+  revokeHere(id: number): void {
+    this.proc.revoked(id);
   }
 
   /** Ranks that are known here to be dead. */

@@ -2,6 +2,7 @@
 // the job whether it is free, and leaves when nobody is left who could call it.
 import { EventEmitter } from 'node:events';
 import type { StandbyEvent } from '../../ulfm/replace.ts';
+import type { HelpingRole } from './helping-states.ts';
 
 /** Events of a StandbyPool. */
 export interface StandbyPoolEvents {
@@ -43,7 +44,7 @@ export interface StandbyDutyOptions {
   /** Says in that communicator that this process has come. */
   answer(id: number): void;
   /** It has this place, and messages may come for it from now on. */
-  onCalled(place: CalledInto): void;
+  onCalled(place: CalledInto, role: 'replacement' | 'helper'): void;
   /** The job has ended without this process. */
   onUnneeded(): void;
 }
@@ -53,9 +54,15 @@ export class StandbyDuty {
   readonly called: Promise<void>;
   /** It has no place, and has not left. */
   isWaiting = true;
+  /** Whether it helps a successor meanwhile; undefined until it can be asked. */
+  private helping: HelpingRole | undefined;
   private readonly options: StandbyDutyOptions;
   private isFree = true;
   private resolve!: () => void;
+  /** Told that this process, which helps, has a place. */
+  onPlaced: (() => void) | undefined;
+  /** Its program is called again, by run(). */
+  private again: (() => void) | undefined;
 
   constructor(options: StandbyDutyOptions) {
     this.options = options;
@@ -82,8 +89,36 @@ export class StandbyDuty {
         return this.look();
       case 'joined':
         this.isWaiting = false;
-        this.options.onCalled(event);
-        return this.resolve();
+        this.helping?.handlePlaced();
+        this.onPlaced?.();
+        this.options.onCalled(event, 'replacement');
+        return this.begin();
+    }
+  }
+
+  /** From now on it can be asked to help; `listen` is given what it does when it is in a team. */
+  standBy(listen: (onBegin: (id: number, members: readonly number[]) => void) => HelpingRole): void {
+    this.helping = listen((id, members) => {
+      this.options.onCalled({ id, members }, 'helper');
+      this.begin();
+    });
+  }
+
+  /** There is something to do for its program: a place, or a team. */
+  private begin(): void {
+    this.resolve();
+    this.again?.();
+  }
+
+  /** Its program has helped. Resolves when there is something else to do; it may be so already. */
+  async next(): Promise<void> {
+    if (this.helping?.state === 'HELPING') {
+      const again = new Promise<void>((resolve) => {
+        this.again = resolve;
+      });
+      this.helping.handleEnd();
+      this.look();
+      await again;
     }
   }
 

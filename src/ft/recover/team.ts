@@ -1,0 +1,178 @@
+// Helpers that repeat with a successor what its predecessor did: the side of the successor, and what a helper is given as its job.
+import { MultirailError } from '../../errors.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
+
+/** On the communicator of a team: what a helper begins with, and its image. */
+const TEAM_TAG = { HEADER: 1, MEMBERS: 2, IMAGE: 3 } as const;
+
+/** What a successor tells its helpers first. */
+export interface TeamHeader {
+  /** Of the dead rank. */
+  readonly rank: number;
+  /** Process numbers by rank: the communicator of the program. */
+  readonly members: readonly number[];
+  readonly step: number;
+  /** −1: there is no image, and all begin from the beginning. */
+  readonly bytes: number;
+}
+
+/** Sends a helper what it begins with. */
+function brief(comm: Communicator, helper: number, { rank, members, step, bytes }: TeamHeader, image: Uint8Array | undefined): void {
+  comm.isend(Float64Array.of(rank, members.length, step, bytes), helper, TEAM_TAG.HEADER);
+  comm.isend(Float64Array.from(members), helper, TEAM_TAG.MEMBERS);
+  if (image !== undefined) comm.isend(image, helper, TEAM_TAG.IMAGE);
+}
+
+/** At a helper. */
+export async function briefing(comm: Communicator): Promise<{ readonly header: TeamHeader; readonly image: Uint8Array | undefined }> {
+  const words = new Float64Array(4);
+  await comm.recv(words, 0, TEAM_TAG.HEADER);
+  const [rank, size, step, bytes] = words;
+  const members = new Float64Array(size);
+  await comm.recv(members, 0, TEAM_TAG.MEMBERS);
+  const image = bytes < 0 ? undefined : new Uint8Array(bytes);
+  if (image !== undefined) await comm.recv(image, 0, TEAM_TAG.IMAGE);
+  return { header: { rank, members: [...members], step, bytes }, image };
+}
+
+/** The team of a successor, until it has caught up. */
+export class Team {
+  private readonly comm: Communicator;
+  private isOver = false;
+
+  constructor(comm: Communicator, header: TeamHeader, image: Uint8Array | undefined) {
+    this.comm = comm;
+    for (let helper = 1; helper < comm.size; helper++) {
+      // Whoever is gone by now is told by the first call of the program.
+      try {
+        brief(comm, helper, header, image);
+      } catch {
+        return;
+      }
+    }
+  }
+
+  /** Undefined when it is over: a helper has died, was called in or has let go, or the successor has caught up. */
+  get current(): Communicator | undefined {
+    if (!this.isOver && (this.comm.isRevoked || this.comm.getFailed().size > 0)) this.end();
+    return this.isOver ? undefined : this.comm;
+  }
+
+  /** All helpers let go. */
+  end(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    dissolve(this.comm);
+  }
+
+  /** The program of the successor is over. */
+  close(): void {
+    this.end();
+    free(this.comm);
+  }
+}
+
+/** A communicator of this process and of those that come to help it; undefined: nobody does. */
+export async function gatherTeam(comm: Communicator, wanted: number, limitMs: number): Promise<Communicator | undefined> {
+  const series = comm.recoverySeries('run');
+  const { coming, begin } = await series.recruit(wanted, limitMs);
+  const id = series.newId();
+  series.close();
+  if (coming.length === 0) return undefined;
+  const members = [comm.group.worldRanks[comm.rank], ...coming];
+  const team = comm.enterAs('team', id, members);
+  begin(id, members);
+  return team;
+}
+
+function enterAlone(comm: Communicator): Communicator {
+  const series = comm.recoverySeries('run');
+  const id = series.newId();
+  series.close();
+  return comm.enterAs('alone', id, [comm.group.worldRanks[comm.rank]]);
+}
+
+/** The communicator of these processes, as a helper has it in place of one of them: every call on it ends with ERR_REVOKED. */
+export function enterRevoked(comm: Communicator, rank: number, members: readonly number[]): Communicator {
+  const series = comm.recoverySeries('run');
+  const id = series.newId();
+  const own = comm.group.worldRanks[comm.rank];
+  const entered = comm.enterAs(
+    'job',
+    id,
+    members.map((number, at) => (at === rank ? own : number)),
+  );
+  series.revokeHere(id);
+  series.close();
+  return entered;
+}
+
+/** Whatever waits on it ends with ERR_REVOKED, and so do later calls: a program may still have it in its hands. */
+export function dissolve(comm: Communicator): void {
+  try {
+    comm.revokeSync();
+  } catch {
+    // This process leaves the job.
+  }
+}
+
+/** The program has let go of it. */
+export function free(comm: Communicator): void {
+  comm.free().catch(() => undefined);
+}
+
+/** What onHelp() throws at a helper: its program ends there. */
+export class HelpBegins extends MultirailError {
+  constructor(rank: number) {
+    super('ERR_REVOKED', `a process that stands by helps the successor of rank ${rank}: let the error out of the program`, { rank });
+  }
+}
+
+/** Parts of a job that have to do with helpers. */
+export class TeamOfJob {
+  private readonly ownComm: Communicator;
+  private readonly ownTeam: Team | undefined;
+  private alone: Communicator | undefined;
+
+  /** @internal */
+  constructor(comm: Communicator, team: Team | undefined) {
+    this.ownComm = comm;
+    this.ownTeam = team;
+  }
+
+  /**
+   * Under asynchronous recovery with `helpers`: the communicator of this successor, its rank 0, and those that help it, until it has caught up. In all
+   * other cases, and from the moment on at which a helper has died or has taken a place itself, one of this process alone. A call on it that waits
+   * then ends with ERR_PROC_FAILED or ERR_REVOKED: the program catches it, sees that `team.size` is 1, and does the work of the step by itself.
+   */
+  get team(): Communicator {
+    const { current } = this.ownTeam ?? {};
+    if (current !== undefined) return current;
+    this.alone ??= enterAlone(this.ownComm);
+    return this.alone;
+  }
+
+  /**
+   * Says what a process does that helps this rank's successor: called with the communicator of the team, in a process that stood by, until the
+   * successor has caught up. Then what it waits for ends with ERR_REVOKED or ERR_PROC_FAILED, which it lets out. Call it behind protect() and before the
+   * first message: a helper is called with `job.comm` of the dead rank's number and the state of the save, and this call ends its program there,
+   * by an error that it lets out. At all others it does nothing.
+   *
+   * @param help May be a plain function that uses blocking calls only.
+   * @throws ERR_ARG: it is no function.
+   */
+  onHelp(help: (team: Communicator) => unknown): void {
+    checkHelp(help);
+  }
+
+  /** @internal */
+  protected closeTeam(): void {
+    this.ownTeam?.close();
+    if (this.alone !== undefined) free(this.alone);
+    this.alone = undefined;
+  }
+}
+
+export function checkHelp(help: unknown): void {
+  if (typeof help !== 'function') throw new MultirailError('ERR_ARG', `help of onHelp(): ${typeof help}, expected a function`);
+}

@@ -17,7 +17,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const ft = (line: string): Promise<Ran> => startNode([code.cli, 'ft', ...line.split(' ')], { timeoutMs: 60_000 }).ended;
+const ft = (line: string, timeoutMs = 60_000): Promise<Ran> => startNode([code.cli, 'ft', ...line.split(' ')], { timeoutMs }).ended;
 
 test('plan, in words, as JSON and as a figure', async () => {
   const svg = join(folder, 'cost.svg');
@@ -76,13 +76,12 @@ test('campaign 004: a job that saves by planned periods survives, and its costs 
 test('campaign 002: both recoveries of a plate meet the same deaths, and its bits are those of the undisturbed one', {
   timeout: 120_000,
 }, async () => {
-  const { code: status, stdout, stderr } = await ft('campaign 002 --scale 0.0005 --rows 1 --runs 1 --seed 12 --json');
+  const { code: status, stdout, stderr } = await ft('campaign 002 --scale 0.0005 --rows 1 --runs 1 --repeaters 2 --seed 12 --json', 110_000);
   // Which of two short jobs takes longer is chance: what the plate is, is not.
   const { played, cells, undisturbed, problems } = JSON.parse(stdout);
   expect(status).toBe(problems.length === 0 ? 0 : 1);
   expect(problems.every((problem: string) => problem.includes('longer than coordinated recovery'))).toBe(true);
   expect(stderr).toMatch(/^undisturbed: \d+ steps in \d/m);
-  expect(stderr).toMatch(/^row 1, run 1 of 1, asynchronous, k = 1: [1-9] \+ 0 failures in .* [1-9] ranks recovered in place/m);
   expect(stderr).toMatch(/^row 1, run 1 of 1, asynchronous, k = 2: [1-9] \+ 0 failures in .* [1-9] ranks recovered in place/m);
   expect(played.map(({ outcome }: { outcome: { digest: string } }) => outcome.digest)).toEqual(played.map(() => undisturbed.digest));
   expect(cells.every(({ restartSeconds }: { restartSeconds: number }) => restartSeconds > 0)).toBe(true);

@@ -113,8 +113,8 @@ test('a process that stands by helps the successor of a plate to catch up, and i
   timeout: 60_000,
 }, async () => {
   const example = fileURLToPath(new URL('../../examples/ft-heat.mjs', import.meta.url));
-  const words = ['--seconds', '3', '--every', '150', '--recovery', 'asynchronous', '--helpers', '1', '--verbose'];
-  const run = [code.cli, 'run', '-n', '4', '--spares', '2', '--kill', '2@1s', example, ...words];
+  const words = ['--seconds', '6', '--every', '150', '--recovery', 'asynchronous', '--helpers', '1', '--verbose'];
+  const run = [code.cli, 'run', '-n', '4', '--spares', '2', '--kill', '2@3s', example, ...words];
   const { code: status, stdout, stderr } = await startNode(run, { timeoutMs: 50_000 }).ended;
   expect(status, stderr).toBe(0);
   expect(stdout).toMatch(/recovered from 1 failures \(1 asynchronous\)/);

@@ -238,7 +238,9 @@ const parts = {
   },
   mpich: async () => {
     const startedMs = Date.now();
-    const why = mayInstall ? await needDebian(CLANG) : `needs Debian's source package of MPICH (${isRoot ? 'MULTIRAIL_TEST_APT=0 forbids it' : 'not root'})`;
+    const why = mayInstall
+      ? await needDebian(CLANG)
+      : `needs Debian's source package of MPICH (${isRoot ? 'MULTIRAIL_TEST_APT=0 forbids it' : 'not root'})`;
     if (why !== undefined) {
       console.log(`skipped: MPICH's own tests as programs of WebAssembly: ${why}`);
       return count('mpich', startedMs, 0, 0, 1, why);

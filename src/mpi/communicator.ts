@@ -112,7 +112,7 @@ export class Communicator extends FailureCalls {
    */
   idup(options?: CallOptions): ResultRequest<Communicator> {
     this.mustBeUsable();
-    checkOptions(options);
+    this.checkEnd(options);
     const call = this.dupCall();
     const name = `${this.name}.dup`;
     const saved = this.savedOne(call, name);

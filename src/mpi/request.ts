@@ -440,8 +440,9 @@ export class Request implements PromiseLike<Status> {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
    */
   static waitAnySync(requests: readonly (Request | null | undefined)[]): { index: number; status: Status } {
-    Request.waitForFirst(requests);
-    return Request.takeAny(requests) ?? { index: UNDEFINED, status: EMPTY_STATUS };
+    if (requests.every(Request.isNull)) return { index: UNDEFINED, status: EMPTY_STATUS };
+    const found = Request.found(requests, () => Request.firstOf(requests).slice(0, 1)) ?? [];
+    return Request.takeAt(requests, found[0]);
   }
 
   /**
@@ -449,8 +450,8 @@ export class Request implements PromiseLike<Status> {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
    */
   static waitSomeSync(requests: readonly (Request | null | undefined)[]): { indices: number[]; statuses: Status[] } {
-    Request.waitForFirst(requests);
-    const result = Request.takeSome(requests);
+    if (requests.every(Request.isNull)) return { indices: [], statuses: [] };
+    const result = Request.takeSome(requests, Request.found(requests, () => Request.firstOf(requests)) ?? []);
     if (result instanceof RequestsError) throw result;
     return result;
   }
@@ -460,12 +461,18 @@ export class Request implements PromiseLike<Status> {
     Request.waitForFirst(requests);
   }
 
+  /** Blocks until one has ended. The places of all that have. */
+  private static firstOf(list: readonly Entry[]): number[] {
+    Request.waitForFirst(list);
+    return Request.readyIn(list);
+  }
+
   /** Blocks until one of the list has ended, or has something to report; at once where there is nothing to wait for. */
   private static waitForFirst(list: readonly Entry[]): void {
     const open = list.filter((entry): entry is Request => !Request.isNull(entry));
     const first: Awaited = {
       get done() {
-        for (let i = 0; i < open.length; i++) if (open[i].state === 'DONE') return true;
+        for (let i = 0; i < open.length; i++) if (open[i].isDone) return true;
         return open.length === 0;
       },
       isOver: () => open.some((entry) => entry.failure !== undefined),

@@ -25,7 +25,8 @@ const BY_NAME = {
   'pt2pt/pscancel': CANCEL,
   'pt2pt/scancel_unmatch': CANCEL,
   'pt2pt/cancelrecv': CANCEL,
-  'topo/cartsuball': 'demands MPI_COMM_NULL of all ranks but 0 for a grid without dimensions, where MPI gives each process a grid of its own',
+  'topo/cartsuball':
+    'demands MPI_COMM_NULL of all ranks but 0 for a grid without dimensions, where MPI gives each process a grid of its own',
 };
 
 /** Why an entry does not apply; undefined: it does. */

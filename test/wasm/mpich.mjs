@@ -32,7 +32,15 @@ function sourceLists(folder) {
     const text = readFileSync(file, 'utf8');
     if (!/debian/.test(text)) return;
     if (file.endsWith('.sources')) writeFileSync(join(folder, `${i}.sources`), text.replace(/^Types:.*$/gm, 'Types: deb-src'));
-    else writeFileSync(join(folder, `${i}.list`), text.split('\n').filter((line) => /^deb .*debian/.test(line)).map((line) => line.replace(/^deb /, 'deb-src ')).join('\n'));
+    else
+      writeFileSync(
+        join(folder, `${i}.list`),
+        text
+          .split('\n')
+          .filter((line) => /^deb .*debian/.test(line))
+          .map((line) => line.replace(/^deb /, 'deb-src '))
+          .join('\n'),
+      );
   });
 }
 
@@ -90,7 +98,14 @@ await pool(drawn, Number(options.width), async (entry) => {
   if (verdict === 'passed') passed++;
   else failed++;
   if (verdict === 'passed') console.log(`passed ${entry.id}, ${entry.ranks} ranks, ${ms} ms`);
-  else console.log(` FAILED ${entry.id}, ${entry.ranks} ranks: ${verdict}\n${output.split('\n').slice(0, 20).map((line) => `      ${line}`).join('\n')}`);
+  else
+    console.log(
+      ` FAILED ${entry.id}, ${entry.ranks} ranks: ${verdict}\n${output
+        .split('\n')
+        .slice(0, 20)
+        .map((line) => `      ${line}`)
+        .join('\n')}`,
+    );
 });
 const reasons = new Map();
 for (const entry of all) reasons.set(notApplicable(entry), (reasons.get(notApplicable(entry)) ?? 0) + 1);

@@ -50,7 +50,9 @@ describe.skipIf(why !== undefined)('programs of C', () => {
 
   test('what is wrong ends in a class and a sentence', async () => {
     const { code, output } = await run(1, 'wrong.wasm');
-    const classes = Object.fromEntries([...output.matchAll(/^\[0\] (.+): (\d+)(.*)$/gm)].map(([, what, value, more]) => [what, value + more]));
+    const classes = Object.fromEntries(
+      [...output.matchAll(/^\[0\] (.+): (\d+)(.*)$/gm)].map(([, what, value, more]) => [what, value + more]),
+    );
     const told = (value: number) => `${value} with a sentence`;
     expect(classes).toEqual({
       'a count': told(2),
@@ -109,7 +111,10 @@ describe.skipIf(why !== undefined)('programs of C', () => {
     writeFileSync(join(folder, 'text.wasm'), 'no module');
     const text = await run(1, 'text.wasm');
     expect(text.output).toContain('text.wasm is no program of WebAssembly');
-    writeFileSync(join(folder, 'lacks.c'), '__attribute__((import_module("env"), import_name("nowhere"))) int nowhere(void);\nint main(void) { return nowhere(); }\n');
+    writeFileSync(
+      join(folder, 'lacks.c'),
+      '__attribute__((import_module("env"), import_name("nowhere"))) int nowhere(void);\nint main(void) { return nowhere(); }\n',
+    );
     await cc('lacks.c', '-o', 'lacks.wasm');
     const lacks = await run(1, 'lacks.wasm');
     expect(lacks.output).toContain('imports env.nowhere');

@@ -21,6 +21,8 @@ const BY_NAME = {
   'init/session_mult_init': SESSIONS,
   'init/session_psets': SESSIONS,
   'init/session_self': SESSIONS,
+  'part/multipart': 'partitioned sends of one tag match here in the order in which they become ready, and not in that of MPI_Psend_init',
+  'part/nonblocking_pready': 'sends with MPI_DATATYPE_NULL, which is an error here',
   'pt2pt/scancel': CANCEL,
   'pt2pt/pscancel': CANCEL,
   'pt2pt/scancel_unmatch': CANCEL,

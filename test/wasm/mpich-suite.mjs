@@ -110,7 +110,7 @@ function entriesOf(folder, text) {
       args,
       env,
       result: of('resultTest'),
-      timeoutMs: Math.min(Number(of('timeLimit') ?? 120), 240) * 1000,
+      timeoutMs: Math.max(240, Math.min(Number(of('timeLimit') ?? 240), 600)) * 1000,
       memory: Number(of('mem') ?? 0),
       expectedToFail: options.some((word) => word.startsWith('xfail=')),
     });
@@ -176,7 +176,7 @@ export function compileEntry(made, { folder, name }) {
     if (existsSync(file)) return { file };
     const paths = sources.map((source) => join(made.suite, folder, source));
     const args = [CLI, 'cc', '-O1', '-w', ...defines, ...made.flags, ...paths, ...made.objects, '-o', file];
-    const { code, output } = await execute(process.execPath, args);
+    const { code, output } = await execute(process.execPath, args, { timeoutMs: 300_000 });
     return code === 0 ? { file } : { failure: output };
   })();
   made.programs.set(key, compiling);

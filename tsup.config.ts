@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
 import { writeDeclarations } from './tools/api/declarations.mjs';
@@ -93,13 +93,20 @@ export default defineConfig(() => {
       ...shared,
       // One build, so that the command and the library share their code. The rendezvous is the process that rank 0 starts where a starter
       // has started the ranks: it is looked for beside the library.
-      entry: { index: 'src/index.ts', ft: 'src/ft/index.ts', cli: 'tools/cli/main.ts', rendezvous: 'src/launch/meeting/main.ts' },
+      entry: {
+        index: 'src/index.ts',
+        ft: 'src/ft/index.ts',
+        wasm: 'src/wasm/index.ts',
+        cli: 'tools/cli/main.ts',
+        rendezvous: 'src/launch/meeting/main.ts',
+      },
       format: 'esm',
       banner: { js: REQUIRE },
       esbuildOptions: readable,
       esbuildPlugins: [licenses, builtins],
       onSuccess: async () => {
         await buildPage('dist/dashboard');
+        cpSync('src/wasm/c', 'dist/wasm', { recursive: true });
         writeDeclarations('dist', process.cwd());
       },
     },

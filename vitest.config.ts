@@ -20,6 +20,8 @@ export default defineConfig({
       // The wire suite against our own endpoint, broken ones, and the Python peer.
       project('wire', ['test/wire/**/*.test.ts'], 120_000),
       project('system', ['test/system/**/*.test.ts'], 120_000),
+      // Programs of C, as ranks. One file at a time: each keeps several processes busy.
+      oneByOne(project('wasm', ['test/wasm/**/*.test.ts'], 180_000)),
       // Jobs of other engines. One file at a time: each keeps several processes busy.
       oneByOne(project('launchers', ['test/launchers/**/*.test.ts'], 120_000)),
       // A browser takes as much as it gets: one file at a time.

@@ -98,7 +98,7 @@ const PAGES = [
   {
     page: 'communicators.md',
     about: 'Groups of ranks that talk apart from all others: how they are made and freed',
-    holds: ['Communicator', 'Group', 'Comparison', 'IDENT', 'CONGRUENT', 'SIMILAR', 'UNEQUAL'],
+    holds: ['Communicator', 'FreeOptions', 'Group', 'Comparison', 'IDENT', 'CONGRUENT', 'SIMILAR', 'UNEQUAL'],
   },
   {
     page: 'failures.md',
@@ -154,6 +154,11 @@ const PAGES = [
       'Line',
       'Giver',
     ],
+  },
+  {
+    page: 'wasm.md',
+    about: 'Programs of C and C++ that call MPI, from `multirail/wasm`',
+    holds: ['runWasm', 'WasmOptions'],
   },
   {
     page: 'images.md',

@@ -61,6 +61,8 @@ export interface ErrorDetails {
   rail?: string;
   /** Tag of the message concerned. */
   tag?: number;
+  /** What came, of a message that was cut off. */
+  status?: { readonly source: number; readonly tag: number; readonly bytes: number };
   /** What led to it. */
   cause?: unknown;
 }
@@ -77,6 +79,8 @@ export class MultirailError extends Error {
   readonly rail: string | undefined;
   /** Tag of the message concerned, where there is one. */
   readonly tag: number | undefined;
+  /** Of ERR_TRUNCATE: who has sent the message that was cut off, its tag, and how many bytes the buffer holds of it. */
+  readonly status: { readonly source: number; readonly tag: number; readonly bytes: number } | undefined;
 
   /**
    * Makes an error of this kind.
@@ -93,5 +97,6 @@ export class MultirailError extends Error {
     this.peer = details.peer;
     this.rail = details.rail;
     this.tag = details.tag;
+    this.status = details.status;
   }
 }

@@ -8,7 +8,7 @@ export { type BufferPart, type MessageBuffer, Vector, vector } from './mpi/buffe
 export type { Counts, RootBuffer } from './mpi/coll/calls.ts';
 export type { TypedArray } from './mpi/coll/kernels.ts';
 export { IN_PLACE, type InPlace } from './mpi/coll/memory.ts';
-export { Communicator, type ReplaceOptions } from './mpi/communicator.ts';
+export { Communicator, type FreeOptions, type ReplaceOptions } from './mpi/communicator.ts';
 export { ANY_SOURCE, ANY_TAG, type CallOptions, PROC_NULL, type SyncOptions, TAG_UB, UNDEFINED } from './mpi/constants.ts';
 export type { Agreement } from './mpi/failure-calls.ts';
 export type { StandbyPool, StandbyPoolEvents } from './mpi/ft/standby.ts';

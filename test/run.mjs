@@ -153,6 +153,15 @@ const NAMESPACES = [
   { command: 'unshare', name: 'util-linux' },
 ];
 
+/** What programs of C are compiled with. */
+const CLANG = [
+  { command: 'clang', name: 'clang' },
+  { command: 'wasm-ld', name: 'lld' },
+  { file: '/usr/lib/wasm32-wasi/libc.a', name: 'wasi-libc' },
+  { file: '/usr/share/doc/libclang-rt-dev-wasm32', name: 'libclang-rt-dev-wasm32' },
+  { file: '/usr/share/doc/libc++-dev-wasm32', name: 'libc++-dev-wasm32' },
+];
+
 const parts = {
   types: () => single('types', 'npm', ['run', '-s', 'typecheck']),
   lint: () => single('lint', 'npx', ['biome', 'check', '.']),
@@ -221,6 +230,23 @@ const parts = {
     const why = found.includes(true) ? undefined : await needDebian([{ command: 'chromium', name: 'chromium' }]);
     if (why !== undefined) console.log(`skipped: the dashboard's page in a browser: ${why}`);
     await vitest('dashboard');
+  },
+  wasm: async () => {
+    const why = await needDebian(CLANG);
+    if (why !== undefined) console.log(`skipped: programs of C: ${why}`);
+    await vitest('wasm');
+  },
+  mpich: async () => {
+    const startedMs = Date.now();
+    const why = mayInstall
+      ? await needDebian(CLANG)
+      : `needs Debian's source package of MPICH (${isRoot ? 'MULTIRAIL_TEST_APT=0 forbids it' : 'not root'})`;
+    if (why !== undefined) {
+      console.log(`skipped: MPICH's own tests as programs of WebAssembly: ${why}`);
+      return count('mpich', startedMs, 0, 0, 1, why);
+    }
+    const options = ['--share', String(sample.share), '--seed', sample.seed];
+    counted('mpich', startedMs, await run(process.execPath, ['test/wasm/mpich.mjs', ...options], { timeout: 3_600_000 }));
   },
   lab: async () => {
     const why = await needDebian([{ command: 'ip', name: 'iproute2' }]);
@@ -318,6 +344,8 @@ const plan = [
   [['package'], ['native']],
   ...['unit', 'sim', 'semantics'].map((name) => [[name]]),
   [['system']],
+  [['wasm']],
+  [['mpich']],
   [['launchers'], ['contract', 'wire']],
   [['lab'], ['model', 'dashboard', 'node24']],
   [['vm']],

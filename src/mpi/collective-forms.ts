@@ -120,8 +120,8 @@ export class CollectiveForms extends Collectives {
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
    */
   alltoallvSync(
-    send: MessageBuffer,
-    sendCounts: Counts,
+    send: MessageBuffer | InPlace,
+    sendCounts: Counts | null,
     sendDispls: Counts | null,
     recv: MessageBuffer,
     recvCounts: Counts,
@@ -135,7 +135,7 @@ export class CollectiveForms extends Collectives {
    * As alltoallw(), without a promise: returns when this rank is done. The event loop does not run meanwhile, and no signal can come.
    * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
    */
-  alltoallwSync(sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions): void {
+  alltoallwSync(sends: readonly MessageBuffer[] | InPlace, recvs: readonly MessageBuffer[], options?: CallOptions): void {
     this.runSync(calls.alltoallw, [sends, recvs, options], 2);
   }
 
@@ -280,8 +280,8 @@ export class CollectiveForms extends Collectives {
    * Wrong arguments throw.
    */
   ialltoallv(
-    send: MessageBuffer,
-    sendCounts: Counts,
+    send: MessageBuffer | InPlace,
+    sendCounts: Counts | null,
     sendDispls: Counts | null,
     recv: MessageBuffer,
     recvCounts: Counts,
@@ -295,7 +295,7 @@ export class CollectiveForms extends Collectives {
    * Starts alltoallw() and returns its Request at once (MPI-4.1, section 6.12.6). The buffers belong to the library until it has ended.
    * Wrong arguments throw.
    */
-  ialltoallw(sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions): Request {
+  ialltoallw(sends: readonly MessageBuffer[] | InPlace, recvs: readonly MessageBuffer[], options?: CallOptions): Request {
     return this.request(calls.alltoallw, [sends, recvs, options], 2);
   }
 
@@ -446,8 +446,8 @@ export class CollectiveForms extends Collectives {
    * run the buffers belong to the library. The options hold for each run; after one that failed it cannot be started again.
    */
   alltoallvInit(
-    send: MessageBuffer,
-    sendCounts: Counts,
+    send: MessageBuffer | InPlace,
+    sendCounts: Counts | null,
     sendDispls: Counts | null,
     recv: MessageBuffer,
     recvCounts: Counts,
@@ -461,7 +461,7 @@ export class CollectiveForms extends Collectives {
    * A request that runs alltoallw() with these arguments whenever it is started (MPI-4.1, section 6.13.6). From start() to the end of that
    * run the buffers belong to the library. The options hold for each run; after one that failed it cannot be started again.
    */
-  alltoallwInit(sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions): PersistentRequest {
+  alltoallwInit(sends: readonly MessageBuffer[] | InPlace, recvs: readonly MessageBuffer[], options?: CallOptions): PersistentRequest {
     return this.persistent(calls.alltoallw, [sends, recvs, options], 2);
   }
 

@@ -227,8 +227,8 @@ export class Collectives extends CollectiveRuns {
   /**
    * As alltoall() with lengths that differ (MPI-4.1, section 6.8). Parts without elements are not sent.
    *
-   * @param send What the parts are cut from.
-   * @param sendCounts Elements for each rank: of the typed array `send`, else bytes.
+   * @param send What the parts are cut from. IN_PLACE: the parts are in `recv`, and are replaced.
+   * @param sendCounts Elements for each rank: of the typed array `send`, else bytes. Not looked at with IN_PLACE; null then.
    * @param sendDispls First element of each part in `send`; null: the parts follow one another.
    * @param recv Where the parts come.
    * @param recvCounts Elements from each rank: of the typed array `recv`, else bytes.
@@ -241,8 +241,8 @@ export class Collectives extends CollectiveRuns {
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
   alltoallv(
-    send: MessageBuffer,
-    sendCounts: Counts,
+    send: MessageBuffer | InPlace,
+    sendCounts: Counts | null,
     sendDispls: Counts | null,
     recv: MessageBuffer,
     recvCounts: Counts,
@@ -255,7 +255,7 @@ export class Collectives extends CollectiveRuns {
   /**
    * As alltoall() with a buffer of any shape for each rank (MPI-4.1, section 6.8).
    *
-   * @param sends `sends[i]` goes to rank i.
+   * @param sends `sends[i]` goes to rank i. IN_PLACE: what `recvs[i]` holds goes to rank i, and is replaced.
    * @param recvs `recvs[i]` takes what comes from rank i; as long as what that rank sends.
    * @param options When the call ends before its time, at every rank.
    * @throws ERR_BUFFER, ERR_COUNT: an argument does not fit; nothing was sent.
@@ -264,7 +264,7 @@ export class Collectives extends CollectiveRuns {
    * @throws ERR_TIMEOUT, ERR_ABORTED: the options ended the call.
    * @throws ERR_COMM, ERR_FINALIZED: the communicator was freed, or finalize() was called.
    */
-  alltoallw(sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions): Promise<void> {
+  alltoallw(sends: readonly MessageBuffer[] | InPlace, recvs: readonly MessageBuffer[], options?: CallOptions): Promise<void> {
     return this.run(calls.alltoallw, [sends, recvs, options], 2);
   }
 

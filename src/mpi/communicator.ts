@@ -10,7 +10,8 @@ import { type CallOptions, checkKeys, checkSendTag, describe, UNDEFINED } from '
 import { CREATION, ctxOf, SERVICE_ID, USER, WORLD_ID } from './contexts.ts';
 import { type Ending, FailureCalls, promiseOf } from './failure-calls.ts';
 import { CONGRUENT, type Comparison, checkGroup, Group, IDENT } from './group.ts';
-import { ResultRequest } from './result-request.ts';
+import type { CollectiveInner } from './request-owner.ts';
+import { type ResultInner, ResultRequest } from './result-request.ts';
 
 /** Options of replace(). */
 export interface ReplaceOptions {
@@ -18,7 +19,26 @@ export interface ReplaceOptions {
   readonly spares?: 'all' | 'some';
 }
 
+/** Options of freeSync(). */
+export interface FreeOptions {
+  /** Whether it returns only when the communicator has ended at every rank; true by default. */
+  readonly wait?: boolean;
+}
+
+const FREE_KEYS: readonly (keyof FreeOptions)[] = ['wait'];
 const REPLACE_KEYS: readonly (keyof ReplaceOptions)[] = ['spares'];
+
+/** What stands behind the request of a creation. */
+type Making = CollectiveInner & ResultInner<Communicator>;
+
+const madeAtOnce = (result: Communicator): Making => ({
+  kind: 'collective',
+  done: true,
+  error: undefined,
+  result,
+  onDone: undefined,
+  fail: () => undefined,
+});
 
 /** What a creation has made; undefined for ranks that are not in it. */
 type Creation = Call<Made | undefined> & {
@@ -84,6 +104,46 @@ export class Communicator extends FailureCalls {
    */
   dupSync(options?: CallOptions): Communicator {
     return this.makeSync(this.dupCall(), `${this.name}.dup`, options) as Communicator;
+  }
+
+  /**
+   * Starts dup() and returns its request at once (MPI-4.1, section 7.4.2); `result` is the new communicator, once it has ended. It goes on while
+   * the program does something else, in blocking calls too.
+   */
+  idup(options?: CallOptions): ResultRequest<Communicator> {
+    this.mustBeUsable();
+    this.checkEnd(options);
+    const call = this.dupCall();
+    const name = `${this.name}.dup`;
+    const saved = this.savedOne(call, name);
+    if (saved !== undefined && saved !== null) return new ResultRequest(this.desk, madeAtOnce(saved));
+    let made: Communicator | undefined;
+    const { operation, end } = this.beginCreation(call, name, (communicator) => {
+      made = communicator ?? undefined;
+    });
+    const making: Making = {
+      kind: 'collective',
+      get done() {
+        return operation.done;
+      },
+      get error() {
+        return operation.error;
+      },
+      get result() {
+        return made;
+      },
+      onDone: undefined,
+      fail: (error, isOwn) => operation.fail(error, isOwn),
+    };
+    if (!operation.done) {
+      operation.onDone = () => {
+        end();
+        making.onDone?.();
+      };
+    }
+    const request = new ResultRequest(this.desk, making);
+    if (options !== undefined) this.limit(operation, options, request);
+    return request;
   }
 
   private dupCall(): Creation {
@@ -506,10 +566,23 @@ export class Communicator extends FailureCalls {
 
   /**
    * As free(), without a promise. The event loop does not run meanwhile.
-   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   *
+   * @param options `wait: false` returns at once, as MPI_Comm_free may (MPI-4.1, section 7.4.3): the communicator ends by itself, when all
+   *   ranks have freed it and what was begun on it has ended. So the ranks may free it in any order, with other calls between.
+   * @throws ERR_SUPPORT: it is to wait, and a rail needs the event loop (ws, tcp without the native part); nothing was sent.
+   * @throws ERR_ARG: an option does not fit.
    */
-  freeSync(): void {
+  freeSync(options: FreeOptions = {}): void {
+    checkKeys(options, FREE_KEYS);
+    const { wait = true } = options;
+    if (typeof wait !== 'boolean') throw new MultirailError('ERR_ARG', `options.wait is ${describe(wait)}; expected true or false`);
     this.mustBeFreeable();
+    if (!wait)
+      // Nobody asks how it ends: whatever fails of it, it is gone here.
+      return this.leave(
+        () => undefined,
+        () => undefined,
+      );
     this.mustReachByPolling();
     const left = { done: false };
     let failure: unknown;

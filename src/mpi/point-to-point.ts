@@ -349,7 +349,7 @@ export class PointToPoint {
       const received = new Promise<Status>((resolve, reject) => {
         const settle = () => {
           if (inner.error === undefined) resolve(this.desk.received(inner));
-          else reject(inner.error);
+          else reject(this.desk.failed(inner));
         };
         if (inner.done) settle();
         else inner.onDone = settle;
@@ -372,7 +372,7 @@ export class PointToPoint {
     const inner = this.startRecv(iov, source, tag, false, endedReceive);
     if (inner === undefined) return PROC_NULL_STATUS;
     if (!inner.done) this.awaitReceive(inner, options?.timeoutMs);
-    if (inner.error !== undefined) throw inner.error;
+    if (inner.error !== undefined) throw this.desk.failed(inner);
     // Whoever traces it may hold it still.
     if (inner.trace === undefined) this.endedReceive = inner;
     return this.desk.received(inner);
@@ -421,7 +421,7 @@ export class PointToPoint {
     }
     if (received === undefined) return PROC_NULL_STATUS;
     if (!received.done) this.awaitReceive(received, leftMs());
-    if (received.error !== undefined) throw received.error;
+    if (received.error !== undefined) throw this.desk.failed(received);
     return this.desk.received(received);
   }
 

@@ -126,6 +126,22 @@ export class RequestDesk implements RequestOwner {
     return status;
   }
 
+  /** Why a receive has failed; what was cut off is said in ranks of this communicator. */
+  failed(inner: RecvRequest): MultirailError {
+    const error = inner.error as MultirailError;
+    if (error.code !== 'ERR_TRUNCATE' || error.status !== undefined) return error;
+    const { source, tag, bytes } = this.statusOf(inner);
+    const { rank, peer } = error;
+    const text = error.message.slice(error.code.length + 2);
+    return new MultirailError('ERR_TRUNCATE', text, {
+      ...(rank === undefined ? {} : { rank }),
+      ...(peer === undefined ? {} : { peer }),
+      tag,
+      status: { source, tag, bytes },
+      cause: error,
+    });
+  }
+
   statusOfEnvelope(envelope: Envelope): Status {
     return new Status(this.rankOf(envelope.source), envelope.tag, envelope.messageBytes);
   }

@@ -444,6 +444,52 @@ export class Request implements PromiseLike<Status> {
     return result;
   }
 
+  /**
+   * As waitAny(), without a promise and without the event loop.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
+  static waitAnySync(requests: readonly (Request | null | undefined)[]): { index: number; status: Status } {
+    if (requests.every(Request.isNull)) return { index: UNDEFINED, status: EMPTY_STATUS };
+    const found = Request.found(requests, () => Request.firstOf(requests).slice(0, 1)) ?? [];
+    return Request.takeAt(requests, found[0]);
+  }
+
+  /**
+   * As waitSome(), without a promise and without the event loop.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
+  static waitSomeSync(requests: readonly (Request | null | undefined)[]): { indices: number[]; statuses: Status[] } {
+    if (requests.every(Request.isNull)) return { indices: [], statuses: [] };
+    const result = Request.takeSome(requests, Request.found(requests, () => Request.firstOf(requests)) ?? []);
+    if (result instanceof RequestsError) throw result;
+    return result;
+  }
+
+  /** @internal Blocks until one of these, none of which has ended, ends or has something to report. Nothing is taken. */
+  static untilOneEnds(requests: readonly Request[]): void {
+    Request.waitForFirst(requests);
+  }
+
+  /** Blocks until one has ended. The places of all that have. */
+  private static firstOf(list: readonly Entry[]): number[] {
+    Request.waitForFirst(list);
+    return Request.readyIn(list);
+  }
+
+  /** Blocks until one of the list has ended, or has something to report; at once where there is nothing to wait for. */
+  private static waitForFirst(list: readonly Entry[]): void {
+    const open = list.filter((entry): entry is Request => !Request.isNull(entry));
+    const first: Awaited = {
+      get done() {
+        for (let i = 0; i < open.length; i++) if (open[i].isDone) return true;
+        return open.length === 0;
+      },
+      isOver: () => open.some((entry) => entry.failure !== undefined),
+    };
+    while (!first.done && first.isOver?.() !== true && !open[0].owner.wait(first, Request.firstLimitMs(open)))
+      for (const entry of open) entry.endIfLate();
+  }
+
   private static firstLimitMs(list: readonly Entry[]): number {
     let limitMs = Number.POSITIVE_INFINITY;
     for (const entry of list) if (entry?.inner?.done === false) limitMs = Math.min(limitMs, entry.limitMs);

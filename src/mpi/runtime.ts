@@ -54,6 +54,9 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
   FINALIZED: [],
 };
 
+/** Why a rank need not wait for the others at its end. */
+const GONE: ReadonlySet<string> = new Set(['ERR_PROC_FAILED', 'ERR_PROC_UNREACHABLE', 'ERR_REVOKED', 'ERR_COMM']);
+
 /** The transport whose users share memory for collectives, too. */
 const SHARED_MEMORY = 'sm';
 
@@ -523,7 +526,63 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.options.log?.('warn', reportLines(reportOfOne(this.jobId, reason, this.waits(), count)).join('\n'));
   }
 
+  // ---------------------------------------------------------------- progress
+
+  /**
+   * Moves messages without the event loop: looks at the rails once, and, with a time, until something has happened or the time is over. Returns
+   * whether something has happened. For programs that have nothing to wait for, but others to serve.
+   *
+   * @param timeoutMs Milliseconds; 0, which is the default, looks once.
+   * @throws ERR_ARG: the time is negative or no number.
+   * @throws ERR_SUPPORT: it is to wait, and a rail needs the event loop (ws, tcp without the native part).
+   * @throws ERR_FINALIZED: finalize() was called.
+   */
+  progressSync(timeoutMs = 0): boolean {
+    checkSyncOptions({ timeoutMs });
+    this.proc.mustBeActive();
+    const { engine, blocking } = this;
+    const before = engine.usefulWork;
+    engine.progress();
+    if (timeoutMs === 0 || engine.usefulWork !== before) return engine.usefulWork !== before;
+    const awaited = {
+      get done() {
+        return engine.usefulWork !== before;
+      },
+    };
+    return blocking.wait(awaited, blocking.now() + timeoutMs);
+  }
+
   // ---------------------------------------------------------------- end
+
+  /**
+   * As abort(), without a promise: this process exits now, with the code, or with 1 for a code of 0. The launcher or starter sees that, and ends
+   * the other ranks.
+   */
+  abortSync(code = 1, reason = 'abortSync() was called'): void {
+    this.options.log?.('warn', `rank ${this.process} aborts the job: ${reason}`);
+    this.options.exit?.(code === 0 ? 1 : code);
+  }
+
+  /**
+   * As finalize(), without a promise: returns when every rank of the world that lives has come to the same point. What is left of the end (what is
+   * still to be delivered, and what the launcher is to be told) is done by the event loop, and finalize() gives its promise.
+   *
+   * @throws ERR_TIMEOUT: the time was over.
+   * @throws ERR_ARG: an option does not fit.
+   * @throws ERR_SUPPORT: a rail needs the event loop (ws, tcp without the native part).
+   */
+  finalizeSync(options: { timeoutMs?: number } = {}): void {
+    checkSyncOptions(options);
+    if (this.finalizing !== undefined) return;
+    const timeoutMs = options.timeoutMs ?? this.params.int('mpi_finalize_timeout_ms');
+    try {
+      this.world.barrierSync({ timeoutMs });
+    } catch (error) {
+      // Whoever has died, or has revoked the world, is not waited for.
+      if (!(error instanceof MultirailError) || !GONE.has(error.code)) throw error;
+    }
+    this.finalize().catch((error: Error) => this.options.log?.('warn', error.message));
+  }
 
   /**
    * Ends the whole job, this process included (MPI-4.1, section 11.4.2). Other ranks end with the same code.

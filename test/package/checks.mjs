@@ -12,7 +12,8 @@ import { bundleInto } from '../support/bundle.mjs';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PACKAGES_MAX = 12;
-const BYTES_MAX = 8_000_000;
+/** That of the library, and what programs of C need: mpi.h, what is linked into them, the binding and its examples. */
+const BYTES_MAX = 8_000_000 + 200_000;
 const GLIBC_MINOR_MAX = 28;
 
 /** Is a file ignored by this .gitignore? Understands what ours uses, and says so where it does not. */

@@ -54,6 +54,7 @@ const EXPORTS = {
   RailState: 'type',
   RankWaits: 'type',
   ReceivedMessage: 'type',
+  FreeOptions: 'type',
   ReplaceOptions: 'type',
   Request: 'value',
   RequestsError: 'value',
@@ -158,8 +159,8 @@ function declaredNames(source) {
   });
 }
 
-/** Checks of one entry of the package in this folder. */
-async function checkEntry(tally, folder, entry, table) {
+/** Checks of one entry of the package in this folder. `isImported`: it is there for import alone. */
+async function checkEntry(tally, folder, entry, table, isImported = false) {
   const dist = (name) => join(folder, 'dist', name);
   const files = declarationFiles(dist(`${entry}.d.ts`));
   const source = files.get(dist(`${entry}.d.ts`));
@@ -176,7 +177,7 @@ async function checkEntry(tally, folder, entry, table) {
   });
   const values = Object.keys(table).filter((name) => table[name] === 'value');
   const imported = await import(pathToFileURL(dist(`${entry}.js`)).href);
-  const required = createRequire(dist(`${entry}.cjs`))(dist(`${entry}.cjs`));
+  const required = isImported ? imported : createRequire(dist(`${entry}.cjs`))(dist(`${entry}.cjs`));
   tally.check(`${entry}: what is a value in the table, and nothing else, is there at run time, imported and required`, () => {
     demand(isEqual(Object.keys(imported), values), `imported: ${sorted(Object.keys(imported)).join(', ')}`);
     demand(isEqual(Object.keys(required), values), `required: ${sorted(Object.keys(required)).join(', ')}`);
@@ -228,6 +229,7 @@ async function checkEntry(tally, folder, entry, table) {
 export async function checkFace(tally, folder) {
   const { source, imported, required } = await checkEntry(tally, folder, 'index', EXPORTS);
   const ft = await checkEntry(tally, folder, 'ft', FT_EXPORTS);
+  await checkEntry(tally, folder, 'wasm', { runWasm: 'value', WasmOptions: 'type' }, true);
   tally.check('errors of multirail/ft are MultirailErrors of multirail, imported and required', () => {
     for (const [main, { fileStore }] of [
       [imported, ft.imported],

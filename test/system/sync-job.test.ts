@@ -74,6 +74,7 @@ interface Case {
 }
 const CASES: Case[] = [
   { name: 'messages of every size, back and forth, and windows', ranks: 2, cases: 'sizes pingpong windows vectors' },
+  { name: 'the first of several, communicators in the making, what was cut off', ranks: 3, cases: 'firsts made cut' },
   { name: 'matching: unexpected messages, probes, nobody, oneself', ranks: 2, cases: 'unexpected probes nobody self synchronous matched' },
   { name: 'values, with large memory beside them', ranks: 2, cases: 'objects' },
   { name: 'wildcards among three ranks', ranks: 3, cases: 'wildcards' },

@@ -8,7 +8,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The entries of the package, by the name of their files in dist. */
 const PACKAGE = 'multirail';
-export const ENTRIES = { index: 'src/index.ts', ft: 'src/ft/index.ts' };
+export const ENTRIES = { index: 'src/index.ts', ft: 'src/ft/index.ts', wasm: 'src/wasm/index.ts' };
 
 /** Declarations of src, one file at a time, as TypeScript writes them. */
 class Declarations {

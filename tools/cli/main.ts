@@ -3,6 +3,7 @@
 import { Command, CommanderError } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import * as bench from './bench.ts';
+import * as cc from './cc.ts';
 import * as conformance from './conformance.ts';
 import * as demo from './demo.ts';
 import * as ft from './ft.ts';
@@ -14,7 +15,7 @@ import * as run from './run.ts';
 import * as sim from './sim.ts';
 import { packageVersion } from './version.ts';
 
-const COMMANDS: readonly { register(program: Command): void }[] = [run, rendezvous, bench, hpl, ft, lab, demo, info, sim, conformance];
+const COMMANDS: readonly { register(program: Command): void }[] = [run, cc, rendezvous, bench, hpl, ft, lab, demo, info, sim, conformance];
 
 async function main(args: string[]): Promise<void> {
   const program = new Command('multirail')

@@ -6,6 +6,8 @@ import { pathToFileURL } from 'node:url';
 import { MultirailError } from '../../errors.ts';
 
 const JAVASCRIPT = new Set(['.js', '.mjs', '.cjs']);
+/** A program of C or C++, made by `multirail cc`. */
+const WEBASSEMBLY = '.wasm';
 const TYPESCRIPT = new Set(['.ts', '.mts', '.cts']);
 
 export interface CommandOptions {
@@ -44,14 +46,15 @@ export function resolveCommand(command: readonly string[], options: CommandOptio
   if (program === undefined || program === '') throw new MultirailError('ERR_ARG', 'no program is named: expected a program to run');
   const extension = extname(program).toLowerCase();
   const isTypeScript = TYPESCRIPT.has(extension);
-  if (!isTypeScript && !JAVASCRIPT.has(extension)) {
+  const isWasm = extension === WEBASSEMBLY;
+  if (!isTypeScript && !isWasm && !JAVASCRIPT.has(extension)) {
     if (nodeArgs.length > 0) throw new MultirailError('ERR_ARG', `--node-arg is for programs of Node, and "${program}" is not one`);
     return [...command];
   }
   const cwd = options.cwd ?? process.cwd();
   const file = resolve(cwd, program);
   if (!existsSync(file)) throw new MultirailError('ERR_ARG', `there is no file ${program}`);
-  const loaderArgs: string[] = [];
+  const loaderArgs: string[] = isWasm ? [`--import=${new URL('./wasm.js', import.meta.url).href}`] : [];
   const version = options.nodeVersion ?? process.versions.node;
   if (isTypeScript && !stripsTypes(version)) {
     const loader = (options.findLoader ?? findTsx)(file, cwd);

@@ -1,5 +1,6 @@
 // The calls: arguments are checked, before anything is sent, and an algorithm is chosen for them. A call can be run as often as wanted.
 import { MultirailError } from '../../errors.ts';
+import { EMPTY_IOV, Iov } from '../../util/iov.ts';
 import type { MessageBuffer } from '../buffers.ts';
 import { type CallOptions, checkForEachRank, describe } from '../constants.ts';
 import { checkOp, kernelOf, Op } from '../op.ts';
@@ -94,15 +95,15 @@ export type AllgathervArgs = [
 ];
 export type AlltoallArgs = [send: SendArgument, recv: MessageBuffer, options?: CallOptions | undefined];
 export type AlltoallvArgs = [
-  send: MessageBuffer,
-  sendCounts: Counts,
+  send: SendArgument,
+  sendCounts: Counts | null,
   sendDispls: Counts | null,
   recv: MessageBuffer,
   recvCounts: Counts,
   recvDispls?: Counts | null | undefined,
   options?: CallOptions | undefined,
 ];
-export type AlltoallwArgs = [sends: readonly MessageBuffer[], recvs: readonly MessageBuffer[], options?: CallOptions | undefined];
+export type AlltoallwArgs = [sends: readonly MessageBuffer[] | InPlace, recvs: readonly MessageBuffer[], options?: CallOptions | undefined];
 export type ReduceScatterArgs = [
   send: SendArgument,
   recv: MessageBuffer,
@@ -490,8 +491,18 @@ export function alltoall(scope: Scope, ...[send, recv]: AlltoallArgs): Call {
 
 export function alltoallv(scope: Scope, ...[send, sendCounts, sendDispls, recv, recvCounts, recvDispls]: AlltoallvArgs): Call {
   const { size, rank } = scope;
-  const from = sendRegion(send);
   const into = recvRegion(recv);
+  if (send === IN_PLACE) {
+    const parts = checkBlocks(into, size, recvCounts, recvDispls, {
+      buffer: 'recv',
+      counts: 'recvCounts',
+      displs: 'recvDispls',
+      written: true,
+    });
+    const part = memoryOf(into, parts);
+    return call(scope.signatures.of('alltoallv'), [into], [into], (o) => alltoallLinear(o, copiesOf(o, part), part));
+  }
+  const from = sendRegion(send);
   checkApart(from, into, 'send and recv');
   const out = checkBlocks(from, size, sendCounts, sendDispls, {
     buffer: 'send',
@@ -512,12 +523,34 @@ export function alltoallv(scope: Scope, ...[send, sendCounts, sendDispls, recv, 
   return call(scope.signatures.of('alltoallv'), [from], [into], (o) => alltoallLinear(o, memoryOf(from, out), memoryOf(into, taken)));
 }
 
+/** What the parts hold when the run begins: it goes out while they are written into. */
+function copiesOf(o: Operation, part: PartOf): PartOf {
+  const copies = Array.from({ length: o.size }, (_, rank) => {
+    const own = part(rank);
+    const copy = o.scratch(own.length);
+    copy.set(own);
+    return copy;
+  });
+  return (rank) => copies[rank];
+}
+
+function copyOf(o: Operation, iov: Iov): Iov {
+  if (iov.bytes === 0) return EMPTY_IOV;
+  const copy = o.scratch(iov.bytes);
+  iov.copyTo(copy, 0);
+  return new Iov([copy]);
+}
+
 export function alltoallw(scope: Scope, ...[sends, recvs]: AlltoallwArgs): Call {
   const { size, rank } = scope;
-  for (const [list, name] of [
-    [sends, 'sends'],
-    [recvs, 'recvs'],
-  ] as const) {
+  const lists =
+    sends === IN_PLACE
+      ? ([[recvs, 'recvs']] as const)
+      : ([
+          [sends, 'sends'],
+          [recvs, 'recvs'],
+        ] as const);
+  for (const [list, name] of lists) {
     if (!Array.isArray(list)) {
       throw new MultirailError(
         'ERR_COUNT',
@@ -526,14 +559,24 @@ export function alltoallw(scope: Scope, ...[sends, recvs]: AlltoallwArgs): Call 
     }
     checkForEachRank(list, size, name);
   }
-  const out = sends.map((buffer, i) => sendRegion(buffer, `sends[${i}]`));
   const taken = recvs.map((buffer, i) => recvRegion(buffer, `recvs[${i}]`));
+  const out = sends === IN_PLACE ? [] : sends.map((buffer, i) => sendRegion(buffer, `sends[${i}]`));
   for (const [i, one] of taken.entries()) {
     for (const [j, other] of out.entries()) checkApart(other, one, `sends[${j}] and recvs[${i}]`);
     for (let j = 0; j < i; j++) checkApart(taken[j], one, `recvs[${j}] and recvs[${i}]`);
   }
+  const into = taken.map((region) => region.iov);
+  if (sends === IN_PLACE)
+    return {
+      signature: scope.signatures.of('alltoallw'),
+      steps: (o) =>
+        alltoallIovs(
+          o,
+          into.map((iov) => copyOf(o, iov)),
+          into,
+        ),
+    };
   checkLength(taken[rank], out[rank].byteLength, `recvs[${rank}]`, `as many as sends[${rank}], which this rank sends to itself`);
   const from = out.map((region) => region.iov);
-  const into = taken.map((region) => region.iov);
   return { signature: scope.signatures.of('alltoallw'), steps: (o) => alltoallIovs(o, from, into) };
 }

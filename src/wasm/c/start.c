@@ -1,0 +1,40 @@
+/* Linked into every program by `multirail cc`: relative paths go from the directory that the rank was started in, and mpi.h's host
+ * knows by the export what it can rely on. */
+#include <stdlib.h>
+#include <unistd.h>
+
+/* The first function in the table of functions, whose number is that of MPI_COMM_DUP_FN: no function of the program has it. */
+__attribute__((export_name("multirail_slot"))) void multirail_slot(void) {}
+static void (*volatile multirail_first)(void) = multirail_slot;
+__attribute__((export_name("multirail_abi"))) int multirail_abi(void) { return multirail_first != NULL; }
+
+__attribute__((constructor)) static void multirail_start(void) {
+  const char *directory = getenv("MULTIRAIL_CWD");
+  if (directory != NULL) chdir(directory);
+}
+
+/* Reductions of numbers that JavaScript does not have: `inout = in operation inout`. */
+__attribute__((export_name("multirail_long_doubles"))) void multirail_long_doubles(int operation, int is_complex, const long double *in,
+                                                                                   long double *inout, int count) {
+  if (is_complex && operation == 1) {
+    for (int i = 0; i < 2 * count; i += 2) {
+      long double a = in[i], b = in[i + 1], c = inout[i], d = inout[i + 1];
+      inout[i] = a * c - b * d;
+      inout[i + 1] = a * d + b * c;
+    }
+    return;
+  }
+  if (is_complex) count *= 2;
+  for (int i = 0; i < count; i++) {
+    long double a = in[i], b = inout[i];
+    switch (operation) {
+    case 0: inout[i] = a + b; break;
+    case 1: inout[i] = a * b; break;
+    case 2: inout[i] = a > b ? a : b; break;
+    case 3: inout[i] = a < b ? a : b; break;
+    case 4: inout[i] = a != 0 && b != 0; break;
+    case 5: inout[i] = a != 0 || b != 0; break;
+    default: inout[i] = (a != 0) != (b != 0);
+    }
+  }
+}

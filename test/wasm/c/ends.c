@@ -1,0 +1,32 @@
+/* Ends in the way that its argument names; also what WASI gives it. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void __attribute__((noinline)) writes_beyond(volatile int *memory) { *memory = 1; }
+
+int main(int argc, char **argv) {
+  const char *how = argc > 1 ? argv[1] : "";
+  int rank;
+  if (strcmp(how, "early") == 0) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (strcmp(how, "unfinished") == 0) return 0;
+  if (strcmp(how, "abort") == 0 && rank == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+  if (strcmp(how, "fatal") == 0) MPI_Send(&rank, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD);
+  if (strcmp(how, "trap") == 0) writes_beyond((volatile int *)0xfffffff0);
+  if (strcmp(how, "files") == 0) {
+    char line[64] = "", folder[256];
+    FILE *out = fopen("made-by-c.txt", "w");
+    fprintf(out, "from %s\n", getenv("WHO") == NULL ? "nobody" : getenv("WHO"));
+    fclose(out);
+    FILE *in = fopen(argv[2], "r");
+    fgets(line, sizeof line, in);
+    fclose(in);
+    printf("%s in %s\n", strtok(line, "\n"), getcwd(folder, sizeof folder));
+  }
+  MPI_Finalize();
+  return strcmp(how, "code") == 0 ? 5 : 0;
+}

@@ -1,0 +1,159 @@
+// `multirail cc` and `multirail c++`: compile and link programs of C and C++ that call MPI, with clang, for `multirail run`. Options are those of
+// a C compiler; what is added is what makes the program one of WASI with our mpi.h.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+import { MultirailError } from '../../src/errors.ts';
+
+type Language = 'c' | 'c++';
+
+/** What a program is compiled with. */
+export interface Toolchain {
+  readonly compiler: string;
+  readonly flags: readonly string[];
+}
+
+const LLVM_VERSIONS = ['', '-21', '-20', '-19', '-18', '-17', '-16', '-15', '-14'];
+const SYSTEM = '/usr/lib/wasm32-wasi';
+
+/** Emulations of what WASI lacks, by their macros and libraries. */
+const EMULATED = ['signal', 'process-clocks', 'mman', 'getpid'];
+const DEFINES = EMULATED.map((name) => `-D_WASI_EMULATED_${name.toUpperCase().replace('-', '_')}`);
+const LIBRARIES = [...EMULATED.map((name) => `-lwasi-emulated-${name}`), '-lc-printscan-long-double', '-lm'];
+
+/** The C stack, which is the first part of memory: a program that goes beyond it crashes, and overwrites nothing. */
+const STACK_BYTES = 8 * 1024 * 1024;
+const MEMORY_BYTES_MAX = 4 * 1024 * 1024 * 1024;
+const LINK = [
+  // Shared memory is what no growth takes away under a message. Nobody else has it: libraries that were not made for that will do.
+  '-Wl,--shared-memory,--no-check-features',
+  `-Wl,--max-memory=${MEMORY_BYTES_MAX}`,
+  '-Wl,--import-memory,--export-table,--export=malloc,--export=free',
+  `-Wl,--stack-first,-z,stack-size=${STACK_BYTES}`,
+];
+
+/** Options of machines that this is none of, and of what is there anyway. */
+const DROPPED = /^(-march=|-mtune=|-mcpu=|-pthread$|-rdynamic$|-fPIC$|-fpic$|-lmpi$|-lmpich$|-lmpicxx$|-lrt$|-lpthread$)/;
+/** Options after which nothing is linked. */
+const NO_LINK = new Set(['-c', '-S', '-E', '-M', '-MM', '-fsyntax-only']);
+const SHOWS = new Set(['-show', '-showme', '--showme']);
+
+/** Our headers, and what is linked into each program: beside the command, or in the sources. */
+export function programFiles(): string {
+  for (const place of ['./wasm/', '../../src/wasm/c/']) {
+    const folder = fileURLToPath(new URL(place, import.meta.url));
+    if (existsSync(join(folder, 'mpi.h'))) return folder;
+  }
+  throw new MultirailError('ERR_SUPPORT', 'the files of `multirail cc` are missing from the package: install it again');
+}
+
+function onPath(name: string, path: string): string | undefined {
+  for (const folder of path.split(delimiter)) if (folder !== '' && existsSync(join(folder, name))) return join(folder, name);
+  return undefined;
+}
+
+function findTool(names: readonly string[], path: string): string | undefined {
+  for (const name of names)
+    for (const version of LLVM_VERSIONS) {
+      const found = onPath(`${name}${version}`, path);
+      if (found !== undefined) return found;
+    }
+  return undefined;
+}
+
+/** Debian's packages that bring what is missing. */
+function missing(what: string, ...packages: string[]): never {
+  throw new MultirailError(
+    'ERR_SUPPORT',
+    `${what} is not installed: on Debian and Ubuntu, apt-get install ${packages.join(' ')}; or unpack a WASI SDK and name its folder in MULTIRAIL_WASI_SDK`,
+  );
+}
+
+/** Finds clang and what it needs for WASI; a sentence says which package lacks. */
+export function findToolchain(language: Language, env: Readonly<Record<string, string | undefined>>): Toolchain {
+  const name = language === 'c' ? 'clang' : 'clang++';
+  const sdk = env.MULTIRAIL_WASI_SDK;
+  if (sdk !== undefined && sdk !== '') {
+    const compiler = join(sdk, 'bin', name);
+    if (!existsSync(compiler)) throw new MultirailError('ERR_CONFIG', `MULTIRAIL_WASI_SDK is ${sdk}, and there is no ${compiler}`);
+    return { compiler, flags: [`--sysroot=${join(sdk, 'share', 'wasi-sysroot')}`] };
+  }
+  const path = env.PATH ?? '';
+  const compiler = findTool([name], path);
+  if (compiler === undefined) missing('clang', 'clang');
+  if (findTool(['wasm-ld'], path) === undefined) missing('wasm-ld, the linker,', 'lld');
+  if (!existsSync(join(SYSTEM, 'libc.a'))) missing('the C library of WASI', 'wasi-libc');
+  const resources = spawnSync(compiler, ['-print-resource-dir'], { encoding: 'utf8' }).stdout.trim();
+  const version = /clang\/(\d+)/.exec(resources)?.[1] ?? '';
+  if (!existsSync(join(resources, 'lib', 'wasi', 'libclang_rt.builtins-wasm32.a')))
+    missing("the compiler's own library for WebAssembly", `libclang-rt-${version}-dev-wasm32`);
+  const linker = findTool(['wasm-ld'], path) as string;
+  const flags = /wasm-ld$/.test(linker) ? [] : [`-fuse-ld=${linker}`];
+  if (language === 'c++' && !hasCxx())
+    missing('the C++ library of WASI', `libc++-${version}-dev-wasm32`, `libc++abi-${version}-dev-wasm32`);
+  return { compiler, flags };
+}
+
+function hasCxx(): boolean {
+  return existsSync(SYSTEM) && readdirSync(SYSTEM).some((name) => name.startsWith('libc++.'));
+}
+
+/** The whole command of a call; `start`: the object that is linked into each program. */
+export function commandOf(language: Language, tools: Toolchain, args: readonly string[], start: string): string[] {
+  const kept = args.filter((arg) => !DROPPED.test(arg) && !SHOWS.has(arg));
+  const compile = ['--target=wasm32-wasi', ...tools.flags, `-I${programFiles().replace(/\/$/, '')}`, ...DEFINES];
+  const links = isLinking(kept);
+  void language;
+  return links
+    ? [tools.compiler, ...compile, ...LINK, start, ...kept, ...LIBRARIES]
+    : [tools.compiler, ...compile, '-Wno-unused-command-line-argument', ...kept];
+}
+
+function isLinking(args: readonly string[]): boolean {
+  return !args.some((arg) => NO_LINK.has(arg)) && args.some((arg, i) => !arg.startsWith('-') && args[i - 1] !== '-o');
+}
+
+/** Compiles and links; returns the exit code of the compiler. */
+export function compile(language: Language, args: readonly string[], env = process.env): number {
+  const tools = findToolchain(language, env);
+  if (args.some((arg) => SHOWS.has(arg))) {
+    process.stdout.write(`${commandOf(language, tools, args, join(programFiles(), 'start.o')).join(' ')}\n`);
+    return 0;
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-cc-'));
+  try {
+    const start = join(folder, 'start.o');
+    if (isLinking(args)) {
+      const c = language === 'c' ? tools : findToolchain('c', env);
+      const source = join(programFiles(), 'start.c');
+      const made = spawnSync(c.compiler, ['--target=wasm32-wasi', ...c.flags, '-O2', '-c', source, '-o', start], { stdio: 'inherit' });
+      if (made.status !== 0) return made.status ?? 1;
+    }
+    const [program, ...rest] = commandOf(language, tools, args, start);
+    return spawnSync(program, rest, { stdio: 'inherit' }).status ?? 1;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+export function register(program: Command): void {
+  for (const [name, language] of [
+    ['cc', 'c'],
+    ['c++', 'c++'],
+  ] as const)
+    program
+      .command(name)
+      .description(
+        `compile and link a ${language.toUpperCase()} program that calls MPI, for multirail run (options of the compiler; -show prints the command)`,
+      )
+      .argument('[arguments...]')
+      .helpOption(false)
+      .allowUnknownOption()
+      .passThroughOptions()
+      .action((args: string[]) => {
+        process.exitCode = compile(language, args);
+      });
+}

@@ -150,7 +150,7 @@ async function play(seed: number, deaths: number, take: Hooks['take'], options: 
   return begun;
 }
 
-test.each(Object.keys(TAKES) as (keyof typeof TAKES)[])(
+test.each([...(Object.keys(TAKES) as (keyof typeof TAKES)[]), 'flows'] as const)(
   '%s: a successor takes what its predecessor took',
   { timeout: 120_000 },
   async (take) => {

@@ -389,10 +389,12 @@ const under = (...folders: string[]) =>
 
 describe('purity', () => {
   test('PML, BML, ULFM, plans, images and the protocol of saves know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'util');
+    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica', 'util');
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
-    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events'), ASYNC)).toEqual([]);
+    expect(
+      inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica'), ASYNC),
+    ).toEqual([]);
     expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 

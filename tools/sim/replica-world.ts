@@ -16,8 +16,9 @@ import { World, type WorldOptions } from './world.ts';
 
 const PAIR_CTX = 8;
 const BULK_CTX = 10;
-/** What a look takes. */
+/** What a look takes; longer, when there was nothing again and again. */
 const LOOK_US = 20;
+const LOOK_US_MAX = 50_000;
 /** More of them without time moving are a livelock. */
 const TURNS_MAX = 100_000;
 
@@ -54,6 +55,7 @@ class Replica implements FlowHost {
   private flipsMessage = false;
   private isFinishing = false;
   private isLooking = false;
+  private lookUs = LOOK_US;
   private readonly prng: Prng;
 
   constructor(world: ReplicaWorld, process: number, program: ReplicaProgram, options: ReplicaWorldOptions) {
@@ -202,7 +204,9 @@ class Replica implements FlowHost {
 
   /** Where it is, for people. */
   get place(): string {
-    const waits = this.flows.map(({ wait, isOver }) => (isOver ? 'over' : wait === undefined ? 'not begun' : `${wait.kind}${wait.kind === 'look' ? '' : wait.done()}`));
+    const waits = this.flows.map(({ wait, isOver }) =>
+      isOver ? 'over' : wait === undefined ? 'not begun' : `${wait.kind}${wait.kind === 'look' ? '' : wait.done()}`,
+    );
     return `${this.blocked === undefined ? 'rests' : `in call ${this.blocked.call}`} (${waits.join(' ')})`;
   }
 
@@ -263,7 +267,8 @@ class Replica implements FlowHost {
         found = wait.find();
         if (call !== 0) pml.noteLook(found);
         this.isLooking = true;
-        this.world.after(this.process, LOOK_US, () => {
+        this.lookUs = found.length > 0 ? LOOK_US : Math.min(LOOK_US_MAX, 2 * this.lookUs);
+        this.world.after(this.process, this.lookUs, () => {
           this.isLooking = false;
         });
       } else {
@@ -348,11 +353,18 @@ export class ReplicaWorld {
     for (const replica of this.replicas) {
       const twin = this.twinOf(replica);
       if (replica.state !== twin.state) throw new OracleError(`F11: rank ${replica.rank} has ended with another result at its shadow`);
-      if (replica.pml.openCount > 0) throw new OracleError(`F3: rank ${replica.rank} has ended with ${replica.pml.openCount} open requests`);
+      if (replica.pml.openCount > 0)
+        throw new OracleError(`F3: rank ${replica.rank} has ended with ${replica.pml.openCount} open requests`);
     }
   }
 
   describe(): string {
-    return this.replicas.filter(({ pml }) => !pml.isFinished).map(({ rank, pml, isOver, place: state }) => `${pml.isLead ? 'lead' : 'shadow'} of ${rank}: ${isOver ? 'over' : 'runs'}, ${pml.openCount} open, due ${pml.due}, ${state}`).join('; ');
+    return this.replicas
+      .filter(({ pml }) => !pml.isFinished)
+      .map(
+        ({ rank, pml, isOver, place: state }) =>
+          `${pml.isLead ? 'lead' : 'shadow'} of ${rank}: ${isOver ? 'over' : 'runs'}, ${pml.openCount} open, due ${pml.due}, ${state}`,
+      )
+      .join('; ');
   }
 }

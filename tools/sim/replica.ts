@@ -6,7 +6,16 @@ import { OracleError } from './oracle.ts';
 import { drawReplicaProgram } from './replica-program.ts';
 import { ReplicaWorld } from './replica-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
-import { FAULT_KINDS, type FaultKind, injectFault, newReport, type SwarmOptions, type SwarmReport, sumCounters, watchersOf } from './swarm.ts';
+import {
+  FAULT_KINDS,
+  type FaultKind,
+  injectFault,
+  newReport,
+  type SwarmOptions,
+  type SwarmReport,
+  sumCounters,
+  watchersOf,
+} from './swarm.ts';
 
 /** Virtual time within which all must end once it is quiet. */
 const QUIET_MS = 240_000;
@@ -69,7 +78,8 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   report.counters = { ...sumCounters(sim), flips: world.flips, diverged: world.divergences.length };
   for (const { pml } of world.replicas) {
     report.messages += pml.counters.messages;
-    for (const [name, value] of Object.entries(pml.counters)) report.counters[`replica_${name}`] = (report.counters[`replica_${name}`] ?? 0) + value;
+    for (const [name, value] of Object.entries(pml.counters))
+      report.counters[`replica_${name}`] = (report.counters[`replica_${name}`] ?? 0) + value;
   }
   report.traceHash = sim.hash.hex;
   return report;

@@ -60,7 +60,10 @@ const NAMES = { ctx: 'context', dest: 'destination', tag: 'tag', bytes: 'length'
 const FIELDS = Object.keys(NAMES) as (keyof typeof NAMES)[];
 
 /** In what two words differ; undefined: in nothing. `digest`: in their bytes alone. */
-export function differenceOf(lead: Word, shadow: Word): { readonly field: string; readonly lead: string; readonly shadow: string } | 'digest' | undefined {
+export function differenceOf(
+  lead: Word,
+  shadow: Word,
+): { readonly field: string; readonly lead: string; readonly shadow: string } | 'digest' | undefined {
   for (const name of FIELDS)
     if (lead[name] !== shadow[name]) return { field: NAMES[name], lead: String(lead[name]), shadow: String(shadow[name]) };
   return firstDifference(lead.digest, shadow.digest) === -1 ? undefined : 'digest';

@@ -73,7 +73,16 @@ export class LeadPml extends PairedPml {
     const message = ++this.messageCount;
     this.counters.messages++;
     this.options.beforeSend?.(message, buffer);
-    const word: Word = { request: own.number, message, ctx, dest: rank, tag, bytes: buffer.bytes, sync, digest: this.options.digest(buffer) };
+    const word: Word = {
+      request: own.number,
+      message,
+      ctx,
+      dest: rank,
+      tag,
+      bytes: buffer.bytes,
+      sync,
+      digest: this.options.digest(buffer),
+    };
     this.unvouched.push({ state: 'UNVOUCHED', word, own, buffer, signature, canGiveUp, inner: undefined });
     this.compare();
     return request;
@@ -141,7 +150,9 @@ export class LeadPml extends PairedPml {
     if (difference !== 'digest') {
       const { field, lead, shadow } = difference;
       const other = describeWord(heard.word);
-      return this.diverge(`${describeWord(message.word)} at the lead is ${other} at the shadow (${field} ${lead} and ${shadow}); nothing of it has left`);
+      return this.diverge(
+        `${describeWord(message.word)} at the lead is ${other} at the shadow (${field} ${lead} and ${shadow}); nothing of it has left`,
+      );
     }
     this.state = movePair(this.state, 'DIFFERING');
     this.differing = { message, heard };
@@ -160,9 +171,15 @@ export class LeadPml extends PairedPml {
     let where = 'where is not known: the shadow does not answer';
     if (bytes !== undefined) {
       const offset = firstDifference(bytesOf(message.buffer), bytes);
-      where = offset === -1 ? 'not in its bytes any more: one of the digests was wrong, or the bytes were changed after it was made' : `first at byte ${offset}`;
+      where =
+        offset === -1
+          ? 'not in its bytes any more: one of the digests was wrong, or the bytes were changed after it was made'
+          : `first at byte ${offset}`;
     }
-    const digests = compare === 'full' ? '' : `; ${compare} ${hexOf(message.word.digest)} at the lead, ${hexOf(heard.digest as Uint8Array)} at the shadow`;
+    const digests =
+      compare === 'full'
+        ? ''
+        : `; ${compare} ${hexOf(message.word.digest)} at the lead, ${hexOf(heard.digest as Uint8Array)} at the shadow`;
     this.diverge(`${describeWord(message.word)}, differs, ${where}${digests}; nothing of it has left`);
   }
 
@@ -193,6 +210,8 @@ export class LeadPml extends PairedPml {
 
   private follow(own: Own, request: RecvRequest, inner: RecvRequest): void {
     if (inner.done) return this.end(own, inner, inner.error);
+    // It may have matched a message that is to be read now.
+    this.options.wake();
     this.inners.set(request, inner);
     inner.onDone = () => {
       this.inners.delete(request);
@@ -336,7 +355,18 @@ export class LeadPml extends PairedPml {
   private forward({ own, inner, error, envelope, bytes }: Ready): Ended {
     const { number: request, pattern } = own;
     const failure = error && { code: error.code, text: error.message.slice(error.code.length + 2), peer: error.peer };
-    let ended: Ended = { request, pattern, source: -1, tag: -1, signature: 0, cancelled: false, error: failure, bytes: 0, data: undefined, isBulk: false };
+    let ended: Ended = {
+      request,
+      pattern,
+      source: -1,
+      tag: -1,
+      signature: 0,
+      cancelled: false,
+      error: failure,
+      bytes: 0,
+      data: undefined,
+      isBulk: false,
+    };
     let data: Uint8Array | undefined = bytes;
     if (inner?.kind === 'recv') {
       const { matchedSource: source, matchedTag: tag, matchedSignature: signature, cancelled, receivedBytes } = inner;
@@ -402,10 +432,11 @@ export class LeadPml extends PairedPml {
       case 'VOUCH': {
         const heard: Heard = { word: record.word, digest: record.digest };
         this.words.push(heard);
-        if (record.digest === undefined) this.receiveRest(record.digestBytes, (bytes) => {
-          heard.digest = bytes;
-          this.compare();
-        });
+        if (record.digest === undefined)
+          this.receiveRest(record.digestBytes, (bytes) => {
+            heard.digest = bytes;
+            this.compare();
+          });
         return;
       }
       case 'CONSUMED':
@@ -440,7 +471,9 @@ export class LeadPml extends PairedPml {
     if (!this.isSound) return;
     const first = unvouched.peek();
     if (otherFinished !== undefined && first !== undefined && first.word.message > otherFinished.messages)
-      return this.diverge(`the shadow has come to its end after ${otherFinished.messages} messages, and the lead sends ${describeWord(first.word)}; nothing of it has left`);
+      return this.diverge(
+        `the shadow has come to its end after ${otherFinished.messages} messages, and the lead sends ${describeWord(first.word)}; nothing of it has left`,
+      );
     if (this.state !== 'FINISHING') return;
     const extra = this.words.peek()?.word;
     if (extra !== undefined && unvouched.size === 0 && extra.message > this.messageCount)

@@ -124,6 +124,7 @@ export abstract class PairedPml implements MessageLayer {
     const { twin, ctx } = this.options;
     this.counters.batches++;
     this.pml.isend(twin, ctx, 0, new Iov([this.writer.take()]));
+    this.options.wake();
     return true;
   }
 
@@ -309,7 +310,13 @@ export abstract class PairedPml implements MessageLayer {
 }
 
 /** What a receive asks for, as 32 bits: both replicas must ask for the same. */
-export function patternOf(kind: 'recv' | 'matched' | 'probe' | 'mprobe' | 'value' | 'condition' | 'send', ctx: number, source: number, tag: number, bytes: number): number {
+export function patternOf(
+  kind: 'recv' | 'matched' | 'probe' | 'mprobe' | 'value' | 'condition' | 'send',
+  ctx: number,
+  source: number,
+  tag: number,
+  bytes: number,
+): number {
   let hash = 0x811c9dc5;
   const mix = (value: number): void => {
     hash = Math.imul(hash ^ (value | 0), 0x01000193);

@@ -21,18 +21,18 @@ export interface Place {
 /**
  * The place of a process in a job of replicas.
  *
- * @param process Its number.
+ * @param number Its own.
  * @param processes Processes of the job.
  * @throws ERR_CONFIG: the processes are no pairs.
  */
-export function placeOf(process: number, processes: number): Place {
+export function placeOf(number: number, processes: number): Place {
   if (processes < 2 || processes % 2 !== 0)
     throw new MultirailError(
       'ERR_CONFIG',
       `ft_replicas = 2 in a job of ${processes} processes: expected an even number; multirail run --replicas 2 starts two processes for each rank`,
-      { rank: process },
+      { rank: number },
     );
   const ranks = processes / 2;
-  const role = process < ranks ? 'lead' : 'shadow';
-  return { role, rank: process % ranks, ranks, twin: role === 'lead' ? process + ranks : process - ranks };
+  const role = number < ranks ? 'lead' : 'shadow';
+  return { role, rank: number % ranks, ranks, twin: role === 'lead' ? number + ranks : number - ranks };
 }

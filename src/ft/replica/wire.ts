@@ -211,7 +211,10 @@ export class BatchWriter {
 }
 
 function broken(what: string): MultirailError {
-  return new MultirailError('ERR_PROTOCOL', `what the other replica says cannot be read: ${what}; run the same version of multirail on all ranks`);
+  return new MultirailError(
+    'ERR_PROTOCOL',
+    `what the other replica says cannot be read: ${what}; run the same version of multirail on all ranks`,
+  );
 }
 
 /**
@@ -246,7 +249,16 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
   const one = (kind: number): PairRecord => {
     switch (kind) {
       case RECORD.VOUCH: {
-        const [request, message, ctx, dest, tag, length, flags, digestBytes] = [take(), take(), take(), take(), take(), take(), take(), take()];
+        const [request, message, ctx, dest, tag, length, flags, digestBytes] = [
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+          take(),
+        ];
         const word = { request, message, ctx, dest: dest - OFFSET, tag, bytes: length, sync: flags === SYNC };
         return { kind: 'VOUCH', word, digestBytes, digest: inline(digestBytes) };
       }

@@ -558,7 +558,7 @@ export class Communicator extends FailureCalls {
         else if (proc.isQuiet(contextId)) close();
         else return false;
         return true;
-      });
+      }, () => this.revocation !== undefined || lacksMember() || proc.isQuiet(contextId));
       engine.schedule();
     } catch (error) {
       reject(error);

@@ -265,6 +265,13 @@ export class LeadPml extends PairedPml {
     return answer;
   }
 
+  expireAnswer(answer: Answer, error: MultirailError): void {
+    const watched = this.watched.find(({ own }) => own.request === answer);
+    if (watched === undefined) return;
+    this.watched = this.watched.filter((other) => other !== watched);
+    this.end(watched.own, undefined, error);
+  }
+
   when(test: () => boolean): Answer {
     const answer = new Answer();
     const own = this.begin(answer, patternOf('condition', 0, 0, 0, 0));
@@ -455,9 +462,9 @@ export class LeadPml extends PairedPml {
     }
   }
 
-  private receiveRest(length: number, then: (bytes: Uint8Array) => void): void {
+  private receiveRest(length: number, whenHere: (bytes: Uint8Array) => void): void {
     const bytes = new Uint8Array(length);
-    this.receiveBulk(new Iov([bytes]), () => then(bytes));
+    this.receiveBulk(new Iov([bytes]), () => whenHere(bytes));
   }
 
   protected taken(): void {

@@ -128,11 +128,11 @@ export abstract class PairedPml implements MessageLayer {
     return true;
   }
 
-  /** Receives bytes that belong to a record. `then`: also when they are here at once. */
-  protected receiveBulk(buffer: Iov, then: () => void): void {
+  /** Receives bytes that belong to a record. `whenHere`: also when they are here at once. */
+  protected receiveBulk(buffer: Iov, whenHere: () => void): void {
     const { twin, bulkCtx } = this.options;
-    const request = this.pml.irecvInBackground(twin, bulkCtx, 0, buffer, then);
-    if (request.done) then();
+    const request = this.pml.irecvInBackground(twin, bulkCtx, 0, buffer, whenHere);
+    if (request.done) whenHere();
   }
 
   // ---------------------------------------------------------------- requests
@@ -170,6 +170,8 @@ export abstract class PairedPml implements MessageLayer {
 
   /** A probe that waits: it ends with the envelope. `takes`: only imrecv() can receive the message then. */
   abstract probe(source: number, ctx: number, tag: number, takes: boolean): Answer;
+  /** As expire(), of a probe. */
+  abstract expireAnswer(answer: Answer, error: MultirailError): void;
   /** A condition that the lead looks at, each time after the rails were polled. */
   abstract when(test: () => boolean): Answer;
 

@@ -92,6 +92,7 @@ export class ShadowPml extends PairedPml {
   /** Timers and signals are those of the lead. */
   giveUp(): void {}
   expire(): void {}
+  expireAnswer(): void {}
 
   cancel(): boolean {
     throw new Error('a shadow cancels by look()');

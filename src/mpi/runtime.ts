@@ -30,13 +30,14 @@ import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
 import { countersOf, railInfos } from './info.ts';
 import { checkSpares, describeExit, evidenceOf, FORGOTTEN, isLate, noRailYet } from './job-facts.ts';
-import { leaveTogether, leaveUnneeded, tellFinalized } from './leaving.ts';
+import { leaveTogether, leaveUnneeded, notFinished, tellFinalized } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { openModules } from './open-modules.ts';
 import { ProcessState } from './process-state.ts';
 import { ownProcessors } from './processors.ts';
+import type { Injector } from './replica/inject.ts';
 import type { Replica } from './replica/replica.ts';
-import { ReplicaProcess, replicaPlace } from './replica/replica-process.ts';
+import { injectorOf, ReplicaProcess, replicaPlace } from './replica/replica-process.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, startTelemetry, type TelemetryReporter } from './telemetry.ts';
@@ -77,6 +78,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly standby: StandbyPool;
   /** The parameters of this rank, by name. */
   readonly params: Params;
+  /** Faults that were asked for (ft_inject), for programs of experiments; undefined where none were. */
+  readonly inject: Injector | undefined;
   private readonly job: RuntimeJob;
   private readonly options: RuntimeOptions;
   /** Undefined where each rank is one process. */
@@ -125,8 +128,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     this.driver.attach(this.engine);
     const place = replicaPlace(job, params);
-    const onDiverged = (error: MultirailError): void => void this.abort(DIVERGED_CODE, error.message);
-    this.pair = place && new ReplicaProcess(place, job, params, this.engine, this.driver, { onDiverged });
+    this.inject = injectorOf(job, place, params, (text) => options.log?.('warn', text));
+    const onDiverged = (error: MultirailError) => void this.abort(DIVERGED_CODE, error.message);
+    this.pair =
+      place && new ReplicaProcess(place, job, params, this.engine, this.driver, { onDiverged, beforeSend: this.inject?.beforeSend });
     this.blocking = this.pair?.waiter ?? new BlockingWaiter(this.engine, this.driver, this.params.int('mpi_blocking_spin_us'));
     this.proc = new ProcessState(this.engine, this.blocking, place?.rank ?? job.rank, tuningOf(params), native, this.pair);
     const spares = checkSpares(job, params.int('ft_spares'));
@@ -277,7 +282,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     for (const join of this.earlyJoins.splice(0)) join();
     for (const [rank, info] of this.earlyExits) this.onExit(rank, info);
     this.earlyExits.clear();
-    const source = { rank: this.process, rails: () => this.rails(), counters: () => this.counters(), saves: () => this.proc.saveCounters?.() };
+    const source = {
+      rank: this.process,
+      rails: () => this.rails(),
+      counters: () => this.counters(),
+      saves: () => this.proc.saveCounters?.(),
+    };
     this.telemetry = startTelemetry(source, job.oob, this.params.int('mpi_telemetry_ms'), this.modules);
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
@@ -565,9 +575,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     await this.proc.ft?.leave(timeoutMs);
     const twinLeft = await this.pair?.leave(timeoutMs);
     const leftMs = timeoutMs - (performance.now() - beganMs);
-    const notLeft = twinLeft !== undefined ? [twinLeft] : await (this.place === undefined
-      ? leaveUnneeded(engine, leftMs)
-      : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, leftMs));
+    const notLeft =
+      twinLeft !== undefined
+        ? [twinLeft]
+        : await (this.place === undefined
+            ? leaveUnneeded(engine, leftMs)
+            : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, leftMs));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {
@@ -585,10 +598,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     await job.leave?.();
     this.stay?.end();
     this.options.onClosed?.();
-    if (failed) {
-      const text = `after ${timeoutMs} ms rank ${this.process} has not finished: ${notLeft.join('; ')}`;
-      throw new MultirailError('ERR_FINALIZE_TIMEOUT', text, { rank: this.process });
-    }
+    if (failed) throw notFinished(this.process, timeoutMs, notLeft);
     const undelivered = undeliveredFrom(this.proc);
     if (undelivered !== undefined) throw undelivered;
   }

@@ -11,7 +11,19 @@ import type { RunOptions } from './run-options.ts';
 
 type UsedOptions = Pick<
   RunOptions,
-  'replicas' | 'rankCommand' | 'rankEnv' | 'cwd' | 'env' | 'exportEnv' | 'stdinTo' | 'stdin' | 'stdout' | 'stderr' | 'prefix' | 'agentProgram' | 'hosts'
+  | 'replicas'
+  | 'rankCommand'
+  | 'rankEnv'
+  | 'cwd'
+  | 'env'
+  | 'exportEnv'
+  | 'stdinTo'
+  | 'stdin'
+  | 'stdout'
+  | 'stderr'
+  | 'prefix'
+  | 'agentProgram'
+  | 'hosts'
 >;
 
 export interface RankStarterOptions extends UsedOptions {

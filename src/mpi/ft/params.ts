@@ -37,6 +37,11 @@ export const FT_PARAMS = {
     1000,
     'A replica that is waited for is late when it has used so many times the processor time that the other one had used, and a second at least; 0 = it never is.',
   ),
+  ft_inject: string(
+    'developer',
+    '',
+    'Faults on purpose (multirail run --inject sets it): flip, stall or exit, of one replica of one rank, at one moment. The same at all ranks.',
+  ),
   ft_standby_connect: bool(
     'tuner',
     true,

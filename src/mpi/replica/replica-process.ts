@@ -16,6 +16,7 @@ import { type CallOptions, timeoutError, watchEnd } from '../constants.ts';
 import { ctxOf, OBJECT, USER } from '../contexts.ts';
 import { checkProcess } from '../ft/process-watch.ts';
 import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
+import { Injector, parseFaults } from './inject.ts';
 import { PairedWaiter } from './paired-waiter.ts';
 import { Replica } from './replica.ts';
 import { processorMs, TOE_LOOK_MS, ToeWatch } from './toe-watch.ts';
@@ -152,7 +153,8 @@ export class ReplicaProcess {
     this.engine.schedule();
     // A job whose replicas differ is about to end.
     while (!pml.isFinished) {
-      if (performance.now() >= deadlineMs) return `the other replica of rank ${this.place.rank}, process ${this.place.twin}: it has not come to its end`;
+      if (performance.now() >= deadlineMs)
+        return `the other replica of rank ${this.place.rank}, process ${this.place.twin}: it has not come to its end`;
       await new Promise((resolve) => setTimeout(resolve, FINISH_POLL_MS));
     }
     pml.flush();
@@ -207,6 +209,29 @@ export function waitPairedProbe(
   }
   if (answer.error !== undefined) throw answer.error;
   return answer.envelope as Envelope;
+}
+
+/** The faults that are planned for this process; undefined where none are. */
+export function injectorOf(
+  job: Pick<RuntimeJob, 'rank'>,
+  place: Place | undefined,
+  params: ParamTable,
+  say: (text: string) => void,
+): Injector | undefined {
+  const plan = params.string('ft_inject');
+  if (plan === '') return undefined;
+  const rank = place?.rank ?? job.rank;
+  const role = place?.role ?? 'lead';
+  const faults = parseFaults(plan);
+  if (place === undefined && faults.some(({ send }) => send !== undefined))
+    throw new MultirailError(
+      'ERR_CONFIG',
+      'ft_inject: messages are counted where ranks have two replicas (multirail run --replicas 2); say at=P% instead of send=N',
+    );
+  return new Injector(
+    faults.filter((fault) => fault.rank === rank && fault.replica === role),
+    say,
+  );
 }
 
 /** Undefined where ranks have one process each. */

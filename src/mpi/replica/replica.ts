@@ -2,7 +2,6 @@
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import type { LeadPml } from '../../ft/replica/lead.ts';
-import type { ReplicaRole } from '../../ft/replica/pairs.ts';
 import type { ShadowPml } from '../../ft/replica/shadow.ts';
 import { type MessageBuffer, sendIov } from '../buffers.ts';
 
@@ -29,14 +28,14 @@ export interface ReplicaCounters {
  */
 export class Replica {
   /** `lead`: its messages leave. `shadow`: its messages are compared with those of the lead. */
-  readonly role: ReplicaRole;
+  readonly role: 'lead' | 'shadow';
   /** Number of the process that is the other replica. */
   readonly twin: number;
   private readonly pml: LeadPml | ShadowPml;
   private readonly schedule: () => void;
 
   /** @internal */
-  constructor(role: ReplicaRole, twin: number, pml: LeadPml | ShadowPml, schedule: () => void) {
+  constructor(role: 'lead' | 'shadow', twin: number, pml: LeadPml | ShadowPml, schedule: () => void) {
     this.role = role;
     this.twin = twin;
     this.pml = pml;
@@ -69,10 +68,10 @@ export class Replica {
   }
 
   /**
-   * A value that the program cannot repeat, such as the time, a random number or what a file holds: the lead makes it, and both get it.
+   * A value that the program cannot repeat, such as the time, a random number or what a file holds: the lead makes it, and both get it, by
+   * structured clone.
    *
    * @param make Called at the lead alone. It may return a promise.
-   * @returns The value, by structured clone; at both, so that both have the same.
    * @throws ERR_ARG: the value cannot be cloned. An error that `make` throws is thrown at both, as ERR_ARG with its message.
    */
   once<T>(make: () => T | Promise<T>): Promise<T> {
@@ -89,7 +88,12 @@ export class Replica {
         this.schedule();
       };
       const fail = (error: unknown): void =>
-        settle(new MultirailError('ERR_ARG', `the function given to once() has failed: ${error instanceof Error ? error.message : String(error)}`));
+        settle(
+          new MultirailError(
+            'ERR_ARG',
+            `the function given to once() has failed: ${error instanceof Error ? error.message : String(error)}`,
+          ),
+        );
       Promise.resolve()
         .then(make)
         .then((value) => settle(serialize(value)))

@@ -26,7 +26,7 @@ import { makeDriver, nativeOf } from './drivers.ts';
 import { FaultTolerance } from './ft/fault-tolerance.ts';
 import { partitionOptions } from './ft/partition-watch.ts';
 import { checkProcess, ownProcess } from './ft/process-watch.ts';
-import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
+import { type CalledInto, dutyOf, type StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
 import { countersOf, railInfos } from './info.ts';
 import { checkSpares, describeExit, evidenceOf, FORGOTTEN, isLate, noRailYet } from './job-facts.ts';
@@ -137,7 +137,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const spares = checkSpares(job, params.int('ft_spares'));
     if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
     this.standby = new StandbyPool(() => this.proc.ft?.ulfm.standbys.ready.length ?? 0);
-    if (isLate(job) || this.process >= job.size - spares) this.duty = this.makeDuty();
+    if (isLate(job) || this.process >= job.size - spares) this.duty = dutyOf(job, this.proc, (place) => this.sitDown(place), () => void this.leaveUnneeded());
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -168,19 +168,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       callStandby: (number, call) => job.oob?.callStandby?.(number, call),
       onStandby: (event) => this.duty?.take(event),
       onPoolChanged: () => queueMicrotask(() => this.standby.emit('changed')),
-    });
-  }
-
-  private makeDuty(): StandbyDuty {
-    const { job, proc } = this;
-    return new StandbyDuty({
-      self: job.rank,
-      membersOf: (id) => proc.ft?.ulfm.membersOf(id) ?? [],
-      isUnneeded: () => proc.ft?.isUnneeded === true,
-      tellServer: async (isWaiting, place) => await job.oob?.standbyState?.(isWaiting, place),
-      answer: (id) => proc.ft?.answerCall(id),
-      onCalled: (place) => this.sitDown(place),
-      onUnneeded: () => void this.leaveUnneeded(),
     });
   }
 

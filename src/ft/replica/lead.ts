@@ -187,11 +187,6 @@ export class LeadPml extends PairedPml {
     return this.lastVouched === undefined ? 'the beginning of the program' : describeWord(this.lastVouched);
   }
 
-  get due(): string | undefined {
-    const first = this.unvouched.peek();
-    return first === undefined || this.words.size > 0 || !this.isSound ? undefined : describeWord(first.word);
-  }
-
   // ---------------------------------------------------------------- receives and probes
 
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
@@ -439,6 +434,7 @@ export class LeadPml extends PairedPml {
       case 'VOUCH': {
         const heard: Heard = { word: record.word, digest: record.digest };
         this.words.push(heard);
+        this.otherRequests = Math.max(this.otherRequests, heard.word.request);
         if (record.digest === undefined)
           this.receiveRest(record.digestBytes, (bytes) => {
             heard.digest = bytes;

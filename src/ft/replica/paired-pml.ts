@@ -76,6 +76,8 @@ export abstract class PairedPml implements MessageLayer {
   /** What the other replica has come to its end with. */
   protected otherFinished: { readonly messages: number; readonly requests: number } | undefined;
   private hasFinished = false;
+  /** Requests that the other replica is known to have begun. */
+  protected otherRequests = 0;
 
   constructor(pml: Pml, options: PairOptions) {
     this.pml = pml;
@@ -95,7 +97,13 @@ export abstract class PairedPml implements MessageLayer {
   /** False: nothing more comes. */
   private takeBatch({ error, receivedBytes }: RecvRequest): boolean {
     if (error !== undefined) return false;
-    for (const record of decodeBatch(this.memory.subarray(0, receivedBytes))) this.take(record);
+    for (const record of decodeBatch(this.memory.subarray(0, receivedBytes))) {
+      if (record.kind === 'ASK') {
+        this.say().here(this.requestCount);
+        this.options.wake();
+      } else if (record.kind === 'HERE') this.otherRequests = Math.max(this.otherRequests, record.requests);
+      else this.take(record);
+    }
     this.taken();
     return true;
   }
@@ -307,8 +315,19 @@ export abstract class PairedPml implements MessageLayer {
 
   protected abstract readonly lastCommon: string;
 
-  /** The other replica is waited for, to come to this message; undefined: it is not. */
-  abstract readonly due: string | undefined;
+  /** The other replica is waited for, to come to this; undefined: it is not, or has come. */
+  get due(): string | undefined {
+    if (!this.isSound || this.state === 'FINISHED') return undefined;
+    if (this.hasFinished && this.otherFinished === undefined) return 'the end of its program';
+    if (this.open.size === 0 || this.otherRequests >= this.requestCount) return undefined;
+    return `its call ${this.requestCount}`;
+  }
+
+  /** Asks the other replica how far it is. */
+  ask(): void {
+    this.say().ask();
+    this.options.wake();
+  }
 }
 
 /** What a receive asks for, as 32 bits: both replicas must ask for the same. */

@@ -38,7 +38,6 @@ export class ShadowPml extends PairedPml {
   private building: Ended[] = [];
   private readonly sends = new Map<number, Vouched>();
   private lastVouched: Pick<Word, 'message' | 'dest' | 'tag' | 'bytes'> | undefined;
-  private vouchedByLead = 0;
   private consumed = 0;
   private consumedTold = 0;
 
@@ -127,7 +126,6 @@ export class ShadowPml extends PairedPml {
         this.told.push({ kind: 'over', call: record.call });
         return;
       case 'VOUCHED':
-        this.vouchedByLead = record.message;
         this.lastVouched = this.sends.get(record.message)?.word ?? this.lastVouched;
         return;
       case 'DIVERGED': {
@@ -266,11 +264,6 @@ export class ShadowPml extends PairedPml {
 
   protected get lastCommon(): string {
     return this.lastVouched === undefined ? 'the beginning of the program' : describeWord(this.lastVouched);
-  }
-
-  get due(): string | undefined {
-    const next = this.sends.get(this.vouchedByLead + 1);
-    return next === undefined || !this.isSound ? undefined : describeWord(next.word);
   }
 
   protected lookAtEnd(): void {

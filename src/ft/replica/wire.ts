@@ -40,6 +40,10 @@ export const RECORD = {
   EVIDENCE: 40,
   /** Either: the program has come to its end: messages, requests. */
   FINISHED: 41,
+  /** Either: how far are you? */
+  ASK: 42,
+  /** Either, when it is asked: requests that it has begun. */
+  HERE: 43,
 } as const;
 
 /** How a request has ended. */
@@ -70,6 +74,8 @@ export type PairRecord =
   | { readonly kind: 'OVER'; readonly call: number }
   | { readonly kind: 'CONSUMED'; readonly bytes: number }
   | { readonly kind: 'EVIDENCE'; readonly message: number; readonly bytes: number; readonly data: Uint8Array | undefined }
+  | { readonly kind: 'ASK' }
+  | { readonly kind: 'HERE'; readonly requests: number }
   | { readonly kind: 'FINISHED'; readonly messages: number; readonly requests: number };
 
 const SYNC = 1;
@@ -195,6 +201,15 @@ export class BatchWriter {
     return isBulk;
   }
 
+  ask(): void {
+    this.begin(RECORD.ASK);
+  }
+
+  here(requests: number): void {
+    this.begin(RECORD.HERE);
+    this.put(requests);
+  }
+
   finished(messages: number, requests: number): void {
     this.begin(RECORD.FINISHED);
     this.put(messages);
@@ -303,6 +318,10 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
         const length = take();
         return { kind: 'EVIDENCE', message, bytes: length, data: inline(length) };
       }
+      case RECORD.ASK:
+        return { kind: 'ASK' };
+      case RECORD.HERE:
+        return { kind: 'HERE', requests: take() };
       case RECORD.FINISHED:
         return { kind: 'FINISHED', messages: take(), requests: take() };
       default:

@@ -103,6 +103,7 @@ export class ReplicaProcess {
   }
 
   private lookAtTwin(): void {
+    if (this.pml.due !== undefined) this.pml.ask();
     this.toe?.look();
   }
 

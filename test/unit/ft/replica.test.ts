@@ -129,6 +129,8 @@ describe('batches', () => {
     writer.consumed(2 ** 33);
     expect(writer.evidence(3, Uint8Array.of(9))).toBe(false);
     writer.diverged(0, 'request 5 is another one');
+    writer.ask();
+    writer.here(12);
     writer.finished(4, 11);
     const records = decodeBatch(writer.take());
     expect(writer.isEmpty).toBe(true);
@@ -148,6 +150,8 @@ describe('batches', () => {
       { kind: 'CONSUMED', bytes: 2 ** 33 },
       { kind: 'EVIDENCE', message: 3, bytes: 1, data: Uint8Array.of(9) },
       { kind: 'DIVERGED', message: 0, text: 'request 5 is another one' },
+      { kind: 'ASK' },
+      { kind: 'HERE', requests: 12 },
       { kind: 'FINISHED', messages: 4, requests: 11 },
     ]);
   });

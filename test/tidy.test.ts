@@ -165,6 +165,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'bml',
       'pml',
       'ulfm',
+      'ft/replica',
       'progress',
       'launch',
     ],

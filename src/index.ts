@@ -17,6 +17,8 @@ export { type InitOptions, init } from './mpi/init.ts';
 export type { Message } from './mpi/message.ts';
 export type { ReceivedMessage } from './mpi/message-stream.ts';
 export { Op, type OpFunction, type OpOptions } from './mpi/op.ts';
+export type { Injector } from './mpi/replica/inject.ts';
+export type { Replica, ReplicaCounters } from './mpi/replica/replica.ts';
 export { PersistentRequest, Request, type RequestState } from './mpi/request.ts';
 export { RequestsError } from './mpi/requests-error.ts';
 export type { ResultRequest } from './mpi/result-request.ts';

@@ -97,6 +97,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   { layer: 'ft/store', files: /^src\/ft\/store\//, may: ['errors', 'util', 'params', 'ft/image', 'native'] },
   // Copies of what is sent, for the tap of the PML.
   { layer: 'ft/events', files: /^src\/ft\/events\//, may: ['errors', 'util', 'pml'] },
+  // Replicas that compare what they send, in place of the PML.
+  { layer: 'ft/replica', files: /^src\/ft\/replica\//, may: ['errors', 'util', 'pml'] },
   { layer: 'ft/log', files: /^src\/ft\/log\//, may: ['util', 'pml'] },
   // The protocol of saves, without what it is driven by.
   { layer: 'ft/checkpoint', files: /^src\/ft\/checkpoint\//, may: ['errors', 'util', 'ft/plan'] },
@@ -118,6 +120,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'ft/checkpoint',
       'ft/log',
       'ft/events',
+      'ft/replica',
       'progress',
       'btl/self',
       'btl/interpose',
@@ -162,6 +165,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
       'bml',
       'pml',
       'ulfm',
+      'ft/replica',
       'progress',
       'launch',
     ],
@@ -389,10 +393,12 @@ const under = (...folders: string[]) =>
 
 describe('purity', () => {
   test('PML, BML, ULFM, plans, images and the protocol of saves know no clock, timer, chance, promise, Node module or output', () => {
-    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'util');
+    const files = under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica', 'util');
     for (const pattern of [CLOCKS, TIMERS, CHANCE, PRINTS, /\bprocess\b|\bglobalThis\b|\brequire\b/])
       expect(inFiles(files, pattern)).toEqual([]);
-    expect(inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events'), ASYNC)).toEqual([]);
+    expect(
+      inFiles(under('pml', 'bml', 'ulfm', 'ft/plan', 'ft/image', 'ft/checkpoint', 'ft/log', 'ft/events', 'ft/replica'), ASYNC),
+    ).toEqual([]);
     expect(allImports.filter(({ from, to }) => files.includes(from) && !isOwn(to))).toEqual([]);
   });
 

@@ -629,12 +629,15 @@ export class Communicator extends FailureCalls {
     const isHeld = (): boolean => proc.logged?.holds(ctxOf(contextId, USER)) === true;
     const lacksMember = (): boolean => !isHeld() && this.members.some((world) => engine.endingOf(world) !== undefined);
     try {
-      proc.whenDrained(() => {
-        if (this.revocation !== undefined || lacksMember()) abandon();
-        else if (proc.isQuiet(contextId)) close();
-        else return false;
-        return true;
-      });
+      proc.whenDrained(
+        () => {
+          if (this.revocation !== undefined || lacksMember()) abandon();
+          else if (proc.isQuiet(contextId)) close();
+          else return false;
+          return true;
+        },
+        () => this.revocation !== undefined || lacksMember() || proc.isQuiet(contextId),
+      );
       engine.schedule();
     } catch (error) {
       reject(error);

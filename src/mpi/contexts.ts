@@ -15,7 +15,7 @@
 // time it is a late copy of a message of a communicator that was freed, since free() ends only when all that was ever sent on it has
 // arrived: it is dropped. Thus nothing has to be kept of the communicators that are gone.
 import { MultirailError } from '../errors.ts';
-import type { Pml } from '../pml/pml.ts';
+import type { MessageLayer } from '../pml/message-layer.ts';
 import { IDS, PROCESSES_MAX } from '../ulfm/wire.ts';
 
 /** Messages of the user, of collectives, of objects (their bulk), of createGroup(). */
@@ -51,7 +51,7 @@ export function isUserContext(ctx: number): boolean {
 }
 
 export class ContextTable {
-  private readonly pml: Pml;
+  private readonly pml: MessageLayer;
   private readonly ownNumber: number;
   private nextCount = COUNT_FIRST;
   private readonly live = new Set<number>([WORLD_ID, SERVICE_ID]);
@@ -63,7 +63,7 @@ export class ContextTable {
   /** Not known here, and messages have come for them. */
   private readonly early = new Set<number>();
 
-  constructor(pml: Pml, ownNumber: number) {
+  constructor(pml: MessageLayer, ownNumber: number) {
     this.pml = pml;
     this.ownNumber = ownNumber;
     pml.admits = (ctx) => this.admits(ctx);

@@ -1,6 +1,7 @@
 // What a runtime shows of its rails.
 import type { Bml } from '../bml/bml.ts';
-import type { RailInfo } from './views.ts';
+import type { Engine } from '../progress/engine.ts';
+import type { RailInfo, RuntimeCounters } from './views.ts';
 
 /** Every rail to every peer, as it is now. */
 export function railInfos(bml: Bml): RailInfo[] {
@@ -27,4 +28,9 @@ export function railInfos(bml: Bml): RailInfo[] {
     }
   }
   return list;
+}
+
+/** What messages, collectives and the engine have done, as copies. */
+export function countersOf({ pml, turns, aliveMs }: Engine, collectives: RuntimeCounters['collectives']): RuntimeCounters {
+  return { pml: { ...pml.counters }, collectives: { ...collectives }, engine: { turns, aliveMs, retainedBytes: pml.retainedBytes } };
 }

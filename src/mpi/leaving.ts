@@ -1,4 +1,5 @@
 // The end of a rank's part in its job: what it sent is delivered, and no rank goes while another one may still dial it.
+import { MultirailError } from '../errors.ts';
 import type { OobClient } from '../launch/oob/client.ts';
 import type { Engine } from '../progress/engine.ts';
 
@@ -98,4 +99,10 @@ export async function leaveUnneeded(engine: Engine, timeoutMs: number): Promise<
     await pause(LEFT_POLL_MAX_MS);
   }
   return [];
+}
+
+/** What finalize() rejects with when its time is over. */
+export function notFinished(rank: number, timeoutMs: number, notLeft: readonly string[]): MultirailError {
+  const text = `after ${timeoutMs} ms rank ${rank} has not finished: ${notLeft.join('; ')}`;
+  return new MultirailError('ERR_FINALIZE_TIMEOUT', text, { rank });
 }

@@ -79,9 +79,9 @@ export class ObjectMessages extends PointToPoint {
     const sent = this.startSend(sendIov(header), dest, tag, false, canGiveUp);
     if (sent === undefined) return [];
     if (bulk.length === 0) return [sent];
-    const { engine } = this.proc;
+    const { engine, pml } = this.proc;
     // Its own place in the internal context, so that no other receive can come between the header and its memory.
-    const moved = engine.pml.isend(this.members[dest], this.objectCtx, place, sendIov(bulk), false, 0, canGiveUp);
+    const moved = pml.isend(this.members[dest], this.objectCtx, place, sendIov(bulk), false, 0, canGiveUp);
     engine.schedule();
     return [moved, sent];
   }
@@ -139,7 +139,7 @@ export class ObjectMessages extends PointToPoint {
     }
     const { engine } = this.proc;
     const iov = memory === undefined ? EMPTY_IOV : sendIov(memory);
-    const inner = engine.pml.irecv(this.members[source], this.objectCtx, header.place, iov);
+    const inner = this.proc.pml.irecv(this.members[source], this.objectCtx, header.place, iov);
     engine.schedule();
     const taken = () => {
       const { error } = inner;

@@ -27,6 +27,7 @@ import {
 import type { Group } from './group.ts';
 import { Message } from './message.ts';
 import type { ProcessState } from './process-state.ts';
+import { waitPairedProbe } from './replica/replica-process.ts';
 import { endRequest, endRequestAt, PersistentRequest, type Request } from './request.ts';
 import { RequestDesk } from './request-desk.ts';
 import { PROC_NULL_STATUS, type Status } from './status.ts';
@@ -115,7 +116,7 @@ export class PointToPoint {
     this.revocation = error;
     this.unusable ??= error;
     // Their senders wait for an answer.
-    for (const envelope of this.taken) this.proc.engine.pml.imrecv(envelope, EMPTY_IOV);
+    for (const envelope of this.taken) this.proc.pml.imrecv(envelope, EMPTY_IOV);
     this.taken.clear();
     return error;
   }
@@ -300,10 +301,10 @@ export class PointToPoint {
   /** A short message leaves at once: it is done on return, and no record of it is made for the caller. False: startSend() sends it. */
   private sendEager(iov: Iov, dest: number, tag: number): boolean {
     if (dest === PROC_NULL || tracedSince() !== undefined || sendChannel.hasSubscribers) return false;
-    const { engine, logged } = this.proc;
+    const { engine, logged, pml } = this.proc;
     // Where results are handed out by number each send has one: whether there is room at once is not the same for a successor.
     if (logged !== undefined && this.desk.turns !== undefined) return false;
-    if (!engine.pml.sendEager(this.members[dest], this.userCtx, tag, iov)) return false;
+    if (!pml.sendEager(this.members[dest], this.userCtx, tag, iov)) return false;
     engine.schedule();
     return true;
   }
@@ -311,9 +312,9 @@ export class PointToPoint {
   /** `canGiveUp`: a timeout or signal may end it. */
   protected startSend(iov: Iov, dest: number, tag: number, sync: boolean, canGiveUp = false): SendRequest | undefined {
     if (dest === PROC_NULL) return undefined;
-    const { engine } = this.proc;
+    const { engine, pml } = this.proc;
     const sinceMs = tracedSince();
-    const inner = engine.pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
+    const inner = pml.isend(this.members[dest], this.userCtx, tag, iov, sync, 0, canGiveUp);
     if (sinceMs !== undefined) this.desk.traceSend(inner, sinceMs, { peer: dest, sync });
     engine.schedule();
     // It was copied into the log, so that nobody waits for it: it is to be on its way while the next one is copied, or the program computes.
@@ -480,9 +481,9 @@ export class PointToPoint {
 
   private startRecv(iov: Iov, source: number, tag: number, stays = false, ended?: RecvRequest): RecvRequest | undefined {
     if (source === PROC_NULL) return undefined;
-    const { engine } = this.proc;
+    const { engine, pml } = this.proc;
     const sinceMs = tracedSince();
-    const inner = engine.pml.irecv(this.worldOf(source), this.userCtx, tag, iov, ended);
+    const inner = pml.irecv(this.worldOf(source), this.userCtx, tag, iov, ended);
     if (sinceMs !== undefined) this.desk.traceReceive(inner, sinceMs, source);
     // What dead ranks had sent before is still received.
     if (source === ANY_SOURCE && !inner.matched) stays ? this.desk.endDeserted() : this.desk.memberGone();
@@ -627,6 +628,7 @@ export class PointToPoint {
     const { proc, userCtx } = this;
     const { blocking } = proc;
     const world = this.worldOf(source);
+    if (proc.replica !== undefined) return waitPairedProbe(proc.replica, { source: world, ctx: userCtx, tag }, take, timeoutMs);
     const any = proc.beginProbe(world, userCtx);
     let found: Envelope | undefined;
     const awaited = {
@@ -719,7 +721,7 @@ export class PointToPoint {
     if (this.revocation !== undefined) throw this.revocation;
     if (this.freed !== undefined && !this.proc.isOpen(this.userCtx)) throw this.freed;
     this.taken.delete(envelope);
-    const inner = this.proc.engine.pml.imrecv(envelope, iov);
+    const inner = this.proc.pml.imrecv(envelope, iov);
     this.proc.engine.schedule();
     return inner;
   }

@@ -2,6 +2,7 @@
 // run, and the blocking probes that wait for a message.
 import { MultirailError } from '../errors.ts';
 import type { NativeBinding } from '../native/binding.ts';
+import type { MessageLayer } from '../pml/message-layer.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../pml/records.ts';
 import type { BlockingWaiter } from '../progress/blocking.ts';
 import type { Engine } from '../progress/engine.ts';
@@ -22,6 +23,7 @@ import type { LoggedPlace, MadeImage } from './ft/logged-family.ts';
 import type { AnyReceive, RecordedOutcomes } from './ft/recorded-outcomes.ts';
 import type { Turns } from './ft/turns.ts';
 import type { Group } from './group.ts';
+import { pairedProbe, type ReplicaProcess } from './replica/replica-process.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -94,7 +96,11 @@ const SCRATCH_PIECE_BYTES_MAX = 32 * 1024 * 1024;
 
 export class ProcessState implements LocalProcess {
   readonly engine: Engine;
+  /** The PML; where this process is one of two replicas, what stands in its place. */
+  readonly pml: MessageLayer;
   readonly blocking: BlockingWaiter;
+  /** Undefined where each rank is one process. */
+  readonly replica: ReplicaProcess | undefined;
   /** World rank of this process. */
   readonly rank: number;
   readonly contexts: ContextTable;
@@ -137,14 +143,23 @@ export class ProcessState implements LocalProcess {
   /** The communicator whose messages are logged; undefined without asynchronous recovery. */
   logged: LoggedCommunicator | undefined;
 
-  constructor(engine: Engine, blocking: BlockingWaiter, rank: number, tuning: Tuning, native: NativeBinding | undefined) {
+  constructor(
+    engine: Engine,
+    blocking: BlockingWaiter,
+    rank: number,
+    tuning: Tuning,
+    native: NativeBinding | undefined,
+    replica?: ReplicaProcess,
+  ) {
     this.engine = engine;
+    this.pml = replica?.pml ?? engine.pml;
+    this.replica = replica;
     this.blocking = blocking;
     this.rank = rank;
     this.tuning = tuning;
     this.native = native;
     this.nativeKernels = native && new NativeKernels(native.combine);
-    this.contexts = new ContextTable(engine.pml, rank);
+    this.contexts = new ContextTable(this.pml, rank);
     this.memoryWaits = new CollectiveWaits({
       engine,
       yieldCpu: native === undefined ? undefined : () => native.yieldCpu(),
@@ -152,7 +167,7 @@ export class ProcessState implements LocalProcess {
       isCrowded: () => this.isCrowded,
     });
     engine.memoryWaits = this.memoryWaits;
-    engine.pml.onUnexpected = (envelope) => {
+    this.pml.onUnexpected = (envelope) => {
       if (envelope.signature !== 0) this.meetUnexpected(envelope);
       this.lookSoon();
     };
@@ -176,7 +191,7 @@ export class ProcessState implements LocalProcess {
     this.waiters.clear();
     this.ft?.endCalls(error);
     for (const communicator of this.communicators.values()) communicator.close(error);
-    this.engine.pml.endPosted(error);
+    this.pml.endPosted(error);
     this.engine.schedule();
   }
 
@@ -355,8 +370,13 @@ export class ProcessState implements LocalProcess {
     this.lookAtDrains();
   }
 
-  /** `look` is asked after each turn of the engine until it answers true. */
-  whenDrained(look: () => boolean): void {
+  /** `look` is asked after each turn of the engine until it answers true. `isDue`: whether it would; it changes nothing. */
+  whenDrained(look: () => boolean, isDue?: () => boolean): void {
+    if (this.replica !== undefined && isDue !== undefined) {
+      // Of two replicas the lead says when.
+      this.replica.pml.when(isDue).onDone = () => void look();
+      return;
+    }
     if (look()) return;
     this.drains.add(look);
     this.lookAfterWork();
@@ -375,14 +395,14 @@ export class ProcessState implements LocalProcess {
   }
 
   cancel(request: RecvRequest): boolean {
-    const cancelled = this.engine.pml.cancel(request);
+    const cancelled = this.replica === undefined ? this.pml.cancel(request) : this.replica.waiter.cancel(request);
     this.engine.schedule();
     return cancelled;
   }
 
   /** Ends a send before its time; its message may still arrive. */
   giveUp(request: SendRequest, error: MultirailError): void {
-    this.engine.pml.giveUp(request, error);
+    this.pml.giveUp(request, error);
     this.engine.schedule();
   }
 
@@ -433,7 +453,7 @@ export class ProcessState implements LocalProcess {
    * @throws ERR_REPLAY: it is another one than before.
    */
   findMessage(source: number, ctx: number, tag: number, take: boolean, any?: AnyReceive): Envelope | undefined {
-    const { pml } = this.engine;
+    const { pml } = this;
     const { logged } = this;
     const from = this.nowOf(source, ctx, any);
     const envelope = take ? pml.improbe(from, ctx, tag) : pml.iprobe(from, ctx, tag);
@@ -451,6 +471,7 @@ export class ProcessState implements LocalProcess {
 
   /** As findMessage, in a call that looks at the rails once. Where outcomes are recorded it finds what it has found before, if it has. */
   lookForMessage(source: number, ctx: number, tag: number, take: boolean): Envelope | undefined {
+    if (this.replica !== undefined) return this.replica.waiter.probe(source, ctx, tag, take);
     const { logged } = this;
     const outcomes = this.outcomesOf(ctx);
     let found: Envelope | undefined;
@@ -482,8 +503,15 @@ export class ProcessState implements LocalProcess {
     return found;
   }
 
+  /** Polls the rails once. */
+  look(): void {
+    if (this.replica === undefined) this.engine.progress();
+    else this.replica.waiter.look();
+  }
+
   /** As findMessage, waiting until there is one. */
   waitForMessage(source: number, ctx: number, tag: number, take: boolean, options: CallOptions | undefined): Promise<Envelope> {
+    if (this.replica !== undefined) return pairedProbe(this.replica, { source, ctx, tag }, take, options);
     const any = this.beginProbe(source, ctx);
     const found = this.findMessage(source, ctx, tag, take, any);
     if (found !== undefined) return Promise.resolve(found);

@@ -67,7 +67,7 @@ export class RequestDesk implements RequestOwner {
   }
 
   progress(): void {
-    this.proc.engine.progress();
+    this.proc.look();
   }
 
   wait(awaited: Awaited, deadlineMs?: number): boolean {
@@ -81,6 +81,12 @@ export class RequestDesk implements RequestOwner {
 
   cancel(inner: RecvRequest): boolean {
     return this.proc.cancel(inner);
+  }
+
+  expire(inner: RecvRequest, error: MultirailError): boolean {
+    const { replica } = this.proc;
+    replica?.pml.expire(inner, error);
+    return replica !== undefined;
   }
 
   giveUp(inner: SendRequest, error: MultirailError): void {
@@ -229,7 +235,7 @@ export class RequestDesk implements RequestOwner {
 
   /** Receives from ANY_SOURCE end when nobody is left; when a member has failed, those that are requests report it, and the others end. */
   memberGone(): void {
-    const { pml } = this.proc.engine;
+    const { pml } = this.proc;
     const failure = this.unacknowledged('ERR_PROC_FAILED');
     if (failure === undefined) return this.endDeserted();
     const reporting: Request[] = [];
@@ -243,6 +249,6 @@ export class RequestDesk implements RequestOwner {
 
   endDeserted(): void {
     const { deserted } = this;
-    if (deserted !== undefined) this.proc.engine.pml.endPostedToAny(this.userCtx, deserted);
+    if (deserted !== undefined) this.proc.pml.endPostedToAny(this.userCtx, deserted);
   }
 }

@@ -30,6 +30,8 @@ export interface RequestOwner {
   /** Milliseconds. */
   now(): number;
   cancel(inner: RecvRequest): boolean;
+  /** True: its end by a timer, a signal or another request comes in its place among all others, and is not the caller's affair. */
+  expire?(inner: RecvRequest, error: MultirailError): boolean;
   giveUp(inner: SendRequest, error: MultirailError): void;
   statusOf(inner: Inner): Status;
   /** A receive has ended well. */

@@ -296,20 +296,20 @@ export class Request implements PromiseLike<Status> {
   }
 
   /** As cancel(), with another error. */
-  private end(error: MultirailError): boolean {
+  private end(error: MultirailError, byProgram = true): boolean {
     const { inner, owner } = this;
     if (inner === undefined || inner.done) return false;
     if (inner.kind === 'send') {
       owner.giveUp(inner, error);
       return inner.done;
     }
-    if (inner.kind !== 'recv' || !owner.cancel(inner)) return false;
+    if (inner.kind !== 'recv' || (!byProgram && owner.expire?.(inner, error) === true) || !owner.cancel(inner)) return false;
     this.cancelError = error;
     return true;
   }
 
   static {
-    endRequest = (request, error) => request.end(error);
+    endRequest = (request, error) => request.end(error, false);
     endRequestAt = (request, atMs, error) => {
       request.limitMs = atMs;
       request.limitError = error;
@@ -338,7 +338,7 @@ export class Request implements PromiseLike<Status> {
     this.limitMs = Number.POSITIVE_INFINITY;
     if (this.now !== 'ACTIVE') return;
     if (this.inner?.kind === 'collective') this.inner.fail(this.limitError, true);
-    else this.end(this.limitError);
+    else this.end(this.limitError, false);
   }
 
   /** A persistent request is started again. */

@@ -58,6 +58,8 @@ export interface RuntimeDriver extends Driver {
   attach(engine: Engine): void;
   /** Told of the application's calls, where the driver can. */
   onCall?: (() => void) | undefined;
+  /** Called behind each turn that begins with nothing of the program about to run; replicas need a driver that has it. */
+  atRest?: (() => void) | undefined;
   /** Readiness of descriptors for the transports, where the driver has it. */
   readonly poller?: Poller;
   /** There are more ranks than processors here: who waits offers the processor to others early. */

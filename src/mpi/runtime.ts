@@ -15,7 +15,7 @@ import { BlockingWaiter } from '../progress/blocking.ts';
 import { Engine } from '../progress/engine.ts';
 import { engineOptions } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
-import { OWN_FAILURE_CODE } from '../util/exit-codes.ts';
+import { DIVERGED_CODE, OWN_FAILURE_CODE } from '../util/exit-codes.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel } from './channels.ts';
 import { tuningOf } from './coll/choice.ts';
@@ -27,18 +27,21 @@ import { FaultTolerance } from './ft/fault-tolerance.ts';
 import { standByToHelp } from './ft/helping.ts';
 import { partitionOptions } from './ft/partition-watch.ts';
 import { checkProcess, ownProcess } from './ft/process-watch.ts';
-import { type CalledInto, StandbyDuty, StandbyPool } from './ft/standby.ts';
+import { type CalledInto, dutyOf, type StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
-import { railInfos } from './info.ts';
+import { countersOf, railInfos } from './info.ts';
 import { checkSpares, describeExit, evidenceOf, FORGOTTEN, isLate, noRailYet } from './job-facts.ts';
-import { leaveTogether, leaveUnneeded, tellFinalized } from './leaving.ts';
+import { leaveTogether, leaveUnneeded, notFinished, tellFinalized } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { openModules } from './open-modules.ts';
 import { ProcessState } from './process-state.ts';
 import { ownProcessors } from './processors.ts';
+import type { Injector } from './replica/inject.ts';
+import type { Replica } from './replica/replica.ts';
+import { injectorOf, ReplicaProcess, replicaPlace } from './replica/replica-process.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
-import { obeyFault, TelemetryReporter, takesFaults } from './telemetry.ts';
+import { obeyFault, startTelemetry, type TelemetryReporter } from './telemetry.ts';
 import { publishRail } from './tracing.ts';
 import { undeliveredFrom, unreceivedHere } from './unreceived.ts';
 import type { PeerEvent, RailEvent, RailInfo, RuntimeCounters, RuntimeEvents } from './views.ts';
@@ -79,8 +82,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly standby: StandbyPool;
   /** The parameters of this rank, by name. */
   readonly params: Params;
+  /** Faults that were asked for (ft_inject), for programs of experiments; undefined where none were. */
+  readonly inject: Injector | undefined;
   private readonly job: RuntimeJob;
   private readonly options: RuntimeOptions;
+  /** Undefined where each rank is one process. */
+  private readonly pair: ReplicaProcess | undefined;
   private readonly engine: Engine;
   private readonly proc: ProcessState;
   private readonly driver: RuntimeDriver;
@@ -124,23 +131,29 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       log: (level, text) => this.options.log?.(level, text),
     });
     this.driver.attach(this.engine);
-    this.blocking = new BlockingWaiter(this.engine, this.driver, this.params.int('mpi_blocking_spin_us'));
-    this.proc = new ProcessState(this.engine, this.blocking, job.rank, tuningOf(params), native);
+    const place = replicaPlace(job, params);
+    this.inject = injectorOf(job, place, params, (text) => options.log?.('warn', text));
+    const onDiverged = (error: MultirailError) => void this.abort(DIVERGED_CODE, error.message);
+    this.pair =
+      place && new ReplicaProcess(place, job, params, this.engine, this.driver, { onDiverged, beforeSend: this.inject?.beforeSend });
+    this.blocking = this.pair?.waiter ?? new BlockingWaiter(this.engine, this.driver, this.params.int('mpi_blocking_spin_us'));
+    this.proc = new ProcessState(this.engine, this.blocking, place?.rank ?? job.rank, tuningOf(params), native, this.pair);
     const spares = checkSpares(job, params.int('ft_spares'));
     if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
     this.standby = new StandbyPool(() => this.proc.ft?.ulfm.standbys.ready.length ?? 0);
-    if (isLate(job) || this.process >= job.size - spares) this.duty = this.makeDuty();
+    if (isLate(job) || this.process >= job.size - spares) this.duty = dutyOf(job, this.proc, (place, role) => this.sitDown(place, role), () => void this.leaveUnneeded());
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
     });
     this.blocking.onSleep = (nowMs, beganMs) => {
       this.watch.lookBlocked(nowMs, beganMs);
+      this.pair?.lookBlocked(nowMs);
       this.proc.lookAtBlockedCalls(nowMs);
     };
     if (this.duty !== undefined) return;
-    const members = Array.from({ length: job.size - spares }, (_, rank) => rank);
-    this.place = { world: new Communicator(this.proc, 'world', WORLD_ID, new Group(members, job.rank)), role: 'initial' };
+    const members = Array.from({ length: place?.ranks ?? job.size - spares }, (_, rank) => rank);
+    this.place = { world: new Communicator(this.proc, 'world', WORLD_ID, new Group(members, this.proc.rank)), role: 'initial' };
   }
 
   private makeFaultTolerance(spares: number): FaultTolerance {
@@ -159,22 +172,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       callStandby: (number, call) => job.oob?.callStandby?.(number, call),
       onStandby: (event) => this.duty?.take(event),
       onPoolChanged: () => queueMicrotask(() => this.standby.emit('changed')),
-    });
-  }
-
-  private makeDuty(): StandbyDuty {
-    const { job, proc } = this;
-    return new StandbyDuty({
-      self: job.rank,
-      membersOf: (id) => proc.ft?.ulfm.membersOf(id) ?? [],
-      isUnneeded: () => proc.ft?.isUnneeded === true,
-      tellServer: async (isWaiting, place) => await job.oob?.standbyState?.(isWaiting, place),
-      answer: (id) => proc.ft?.answerCall(id),
-      onCalled: (place, role) => this.sitDown(place, role),
-      onUnneeded: () => {
-        const left = this.finalize().catch((error: Error) => this.options.log?.('debug', error.message));
-        void left.then(() => this.options.exit?.(0));
-      },
     });
   }
 
@@ -213,6 +210,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.state = next;
   }
 
+  /** What this process is as one of two replicas of its rank; undefined where each rank is one process. */
+  get replica(): Replica | undefined {
+    return this.pair?.face;
+  }
+
   /** Whether finalize() was called. */
   get isFinalized(): boolean {
     return this.state === 'FINALIZING' || this.state === 'FINALIZED';
@@ -244,7 +246,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         processors: ownProcessors(),
         btl,
         excluded,
-        ...(this.proc.ft === undefined ? {} : { process: ownProcess() }),
+        ...(this.proc.ft === undefined && this.pair === undefined ? {} : { process: ownProcess() }),
       };
       const own = JSON.parse(JSON.stringify(this.entry)) as ModexEntry;
       const entries: ModexTable = job.oob === undefined ? [own] : await job.oob.modex(this.entry);
@@ -261,8 +263,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     // Asked for, though it may not work here: the same at every rank. Where failures are survived, collectives go by messages alone, which
     // a revocation ends.
     const asked = SHARED_MEMORY in (this.entry?.btl ?? {}) || SHARED_MEMORY in (this.entry?.excluded ?? {});
-    this.proc.sharesMemory = asked && this.proc.ft === undefined;
+    this.proc.sharesMemory = asked && this.proc.ft === undefined && this.pair === undefined;
     this.moveTo('ACTIVE');
+    this.pair?.start(this.book, job.hostId);
     if (this.stay !== undefined) this.driver.onCall = this.stay.onCall;
     for (const [rank, json] of this.earlyUpdates) this.takeAddresses(rank, json);
     this.earlyUpdates.clear();
@@ -270,7 +273,13 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     for (const join of this.earlyJoins.splice(0)) join();
     for (const [rank, info] of this.earlyExits) this.onExit(rank, info);
     this.earlyExits.clear();
-    this.startTelemetry();
+    const source = {
+      rank: this.process,
+      rails: () => this.rails(),
+      counters: () => this.counters(),
+      saves: () => this.proc.saveCounters?.(),
+    };
+    this.telemetry = startTelemetry(source, job.oob, this.params.int('mpi_telemetry_ms'), this.modules);
     this.engine.schedule();
     this.watch.start(() => this.driver.now());
     this.duty?.look();
@@ -324,18 +333,6 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const { rank, size, jobId, incarnation, secret, hostId } = this.job;
     const upcalls: Upcalls = this.engine;
     return { rank, size, jobId, incarnation, secret, hostId, params, upcalls, poller: driver.poller };
-  }
-
-  private startTelemetry(): void {
-    const { oob } = this.job;
-    const intervalMs = this.params.int('mpi_telemetry_ms');
-    if (oob === undefined || intervalMs === 0) return;
-    const send = oob.telemetry.bind(oob);
-    this.telemetry = new TelemetryReporter(
-      { rank: this.process, rails: () => this.rails(), counters: () => this.counters(), saves: () => this.proc.saveCounters?.() },
-      { intervalMs, takesFaults: takesFaults(this.modules), send },
-    );
-    this.telemetry.start();
   }
 
   private listenToJob(): void {
@@ -495,12 +492,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   /** What messages, collectives and the engine of this rank have done since its start. The numbers are copies. */
   counters(): RuntimeCounters {
-    const { pml, turns, aliveMs } = this.engine;
-    return {
-      pml: { ...pml.counters },
-      collectives: { ...this.proc.counters },
-      engine: { turns, aliveMs, retainedBytes: pml.retainedBytes },
-    };
+    return countersOf(this.engine, this.proc.counters);
   }
 
   /** Sends and receives of this rank that have not ended, one line each, for people. */
@@ -623,10 +615,14 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.process }));
     const beganMs = performance.now();
     await this.proc.ft?.leave(timeoutMs);
+    const twinLeft = await this.pair?.leave(timeoutMs);
     const leftMs = timeoutMs - (performance.now() - beganMs);
-    const notLeft = await (this.place === undefined || this.place.role === 'helper'
-      ? leaveUnneeded(engine, leftMs)
-      : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, leftMs));
+    const notLeft =
+      twinLeft !== undefined
+        ? [twinLeft]
+        : await (this.place === undefined || this.place.role === 'helper'
+            ? leaveUnneeded(engine, leftMs)
+            : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, leftMs));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {
@@ -637,16 +633,14 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.moveTo('FINALIZED');
     this.watch.stop();
     this.proc.ft?.stop();
+    this.pair?.stop();
     await engine.close();
     this.driver.close?.();
     await job.oob?.close();
     await job.leave?.();
     this.stay?.end();
     this.options.onClosed?.();
-    if (failed) {
-      const text = `after ${timeoutMs} ms rank ${this.process} has not finished: ${notLeft.join('; ')}`;
-      throw new MultirailError('ERR_FINALIZE_TIMEOUT', text, { rank: this.process });
-    }
+    if (failed) throw notFinished(this.process, timeoutMs, notLeft);
     const undelivered = undeliveredFrom(this.proc);
     if (undelivered !== undefined) throw undelivered;
   }

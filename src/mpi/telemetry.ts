@@ -15,6 +15,7 @@ import {
   type TelemetryMove,
   type TelemetryRail,
 } from '../launch/oob/telemetry.ts';
+import type { RuntimeOob } from './runtime-options.ts';
 import type { RailInfo, RuntimeCounters } from './views.ts';
 
 /** Moves that are kept for the next report; it takes REPORT_MOVES_MAX of them. */
@@ -195,4 +196,17 @@ export function obeyFault(modules: readonly BtlModule[], { action, peer, rail }:
     if (action === 'restore') control.restore({ peer, rail });
     else control.pull({ peer, rail }, action === 'pull' ? 'error' : 'silent');
   }
+}
+
+/** Reports from now on; undefined where nobody is to be told, or there is nobody. */
+export function startTelemetry(
+  source: TelemetrySource,
+  oob: RuntimeOob | undefined,
+  intervalMs: number,
+  modules: readonly BtlModule[],
+): TelemetryReporter | undefined {
+  if (oob === undefined || intervalMs === 0) return undefined;
+  const reporter = new TelemetryReporter(source, { intervalMs, takesFaults: takesFaults(modules), send: oob.telemetry.bind(oob) });
+  reporter.start();
+  return reporter;
 }

@@ -12,6 +12,8 @@ export class EventLoopDriver implements Driver {
   private yielded = false;
   private timer: NodeJS.Timeout | undefined;
   private armedAtMs = Number.POSITIVE_INFINITY;
+  /** Called behind each turn that begins with nothing of the application about to run. */
+  atRest: (() => void) | undefined;
   /** The application has called: told before each turn that a call asks for. */
   onCall: (() => void) | undefined;
 
@@ -49,6 +51,7 @@ export class EventLoopDriver implements Driver {
     setImmediate(() => {
       this.yielded = false;
       this.engine?.progress();
+      this.atRest?.();
     });
   }
 
@@ -65,6 +68,7 @@ export class EventLoopDriver implements Driver {
       this.timer = undefined;
       this.armedAtMs = Number.POSITIVE_INFINITY;
       this.engine?.progress();
+      this.atRest?.();
     }, delayMs);
     // The runtime keeps the process, not what it is about to do.
     this.timer.unref();

@@ -65,6 +65,7 @@ export class PollerDriver extends EventLoopDriver {
     this.pollsAgain = true;
     try {
       engine.progress();
+      this.atRest?.();
       if (this.spins(engine)) return true;
     } catch (error) {
       this.pollsAgain = false;

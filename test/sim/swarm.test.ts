@@ -16,6 +16,7 @@ const SEEDS: Record<Profile, number> = {
   ulfm: 400,
   save: 60,
   log: 300,
+  replica: 300,
 };
 
 /** What a profile must come by, besides restarts: what never happens is not tested. */

@@ -6,10 +6,12 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import { serveAgent } from '../../src/launch/run/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/run/hostfile.ts';
+import type { JobResult } from '../../src/launch/run/job-result.ts';
 import { type KillPlan, parseKillPlan } from '../../src/launch/run/kill-plan.ts';
 import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { watchNpm } from '../../src/launch/run/parent-watch.ts';
-import { RESTARTS_MAX, runWithRestarts } from '../../src/launch/run/restarts.ts';
+import { RESTARTS_MAX, runWithRelaunches, runWithRestarts } from '../../src/launch/run/restarts.ts';
+import { parseFaults } from '../../src/mpi/replica/inject.ts';
 import { ParamTable } from '../../src/params.ts';
 import { PROCESSES_MAX } from '../../src/ulfm/wire.ts';
 import { wholeNumber } from './bench.ts';
@@ -126,6 +128,23 @@ function parseStdin(text: string): number | 'all' | 'none' {
   return Number(text);
 }
 
+function parseInject(text: string): string {
+  try {
+    parseFaults(text);
+    return text;
+  } catch (error) {
+    throw new InvalidArgumentError(`${messageOf(error)}.`);
+  }
+}
+
+/** `relaunch` or `relaunch:N`. */
+function parseOnDiverged(text: string): number {
+  const [, count = '1'] = /^relaunch(?::(\d{1,4}))?$/.exec(text) ?? [];
+  if (!text.startsWith('relaunch') || !/^relaunch(:\d{1,4})?$/.test(text) || Number(count) < 1)
+    throw new InvalidArgumentError('expected relaunch or relaunch:N.');
+  return Number(count);
+}
+
 const collect = (value: string, previous: string[]) => [...previous, value];
 
 /** `NAME` or `NAME=VALUE`, as mpirun takes it. */
@@ -165,6 +184,9 @@ interface RunCommandOptions extends WatchCommandOptions {
   spares: number | undefined;
   respawn: number | undefined;
   rendezvous: string | undefined;
+  replicas: number;
+  onDiverged: number;
+  inject: string | undefined;
   restarts: number;
   oobListen: string[];
 }
@@ -201,6 +223,14 @@ export function register(program: Command): void {
         .preset(String(RESPAWNS_DEFAULT))
         .argParser(wholeNumber(1, PROCESSES_MAX)),
     )
+    .option(
+      '--replicas <R>',
+      'so many processes for each rank, 1 or 2: with 2 they compare what they send, and nothing that differs leaves',
+      wholeNumber(1, 2),
+      1,
+    )
+    .option('--inject <plan>', 'faults on purpose: flip:rank=1,replica=shadow,send=5 or at=50%,buffer=NAME; stall:…; exit:…', parseInject)
+    .option('--on-diverged <action>', 'when replicas differ: relaunch[:N] starts the job again, at most N times', parseOnDiverged, 0)
     .option('--rendezvous <file>', 'say in this file where processes may join that are started by hand (--mca ft_join standby)')
     .option(
       '--restarts <N>',
@@ -232,12 +262,14 @@ Examples:
   multirail run -n 4 --spares 1 --kill 2@1s app.js    the same, and replace() finds a fifth process for its place
   multirail run -n 4 --respawn app.js                 for each process that dies another one is started, for the next replace()
   multirail run -n 4 --mca ft on --restarts 3 app.js  when ranks die and the job with them, it starts again from its newest save
+  multirail run -n 4 --replicas 2 app.js              eight processes; whatever a rank sends, two of them have made
   multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
                                                      a page that shows two rails, with buttons to pull them
 
 The exit code is that of the first rank that failed, or 128 + the signal that killed it. With --mca ft on
 ranks that die are no failure as long as others come to their end. 3: all went well, but for kills that
 were asked for and could not be carried out. 75: the job was told to end by a signal, and has saved.
+76: the replicas of a rank differ.
 A second Ctrl-C kills all ranks at once.`,
     )
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
@@ -256,7 +288,7 @@ A second Ctrl-C kills all ranks at once.`,
         ...(hosts === undefined ? {} : { hosts }),
         agentProgram: realpathSync(process.argv[1]),
         command: words,
-        mca: options.mca,
+        mca: { ...options.mca, ...(options.inject === undefined ? {} : { ft_inject: options.inject }) },
         nodeArgs: options.nodeArg,
         stdinTo: options.stdin,
         prefix: options.prefix,
@@ -264,6 +296,7 @@ A second Ctrl-C kills all ranks at once.`,
         forwardSignals: true,
         ...(options.kill === undefined ? {} : { kill: options.kill }),
         ...(options.spares === undefined ? {} : { spares: options.spares }),
+        ...(options.replicas === 1 ? {} : { replicas: options.replicas }),
         ...(options.respawn === undefined ? {} : { respawn: options.respawn }),
         ...(options.rendezvous === undefined ? {} : { rendezvous: resolve(options.rendezvous) }),
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
@@ -274,12 +307,18 @@ A second Ctrl-C kills all ranks at once.`,
         process.stderr.write(`multirail: ${text}\n`);
       });
       const watch = watchOf(options);
+      if (options.onDiverged > 0 && (options.replicas === 1 || options.restarts > 0 || isWatched(watch)))
+        throw new MultirailError('ERR_ARG', '--on-diverged needs --replicas 2, and goes without --restarts, --dashboard and --events');
       if (options.restarts > 0 && isWatched(watch))
         throw new MultirailError(
           'ERR_ARG',
           '--restarts and --dashboard or --events: the page and the file are those of one job; give one of them',
         );
-      const result = await (options.restarts > 0 ? runWithRestarts(job, options.restarts) : runWatchedJob(job, watch)).finally(stop);
+      const run = (): Promise<JobResult> => {
+        if (options.onDiverged > 0) return runWithRelaunches(job, options.onDiverged);
+        return options.restarts > 0 ? runWithRestarts(job, options.restarts) : runWatchedJob(job, watch);
+      };
+      const result = await run().finally(stop);
       process.exitCode = result.exitCode;
     });
   for (const option of watchOptions()) run.addOption(option);

@@ -5,6 +5,7 @@ import { Coverage } from './coverage.ts';
 import { runDeath } from './death.ts';
 import { runImpaired } from './impaired.ts';
 import { runLog } from './log.ts';
+import { runReplica } from './replica.ts';
 import { runSave } from './save.ts';
 import { runStorm } from './storm.ts';
 import { runStress } from './stress.ts';
@@ -23,7 +24,8 @@ const runMeet = (seed: number, options: SwarmOptions): SwarmReport =>
  * death, and ranks are connected when one of them first needs the other;
  * ulfm = programs agree, revoke, shrink and replace while processes die;
  * save = a program saves its state in memory and goes back to it while processes die;
- * log = messages are logged, and standbys succeed processes that die while the others go on.
+ * log = messages are logged, and standbys succeed processes that die while the others go on;
+ * replica = two processes of each rank compare what they send before it leaves, and bits flip.
  */
 export const PROFILES = {
   swarm: runSeed,
@@ -36,6 +38,7 @@ export const PROFILES = {
   ulfm: runUlfm,
   save: runSave,
   log: runLog,
+  replica: runReplica,
 } as const satisfies Record<string, (seed: number, options: SwarmOptions) => SwarmReport>;
 export type Profile = keyof typeof PROFILES;
 

@@ -139,6 +139,7 @@ class LocalJob implements RunningJob {
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     });
     const processes = processesOf(options);
+    if (processes.size > RANKS_MAX) throw new MultirailError('ERR_ARG', `${processes.size} processes: expected at most ${RANKS_MAX}`);
     this.mca = processes.mca;
     this.params = processes.params;
     this.size = processes.size;
@@ -352,7 +353,7 @@ class LocalJob implements RunningJob {
 
   private routeOutput(source: Readable | null, sink: Writable, rank: number): void {
     if (source === null) return;
-    const lines = this.options.prefix === false ? source : source.pipe(new LinePrefixer(`[${rank}] `));
+    const lines = this.options.prefix === false ? source : source.pipe(new LinePrefixer(`[${this.starter.labelOf(rank)}] `));
     lines.pipe(sink, { end: false });
   }
 

@@ -11,7 +11,19 @@ import type { RunOptions } from './run-options.ts';
 
 type UsedOptions = Pick<
   RunOptions,
-  'rankCommand' | 'rankEnv' | 'cwd' | 'env' | 'exportEnv' | 'stdinTo' | 'stdin' | 'stdout' | 'stderr' | 'prefix' | 'agentProgram' | 'hosts'
+  | 'replicas'
+  | 'rankCommand'
+  | 'rankEnv'
+  | 'cwd'
+  | 'env'
+  | 'exportEnv'
+  | 'stdinTo'
+  | 'stdin'
+  | 'stdout'
+  | 'stderr'
+  | 'prefix'
+  | 'agentProgram'
+  | 'hosts'
 >;
 
 export interface RankStarterOptions extends UsedOptions {
@@ -92,7 +104,7 @@ export class RankStarter {
       env: { ...this.environment(rank), ...more },
       secret,
       stdin: this.stdinMode(rank),
-      stdout: this.outputMode(stdout),
+      stdout: this.isShadow(rank) ? 'ignore' : this.outputMode(stdout),
       stderr: this.outputMode(stderr),
     };
     const remote = this.hosts.get(this.places[rank].host);
@@ -163,12 +175,28 @@ export class RankStarter {
     return this.hosts.has(host) ? ownAddresses().map((address) => urlOf(address, this.port)) : [loopback];
   }
 
+  /** Ranks of the program: fewer than processes where each rank is several. */
+  private get ranks(): number {
+    return this.options.size / (this.options.replicas ?? 1);
+  }
+
+  /** The second replica of a rank, which does the same as the first one. */
+  private isShadow(number: number): boolean {
+    return (this.options.replicas ?? 1) > 1 && number >= this.ranks;
+  }
+
+  /** What a process is called in front of its lines. */
+  labelOf(number: number): string {
+    return this.isShadow(number) ? `${number % this.ranks} shadow` : String(number);
+  }
+
   private stdinMode(rank: number): StdioMode {
     const target = this.options.stdinTo ?? 0;
     // What is read of an input is not there a second time.
-    if (rank >= this.options.size || target === 'none' || (target !== 'all' && target !== rank)) return 'ignore';
+    const replicas = this.options.replicas ?? 1;
+    if (rank >= this.options.size || target === 'none' || (target !== 'all' && target !== rank % this.ranks)) return 'ignore';
     // One reader may have our input itself, a terminal included; several need copies.
-    return target === 'all' || this.options.stdin !== undefined ? 'pipe' : 'inherit';
+    return target === 'all' || this.options.stdin !== undefined || replicas > 1 ? 'pipe' : 'inherit';
   }
 
   private outputMode(sink: RunOptions['stdout']): StdioMode {

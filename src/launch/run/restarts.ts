@@ -1,5 +1,6 @@
 // `multirail run --restarts N`: a job that has failed because ranks died is started again as a whole, and goes on from what it has saved.
 import { MultirailError } from '../../errors.ts';
+import { DIVERGED_CODE } from '../../util/exit-codes.ts';
 import type { JobResult } from './job-result.ts';
 import { type RunOptions, runJob } from './launcher.ts';
 
@@ -45,5 +46,35 @@ export async function runWithRestarts(
       return { ...result, restarts: done };
     }
     say(`${why}; it is started again, from its newest save if it has one (restart ${done + 1} of ${restarts})`);
+  }
+}
+
+/**
+ * Runs a job of replicas, and starts it again from its beginning, at most so often, when they differ: of two nobody can say which one is right.
+ *
+ * @param options As for startJob().
+ * @param relaunches From 1 on.
+ */
+export async function runWithRelaunches(
+  options: RunOptions,
+  relaunches: number,
+  run: (options: RunOptions) => Promise<JobResult> = runJob,
+): Promise<JobResult & { readonly relaunches: number }> {
+  const stderr = options.stderr ?? process.stderr;
+  const say = (text: string): void => void stderr.write(`multirail: ${text}\n`);
+  const env = options.env ?? process.env;
+  for (let done = 0; ; done++) {
+    // Faults that were asked for are those of the first start.
+    const mca = done === 0 ? options.mca : { ...options.mca, ft_inject: '' };
+    const result = await run({ ...options, ...(mca === undefined ? {} : { mca }), env: { ...env, [RESTARTS_ENV]: String(done) } });
+    if (result.exitCode !== DIVERGED_CODE) {
+      if (done > 0) say(`the job was started again ${counted(done, 'time', 'times')} and ends with exit code ${result.exitCode}`);
+      return { ...result, relaunches: done };
+    }
+    if (done === relaunches) {
+      say(`the replicas differ; the job is not started again: ${counted(relaunches, 'relaunch is', 'relaunches are')} used up`);
+      return { ...result, relaunches: done };
+    }
+    say(`the replicas differ; the job is started again from its beginning (relaunch ${done + 1} of ${relaunches})`);
   }
 }

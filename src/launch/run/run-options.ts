@@ -13,6 +13,8 @@ export interface RunOptions {
   spares?: number;
   /** For each process that dies another one is started, which stands by: at most so many. With more than none, the parameter ft is on. */
   respawn?: number;
+  /** So many processes are each rank, and compare what they send: 1, which is the default, or 2. The output of the second one is dropped. */
+  replicas?: number;
   /** In this file processes that are started by hand find the job, and its secret (ft_join); only its owner can read it. */
   rendezvous?: string;
   /** Program and arguments. Programs that end in .js, .mjs, .cjs, .ts, .mts, .cts run in Node, others as they are. */

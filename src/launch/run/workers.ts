@@ -1,5 +1,6 @@
 // How many processes a job has, and which of them are at work, as which rank: at the start all but those that stand by, and later those
 // that were called in, too.
+import { MultirailError } from '../../errors.ts';
 import { ParamTable, survivesFailures } from '../../params.ts';
 
 /** The processes of a job, as its options and parameters say together. */
@@ -20,12 +21,14 @@ export function processesOf({
   size: ranks,
   spares: more = 0,
   respawn = 0,
+  replicas = 1,
   mca: given = {},
   env = process.env,
 }: {
   size: number;
   spares?: number;
   respawn?: number;
+  replicas?: number;
   mca?: Readonly<Record<string, string>>;
   env?: Readonly<Record<string, string | undefined>>;
 }): Processes {
@@ -34,9 +37,12 @@ export function processesOf({
     ...(more + respawn === 0 ? {} : { ft: 'on' }),
     ...(more === 0 ? {} : { ft_spares: String(more) }),
     ...(respawn === 0 ? {} : { ft_respawn: String(respawn) }),
+    ...(replicas === 1 ? {} : { ft_replicas: String(replicas) }),
   };
   const params = new ParamTable(mca, env);
-  const size = ranks + more;
+  if (replicas > 1 && survivesFailures(params))
+    throw new MultirailError('ERR_ARG', '--replicas does not go together with --spares, --respawn and --mca ft on: give it alone');
+  const size = ranks * replicas + more;
   return { size, spares: Math.min(params.int('ft_spares'), size - 1), survivesFailures: survivesFailures(params), mca, params };
 }
 

@@ -58,7 +58,7 @@ export class FailureNotices implements FailureNews {
   }
 
   private send(world: number, notice: Notice | Question): void {
-    this.proc.engine.pml.isend(world, CTX, TAG, new Iov([new TextEncoder().encode(JSON.stringify(notice))]));
+    this.proc.pml.isend(world, CTX, TAG, new Iov([new TextEncoder().encode(JSON.stringify(notice))]));
     this.proc.engine.schedule();
   }
 
@@ -91,7 +91,7 @@ export class FailureNotices implements FailureNews {
     if (this.isListening) return;
     this.isListening = true;
     this.proc.watchCalls();
-    const { pml } = this.proc.engine;
+    const { pml } = this.proc;
     // A notice is nothing that anybody waits for.
     for (;;) {
       const request = pml.irecvInBackground(ANY_SOURCE, CTX, TAG, new Iov([this.buffer]), this.onNotice);
@@ -184,7 +184,7 @@ export class FailureNotices implements FailureNews {
   }
 
   private postDrain(byTag: Map<number, RecvRequest>, ctx: number, tag: number): void {
-    const { pml } = this.proc.engine;
+    const { pml } = this.proc;
     const onDone = ({ error, cancelled }: RecvRequest): void => {
       byTag.delete(tag);
       // Its truncation is what was wanted; with any other error, or cancelled, the context is gone.

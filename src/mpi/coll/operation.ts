@@ -176,7 +176,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
     this.messages++;
     this.bytes += iov.bytes;
     this.posted = true;
-    const request = scope.proc.engine.pml.isend(scope.members[rank], scope.ctx, this.tag, iov, false, this.code);
+    const request = scope.proc.pml.isend(scope.members[rank], scope.ctx, this.tag, iov, false, this.code);
     if (request.done) this.postError ??= request.error;
     else {
       this.pending++;
@@ -208,7 +208,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
 
   private post(rank: number, iov: Iov): RecvRequest | undefined {
     const { scope } = this;
-    const { pml } = scope.proc.engine;
+    const { pml } = scope.proc;
     if (this.state !== 'RUNNING') return undefined;
     this.posted = true;
     const request = pml.irecv(scope.members[rank], scope.ctx, this.tag, iov);
@@ -358,7 +358,7 @@ export class Operation<T = unknown> implements Awaited, MemoryCall {
     if (this.state !== 'RUNNING') return;
     const error = this.endRound();
     if (this.stranger !== -1) {
-      if (this.scope.proc.engine.pml.peer(this.stranger).ended !== undefined) this.fail(this.strangerGone(), true);
+      if (this.scope.proc.pml.peer(this.stranger).ended !== undefined) this.fail(this.strangerGone(), true);
     } else if (error !== undefined) this.fail(error, true);
     else if (this.awaitsMemory) this.memory?.check(this);
   }

@@ -2,7 +2,7 @@
 // tell each other, and of the other collectives under way. Whoever makes a Scope answers to these; collectives know no more of them.
 import { MultirailError } from '../../errors.ts';
 import type { NativeBinding } from '../../native/binding.ts';
-import type { Pml } from '../../pml/pml.ts';
+import type { MessageLayer } from '../../pml/message-layer.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { MemoryPool } from '../../util/memory-pool.ts';
 import type { Tuning } from './choice.ts';
@@ -37,8 +37,8 @@ export type SharedMemorySource = Pick<NativeBinding, 'memoryCreate' | 'memoryMap
 export interface LocalProcess {
   /** World rank. */
   readonly rank: number;
+  readonly pml: Pick<MessageLayer, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer'>;
   readonly engine: {
-    readonly pml: Pick<Pml, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer'>;
     schedule(): void;
     /** Why nothing can come from that world rank any more. */
     endingOf(rank: number): { readonly ended: MultirailError; readonly failure: MultirailError | undefined } | undefined;

@@ -15,6 +15,33 @@ export const FT_PARAMS = {
     4096,
     'So many of the processes of the start, those with the highest numbers, stand by to take the places of others that die; more than 0 implies ft. The same at all ranks.',
   ),
+  ft_replicas: int(
+    'user',
+    1,
+    'processes',
+    1,
+    2,
+    'So many processes are each rank, which compare what they send before it leaves (multirail run --replicas sets it). The same at all ranks.',
+  ),
+  ft_compare: string(
+    'user',
+    'crc32c',
+    'What two replicas compare of the bytes of a message: a checksum, a digest, or all of them. The same at all ranks.',
+    ['crc32c', 'sha256', 'full'],
+  ),
+  ft_toe_cpu: int(
+    'tuner',
+    4,
+    'times',
+    0,
+    1000,
+    'A replica that is waited for is late when it has used so many times the processor time that the other one had used, and a second at least; 0 = it never is.',
+  ),
+  ft_inject: string(
+    'developer',
+    '',
+    'Faults on purpose (multirail run --inject sets it): flip, stall or exit, of one replica of one rank, at one moment. The same at all ranks.',
+  ),
   ft_standby_connect: bool(
     'tuner',
     true,

@@ -2,6 +2,8 @@
 // the job whether it is free, and leaves when nobody is left who could call it.
 import { EventEmitter } from 'node:events';
 import type { StandbyEvent } from '../../ulfm/replace.ts';
+import type { RuntimeJob } from '../runtime-options.ts';
+import type { FaultTolerance } from './fault-tolerance.ts';
 import type { HelpingRole } from './helping-states.ts';
 
 /** Events of a StandbyPool. */
@@ -128,4 +130,22 @@ export class StandbyDuty {
     this.isWaiting = false;
     this.options.onUnneeded();
   }
+}
+
+/** The duty of a process that stands by in this job. */
+export function dutyOf(
+  { rank, oob }: Pick<RuntimeJob, 'rank' | 'oob'>,
+  proc: { readonly ft: FaultTolerance | undefined },
+  onCalled: (place: CalledInto, role: 'replacement' | 'helper') => void,
+  onUnneeded: () => void,
+): StandbyDuty {
+  return new StandbyDuty({
+    self: rank,
+    membersOf: (id) => proc.ft?.ulfm.membersOf(id) ?? [],
+    isUnneeded: () => proc.ft?.isUnneeded === true,
+    tellServer: async (isWaiting, place) => await oob?.standbyState?.(isWaiting, place),
+    answer: (id) => proc.ft?.answerCall(id),
+    onCalled,
+    onUnneeded,
+  });
 }

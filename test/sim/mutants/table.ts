@@ -5,6 +5,7 @@ import type { Profile } from '../../../tools/sim/campaign.ts';
 import { type Edit, edit } from './edit.ts';
 import { PLANTED_HEALTH } from './health-table.ts';
 import { PLANTED_LOGS } from './log-table.ts';
+import { PLANTED_REPLICAS } from './replica-table.ts';
 import { PLANTED_SAVES } from './save-table.ts';
 import { PLANTED_ULFM } from './ulfm-table.ts';
 
@@ -535,4 +536,5 @@ export const PLANTED: readonly Planted[] = [
   ...PLANTED_ULFM,
   ...PLANTED_SAVES,
   ...PLANTED_LOGS,
+  ...PLANTED_REPLICAS,
 ];

@@ -508,7 +508,7 @@ export class SharedCalls implements CallMemory {
     }
     if (active.done) return;
     // Whoever makes this call by messages gives another length, or makes another call.
-    const message = scope.proc.engine.pml.iprobe(ANY_SOURCE, scope.ctx, active.tag);
+    const message = scope.proc.pml.iprobe(ANY_SOURCE, scope.ctx, active.tag);
     if (message !== undefined) this.disagrees(active, scope.members.indexOf(message.source), message.signature);
   }
 

@@ -1,0 +1,296 @@
+// The shadow of a pair: nothing of it goes anywhere but to its lead. It says what it would send, and is told what has ended, in the order and
+// at the places of the program at which it ended for the lead. Pure.
+import type { MultirailError } from '../../errors.ts';
+import type { Envelope } from '../../pml/records.ts';
+import { RecvRequest, SendRequest } from '../../pml/records.ts';
+import { assert } from '../../util/assert.ts';
+import { Deque } from '../../util/deque.ts';
+import { Iov } from '../../util/iov.ts';
+import { bytesOf, describeWord, type Word } from './digest.ts';
+import { AHEAD_BYTES_MAX, Answer, type Found, type Own, PairedPml, patternOf, RECORD_BYTES } from './paired-pml.ts';
+import { movePair } from './states.ts';
+import type { Ended, PairRecord } from './wire.ts';
+
+interface Burst {
+  readonly kind: 'burst';
+  readonly call: number;
+  readonly ended: Ended[];
+  /** Those before it were looked at, and their bytes asked for. */
+  prepared: number;
+  /** Bytes that are asked for and not here. */
+  pending: number;
+  /** Bytes of values, by request. */
+  readonly values: Map<number, Uint8Array>;
+}
+
+/** What the lead has done, in its order. */
+type Told = Burst | { readonly kind: 'look'; count: number; readonly values: Found } | { readonly kind: 'over'; readonly call: number };
+
+/** A message that the lead has not ended. */
+interface Vouched {
+  readonly word: Word;
+  readonly buffer: Iov;
+}
+
+export class ShadowPml extends PairedPml {
+  readonly isLead = false;
+  private readonly told = new Deque<Told>();
+  private building: Ended[] = [];
+  private readonly sends = new Map<number, Vouched>();
+  private lastVouched: Pick<Word, 'message' | 'dest' | 'tag' | 'bytes'> | undefined;
+  private consumed = 0;
+  private consumedTold = 0;
+
+  // ---------------------------------------------------------------- requests
+
+  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false): SendRequest {
+    const request = new SendRequest(rank, tag, buffer.bytes);
+    const own = this.begin(request, 0);
+    const message = ++this.messageCount;
+    this.counters.messages++;
+    this.options.beforeSend?.(message, buffer);
+    const digest = this.options.digest(buffer);
+    const word: Word = { request: own.number, message, ctx, dest: rank, tag, bytes: buffer.bytes, sync, digest };
+    this.sends.set(message, { word, buffer });
+    if (this.say(digest.length).vouch(word)) this.sayBulk(digest);
+    this.options.wake();
+    return request;
+  }
+
+  irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
+    const request = new RecvRequest(ctx, source, tag, buffer);
+    this.begin(request, patternOf('recv', ctx, source, tag, buffer.bytes));
+    return request;
+  }
+
+  imrecv(envelope: Envelope, buffer: Iov): RecvRequest {
+    const request = new RecvRequest(envelope.ctx, envelope.source, envelope.tag, buffer);
+    this.begin(request, patternOf('matched', envelope.ctx, envelope.source, envelope.tag, buffer.bytes));
+    return request;
+  }
+
+  probe(source: number, ctx: number, tag: number, takes: boolean): Answer {
+    const answer = new Answer();
+    this.begin(answer, patternOf(takes ? 'mprobe' : 'probe', ctx, source, tag, 0), takes);
+    this.contexts.set(answer, ctx);
+    return answer;
+  }
+
+  /** Of probes. */
+  private readonly contexts = new WeakMap<Answer, number>();
+
+  when(): Answer {
+    const answer = new Answer();
+    this.begin(answer, patternOf('condition', 0, 0, 0, 0));
+    return answer;
+  }
+
+  /** Only the lead makes values. */
+  settleValue(): void {}
+
+  /** Timers and signals are those of the lead. */
+  giveUp(): void {}
+  expire(): void {}
+  expireAnswer(): void {}
+
+  cancel(): boolean {
+    throw new Error('a shadow cancels by look()');
+  }
+
+  /** The lead has cancelled it. */
+  cancelled(request: RecvRequest): void {
+    for (const own of this.open.values()) {
+      if (own.request !== request) continue;
+      this.open.delete(own.number);
+      request.cancelled = true;
+      request.done = true;
+      return this.tell(own);
+    }
+  }
+
+  // ---------------------------------------------------------------- what the lead says
+
+  protected take(record: PairRecord): void {
+    switch (record.kind) {
+      case 'FORWARD':
+        this.building.push(record.ended);
+        return;
+      case 'BURST':
+        this.told.push({ kind: 'burst', call: record.call, ended: this.building, prepared: 0, pending: 0, values: new Map() });
+        this.building = [];
+        return;
+      case 'LOOK':
+        this.told.push({ kind: 'look', count: record.count, values: record.values });
+        return;
+      case 'OVER':
+        this.told.push({ kind: 'over', call: record.call });
+        return;
+      case 'VOUCHED':
+        this.lastVouched = this.sends.get(record.message)?.word ?? this.lastVouched;
+        return;
+      case 'DIVERGED': {
+        const bytes = this.sends.get(record.message)?.buffer;
+        const evidence = bytes === undefined ? new Uint8Array(0) : bytesOf(bytes);
+        if (this.say(evidence.length).evidence(record.message, evidence)) this.sayBulk(evidence);
+        this.flush();
+        return;
+      }
+      case 'FINISHED':
+        this.otherFinished = record;
+        return;
+      default:
+        assert(false, `a lead says ${record.kind}`);
+    }
+  }
+
+  protected taken(): void {
+    this.prepareHead();
+    this.lookAtEnd();
+    this.options.wake();
+  }
+
+  // ---------------------------------------------------------------- bursts
+
+  /** Asks for the bytes of what ends next. True: all of it is here, and the program has come to it. */
+  private prepareHead(): boolean {
+    const head = this.told.peek();
+    if (head?.kind !== 'burst' || !this.isSound) return false;
+    for (; head.prepared < head.ended.length; head.prepared++) {
+      const ended = head.ended[head.prepared];
+      // The program has not begun it yet.
+      if (ended.request > this.requestCount) return false;
+      const own = this.open.get(ended.request);
+      if (own !== undefined && own.pattern !== ended.pattern) {
+        this.differs(`request ${ended.request} is another one at the shadow than at the lead`);
+        return false;
+      }
+      if (!ended.isBulk) continue;
+      const request = own?.request;
+      const isReceive = request?.kind === 'recv';
+      const value = isReceive ? undefined : new Uint8Array(ended.bytes);
+      if (value !== undefined) head.values.set(ended.request, value);
+      head.pending++;
+      this.receiveBulk(isReceive ? new Iov(request.buffer.slice(0, ended.bytes)) : new Iov([value as Uint8Array]), () => {
+        head.pending--;
+        if (head.pending === 0) this.options.wake();
+      });
+    }
+    return head.pending === 0;
+  }
+
+  turn(call: number): boolean {
+    if (!this.prepareHead()) return false;
+    const head = this.told.peek() as Burst;
+    // What has ended for the lead in a call ends here in the same one.
+    if (head.call > call) return false;
+    this.told.shift();
+    this.counters.bursts++;
+    const owns: Own[] = [];
+    for (const ended of head.ended) {
+      const own = this.open.get(ended.request);
+      if (own === undefined) continue;
+      owns.push(own);
+      const { request } = own;
+      const data = ended.data ?? head.values.get(ended.request);
+      if (request.kind === 'recv' && ended.data !== undefined) request.buffer.copyIn(0, ended.data);
+      const envelope = request.kind === 'answer' && ended.source >= 0 ? this.envelopeOf(request, ended) : undefined;
+      this.fill(own, data === ended.data ? ended : { ...ended, data }, envelope);
+    }
+    this.consume(this.sizeOf(head.ended));
+    for (const own of owns) this.tell(own);
+    this.dropEnded(owns);
+    this.prepareHead();
+    this.lookAtEnd();
+    // There may be another one; the program has its turn before.
+    if (this.told.size > 0) this.options.wake();
+    return true;
+  }
+
+  private dropEnded(owns: readonly Own[]): void {
+    if (!owns.some(({ request }) => request.kind === 'send')) return;
+    for (const [message, { word }] of this.sends) if (!this.open.has(word.request)) this.sends.delete(message);
+  }
+
+  private consume(bytes: number): void {
+    this.consumed += bytes;
+    if (this.consumed - this.consumedTold < (this.options.aheadBytesMax ?? AHEAD_BYTES_MAX) / 4) return;
+    this.consumedTold = this.consumed;
+    this.say().consumed(this.consumed);
+    this.options.wake();
+  }
+
+  /** What the lead has found, as far as it can be seen of a message that is not here. */
+  private envelopeOf(answer: Answer, { source, tag, signature, bytes }: Pick<Ended, 'source' | 'tag' | 'signature' | 'bytes'>): Envelope {
+    return { ctx: this.contexts.get(answer) ?? 0, source, tag, signature, messageBytes: bytes } as unknown as Envelope;
+  }
+
+  /** As envelopeOf(), of a look. */
+  lookedUp(ctx: number, [source, tag, signature, messageBytes]: Found): Envelope {
+    return { ctx, source, tag, signature, messageBytes } as unknown as Envelope;
+  }
+
+  /** What the lead's look found in this place; undefined: it is not known yet. */
+  takeLook(): Found | undefined {
+    const head = this.told.peek();
+    if (head?.kind !== 'look') return undefined;
+    this.counters.looks++;
+    if (--head.count > 0) return [];
+    this.told.shift();
+    this.consume(RECORD_BYTES);
+    return head.values;
+  }
+
+  /** For the lead, that blocking call has come to the end of its time. */
+  takeOver(call: number): boolean {
+    const head = this.told.peek();
+    if (head?.kind !== 'over' || head.call > call) return false;
+    this.told.shift();
+    return true;
+  }
+
+  /** The lead has looked where the shadow waits: they are not in the same place of the program. */
+  mustNotLook(): void {
+    if (this.told.peek()?.kind === 'look') this.differs('the lead looks, and the shadow waits');
+  }
+
+  // ---------------------------------------------------------------- differences, and ends
+
+  private differs(what: string): void {
+    if (!this.isSound) return;
+    this.say().diverged(0, what);
+    this.flush();
+    this.diverge(what);
+  }
+
+  protected get lastCommon(): string {
+    return this.lastVouched === undefined ? 'the beginning of the program' : describeWord(this.lastVouched);
+  }
+
+  protected lookAtEnd(): void {
+    if (this.state !== 'FINISHING' || this.otherFinished === undefined) return;
+    for (const { request } of this.open.values()) if (request.kind === 'send') return;
+    this.state = movePair(this.state, 'FINISHED');
+  }
+
+  endPosted(error: MultirailError): void {
+    for (const own of [...this.open.values()]) {
+      if (own.request.kind === 'send') continue;
+      this.open.delete(own.number);
+      own.request.error = error;
+      own.request.done = true;
+      this.tell(own);
+    }
+  }
+
+  /** What comes to the lead, and its contexts, are the lead's affair. */
+  endPostedToAny(): void {}
+  revokeContext(): void {}
+  freeContext(): void {}
+  releaseContext(): void {}
+  isContextQuiet(): boolean {
+    return true;
+  }
+  set onUnexpected(_: (envelope: Envelope) => void) {
+    this.pml.onUnexpected = () => {};
+  }
+}

@@ -1,0 +1,48 @@
+// The states of a pair, and of a message at its lead. One table each, and the one function that moves between them. Pure.
+import { assert } from '../../util/assert.ts';
+
+/** Of a pair of replicas. */
+export const PAIR_STATES = {
+  PAIRED: 'Both replicas run, and every message is compared before it leaves.',
+  DIFFERING: 'A message differs: nothing leaves any more, and the lead waits for what the shadow would have sent.',
+  DIVERGED: 'It is known how the replicas differ, and was told; nothing leaves any more.',
+  FINISHING: 'The program of this replica has come to its end; messages that it has begun are still compared.',
+  FINISHED: 'Both programs have come to their ends after the same messages.',
+} as const;
+export type PairState = keyof typeof PAIR_STATES;
+
+const PAIR_EDGES: Readonly<Record<PairState, readonly PairState[]>> = {
+  PAIRED: ['DIFFERING', 'DIVERGED', 'FINISHING'],
+  DIFFERING: ['DIVERGED'],
+  DIVERGED: [],
+  FINISHING: ['DIFFERING', 'DIVERGED', 'FINISHED'],
+  FINISHED: ['DIVERGED'],
+};
+
+/** Of a message at the lead. */
+export const MESSAGE_STATES = {
+  UNVOUCHED: 'The lead has its digest; the word of the shadow has not come.',
+  HELD: 'The word of the shadow is another one: it does not leave.',
+  VOUCHED: 'Both digests are equal: it was given to the message layer.',
+  ENDED: 'The message layer is through with it, and the outcome waits to be told to both replicas.',
+} as const;
+export type MessageState = keyof typeof MESSAGE_STATES;
+
+const MESSAGE_EDGES: Readonly<Record<MessageState, readonly MessageState[]>> = {
+  UNVOUCHED: ['HELD', 'VOUCHED'],
+  HELD: [],
+  VOUCHED: ['ENDED'],
+  ENDED: [],
+};
+
+/** The next state of a pair; an edge that is not in the table is a mistake of this library. */
+export function movePair(from: PairState, to: PairState): PairState {
+  assert(PAIR_EDGES[from].includes(to), `a pair of replicas does not go from ${from} to ${to}`);
+  return to;
+}
+
+/** The next state of a message at the lead. */
+export function moveMessage(from: MessageState, to: MessageState): MessageState {
+  assert(MESSAGE_EDGES[from].includes(to), `a message of a pair does not go from ${from} to ${to}`);
+  return to;
+}

@@ -1,0 +1,248 @@
+// A process as one of two replicas of a rank: the paired layer over its PML, driven from its event loop.
+import { createHash } from 'node:crypto';
+import { MultirailError } from '../../errors.ts';
+import { type CompareMode, crc32cDigest, type Digest, fullDigest } from '../../ft/replica/digest.ts';
+import { LeadPml } from '../../ft/replica/lead.ts';
+import type { PairOptions } from '../../ft/replica/paired-pml.ts';
+import { type Place, placeOf } from '../../ft/replica/pairs.ts';
+import { ShadowPml } from '../../ft/replica/shadow.ts';
+import { crc32c } from '../../native/crc32c.ts';
+import { type ParamTable, survivesFailures } from '../../params.ts';
+import type { Envelope } from '../../pml/records.ts';
+import type { Engine } from '../../progress/engine.ts';
+import type { Iov } from '../../util/iov.ts';
+import type { AddressBook } from '../address-book.ts';
+import { type CallOptions, timeoutError, watchEnd } from '../constants.ts';
+import { ctxOf, OBJECT, USER } from '../contexts.ts';
+import { checkProcess } from '../ft/process-watch.ts';
+import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
+import { Injector, parseFaults } from './inject.ts';
+import { PairedWaiter } from './paired-waiter.ts';
+import { Replica } from './replica.ts';
+import { processorMs, TOE_LOOK_MS, ToeWatch } from './toe-watch.ts';
+
+/** Id of the contexts of the pair channel: no communicator has it, their ids begin at 16,384. */
+const PAIR_ID = 2;
+/** How long the shadow is given to say what it would have sent. */
+const EVIDENCE_MS = 2000;
+const FINISH_POLL_MS = 1;
+
+export interface ReplicaHooks {
+  /** The replicas differ: the job is to end. */
+  onDiverged(error: MultirailError): void;
+  readonly beforeSend?: ((message: number, buffer: Iov) => void) | undefined;
+}
+
+const sha256Digest: Digest = ({ views }) => {
+  const hash = createHash('sha256');
+  for (const view of views) hash.update(view);
+  return new Uint8Array(hash.digest());
+};
+
+const DIGESTS: Readonly<Record<CompareMode, Digest>> = { crc32c: crc32cDigest(crc32c), sha256: sha256Digest, full: fullDigest };
+
+export class ReplicaProcess {
+  readonly place: Place;
+  readonly pml: LeadPml | ShadowPml;
+  readonly waiter: PairedWaiter;
+  readonly face: Replica;
+  private readonly engine: Engine;
+  private readonly driver: RuntimeDriver;
+  private isFlushing = false;
+  private isExpecting = false;
+  private timer: NodeJS.Timeout | undefined;
+  private evidenceTimer: NodeJS.Timeout | undefined;
+  private toe: ToeWatch | undefined;
+  private toeLookedMs = 0;
+  private readonly factor: number;
+
+  constructor(place: Place, job: RuntimeJob, params: ParamTable, engine: Engine, driver: RuntimeDriver, hooks: ReplicaHooks) {
+    this.place = place;
+    this.engine = engine;
+    this.driver = driver;
+    this.factor = params.int('ft_toe_cpu');
+    const compare = params.string('ft_compare') as CompareMode;
+    const options: PairOptions = {
+      rank: place.rank,
+      self: job.rank,
+      twin: place.twin,
+      ctx: ctxOf(PAIR_ID, USER),
+      bulkCtx: ctxOf(PAIR_ID, OBJECT),
+      compare,
+      digest: DIGESTS[compare],
+      wake: () => this.wake(),
+      onDiverged: (error) => hooks.onDiverged(error),
+      beforeSend: hooks.beforeSend,
+    };
+    this.pml = place.role === 'lead' ? new LeadPml(engine.pml, options) : new ShadowPml(engine.pml, options);
+    this.waiter = new PairedWaiter(engine, driver, params.int('mpi_blocking_spin_us'), this.pml);
+    this.face = new Replica(place.role, place.twin, this.pml, () => this.wake());
+    driver.atRest = () => this.rest();
+  }
+
+  /** All have met: the pair channel is open. Whether the other replica is late can be known on the same host alone. */
+  start(book: Pick<AddressBook, 'hostOf' | 'entryOf'> | undefined, hostId: string): void {
+    this.pml.start();
+    this.wake();
+    const number = this.place.twin;
+    const twin = book?.hostOf(number) === hostId ? checkProcess(book.entryOf(number).process) : undefined;
+    if (twin === undefined || this.factor === 0) return;
+    const ownMs = (): number => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1000;
+    };
+    this.toe = new ToeWatch({
+      factor: this.factor,
+      due: () => this.pml.due,
+      ownMs,
+      twinMs: () => processorMs(twin),
+      onLate: (what) => this.pml.diverge(`the ${this.pml.isLead ? 'shadow' : 'lead'} is late: ${what}`),
+    });
+    this.timer = setInterval(() => this.lookAtTwin(), TOE_LOOK_MS);
+    this.timer.unref();
+  }
+
+  private lookAtTwin(): void {
+    if (this.pml.due !== undefined) this.pml.ask();
+    this.toe?.look();
+  }
+
+  /** Also from blocking calls that last, during which no timer runs. */
+  lookBlocked(nowMs: number): void {
+    if (nowMs - this.toeLookedMs < TOE_LOOK_MS) return;
+    this.toeLookedMs = nowMs;
+    this.lookAtTwin();
+  }
+
+  /** Something is to be done when the program rests, and something may be said before. */
+  private wake(): void {
+    this.expect();
+    this.engine.schedule();
+    this.driver.yield();
+    if (this.isFlushing) return;
+    this.isFlushing = true;
+    // What the program begins in one go is said together.
+    queueMicrotask(() => {
+      this.isFlushing = false;
+      this.pml.flush();
+    });
+  }
+
+  /** Whoever waits for the other replica waits for messages that no request of the PML takes. */
+  private expect(): void {
+    const isExpecting = this.pml.openCount > 0;
+    if (isExpecting === this.isExpecting) return;
+    this.isExpecting = isExpecting;
+    this.engine.expected += isExpecting ? 1 : -1;
+  }
+
+  /** Nothing of the program is about to run: one burst, behind which it runs. */
+  private rest(): void {
+    if (this.pml.turn(0)) this.driver.yield();
+    this.pml.flush();
+    this.expect();
+    if (!this.pml.isDiverged || this.evidenceTimer !== undefined) return;
+    const { pml } = this;
+    if (pml instanceof LeadPml) this.evidenceTimer = setTimeout(() => pml.show(undefined), EVIDENCE_MS);
+  }
+
+  /** The program has come to its end: resolves when the other one has, too, and all that was begun has left. What is still open: one line. */
+  async leave(timeoutMs: number): Promise<string | undefined> {
+    const { pml } = this;
+    const deadlineMs = performance.now() + timeoutMs;
+    pml.finish();
+    this.engine.schedule();
+    // A job whose replicas differ is about to end.
+    while (!pml.isFinished) {
+      if (performance.now() >= deadlineMs)
+        return `the other replica of rank ${this.place.rank}, process ${this.place.twin}: it has not come to its end`;
+      await new Promise((resolve) => setTimeout(resolve, FINISH_POLL_MS));
+    }
+    pml.flush();
+    this.engine.schedule();
+    return undefined;
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    clearTimeout(this.evidenceTimer);
+    this.driver.atRest = undefined;
+  }
+}
+
+/** What a probe that waits looks for: world rank or ANY, context, tag or ANY. */
+interface Pattern {
+  readonly source: number;
+  readonly ctx: number;
+  readonly tag: number;
+}
+
+/** A probe that waits. */
+export function pairedProbe(
+  { pml }: ReplicaProcess,
+  { source, ctx, tag }: Pattern,
+  takes: boolean,
+  options: CallOptions | undefined,
+): Promise<Envelope> {
+  return new Promise((resolve, reject) => {
+    const answer = pml.probe(source, ctx, tag, takes);
+    const release = watchEnd(options, (error) => pml.expireAnswer(answer, error));
+    answer.onDone = () => {
+      release?.();
+      if (answer.error === undefined) resolve(answer.envelope as Envelope);
+      else reject(answer.error);
+    };
+  });
+}
+
+/** As pairedProbe(), in a blocking call. */
+export function waitPairedProbe(
+  { pml, waiter }: ReplicaProcess,
+  { source, ctx, tag }: Pattern,
+  takes: boolean,
+  timeoutMs: number | undefined,
+): Envelope {
+  const answer = pml.probe(source, ctx, tag, takes);
+  if (!waiter.wait(answer, timeoutMs === undefined ? undefined : waiter.now() + timeoutMs)) {
+    const error = timeoutError(timeoutMs as number);
+    pml.expireAnswer(answer, error);
+    throw error;
+  }
+  if (answer.error !== undefined) throw answer.error;
+  return answer.envelope as Envelope;
+}
+
+/** The faults that are planned for this process; undefined where none are. */
+export function injectorOf(
+  job: Pick<RuntimeJob, 'rank'>,
+  place: Place | undefined,
+  params: ParamTable,
+  say: (text: string) => void,
+): Injector | undefined {
+  const plan = params.string('ft_inject');
+  if (plan === '') return undefined;
+  const rank = place?.rank ?? job.rank;
+  const role = place?.role ?? 'lead';
+  const faults = parseFaults(plan);
+  if (place === undefined && faults.some(({ send }) => send !== undefined))
+    throw new MultirailError(
+      'ERR_CONFIG',
+      'ft_inject: messages are counted where ranks have two replicas (multirail run --replicas 2); say at=P% instead of send=N',
+    );
+  return new Injector(
+    faults.filter((fault) => fault.rank === rank && fault.replica === role),
+    say,
+  );
+}
+
+/** Undefined where ranks have one process each. */
+export function replicaPlace(job: Pick<RuntimeJob, 'rank' | 'size'>, params: ParamTable): Place | undefined {
+  if (params.int('ft_replicas') === 1) return undefined;
+  if (survivesFailures(params) || params.bool('coll_check_signatures'))
+    throw new MultirailError(
+      'ERR_CONFIG',
+      'ft_replicas does not go together with ft, ft_spares, ft_respawn, ft_join and coll_check_signatures: what they do follows from times and deaths that the two replicas do not see alike; leave one of them out',
+      { rank: job.rank },
+    );
+  return placeOf(job.rank, job.size);
+}

@@ -1,0 +1,70 @@
+// Whether the other replica is late. It is judged by the time that a processor has spent on it since this one began to wait for it: a process
+// that is stopped, or that gets no processor because others have it, uses none and is never late; one that is in a loop is.
+import { readFileSync } from 'node:fs';
+import type { ProcessId } from '../ft/process-watch.ts';
+
+/** Ticks of a processor's time in a second: of every Linux. */
+const TICKS_PER_SECOND = 100;
+/** Less is no judgement. */
+const LEAST_MS = 1000;
+export const TOE_LOOK_MS = 250;
+
+/** Processor time of a process, in milliseconds; undefined: it cannot be known. */
+export function processorMs({ pid, startTicks }: Pick<ProcessId, 'pid' | 'startTicks'>): number | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // Behind the name, which may hold anything: user and system time are the fourteenth and fifteenth field, the start is the twenty-second.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    if (Number(fields[19]) !== startTicks) return undefined;
+    return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
+  } catch {
+    return undefined;
+  }
+}
+
+export interface ToeWatchOptions {
+  /** So many times the time that this process has used, and a second at least. */
+  readonly factor: number;
+  /** What the other replica is waited for; undefined: it is not. */
+  due(): string | undefined;
+  ownMs(): number;
+  twinMs(): number | undefined;
+  onLate(what: string): void;
+}
+
+export class ToeWatch {
+  private readonly options: ToeWatchOptions;
+  private due: string | undefined;
+  /** Processor times when the two had come to the same place last, as far as it was looked at, and when the wait began. */
+  private commonMs: number;
+  private twinFromMs: number | undefined;
+  private ownUsedMs = 0;
+
+  constructor(options: ToeWatchOptions) {
+    this.options = options;
+    this.commonMs = options.ownMs();
+  }
+
+  look(): void {
+    const { factor, due: dueOf, ownMs, twinMs, onLate } = this.options;
+    const due = dueOf();
+    if (due !== this.due) {
+      this.due = due;
+      // What this one has used until it came here, the other may use, too.
+      this.ownUsedMs = ownMs() - this.commonMs;
+      this.twinFromMs = due === undefined ? undefined : twinMs();
+    }
+    if (due === undefined) {
+      this.commonMs = ownMs();
+      return;
+    }
+    const now = this.twinFromMs === undefined ? undefined : twinMs();
+    if (now === undefined) return;
+    const usedMs = now - (this.twinFromMs as number);
+    const mostMs = Math.max(LEAST_MS, factor * this.ownUsedMs);
+    if (usedMs > mostMs)
+      onLate(
+        `it has used ${(usedMs / 1000).toFixed(2)} s of a processor without coming to ${due}; at most ${(mostMs / 1000).toFixed(2)} s were to be expected, from what the other one had used`,
+      );
+  }
+}

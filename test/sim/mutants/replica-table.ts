@@ -1,0 +1,82 @@
+// The planted mistakes in replicas (src/ft/replica): part of table.ts. The random runs of the profile `replica` find them.
+import { edit } from './edit.ts';
+import type { Planted } from './table.ts';
+
+const DIGEST = 'src/ft/replica/digest.ts';
+const LEAD = 'src/ft/replica/lead.ts';
+const SHADOW = 'src/ft/replica/shadow.ts';
+
+export const PLANTED_REPLICAS: readonly Planted[] = [
+  {
+    name: 'digest-not-compared',
+    sentence: 'Of two messages everything is compared but their bytes.',
+    edits: [edit(DIGEST, "firstDifference(lead.digest, shadow.digest) === -1 ? undefined : 'digest'", 'undefined')],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'left-unvouched',
+    sentence: 'A message leaves at once, and is compared afterwards.',
+    edits: [
+      edit(
+        LEAD,
+        '    this.compare();\n    return request;',
+        '    const unvouched = this.unvouched.peek();\n    if (unvouched !== undefined && this.unvouched.size === 1) this.pml.isend(rank, ctx, tag, buffer, sync);\n    this.compare();\n    return request;',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'bursts-merged',
+    sentence: 'The shadow takes two bursts at once, with nothing of the program between them.',
+    edits: [edit(SHADOW, '    this.dropEnded(owns);\n', '    this.dropEnded(owns);\n    this.turn(call);\n')],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'looks-uncounted',
+    sentence: 'The shadow is not told of looks that found nothing.',
+    edits: [edit(LEAD, '    this.vainLooks++;\n', '')],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'cancel-untold',
+    sentence: 'The shadow is not told whether a receive could be cancelled.',
+    edits: [edit(LEAD, '    this.noteLook([isCancelled ? 1 : 0]);\n', '')],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'forwarded-by-reference',
+    sentence: 'A received message goes to the shadow from the memory of the program, which goes on to use it.',
+    edits: [edit(LEAD, 'data = copyOf(inner.buffer, receivedBytes);', 'data = inner.buffer.views[0].subarray(0, receivedBytes);')],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'probe-without-source',
+    sentence: 'The shadow is told that a probe has found a message, and not from whom.',
+    edits: [
+      edit(
+        LEAD,
+        'ended = { ...ended, source, tag, signature, bytes: messageBytes };',
+        'ended = { ...ended, source: Math.min(source, 0), tag, signature, bytes: messageBytes };',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'deadline-of-its-own',
+    sentence: 'The shadow is not told that a blocking call has come to the end of its time.',
+    edits: [edit(LEAD, '    this.say().over(call);\n', '')],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'timer-of-its-own',
+    sentence: 'A timer of the shadow ends its receive, whatever the lead does.',
+    edits: [
+      edit(
+        SHADOW,
+        '  expire(): void {}\n',
+        '  expire(request: RecvRequest, error: MultirailError): void {\n    for (const own of this.open.values()) {\n      if (own.request !== request) continue;\n      this.open.delete(own.number);\n      request.error = error;\n      request.done = true;\n    }\n  }\n',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+];

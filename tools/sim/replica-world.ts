@@ -1,0 +1,370 @@
+// The simulated world of replicas: two processes of each rank, each with the production engine, PML and BML and the paired layer over it. A
+// program runs on both (replica-program.ts); in some runs a bit of one of them is flipped. The oracle holds F11: nothing leaves before the
+// shadow has come to the same message with the same bytes, and a run that ends well has the same results at both.
+import { MultirailError } from '../../src/errors.ts';
+import { type CompareMode, crc32cDigest, fullDigest } from '../../src/ft/replica/digest.ts';
+import { LeadPml } from '../../src/ft/replica/lead.ts';
+import type { Found, PairOptions } from '../../src/ft/replica/paired-pml.ts';
+import { placeOf } from '../../src/ft/replica/pairs.ts';
+import { ShadowPml } from '../../src/ft/replica/shadow.ts';
+import type { RecvRequest } from '../../src/pml/records.ts';
+import { Iov } from '../../src/util/iov.ts';
+import { Prng } from '../../src/util/prng.ts';
+import { OracleError } from './oracle.ts';
+import { type Flow, type FlowHost, playFlow, type ReplicaProgram, USER_CTX, type Wait } from './replica-program.ts';
+import { World, type WorldOptions } from './world.ts';
+
+const PAIR_CTX = 8;
+const BULK_CTX = 10;
+/** What a look takes; longer, when there was nothing again and again. */
+const LOOK_US = 20;
+const LOOK_US_MAX = 50_000;
+/** More of them without time moving are a livelock. */
+const TURNS_MAX = 100_000;
+
+export interface ReplicaWorldOptions extends WorldOptions {
+  compare: CompareMode;
+  aheadBytesMax: number;
+  /** A bit of this process is flipped after so many things have come to it: in its state, or in the next message that it sends. */
+  flip: { readonly process: number; readonly after: number; readonly where: 'state' | 'message' } | undefined;
+}
+
+/** A send, as the program has begun it. */
+interface Said {
+  readonly to: number;
+  readonly tag: number;
+  readonly bytes: Uint8Array;
+}
+
+interface Running {
+  readonly flow: Flow;
+  wait: Wait | undefined;
+  isOver: boolean;
+}
+
+class Replica implements FlowHost {
+  readonly rank: number;
+  readonly process: number;
+  readonly pml: LeadPml | ShadowPml;
+  readonly said: Said[] = [];
+  state = 1;
+  private readonly world: ReplicaWorld;
+  private readonly flows: Running[];
+  private blocked: { readonly running: Running; readonly call: number; isLate: boolean } | undefined;
+  private mixed = 0;
+  private flipsMessage = false;
+  private isFinishing = false;
+  private isLooking = false;
+  private lookUs = LOOK_US;
+  private readonly prng: Prng;
+
+  constructor(world: ReplicaWorld, process: number, program: ReplicaProgram, options: ReplicaWorldOptions) {
+    const { role, rank, twin } = placeOf(process, options.ranks);
+    this.world = world;
+    this.rank = rank;
+    this.process = process;
+    // What a process cannot foresee: the other replica has another one.
+    this.prng = new Prng(`${options.seed}/chance/${process}`);
+    const { engine, driver } = world.world.processes[process];
+    const pair: PairOptions = {
+      rank,
+      self: process,
+      twin,
+      ctx: PAIR_CTX,
+      bulkCtx: BULK_CTX,
+      compare: options.compare,
+      digest: options.compare === 'full' ? fullDigest : crc32cDigest(),
+      aheadBytesMax: options.aheadBytesMax,
+      wake: () => {
+        engine.schedule();
+        // Also where a frame that arrives has the engine run: the program has its turn behind it.
+        driver.yield();
+      },
+      onDiverged: (error) => world.onDiverged(rank, error),
+    };
+    this.pml = role === 'lead' ? new LeadPml(engine.pml, pair) : new ShadowPml(engine.pml, pair);
+    this.pml.admits = () => true;
+    this.pml.onUnexpected = () => {};
+    if (role === 'lead') this.watchSends();
+    this.flows = program.rounds.map((rounds) => ({ flow: playFlow(this, rounds), wait: undefined, isOver: false }));
+    this.flows.push({ flow: this.last(), wait: undefined, isOver: false });
+    this.pml.start();
+  }
+
+  /** F11: what the real layer is given must have been said by the shadow, byte for byte, in the same order. */
+  private watchSends(): void {
+    const { pml } = this.world.world.processes[this.process].engine;
+    const isend = pml.isend.bind(pml);
+    let left = 0;
+    pml.isend = (to, ctx, tag, buffer, ...rest) => {
+      if (ctx === USER_CTX) {
+        const said = this.world.twinOf(this).said[left++];
+        const bytes = new Uint8Array(buffer.bytes);
+        buffer.copyTo(bytes, 0);
+        if (said === undefined) throw new OracleError(`F11: message ${left} of rank ${this.rank} leaves before the shadow has come to it`);
+        if (said.to !== to || said.tag !== tag || Buffer.compare(said.bytes, bytes) !== 0)
+          throw new OracleError(`F11: message ${left} of rank ${this.rank} leaves, and the shadow would have sent another one`);
+      }
+      return isend(to, ctx, tag, buffer, ...rest);
+    };
+  }
+
+  // ---------------------------------------------------------------- for the program
+
+  isend(to: number, tag: number, bytes: Uint8Array, sync: boolean) {
+    this.said.push({ to, tag, bytes: bytes.slice() });
+    return this.pml.isend(to, USER_CTX, tag, new Iov([bytes]), sync);
+  }
+
+  irecv(source: number, tag: number, bytes: Uint8Array): RecvRequest {
+    return this.pml.irecv(source, USER_CTX, tag, new Iov([bytes]));
+  }
+
+  imrecv(envelope: Parameters<LeadPml['imrecv']>[0], bytes: Uint8Array): RecvRequest {
+    return this.pml.imrecv(envelope, new Iov([bytes]));
+  }
+
+  probe(source: number, tag: number, takes: boolean) {
+    return this.pml.probe(source, USER_CTX, tag, takes);
+  }
+
+  find(source: number, tag: number): Found {
+    const found = this.pml.isLead ? (this.pml as LeadPml).find(source, USER_CTX, tag, false) : undefined;
+    return found === undefined ? [] : [found.source, found.tag, 0, found.messageBytes];
+  }
+
+  value() {
+    const { number, answer } = this.pml.value();
+    if (this.pml.isLead) {
+      const bytes = Uint8Array.from({ length: this.prng.pick([1, 30, 6000]) }, () => this.prng.below(256));
+      this.world.world.fabric.at(this.world.world.fabric.nowUs + this.prng.below(500), () => this.pml.settleValue(number, bytes));
+    }
+    return answer;
+  }
+
+  validate() {
+    return this.pml.validate(new Iov([Uint8Array.of(this.state, this.state >>> 8, this.state >>> 16, this.state >>> 24)]));
+  }
+
+  cancel(request: RecvRequest): Wait {
+    const wait: Wait = {
+      kind: 'look',
+      find: () => [(this.pml as LeadPml).cancel(request) ? 1 : 0],
+    };
+    this.cancels.set(wait, request);
+    return wait;
+  }
+
+  expireLater(request: RecvRequest): void {
+    const { fabric } = this.world.world;
+    fabric.at(fabric.nowUs + this.prng.below(3000), () => {
+      this.pml.expire(request, new MultirailError('ERR_TIMEOUT', 'the time is over'));
+      this.world.world.processes[this.process].engine.schedule();
+    });
+  }
+
+  mix(value: number): void {
+    this.state = Math.imul(this.state ^ value, 0x9e3779b1);
+    this.state = (this.state ^ (this.state >>> 15)) >>> 0;
+    const { flip } = this.world.options;
+    if (flip?.process !== this.process || ++this.mixed !== flip.after) return;
+    this.world.flips++;
+    if (flip.where === 'state') this.state = (this.state ^ (1 << this.prng.below(31))) >>> 0;
+    else this.flipsMessage = true;
+  }
+
+  mixBytes(bytes: Uint8Array): void {
+    let sum = bytes.length;
+    for (const byte of bytes) sum = (Math.imul(sum, 31) + byte) | 0;
+    this.mix(sum);
+  }
+
+  fill(bytes: Uint8Array): void {
+    let x = this.state;
+    for (let i = 0; i < bytes.length; i++) {
+      x = (Math.imul(x, 1_664_525) + 1_013_904_223) >>> 0;
+      bytes[i] = x >>> 24;
+    }
+    if (!this.flipsMessage || bytes.length === 0) return;
+    this.flipsMessage = false;
+    bytes[this.prng.below(bytes.length)] ^= 1 << this.prng.below(8);
+  }
+
+  /** When all flows have come to their ends, the results are compared. */
+  private *last(): Flow {
+    const others = this.flows.slice(0, -1);
+    yield { kind: 'idle', done: () => others.every(({ isOver }) => isOver) };
+    // It would not be seen.
+    if (this.flipsMessage) this.state = (this.state ^ 1) >>> 0;
+    const result = this.validate();
+    yield { kind: 'idle', done: () => result.done };
+  }
+
+  // ---------------------------------------------------------------- the event loop
+
+  /** Where it is, for people. */
+  get place(): string {
+    const waits = this.flows.map(({ wait, isOver }) =>
+      isOver ? 'over' : wait === undefined ? 'not begun' : `${wait.kind}${wait.kind === 'look' ? '' : wait.done()}`,
+    );
+    return `${this.blocked === undefined ? 'rests' : `in call ${this.blocked.call}`} (${waits.join(' ')})`;
+  }
+
+  get isOver(): boolean {
+    return this.flows.every(({ isOver }) => isOver);
+  }
+
+  private resume(running: Running, found: Found): void {
+    const step = running.flow.next(found);
+    running.wait = step.done === true ? undefined : step.value;
+    running.isOver = step.done === true;
+    const { wait } = running;
+    if (wait === undefined || wait.kind === 'idle') return;
+    const blocked = { running, call: this.isCancelOfLead(wait) ? 0 : this.pml.beginCall(), isLate: false };
+    this.blocked = blocked;
+    if (wait.kind === 'call' && wait.forUs !== undefined)
+      this.world.after(this.process, wait.forUs, () => {
+        blocked.isLate = true;
+      });
+  }
+
+  /** LeadPml.cancel() begins its call itself. */
+  private isCancelOfLead(wait: Wait): boolean {
+    return this.pml.isLead && this.cancels.has(wait);
+  }
+  private readonly cancels = new WeakMap<Wait, RecvRequest>();
+
+  run(): void {
+    // A look takes time.
+    if (this.isLooking) return;
+    for (let turns = 0; ; turns++) {
+      if (turns > TURNS_MAX) throw new OracleError(`livelock: ${this.world.describe()}`);
+      if (this.isLooking) break;
+      if (this.blocked !== undefined) {
+        if (!this.goOn(this.blocked)) break;
+        continue;
+      }
+      const ready = this.flows.find(({ wait, isOver }) => !isOver && (wait === undefined || (wait.kind === 'idle' && wait.done())));
+      if (ready !== undefined) this.resume(ready, []);
+      else if (!this.pml.turn(0)) break;
+    }
+    this.pml.flush();
+    if (!this.isOver || this.isFinishing) return;
+    this.isFinishing = true;
+    this.pml.endPosted(new MultirailError('ERR_FINALIZED', 'the end'));
+    this.pml.finish();
+  }
+
+  /** True: the call or look has come to its end, and the flow went on. */
+  private goOn(blocked: NonNullable<Replica['blocked']>): boolean {
+    const { running, call } = blocked;
+    const { pml } = this;
+    const wait = running.wait as Exclude<Wait, { kind: 'idle' }>;
+    let found: Found | undefined;
+    if (wait.kind === 'look') {
+      if (pml instanceof LeadPml) {
+        pml.turn(call);
+        found = wait.find();
+        if (call !== 0) pml.noteLook(found);
+        this.isLooking = true;
+        this.lookUs = found.length > 0 ? LOOK_US : Math.min(LOOK_US_MAX, 2 * this.lookUs);
+        this.world.after(this.process, this.lookUs, () => {
+          this.isLooking = false;
+        });
+      } else {
+        while (pml.turn(call)) {}
+        found = pml.takeLook();
+        const cancelled = found?.[0] === 1 ? this.cancels.get(wait) : undefined;
+        if (cancelled !== undefined) pml.cancelled(cancelled);
+      }
+    } else {
+      while (!wait.done() && pml.turn(call)) {}
+      if (wait.done()) found = [1];
+      else if (pml instanceof LeadPml) {
+        if (blocked.isLate) {
+          pml.noteOver(call);
+          found = [];
+        }
+      } else if (pml.takeOver(call)) found = [];
+      else pml.mustNotLook();
+    }
+    if (found === undefined) return false;
+    this.blocked = undefined;
+    this.resume(running, found);
+    return true;
+  }
+}
+
+export class ReplicaWorld {
+  readonly world: World;
+  readonly options: ReplicaWorldOptions;
+  readonly replicas: Replica[];
+  readonly divergences: MultirailError[] = [];
+  flips = 0;
+
+  constructor(program: ReplicaProgram, options: ReplicaWorldOptions) {
+    this.options = options;
+    this.world = new World({ ...options, services: new Set([USER_CTX, PAIR_CTX, BULK_CTX]), onTurn: (process) => this.onTurn(process) });
+    this.replicas = Array.from({ length: options.ranks }, (_, process) => new Replica(this, process, program, options));
+  }
+
+  private onTurn(process: number): void {
+    // The engines have their first turn before the programs are there.
+    const replica = this.replicas?.[process];
+    if (replica === undefined || this.divergences.length > 0) return;
+    replica.run();
+    this.check(replica);
+  }
+
+  /** F10: the lead runs ahead of its shadow by no more than it may, and one burst. */
+  private check({ pml, rank }: Replica): void {
+    if (!(pml instanceof LeadPml)) return;
+    const most = this.options.aheadBytesMax + 200_000;
+    if (pml.aheadBytes > most) throw new OracleError(`F10: the lead of rank ${rank} is ${pml.aheadBytes} bytes ahead of its shadow`);
+  }
+
+  /** The process has a turn then. */
+  after(process: number, us: number, then: () => void): void {
+    const { fabric } = this.world;
+    fabric.at(fabric.nowUs + us, () => {
+      then();
+      this.world.processes[process].engine.schedule();
+    });
+  }
+
+  onDiverged(rank: number, error: MultirailError): void {
+    const { flip } = this.options;
+    if (flip === undefined || this.flips === 0) throw new OracleError(`F11: nothing was flipped, and ${error.message}`);
+    if (rank !== flip.process % (this.options.ranks / 2)) throw new OracleError(`F11: rank ${rank} is blamed: ${error.message}`);
+    this.divergences.push(error);
+  }
+
+  twinOf({ process }: { process: number }): Replica {
+    return this.replicas[placeOf(process, this.options.ranks).twin];
+  }
+
+  get isFinished(): boolean {
+    return this.divergences.length > 0 || this.replicas.every(({ pml }) => pml.isFinished);
+  }
+
+  /** A run that ends well has the same results at both replicas of each rank. */
+  checkEnd(): void {
+    if (this.flips > 0) throw new OracleError('F11: a bit was flipped, and the run has ended well');
+    for (const replica of this.replicas) {
+      const twin = this.twinOf(replica);
+      if (replica.state !== twin.state) throw new OracleError(`F11: rank ${replica.rank} has ended with another result at its shadow`);
+      if (replica.pml.openCount > 0)
+        throw new OracleError(`F3: rank ${replica.rank} has ended with ${replica.pml.openCount} open requests`);
+    }
+  }
+
+  describe(): string {
+    return this.replicas
+      .filter(({ pml }) => !pml.isFinished)
+      .map(
+        ({ rank, pml, isOver, place: state }) =>
+          `${pml.isLead ? 'lead' : 'shadow'} of ${rank}: ${isOver ? 'over' : 'runs'}, ${pml.openCount} open, due ${pml.due}, ${state}`,
+      )
+      .join('; ');
+  }
+}

@@ -1,0 +1,86 @@
+// One random run of replicas: a program of 1 to 4 ranks, each of which is two processes, over rails that fail. In a third of the runs a bit of
+// one process is flipped: then the replicas of that rank must be found to differ, and in all others nobody may.
+import { COMPARE_MODES } from '../../src/ft/replica/digest.ts';
+import { Prng } from '../../src/util/prng.ts';
+import { OracleError } from './oracle.ts';
+import { drawReplicaProgram } from './replica-program.ts';
+import { ReplicaWorld } from './replica-world.ts';
+import { SCENARIO_PARAMS } from './scenario.ts';
+import {
+  FAULT_KINDS,
+  type FaultKind,
+  injectFault,
+  newReport,
+  type SwarmOptions,
+  type SwarmReport,
+  sumCounters,
+  watchersOf,
+} from './swarm.ts';
+
+/** Virtual time within which all must end once it is quiet. */
+const QUIET_MS = 240_000;
+
+export function runReplica(seed: number, options: SwarmOptions = {}): SwarmReport {
+  const prng = new Prng(seed).split('replica');
+  const ranks = prng.pick([1, 2, 2, 3, 4]);
+  const railCount = prng.pick([1, 1, 2, 3]);
+  const params: Record<string, string> = { ...SCENARIO_PARAMS };
+  const eagerBytes = prng.pick([64, 1024, 4096]);
+  params.pml_eager_limit_bytes = String(eagerBytes);
+  if (prng.chance(1, 3)) params.pml_unexpected_bytes_max = prng.pick(['4096', '8192']);
+  const oneSided = prng.chance(1, 3);
+  const program = drawReplicaProgram(prng.split('program'), ranks, eagerBytes);
+  const flip = prng.chance(1, 3)
+    ? { process: prng.below(2 * ranks), after: prng.between(1, 12), where: prng.pick(['state', 'message'] as const) }
+    : undefined;
+  const world = new ReplicaWorld(program, {
+    seed,
+    ranks: 2 * ranks,
+    rails: Array.from({ length: railCount }, () => ({
+      bytesPerMs: prng.pick([2000, 20_000, 200_000]),
+      latencyUs: prng.between(5, 500),
+      jitterUs: prng.pick([0, 20, 200]),
+      cellBytesMax: prng.pick([128, 512, 4096]),
+      cellsMax: prng.between(1, 3),
+      detectUsMin: 200,
+      detectUsMax: prng.pick([1000, 20_000]),
+      canPut: oneSided && prng.chance(2, 3),
+      canGet: oneSided && prng.chance(1, 2),
+    })),
+    params,
+    compare: prng.pick(COMPARE_MODES.filter((mode) => mode !== 'sha256')),
+    aheadBytesMax: prng.pick([2000, 20_000, 1_000_000]),
+    flip,
+    ...watchersOf(options),
+  });
+  const report = newReport(seed, 2 * ranks, railCount);
+  const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 8));
+  report.description = `ranks ${ranks}, flows ${program.rounds.length}, ${flip === undefined ? 'nothing' : `a ${flip.where} of process ${flip.process}`} is flipped, faults ${kinds.join(' ') || 'none'}`;
+  options.trace?.(`0 seed ${seed}: ${report.description}`);
+  const { world: sim } = world;
+  let faultsLeft = kinds.length === 0 ? 0 : prng.between(0, 3);
+  for (let steps = prng.between(5, 20); steps > 0 && !world.isFinished; steps--) {
+    if (faultsLeft > 0 && prng.chance(1, 3)) {
+      faultsLeft--;
+      injectFault(sim, prng, prng.pick(kinds), report);
+    } else sim.runFor(prng.pick([0.5, 2, 20]));
+  }
+  sim.healAll();
+  if (!sim.runUntil(() => world.isFinished, QUIET_MS)) throw new OracleError(`F3: not everybody comes to the end: ${world.describe()}`);
+  // A job whose replicas differ is ended by its launcher.
+  if (world.divergences.length === 0) {
+    world.checkEnd();
+    sim.runFor(50);
+    sim.mustFinalize(60_000);
+  }
+  report.events = sim.events;
+  report.virtualMs = sim.nowMs;
+  report.counters = { ...sumCounters(sim), flips: world.flips, diverged: world.divergences.length };
+  for (const { pml } of world.replicas) {
+    report.messages += pml.counters.messages;
+    for (const [name, value] of Object.entries(pml.counters))
+      report.counters[`replica_${name}`] = (report.counters[`replica_${name}`] ?? 0) + value;
+  }
+  report.traceHash = sim.hash.hex;
+  return report;
+}

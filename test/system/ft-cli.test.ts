@@ -76,7 +76,11 @@ test('campaign 004: a job that saves by planned periods survives, and its costs 
 test('campaign 002: both recoveries of a plate meet the same deaths, and its bits are those of the undisturbed one', {
   timeout: 120_000,
 }, async () => {
-  const { code: status, stdout, stderr } = await ft('campaign 002 --scale 0.0005 --rows 1 --runs 1 --repeaters 2 --seed 12 --json', 110_000);
+  const {
+    code: status,
+    stdout,
+    stderr,
+  } = await ft('campaign 002 --scale 0.0005 --rows 1 --runs 1 --repeaters 2 --seed 12 --json', 110_000);
   // Which of two short jobs takes longer is chance: what the plate is, is not.
   const { played, cells, undisturbed, problems } = JSON.parse(stdout);
   expect(status).toBe(problems.length === 0 ? 0 : 1);

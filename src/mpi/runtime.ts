@@ -141,7 +141,11 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const spares = checkSpares(job, params.int('ft_spares'));
     if (survivesFailures(params)) this.proc.ft = this.makeFaultTolerance(spares);
     this.standby = new StandbyPool(() => this.proc.ft?.ulfm.standbys.ready.length ?? 0);
-    if (isLate(job) || this.process >= job.size - spares) this.duty = dutyOf(job, this.proc, (place, role) => this.sitDown(place, role), () => void this.leaveUnneeded());
+    if (isLate(job) || this.process >= job.size - spares)
+      this.duty = dutyOf(job, this.proc, {
+        onCalled: (place, role) => this.sitDown(place, role),
+        onUnneeded: () => void this.leaveUnneeded(),
+      });
     this.watch = new WaitsWatch(this.engine, this.proc, this.params.int('mpi_stall_report_ms'), {
       onStall: (text) => this.reportWaits(text),
       onBlocked: (waits) => this.job.oob?.pushWaits?.(waits),
@@ -294,6 +298,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.place = { world: new Communicator(this.proc, role === 'helper' ? 'team' : 'world', id, new Group(members, this.process)), role };
     if (role === 'replacement') contexts.endCreation(false);
     if (!contexts.isCreating) this.proc.ft?.ulfm.dropEarly();
+  }
+
+  /** This process has stood by, and the job has ended without it. */
+  private async leaveUnneeded(): Promise<void> {
+    await this.finalize().catch((error: Error) => this.options.log?.('debug', error.message));
+    this.options.exit?.(0);
   }
 
   /**

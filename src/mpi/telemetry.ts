@@ -15,7 +15,6 @@ import {
   type TelemetryMove,
   type TelemetryRail,
 } from '../launch/oob/telemetry.ts';
-import type { RuntimeOob } from './runtime-options.ts';
 import type { RailInfo, RuntimeCounters } from './views.ts';
 
 /** Moves that are kept for the next report; it takes REPORT_MOVES_MAX of them. */
@@ -201,7 +200,7 @@ export function obeyFault(modules: readonly BtlModule[], { action, peer, rail }:
 /** Reports from now on; undefined where nobody is to be told, or there is nobody. */
 export function startTelemetry(
   source: TelemetrySource,
-  oob: RuntimeOob | undefined,
+  oob: { telemetry: TelemetryOptions['send'] } | undefined,
   intervalMs: number,
   modules: readonly BtlModule[],
 ): TelemetryReporter | undefined {

@@ -9,7 +9,8 @@ beforeAll(async () => {
 afterAll(() => code?.dispose());
 
 const run = (options: string): Promise<Ran> =>
-  startNode([code.cli, 'run', '-n', '3', ...options.split(' ').filter(Boolean), code.fixture('replica-rank.mjs')], { timeoutMs: 90_000 }).ended;
+  startNode([code.cli, 'run', '-n', '3', ...options.split(' ').filter(Boolean), code.fixture('replica-rank.mjs')], { timeoutMs: 90_000 })
+    .ended;
 const results = ({ stdout }: Ran): Record<string, unknown>[] =>
   stdout
     .trim()
@@ -17,16 +18,19 @@ const results = ({ stdout }: Ran): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line.slice(line.indexOf('{'))))
     .sort((a, b) => a.rank - b.rank);
 
-test.each(['', '--mca ft_compare sha256', '--mca ft_compare full', '--mca btl self,tcp'])('an unchanged program has the same results %s', async (more) => {
-  const [alone, pairs] = [await run(''), await run(`--replicas 2 ${more}`)];
-  expect([alone.code, pairs.code, pairs.stderr]).toEqual([0, 0, '']);
-  const [plain, replicated] = [results(alone), results(pairs)];
-  expect(replicated.length).toBe(3);
-  for (const [rank, result] of replicated.entries()) {
-    expect(result).toMatchObject({ rank, size: 3, orders: 20, chances: 3, timedOut: 'ERR_TIMEOUT', role: 'lead' });
-    expect(result.work).toBe(plain[rank].work);
-  }
-});
+test.each(['', '--mca ft_compare sha256', '--mca ft_compare full', '--mca btl self,tcp'])(
+  'an unchanged program has the same results %s',
+  async (more) => {
+    const [alone, pairs] = [await run(''), await run(`--replicas 2 ${more}`)];
+    expect([alone.code, pairs.code, pairs.stderr]).toEqual([0, 0, '']);
+    const [plain, replicated] = [results(alone), results(pairs)];
+    expect(replicated.length).toBe(3);
+    for (const [rank, result] of replicated.entries()) {
+      expect(result).toMatchObject({ rank, size: 3, orders: 20, chances: 3, timedOut: 'ERR_TIMEOUT', role: 'lead' });
+      expect(result.work).toBe(plain[rank].work);
+    }
+  },
+);
 
 test.each(['lead', 'shadow'])('a bit that flips in a message of the %s is found before it leaves', async (replica) => {
   const ran = await run(`--replicas 2 --inject flip:rank=1,replica=${replica},at=50%,buffer=work,seed=3`);
@@ -49,7 +53,9 @@ test('a replica that ends ends the job; one that is in a loop is late', async ()
   for (const replica of ['lead', 'shadow']) {
     const ran = await run(`--replicas 2 --inject stall:rank=1,replica=${replica},at=30%`);
     expect(ran.code).toBe(76);
-    expect(ran.stderr).toMatch(new RegExp(`the replicas of rank 1 .* differ: the ${replica} is late: it has used 1\\.\\d+ s of a processor`));
+    expect(ran.stderr).toMatch(
+      new RegExp(`the replicas of rank 1 .* differ: the ${replica} is late: it has used 1\\.\\d+ s of a processor`),
+    );
   }
 });
 

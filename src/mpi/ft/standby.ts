@@ -136,8 +136,7 @@ export class StandbyDuty {
 export function dutyOf(
   { rank, oob }: Pick<RuntimeJob, 'rank' | 'oob'>,
   proc: { readonly ft: FaultTolerance | undefined },
-  onCalled: (place: CalledInto, role: 'replacement' | 'helper') => void,
-  onUnneeded: () => void,
+  { onCalled, onUnneeded }: Pick<StandbyDutyOptions, 'onCalled' | 'onUnneeded'>,
 ): StandbyDuty {
   return new StandbyDuty({
     self: rank,

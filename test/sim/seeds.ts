@@ -121,4 +121,9 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 9100,
     story: 'All had ended while a rail was down: what it brought when it came back found nobody to receive it.',
   },
+  {
+    profile: 'replica',
+    seed: 2445,
+    story: 'The lead took a message that had come before its receive was posted, and did not wake the engine: the burst waited for ever.',
+  },
 ];

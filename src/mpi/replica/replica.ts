@@ -11,8 +11,9 @@ export interface ReplicaCounters {
   readonly messages: number;
   /** At the lead: those of them that were compared with the shadow's. */
   readonly compared: number;
-  /** At the lead: requests whose ends the shadow was told, and the bytes of what was received with them. */
+  /** At the lead: requests whose ends the shadow was told. */
   readonly forwarded: number;
+  /** At the lead: bytes of what was received with them. */
   readonly forwardedBytes: number;
   /** Times that requests have ended together. */
   readonly bursts: number;

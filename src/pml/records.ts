@@ -31,7 +31,8 @@ abstract class Request {
 
 export class SendRequest extends Request {
   readonly kind = 'send';
-  readonly peer: number;
+  /** Under logs: whoever has the place of the process that it was for. */
+  peer: number;
   readonly tag: number;
   readonly bytes: number;
   /** The message, while a rendezvous is under way. */

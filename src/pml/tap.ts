@@ -286,7 +286,10 @@ export class Tap implements PmlTap {
         this.end(send.request, error as MultirailError);
         continue;
       }
-      if (send.peer === peer) send.peer = successor as PmlPeer;
+      if (send.peer === peer && successor !== undefined) {
+        send.peer = successor;
+        send.request.peer = successor.rank;
+      }
       this.waiting.push(send);
     }
   }

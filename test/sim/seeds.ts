@@ -126,4 +126,10 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     seed: 2445,
     story: 'The lead took a message that had come before its receive was posted, and did not wake the engine: the burst waited for ever.',
   },
+  {
+    profile: 'log',
+    seed: 20020,
+    story:
+      'A synchronous send went on to a successor, which died: its request still named the one that had died first, and could not be given up.',
+  },
 ];

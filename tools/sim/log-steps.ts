@@ -125,8 +125,8 @@ export class Steps {
   private isLost(worker: Worker, request: SendRequest | RecvRequest): boolean {
     const { error, kind } = request;
     if (error === undefined) return false;
-    const peer = request.kind === 'send' ? request.peer : request.matched ? request.matchedSource : request.source;
-    if (error.code !== 'ERR_PROC_FAILED' || !worker.notHeld.has(peer))
+    // The error names it: a request may have been for its predecessor.
+    if (error.code !== 'ERR_PROC_FAILED' || error.peer === undefined || !worker.notHeld.has(error.peer))
       throw new OracleError(`rank ${worker.rank}: a ${kind} ended with ${error.message}`);
     worker.isOver = true;
     return true;

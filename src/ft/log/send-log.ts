@@ -214,6 +214,7 @@ export class SendLog implements MessageLog {
     assert(!this.destinations.has(successor), `messages to rank ${successor} are in the log before it is a successor`);
     this.destinations.delete(peer);
     this.destinations.set(successor, destination);
+    for (const { request } of destination.kept.values()) if (request !== undefined) request.peer = successor;
     this.lastPeer = -1;
   }
 

@@ -113,6 +113,19 @@ test('a message that waits for its receive outlives its sender; a synchronous on
   expect(jobs.pml(0).counters.envelopeDuplicates).toBe(0);
 });
 
+test('a synchronous send whose receiver has a successor may be ended before its time', () => {
+  const jobs = duo();
+  const send = jobs.send(0, 1, 1, filled(10, 1), { sync: true });
+  jobs.run();
+  jobs.kill(1);
+  jobs.replace(1, 2, [0, 2], NOTHING_SAVED);
+  jobs.run();
+  expect([send.done, send.peer]).toEqual([false, 2]);
+  jobs.pml(0).giveUp(send, new MultirailError('ERR_TIMEOUT', 'too long'));
+  jobs.run();
+  expect([send.done, send.error?.code]).toEqual([true, 'ERR_TIMEOUT']);
+});
+
 test('what a successor has to say comes too early where its succession is not known', () => {
   const jobs = duo();
   jobs.kill(1);

@@ -6,6 +6,7 @@ import { runSuite, type SuiteOptions, type SuiteReport } from '../../tools/wire-
 import { PLANTED_HEALTH } from '../sim/mutants/health-table.ts';
 import { PLANTED_LOGS } from '../sim/mutants/log-table.ts';
 import { buildFolder, loadWith, type Mistake } from '../sim/mutants/plant.ts';
+import { PLANTED_REPLICAS } from '../sim/mutants/replica-table.ts';
 import { PLANTED_SAVES } from '../sim/mutants/save-table.ts';
 import { PLANTED } from '../sim/mutants/table.ts';
 import { PLANTED_ULFM } from '../sim/mutants/ulfm-table.ts';
@@ -128,9 +129,9 @@ test('the document lists them, and who catches each', () => {
 test('every planted mistake of the engine is looked for, or cannot be seen from outside', () => {
   // How a side judges its rails is its own affair: the profile `impaired` of the simulator has the bounds that these break.
   const ofHealth = PLANTED_HEALTH.map(({ name }) => name);
-  // Agreement, saves and logs are among the ranks of a job, in messages of theirs: no endpoint of this suite takes part. The profiles `ulfm`,
-  // `save` and `log` find these.
-  const ofFailures = [...PLANTED_ULFM, ...PLANTED_SAVES, ...PLANTED_LOGS].map(({ name }) => name);
+  // Agreement, saves, logs and replicas are among the ranks of a job, in messages of theirs: no endpoint of this suite takes part. The profiles
+  // `ulfm`, `save`, `log` and `replica` find these.
+  const ofFailures = [...PLANTED_ULFM, ...PLANTED_SAVES, ...PLANTED_LOGS, ...PLANTED_REPLICAS].map(({ name }) => name);
   const known = [...ENGINE_MUTANTS.map(({ name }) => name), ...Object.keys(UNSEEN_MUTANTS), ...ofHealth, ...ofFailures].sort();
   expect(known).toEqual(PLANTED.map(({ name }) => name).sort());
 });

@@ -17,11 +17,15 @@ const licenses: NonNullable<Options['esbuildPlugins']>[number] = {
         Object.entries(output.inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
       );
       const folders = inputs.flatMap((path) => path.match(/^.*node_modules\/(?:@[^/]+\/)?[^/]+/)?.[0] ?? []);
-      const texts = [...new Set(folders)].sort().map((folder) => {
+      // Many have the same text: it is there once, behind the names of all of them.
+      const namesByText = new Map<string, string[]>();
+      for (const folder of [...new Set(folders)].sort()) {
         const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
         const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-        return `${name} ${version} (${license})\n\n${file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim()}\n`;
-      });
+        const text = file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim();
+        namesByText.set(text, [...(namesByText.get(text) ?? []), `${name} ${version} (${license})`]);
+      }
+      const texts = [...namesByText].map(([text, names]) => `${names.join('\n')}\n\n${text}\n`);
       if (!existsSync('dist')) mkdirSync('dist');
       writeFileSync(
         'dist/LICENSES.txt',

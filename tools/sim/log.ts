@@ -7,10 +7,12 @@ import { LogWorld } from './log-world.ts';
 import { OracleError } from './oracle.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import {
+  drawRails,
   FAULT_KINDS,
   type FaultKind,
   injectFault,
   newReport,
+  passTime,
   type SwarmOptions,
   type SwarmReport,
   sumCounters,
@@ -44,17 +46,7 @@ export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
   const world = new LogWorld(prng.split('world'), program, {
     seed,
     ranks,
-    rails: Array.from({ length: railCount }, () => ({
-      bytesPerMs: prng.pick([2000, 20_000, 200_000]),
-      latencyUs: prng.between(5, 500),
-      jitterUs: prng.pick([0, 20, 200]),
-      cellBytesMax: prng.pick([128, 512, 4096]),
-      cellsMax: prng.between(1, 3),
-      detectUsMin: 200,
-      detectUsMax: prng.pick([1000, 20_000]),
-      canPut: oneSided && prng.chance(2, 3),
-      canGet: oneSided && prng.chance(1, 2),
-    })),
+    rails: drawRails(prng, railCount, oneSided),
     params,
     members,
     logBytesMax: prng.pick([40_000, 100_000, 1_000_000, 1_000_000, 1_000_000]),
@@ -91,13 +83,7 @@ export function runLog(seed: number, options: SwarmOptions = {}): SwarmReport {
   // Whoever has been called in dies, too: while it waits, while it repeats, or later.
   for (let left = prng.pick([0, 0, 1, 2]); left > 0; left--)
     sim.fabric.at(sim.fabric.nowUs + prng.below(2 * spanUs), () => world.killSuccessor());
-  let faultsLeft = kinds.length === 0 ? 0 : prng.between(0, 3);
-  for (let steps = prng.between(5, 20); steps > 0 && !world.isFinished; steps--) {
-    if (faultsLeft > 0 && prng.chance(1, 3)) {
-      faultsLeft--;
-      injectFault(sim, prng, prng.pick(kinds), report);
-    } else sim.runFor(prng.pick([0.5, 2, 20]));
-  }
+  passTime(sim, prng, kinds, report, 3, () => world.isFinished);
   sim.runUntil(() => world.isFinished, prng.pick([50, 1000]));
   finish(world);
   report.events = sim.events;

@@ -7,10 +7,11 @@ import { drawReplicaProgram } from './replica-program.ts';
 import { ReplicaWorld } from './replica-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import {
+  drawRails,
   FAULT_KINDS,
   type FaultKind,
-  injectFault,
   newReport,
+  passTime,
   type SwarmOptions,
   type SwarmReport,
   sumCounters,
@@ -36,17 +37,7 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   const world = new ReplicaWorld(program, {
     seed,
     ranks: 2 * ranks,
-    rails: Array.from({ length: railCount }, () => ({
-      bytesPerMs: prng.pick([2000, 20_000, 200_000]),
-      latencyUs: prng.between(5, 500),
-      jitterUs: prng.pick([0, 20, 200]),
-      cellBytesMax: prng.pick([128, 512, 4096]),
-      cellsMax: prng.between(1, 3),
-      detectUsMin: 200,
-      detectUsMax: prng.pick([1000, 20_000]),
-      canPut: oneSided && prng.chance(2, 3),
-      canGet: oneSided && prng.chance(1, 2),
-    })),
+    rails: drawRails(prng, railCount, oneSided),
     params,
     compare: prng.pick(COMPARE_MODES.filter((mode) => mode !== 'sha256')),
     aheadBytesMax: prng.pick([2000, 20_000, 1_000_000]),
@@ -58,13 +49,7 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   report.description = `ranks ${ranks}, flows ${program.rounds.length}, ${flip === undefined ? 'nothing' : `a ${flip.where} of process ${flip.process}`} is flipped, faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   const { world: sim } = world;
-  let faultsLeft = kinds.length === 0 ? 0 : prng.between(0, 3);
-  for (let steps = prng.between(5, 20); steps > 0 && !world.isFinished; steps--) {
-    if (faultsLeft > 0 && prng.chance(1, 3)) {
-      faultsLeft--;
-      injectFault(sim, prng, prng.pick(kinds), report);
-    } else sim.runFor(prng.pick([0.5, 2, 20]));
-  }
+  passTime(sim, prng, kinds, report, 3, () => world.isFinished);
   sim.healAll();
   if (!sim.runUntil(() => world.isFinished, QUIET_MS)) throw new OracleError(`F3: not everybody comes to the end: ${world.describe()}`);
   // A job whose replicas differ is ended by its launcher.

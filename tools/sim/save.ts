@@ -6,16 +6,7 @@ import { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
 import { SaveWorld } from './save-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
-import {
-  FAULT_KINDS,
-  type FaultKind,
-  injectFault,
-  newReport,
-  type SwarmOptions,
-  type SwarmReport,
-  sumCounters,
-  watchersOf,
-} from './swarm.ts';
+import { FAULT_KINDS, type FaultKind, newReport, passTime, type SwarmOptions, type SwarmReport, sumCounters, watchersOf } from './swarm.ts';
 import { DETECTORS, type Detector } from './ulfm-world.ts';
 
 /** Virtual time within which all must end once it is quiet. */
@@ -101,13 +92,7 @@ export function runSave(seed: number, options: SwarmOptions = {}): SwarmReport {
   report.description = `members ${members}, spares ${spares}, copies ${world.placementOf(members).scheme.duplication}, depth ${depth}, ${world.plan.steps} steps, a save every ${everySteps}${world.plan.inBackground ? ' in the background' : ''}${world.plan.mayShrink ? ', fewer ranks go on' : ''}; ${text.join('; ') || 'no deaths'}; faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   world.start();
-  let faultsLeft = kinds.length === 0 ? 0 : prng.between(0, 3);
-  for (let steps = prng.between(5, 20); steps > 0; steps--) {
-    if (faultsLeft > 0 && prng.chance(1, 4)) {
-      faultsLeft--;
-      injectFault(world.world, prng, prng.pick(kinds), report);
-    } else world.world.runFor(prng.pick([0.5, 2, 20]));
-  }
+  passTime(world.world, prng, kinds, report, 4);
   world.world.runUntil(() => world.isFinished, prng.pick([50, 1000, 3000]));
   finish(world);
   report.events = world.world.events;

@@ -219,6 +219,39 @@ function drain(world: World, posted: PostedReceive[]): void {
   for (const message of unmatched) world.irecv(message.dest, ANY, message.ctx, ANY, 12_000);
 }
 
+/** Rails of any speed between processes, one-sided some of them where that is asked for. */
+export function drawRails(prng: Prng, count: number, oneSided: boolean): Partial<RailSpec>[] {
+  return Array.from({ length: count }, () => ({
+    bytesPerMs: prng.pick([2000, 20_000, 200_000]),
+    latencyUs: prng.between(5, 500),
+    jitterUs: prng.pick([0, 20, 200]),
+    cellBytesMax: prng.pick([128, 512, 4096]),
+    cellsMax: prng.between(1, 3),
+    detectUsMin: 200,
+    detectUsMax: prng.pick([1000, 20_000]),
+    canPut: oneSided && prng.chance(2, 3),
+    canGet: oneSided && prng.chance(1, 2),
+  }));
+}
+
+/** Some time goes by, with a few faults of these kinds in it: one in so many steps, until it is over or three have been. */
+export function passTime(
+  world: World,
+  prng: Prng,
+  kinds: readonly FaultKind[],
+  report: SwarmReport,
+  oneIn: number,
+  isOver: () => boolean = () => false,
+): void {
+  let faultsLeft = kinds.length === 0 ? 0 : prng.between(0, 3);
+  for (let steps = prng.between(5, 20); steps > 0 && !isOver(); steps--) {
+    if (faultsLeft > 0 && prng.chance(1, oneIn)) {
+      faultsLeft--;
+      injectFault(world, prng, prng.pick(kinds), report);
+    } else world.runFor(prng.pick([0.5, 2, 20]));
+  }
+}
+
 export function injectFault(world: World, prng: Prng, kind: FaultKind, report: SwarmReport): void {
   const { fabric } = world;
   const link: SimLink = prng.pick(fabric.links());

@@ -289,7 +289,8 @@ export class StandbyRole {
       this.move('WORKING');
       // Others that stood by may be members already: who decided that is known there, and here it is not.
       const members = host.membersOf(id);
-      for (const number of members) if (number === host.self || host.standbys.all.includes(number)) host.standbys.place(number);
+      host.standbys.placeKnown(members);
+      host.standbys.place(host.self);
       this.events.push({ kind: 'joined', id, members });
       return;
     }

@@ -31,6 +31,11 @@ export class Standbys {
     this.called.delete(number);
   }
 
+  /** These have places: those of them that are known here to stand by wait no more. Others may be of the start, and never have. */
+  placeKnown(numbers: readonly number[]): void {
+    for (const number of numbers) if (this.waiting.has(number) || this.called.has(number)) this.place(number);
+  }
+
   /** Numbers of those that wait and live, as far as it is known here, ascending. */
   get ready(): number[] {
     return this.livingOf(this.waiting);

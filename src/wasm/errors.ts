@@ -50,7 +50,7 @@ const BY_CODE: Partial<Record<ErrorCode, ErrorClass>> = {
   ERR_INTERNAL: 'INTERN',
 };
 
-/** Any error as one of MPI; what is none of this library is not swallowed. */
+/** Any error as one of MPI; an error of anything else is thrown on. */
 export function mpiErrorOf(error: unknown): MpiError {
   if (error instanceof MpiError) return error;
   if (error instanceof MultirailError) return new MpiError(BY_CODE[error.code] ?? 'OTHER', error.message);

@@ -5,6 +5,7 @@
 //
 // `base`: records below it are not needed any more. `from`: number of the first record of the batch. What breaks the format is refused.
 import { MultirailError } from '../../errors.ts';
+import { putVarint, VarintReader, varintBytes } from '../../util/varint.ts';
 
 export const BATCH_VERSION = 1;
 /** A batch is no longer. */
@@ -58,16 +59,10 @@ export interface Batch extends BatchHead {
 const FLAG_WHOLE = 1;
 const HEAD_BYTES_MAX = 2 + 5 * 8;
 
-function numberBytes(value: number): number {
-  let bytes = 1;
-  for (let left = value; left >= 128; left = Math.floor(left / 128)) bytes++;
-  return bytes;
-}
-
 /** What a record takes in a batch. */
 export function recordBytes({ values, bytes }: EventRecord): number {
-  let sum = 1 + numberBytes(values.length) + numberBytes(bytes.length) + bytes.length;
-  for (const value of values) sum += numberBytes(value);
+  let sum = 1 + varintBytes(values.length) + varintBytes(bytes.length) + bytes.length;
+  for (const value of values) sum += varintBytes(value);
   return sum;
 }
 
@@ -89,9 +84,7 @@ export function encodeBatch({ epoch, owner, base, from, isWhole, records }: Batc
   const bytes = new Uint8Array(length);
   let at = 0;
   const put = (value: number): void => {
-    let left = value;
-    for (; left >= 128; left = Math.floor(left / 128)) bytes[at++] = (left % 128) | 128;
-    bytes[at++] = left;
+    at = putVarint(bytes, at, value);
   };
   bytes[at++] = BATCH_VERSION;
   bytes[at++] = isWhole ? FLAG_WHOLE : 0;
@@ -113,37 +106,24 @@ function broken(what: string): MultirailError {
 
 /** @throws ERR_PROTOCOL: it is no batch of this version, or not all of one. */
 export function decodeBatch(bytes: Uint8Array): Batch {
-  let at = 0;
-  const byte = (): number => {
-    if (at >= bytes.length) throw broken(`they end at byte ${at}`);
-    return bytes[at++];
-  };
-  const take = (): number => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const next = byte();
-      value += (next & 127) * scale;
-      if (value > Number.MAX_SAFE_INTEGER) throw broken(`a number at byte ${at}`);
-      if (next < 128) return value;
-    }
-  };
-  const version = byte();
+  const reader = new VarintReader(bytes, broken, 'they end');
+  const take = (): number => reader.number();
+  const version = reader.byte();
   if (version !== BATCH_VERSION) throw broken(`version ${version}, expected ${BATCH_VERSION}`);
-  const flags = byte();
+  const flags = reader.byte();
   const [epoch, owner, base, from, count] = [take(), take(), take(), take(), take()];
   const records: EventRecord[] = [];
   for (let i = 0; i < count; i++) {
-    const kind = byte();
+    const kind = reader.byte();
     if (kind < 1 || kind > KINDS_MAX) throw broken(`kind ${kind}`);
     const valueCount = take();
     if (valueCount > VALUES_MAX) throw broken(`${valueCount} values`);
     const values: number[] = [];
     for (let j = 0; j < valueCount; j++) values.push(take());
     const length = take();
-    if (at + length > bytes.length) throw broken(`they end in record ${i}`);
-    records.push({ kind: kind as EventKind, values, bytes: length === 0 ? NO_BYTES : bytes.slice(at, at + length) });
-    at += length;
+    const own = length === 0 ? NO_BYTES : reader.piece(length, `in record ${i}`);
+    records.push({ kind: kind as EventKind, values, bytes: own });
   }
-  if (at !== bytes.length) throw broken(`${bytes.length - at} bytes are left over`);
+  if (reader.at !== bytes.length) throw broken(`${bytes.length - reader.at} bytes are left over`);
   return { epoch, owner, base, from, isWhole: (flags & FLAG_WHOLE) !== 0, records };
 }

@@ -23,7 +23,7 @@ export interface OutcomesHost {
   retry(): void;
 }
 
-/** The rank that keeps the outcomes of that one; undefined: there is none, where nothing has copies. */
+/** The rank that keeps the outcomes of that one; undefined: nobody keeps them, where nothing has copies. */
 export function holderOf(placement: Placement, rank: number): number | undefined {
   return placement.holders(rank, 0)[0];
 }

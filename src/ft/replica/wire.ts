@@ -6,6 +6,7 @@
 // Bytes longer than INLINE_BYTES_MAX are no part of the batch: they follow as messages of their own, in the order of their records. What
 // breaks the format is refused. Pure.
 import { MultirailError } from '../../errors.ts';
+import { putVarint, VarintReader } from '../../util/varint.ts';
 import type { Word } from './digest.ts';
 
 export const BATCH_VERSION = 1;
@@ -58,7 +59,7 @@ export interface Ended {
   readonly error: { readonly code: string; readonly text: string; readonly peer: number | undefined } | undefined;
   /** Length of the message that a probe has found; otherwise that of `data`. */
   readonly bytes: number;
-  /** What was received; undefined: it comes as a message of its own, or there is none. */
+  /** What was received; undefined: it comes as a message of its own, or nothing was received. */
   readonly data: Uint8Array | undefined;
   /** It comes as a message of its own. */
   readonly isBulk: boolean;
@@ -114,9 +115,7 @@ export class BatchWriter {
   }
 
   private put(value: number): void {
-    let left = value;
-    for (; left >= 128; left = Math.floor(left / 128)) this.bytes[this.at++] = (left % 128) | 128;
-    this.bytes[this.at++] = left;
+    this.at = putVarint(this.bytes, this.at, value);
   }
 
   private putBytes(bytes: Uint8Array): void {
@@ -237,28 +236,12 @@ function broken(what: string): MultirailError {
  * @throws ERR_PROTOCOL: it is no batch of this version, or not all of one.
  */
 export function decodeBatch(bytes: Uint8Array): PairRecord[] {
-  let at = 0;
-  const byte = (): number => {
-    if (at >= bytes.length) throw broken(`it ends at byte ${at}`);
-    return bytes[at++];
-  };
-  const take = (): number => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const next = byte();
-      value += (next & 127) * scale;
-      if (value > Number.MAX_SAFE_INTEGER) throw broken(`a number at byte ${at}`);
-      if (next < 128) return value;
-    }
-  };
-  const piece = (length: number): Uint8Array => {
-    if (at + length > bytes.length) throw broken(`it ends at byte ${bytes.length}`);
-    at += length;
-    return bytes.slice(at - length, at);
-  };
+  const reader = new VarintReader(bytes, broken, 'it ends');
+  const take = (): number => reader.number();
+  const piece = (length: number): Uint8Array => reader.piece(length);
   const text = (): string => new TextDecoder().decode(piece(take()));
   const inline = (length: number): Uint8Array | undefined => (length > INLINE_BYTES_MAX ? undefined : piece(length));
-  const version = byte();
+  const version = reader.byte();
   if (version !== BATCH_VERSION) throw broken(`version ${version}, expected ${BATCH_VERSION}`);
   const records: PairRecord[] = [];
   const one = (kind: number): PairRecord => {
@@ -328,6 +311,6 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
         throw broken(`kind ${kind}`);
     }
   };
-  while (at < bytes.length) records.push(one(byte()));
+  while (reader.at < bytes.length) records.push(one(reader.byte()));
   return records;
 }

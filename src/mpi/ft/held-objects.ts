@@ -10,10 +10,8 @@ import { MultirailError } from '../../errors.ts';
 import type { RecvRequest } from '../../pml/records.ts';
 import type { Engine } from '../../progress/engine.ts';
 import { Iov } from '../../util/iov.ts';
-import { ANY_SOURCE } from '../constants.ts';
-import { CREATION, ctxOf, SERVICE_ID } from '../contexts.ts';
+import { BACKGROUND_CTX, listen } from './background.ts';
 
-const CTX = ctxOf(SERVICE_ID, CREATION);
 const TAG = { REQUEST: 0, ANSWER: 1, OBJECT: 2 } as const;
 const SERIALS = 2 ** 20;
 const HEADER_BYTES = 16;
@@ -60,44 +58,23 @@ function decode(message: Uint8Array): Decoded | undefined {
   return { code: view.getUint8(0), serial, bytes, key: new TextDecoder().decode(message.subarray(HEADER_BYTES)) };
 }
 
-/** Takes all messages with that tag, one after the other. What it returns ends it. */
-function listen(engine: Engine, tag: number, bytesMax: number, take: (source: number, message: Decoded) => void): () => void {
-  const { pml } = engine;
-  const buffer = new Uint8Array(bytesMax);
-  let posted: RecvRequest | undefined;
-  let isOver = false;
-  const read = ({ error, cancelled, matchedSource, receivedBytes }: RecvRequest): boolean => {
-    if (isOver || cancelled || error !== undefined) return false;
-    const message = decode(buffer.subarray(0, receivedBytes));
-    if (message !== undefined) take(matchedSource, message);
-    return true;
-  };
-  const post = (): void => {
-    for (;;) {
-      if (isOver) return;
-      posted = pml.irecvInBackground(ANY_SOURCE, CTX, tag, new Iov([buffer]), (done) => {
-        if (read(done)) post();
-      });
-      if (!posted.done || !read(posted)) return;
-    }
-  };
-  post();
-  return () => {
-    isOver = true;
-    if (posted !== undefined && !posted.done) pml.cancel(posted);
-  };
+function hear(engine: Engine, tag: number, bytesMax: number, take: (source: number, message: Decoded) => void): () => void {
+  return listen(engine, tag, bytesMax, (source, bytes) => {
+    const message = decode(bytes);
+    if (message !== undefined) take(source, message);
+  });
 }
 
 /** Receives an object of so many bytes; `then` is told whether it is whole. */
 function receive(engine: Engine, source: number, serial: number, memory: Uint8Array, then: (isWhole: boolean) => void): void {
   const end = ({ error, cancelled, receivedBytes }: RecvRequest): void =>
     then(error === undefined && !cancelled && receivedBytes === memory.length);
-  const request = engine.pml.irecvInBackground(source, CTX, TAG.OBJECT + serial, new Iov([memory]), end);
+  const request = engine.pml.irecvInBackground(source, BACKGROUND_CTX, TAG.OBJECT + serial, new Iov([memory]), end);
   if (request.done) end(request);
 }
 
 function send(engine: Engine, to: number, tag: number, parts: readonly Uint8Array[]): void {
-  engine.pml.isend(to, CTX, tag, new Iov([...parts]));
+  engine.pml.isend(to, BACKGROUND_CTX, tag, new Iov([...parts]));
   engine.schedule();
 }
 
@@ -113,7 +90,7 @@ export class HeldObjects {
   constructor(engine: Engine, bytesMax: number, here: number) {
     this.engine = engine;
     this.bytesMax = bytesMax > 0 ? bytesMax : Math.floor(freemem() / 2 / Math.max(1, here));
-    listen(engine, TAG.REQUEST, HEADER_BYTES + KEY_BYTES_MAX, (source, request) => this.take(source, request));
+    hear(engine, TAG.REQUEST, HEADER_BYTES + KEY_BYTES_MAX, (source, request) => this.take(source, request));
   }
 
   private take(source: number, { code, serial, bytes, key }: Decoded): void {
@@ -203,7 +180,7 @@ export class HolderClient {
   constructor(processes: HolderProcesses) {
     this.processes = processes;
     processes.deathListeners.add(this.onDeath);
-    this.unlisten = listen(processes.engine, TAG.ANSWER, HEADER_BYTES, (source, answer) => this.take(source, answer));
+    this.unlisten = hear(processes.engine, TAG.ANSWER, HEADER_BYTES, (source, answer) => this.take(source, answer));
   }
 
   /** Processes that may have an object. */

@@ -35,7 +35,7 @@ const LINK = [
   `-Wl,--stack-first,-z,stack-size=${STACK_BYTES}`,
 ];
 
-/** Options of machines that this is none of, and of what is there anyway. */
+/** Options for the processors of other machines, and for what is there anyway. */
 const DROPPED = /^(-march=|-mtune=|-mcpu=|-pthread$|-rdynamic$|-fPIC$|-fpic$|-lmpi$|-lmpich$|-lmpicxx$|-lrt$|-lpthread$)/;
 /** Options after which nothing is linked. */
 const NO_LINK = new Set(['-c', '-S', '-E', '-M', '-MM', '-fsyntax-only']);
@@ -84,13 +84,12 @@ export function findToolchain(language: Language, env: Readonly<Record<string, s
   const path = env.PATH ?? '';
   const compiler = findTool([name], path);
   if (compiler === undefined) missing('clang', 'clang');
-  if (findTool(['wasm-ld'], path) === undefined) missing('wasm-ld, the linker,', 'lld');
+  const linker = findTool(['wasm-ld'], path) ?? missing('wasm-ld, the linker,', 'lld');
   if (!existsSync(join(SYSTEM, 'libc.a'))) missing('the C library of WASI', 'wasi-libc');
   const resources = spawnSync(compiler, ['-print-resource-dir'], { encoding: 'utf8' }).stdout.trim();
   const version = /clang\/(\d+)/.exec(resources)?.[1] ?? '';
   if (!existsSync(join(resources, 'lib', 'wasi', 'libclang_rt.builtins-wasm32.a')))
     missing("the compiler's own library for WebAssembly", `libclang-rt-${version}-dev-wasm32`);
-  const linker = findTool(['wasm-ld'], path) as string;
   const flags = /wasm-ld$/.test(linker) ? [] : [`-fuse-ld=${linker}`];
   if (language === 'c++' && !hasCxx())
     missing('the C++ library of WASI', `libc++-${version}-dev-wasm32`, `libc++abi-${version}-dev-wasm32`);
@@ -102,12 +101,10 @@ function hasCxx(): boolean {
 }
 
 /** The whole command of a call; `start`: the object that is linked into each program. */
-export function commandOf(language: Language, tools: Toolchain, args: readonly string[], start: string): string[] {
+export function commandOf(tools: Toolchain, args: readonly string[], start: string): string[] {
   const kept = args.filter((arg) => !DROPPED.test(arg) && !SHOWS.has(arg));
   const compile = ['--target=wasm32-wasi', ...tools.flags, `-I${programFiles().replace(/\/$/, '')}`, ...DEFINES];
-  const links = isLinking(kept);
-  void language;
-  return links
+  return isLinking(kept)
     ? [tools.compiler, ...compile, ...LINK, start, ...kept, ...LIBRARIES]
     : [tools.compiler, ...compile, '-Wno-unused-command-line-argument', ...kept];
 }
@@ -120,7 +117,7 @@ function isLinking(args: readonly string[]): boolean {
 export function compile(language: Language, args: readonly string[], env = process.env): number {
   const tools = findToolchain(language, env);
   if (args.some((arg) => SHOWS.has(arg))) {
-    process.stdout.write(`${commandOf(language, tools, args, join(programFiles(), 'start.o')).join(' ')}\n`);
+    process.stdout.write(`${commandOf(tools, args, join(programFiles(), 'start.o')).join(' ')}\n`);
     return 0;
   }
   const folder = mkdtempSync(join(tmpdir(), 'multirail-cc-'));
@@ -132,7 +129,7 @@ export function compile(language: Language, args: readonly string[], env = proce
       const made = spawnSync(c.compiler, ['--target=wasm32-wasi', ...c.flags, '-O2', '-c', source, '-o', start], { stdio: 'inherit' });
       if (made.status !== 0) return made.status ?? 1;
     }
-    const [program, ...rest] = commandOf(language, tools, args, start);
+    const [program, ...rest] = commandOf(tools, args, start);
     return spawnSync(program, rest, { stdio: 'inherit' }).status ?? 1;
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -169,6 +169,23 @@ export function pointToPoint(m: Machine): Calls {
     both.handle = m.requests.add(both);
     memory.setInt(request, both.handle);
   };
+  /** `last`: where the status goes, or the request. */
+  const exchange =
+    (run: typeof sendrecv): Calls[string] =>
+    (at, count, type, dest, sendTag, to, room, into, source, recvTag, comm, last) => {
+      const c = m.comm(comm);
+      const [sent, taken] = [m.committed(type), m.committed(into)];
+      run(c, m.outgoing(at, count, sent), dest, sendTag, [to, room, taken], source, recvTag, last);
+      return 0;
+    };
+  const exchangeInPlace =
+    (run: typeof sendrecv): Calls[string] =>
+    (at, count, type, dest, sendTag, source, recvTag, comm, last) => {
+      const c = m.comm(comm);
+      const both = m.committed(type);
+      run(c, copyOf(m.outgoing(at, count, both)), dest, sendTag, [at, count, both], source, recvTag, last);
+      return 0;
+    };
 
   return {
     Send: send,
@@ -225,30 +242,10 @@ export function pointToPoint(m: Machine): Calls {
       keep(request, { comm: c, kind: 'recv', inner, after, persistent: true });
       return 0;
     },
-    Sendrecv: (at, count, type, dest, sendTag, to, room, into, source, recvTag, comm, status) => {
-      const c = m.comm(comm);
-      const [sent, taken] = [m.committed(type), m.committed(into)];
-      sendrecv(c, m.outgoing(at, count, sent), dest, sendTag, [to, room, taken], source, recvTag, status);
-      return 0;
-    },
-    Sendrecv_replace: (at, count, type, dest, sendTag, source, recvTag, comm, status) => {
-      const c = m.comm(comm);
-      const both = m.committed(type);
-      sendrecv(c, copyOf(m.outgoing(at, count, both)), dest, sendTag, [at, count, both], source, recvTag, status);
-      return 0;
-    },
-    Isendrecv: (at, count, type, dest, sendTag, to, room, into, source, recvTag, comm, request) => {
-      const c = m.comm(comm);
-      const [sent, taken] = [m.committed(type), m.committed(into)];
-      isendrecv(c, m.outgoing(at, count, sent), dest, sendTag, [to, room, taken], source, recvTag, request);
-      return 0;
-    },
-    Isendrecv_replace: (at, count, type, dest, sendTag, source, recvTag, comm, request) => {
-      const c = m.comm(comm);
-      const both = m.committed(type);
-      isendrecv(c, copyOf(m.outgoing(at, count, both)), dest, sendTag, [at, count, both], source, recvTag, request);
-      return 0;
-    },
+    Sendrecv: exchange(sendrecv),
+    Sendrecv_replace: exchangeInPlace(sendrecv),
+    Isendrecv: exchange(isendrecv),
+    Isendrecv_replace: exchangeInPlace(isendrecv),
 
     // -------------------------------------------------------------- probes
     Probe: (source, tag, comm, status) => {

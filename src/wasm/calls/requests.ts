@@ -137,6 +137,15 @@ export function requests(m: Machine): Calls {
     return m.raiseCode(ERR_IN_STATUS, list[ended[0]]?.comm);
   };
 
+  /** Looks whether it has ended, and says so in `flag`. True: there was nothing to end, and `status` is empty. */
+  const isIdleNow = (request: Req | undefined, flag: number, status: number): boolean => {
+    const idle = isIdle(request);
+    if (idle) m.emptyStatus(status);
+    else if (!(request as Req).done) look();
+    memory.setInt(flag, idle || (request as Req).done ? 1 : 0);
+    return idle;
+  };
+
   return {
     Wait: (at, status) => {
       const request = find(memory.int(at));
@@ -148,13 +157,7 @@ export function requests(m: Machine): Calls {
     },
     Test: (at, flag, status) => {
       const request = find(memory.int(at)) as Req;
-      if (isIdle(request)) {
-        memory.setInt(flag, 1);
-        m.emptyStatus(status);
-        return 0;
-      }
-      if (!request.done) look();
-      memory.setInt(flag, request.done ? 1 : 0);
+      if (isIdleNow(request, flag, status)) return 0;
       if (request.done) return raised(take(request, at, status));
       const pending = pendingFailure(request);
       m.blame(request.comm);
@@ -259,13 +262,7 @@ export function requests(m: Machine): Calls {
     },
     Request_get_status: (handle, flag, status) => {
       const request = find(handle) as Req;
-      if (isIdle(request)) {
-        memory.setInt(flag, 1);
-        m.emptyStatus(status);
-        return 0;
-      }
-      if (!request.done) look();
-      memory.setInt(flag, request.done ? 1 : 0);
+      if (isIdleNow(request, flag, status)) return 0;
       if (!request.done) {
         m.idle();
         return 0;

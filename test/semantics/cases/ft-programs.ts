@@ -35,6 +35,40 @@ async function together(comm: Communicator, make: () => Promise<Communicator[]>)
 
 const split = async (comm: Communicator, color: number): Promise<Communicator> => (await comm.split(color)) as Communicator;
 
+/**
+ * Rank 0 of five takes one message from each that lives; rank 2 dies before it has sent its own. `take`: receives one, and returns whether it
+ * has. It says how many failures it has acknowledged, and is told whether more messages are to come.
+ */
+function fromAnybody(
+  name: string,
+  take: (world: Communicator, word: Int32Array, acknowledged: (failed: number) => boolean) => Promise<boolean>,
+): FtCase {
+  return {
+    name,
+    ranks: 5,
+    dying: [2],
+    run: async ({ world, rank, die }) => {
+      await world.barrier();
+      if (rank === 2) await die();
+      if (rank !== 0) return void (await world.send(Int32Array.of(rank), 0, 1));
+      const from: number[] = [];
+      let failed = 0;
+      const areMissing = (): boolean => from.length < world.size - 1 - failed;
+      const acknowledged = (count: number): boolean => {
+        failed = count;
+        return areMissing();
+      };
+      while (areMissing()) {
+        const word = new Int32Array(1);
+        if (await take(world, word, acknowledged)) from.push(word[0]);
+      }
+      // Who was acknowledged before all had sent is counted; the others have sent.
+      if (failed === 0) await lived(world);
+      assert.deepEqual(from.sort(), [1, 3, 4]);
+    },
+  };
+}
+
 export const FT_PROGRAM_CASES: readonly FtCase[] = [
   {
     name: 'bindings: each call has its forms, and they work where nobody has failed',
@@ -252,57 +286,28 @@ export const FT_PROGRAM_CASES: readonly FtCase[] = [
       assert.equal((await world.agree(1)).failed.size, 1);
     },
   },
-  {
-    name: 'tutorial 08, err_any_src: one message from each that lives, whoever dies before it has sent its own',
-    ranks: 5,
-    dying: [2],
-    run: async ({ world, rank, die }) => {
-      await world.barrier();
-      if (rank === 2) await die();
-      if (rank !== 0) return void (await world.send(Int32Array.of(rank), 0, 1));
-      const from: number[] = [];
-      let failed = 0;
-      while (from.length < world.size - 1 - failed) {
-        const word = new Int32Array(1);
-        const code = await failureOf(world.recv(word, ANY_SOURCE, 1));
-        if (code === undefined) from.push(word[0]);
-        else failed = world.ackFailed();
-      }
-      // Who was acknowledged before all had sent is counted; the others have sent.
-      if (failed === 0) await lived(world);
-      assert.deepEqual(from.sort(), [1, 3, 4]);
+  fromAnybody(
+    'tutorial 08, err_any_src: one message from each that lives, whoever dies before it has sent its own',
+    async (world, word, acknowledged) => {
+      const code = await failureOf(world.recv(word, ANY_SOURCE, 1));
+      if (code !== undefined) acknowledged(world.ackFailed());
+      return code === undefined;
     },
-  },
-  {
-    name: 'tutorial 08.2, err_iany_src: the same with a request, which goes on after the failure is acknowledged',
-    ranks: 5,
-    dying: [2],
-    run: async ({ world, rank, die }) => {
-      await world.barrier();
-      if (rank === 2) await die();
-      if (rank !== 0) return void (await world.send(Int32Array.of(rank), 0, 1));
-      const from: number[] = [];
-      let failed = 0;
-      while (from.length < world.size - 1 - failed) {
-        const word = new Int32Array(1);
-        const request = world.irecv(word, ANY_SOURCE, 1);
-        for (;;) {
-          const code = await request.promise().then(() => undefined, codeOf);
-          if (code === undefined) {
-            from.push(word[0]);
-            break;
-          }
-          assert.equal(code, 'ERR_PROC_FAILED_PENDING');
-          failed = world.ackFailed();
-          if (from.length < world.size - 1 - failed) continue;
-          assert.equal(request.cancel(), true);
-          break;
-        }
+  ),
+  fromAnybody(
+    'tutorial 08.2, err_iany_src: the same with a request, which goes on after the failure is acknowledged',
+    async (world, word, acknowledged) => {
+      const request = world.irecv(word, ANY_SOURCE, 1);
+      for (;;) {
+        const code = await request.promise().then(() => undefined, codeOf);
+        if (code === undefined) return true;
+        assert.equal(code, 'ERR_PROC_FAILED_PENDING');
+        if (acknowledged(world.ackFailed())) continue;
+        assert.equal(request.cancel(), true);
+        return false;
       }
-      if (failed === 0) await lived(world);
-      assert.deepEqual(from.sort(), [1, 3, 4]);
     },
-  },
+  ),
   {
     name: 'tutorial 12, buddycr: each keeps the data of its left neighbour, and gives it to who takes its place',
     ranks: 4,

@@ -11,6 +11,7 @@ import { type LoggedOptions, LoggedStreams } from './ft/logged-streams.ts';
 import { RecoverySeries } from './ft/recovery-series.ts';
 import type { Group } from './group.ts';
 import { ObjectCollectives } from './object-collectives.ts';
+import { PairedSeries } from './replica/paired-series.ts';
 import { ResultRequest } from './result-request.ts';
 
 const FLAG_MAX = 0xffff_ffff;
@@ -172,6 +173,11 @@ export class FailureCalls extends ObjectCollectives {
   /** @internal What multirail/ft commits saves and begins recoveries by. */
   recoverySeries(call: string): RecoverySeries {
     return new RecoverySeries(this.proc, this.faultTolerance(call), this.contextId, this.members);
+  }
+
+  /** @internal As recoverySeries(), where each rank is two processes. */
+  pairedSeries(): PairedSeries {
+    return new PairedSeries(this.proc);
   }
 
   /**

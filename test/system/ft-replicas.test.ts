@@ -1,10 +1,13 @@
 // Two replicas of each rank, as jobs: an unchanged program has the same results, and what is flipped, stalled or ended is found.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, type Ran, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
-  code = await buildCode(['replica-rank.mjs']);
+  code = await buildCode(['replica-rank.mjs', 'replica-saves-rank.mjs']);
 });
 afterAll(() => code?.dispose());
 
@@ -63,4 +66,98 @@ test('what does not go together is refused', async () => {
   expect((await run('--replicas 2 --spares 1')).stderr).toContain('--replicas does not go together');
   expect((await run('--on-diverged relaunch')).stderr).toContain('--on-diverged needs --replicas 2');
   expect((await run('--inject flop:rank=1')).code).toBe(2);
+});
+
+// ---------------------------------------------------------------- saves
+
+const withSaves = async (validate: 'yes' | 'no', options: string, folder: string, everySteps = 5): Promise<Ran> =>
+  await startNode(
+    [
+      code.cli,
+      'run',
+      '-n',
+      '2',
+      '--replicas',
+      '2',
+      ...options.split(' ').filter(Boolean),
+      code.fixture('replica-saves-rank.mjs'),
+      folder,
+      validate,
+      String(everySteps),
+    ],
+    { timeoutMs: 90_000 },
+  ).ended;
+const folders: string[] = [];
+const newFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-replicas-'));
+  folders.push(folder);
+  return folder;
+};
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+/** The one job that has saves there. */
+const jobOf = (folder: string): string => readdirSync(folder)[0];
+/** How often the job was started again, as the launcher tells. */
+const relaunches = ({ stderr }: Ran): number => (stderr.match(/the job is started again, from a save/g) ?? []).length;
+const FLIP = '--inject flip:rank=1,replica=shadow,at=51%,buffer=own,seed=3';
+
+test('validated saves: a fault is found when the state is saved, and the save before it is gone back to', async () => {
+  const right = results(await withSaves('yes', '', newFolder()));
+  expect(right.map(({ from, save }) => [from, save])).toEqual([
+    [0, undefined],
+    [0, undefined],
+  ]);
+  const ran = await withSaves('yes', `--on-diverged relaunch:3 ${FLIP}`, newFolder());
+  expect([ran.code, relaunches(ran)]).toEqual([0, 1]);
+  expect(ran.stderr).toMatch(/differ: message \d+, a result of \d+ bytes, differs/);
+  // Struck in step 15, found in that of the save behind step 20: gone back to the third save, which is behind step 15.
+  for (const [rank, result] of results(ran).entries())
+    expect(result).toMatchObject({ from: 15, save: 2, level: 'disk', sum: right[rank].sum });
+});
+
+test('saves that are not validated hold the fault: they are tried one after the other', async () => {
+  const right = results(await withSaves('no', '', newFolder()));
+  const folder = newFolder();
+  const ran = await withSaves('no', `--on-diverged relaunch:9 ${FLIP}`, folder);
+  // Found in the last step. Of the saves behind steps 5 to 25 (30 comes after it) those behind 25 and 20 hold it, and that behind 15 does not.
+  expect([ran.code, relaunches(ran)]).toEqual([0, 3]);
+  for (const [rank, result] of results(ran).entries()) expect(result).toMatchObject({ from: 15, save: 2, sum: right[rank].sum });
+  expect(JSON.parse(readFileSync(join(folder, jobOf(folder), 'CHAIN.json'), 'utf8'))).toEqual({ newest: 4, back: 2 });
+});
+
+test('a fault that is in every save is gone back behind all of them', async () => {
+  const ran = await withSaves('no', '--on-diverged relaunch:9 --inject flip:rank=0,replica=lead,at=1%,buffer=own,seed=5', newFolder(), 10);
+  expect([ran.code, relaunches(ran)]).toEqual([0, 3]);
+  for (const result of results(ran)) expect([result.from, result.save]).toEqual([0, undefined]);
+});
+
+test('a replica that is caught in a loop is late, and the job goes on from its newest save', async () => {
+  const ran = await withSaves('yes', '--on-diverged relaunch:2 --inject stall:rank=0,replica=shadow,at=70%', newFolder());
+  expect([ran.code, relaunches(ran)]).toEqual([0, 1]);
+  for (const result of results(ran)) expect([result.from, result.save]).toEqual([20, 3]);
+});
+
+test('a damaged image is passed over for an older save, and once() is restored as it was', async () => {
+  const folder = newFolder();
+  const first = results(await withSaves('yes', '', folder, 10));
+  const newest = readdirSync(join(folder, jobOf(folder)))
+    .sort()
+    .at(-1) as string;
+  const image = join(folder, jobOf(folder), newest, 'rank-1.mrck');
+  const bytes = readFileSync(image);
+  bytes[bytes.length >> 1] ^= 1;
+  writeFileSync(image, bytes);
+  const again = await withSaves('yes', '', folder, 10);
+  expect(again.stderr).toMatch(/save 2 of epoch 0 at level disk cannot be read: .*rank-1\.mrck .*; an older one is looked for/);
+  for (const [rank, result] of results(again).entries())
+    expect(result).toMatchObject({ from: 20, save: 1, sum: first[rank].sum, chance: first[rank].chance });
+});
+
+test('saves of two replicas are not those of one process: the option validate is the same at each start', async () => {
+  const folder = newFolder();
+  expect((await withSaves('no', '', folder, 10)).code).toBe(0);
+  const ran = await withSaves('yes', '', folder, 10);
+  expect(ran.code).not.toBe(0);
+  expect(ran.stderr).toContain('has 4 images, and 2 were expected: start as many ranks, with the same option validate');
 });

@@ -20,7 +20,7 @@ import {
 } from '../ft/campaign-002.ts';
 import type { RankTask, RankWord } from '../ft/campaign-002-rank.ts';
 import type { Finding } from '../ft/papers.ts';
-import { inFolder, rankCommand } from './ft-campaign.ts';
+import { inFolder, rankCommand, toldToEnd } from './ft-campaign.ts';
 
 /** A job that has not ended after so many times its work, and a minute, is ended. */
 const LIMIT_FACTOR = 10;
@@ -68,7 +68,8 @@ async function runPlate(task: RankTask, spares: number, limitMs: number, hear: (
   for (const word of early) hear(word, started);
   const timer = setTimeout(() => started.end(`the job has not ended after ${Math.round(limitMs / 1000)} s`), limitMs);
   try {
-    const { exitCode } = await started.result;
+    const { exitCode, wasTold } = await started.result;
+    if (wasTold) throw toldToEnd();
     return { said: said + rest, isWell: exitCode === 0 };
   } finally {
     clearTimeout(timer);

@@ -9,6 +9,7 @@ import { requireScheme } from '../../src/ft/plan/scheme.ts';
 import { RANKS_MAX, runJob } from '../../src/launch/run/launcher.ts';
 import { init } from '../../src/mpi/init.ts';
 import { type CampaignInput, type CampaignOutcome, type CampaignRun, campaign000, campaignRuns, runLine } from '../ft/campaign-000.ts';
+import { type ProductTask, productAsRank } from '../ft/campaign-001-rank.ts';
 import { campaign002AsRank, type RankTask } from '../ft/campaign-002-rank.ts';
 import {
   campaign004,
@@ -43,6 +44,7 @@ export function parseSets(text: string): CampaignInput['sets'] {
 export async function beCampaignRank(paper: string, text: string): Promise<void> {
   if (paper === '002')
     return await campaign002AsRank(await init(), JSON.parse(text) as RankTask, (line) => void process.stdout.write(`${line}\n`));
+  if (paper === '001') return await productAsRank(await init(), JSON.parse(text) as ProductTask);
   const { run, file } = JSON.parse(text) as { run: unknown; file: string };
   if (paper === '004') await campaign004AsRank(await init(), run as PeriodsRun, file);
   else await campaignAsRank(await init(), run as CampaignRun, file);
@@ -54,6 +56,11 @@ interface JobSpec {
   readonly ranks: number;
   readonly spares: number;
   readonly folder: string;
+}
+
+/** What a campaign ends with when a signal was passed on to one of its jobs. */
+export function toldToEnd(): MultirailError {
+  return new MultirailError('ERR_ABORTED', 'the campaign was told to end');
 }
 
 /** The words that start a rank of a job. */
@@ -72,7 +79,7 @@ async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promi
       done();
     },
   });
-  const { exitCode } = await runJob({
+  const { exitCode, wasTold } = await runJob({
     size: ranks,
     spares,
     command: rankCommand(paper, { run, file }),
@@ -83,6 +90,7 @@ async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promi
     stderr: listener,
     forwardSignals: true,
   });
+  if (wasTold) throw toldToEnd();
   const outcome = exitCode === 0 && existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as T) : undefined;
   return { outcome, said };
 }

@@ -14,6 +14,7 @@ import { planLines, planSvg } from '../ft/plan-report.ts';
 import { FITTED_RESTORE, LITERAL_RESTORE, table002 } from '../ft/table-002.ts';
 import { commandLine, ownWords, wholeNumber } from './bench.ts';
 import { beCampaignRank, playCampaign, playPeriods } from './ft-campaign.ts';
+import { playFaults, playTable } from './ft-campaign-001.ts';
 import { playRecoveries } from './ft-campaign-002.ts';
 
 const RUNS_MAX = 1_000_000;
@@ -129,6 +130,7 @@ interface CampaignWords {
   scale?: number;
   rows?: number[];
   repeaters?: number[];
+  faults?: number;
   seed: number;
   asRank?: string;
   json: boolean;
@@ -137,9 +139,13 @@ interface CampaignWords {
 /** Options of each campaign. */
 const CAMPAIGNS: Readonly<Record<string, readonly string[]>> = {
   '000': ['np', 'spares', 'df', 'sd', 'sets', 'runs'],
+  '001': ['faults'],
   '002': ['scale', 'rows', 'repeaters', 'runs'],
   '004': ['np', 'mtbf', 'cost', 'failures'],
 };
+
+/** Progress goes beside the result. */
+const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
 async function startCampaign(paper: string, { asRank, json: asJson, seed, ...given }: CampaignWords): Promise<void> {
   const own = CAMPAIGNS[paper];
@@ -150,7 +156,7 @@ async function startCampaign(paper: string, { asRank, json: asJson, seed, ...giv
     const owners = Object.keys(CAMPAIGNS).filter((one) => CAMPAIGNS[one].includes(foreign));
     throw new MultirailError('ERR_ARG', `--${foreign} with campaign ${paper}: it belongs to ${owners.join(' and ')}`);
   }
-  const say = (line: string): void => void process.stderr.write(`${line}\n`);
+  if (paper === '001') return show(await playFaults({ faults: given.faults ?? 500, seed }, say), asJson);
   const { np, mtbf, cost, failures, scale, rows, repeaters, spares, df = 2, sd = 3, sets = 'mnf', runs = 10 } = given;
   if (paper === '002') {
     const input = { scale: scale ?? 0.01, runs, rows: rows ?? [1, 2, 3, 4, 5], repeaters: repeaters ?? [1, 2], seed };
@@ -196,7 +202,11 @@ export function register(program: Command): void {
 
   ft.command('table')
     .description('a table of a paper, computed again, next to its numbers; exit code 1 when one lies outside of its band')
-    .argument('<paper>', '002: simulated jobs with coordinated and asynchronous recovery')
+    .argument(
+      '<paper>',
+      '001: replicas that go back along their saves, by real processes; 002: simulated jobs with coordinated and asynchronous recovery',
+    )
+    .option('--scale <share>', "001: of the paper's times (default: 0.02, 6.6 s for a product)", number)
     .option('--runs <N>', 'runs of each cell', wholeNumber(1, RUNS_MAX), 10_000)
     .option('--steps', 'step by step, as the paper has it, instead of by events', false)
     .option(
@@ -211,11 +221,21 @@ export function register(program: Command): void {
     .option('--seed <N>', 'seed of the failures', wholeNumber(0, 2 ** 32 - 1), 1)
     .addOption(json())
     .action(
-      (
+      async (
         paper: string,
-        options: { runs: number; steps: boolean; restore1: number; asynchronous: 'all' | 'level-1'; seed: number; json: boolean },
+        options: {
+          scale?: number;
+          runs: number;
+          steps: boolean;
+          restore1: number;
+          asynchronous: 'all' | 'level-1';
+          seed: number;
+          json: boolean;
+        },
       ) => {
-        if (paper !== '002') throw new MultirailError('ERR_ARG', `table ${paper}: expected 002`);
+        if (paper === '001') return show(await playTable(options.scale ?? 0.02, say), options.json);
+        if (paper !== '002') throw new MultirailError('ERR_ARG', `table ${paper}: expected 001 or 002`);
+        if (options.scale !== undefined) throw new MultirailError('ERR_ARG', '--scale with table 002: it belongs to table 001');
         if (!(options.restore1 >= 0)) throw new MultirailError('ERR_ARG', `--restore1 ${options.restore1}: expected a time from 0 s`);
         show(table002(options), options.json);
       },
@@ -240,7 +260,7 @@ export function register(program: Command): void {
     )
     .argument(
       '<paper>',
-      '000: copies and recovery lines; 002: coordinated and asynchronous recovery with the same deaths; 004: what saves by planned periods cost',
+      '000: copies and recovery lines; 001: silent errors in replicas, and without; 002: coordinated and asynchronous recovery with the same deaths; 004: what saves by planned periods cost',
     )
     .option('-n, --np <N>', 'ranks (default: 12 for 000, each a failure domain; 2 for 004)', wholeNumber(2, RANKS_MAX))
     .option('--spares <K>', '000: processes that stand by (default: as many as die)', wholeNumber(1, RANKS_MAX))
@@ -257,7 +277,8 @@ export function register(program: Command): void {
     .option('--mtbf <times>', '004: mean times between failures, a job for each (default: 1s,2s,4s)', times)
     .option('--cost <time>', '004: what a save keeps the program from (default: 20ms)', seconds)
     .option('--failures <N>', '004: processes that stand by, at most so many failures of each job (default: 12)', wholeNumber(1, RANKS_MAX))
-    .option('--seed <N>', 'seed of who dies, and when', wholeNumber(0, 2 ** 32 - 1), 1)
+    .option('--faults <N>', '001: faults, each in a job by replicas and in one without (default: 500)', wholeNumber(1, RUNS_MAX))
+    .option('--seed <N>', 'seed of who dies or is struck, and when', wholeNumber(0, 2 ** 32 - 1), 1)
     .addOption(new Option('--as-rank <job>').hideHelp())
     .addOption(json())
     .action((paper: string, options: CampaignWords) => startCampaign(paper, options));
@@ -281,6 +302,8 @@ Examples:
   multirail ft campaign 000 --sets worst --runs 3      sets that destroy every save: from the beginning, never a wrong result
   multirail ft campaign 000 -n 11 --sets 0,1,2,8 --runs 1
                                                        where the paper's bound is wrong
+  multirail ft campaign 001 --faults 50                silent errors by replicas, and the same without
+  multirail ft table 001 --scale 0.005                 what it costs to go back along saves any of which may hold the fault
   multirail ft campaign 002 --rows 5 --runs 3          only the dead go back: what that saves when ranks die often
   multirail ft campaign 004                            what saves by planned periods cost, next to the plan (70 s)
   multirail ft inspect saves`,

@@ -70,6 +70,10 @@ class HelperJob {
     throw this.over();
   }
 
+  validate(): Promise<never> {
+    return Promise.reject(this.over());
+  }
+
   private over(): MultirailError {
     return new HelpBegins(this.rank);
   }

@@ -1,88 +1,49 @@
 // What a program is given by run(): its communicator, what it registers, and its saves. One for each run of the program, that is one after
-// each recovery.
+// each recovery. How saves are made depends on what the job survives: saving-job.ts and paired-job.ts.
+
 import { MultirailError } from '../../errors.ts';
+import { type MessageBuffer, sendIov } from '../../mpi/buffers.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { Piece, Slot } from '../checkpoint/slots.ts';
-import { Attempts } from './attempts.ts';
-import { type SaveTrace, saveChannel } from './channels.ts';
-import { type EndNotice, NO_NOTICE, Stopping } from './end-notice.ts';
-import type { Restored, SaveEnd, Saves } from './epoch.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, isFailure, type Row, requireAlike } from './exchange.ts';
-import { type Settings, storeOf } from './options.ts';
-import type { Periods } from './periods.ts';
-import { isLook, LOOK_LEVEL, type ProgramLog } from './program-log.ts';
-import { type JobRecovery, type RecoveryTotal, totalOf } from './recovery.ts';
-import { Registry, type ValueAccessors } from './registry.ts';
-import { type BegunSave, storeImage } from './storing.ts';
+import type { Settings } from './options.ts';
+import type { JobRecovery, RecoveryTotal } from './recovery.ts';
+import type { Registry, ValueAccessors } from './registry.ts';
 import { type Team, TeamOfJob } from './team.ts';
 
-const NAMED_MAX = 8;
+/** How many messages an error names that keep a rank from saving. */
+export const NAMED_MAX = 8;
+
+/** What each kind of job begins with. */
+export interface JobParts {
+  readonly comm: Communicator;
+  readonly registry: Registry;
+  readonly recovery: JobRecovery | undefined;
+  readonly step: number;
+  readonly settings: Settings;
+  readonly team?: Team | undefined;
+}
 
 /** What the program of run() is given. */
-export class FtJob extends TeamOfJob {
+export abstract class FtJob extends TeamOfJob {
   /** The communicator that the program runs on: it is another one after each failure. */
   readonly comm: Communicator;
   /** Aborted when this run of the program is over. */
   readonly signal: AbortSignal;
   /** How this run came to be; undefined for the first one of a job that has no save and of which nobody has failed. */
   readonly recovery: JobRecovery | undefined;
-  private readonly saves: Saves;
-  private readonly settings: Settings;
-  /** The log of its messages, under asynchronous recovery. */
-  private readonly program: ProgramLog | undefined;
-  private readonly attempts: Attempts | undefined;
-  private readonly registry: Registry;
-  private readonly periods: Periods;
-  private readonly timeouts: { readonly quietMs: number };
+  protected readonly registry: Registry;
+  protected readonly settings: Settings;
+  protected stepCount: number;
   private readonly controller = new AbortController();
-  private readonly warn: (text: string) => void;
-  private stepCount: number;
-  private steppedMs = performance.now();
-  private readonly notice: EndNotice;
-  private readonly stopping: Stopping;
-  /** All have saved, and leave. */
-  private hasStopped = false;
-  /** Nobody else goes back. */
-  private readonly isAlone: boolean;
-  /** Of the save that is being made. */
-  private isLast = false;
-  /** What was restored is looked at once, when all that the program registers is registered. */
-  private isChecked: boolean;
 
   /** @internal */
-  constructor(
-    saves: Saves,
-    settings: Settings,
-    restored: Restored,
-    recovery: JobRecovery | undefined,
-    host: { readonly quietMs: number; readonly notice: EndNotice; readonly team?: Team | undefined; warn(text: string): void },
-  ) {
-    super(saves.comm, host.team);
-    this.saves = saves;
-    this.settings = settings;
-    this.program = saves.program;
-    this.comm = this.program?.comm ?? saves.comm;
-    this.signal = this.controller.signal;
+  constructor({ comm, registry, recovery, step, settings, team }: JobParts, teamComm: Communicator) {
+    super(teamComm, team);
+    this.comm = comm;
+    this.registry = registry;
     this.recovery = recovery;
-    this.registry = new Registry(saves.rank, restored.sections, this.program?.outcomes.recorder);
-    this.stepCount = restored.step;
-    this.program?.begin(restored.step);
-    this.periods = saves.periods;
-    this.periods.begin(restored.step, restored.known);
-    if (restored.isInPlace) this.program?.catchUp();
-    this.timeouts = { quietMs: host.quietMs };
-    this.warn = (text) => host.warn(text);
-    this.isChecked = restored.sections === undefined;
-    this.isAlone = restored.isInPlace;
-    if (this.program !== undefined) this.attempts = new Attempts(saves, this.program, restored, () => this.failedError(), host.team);
-    this.notice = host.notice;
-    this.stopping = new Stopping(saves.own, this.program === undefined ? host.notice : NO_NOTICE, () => saves.over.isDone);
-    this.hasStopped = restored.isLast;
-  }
-
-  /** @internal The job was told to end, and all ranks have come to the point where they leave. */
-  get isStopped(): boolean {
-    return this.hasStopped;
+    this.stepCount = step;
+    this.settings = settings;
+    this.signal = this.controller.signal;
   }
 
   /** Steps of the program so far, those before a restored save included. */
@@ -94,22 +55,16 @@ export class FtJob extends TeamOfJob {
    * The sums over all recoveries since this job was started, until now: with recovery 'asynchronous' they grow while the program runs, at all
    * ranks alike.
    */
-  get total(): RecoveryTotal {
-    return totalOf(this.saves.history);
-  }
+  abstract get total(): RecoveryTotal;
 
   /** Steps between two saves of each level as next() makes them: fixed, or planned from what was measured; 0: none by itself. */
-  get everySteps(): readonly number[] {
-    return [...this.periods.current];
-  }
+  abstract get everySteps(): readonly number[];
 
   /**
    * Under asynchronous recovery: this rank has taken the place of a dead one, and does again what the others have seen already. False in all
    * other runs.
    */
-  get replaying(): boolean {
-    return this.attempts?.isReplaying === true;
-  }
+  abstract get replaying(): boolean;
 
   // ---------------------------------------------------------------- state
 
@@ -144,7 +99,8 @@ export class FtJob extends TeamOfJob {
    * random numbers and what is read from files or the environment: a program that is called again gets the value that it had when the save was
    * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again, but by a
    * successor whose predecessor's outcomes were kept (recovery 'asynchronous').
-   * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again.
+   * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again. Of two replicas the lead makes the value, and
+   * both get it.
    *
    * @param name One for each place in the program, the same in every run.
    * @param make Makes the value, which is saved by structured clone; what is returned is a clone. It is not called when there is a value.
@@ -152,6 +108,17 @@ export class FtJob extends TeamOfJob {
    */
   once<V>(name: string, make: () => V): V {
     return this.registry.once(name, make);
+  }
+
+  /**
+   * Compares a result that is sent to nobody, where each rank is two processes (`multirail run --replicas 2`): it resolves when both have the
+   * same bytes, and where they have not the job ends, or goes back to a save. Where each rank is one process it resolves at once.
+   *
+   * @param buffer What is compared, as for send(). It stays as it is until the promise settles.
+   * @throws ERR_BUFFER, ERR_ARG: it is no buffer.
+   */
+  async validate(buffer: MessageBuffer): Promise<void> {
+    sendIov(buffer);
   }
 
   // ---------------------------------------------------------------- saves
@@ -165,37 +132,13 @@ export class FtJob extends TeamOfJob {
    * @throws ERR_PROC_FAILED, ERR_REVOKED: a rank has failed, or the job was told to end (ft_end_signal) and all have saved. The program lets it
    *   out.
    */
-  next(): Promise<void> {
-    return this.inTurn(this.endOfStep());
-  }
-
-  private inTurn<R>(promise: Promise<R>): Promise<R> {
-    return this.program?.streams.turns?.inTurn(promise) ?? promise;
-  }
-
-  private async endOfStep(): Promise<void> {
-    this.endStep();
-    await this.enter();
-    if (!this.isChecked) await this.check();
-    await this.stopIfHere();
-    const level = this.dueLevel();
-    if (level !== undefined) await this.saveOrPass(level, !this.settings.inBackground, level);
-    this.steppedMs = performance.now();
-  }
+  abstract next(): Promise<void>;
 
   /**
    * As next(), without a promise: the save is committed on return. The event loop does not run meanwhile.
    * @throws ERR_SUPPORT: the save is due at a level other than memory, which needs the event loop.
    */
-  nextSync(): void {
-    this.endStep();
-    // No signal is heard in a program that never comes back to the event loop: it does what it did before.
-    this.notice.close();
-    if (!this.isChecked) this.checkSync();
-    const level = this.dueLevel();
-    if (level !== undefined) this.saveOrPassSync(level, level);
-    this.steppedMs = performance.now();
-  }
+  abstract nextSync(): void;
 
   /**
    * A save now. All ranks call it alike. Resolves with its number: when it is committed, or with background saving when the state is copied.
@@ -205,17 +148,7 @@ export class FtJob extends TeamOfJob {
    * @throws ERR_CHECKPOINT: as for next(), and when the save was abandoned.
    * @throws ERR_PROC_FAILED, ERR_REVOKED: as for next().
    */
-  checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
-    return this.inTurn(this.checkpointNow(options));
-  }
-
-  private async checkpointNow(options: { level?: 'memory' | 'disk' | 'store' }): Promise<number> {
-    const level = this.levelOf(options.level ?? 'memory');
-    await this.enter();
-    if (!this.isChecked) await this.check();
-    await this.stopIfHere();
-    return await this.saveOrPass(level, !this.settings.inBackground);
-  }
+  abstract checkpoint(options?: { level?: 'memory' | 'disk' | 'store' }): Promise<number>;
 
   /**
    * As checkpoint(), without a promise: the save is committed on return. The event loop does not run meanwhile.
@@ -223,373 +156,27 @@ export class FtJob extends TeamOfJob {
    * @param options `level`: as for checkpoint().
    * @throws ERR_SUPPORT: a level other than memory, which needs the event loop.
    */
-  checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {
-    const level = this.levelOf(options.level ?? 'memory');
-    this.notice.close();
-    if (!this.isChecked) this.checkSync();
-    return this.saveOrPassSync(level);
-  }
-
-  /** @internal All have come to the end of the program. */
-  async end(): Promise<void> {
-    const { saves } = this;
-    if (this.attempts !== undefined) return await this.attempts.end(() => exchangeRows(saves.own, this.row(COME_TO.END, 0, false)));
-    if (!(await this.stopping.end())) throw this.failedError();
-    await saves.images?.settled();
-    await saves.whenIdle();
-    const rows = await exchangeRows(saves.own, this.row(COME_TO.END, 0, false));
-    requireAlike(rows, saves.rank);
-    await this.stopping.drain([...rows.keys()].filter((rank) => rows[rank].isTold));
-    saves.core.end();
-    saves.obey();
-  }
+  abstract checkpointSync(options?: { level?: 'memory' | 'disk' | 'store' }): number;
 
   /** @internal This run of the program is over. */
   close(): void {
     this.closeTeam();
-    this.stopping.close();
     this.controller.abort();
   }
 
-  private levelOf(name: string): number {
+  /** The place of a level among those that run() was told of. */
+  protected levelOf(name: string): number {
     const level = this.settings.names.indexOf(name as 'memory');
     if (level < 0) throw new MultirailError('ERR_ARG', `level ${name}: run() was told of ${this.settings.names.join(', ')}`);
     return level;
   }
 
-  private endStep(): void {
-    this.stepCount++;
-    if (this.program !== undefined) this.program.step = this.stepCount;
-    const ms = performance.now() - this.steppedMs;
-    this.periods.addStep(ms / 1000);
-    this.saves.ledger.addStep(ms);
-  }
-
-  private row(kind: number, level: number, isLoud: boolean): Row {
-    const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
-    const isDue = this.program?.isNearlyFull === true;
-    const isTold = this.program === undefined ? this.stopping.hasTold : this.notice.isTold;
-    return { kind, step: this.stepCount, level, isLoud, isWrong, isDue, isTold, measured: this.periods.measured };
-  }
-
-  /** A call of the program begins, unless it must not any more. */
-  private async enter(): Promise<void> {
-    if (this.hasStopped) throw this.stoppedError();
-    if (!(await this.stopping.enter())) throw this.failedError();
-  }
-
-  /** All ranks are at the point where they stop: the save that the job goes on from when it is started again, and the way out. */
-  private async stopIfHere(): Promise<void> {
-    const { stopping, settings, saves } = this;
-    if (stopping.at !== stopping.place) return;
-    const level = settings.names.length - 1;
-    const { failedAtStore } = saves.counters;
-    const k = level > 0 ? await this.save(level, true) : 0;
-    this.stop(k, failedAtStore);
-    throw this.stoppedError();
-  }
-
-  /** All have saved, where there is a level from which the job could go on. */
-  private stop(k: number, failedBefore: number): void {
-    const { saves, stepCount } = this;
-    const { names } = this.settings;
-    this.hasStopped = true;
-    if (saves.rank !== 0) return;
-    if (names.length === 1)
-      this.warn(
-        `the job was told to end in step ${stepCount}, and saves are in memory alone: it cannot go on from them; add a level on disk or a store`,
-      );
-    else if (saves.counters.failedAtStore === failedBefore)
-      this.warn(`the job was told to end: it goes on from save ${k} in step ${stepCount} at level ${names.at(-1)}`);
-  }
-
-  private stoppedError(): MultirailError {
-    const { rank } = this.saves;
-    return new MultirailError('ERR_REVOKED', `rank ${rank}: the job was told to end: let the error out of the program`, { rank });
-  }
-
-  /** Nobody goes on with half a state. */
-  private async check(): Promise<void> {
-    if (this.isAlone) return this.checkAlone();
-    this.checked(await exchangeRows(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
-  }
-
-  private checkSync(): void {
-    if (this.isAlone) return this.checkAlone();
-    this.checked(exchangeRowsSync(this.saves.own, this.row(COME_TO.CHECK, 0, false)));
-  }
-
-  /** The others did not go back, and have nothing to look at. */
-  private checkAlone(): void {
-    const { missing } = this.registry;
-    if (missing !== undefined) throw missing;
-    this.program?.streams.beginSteps();
-    this.isChecked = true;
-  }
-
-  private checked(rows: readonly Row[]): void {
-    const { rank } = this.saves;
-    requireAlike(rows, rank);
-    const { missing } = this.registry;
-    if (missing !== undefined) throw missing;
-    const wrong = rows.findIndex(({ isWrong }) => isWrong);
-    if (wrong >= 0)
-      throw new MultirailError('ERR_CHECKPOINT', `rank ${wrong} has not registered all that the save has, and says what: nobody goes on`, {
-        rank,
-        peer: wrong,
-      });
-    this.isChecked = true;
-  }
-
-  /** The level of the save that is due at the end of this step. */
-  private dueLevel(): number | undefined {
-    this.attempts?.look();
-    const { program } = this;
-    const level = program?.isBehind === true ? program.levelAt(this.stepCount) : this.periods.dueAt(this.stepCount);
-    return level === undefined && this.attempts !== undefined && isLook(this.stepCount) ? LOOK_LEVEL : level;
-  }
-
-  /** `planned`: its level, where it is due. */
-  private async saveOrPass(level: number, isBlocking: boolean, planned?: number): Promise<number> {
-    const save = (): Promise<number> => this.save(level, isBlocking);
-    const k = this.attempts === undefined ? await save() : await this.attempts.save(planned, save, () => this.passBy());
-    if (this.hasStopped) throw this.stoppedError();
-    return k;
-  }
-
-  private saveOrPassSync(level: number, planned?: number): number {
-    const save = (): number => this.saveSync(level);
-    return this.attempts === undefined ? save() : this.attempts.saveSync(planned, save, () => this.passBy());
-  }
-
-  /** Others have made this save, or it was abandoned. */
-  private passBy(): number {
-    this.program?.catchUp();
-    return Math.max(0, this.saves.core.nextName.k - 1);
-  }
-
-  /** Under asynchronous recovery the members may have met again meanwhile: then the save is begun again, too. */
-  private mustStillSave(): void {
-    if (this.program !== undefined && this.saves.core.state !== 'QUIETING') throw this.failedError();
-  }
-
-  /** Whether all have looked at their logs, and none of them is nearly full. */
-  private isOnlyLook(level: number, rows: readonly Row[]): boolean {
-    if (level !== LOOK_LEVEL || rows.some(({ isDue }) => isDue)) return false;
-    this.program?.looked();
-    this.saves.core.handleNotQuiet();
-    this.saves.obey();
-    return true;
-  }
-
-  private async save(asked: number, mayBlock: boolean): Promise<number> {
-    const { saves, settings, program } = this;
-    const { core } = saves;
-    const { failedAtStore } = saves.counters;
-    await saves.whenIdle();
-    const beganMs = performance.now();
-    if (!core.begin()) throw this.failedError();
-    // Others than before, if somebody has died meanwhile.
-    const { series } = saves;
-    const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
-    this.mustStillSave();
-    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
-    this.agreed(rows, () => series.underWay(NAMED_MAX));
-    const isLast = program !== undefined && rows.some(({ isTold }) => isTold);
-    if (!isLast && this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
-    this.mustStillSave();
-    const level = isLast ? settings.names.length - 1 : Math.max(0, asked);
-    const isBlocking = mayBlock || isLast;
-    // All that was sent before is here now, and nobody sends more before everybody has looked.
-    const left = series.unreceived(NAMED_MAX);
-    program?.cut();
-    this.isLast = isLast;
-    this.agreed(await exchangeRows(saves.own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
-    const store = storeOf(settings, level);
-    const slot = core.handleQuiet(store !== undefined);
-    if (slot === undefined) throw this.failedError();
-    const { name } = slot;
-    const ended = saves.pending;
-    saves.takeOnce(name.k);
-    const piece = this.capture(slot);
-    const usefulMs = saves.ledger.copied();
-    this.periods.saved(
-      level,
-      this.stepCount,
-      rows.map(({ measured }) => measured),
-    );
-    // From here on the program may go on, whatever becomes of the save.
-    if (!isBlocking) program?.pass();
-    const stored = store === undefined ? undefined : storeImage(saves, store, { name, piece, step: this.stepCount }, this.warn);
-    core.handleCopied(piece);
-    saves.obey();
-    const began: BegunSave = { name, step: this.stepCount, level, bytes: piece.bytes, beganMs, copiedMs: performance.now(), usefulMs };
-    const finished = this.finish(ended, stored, began).then(
-      () => this.publish(began),
-      (error: unknown) => {
-        this.publish(began, error);
-        throw error;
-      },
-    );
-    if (!isBlocking) {
-      finished.catch((error: unknown) => this.saves.over.isDone || isFailure(error) || this.warn((error as Error).message));
-      return name.k;
-    }
-    await finished;
-    if (isLast) this.stop(name.k, failedAtStore);
-    return name.k;
-  }
-
-  private async finish(
-    ended: Promise<SaveEnd>,
-    stored: Promise<(() => Promise<void>) | undefined> | undefined,
-    { level, beganMs, copiedMs }: BegunSave,
-  ): Promise<void> {
-    const { committed, error } = await ended;
-    if (error !== undefined) throw this.saves.over.isDone ? this.failedError() : error;
-    const durationMs = performance.now() - beganMs;
-    // In the background the program waits only until its state is copied.
-    this.periods.addSave(level, (this.settings.inBackground ? copiedMs - beganMs : durationMs) / 1000, durationMs / 1000);
-    if (committed === undefined || stored === undefined) return;
-    const commit = await stored;
-    await commit?.();
-  }
-
-  private publish({ name, step, level, bytes, beganMs, usefulMs }: Omit<BegunSave, 'copiedMs'>, error?: unknown): void {
-    const durationMs = performance.now() - beganMs;
-    if (error === undefined) this.saves.ledger.committed(bytes, durationMs, usefulMs);
-    else this.saves.ledger.abandoned();
-    if (!saveChannel.hasSubscribers) return;
-    const trace: SaveTrace = {
-      rank: this.saves.rank,
-      save: name.k,
-      epoch: name.epoch,
-      step,
-      level: this.settings.names[level],
-      bytes,
-      durationMs,
-    };
-    saveChannel.publish(error === undefined ? trace : { ...trace, error });
-  }
-
-  private saveSync(asked: number): number {
-    const { saves, program } = this;
-    const level = Math.max(0, asked);
-    const { core } = saves;
+  /** Blocking calls save in memory alone. */
+  protected mustBeMemory(level: number): void {
     if (level > 0)
       throw new MultirailError(
         'ERR_SUPPORT',
         `a save at level ${this.settings.names[level]} needs the event loop: call next() or checkpoint(), or leave that level out`,
       );
-    const beganMs = performance.now();
-    saves.series.waitUntil(() => core.isIdle || saves.over.isDone);
-    if (!core.begin()) throw this.failedError();
-    // Others than before, if somebody has died meanwhile.
-    const { series, own } = saves;
-    const isQuiet = series.waitQuiet(this.timeouts.quietMs);
-    this.mustStillSave();
-    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, asked, !isQuiet));
-    this.agreed(rows, () => series.underWay(NAMED_MAX));
-    if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
-    this.mustStillSave();
-    const left = series.unreceived(NAMED_MAX);
-    program?.cut();
-    this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), () => left);
-    const slot = core.handleQuiet(false);
-    if (slot === undefined) throw this.failedError();
-    this.periods.saved(
-      level,
-      this.stepCount,
-      rows.map(({ measured }) => measured),
-    );
-    let end: SaveEnd | undefined;
-    let bytes = 0;
-    saves.onSaveEnd = (result) => {
-      end = result;
-    };
-    saves.isSync = true;
-    const { name } = slot;
-    try {
-      let failure: unknown;
-      try {
-        const piece = this.capture(slot);
-        bytes = piece.bytes;
-        core.handleCopied(piece);
-        saves.obey();
-      } catch (error) {
-        failure = error;
-      }
-      // Whatever became of the own image: others wait until their copies are taken.
-      saves.copies.takeSync(core.placement.owners(saves.rank, name.k));
-      if (failure !== undefined) throw failure;
-      series.waitUntil(() => end !== undefined || saves.over.isDone);
-    } finally {
-      saves.isSync = false;
-      saves.onSaveEnd = undefined;
-    }
-    if (saves.over.isDone) throw this.failedError();
-    const { error } = end as unknown as SaveEnd;
-    this.publish({ name, step: this.stepCount, level, bytes, beganMs, usefulMs: saves.ledger.copied() }, error);
-    if (error !== undefined) throw error;
-    const seconds = (performance.now() - beganMs) / 1000;
-    this.periods.addSave(level, seconds, seconds);
-    return name.k;
-  }
-
-  /** All ranks have come to the same save, and no message of theirs is left over; else nobody saves. */
-  private agreed(rows: readonly Row[], messages: () => readonly string[]): void {
-    const { saves } = this;
-    const { rank } = saves;
-    const leave = (): void => {
-      this.program?.abandoned();
-      saves.core.handleNotQuiet();
-      saves.obey();
-    };
-    try {
-      requireAlike(rows, rank);
-    } catch (error) {
-      leave();
-      throw error;
-    }
-    const loud = rows.findIndex(({ isLoud }) => isLoud);
-    if (loud < 0) return;
-    const what = rows[rank].isLoud ? messages().join('; ') : `messages that rank ${loud} names`;
-    leave();
-    throw new MultirailError(
-      'ERR_CHECKPOINT',
-      `rank ${rank} cannot save in step ${this.stepCount}: after ${this.timeouts.quietMs} ms (ft_quiet_ms) these are on their way or were not received: ${what}; receive them before the save`,
-      { rank },
-    );
-  }
-
-  /** The image of what is registered, in memory of its own. A rank that cannot make it says so to all. */
-  private capture(slot: Slot): Piece {
-    const { saves, registry } = this;
-    const { name } = slot;
-    try {
-      const header = {
-        save: name.k,
-        epoch: name.epoch,
-        rank: saves.rank,
-        size: this.comm.size,
-        step: this.stepCount,
-        wallTimeMs: Date.now(),
-        jobId: saves.jobId,
-      };
-      const others = this.program?.sections(this.isLast) ?? [];
-      const { memory, crc } = registry.capture(header, (bytes) => saves.memory.take(bytes), others);
-      return { bytes: memory.length, crc, memory };
-    } catch (error) {
-      saves.refuse(error as MultirailError);
-      throw error;
-    }
-  }
-
-  /** What calls end with when this run of the program is over. */
-  private failedError(): MultirailError {
-    const { rank } = this.saves;
-    return new MultirailError('ERR_REVOKED', `rank ${rank}: a rank has failed: this run of the program is over, let the error out of it`, {
-      rank,
-    });
   }
 }

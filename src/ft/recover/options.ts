@@ -74,6 +74,12 @@ export interface FtOptions {
    * up they stand by again; meanwhile, too, they take the places of ranks that die.
    */
   readonly helpers?: number;
+  /**
+   * Where each rank is two processes (`multirail run --replicas 2`): `true` (default), both images of a save are compared, and one is stored: when the
+   * replicas differ later, the newest save is gone back to. `false`: each replica stores its own, nothing is compared, and all saves are kept;
+   * since each of them may hold the fault, they are tried one after the other, the newest first.
+   */
+  readonly validate?: boolean;
 }
 
 export interface StoreLevel {
@@ -101,6 +107,8 @@ export interface Settings {
   readonly mayShrink: boolean;
   /** Of each successor. */
   readonly helpers: number;
+  /** Images of replicas are compared. */
+  readonly validate: boolean;
   /** Says whether two ranks have the same. */
   readonly signature: string;
 }
@@ -118,6 +126,7 @@ const KEYS: readonly (keyof FtOptions)[] = [
   'whenNoSave',
   'whenNoSpares',
   'helpers',
+  'validate',
 ];
 const COPIES_MAX = 32;
 const KEPT = 2;
@@ -193,6 +202,8 @@ export function settingsOf(options: FtOptions): Settings {
   const helpers = whole('helpers', options.helpers ?? 0, 0, HELPERS_MAX);
   if (helpers > 0 && !isAsynchronous)
     throw new MultirailError('ERR_ARG', `helpers = ${helpers} with recovery 'coordinated': all go back, and nobody is helped`);
+  const validate = options.validate ?? true;
+  if (typeof validate !== 'boolean') throw new MultirailError('ERR_ARG', `validate = ${String(validate)}: expected true or false`);
   const domains = typeof domain === 'function' ? 'function' : domain;
   const signature = JSON.stringify({
     isAsynchronous,
@@ -206,6 +217,7 @@ export function settingsOf(options: FtOptions): Settings {
     mayRestart,
     mayShrink,
     helpers,
+    validate,
   });
   return {
     isAsynchronous,
@@ -221,6 +233,7 @@ export function settingsOf(options: FtOptions): Settings {
     mayRestart,
     mayShrink,
     helpers,
+    validate,
     signature,
   };
 }

@@ -35,6 +35,11 @@ export interface RecordedOnces {
   readonly isFull: boolean;
 }
 
+/** Makes values of once() where more than one process has to have the same. */
+export interface OnceMaker {
+  once<V>(make: () => V): V;
+}
+
 /** Values of once(): all in one section of this name. */
 export const ONCE_SECTION = 'once';
 const ONCE_MAX = 65_536;
@@ -53,10 +58,12 @@ export class Registry {
   /** What this run of the program begins with. */
   private readonly sections: ReadonlyMap<string, DecodedSection> | undefined;
   private readonly recorded: RecordedOnces | undefined;
+  private readonly maker: OnceMaker | undefined;
 
   /** `sections`: of the image that is restored. */
-  constructor(rank: number, sections: readonly DecodedSection[] | undefined, recorded?: RecordedOnces) {
+  constructor(rank: number, sections: readonly DecodedSection[] | undefined, recorded?: RecordedOnces, maker?: OnceMaker) {
     this.rank = rank;
+    this.maker = maker;
     this.recorded = recorded;
     this.sections = sections && new Map(sections.map((section) => [`${section.kind}/${section.name}`, section]));
     const made = this.sections?.get(`determinants/${ONCE_SECTION}`);
@@ -73,7 +80,7 @@ export class Registry {
           'ERR_ARG',
           `once('${name}', …): ${ONCE_MAX} values were made by once() already; expected a name for each place in the program, and not for each step`,
         );
-      const value = make();
+      const value = this.maker === undefined ? make() : this.maker.once(make);
       try {
         bytes = new Uint8Array(serialize(value));
       } catch (cause) {

@@ -9,10 +9,12 @@ import { EndNotice } from './end-notice.ts';
 import { lostRanks, type Restored, Saves } from './epoch.ts';
 import { isFailure } from './exchange.ts';
 import { helpOnce } from './helper.ts';
-import { FtJob } from './job.ts';
+import type { FtJob } from './job.ts';
 import { type History, NO_HISTORY, settledHistory } from './meeting.ts';
 import { type FtOptions, type Settings, settingsOf, withStandbys } from './options.ts';
+import { runPaired } from './paired-run.ts';
 import { type JobRecovery, recoveryOf, totalOf } from './recovery.ts';
+import { SavingJob } from './saving-job.ts';
 import { holdersOf, standbyStore } from './standby-store.ts';
 import { gatherTeam, Team } from './team.ts';
 
@@ -43,6 +45,7 @@ const HELPERS_WAIT_MS = 1000;
 export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob) => T | Promise<T>): Promise<T> {
   const settings = settingsOf(options);
   if (typeof body !== 'function') throw new MultirailError('ERR_ARG', `body of run(): ${typeof body}, expected a function`);
+  if (mpi.replica !== undefined) return await runPaired(mpi, settings, body);
   // Whoever has helped may be needed again, to help or to take a place; when the job ends without it, so does the process.
   while (mpi.role === 'helper') await helpOnce(mpi, body);
   return await new Run(mpi, settings).play(body);
@@ -123,7 +126,7 @@ class Run {
             warn: (text: string) => this.warn(text),
             team: isInPlace && !restored.isLast ? await this.team(restored) : undefined,
           };
-          const job = new FtJob(saves, this.settings, restored, recovery, host);
+          const job = new SavingJob(saves, this.settings, restored, recovery, host);
           const outcome = await this.playOnce(job, body);
           if (outcome !== undefined) {
             await saves.program?.close();
@@ -171,7 +174,7 @@ class Run {
   }
 
   /** One run of the program. Undefined: somebody has failed. */
-  private async playOnce<T>(job: FtJob, body: (job: FtJob) => T | Promise<T>): Promise<{ value: T } | undefined> {
+  private async playOnce<T>(job: SavingJob, body: (job: FtJob) => T | Promise<T>): Promise<{ value: T } | undefined> {
     const { saves } = this;
     const played = (async (): Promise<Outcome<T>> => {
       try {

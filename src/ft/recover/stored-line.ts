@@ -12,7 +12,7 @@ import { partsToTell } from './restoring.ts';
 import { readStored, type StoredLine } from './store-levels.ts';
 
 /** What is wrong with an image itself, and not with the store that has it. */
-const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPORT'];
+export const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPORT'];
 
 /** How the reading of an image has ended, as ranks tell each other. */
 const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;

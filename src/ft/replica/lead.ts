@@ -49,7 +49,7 @@ interface Watched {
 
 export class LeadPml extends PairedPml {
   readonly isLead = true;
-  private readonly unvouched = new Deque<Outgoing>();
+  private readonly pending = new Deque<Outgoing>();
   private readonly words = new Deque<Heard>();
   /** Given to the PML, and not ended. */
   private readonly leaving = new Map<SendRequest, Outgoing>();
@@ -67,6 +67,10 @@ export class LeadPml extends PairedPml {
 
   // ---------------------------------------------------------------- sends
 
+  override get unvouched(): number {
+    return this.pending.size;
+  }
+
   isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0, canGiveUp = false): SendRequest {
     const request = new SendRequest(rank, tag, buffer.bytes);
     const own = this.begin(request, 0);
@@ -83,7 +87,7 @@ export class LeadPml extends PairedPml {
       sync,
       digest: this.options.digest(buffer),
     };
-    this.unvouched.push({ state: 'UNVOUCHED', word, own, buffer, signature, canGiveUp, inner: undefined });
+    this.pending.push({ state: 'UNVOUCHED', word, own, buffer, signature, canGiveUp, inner: undefined });
     this.compare();
     return request;
   }
@@ -91,12 +95,12 @@ export class LeadPml extends PairedPml {
   /** Compares messages and words as far as both are here. */
   private compare(): void {
     while (this.isSound) {
-      const message = this.unvouched.peek();
+      const message = this.pending.peek();
       const heard = this.words.peek();
       if (heard === undefined || message === undefined) break;
       const { digest } = heard;
       if (digest === undefined) break;
-      this.unvouched.shift();
+      this.pending.shift();
       this.words.shift();
       this.counters.compared++;
       const difference = differenceOf(message.word, { ...heard.word, digest });
@@ -137,7 +141,7 @@ export class LeadPml extends PairedPml {
     if (request.done) return;
     const inner = this.leaving.get(request)?.inner;
     if (inner !== undefined) return this.pml.giveUp(inner, error);
-    for (const message of this.unvouched) {
+    for (const message of this.pending) {
       if (message.own.request !== request) continue;
       message.buffer = new Iov([bytesOf(message.buffer)]);
       if (!this.ready.some(({ own }) => own === message.own)) this.end(message.own, undefined, error);
@@ -470,7 +474,7 @@ export class LeadPml extends PairedPml {
   // ---------------------------------------------------------------- ends
 
   protected lookAtEnd(): void {
-    const { otherFinished, unvouched } = this;
+    const { otherFinished, pending: unvouched } = this;
     if (!this.isSound) return;
     const first = unvouched.peek();
     if (otherFinished !== undefined && first !== undefined && first.word.message > otherFinished.messages)
@@ -516,7 +520,7 @@ export class LeadPml extends PairedPml {
   }
 
   isContextQuiet(first: number, last: number, postedMax: number): boolean {
-    for (const { word } of this.unvouched) if (word.ctx >= first && word.ctx <= last) return false;
+    for (const { word } of this.pending) if (word.ctx >= first && word.ctx <= last) return false;
     return this.pml.isContextQuiet(first, last, postedMax);
   }
 }

@@ -151,6 +151,11 @@ export abstract class PairedPml implements MessageLayer {
     return own;
   }
 
+  /** Messages that were begun and have not been given to the message layer; at the shadow they are none of its. */
+  get unvouched(): number {
+    return 0;
+  }
+
   /** Requests of the program that have not ended. */
   get openCount(): number {
     return this.open.size;

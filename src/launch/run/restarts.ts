@@ -1,11 +1,10 @@
 // `multirail run --restarts N`: a job that has failed because ranks died is started again as a whole, and goes on from what it has saved.
 import { MultirailError } from '../../errors.ts';
 import { DIVERGED_CODE } from '../../util/exit-codes.ts';
+import { DIVERGED_ENV, RESTARTS_ENV } from '../../util/restart-env.ts';
 import type { JobResult } from './job-result.ts';
 import { type RunOptions, runJob } from './launcher.ts';
 
-/** How often the job was started again, in the environment of its ranks. */
-export const RESTARTS_ENV = 'MULTIRAIL_RESTARTS';
 export const RESTARTS_MAX = 1000;
 
 /** Whether starting the job again may help: ranks have died, and nobody wanted it to end. An error of the program comes again. */
@@ -50,7 +49,8 @@ export async function runWithRestarts(
 }
 
 /**
- * Runs a job of replicas, and starts it again from its beginning, at most so often, when they differ: of two nobody can say which one is right.
+ * Runs a job of replicas, and starts it again, at most so often, when they differ: of two nobody can say which one is right. It goes on from what it
+ * has saved in a store by `multirail/ft`, and from its beginning without that.
  *
  * @param options As for startJob().
  * @param relaunches From 1 on.
@@ -66,7 +66,12 @@ export async function runWithRelaunches(
   for (let done = 0; ; done++) {
     // Faults that were asked for are those of the first start.
     const mca = done === 0 ? options.mca : { ...options.mca, ft_inject: '' };
-    const result = await run({ ...options, ...(mca === undefined ? {} : { mca }), env: { ...env, [RESTARTS_ENV]: String(done) } });
+    const again = done === 0 ? {} : { [DIVERGED_ENV]: String(done) };
+    const result = await run({
+      ...options,
+      ...(mca === undefined ? {} : { mca }),
+      env: { ...env, [RESTARTS_ENV]: String(done), ...again },
+    });
     if (result.exitCode !== DIVERGED_CODE) {
       if (done > 0) say(`the job was started again ${counted(done, 'time', 'times')} and ends with exit code ${result.exitCode}`);
       return { ...result, relaunches: done };
@@ -75,6 +80,6 @@ export async function runWithRelaunches(
       say(`the replicas differ; the job is not started again: ${counted(relaunches, 'relaunch is', 'relaunches are')} used up`);
       return { ...result, relaunches: done };
     }
-    say(`the replicas differ; the job is started again from its beginning (relaunch ${done + 1} of ${relaunches})`);
+    say(`the replicas differ; the job is started again, from a save if it has one (relaunch ${done + 1} of ${relaunches})`);
   }
 }

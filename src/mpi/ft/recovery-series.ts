@@ -4,12 +4,13 @@ import type { RecvRequest } from '../../pml/records.ts';
 import type { Value } from '../../ulfm/values.ts';
 import { Iov } from '../../util/iov.ts';
 import { ANY_SOURCE } from '../constants.ts';
-import { ctxOf, idOf, isUserContext, USER } from '../contexts.ts';
+import { ctxOf, USER } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import type { AgreementCall } from './agreement-call.ts';
 import type { FaultTolerance } from './fault-tolerance.ts';
 import { HolderClient } from './held-objects.ts';
 import { recruit } from './helping.ts';
+import { ProgramTraffic } from './program-traffic.ts';
 
 /** A communicator, as far as messages on it are taken here. */
 interface Listened {
@@ -25,12 +26,11 @@ export interface VoteResult {
   readonly failed: readonly number[];
 }
 
-export class RecoverySeries {
+export class RecoverySeries extends ProgramTraffic {
   /** Called from within a turn of the engine, once for each member that becomes known to be dead. */
   onDeath: ((rank: number) => void) | undefined;
   /** Host of each member, by rank. */
   readonly hosts: readonly string[];
-  private readonly proc: ProcessState;
   private readonly ft: FaultTolerance;
   private readonly id: number;
   private readonly members: readonly number[];
@@ -42,7 +42,7 @@ export class RecoverySeries {
   };
 
   constructor(proc: ProcessState, ft: FaultTolerance, id: number, members: readonly number[]) {
-    this.proc = proc;
+    super(proc);
     this.ft = ft;
     this.id = id;
     this.members = members;
@@ -53,11 +53,6 @@ export class RecoverySeries {
 
   close(): void {
     this.ft.deathListeners.delete(this.listener);
-  }
-
-  /** What telemetry tells of the saves of this rank from now on; asked for with each report. */
-  count(counters: () => Readonly<Record<string, number>>): void {
-    this.proc.saveCounters = counters;
   }
 
   /** No logged communicator that this process knows of has this count in its id, or a higher one. */
@@ -87,11 +82,6 @@ export class RecoverySeries {
     return recruit({ engine, deathListeners, candidates }, wanted, limitMs);
   }
 
-  /** An id that nobody has. */
-  newId(): number {
-    return this.proc.contexts.allocate();
-  }
-
   /** Every call on that communicator ends with ERR_REVOKED here; nobody else has it. */
   revokeHere(id: number): void {
     this.proc.revoked(id);
@@ -118,31 +108,12 @@ export class RecoverySeries {
     for (const id of this.proc.communicatorIds()) if (id === this.id || this.own.has(id)) this.ft.revoke(id);
   }
 
-  /** Some message that this rank has sent for its program has not arrived; in words, at most so many of them. */
-  underWay(textsMax: number): string[] {
-    const texts: string[] = [];
-    for (const { rank, sends } of this.proc.engine.pml.peers) {
-      for (const { ctx } of sends) {
-        if (!this.isProgram(ctx) && this.proc.logged?.covers(ctx) !== true) continue;
-        if (texts.length < textsMax) texts.push(`a message to process ${rank} on ${this.proc.describe(ctx, 0).comm}`);
-      }
-    }
+  override underWay(textsMax: number): string[] {
+    const texts = super.underWay(textsMax);
     const { logged } = this.proc;
     if (logged?.isSettled === false && texts.length < textsMax) texts.push('messages that are repeated after a failure');
     return texts;
   }
-
-  /** Messages that have come and that the program of this rank has not received, in words. */
-  unreceived(textsMax: number): string[] {
-    return this.proc.engine.pml
-      .unreceived()
-      .filter(({ ctx }) => this.isProgram(ctx))
-      .slice(0, textsMax)
-      .map(({ peer, ctx, tag, bytes }) => `${bytes} bytes from process ${peer} with tag ${tag} on ${this.proc.describe(ctx, tag).comm}`);
-  }
-
-  /** Contexts that belong to saves, and not to the program. */
-  readonly own = new Set<number>();
 
   /**
    * Takes messages with this tag on a communicator of its own, each of so many bytes, as whole numbers and fractions: inside the engine's turns,
@@ -182,10 +153,6 @@ export class RecoverySeries {
     return () => {
       if (posted !== undefined && !posted.done) pml.cancel(posted);
     };
-  }
-
-  private isProgram(ctx: number): boolean {
-    return isUserContext(ctx) && !this.own.has(idOf(ctx));
   }
 
   /** Resolves when nothing of the program's is on its way from here, or after that time. Returns whether it is so. */

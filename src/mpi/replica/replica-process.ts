@@ -76,7 +76,7 @@ export class ReplicaProcess {
     };
     this.pml = place.role === 'lead' ? new LeadPml(engine.pml, options) : new ShadowPml(engine.pml, options);
     this.waiter = new PairedWaiter(engine, driver, params.int('mpi_blocking_spin_us'), this.pml);
-    this.face = new Replica(place.role, place.twin, this.pml, () => this.wake());
+    this.face = new Replica(place.role, place.twin, this.pml, this.waiter, () => this.wake());
     driver.atRest = () => this.rest();
   }
 
@@ -115,7 +115,7 @@ export class ReplicaProcess {
   }
 
   /** Something is to be done when the program rests, and something may be said before. */
-  private wake(): void {
+  wake(): void {
     this.expect();
     this.engine.schedule();
     this.driver.yield();

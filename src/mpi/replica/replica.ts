@@ -3,6 +3,7 @@ import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import type { LeadPml } from '../../ft/replica/lead.ts';
 import type { ShadowPml } from '../../ft/replica/shadow.ts';
+import type { BlockingWaiter } from '../../progress/blocking.ts';
 import { type MessageBuffer, sendIov } from '../buffers.ts';
 
 /** What replicas of a rank have done. */
@@ -33,13 +34,15 @@ export class Replica {
   /** Number of the process that is the other replica. */
   readonly twin: number;
   private readonly pml: LeadPml | ShadowPml;
+  private readonly waiter: Pick<BlockingWaiter, 'wait'>;
   private readonly schedule: () => void;
 
   /** @internal */
-  constructor(role: 'lead' | 'shadow', twin: number, pml: LeadPml | ShadowPml, schedule: () => void) {
+  constructor(role: 'lead' | 'shadow', twin: number, pml: LeadPml | ShadowPml, waiter: Pick<BlockingWaiter, 'wait'>, schedule: () => void) {
     this.role = role;
     this.twin = twin;
     this.pml = pml;
+    this.waiter = waiter;
     this.schedule = schedule;
   }
 
@@ -69,6 +72,16 @@ export class Replica {
   }
 
   /**
+   * As validate(), without a promise. The event loop does not run meanwhile.
+   * @throws ERR_BUFFER, ERR_ARG: it is no buffer.
+   */
+  validateSync(buffer: MessageBuffer): void {
+    const request = this.pml.validate(sendIov(buffer));
+    this.waiter.wait(request);
+    if (request.error !== undefined) throw request.error;
+  }
+
+  /**
    * A value that the program cannot repeat, such as the time, a random number or what a file holds: the lead makes it, and both get it, by
    * structured clone.
    *
@@ -88,18 +101,38 @@ export class Replica {
         this.pml.settleValue(number, value);
         this.schedule();
       };
-      const fail = (error: unknown): void =>
-        settle(
-          new MultirailError(
-            'ERR_ARG',
-            `the function given to once() has failed: ${error instanceof Error ? error.message : String(error)}`,
-          ),
-        );
       Promise.resolve()
         .then(make)
         .then((value) => settle(serialize(value)))
-        .catch(fail);
+        .catch((error: unknown) => settle(failedOnce(error)));
     }
     return ended;
   }
+
+  /**
+   * As once(), without a promise. The event loop does not run meanwhile.
+   *
+   * @param make Called at the lead alone. What it returns must not be a promise.
+   * @throws ERR_ARG: as for once().
+   */
+  onceSync<T>(make: () => T): T {
+    const { number, answer } = this.pml.value();
+    if (this.isLead) {
+      let value: Uint8Array | MultirailError;
+      try {
+        value = serialize(make());
+      } catch (error) {
+        value = failedOnce(error);
+      }
+      this.pml.settleValue(number, value);
+    }
+    this.waiter.wait(answer);
+    if (answer.error !== undefined) throw answer.error;
+    return deserialize(answer.bytes as Uint8Array) as T;
+  }
+}
+
+function failedOnce(error: unknown): MultirailError {
+  const why = error instanceof Error ? error.message : String(error);
+  return new MultirailError('ERR_ARG', `the function given to once() has failed: ${why}`);
 }

@@ -1,0 +1,304 @@
+// The job of a program each of whose ranks is two processes: a save lies in a store, from which the job goes on when it is started again because
+// the replicas differed. Where saves are validated both images are compared before one of them is stored, so a save has no fault in it that the
+// other replica has not, too. Else each replica stores its own, and any save may hold the fault.
+import { MultirailError } from '../../errors.ts';
+import type { MessageBuffer } from '../../mpi/buffers.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
+import type { PairedSeries } from '../../mpi/replica/paired-series.ts';
+import { crc32c } from '../../native/crc32c.ts';
+import type { SaveName } from '../checkpoint/slots.ts';
+import { IMAGE_VERSION } from '../image/format.ts';
+import type { Manifest, ManifestFile } from '../image/manifest.ts';
+import { imageKey } from '../store/saves.ts';
+import { type SaveTrace, saveChannel } from './channels.ts';
+import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
+import { FtJob, type JobParts, NAMED_MAX } from './job.ts';
+import type { Ledger } from './ledger.ts';
+import { type StoreLevel, storeOf } from './options.ts';
+import type { Periods } from './periods.ts';
+import type { RecoveryTotal } from './recovery.ts';
+import { writeCommit, writeImage } from './store-levels.ts';
+
+/** What a job of replicas saves by. */
+export interface PairedHost {
+  /** Messages of saves. */
+  readonly own: Communicator;
+  readonly series: PairedSeries;
+  readonly periods: Periods;
+  readonly ledger: Ledger;
+  readonly jobName: string;
+  readonly jobId: Uint8Array;
+  readonly quietMs: number;
+  /** Name of the first save that is made. */
+  readonly next: SaveName;
+  /** Something was restored. */
+  readonly isRestored: boolean;
+  warn(text: string): void;
+  /** A save is made. */
+  saved(): void;
+}
+
+/** A save that is being made. */
+interface Making {
+  readonly name: SaveName;
+  readonly level: number;
+  readonly image: Uint8Array;
+  readonly crc: number;
+  readonly beganMs: number;
+}
+
+export class PairedJob extends FtJob {
+  readonly total: RecoveryTotal = { failures: 0, inPlace: 0, lostSteps: 0 };
+  readonly replaying = false;
+  private readonly host: PairedHost;
+  private steppedMs = performance.now();
+  private nextName: SaveName;
+  private isChecked: boolean;
+  private memory = new Uint8Array(0);
+
+  /** @internal */
+  constructor(parts: JobParts, host: PairedHost) {
+    super(parts, parts.comm);
+    this.host = host;
+    this.nextName = host.next;
+    this.isChecked = !host.isRestored;
+  }
+
+  get everySteps(): readonly number[] {
+    return [...this.host.periods.current];
+  }
+
+  override get team(): Communicator {
+    throw new MultirailError('ERR_SUPPORT', "job.team is for recovery 'asynchronous', and replicas do not go together with it");
+  }
+
+  override async validate(buffer: MessageBuffer): Promise<void> {
+    await this.host.series.replica.validate(buffer);
+  }
+
+  // ---------------------------------------------------------------- saves
+
+  async next(): Promise<void> {
+    const level = this.endStep();
+    if (!this.isChecked) this.checked(await exchangeRows(this.host.own, this.row(COME_TO.CHECK)));
+    if (level !== undefined) await this.save(level);
+    this.steppedMs = performance.now();
+  }
+
+  nextSync(): void {
+    const level = this.endStep();
+    if (!this.isChecked) this.checked(exchangeRowsSync(this.host.own, this.row(COME_TO.CHECK)));
+    if (level !== undefined) this.saveSync(level);
+    this.steppedMs = performance.now();
+  }
+
+  async checkpoint(options: { level?: 'memory' | 'disk' | 'store' } = {}): Promise<number> {
+    const level = this.levelOf(options.level ?? 'memory');
+    if (!this.isChecked) this.checked(await exchangeRows(this.host.own, this.row(COME_TO.CHECK)));
+    return await this.save(level);
+  }
+
+  checkpointSync(options: { level?: 'memory' | 'disk' | 'store' } = {}): number {
+    const level = this.levelOf(options.level ?? 'memory');
+    if (!this.isChecked) this.checked(exchangeRowsSync(this.host.own, this.row(COME_TO.CHECK)));
+    return this.saveSync(level);
+  }
+
+  /** @internal All have come to the end of the program. */
+  async end(): Promise<void> {
+    const { own } = this.host;
+    requireAlike(await exchangeRows(own, this.row(COME_TO.END)), own.rank);
+  }
+
+  /** The level of the save that is due. */
+  private endStep(): number | undefined {
+    const { periods, ledger } = this.host;
+    this.stepCount++;
+    const ms = performance.now() - this.steppedMs;
+    periods.addStep(ms / 1000);
+    ledger.addStep(ms);
+    return periods.dueAt(this.stepCount);
+  }
+
+  private row(kind: number, level = 0, isLoud = false, measured: readonly number[] = []): Row {
+    const isWrong = kind !== COME_TO.END && !this.isChecked && this.registry.missing !== undefined;
+    return { kind, step: this.stepCount, level, isLoud, isWrong, isDue: false, isTold: false, measured };
+  }
+
+  /** Nobody goes on with half a state. */
+  private checked(rows: readonly Row[]): void {
+    const { rank } = this.host.own;
+    requireAlike(rows, rank);
+    const { missing } = this.registry;
+    if (missing !== undefined) throw missing;
+    const wrong = rows.findIndex(({ isWrong }) => isWrong);
+    if (wrong >= 0)
+      throw new MultirailError('ERR_CHECKPOINT', `rank ${wrong} has not registered all that the save has, and says what: nobody goes on`, {
+        rank,
+        peer: wrong,
+      });
+    this.isChecked = true;
+  }
+
+  /** All ranks have come to the same save, and no message of theirs is left over. */
+  private agreed(rows: readonly Row[], messages: readonly string[]): void {
+    const { own, quietMs } = this.host;
+    requireAlike(rows, own.rank);
+    const loud = rows.findIndex(({ isLoud }) => isLoud);
+    if (loud < 0) return;
+    const what = rows[own.rank].isLoud ? messages.join('; ') : `messages that rank ${loud} names`;
+    throw new MultirailError(
+      'ERR_CHECKPOINT',
+      `rank ${own.rank} cannot save in step ${this.stepCount}: after ${quietMs} ms (ft_quiet_ms) these are on their way or were not received: ${what}; receive them before the save`,
+      { rank: own.rank },
+    );
+  }
+
+  private async save(level: number): Promise<number> {
+    const { own, series, periods, quietMs } = this.host;
+    const { replica } = series;
+    const beganMs = performance.now();
+    const loud = await series.whenQuiet(quietMs, NAMED_MAX);
+    // What the lead has measured counts for both.
+    const measured = await replica.once(() => periods.measured);
+    const rows = await exchangeRows(own, this.row(COME_TO.SAVE, level, loud.length > 0, measured));
+    this.agreed(rows, loud);
+    // All that was sent before is here now, and nobody sends more before everybody has looked.
+    const { left, nowMs } = await replica.once(() => ({ left: series.unreceived(NAMED_MAX), nowMs: Date.now() }));
+    this.agreed(await exchangeRows(own, this.row(COME_TO.SAVE, level, left.length > 0)), left);
+    const making = this.capture(level, nowMs, beganMs);
+    if (this.settings.validate) await replica.validate(making.image);
+    const target = storeOf(this.settings, level);
+    if (target !== undefined) await this.store(target, making);
+    return this.made(making, rows);
+  }
+
+  private saveSync(level: number): number {
+    this.mustBeMemory(level);
+    const { own, series, periods, quietMs } = this.host;
+    const { replica } = series;
+    const beganMs = performance.now();
+    const loud = series.waitQuiet(quietMs, NAMED_MAX);
+    const measured = replica.onceSync(() => periods.measured);
+    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, level, loud.length > 0, measured));
+    this.agreed(rows, loud);
+    const { left, nowMs } = replica.onceSync(() => ({ left: series.unreceived(NAMED_MAX), nowMs: Date.now() }));
+    this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), left);
+    const making = this.capture(level, nowMs, beganMs);
+    if (this.settings.validate) replica.validateSync(making.image);
+    return this.made(making, rows);
+  }
+
+  private capture(level: number, nowMs: number, beganMs: number): Making {
+    const { own, jobId } = this.host;
+    const name = this.nextName;
+    const header = {
+      save: name.k,
+      epoch: name.epoch,
+      rank: own.rank,
+      size: own.size,
+      step: this.stepCount,
+      wallTimeMs: nowMs,
+      jobId,
+    };
+    const { memory, crc } = this.registry.capture(header, (bytes) => {
+      if (this.memory.length !== bytes) this.memory = new Uint8Array(bytes);
+      return this.memory;
+    });
+    return { name, level, image: memory, crc, beganMs };
+  }
+
+  private made({ name, level, image, beganMs }: Making, rows: readonly Row[]): number {
+    const { periods, ledger, own } = this.host;
+    const durationMs = performance.now() - beganMs;
+    periods.saved(
+      level,
+      this.stepCount,
+      rows.map(({ measured }) => measured),
+    );
+    periods.addSave(level, durationMs / 1000, durationMs / 1000);
+    this.host.saved();
+    ledger.committed(image.length, durationMs, ledger.copied());
+    this.nextName = { ...name, k: name.k + 1 };
+    if (saveChannel.hasSubscribers) {
+      const { k, epoch } = name;
+      const trace = { rank: own.rank, save: k, epoch, step: this.stepCount, level: this.settings.names[level], bytes: image.length };
+      saveChannel.publish({ ...trace, durationMs } satisfies SaveTrace);
+    }
+    return name.k;
+  }
+
+  /** Each rank has its image there, and then the manifest makes the save exist. What cannot be written is a warning: the job goes on. */
+  private async store(target: StoreLevel, making: Making): Promise<void> {
+    const { own, series, warn } = this.host;
+    const files = this.settings.validate ? await this.storeOne(target, making) : await this.storeBoth(target, making);
+    const width = 3 * files.length;
+    const all = new Float64Array(width * own.size);
+    await own.allgather(Float64Array.from(files.flatMap(({ rank, bytes, crc }) => [rank, bytes, crc])), all);
+    const told = Array.from(
+      { length: all.length / 3 },
+      (_, i): ManifestFile => ({ rank: all[3 * i], bytes: all[3 * i + 1], crc: all[3 * i + 2] }),
+    );
+    const isWhole = told.every(({ bytes }) => bytes >= 0);
+    const isWriter =
+      target.name === 'disk'
+        ? Array.from({ length: own.rank }, (_, rank) => series.hostOf(rank)).every((host) => host !== series.hostOf(own.rank))
+        : own.rank === 0;
+    if (isWhole && isWriter) {
+      const why = await series.replica.once(() => this.commit(target, making.name, told));
+      if (why !== '' && series.replica.isLead) warn(`save ${making.name.k} is not committed at level ${target.name}: ${why}`);
+    }
+    // Behind it the save can be gone back to.
+    await own.barrier();
+  }
+
+  private commit(target: StoreLevel, { epoch, k }: SaveName, files: readonly ManifestFile[]): Promise<string> {
+    const manifest: Manifest = {
+      k,
+      epoch,
+      size: files.length,
+      step: this.stepCount,
+      files: [...files].sort((a, b) => a.rank - b.rank),
+      multirail: `image version ${IMAGE_VERSION}`,
+      node: process.version,
+    };
+    return failureOf(() => writeCommit(target, this.host.jobName, manifest));
+  }
+
+  /** Both images are the same: the lead's is stored. A length of -1: it is not there. */
+  private async storeOne(target: StoreLevel, { name, image, crc }: Making): Promise<ManifestFile[]> {
+    const { own, series, jobName } = this.host;
+    const why = await series.replica.once(() => failureOf(() => writeImage(target, jobName, name, own.rank, image)));
+    if (why === '') return [{ rank: own.rank, bytes: image.length, crc }];
+    if (series.replica.isLead) this.host.warn(`save ${name.k} is not at level ${target.name}: ${why}`);
+    return [{ rank: own.rank, bytes: -1, crc: 0 }];
+  }
+
+  /** Each stores its own, by the number of its process; the lead looks at both. */
+  private async storeBoth(target: StoreLevel, { name, image }: Making): Promise<ManifestFile[]> {
+    const { own, series, jobName } = this.host;
+    const why = await failureOf(() => writeImage(target, jobName, name, series.process, image));
+    if (why !== '') this.host.warn(`save ${name.k} is not at level ${target.name}: ${why}`);
+    // The lead cannot see how it has gone at the shadow but by the bytes that lie there, once the shadow is through.
+    await series.replica.validate(new Uint8Array(0));
+    const look = async (rank: number): Promise<ManifestFile> => {
+      try {
+        const bytes = await target.store.get(imageKey(jobName, name, rank));
+        return { rank, bytes: bytes.length, crc: crc32c(bytes) };
+      } catch {
+        return { rank, bytes: -1, crc: 0 };
+      }
+    };
+    return await series.replica.once(async () => [await look(own.rank), await look(own.rank + own.size)]);
+  }
+}
+
+/** Why it has failed; empty: it has not. */
+async function failureOf(act: () => Promise<void>): Promise<string> {
+  try {
+    await act();
+    return '';
+  } catch (error) {
+    return (error as Error).message || 'no reason is known';
+  }
+}

@@ -1,15 +1,27 @@
 // Two replicas of each rank, as jobs: an unchanged program has the same results, and what is flipped, stalled or ended is found.
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, type Ran, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
-  code = await buildCode(['replica-rank.mjs', 'replica-saves-rank.mjs']);
+  code = await buildCode(['replica-rank.mjs', 'replica-saves-rank.mjs', 'replica-steps-rank.mjs']);
 });
 afterAll(() => code?.dispose());
+
+const folders: string[] = [];
+const newFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-replicas-'));
+  folders.push(folder);
+  return folder;
+};
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
 
 const run = (options: string): Promise<Ran> =>
   startNode([code.cli, 'run', '-n', '3', ...options.split(' ').filter(Boolean), code.fixture('replica-rank.mjs')], { timeoutMs: 90_000 })
@@ -68,6 +80,50 @@ test('what does not go together is refused', async () => {
   expect((await run('--inject flop:rank=1')).code).toBe(2);
 });
 
+// ---------------------------------------------------------------- replicas that are slow, and not late
+
+/** Starts a job of steps, and resolves with the pids of its processes, by number, once all have begun. */
+async function startSteps(steps: number): Promise<{ pids: number[]; ended: Promise<Ran> }> {
+  const folder = newFolder();
+  const words = ['run', '-n', '2', '--replicas', '2', code.fixture('replica-steps-rank.mjs'), folder, String(steps), '20'];
+  const { ended } = startNode([code.cli, ...words], { timeoutMs: 110_000 });
+  while (readdirSync(folder).length < 4) await sleep(20);
+  await sleep(200);
+  return { pids: ['0', '1', '2', '3'].map((name) => Number(readFileSync(join(folder, name), 'utf8'))), ended };
+}
+
+/** Rails that were not made yet may have waited for a process that was stopped, and say so. */
+async function expectWell(ended: Promise<Ran>): Promise<void> {
+  const ran = await ended;
+  expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringMatching(/late|differ/)]);
+  const [first, second] = results(ran);
+  expect(first.total).toBeGreaterThan(0);
+  expect(second.total).toBe(first.total);
+}
+
+/** A minute, where it is asked for; it takes as long. */
+const HELD_MS = 1000 * Number(process.env.MULTIRAIL_TEST_HELD_SECONDS ?? 4);
+
+test.each([
+  ['shadow', 3],
+  ['lead', 0],
+])('a %s that is stopped is not late', async (_, number) => {
+  const { pids, ended } = await startSteps(60);
+  process.kill(pids[number], 'SIGSTOP');
+  await sleep(HELD_MS);
+  process.kill(pids[number], 'SIGCONT');
+  await expectWell(ended);
+});
+
+test('a shadow that gets hardly any processor is not late', async () => {
+  const { pids, ended } = await startSteps(60);
+  setPriority(pids[2], 19);
+  const busy = Array.from({ length: availableParallelism() }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+  await sleep(HELD_MS);
+  for (const one of busy) one.kill('SIGKILL');
+  await expectWell(ended);
+});
+
 // ---------------------------------------------------------------- saves
 
 const withSaves = async (validate: 'yes' | 'no', options: string, folder: string, everySteps = 5): Promise<Ran> =>
@@ -87,15 +143,6 @@ const withSaves = async (validate: 'yes' | 'no', options: string, folder: string
     ],
     { timeoutMs: 90_000 },
   ).ended;
-const folders: string[] = [];
-const newFolder = (): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'multirail-replicas-'));
-  folders.push(folder);
-  return folder;
-};
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
 /** The one job that has saves there. */
 const jobOf = (folder: string): string => readdirSync(folder)[0];
 /** How often the job was started again, as the launcher tells. */

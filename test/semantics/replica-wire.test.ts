@@ -10,12 +10,12 @@ import { ParamTable } from '../../src/params.ts';
 import { LOOPBACK_PARAMS, makeRuntimes, SMALL_PARAMS } from '../support/p2p-worlds.ts';
 
 /** All bytes that any socket of this process was given. */
-let written: Buffer[] = [];
+let written: Uint8Array[] = [];
 type Chunk = string | Uint8Array;
 type Writes = { _write: (chunk: Chunk, ...more: unknown[]) => void; _writev: (chunks: { chunk: Chunk }[], ...more: unknown[]) => void };
 const sockets = Socket.prototype as unknown as Writes;
 const { _write, _writev } = sockets;
-const keep = (chunk: Chunk): number => written.push(typeof chunk === 'string' ? Buffer.from(chunk) : Buffer.from(chunk));
+const keep = (chunk: Chunk): number => written.push(typeof chunk === 'string' ? Buffer.from(chunk) : new Uint8Array(chunk));
 
 beforeEach(() => {
   written = [];
@@ -33,7 +33,7 @@ afterEach(() => {
   sockets._writev = _writev;
 });
 
-const wasWritten = (bytes: Uint8Array): boolean => Buffer.concat(written).includes(bytes);
+const wasWritten = (bytes: Uint8Array): boolean => Buffer.concat(written).includes(Buffer.from(bytes));
 
 /** Plays it at both replicas of two ranks, and returns what the job was aborted with; undefined: all have ended well. */
 async function play(compare: string, run: (mpi: Runtime, isLead: boolean) => Promise<unknown>): Promise<string | undefined> {
@@ -113,7 +113,7 @@ const NAN = (payload: bigint): Float64Array => {
   return value;
 };
 
-test.each<[string, (isLead: boolean) => ArrayBufferView, number | undefined]>([
+test.each<[string, (isLead: boolean) => Float64Array | Buffer, number | undefined]>([
   ['payloads of NaN differ', (isLead) => NAN(isLead ? 1n : 2n), 0],
   ['the same NaN does not', () => NAN(5n), undefined],
   ['0 and -0 differ', (isLead) => Float64Array.of(isLead ? 0 : -0), 7],

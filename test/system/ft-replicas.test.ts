@@ -26,6 +26,8 @@ afterAll(() => {
 const run = (options: string): Promise<Ran> =>
   startNode([code.cli, 'run', '-n', '3', ...options.split(' ').filter(Boolean), code.fixture('replica-rank.mjs')], { timeoutMs: 90_000 })
     .ended;
+/** How often the job was started again, as the launcher tells. */
+const relaunches = ({ stderr }: Ran): number => (stderr.match(/the job is started again, from a save/g) ?? []).length;
 const results = ({ stdout }: Ran): Record<string, unknown>[] =>
   stdout
     .trim()
@@ -83,9 +85,9 @@ test('what does not go together is refused', async () => {
 // ---------------------------------------------------------------- replicas that are slow, and not late
 
 /** Starts a job of steps, and resolves with the pids of its processes, by number, once all have begun. */
-async function startSteps(steps: number): Promise<{ pids: number[]; ended: Promise<Ran> }> {
+async function startSteps(steps: number, ...options: string[]): Promise<{ pids: number[]; ended: Promise<Ran> }> {
   const folder = newFolder();
-  const words = ['run', '-n', '2', '--replicas', '2', code.fixture('replica-steps-rank.mjs'), folder, String(steps), '20'];
+  const words = ['run', '-n', '2', '--replicas', '2', ...options, code.fixture('replica-steps-rank.mjs'), folder, String(steps), '20'];
   const { ended } = startNode([code.cli, ...words], { timeoutMs: 110_000 });
   while (readdirSync(folder).length < 4) await sleep(20);
   await sleep(200);
@@ -124,6 +126,31 @@ test('a shadow that gets hardly any processor is not late', async () => {
   await expectWell(ended);
 });
 
+test('a shadow that is killed leaves its rank to the lead, which goes on by itself', async () => {
+  const { pids, ended } = await startSteps(60);
+  process.kill(pids[3], 'SIGKILL');
+  const ran = await ended;
+  expect(ran.code).toBe(0);
+  expect(ran.stderr).toMatch(
+    /rank 3 \(pid \d+\) was killed by SIGKILL; it was the shadow of rank 1, which goes on by itself: what it sends is compared with nothing any more/,
+  );
+  const [first, second] = results(ran);
+  expect(second.total).toBe(first.total);
+});
+
+test('a lead that is killed ends the job, which is started again where that was asked for', async () => {
+  const one = await startSteps(60);
+  process.kill(one.pids[1], 'SIGKILL');
+  const ran = await one.ended;
+  expect(ran.code).toBe(137);
+  expect(ran.stderr).toMatch(/rank 1 \(pid \d+\) was killed by SIGKILL; ending the job/);
+  const two = await startSteps(60, '--on-diverged', 'relaunch');
+  process.kill(two.pids[1], 'SIGKILL');
+  const again = await two.ended;
+  expect([again.code, relaunches(again), results(again).length]).toEqual([0, 1, 2]);
+  expect(again.stderr).toMatch(/the lead of a rank has died \(rank 1 \(pid \d+\) was killed by SIGKILL\); the job is started again/);
+});
+
 // ---------------------------------------------------------------- saves
 
 const withSaves = async (validate: 'yes' | 'no', options: string, folder: string, everySteps = 5): Promise<Ran> =>
@@ -145,8 +172,6 @@ const withSaves = async (validate: 'yes' | 'no', options: string, folder: string
   ).ended;
 /** The one job that has saves there. */
 const jobOf = (folder: string): string => readdirSync(folder)[0];
-/** How often the job was started again, as the launcher tells. */
-const relaunches = ({ stderr }: Ran): number => (stderr.match(/the job is started again, from a save/g) ?? []).length;
 const FLIP = '--inject flip:rank=1,replica=shadow,at=51%,buffer=own,seed=3';
 
 test('validated saves: a fault is found when the state is saved, and the save before it is gone back to', async () => {

@@ -104,7 +104,7 @@ export class RankStarter {
       env: { ...this.environment(rank), ...more },
       secret,
       stdin: this.stdinMode(rank),
-      stdout: this.isShadow(rank) ? 'ignore' : this.outputMode(stdout),
+      stdout: this.shadowOf(rank) !== undefined ? 'ignore' : this.outputMode(stdout),
       stderr: this.outputMode(stderr),
     };
     const remote = this.hosts.get(this.places[rank].host);
@@ -180,14 +180,15 @@ export class RankStarter {
     return this.options.size / (this.options.replicas ?? 1);
   }
 
-  /** The second replica of a rank, which does the same as the first one. */
-  private isShadow(number: number): boolean {
-    return (this.options.replicas ?? 1) > 1 && number >= this.ranks;
+  /** The rank that this process is the second replica of, which does the same as the first one; undefined: it is none. */
+  shadowOf(number: number): number | undefined {
+    return (this.options.replicas ?? 1) > 1 && number >= this.ranks ? number % this.ranks : undefined;
   }
 
   /** What a process is called in front of its lines. */
   labelOf(number: number): string {
-    return this.isShadow(number) ? `${number % this.ranks} shadow` : String(number);
+    const shadowOf = this.shadowOf(number);
+    return shadowOf === undefined ? String(number) : `${shadowOf} shadow`;
   }
 
   private stdinMode(rank: number): StdioMode {

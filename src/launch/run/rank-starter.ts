@@ -4,7 +4,7 @@ import { PARAM_ENV_PREFIX, type ParamTable } from '../../params.ts';
 import { type MeetingRecord, RECORD_VERSION } from '../meeting/file.ts';
 import { hostId } from '../meeting/identity.ts';
 import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
-import { type HostSlots, isHere, placeRanks, type RankPlace } from './hostfile.ts';
+import { type HostSlots, isHere, placeRanks, placeReplicas, type RankPlace } from './hostfile.ts';
 import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD, type StdioMode } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
 import type { RunOptions } from './run-options.ts';
@@ -12,6 +12,7 @@ import type { RunOptions } from './run-options.ts';
 type UsedOptions = Pick<
   RunOptions,
   | 'replicas'
+  | 'replicaPlace'
   | 'rankCommand'
   | 'rankEnv'
   | 'cwd'
@@ -51,7 +52,8 @@ export class RankStarter {
   constructor(options: RankStarterOptions) {
     this.options = options;
     this.slots = options.hosts ?? [{ host: 'localhost', slots: options.size }];
-    this.places = placeRanks(this.slots, options.size);
+    const { replicas = 1, replicaPlace } = options;
+    this.places = replicas === 1 ? placeRanks(this.slots, options.size) : placeReplicas(this.slots, this.ranks, replicaPlace);
   }
 
   /** No other host takes part. */

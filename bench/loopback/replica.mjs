@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // What it costs that replicas compare what they send: one job of pairs next to two jobs of the same ranks that start together, so that as many
-// processes compute, in turn. A matrix product of four ranks, from start to end; and messages of 8 B between two ranks, one way. Prints a section
-// for bench/RESULTS.md. After `npm run build`.
+// processes compute, in turn. A matrix product of four ranks, from start to end; messages of 8 B between two ranks, one way; and an allreduce of two
+// ranks, which goes by messages where they are compared, and through shared memory otherwise. Prints a section for bench/RESULTS.md. After `npm run build`.
 //   node bench/loopback/replica.mjs [--pairs 10] [--passes 60] [--messages 20000] [--mca 'NAME VALUE']…
 // Imports stats.mjs, node:*.
 import { spawn } from 'node:child_process';
@@ -18,6 +18,8 @@ const KIND = 'MULTIRAIL_REPLICA_KIND';
 const ROWS = 60;
 const RUN_TIMEOUT_MS = 300_000;
 const WARMUP_MESSAGES = 20_000;
+/** Doubles that are added up. */
+const SUMS = { '8 B': 1, '64 KiB': 8192 };
 /** Targets: of the time of the product, and of the one-way latency of the channel between the two. */
 const PRODUCT_MORE = 0.03;
 const LATENCIES_MORE = 2;
@@ -65,11 +67,29 @@ async function latency(mpi, messages) {
   return ((performance.now() - fromMs) * 1000) / messages / 2;
 }
 
+/** Microseconds of an allreduce. */
+async function allreduce(mpi, Op, { count, length }) {
+  const { world } = mpi;
+  const [own, sum] = [new Float64Array(length).fill(1), new Float64Array(length)];
+  const play = async (times) => {
+    for (let i = 0; i < times; i++) await world.allreduce(own, sum, Op.SUM);
+  };
+  await play(Math.min(count, WARMUP_MESSAGES));
+  const fromMs = performance.now();
+  await play(count);
+  return ((performance.now() - fromMs) * 1000) / count;
+}
+
 async function rank(text) {
-  const { kind, count } = JSON.parse(text);
-  const { init } = await import('multirail');
+  const task = JSON.parse(text);
+  const { init, Op } = await import('multirail');
   const mpi = await init();
-  const us = kind === 'product' ? await product(mpi, count) : await latency(mpi, count);
+  const works = {
+    product: () => product(mpi, task.count),
+    latency: () => latency(mpi, task.count),
+    allreduce: () => allreduce(mpi, Op, task),
+  };
+  const us = await works[task.kind]();
   if (mpi.rank === 0 && us !== undefined) console.log(us);
   await mpi.finalize();
 }
@@ -145,6 +165,15 @@ async function compare() {
     async () => Math.max(...(await Promise.all([job(2, talk, 1, mca), job(2, talk, 1, mca)]))),
     () => job(2, talk, 2, mca),
   );
+  const sums = {};
+  for (const [name, length] of Object.entries(SUMS)) {
+    const task = { kind: 'allreduce', count: Math.ceil(messages / 10), length };
+    sums[name] = await inTurn(
+      pairs,
+      async () => Math.max(...(await Promise.all([job(2, task, 1, mca), job(2, task, 1, mca)]))),
+      () => job(2, task, 2, mca),
+    );
+  }
   const middle = (list, of) => median(list.map(of));
   const more = middle(products, ({ two, paired }) => paired / two - 1);
   const times = middle(latencies, ({ two, paired }) => (paired - two) / two);
@@ -161,6 +190,10 @@ async function compare() {
       '| --- | ---: | ---: | ---: | --- |',
       `| matrix product, 4 ranks, order ${4 * ROWS}, from start to end | ${middle(products, (one) => one.two).toFixed(2)} s | ${middle(products, (one) => one.paired).toFixed(2)} s | ${(100 * more).toFixed(1)} % | ≤ ${100 * PRODUCT_MORE} %: ${verdict(more <= PRODUCT_MORE)} |`,
       `| 8 B, one way, promises, 2 ranks | ${two.toFixed(1)} µs | ${middle(latencies, (one) => one.paired).toFixed(1)} µs | ${times.toFixed(1)} × one way | ≤ ${LATENCIES_MORE} × one way: ${verdict(times <= LATENCIES_MORE)} |`,
+      ...Object.entries(sums).map(([name, list]) => {
+        const ratio = middle(list, (one) => one.paired / one.two);
+        return `| allreduce of ${name}, promises, 2 ranks | ${middle(list, (one) => one.two).toFixed(1)} µs | ${middle(list, (one) => one.paired).toFixed(1)} µs | ${ratio.toFixed(1)} × | by messages, and compared |`;
+      }),
     ].join('\n'),
   );
 }

@@ -22,7 +22,7 @@ import { hasLeft } from '../pml/outcome.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { DeadPeers } from './dead-peers.ts';
-import { Departure } from './departure.ts';
+import { Departure, type NotLeft } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
@@ -316,7 +316,7 @@ export class Engine implements Upcalls {
     let deadline = this.bml.nextDeadline();
     for (const module of this.modules) deadline = Math.min(deadline, module.nextDeadline());
     if (this.memoryWaits?.isWaiting === true) deadline = Math.min(deadline, this.memoryWaits.nextDeadline());
-    if (this.departure.isBegun) deadline = Math.min(deadline, this.nowMs + 20);
+    if (this.departure.isBegun) deadline = Math.min(deadline, this.departure.nextDeadline(this.nowMs));
     if (this.pml.isUnfinished) deadline = Math.min(deadline, this.nowMs);
     return deadline;
   }
@@ -582,12 +582,17 @@ export class Engine implements Upcalls {
     return this.departure.isDone;
   }
 
+  /** Called when isDrained or isLeft() may have changed. */
+  set onDepartureStep(listener: (() => void) | undefined) {
+    this.departure.onStep = listener;
+  }
+
   get isFinalizing(): boolean {
     return this.departure.isBegun;
   }
 
   /** The peers that have not left, and why isLeft() is not yet true. */
-  notLeftPeers(): { rank: number; text: string }[] {
+  notLeftPeers(): NotLeft[] {
     return this.departure.notLeft();
   }
 

@@ -350,7 +350,9 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       strangersBytes += chunk.length;
       if (strangersBytes > HANDSHAKE_BYTES_MAX) drop('too many bytes before the handshake was done');
     };
-    const deadline = setTimeout(() => drop('the handshake was not done in time'), this.options.handshakeTimeoutMs);
+    // What has come until then is looked at first: this process may have had no processor.
+    const late = () => setImmediate(() => state === CONNECTION.CHALLENGED && drop('the handshake was not done in time'));
+    const deadline = setTimeout(late, this.options.handshakeTimeoutMs);
     deadline.unref();
     socket.on('data', countStrangersBytes);
 

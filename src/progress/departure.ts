@@ -45,6 +45,7 @@ export class Departure {
   private readonly rank: number;
   private readonly bml: Bml;
   private readonly pml: Pml;
+  private readonly onStep: () => void;
   private readonly peers = new Map<number, Leaving>();
   /** begin() was called. */
   isBegun = false;
@@ -52,11 +53,10 @@ export class Departure {
   private allDrained = false;
   private last: ReadonlySet<number> = new Set();
   private told = '';
-  /** Something has changed that whoever waits for the end of it may wait for. */
-  onStep: (() => void) | undefined;
 
-  /** `rank`: of this process. */
-  constructor(rank: number, bml: Bml, pml: Pml) {
+  /** `rank`: of this process. `onStep`: isDrained or isDone may have changed. */
+  constructor(rank: number, bml: Bml, pml: Pml, onStep: () => void) {
+    this.onStep = onStep;
     this.rank = rank;
     this.bml = bml;
     this.pml = pml;
@@ -132,7 +132,7 @@ export class Departure {
     const now = `${this.isDrained} ${this.isDone}`;
     if (now === this.told) return;
     this.told = now;
-    this.onStep?.();
+    this.onStep();
   }
 
   /** When step() has something to do though nothing comes: a BYE that is not known to be delivered is waited for in time. */

@@ -1,11 +1,12 @@
 // Runs the N ranks of a job, on this machine or by ssh on others: environment, secret, input and output, signals, exit codes, and the end
 // of all ranks when one fails. Whatever happens, no process is left behind.
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:os';
+import { availableParallelism, constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 import { type ParamTable, survivesFailures } from '../../params.ts';
 import { OWN_FAILURE_CODE, TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
+import { crowdFactor } from '../../util/crowd.ts';
 import { removeRecord, writeRecord } from '../meeting/file.ts';
 import { loopbackAddress } from '../oob/addresses.ts';
 import type { AbortInfo } from '../oob/member.ts';
@@ -183,10 +184,16 @@ class LocalJob implements RunningJob {
       takesJoins: survivesFailures(this.params),
       secret: this.secret,
       knowsProcesses: true,
+      crowd: this.crowd,
       reconnectTimeoutMs: this.params.int('oob_reconnect_timeout_ms'),
       listen,
       log: (text) => this.say(text),
     });
+  }
+
+  /** Ranks of other hosts do not take processors of this one. */
+  private get crowd(): number {
+    return crowdFactor(this.starter.sizeHere, availableParallelism());
   }
 
   private async openServer(): Promise<void> {

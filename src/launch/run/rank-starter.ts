@@ -54,6 +54,11 @@ export class RankStarter {
     this.places = placeRanks(this.slots, options.size);
   }
 
+  /** Processes of the start that are on this host. */
+  get sizeHere(): number {
+    return this.places.filter(isHere).length;
+  }
+
   /** No other host takes part. */
   get isAllHere(): boolean {
     return this.places.every(isHere);

@@ -185,8 +185,7 @@ export class Departure {
     for (const { rank, stage } of this.peers.values()) {
       if (stage === 'LEFT') continue;
       const pending = this.pml.undelivered(rank);
-      const text =
-        stage === 'DRAINING' ? `${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}` : NOT_LEFT;
+      const text = stage === 'DRAINING' ? `${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}` : NOT_LEFT;
       list.push({ rank, text });
     }
     return list;

@@ -12,7 +12,6 @@ export function pingIntervalMs(crowd: number): number {
   return limitInCrowd(PING_INTERVAL_MS, Math.min(CROWD_MAX, crowd));
 }
 
-
 export interface SilenceLimits {
   joinTimeoutMs: number;
   exitGraceMs: number;

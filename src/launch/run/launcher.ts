@@ -22,6 +22,7 @@ import { LinePrefixer, pumpInput } from './output.ts';
 import type { RankChild } from './rank-child.ts';
 import { RankStarter } from './rank-starter.ts';
 import type { RunningJob, RunOptions } from './run-options.ts';
+import { StartGate } from './start-gate.ts';
 import { processesOf, Workers } from './workers.ts';
 
 export const RANKS_MAX = 4096;
@@ -245,7 +246,7 @@ class LocalJob implements RunningJob {
     this.guard = new RankGuard((text) => this.say(text));
     try {
       await this.starter.openHosts();
-      for (let rank = 0; rank < this.size; rank++) await this.spawnRank(rank);
+      await this.spawnAll();
     } catch (error) {
       this.end(`rank ${this.ranks.size} could not be started`, 1);
       await this.finish();
@@ -288,6 +289,21 @@ class LocalJob implements RunningJob {
   }
 
   // --- start
+
+  private async spawnAll(): Promise<void> {
+    const gate = this.starter.isAllHere ? new StartGate(availableParallelism()) : undefined;
+    const pass = (rank: number) => gate?.leave(rank);
+    this.server.on('joined', pass).on('ended', pass);
+    try {
+      for (let rank = 0; rank < this.size; rank++) {
+        await gate?.enter(rank);
+        await this.spawnRank(rank);
+      }
+    } finally {
+      this.server.off('joined', pass).off('ended', pass);
+      gate?.close();
+    }
+  }
 
   private async spawnRank(rank: number, more: Readonly<Record<string, string>> = {}): Promise<void> {
     const { child, isHere } = await this.starter.start(rank, more);

@@ -140,6 +140,11 @@ export class ParamTable implements Params {
     return name;
   }
 
+  /** Somebody has set it: what it holds is not the default. */
+  isSet(name: ParamName): boolean {
+    return this.origins.has(name);
+  }
+
   private value(name: string): number | boolean | string {
     const value = this.values.get(name);
     if (value === undefined) throw new MultirailError('ERR_CONFIG', `unknown parameter "${name}"`);

@@ -8,11 +8,11 @@ const require = createRequire(import.meta.url);
 
 const isMusl = () => process.report?.getReport()?.header?.glibcVersionRuntime === undefined;
 
-function candidates() {
-  const libc = isMusl() ? 'musl' : 'glibc';
-  return ['build/Release/rdma.node', `prebuilds/linux-${process.arch}/node-rdma.${libc}.node`].map((path) =>
-    fileURLToPath(new URL(path, import.meta.url)),
-  );
+/** One at a time: which C library this is takes milliseconds to find out. */
+function* candidates() {
+  const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
+  yield pathOf('build/Release/rdma.node');
+  yield pathOf(`prebuilds/linux-${process.arch}/node-rdma.${isMusl() ? 'musl' : 'glibc'}.node`);
 }
 
 /** The addon, or why there is none. */

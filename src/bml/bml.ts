@@ -392,13 +392,13 @@ export class Bml {
 
   /**
    * How often a rail with something outstanding is looked at, and a suspect one is probed: not above what one turn may add to the
-   * alive time, but slower with many rails. When a machine is overloaded all of them look suspect at once, and probing them
-   * must not be what keeps it so.
+   * alive time, but slower with many rails, and where many ranks share the processors. When a machine is overloaded all of them
+   * look suspect at once, and probing them must not be what keeps it so.
    */
   private get tickMs(): number {
     const { railTimeoutMs, stallTimeoutMs } = this.options;
     const leastMs = stallTimeoutMs === 0 ? railTimeoutMs / 8 : Math.min(railTimeoutMs / 8, stallTimeoutMs / 6);
-    return Math.max(Math.min(ALIVE_PER_TURN_MAX_MS, leastMs), this.rails.length * 2);
+    return Math.max(Math.min(ALIVE_PER_TURN_MAX_MS, leastMs) * this.options.crowd, this.rails.length * 2);
   }
 
   nextDeadline(): number {
@@ -435,7 +435,7 @@ export class Bml {
           peer.unreachableSinceAliveMs = aliveMs;
           peer.passedBefore = passed;
         }
-        this.wakeAt(nowMs + ALIVE_PER_TURN_MAX_MS);
+        this.wakeAt(nowMs + Math.max(ALIVE_PER_TURN_MAX_MS, this.tickMs));
       }
     }
     return true;

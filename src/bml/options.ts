@@ -3,6 +3,8 @@ import type { HealthLimits } from './health.ts';
 
 export interface BmlOptions extends HealthLimits {
   rank: number;
+  /** How many times as long as alone everything takes here, since other ranks share the processors; 1 = they do not. */
+  crowd: number;
   railTimeoutMs: number;
   probeIdleMs: number;
   redialMinMs: number;

@@ -463,6 +463,14 @@ export interface Params {
   list(name: string): string[];
 }
 
+/** What is given to others where many ranks share the processors of this host. */
+export interface CrowdLimits {
+  /** How many times as long as alone everything takes. */
+  factor: number;
+  connectTimeoutMs: number;
+  handshakeTimeoutMs: number;
+}
+
 /** One transport of one process: `tcp`, `ws`, `self`, `sim`, … */
 export interface BtlModule {
   readonly name: string;
@@ -512,6 +520,8 @@ export interface BtlModule {
   readonly needsEventLoop?: boolean;
   /** Rails of this module that carry traffic are polled in memory: then the engine asks the kernel for sockets only now and then. */
   readonly inMemory?: boolean;
+  /** Many ranks share the processors of this host: peers are given more time from here on. Before the first progress(). */
+  expectCrowd?(limits: CrowdLimits): void;
   /** Closes everything; no upcalls follow. Resolves when no handle of the module keeps the process alive. */
   close(): Promise<void>;
 }

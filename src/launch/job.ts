@@ -1,7 +1,9 @@
 // How a process finds itself in a job: its rank, the number of ranks, the job's secret, and the out-of-band channel. starters/ finds out
 // which starter started it; meeting/rendezvous.ts lets the ranks meet.
+import { availableParallelism } from 'node:os';
 import { MultirailError } from '../errors.ts';
 import { ParamTable, survivesFailures } from '../params.ts';
+import { crowdFactor } from '../util/crowd.ts';
 import { abortByStarter, abortEverywhere } from './job-abort.ts';
 import type { Job } from './job-type.ts';
 import { hostId, newIncarnation, restartedIncarnation } from './meeting/identity.ts';
@@ -95,6 +97,7 @@ async function joinOwnLauncher(
     secret,
     urls,
     watch: new LauncherWatch(launcherPid),
+    crowd: crowdFactor(common.localSize, availableParallelism()),
     reconnectTimeoutMs: params.int('oob_reconnect_timeout_ms'),
     ...log,
   });

@@ -4,7 +4,7 @@ import type { BtlModule } from '../btl/btl.ts';
 import { MultirailError } from '../errors.ts';
 import type { PeerPlan } from '../progress/peers.ts';
 import { checkEntry, checkUpdate, type ModexEntry, makeRails, mustHaveRail } from './modex.ts';
-import { isCrowded, ownProcessors, type Processors } from './processors.ts';
+import { isCrowded, ownProcessors, type Processors, roomOf } from './processors.ts';
 
 /** The outcome of the modex: the entry of each rank, as it was sent. */
 export interface ModexTable {
@@ -116,6 +116,11 @@ export class AddressBook {
   isHostCrowded(): boolean {
     const { own } = this.options;
     return isCrowded(own.processors ?? ownProcessors(), this.othersHere(), this.numbers.length - 1);
+  }
+
+  /** How many processors this rank may use at a time, a part of one included. */
+  get room(): number {
+    return roomOf(this.options.own.processors ?? ownProcessors());
   }
 
   /** The processors of the other ranks of this host, the next ones first, which are likely to be there. */

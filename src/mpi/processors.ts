@@ -84,6 +84,9 @@ function cpusOf(text: string): Set<number> {
   return cpus;
 }
 
+/** How many processors these are, a part of one included. */
+export const roomOf = ({ cpus, limit }: Processors): number => Math.min(cpusOf(cpus).size, limit ?? Number.POSITIVE_INFINITY);
+
 /**
  * Whether the ranks of this host want more processors than there are, among those that `own` may use. A rank that may use several counts
  * for an equal part on each of them, so ranks that are bound to a processor each are not crowded. `others`: the other ranks of this host,
@@ -92,7 +95,7 @@ function cpusOf(text: string): Set<number> {
  */
 export function isCrowded(own: Processors, others: Iterable<Processors | undefined>, othersMax = Number.POSITIVE_INFINITY): boolean {
   const mine = cpusOf(own.cpus);
-  const room = Math.min(mine.size, own.limit ?? Number.POSITIVE_INFINITY) + ROUNDING;
+  const room = roomOf(own) + ROUNDING;
   // Most ranks have the same list.
   const parts = new Map<string, number>();
   let wanted = 1;

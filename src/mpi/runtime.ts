@@ -13,8 +13,9 @@ import { type RankWaits, reportLines, reportOfOne } from '../launch/oob/waits.ts
 import { ParamTable, survivesFailures } from '../params.ts';
 import { BlockingWaiter } from '../progress/blocking.ts';
 import { Engine } from '../progress/engine.ts';
-import { engineOptions } from '../progress/options.ts';
+import { engineOptions, expectCrowd } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
+import { crowdFactor } from '../util/crowd.ts';
 import { DIVERGED_CODE, OWN_FAILURE_CODE } from '../util/exit-codes.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel } from './channels.ts';
@@ -84,6 +85,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly params: Params;
   /** Faults that were asked for (ft_inject), for programs of experiments; undefined where none were. */
   readonly inject: Injector | undefined;
+  private readonly table: ParamTable;
   private readonly job: RuntimeJob;
   private readonly options: RuntimeOptions;
   /** Undefined where each rank is one process. */
@@ -116,6 +118,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.jobId = job.jobId;
     const params = options.params ?? new ParamTable();
     this.params = params;
+    this.table = params;
     const native = nativeOf(options);
     this.driver = options.driver ?? makeDriver(native, params);
     this.engine = new Engine(engineOptions(job.rank, params), this.driver, {
@@ -332,7 +335,9 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   /** From the first call on, whoever waits knows whether those it waits for have a processor. */
   private lookForCrowd(book: AddressBook): void {
     const mode = this.params.string('mpi_yield_when_idle');
-    if (mode === 'never' || (mode === 'auto' && !book.isHostCrowded())) return;
+    const isCrowded = book.isHostCrowded();
+    if (isCrowded) expectCrowd(crowdFactor(this.job.localSize, book.room), this.table, this.engine.bml, this.modules);
+    if (mode === 'never' || (mode === 'auto' && !isCrowded)) return;
     this.proc.isCrowded = true;
     this.blocking.expectCrowd();
     this.driver.expectCrowd?.();
@@ -616,12 +621,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     } catch (error) {
       return Promise.reject(error);
     }
-    this.finalizing ??= this.leave(options.timeoutMs ?? this.params.int('mpi_finalize_timeout_ms'));
+    this.finalizing ??= this.leave(options.timeoutMs);
     return this.finalizing;
   }
 
-  private async leave(timeoutMs: number): Promise<void> {
+  private async leave(ownTimeoutMs: number | undefined): Promise<void> {
     const { engine, job } = this;
+    const timeoutMs = ownTimeoutMs ?? this.params.int('mpi_finalize_timeout_ms');
+    // Whoever has set a limit means it. That of nobody bounds how long nobody moves: many ranks on few processors take their time.
+    const whileNobodyLeaves = ownTimeoutMs === undefined && !this.table.isSet('mpi_finalize_timeout_ms');
     this.moveTo('FINALIZING');
     this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.process }));
     const beganMs = performance.now();
@@ -633,7 +641,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
         ? [twinLeft]
         : await (this.place === undefined || this.place.role === 'helper'
             ? leaveUnneeded(engine, leftMs)
-            : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, leftMs));
+            : leaveTogether(engine, this.book?.others ?? [], this.proc.ft?.ulfm.standbys.ready ?? [], job.oob, {
+                timeoutMs: leftMs,
+                whileNobodyLeaves,
+              }));
     const failed = notLeft.length > 0;
     this.telemetry?.stop();
     if (job.oob !== undefined && !failed) {

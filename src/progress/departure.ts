@@ -17,6 +17,18 @@ import { assert } from '../util/assert.ts';
  */
 const BYE_GRACE_MS = 5000;
 
+/** Said of a peer of which nothing else is known. */
+export const NOT_LEFT = 'it has not left the job';
+
+/** A peer that has not left, and why. */
+export interface NotLeft {
+  readonly rank: number;
+  readonly text: string;
+}
+
+/** It is stepped this often where nothing comes: what it waits for comes with a turn. */
+const STEP_MS = 250;
+
 interface Leaving {
   readonly rank: number;
   readonly bml: BmlPeer;
@@ -33,15 +45,18 @@ export class Departure {
   private readonly rank: number;
   private readonly bml: Bml;
   private readonly pml: Pml;
+  private readonly onStep: () => void;
   private readonly peers = new Map<number, Leaving>();
   /** begin() was called. */
   isBegun = false;
   private awaitsAll = false;
   private allDrained = false;
   private last: ReadonlySet<number> = new Set();
+  private told = '';
 
-  /** `rank`: of this process. */
-  constructor(rank: number, bml: Bml, pml: Pml) {
+  /** `rank`: of this process. `onStep`: isDrained or isDone may have changed. */
+  constructor(rank: number, bml: Bml, pml: Pml, onStep: () => void) {
+    this.onStep = onStep;
     this.rank = rank;
     this.bml = bml;
     this.pml = pml;
@@ -113,6 +128,22 @@ export class Departure {
 
   /** In every turn, once it has begun. */
   step(nowMs: number): void {
+    this.movePeers(nowMs);
+    const now = `${this.isDrained} ${this.isDone}`;
+    if (now === this.told) return;
+    this.told = now;
+    this.onStep();
+  }
+
+  /** When step() has something to do though nothing comes: a BYE that is not known to be delivered is waited for in time. */
+  nextDeadline(nowMs: number): number {
+    let at = nowMs + STEP_MS;
+    for (const { stage, byeReceived, byeSentAtMs } of this.peers.values())
+      if (stage === 'BYE_SENT' && byeReceived) at = Math.min(at, Math.max(nowMs + 1, byeSentAtMs + BYE_GRACE_MS + 1));
+    return at;
+  }
+
+  private movePeers(nowMs: number): void {
     const { pml } = this;
     for (const peer of this.peers.values()) {
       if (pml.peer(peer.rank).failure !== undefined) peer.stage = 'LEFT';
@@ -149,13 +180,12 @@ export class Departure {
   }
 
   /** The peers that have not left, and why, for people. */
-  notLeft(): { rank: number; text: string }[] {
-    const list: { rank: number; text: string }[] = [];
+  notLeft(): NotLeft[] {
+    const list: NotLeft[] = [];
     for (const { rank, stage } of this.peers.values()) {
       if (stage === 'LEFT') continue;
       const pending = this.pml.undelivered(rank);
-      const text =
-        stage === 'DRAINING' ? `${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}` : 'it has not left the job';
+      const text = stage === 'DRAINING' ? `${pending.length} messages pending: ${pending.slice(0, 5).join('; ')}` : NOT_LEFT;
       list.push({ rank, text });
     }
     return list;

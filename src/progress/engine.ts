@@ -22,7 +22,7 @@ import { hasLeft } from '../pml/outcome.ts';
 import { Pml } from '../pml/pml.ts';
 import { assert } from '../util/assert.ts';
 import { DeadPeers } from './dead-peers.ts';
-import { Departure } from './departure.ts';
+import { Departure, type NotLeft } from './departure.ts';
 import type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 import { type LogLevel, LogLimit } from './log-limit.ts';
 import { OpeningTimes } from './opening-times.ts';
@@ -31,10 +31,8 @@ import { railEvents, unreachableMs, unreachableText } from './rail-events.ts';
 
 export type { Driver, EngineHooks, EngineOptions, MemoryWaits } from './engine-types.ts';
 
-/**
- * A blocking call reads the clock once in so many polls of the rails, and asks what else the kernel has to say once in so many more. To
- * poll a rail in memory costs less than a system call by two orders of magnitude. Powers of two.
- */
+// A blocking call reads the clock once in so many polls of the rails, and asks what else the kernel has to say once in so many more. To
+// poll a rail in memory costs less than a system call by two orders of magnitude. Powers of two.
 const POLLS_PER_CLOCK = 8;
 const POLLS_PER_KERNEL = 64;
 const MEMORY_POLLS_PER_CLOCK = 256;
@@ -70,6 +68,8 @@ export class Engine implements Upcalls {
   private awaited: { readonly done: boolean } | undefined;
   /** Called each time after the rails were polled, while somebody waits for what no request tells: that nothing is under way any more. */
   afterWork: (() => void) | undefined;
+  /** Called when isDrained or isLeft() may have changed. */
+  onDepartureStep: (() => void) | undefined;
   private readonly polledListeners: (() => void)[] = [];
   satisfied = false;
   /** Calls that wait for messages which no request of theirs takes. */
@@ -89,7 +89,7 @@ export class Engine implements Upcalls {
     this.lastTurnMs = this.nowMs;
     this.bml = new Bml(options.bml, (rail, from, to) => this.onRailState(rail, from, to));
     this.pml = new Pml(options.pml, this.bml);
-    this.departure = new Departure(options.rank, this.bml, this.pml);
+    this.departure = new Departure(options.rank, this.bml, this.pml, () => this.onDepartureStep?.());
     this.dead = new DeadPeers(this.modules, this.bml, this.pml);
     this.pml.onFirstUse = (rank) => this.meet(rank);
   }
@@ -316,7 +316,7 @@ export class Engine implements Upcalls {
     let deadline = this.bml.nextDeadline();
     for (const module of this.modules) deadline = Math.min(deadline, module.nextDeadline());
     if (this.memoryWaits?.isWaiting === true) deadline = Math.min(deadline, this.memoryWaits.nextDeadline());
-    if (this.departure.isBegun) deadline = Math.min(deadline, this.nowMs + 20);
+    if (this.departure.isBegun) deadline = Math.min(deadline, this.departure.nextDeadline(this.nowMs));
     if (this.pml.isUnfinished) deadline = Math.min(deadline, this.nowMs);
     return deadline;
   }
@@ -587,7 +587,7 @@ export class Engine implements Upcalls {
   }
 
   /** The peers that have not left, and why isLeft() is not yet true. */
-  notLeftPeers(): { rank: number; text: string }[] {
+  notLeftPeers(): NotLeft[] {
     return this.departure.notLeft();
   }
 

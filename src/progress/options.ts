@@ -1,5 +1,8 @@
-// Engine options from parameters.
-import type { Params } from '../btl/btl.ts';
+// Engine options from parameters, and what of them follows from the ranks that share the processors of this host.
+import type { Bml } from '../bml/bml.ts';
+import type { BtlModule, Params } from '../btl/btl.ts';
+import type { ParamTable } from '../params.ts';
+import { limitInCrowd } from '../util/crowd.ts';
 import type { EngineOptions } from './engine.ts';
 
 /** The parameters that PML, BML and engine take, as one options object. */
@@ -20,6 +23,7 @@ export function engineOptions(rank: number, params: Params): EngineOptions {
     },
     bml: {
       rank,
+      crowd: 1,
       railTimeoutMs: params.int('bml_rail_timeout_ms'),
       stallTimeoutMs: params.int('bml_stall_timeout_ms'),
       trialMinMs: params.int('bml_trial_min_ms'),
@@ -38,4 +42,18 @@ export function engineOptions(rank: number, params: Params): EngineOptions {
       fragUs: params.int('pml_frag_us'),
     },
   };
+}
+
+/**
+ * The ranks of this host share its processors (`factor` as crowdFactor() gives it): peers get that many times as long to connect and to prove
+ * themselves, where nobody has set how long, and what is looked at again and again is looked at less often.
+ */
+export function expectCrowd(factor: number, params: ParamTable, bml: Bml, modules: readonly BtlModule[]): void {
+  const limit = (name: 'bml_connect_timeout_ms' | 'btl_base_handshake_timeout_ms'): number =>
+    params.isSet(name) ? params.int(name) : limitInCrowd(params.int(name), factor);
+  const connectTimeoutMs = limit('bml_connect_timeout_ms');
+  const handshakeTimeoutMs = limit('btl_base_handshake_timeout_ms');
+  bml.options.crowd = factor;
+  bml.options.connectTimeoutMs = connectTimeoutMs;
+  for (const module of modules) module.expectCrowd?.({ factor, connectTimeoutMs, handshakeTimeoutMs });
 }

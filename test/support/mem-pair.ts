@@ -285,6 +285,7 @@ export const OPTIONS: Omit<EngineOptions, 'rank'> = {
   },
   bml: {
     rank: 0,
+    crowd: 1,
     railTimeoutMs: 400,
     stallTimeoutMs: 60,
     trialMinMs: 50,

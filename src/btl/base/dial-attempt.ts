@@ -2,7 +2,7 @@
 // a stream is open, further ones are begun at intervals, because the kernel repeats a lost SYN only after a second. While an older epoch of
 // the rail is live, the attempt runs next to it and gives way as soon as the peer is heard to receive more of it. It moves only inside
 // progress().
-import { ALIVE_PER_TURN_MAX_MS, type RailReason, type Sink } from '../btl.ts';
+import type { RailReason, Sink } from '../btl.ts';
 import type { ByteStream } from './byte-stream.ts';
 import { type FrameHeader, HANDSHAKE_LIMITS } from './frame-hdr.ts';
 import type { DialerHandshake } from './handshake.ts';
@@ -61,6 +61,8 @@ export interface AttemptOptions {
   timeoutMs: number;
   /** Pause between two streams that are opened for one attempt. */
   againMs: number;
+  /** A turn is asked for this often, in which alive time passes. */
+  aliveTurnMs: number;
   /** The peer's kernel does not acknowledge what was sent on an open stream: the network went away in the middle of the handshake. */
   isUnanswered?: ((stream: ByteStream) => boolean) | undefined;
   /** What the modex says of the peer's process; undefined when it says nothing. */
@@ -146,7 +148,7 @@ export class DialAttempt implements FramerHandler {
     if (this.state === 'HELLO_SENT' || this.state === 'PROOF_SENT') this.seeUnanswered();
     if (!this.done && aliveMs >= this.dueAliveMs) this.timedOut();
     this.dueAt =
-      this.dueAliveMs === Number.POSITIVE_INFINITY ? now : now + Math.min(ALIVE_PER_TURN_MAX_MS, Math.max(1, this.dueAliveMs - aliveMs));
+      this.dueAliveMs === Number.POSITIVE_INFINITY ? now : now + Math.min(this.options.aliveTurnMs, Math.max(1, this.dueAliveMs - aliveMs));
     if (this.state === 'DIALING') this.dueAt = Math.min(this.dueAt, this.againAt);
   }
 

@@ -45,6 +45,8 @@ export interface StreamOptions extends LinkOptions {
   connectAgainMs: number;
   handshakeTimeoutMs: number;
   handshakesMax: number;
+  /** What waits in alive time asks for a turn this often. */
+  aliveTurnMs: number;
 }
 
 /** An attempt that came to nothing, to be told in the next progress(). */
@@ -144,6 +146,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
       dial: () => this.module.dial(this),
       timeoutMs: this.options.connectTimeoutMs,
       againMs: this.options.connectAgainMs,
+      aliveTurnMs: this.options.aliveTurnMs,
       incarnation: this.module.incarnationOf?.(this.remote),
       isUnanswered: this.module.isUnanswered?.bind(this.module),
     });

@@ -5,6 +5,7 @@ import {
   ALIVE_PER_TURN_MAX_MS,
   type BtlContext,
   type BtlEndpoint,
+  type CrowdLimits,
   type RailPlan,
   type RailReason,
   type Sink,
@@ -33,6 +34,8 @@ import { type FramerHandler, StreamFramer } from './stream-framer.ts';
 const LOG_LINES_MAX = 64;
 /** How long close() lets rails that ended by BYE write out their last bytes. */
 const CLOSE_GRACE_MS = 500;
+/** In a crowd, turns in which only time passes are so many times as far apart at most. */
+const CROWDED_TURNS_MAX = 4;
 /** A refused dialer has this long to read why. */
 const REFUSED_LINGER_MS = 500;
 
@@ -123,7 +126,13 @@ export abstract class StreamModule implements EndpointModule {
       connectAgainMs: params.int('btl_base_connect_again_ms'),
       handshakeTimeoutMs: params.int('btl_base_handshake_timeout_ms'),
       handshakesMax: params.int('btl_base_handshakes_max'),
+      aliveTurnMs: ALIVE_PER_TURN_MAX_MS,
     };
+  }
+
+  expectCrowd({ factor, connectTimeoutMs, handshakeTimeoutMs }: CrowdLimits): void {
+    const aliveTurnMs = ALIVE_PER_TURN_MAX_MS * Math.min(CROWDED_TURNS_MAX, factor);
+    Object.assign(this.options, { connectTimeoutMs, handshakeTimeoutMs, aliveTurnMs });
   }
 
   abstract address(): unknown;
@@ -250,7 +259,7 @@ export abstract class StreamModule implements EndpointModule {
       const due =
         inbound.dueAliveMs === Number.POSITIVE_INFINITY
           ? 0
-          : this.now + Math.min(ALIVE_PER_TURN_MAX_MS, Math.max(1, inbound.dueAliveMs - this.aliveMs));
+          : this.now + Math.min(this.options.aliveTurnMs, Math.max(1, inbound.dueAliveMs - this.aliveMs));
       at = Math.min(at, due);
     }
     return at;

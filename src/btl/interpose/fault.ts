@@ -3,7 +3,7 @@
 // bench --pull` and tests use it. Each rank wraps its own side: a pull swallows what is sent and refuses what comes, so a plan given to
 // every rank works like a pulled cable. Where only one rank pulls, the other sees silence until it sends; then its rail is closed.
 import { Prng } from '../../util/prng.ts';
-import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, RailPlan, Upcalls } from '../btl.ts';
+import type { BtlComponent, BtlContext, BtlEndpoint, BtlModule, CrowdLimits, RailPlan, Upcalls } from '../btl.ts';
 import { FaultEndpoint } from './fault-endpoint.ts';
 import type { FaultHost } from './fault-entry.ts';
 import { type FaultAction, type FaultPlan, type PullMode, parseFaultPlan, type RailSelector, RandomSchedule } from './fault-plan.ts';
@@ -156,6 +156,10 @@ class FaultBtl implements FaultModule, FaultHost {
 
   remoteAddressChanged(peer: number, remote: unknown): void {
     this.inner.remoteAddressChanged(peer, remote);
+  }
+
+  expectCrowd(limits: CrowdLimits): void {
+    this.inner.expectCrowd?.(limits);
   }
 
   forgetPeer(peer: number): boolean {

@@ -4,16 +4,15 @@ import { EventEmitter } from 'node:events';
 import { MultirailError } from '../../errors.ts';
 import { type BulletinAsk, bulletinAsk } from './bulletin.ts';
 import type { OobClientEvents } from './client-events.ts';
+import { type OobClientOptions, withDefaults } from './client-options.ts';
 import { CLIENT, CLIENT_EDGES, CLIENT_STATE_NAMES, type ClientState } from './client-states.ts';
 import { type DialEvents, type DialOptions, LIFELINE_IDLE_MS, OobDial } from './dial.ts';
-import { LauncherWatch } from './launcher-watch.ts';
 import type { AbortInfo, ExitInfo } from './member.ts';
 import {
   boundedText,
   decodeJson,
   type Envelope,
   encodeJson,
-  type JoinKind,
   MODEX_BYTES_MAX,
   NAME_BYTES_MAX,
   type OobBodies,
@@ -32,29 +31,7 @@ const REDIAL_MAX_MS = 1000;
 /** The deadline of one attempt grows to connectTimeoutMs * 2 ** this. */
 const CONNECT_DOUBLINGS_MAX = 4;
 
-export interface OobClientOptions {
-  urls: readonly string[];
-  secret: Uint8Array;
-  /** Undefined: the server says it. */
-  jobId: string | undefined;
-  /** Where the process joins after the start: the number that is kept for it, or 0; its index with `join` index. */
-  rank: number;
-  size: number;
-  /** It may join after the start: what it is then is known when hello() has resolved. */
-  join?: JoinKind;
-  incarnation: number;
-  hostId: string;
-  reconnectTimeoutMs: number;
-  /** How long to try before the first contact; by default reconnectTimeoutMs. */
-  joinTimeoutMs?: number;
-  /** Keep a second connection that shows, without this process's doing, that the process lives. */
-  lifeline?: boolean;
-  pingIntervalMs?: number;
-  connectTimeoutMs?: number;
-  /** What is known of the launcher's process; by default nothing. */
-  watch?: LauncherWatch;
-  log?: (text: string) => void;
-}
+export type { OobClientOptions } from './client-options.ts';
 
 interface Pending<T> {
   resolve: (value: T) => void;
@@ -62,7 +39,7 @@ interface Pending<T> {
 }
 
 export class OobClient extends EventEmitter<OobClientEvents> {
-  private readonly options: Required<Omit<OobClientOptions, 'jobId' | 'join'>> & { jobId: string | undefined; join: JoinKind | '' };
+  private readonly options: ReturnType<typeof withDefaults>;
   private readonly session = new OobSession();
   private state: ClientState = CLIENT.IDLE;
   private connection: OobDial | undefined;
@@ -99,16 +76,7 @@ export class OobClient extends EventEmitter<OobClientEvents> {
 
   constructor(options: OobClientOptions) {
     super();
-    this.options = {
-      pingIntervalMs: 500,
-      connectTimeoutMs: 1000,
-      joinTimeoutMs: options.reconnectTimeoutMs,
-      lifeline: false,
-      join: '',
-      watch: new LauncherWatch(undefined),
-      log: () => undefined,
-      ...options,
-    };
+    this.options = withDefaults(options);
     if (options.urls.length === 0) throw new MultirailError('ERR_INIT', 'no address of the launcher is known', { rank: options.rank });
   }
 

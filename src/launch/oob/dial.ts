@@ -72,7 +72,8 @@ export class OobDial {
         return transport;
       }) as never,
     });
-    this.deadline = setTimeout(() => this.fail('no answer in time'), options.timeoutMs);
+    // What has come until then is looked at first: this process may have had no processor.
+    this.deadline = setTimeout(() => setImmediate(() => this.welcomed || this.fail('no answer in time')), options.timeoutMs);
     this.deadline.unref();
     this.ws.on('error', (error) => this.fail(error.message));
     this.ws.on('close', (code) => this.fail(`closed (${code})`));

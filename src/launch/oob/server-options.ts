@@ -1,5 +1,7 @@
 // What a server of the out-of-band channel is given, and what it tells.
+import { limitInCrowd } from '../../util/crowd.ts';
 import type { AbortInfo, RankInfo } from './member.ts';
+import { pingIntervalMs } from './silence.ts';
 import type { Telemetry } from './telemetry.ts';
 
 export interface OobServerOptions {
@@ -25,6 +27,8 @@ export interface OobServerOptions {
   exitGraceMs?: number;
   pingIntervalMs?: number;
   handshakeTimeoutMs?: number;
+  /** How many times as long as alone everything takes here, since the ranks share the processors of this host (util/crowd.ts); by default 1. */
+  crowd?: number;
   log?: (text: string) => void;
 }
 
@@ -47,4 +51,23 @@ export interface OobServerEvents {
   standby: [rank: number, isWaiting: boolean, place: number];
   /** Only without process knowledge, or when a rank's queue overflowed. */
   lost: [rank: number, text: string];
+}
+
+const HANDSHAKE_TIMEOUT_MS = 3000;
+
+/** What is not given is as a launcher has it whose ranks are all on this host. */
+export function withDefaults(options: OobServerOptions): Required<OobServerOptions> {
+  const { crowd = 1 } = options;
+  return {
+    listen: ['127.0.0.1'],
+    pingIntervalMs: pingIntervalMs(crowd),
+    handshakeTimeoutMs: limitInCrowd(HANDSHAKE_TIMEOUT_MS, crowd),
+    joinTimeoutMs: Number.POSITIVE_INFINITY,
+    exitGraceMs: 2000,
+    spares: 0,
+    takesJoins: false,
+    log: () => undefined,
+    crowd,
+    ...options,
+  };
 }

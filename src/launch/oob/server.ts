@@ -37,7 +37,7 @@ import {
   WAITS_BYTES_MAX,
 } from './messages.ts';
 import { RepeatedLines } from './repeated-lines.ts';
-import type { OobServerEvents, OobServerOptions } from './server-options.ts';
+import { type OobServerEvents, type OobServerOptions, withDefaults } from './server-options.ts';
 import { OobSession } from './session.ts';
 import { Strangers } from './strangers.ts';
 import { checkTelemetry, type RailFault, type Telemetry } from './telemetry.ts';
@@ -46,7 +46,7 @@ import { checkTelemetry, type RailFault, type Telemetry } from './telemetry.ts';
 const PING_BACKLOG_BYTES_MAX = 64 * 1024;
 /** Errors of a lifeline that say nothing of the process at its other end. */
 const NETWORK_ERRORS = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN', 'EHOSTDOWN', 'ENONET']);
-/** Connections that have not proven themselves at the same time; for each further one another one goes. */
+/** Connections that have not proven themselves at the same time, beside one of each rank; for each further one another one goes. */
 const STRANGERS_MAX = 256;
 /** Equal lines about strangers are counted for this long. */
 const LOG_WINDOW_MS = 10_000;
@@ -79,18 +79,8 @@ export class OobServer extends EventEmitter<OobServerEvents> {
 
   constructor(options: OobServerOptions) {
     super();
-    this.options = {
-      listen: ['127.0.0.1'],
-      pingIntervalMs: 500,
-      handshakeTimeoutMs: 3000,
-      joinTimeoutMs: Number.POSITIVE_INFINITY,
-      exitGraceMs: 2000,
-      spares: 0,
-      takesJoins: false,
-      log: () => undefined,
-      ...options,
-    };
-    this.strangers = new Strangers(STRANGERS_MAX, this.options.handshakeTimeoutMs);
+    this.options = withDefaults(options);
+    this.strangers = new Strangers(this.strangersMax, this.options.handshakeTimeoutMs);
     this.lines = new RepeatedLines(this.options.log, LOG_WINDOW_MS);
     this.arbiter = new Arbiter(this.members, this.options, this.options.takesJoins);
     this.bulletin = new BulletinBoard(
@@ -129,6 +119,11 @@ export class OobServer extends EventEmitter<OobServerEvents> {
     });
   }
 
+  /** All ranks may come at once. */
+  private get strangersMax(): number {
+    return STRANGERS_MAX + this.options.size;
+  }
+
   private addMember(rank: number, given: Pick<Member, 'isOwned' | 'standsBy' | 'isReady'> & { index: number | undefined }): Member {
     const member: Member = {
       ...given,
@@ -157,7 +152,7 @@ export class OobServer extends EventEmitter<OobServerEvents> {
           const { ousted } = this.strangers;
           this.strangers.add(socket);
           if (this.strangers.ousted > ousted) {
-            const many = `out-of-band channel: more than ${STRANGERS_MAX} connections on ${text} without a handshake`;
+            const many = `out-of-band channel: more than ${this.strangersMax} connections on ${text} without a handshake`;
             this.log(`${many}; one is ended for each new one`);
           }
           this.sockets.add(socket);
@@ -350,7 +345,9 @@ export class OobServer extends EventEmitter<OobServerEvents> {
       strangersBytes += chunk.length;
       if (strangersBytes > HANDSHAKE_BYTES_MAX) drop('too many bytes before the handshake was done');
     };
-    const deadline = setTimeout(() => drop('the handshake was not done in time'), this.options.handshakeTimeoutMs);
+    // What has come until then is looked at first: this process may have had no processor.
+    const late = () => setImmediate(() => state === CONNECTION.CHALLENGED && drop('the handshake was not done in time'));
+    const deadline = setTimeout(late, this.options.handshakeTimeoutMs);
     deadline.unref();
     socket.on('data', countStrangersBytes);
 

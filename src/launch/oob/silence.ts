@@ -1,6 +1,16 @@
 // What silence means where nobody waits for the processes: a rank that computes, or is stopped, says nothing for as long as it likes, since
 // its lifeline stands. Pure.
+import { limitInCrowd } from '../../util/crowd.ts';
 import type { Member } from './member.ts';
+
+const PING_INTERVAL_MS = 500;
+/** Pings cost the processors that are short; but a connection that is gone has to be noticed. */
+const CROWD_MAX = 4;
+
+/** How often each side says something on a connection that has nothing to say, where ranks share processors (util/crowd.ts). */
+export function pingIntervalMs(crowd: number): number {
+  return limitInCrowd(PING_INTERVAL_MS, Math.min(CROWD_MAX, crowd));
+}
 
 export interface SilenceLimits {
   joinTimeoutMs: number;

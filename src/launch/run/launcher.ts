@@ -1,10 +1,11 @@
 // Runs the N ranks of a job, on this machine or by ssh on others: environment, secret, input and output, signals, exit codes, and the end
 // of all ranks when one fails. Whatever happens, no process is left behind.
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:os';
+import { availableParallelism, constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
 import { type ParamTable, survivesFailures } from '../../params.ts';
+import { crowdFactor } from '../../util/crowd.ts';
 import { OWN_FAILURE_CODE, TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
 import { removeRecord, writeRecord } from '../meeting/file.ts';
 import { loopbackAddress } from '../oob/addresses.ts';
@@ -21,6 +22,7 @@ import { LinePrefixer, pumpInput } from './output.ts';
 import type { RankChild } from './rank-child.ts';
 import { RankStarter } from './rank-starter.ts';
 import type { RunningJob, RunOptions } from './run-options.ts';
+import { StartGate } from './start-gate.ts';
 import { processesOf, Workers } from './workers.ts';
 
 export const RANKS_MAX = 4096;
@@ -183,10 +185,16 @@ class LocalJob implements RunningJob {
       takesJoins: survivesFailures(this.params),
       secret: this.secret,
       knowsProcesses: true,
+      crowd: this.crowd,
       reconnectTimeoutMs: this.params.int('oob_reconnect_timeout_ms'),
       listen,
       log: (text) => this.say(text),
     });
+  }
+
+  /** Ranks of other hosts do not take processors of this one. */
+  private get crowd(): number {
+    return crowdFactor(this.starter.sizeHere, availableParallelism());
   }
 
   private async openServer(): Promise<void> {
@@ -238,7 +246,7 @@ class LocalJob implements RunningJob {
     this.guard = new RankGuard((text) => this.say(text));
     try {
       await this.starter.openHosts();
-      for (let rank = 0; rank < this.size; rank++) await this.spawnRank(rank);
+      await this.spawnAll();
     } catch (error) {
       this.end(`rank ${this.ranks.size} could not be started`, 1);
       await this.finish();
@@ -281,6 +289,21 @@ class LocalJob implements RunningJob {
   }
 
   // --- start
+
+  private async spawnAll(): Promise<void> {
+    const gate = this.starter.isAllHere ? new StartGate(availableParallelism()) : undefined;
+    const pass = (rank: number) => gate?.leave(rank);
+    this.server.on('joined', pass).on('ended', pass);
+    try {
+      for (let rank = 0; rank < this.size; rank++) {
+        await gate?.enter(rank);
+        await this.spawnRank(rank);
+      }
+    } finally {
+      this.server.off('joined', pass).off('ended', pass);
+      gate?.close();
+    }
+  }
 
   private async spawnRank(rank: number, more: Readonly<Record<string, string>> = {}): Promise<void> {
     const { child, isHere } = await this.starter.start(rank, more);

@@ -56,6 +56,11 @@ export class RankStarter {
     this.places = replicas === 1 ? placeRanks(this.slots, options.size) : placeReplicas(this.slots, this.ranks, replicaPlace);
   }
 
+  /** Processes of the start that are on this host. */
+  get sizeHere(): number {
+    return this.places.filter(isHere).length;
+  }
+
   /** No other host takes part. */
   get isAllHere(): boolean {
     return this.places.every(isHere);

@@ -7,6 +7,7 @@ import { type BtlEndpoint, type BtlModule, newRailByteCounters, OK, type RailAtt
 
 export const BML_OPTIONS: BmlOptions = {
   rank: 0,
+  crowd: 1,
   railTimeoutMs: 400,
   stallTimeoutMs: 0,
   trialMinMs: 50,

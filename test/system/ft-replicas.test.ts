@@ -199,8 +199,9 @@ test('saves that are not validated hold the fault: they are tried one after the 
 });
 
 test('a fault that is in every save is gone back behind all of them', async () => {
-  const ran = await withSaves('no', '--on-diverged relaunch:9 --inject flip:rank=0,replica=lead,at=1%,buffer=own,seed=5', newFolder(), 10);
-  expect([ran.code, relaunches(ran)]).toEqual([0, 3]);
+  // Each run makes those again that come after the one that it began with: there are more in the end than are looked at.
+  const ran = await withSaves('no', '--on-diverged relaunch:9 --inject flip:rank=0,replica=lead,at=1%,buffer=own,seed=5', newFolder());
+  expect([ran.code, relaunches(ran)]).toEqual([0, 6]);
   for (const result of results(ran)) expect([result.from, result.save]).toEqual([0, undefined]);
 });
 

@@ -28,7 +28,13 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
   {
     name: 'alone-still-waits',
     sentence: 'What a lead has begun when its shadow dies waits for the word of the shadow.',
-    edits: [edit(LEAD, "    this.state = movePair(this.state, 'ALONE');\n    this.compare();\n", "    this.state = movePair(this.state, 'ALONE');\n")],
+    edits: [
+      edit(
+        LEAD,
+        "    this.state = movePair(this.state, 'ALONE');\n    this.compare();\n",
+        "    this.state = movePair(this.state, 'ALONE');\n",
+      ),
+    ],
     found: [{ profile: 'replica', within: 300 }],
   },
   {

@@ -63,13 +63,14 @@ export async function runWithRelaunches(
   const stderr = options.stderr ?? process.stderr;
   const say = (text: string): void => void stderr.write(`multirail: ${text}\n`);
   const env = options.env ?? process.env;
+  const { kill, ...later } = options;
   let hasDiverged = false;
   for (let done = 0; ; done++) {
-    // Faults that were asked for are those of the first start.
+    // Faults and kills that were asked for are those of the first start.
     const mca = done === 0 ? options.mca : { ...options.mca, ft_inject: '' };
     const again = hasDiverged ? { [DIVERGED_ENV]: String(done) } : {};
     const result = await run({
-      ...options,
+      ...(done === 0 ? options : later),
       ...(mca === undefined ? {} : { mca }),
       env: { ...env, [RESTARTS_ENV]: String(done), ...again },
     });

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import type { JobResult } from '../../../src/launch/run/job-result.ts';
 import type { RunOptions } from '../../../src/launch/run/launcher.ts';
-import { isRestartable, runWithRestarts } from '../../../src/launch/run/restarts.ts';
+import { isRestartable, runWithRelaunches, runWithRestarts } from '../../../src/launch/run/restarts.ts';
 
 const ended = (more: Partial<JobResult>): JobResult => ({
   jobId: 'job',
@@ -17,7 +17,11 @@ const ended = (more: Partial<JobResult>): JobResult => ({
 const died = ended({ exitCode: 137, deaths: 1, failure: 'rank 1 was killed by SIGKILL' });
 
 /** Plays these ends one after the other. */
-async function play(ends: readonly JobResult[], restarts: number) {
+async function play(
+  ends: readonly JobResult[],
+  restarts: number,
+  restarted: typeof runWithRestarts | typeof runWithRelaunches = runWithRestarts,
+) {
   const starts: RunOptions[] = [];
   let said = '';
   const stderr = new Writable({
@@ -27,7 +31,8 @@ async function play(ends: readonly JobResult[], restarts: number) {
     },
   });
   const kill = { kind: 'list', kills: [] } as unknown as NonNullable<RunOptions['kill']>;
-  const result = await runWithRestarts({ size: 2, command: ['a.js'], env: { A: '1' }, stderr, kill }, restarts, async (options) => {
+  const mca = { ft_inject: 'exit:rank=0,at=1%' };
+  const result = await restarted({ size: 2, command: ['a.js'], mca, env: { A: '1' }, stderr, kill }, restarts, async (options) => {
     starts.push(options);
     return ends[starts.length - 1];
   });
@@ -67,5 +72,27 @@ describe('restarts of a whole job', () => {
 
   it.each([-1, 1.5, 1001])('%s of them make no sense', async (restarts) => {
     await expect(play([], restarts)).rejects.toMatchObject({ code: 'ERR_ARG' });
+  });
+});
+
+describe('relaunches of replicas', () => {
+  const diverged = ended({ exitCode: 76, failure: 'the replicas of rank 1 differ' });
+
+  it('follow differences and deaths of leads, and tell the ranks which of these it was', async () => {
+    const { result, starts, said } = await play([diverged, died, diverged, ended({})], 5, runWithRelaunches);
+    expect(result).toMatchObject({ exitCode: 0, relaunches: 3 });
+    expect(starts.map(({ env }) => env?.MULTIRAIL_RESTARTS)).toEqual(['0', '1', '2', '3']);
+    expect(starts.map(({ env }) => env?.MULTIRAIL_DIVERGED)).toEqual([undefined, '1', undefined, '3']);
+    expect(starts.map(({ kill }) => kill !== undefined)).toEqual([true, false, false, false]);
+    expect(starts.map(({ mca }) => mca?.ft_inject)).toEqual(['exit:rank=0,at=1%', '', '', '']);
+    expect(said).toContain('the replicas differ; the job is started again, from a save if it has one (relaunch 1 of 5)');
+    expect(said).toContain('the lead of a rank has died (rank 1 was killed by SIGKILL); the job is started again');
+  });
+
+  it('end when they are used up, and do not follow errors of the program', async () => {
+    const used = await play([diverged, diverged], 1, runWithRelaunches);
+    expect(used.result).toMatchObject({ exitCode: 76, relaunches: 1 });
+    expect(used.said).toContain('the job is not started again: 1 relaunch is used up');
+    expect((await play([ended({ exitCode: 9 })], 3, runWithRelaunches)).result).toMatchObject({ exitCode: 9, relaunches: 0 });
   });
 });

@@ -127,6 +127,17 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story: 'The lead took a message that had come before its receive was posted, and did not wake the engine: the burst waited for ever.',
   },
   {
+    profile: 'replica',
+    seed: 16130,
+    story:
+      'The shadow posted the receive of long bytes, and did not wake the engine: their sender was never told, and the burst waited for ever.',
+  },
+  {
+    profile: 'replica',
+    seed: 1348,
+    story: 'The last words of a shadow that had died came when nobody received them any more, and were kept.',
+  },
+  {
     profile: 'log',
     seed: 20020,
     story:

@@ -77,6 +77,8 @@ export class LeadPml extends PairedPml {
     if (this.hasLost || !this.isSound || this.state === 'FINISHED') return;
     this.hasLost = true;
     this.state = movePair(this.state, 'ALONE');
+    // Its last words may be here, or come yet.
+    for (const ctx of [this.options.ctx, this.options.bulkCtx]) this.pml.freeContext(ctx);
     this.compare();
     this.options.wake();
   }

@@ -145,6 +145,8 @@ export abstract class PairedPml implements MessageLayer {
     const { twin, bulkCtx } = this.options;
     const request = this.pml.irecvInBackground(twin, bulkCtx, 0, buffer, whenHere);
     if (request.done) whenHere();
+    // Its sender may be waiting for the word that it is posted, and nobody else has the engine say it.
+    else this.options.wake();
   }
 
   // ---------------------------------------------------------------- requests
@@ -226,10 +228,10 @@ export abstract class PairedPml implements MessageLayer {
   abstract isContextQuiet(first: number, last: number, postedMax: number): boolean;
   abstract set onUnexpected(onUnexpected: (envelope: Envelope) => void);
 
-  /** Of what may come to the program; the pair channel is always open. */
+  /** Of what may come to the program; the pair channel is open as long as there is a pair. */
   set admits(admits: (ctx: number) => boolean) {
     const { ctx: own, bulkCtx } = this.options;
-    this.pml.admits = (ctx) => ctx === own || ctx === bulkCtx || (this.isLead && admits(ctx));
+    this.pml.admits = (ctx) => (ctx === own || ctx === bulkCtx ? !this.isAlone : this.isLead && admits(ctx));
   }
 
   // ---------------------------------------------------------------- bursts and calls

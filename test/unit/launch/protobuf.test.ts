@@ -28,13 +28,20 @@ function arbitraryOf(type: protobuf.Type): fc.Arbitrary<Record<string, unknown>>
   for (const field of type.fieldsArray) {
     const one = BY_TYPE[field.type] ?? arbitraryOf(field.resolve().resolvedType as protobuf.Type);
     if (oneofs.some((oneof) => oneof.fieldsArray.includes(field))) continue;
-    if (field.map) model[field.name] = fc.dictionary(fc.string({ maxLength: 8 }).filter((key) => key !== '__proto__'), one, { maxKeys: 4 });
+    if (field.map)
+      model[field.name] = fc.dictionary(
+        fc.string({ maxLength: 8 }).filter((key) => key !== '__proto__'),
+        one,
+        { maxKeys: 4 },
+      );
     else model[field.name] = field.repeated ? fc.array(one, { maxLength: 4 }) : one;
   }
   const base = fc.record(model, { requiredKeys: [] });
   const bodies = oneofs.flatMap((oneof) => oneof.fieldsArray.map((field) => ({ name: field.name, type: field.resolve().resolvedType })));
   if (bodies.length === 0) return base;
-  const body = fc.constantFrom(...bodies).chain(({ name, type: of }) => arbitraryOf(of as protobuf.Type).map((value) => ({ [name]: value })));
+  const body = fc
+    .constantFrom(...bodies)
+    .chain(({ name, type: of }) => arbitraryOf(of as protobuf.Type).map((value) => ({ [name]: value })));
   return fc.tuple(base, body).map(([some, more]) => ({ ...some, ...more }));
 }
 

@@ -43,7 +43,7 @@ const isPacked = (type: string): boolean => isScalar(type) && WIRE_OF[type] !== 
 
 /** The messages of a definition, by name. It is one of this package: what is not understood of it is a mistake of ours. */
 function parse(text: string): Map<string, Message> {
-  const tokens = text.replace(/\/\/[^\n]*/g, '').match(/[A-Za-z_][\w.]*|\d+|"[^"]*"|[{}=;<>,]/g) ?? [];
+  const tokens: readonly string[] = text.replace(/\/\/[^\n]*/g, '').match(/[A-Za-z_][\w.]*|\d+|"[^"]*"|[{}=;<>,]/g) ?? [];
   const messages = new Map<string, Message>();
   let at = 0;
   const fieldsUntilBrace = (oneof: string | undefined): Field[] => {

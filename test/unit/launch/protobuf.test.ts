@@ -59,8 +59,8 @@ const plain = (value: unknown): unknown =>
 const theirs = (bytes: Uint8Array): unknown =>
   plain(typeOf('Envelope').toObject(typeOf('Envelope').decode(bytes), { longs: Number, defaults: true, arrays: true, oneofs: true }));
 
-test('bytes are those of protobufjs', () => {
-  fc.assert(
+test('bytes are those of protobufjs', async () => {
+  await fc.assert(
     fc.property(ENVELOPES, (envelope) => {
       const expected = typeOf('Envelope').encode(typeOf('Envelope').fromObject(envelope)).finish();
       expect(Buffer.from(codec.encode('Envelope', envelope)).toString('hex')).toBe(Buffer.from(expected).toString('hex'));
@@ -69,8 +69,8 @@ test('bytes are those of protobufjs', () => {
   );
 });
 
-test('what is decoded is what protobufjs decodes', () => {
-  fc.assert(
+test('what is decoded is what protobufjs decodes', async () => {
+  await fc.assert(
     fc.property(ENVELOPES, (envelope) => {
       const bytes = codec.encode('Envelope', envelope);
       expect(plain(codec.decode('Envelope', bytes))).toEqual(theirs(bytes));
@@ -79,8 +79,8 @@ test('what is decoded is what protobufjs decodes', () => {
   );
 });
 
-test('what is cut off is refused, or ends between two fields', () => {
-  fc.assert(
+test('what is cut off is refused, or ends between two fields', async () => {
+  await fc.assert(
     fc.property(ENVELOPES, fc.nat(), (envelope, at) => {
       const bytes = codec.encode('Envelope', envelope);
       const cut = bytes.subarray(0, at % (bytes.length + 1));

@@ -253,8 +253,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/ft\/recover\//,
     may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
   },
-  // Programs of C and C++ as ranks: what they import, over the calls of a communicator.
-  { layer: 'wasm', files: /^src\/wasm\//, may: ['errors', 'mpi'] },
+  // Programs of C and C++ as ranks: what they import, over the calls of a communicator. The launcher knows them by how they begin.
+  { layer: 'wasm', files: /^src\/wasm\//, may: ['errors', 'util', 'mpi', 'launch/run'] },
   { layer: 'ft/index', files: /^src\/ft\/index\.ts$/, may: ['errors', 'ft/plan', 'ft/image', 'ft/store', 'ft/recover'] },
 ];
 /** Whether a path is a file of ours, and no package. */

@@ -404,6 +404,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   private onExit(rank: number, info: ExitNotice): void {
     const { ft } = this.proc;
+    if (rank === this.pair?.place.twin && !info.finalized) this.pair.twinDied();
     if (info.finalized) this.engine.peerLeft(rank, true);
     else if (ft !== undefined) ft.tell(rank, evidenceOf(info), describeExit(info));
     else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));

@@ -1,4 +1,6 @@
 // runWasm(), and what happens where Node was started with a program of WebAssembly as its main file.
+
+import { isWasmFile } from '../launch/run/wasm-file.ts';
 import { init } from '../mpi/init.ts';
 import { compile, initialPages, needsOf, PAGES_MAX, Program } from './host.ts';
 import { Machine } from './machine.ts';
@@ -48,4 +50,4 @@ async function runMain(file: string, args: readonly string[]): Promise<void> {
 }
 
 const [, main, ...rest] = process.argv;
-if (main?.endsWith('.wasm') === true) await runMain(main, rest);
+if (main !== undefined && (main.endsWith('.wasm') || isWasmFile(main))) await runMain(main, rest);

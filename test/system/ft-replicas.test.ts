@@ -1,19 +1,33 @@
 // Two replicas of each rank, as jobs: an unchanged program has the same results, and what is flipped, stalled or ended is found.
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type BuiltCode, buildCode, type Ran, startNode } from '../support/helpers.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
-  code = await buildCode(['replica-rank.mjs', 'replica-saves-rank.mjs']);
+  code = await buildCode(['replica-rank.mjs', 'replica-saves-rank.mjs', 'replica-steps-rank.mjs']);
 });
 afterAll(() => code?.dispose());
+
+const folders: string[] = [];
+const newFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), 'multirail-replicas-'));
+  folders.push(folder);
+  return folder;
+};
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
 
 const run = (options: string): Promise<Ran> =>
   startNode([code.cli, 'run', '-n', '3', ...options.split(' ').filter(Boolean), code.fixture('replica-rank.mjs')], { timeoutMs: 90_000 })
     .ended;
+/** How often the job was started again, as the launcher tells. */
+const relaunches = ({ stderr }: Ran): number => (stderr.match(/the job is started again, from a save/g) ?? []).length;
 const results = ({ stdout }: Ran): Record<string, unknown>[] =>
   stdout
     .trim()
@@ -68,6 +82,75 @@ test('what does not go together is refused', async () => {
   expect((await run('--inject flop:rank=1')).code).toBe(2);
 });
 
+// ---------------------------------------------------------------- replicas that are slow, and not late
+
+/** Starts a job of steps, and resolves with the pids of its processes, by number, once all have begun. */
+async function startSteps(steps: number, ...options: string[]): Promise<{ pids: number[]; ended: Promise<Ran> }> {
+  const folder = newFolder();
+  const words = ['run', '-n', '2', '--replicas', '2', ...options, code.fixture('replica-steps-rank.mjs'), folder, String(steps), '20'];
+  const { ended } = startNode([code.cli, ...words], { timeoutMs: 110_000 });
+  while (readdirSync(folder).length < 4) await sleep(20);
+  await sleep(200);
+  return { pids: ['0', '1', '2', '3'].map((name) => Number(readFileSync(join(folder, name), 'utf8'))), ended };
+}
+
+/** Rails that were not made yet may have waited for a process that was stopped, and say so. */
+async function expectWell(ended: Promise<Ran>): Promise<void> {
+  const ran = await ended;
+  expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringMatching(/late|differ/)]);
+  const [first, second] = results(ran);
+  expect(first.total).toBeGreaterThan(0);
+  expect(second.total).toBe(first.total);
+}
+
+/** A minute, where it is asked for; it takes as long. */
+const HELD_MS = 1000 * Number(process.env.MULTIRAIL_TEST_HELD_SECONDS ?? 4);
+
+test.each([
+  ['shadow', 3],
+  ['lead', 0],
+])('a %s that is stopped is not late', async (_, number) => {
+  const { pids, ended } = await startSteps(60);
+  process.kill(pids[number], 'SIGSTOP');
+  await sleep(HELD_MS);
+  process.kill(pids[number], 'SIGCONT');
+  await expectWell(ended);
+});
+
+test('a shadow that gets hardly any processor is not late', async () => {
+  const { pids, ended } = await startSteps(60);
+  setPriority(pids[2], 19);
+  const busy = Array.from({ length: availableParallelism() }, () => spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }));
+  await sleep(HELD_MS);
+  for (const one of busy) one.kill('SIGKILL');
+  await expectWell(ended);
+});
+
+test('a shadow that is killed leaves its rank to the lead, which goes on by itself', async () => {
+  const { pids, ended } = await startSteps(60);
+  process.kill(pids[3], 'SIGKILL');
+  const ran = await ended;
+  expect(ran.code).toBe(0);
+  expect(ran.stderr).toMatch(
+    /rank 3 \(pid \d+\) was killed by SIGKILL; it was the shadow of rank 1, which goes on by itself: what it sends is compared with nothing any more/,
+  );
+  const [first, second] = results(ran);
+  expect(second.total).toBe(first.total);
+});
+
+test('a lead that is killed ends the job, which is started again where that was asked for', async () => {
+  const one = await startSteps(60);
+  process.kill(one.pids[1], 'SIGKILL');
+  const ran = await one.ended;
+  expect(ran.code).toBe(137);
+  expect(ran.stderr).toMatch(/rank 1 \(pid \d+\) was killed by SIGKILL; ending the job/);
+  const two = await startSteps(60, '--on-diverged', 'relaunch');
+  process.kill(two.pids[1], 'SIGKILL');
+  const again = await two.ended;
+  expect([again.code, relaunches(again), results(again).length]).toEqual([0, 1, 2]);
+  expect(again.stderr).toMatch(/the lead of a rank has died \(rank 1 \(pid \d+\) was killed by SIGKILL\); the job is started again/);
+});
+
 // ---------------------------------------------------------------- saves
 
 const withSaves = async (validate: 'yes' | 'no', options: string, folder: string, everySteps = 5): Promise<Ran> =>
@@ -87,19 +170,8 @@ const withSaves = async (validate: 'yes' | 'no', options: string, folder: string
     ],
     { timeoutMs: 90_000 },
   ).ended;
-const folders: string[] = [];
-const newFolder = (): string => {
-  const folder = mkdtempSync(join(tmpdir(), 'multirail-replicas-'));
-  folders.push(folder);
-  return folder;
-};
-afterAll(() => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
 /** The one job that has saves there. */
 const jobOf = (folder: string): string => readdirSync(folder)[0];
-/** How often the job was started again, as the launcher tells. */
-const relaunches = ({ stderr }: Ran): number => (stderr.match(/the job is started again, from a save/g) ?? []).length;
 const FLIP = '--inject flip:rank=1,replica=shadow,at=51%,buffer=own,seed=3';
 
 test('validated saves: a fault is found when the state is saved, and the save before it is gone back to', async () => {
@@ -127,8 +199,9 @@ test('saves that are not validated hold the fault: they are tried one after the 
 });
 
 test('a fault that is in every save is gone back behind all of them', async () => {
-  const ran = await withSaves('no', '--on-diverged relaunch:9 --inject flip:rank=0,replica=lead,at=1%,buffer=own,seed=5', newFolder(), 10);
-  expect([ran.code, relaunches(ran)]).toEqual([0, 3]);
+  // Each run makes those again that come after the one that it began with: there are more in the end than are looked at.
+  const ran = await withSaves('no', '--on-diverged relaunch:9 --inject flip:rank=0,replica=lead,at=1%,buffer=own,seed=5', newFolder());
+  expect([ran.code, relaunches(ran)]).toEqual([0, 6]);
   for (const result of results(ran)) expect([result.from, result.save]).toEqual([0, undefined]);
 });
 

@@ -7,6 +7,8 @@ const BIG = 'needs more memory than a test may take';
 
 const BY_NAME = {
   'attr/keyval_double_free_win': 'needs one-sided windows',
+  'comm/ctxalloc':
+    'makes 200,000 communicators with one leader: no id is used twice in a job, so that late copies are known, and each process has 131,070 to give',
   'comm/ic1': SESSIONS,
   'comm/ic2': SESSIONS,
   'datatype/contents': 'needs combiners of Fortran that MPI 3.0 has removed (MPI_COMBINER_HVECTOR_INTEGER)',

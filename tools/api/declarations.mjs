@@ -94,11 +94,21 @@ export function declarationsOf(surface) {
 
 const plain = (name) => name.replace(/^type /, '').toLowerCase();
 
-/** Writes them into the folder of the build, for import and for require(). */
+/** Entries that cannot be required. */
+const IMPORTED_ALONE = ['wasm'];
+
+/**
+ * Writes them into the folder of the build, for import and for require(): they are there once. An ES module may import what a CommonJS module
+ * exports, and not the other way round, so those of require() are the ones that hold them.
+ */
 export function writeDeclarations(folder, root) {
   mkdirSync(folder, { recursive: true });
   for (const [name, entry] of Object.entries(ENTRIES)) {
     const text = declarationsOf(readSurface(root, entry));
-    for (const ending of ['d.ts', 'd.cts']) writeFileSync(join(folder, `${name}.${ending}`), text);
+    if (IMPORTED_ALONE.includes(name)) writeFileSync(join(folder, `${name}.d.ts`), text);
+    else {
+      writeFileSync(join(folder, `${name}.d.cts`), text);
+      writeFileSync(join(folder, `${name}.d.ts`), `export * from './${name}.cjs';\n`);
+    }
   }
 }

@@ -77,9 +77,11 @@ function parseDoc(node) {
 }
 
 /** TypeScript writes the type of an object over several lines. */
+// What a user gets is never abstract: only the library makes it.
 const lineOf = (node) =>
   node
     .getText()
+    .replace(/^abstract /, '')
     .replace(/\s*\n\s*/g, ' ')
     .replace(/; }/g, ' }');
 

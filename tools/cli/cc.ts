@@ -1,8 +1,9 @@
 // `multirail cc` and `multirail c++`: compile and link programs of C and C++ that call MPI, with clang, for `multirail run`. Options are those of
 // a C compiler; what is added is what makes the program one of WASI with our mpi.h.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { createHash } from 'node:crypto';
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
@@ -39,7 +40,8 @@ const LINK = [
 const DROPPED = /^(-march=|-mtune=|-mcpu=|-pthread$|-rdynamic$|-fPIC$|-fpic$|-lmpi$|-lmpich$|-lmpicxx$|-lrt$|-lpthread$)/;
 /** Options after which nothing is linked. */
 const NO_LINK = new Set(['-c', '-S', '-E', '-M', '-MM', '-fsyntax-only']);
-const SHOWS = new Set(['-show', '-showme', '--showme']);
+/** What prints the command, or only its part for the compiler or the linker, as those of Open MPI and MPICH do. */
+const SHOWS = /^(?:-show|--?showme(?::(?:command|compile|link))?|-(?:compile|link)[-_]info)$/;
 
 /** Our headers, and what is linked into each program: beside the command, or in the sources. */
 export function programFiles(): string {
@@ -100,12 +102,22 @@ function hasCxx(): boolean {
   return existsSync(SYSTEM) && readdirSync(SYSTEM).some((name) => name.startsWith('libc++.'));
 }
 
+/** The parts of a command: what the compiler needs, what the linker needs before the program's files, and what it needs behind them. */
+function partsOf(tools: Toolchain, start: string): { compile: string[]; link: string[]; libraries: string[] } {
+  return {
+    compile: ['--target=wasm32-wasi', ...tools.flags, `-I${programFiles().replace(/\/$/, '')}`, ...DEFINES],
+    // Through -Xlinker: builds that read their flags from -show keep it as one of the linker.
+    link: [...LINK, '-Xlinker', start],
+    libraries: LIBRARIES,
+  };
+}
+
 /** The whole command of a call; `start`: the object that is linked into each program. */
 export function commandOf(tools: Toolchain, args: readonly string[], start: string): string[] {
-  const kept = args.filter((arg) => !DROPPED.test(arg) && !SHOWS.has(arg));
-  const compile = ['--target=wasm32-wasi', ...tools.flags, `-I${programFiles().replace(/\/$/, '')}`, ...DEFINES];
+  const kept = args.filter((arg) => !DROPPED.test(arg) && !SHOWS.test(arg));
+  const { compile, link, libraries } = partsOf(tools, start);
   return isLinking(kept)
-    ? [tools.compiler, ...compile, ...LINK, start, ...kept, ...LIBRARIES]
+    ? [tools.compiler, ...compile, ...link, ...kept, ...libraries]
     : [tools.compiler, ...compile, '-Wno-unused-command-line-argument', ...kept];
 }
 
@@ -113,28 +125,77 @@ function isLinking(args: readonly string[]): boolean {
   return !args.some((arg) => NO_LINK.has(arg)) && args.some((arg, i) => !arg.startsWith('-') && args[i - 1] !== '-o');
 }
 
+/** What -show and its kin print. */
+export function shown(tools: Toolchain, args: readonly string[], start: string): string {
+  const { compile, link, libraries } = partsOf(tools, start);
+  const how = args.find((arg) => SHOWS.test(arg)) ?? '';
+  const rest = args.filter((arg) => !SHOWS.test(arg));
+  if (/:command$/.test(how)) return quoted([tools.compiler]);
+  if (/:compile$/.test(how)) return quoted(compile);
+  if (/:link$/.test(how)) return quoted([...link, ...libraries]);
+  if (/^-compile/.test(how)) return quoted([tools.compiler, ...compile]);
+  // Without files, the command that would link some, as MPICH has it.
+  if (rest.some((arg) => NO_LINK.has(arg)) || isLinking(rest)) return quoted(commandOf(tools, rest, start));
+  return quoted([tools.compiler, ...compile, ...link, ...rest, ...libraries]);
+}
+
+/** Words for a shell. */
+const quoted = (words: readonly string[]): string =>
+  words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+
+/** A folder of this user's that lasts, where there is one that can be written. */
+function cacheFolder(env: Readonly<Record<string, string | undefined>>): string | undefined {
+  const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'multirail');
+  try {
+    mkdirSync(folder, { recursive: true });
+    accessSync(folder, constants.W_OK);
+    return folder;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The object that is linked into each program, made in the folder once for a compiler. Gives its path, or the exit code of the compiler.
+ */
+function startObject(tools: Toolchain, folder: string): string | number {
+  const source = join(programFiles(), 'start.c');
+  const hash = createHash('sha256').update(readFileSync(source)).update(JSON.stringify(tools)).digest('hex').slice(0, 16);
+  const object = join(folder, `start-${hash}.o`);
+  if (existsSync(object)) return object;
+  const made = mkdtempSync(join(folder, 'new-'));
+  try {
+    const file = join(made, 'start.o');
+    const args = ['--target=wasm32-wasi', ...tools.flags, '-O2', '-c', source, '-o', file];
+    const { status } = spawnSync(tools.compiler, args, { stdio: 'inherit' });
+    if (status !== 0) return status ?? 1;
+    renameSync(file, object);
+    return object;
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+}
+
 /** Compiles and links; returns the exit code of the compiler. */
 export function compile(language: Language, args: readonly string[], env = process.env): number {
   const tools = findToolchain(language, env);
-  if (args.some((arg) => SHOWS.has(arg))) {
-    process.stdout.write(`${commandOf(tools, args, join(programFiles(), 'start.o')).join(' ')}\n`);
-    return 0;
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'multirail-cc-'));
+  const shows = args.some((arg) => SHOWS.test(arg));
+  if (!shows && !isLinking(args)) return call(commandOf(tools, args, ''));
+  const lasting = cacheFolder(env);
+  const folder = lasting ?? mkdtempSync(join(tmpdir(), 'multirail-cc-'));
   try {
-    const start = join(folder, 'start.o');
-    if (isLinking(args)) {
-      const c = language === 'c' ? tools : findToolchain('c', env);
-      const source = join(programFiles(), 'start.c');
-      const made = spawnSync(c.compiler, ['--target=wasm32-wasi', ...c.flags, '-O2', '-c', source, '-o', start], { stdio: 'inherit' });
-      if (made.status !== 0) return made.status ?? 1;
-    }
-    const [program, ...rest] = commandOf(tools, args, start);
-    return spawnSync(program, rest, { stdio: 'inherit' }).status ?? 1;
+    const start = startObject(language === 'c' ? tools : findToolchain('c', env), folder);
+    if (typeof start === 'number') return start;
+    if (!shows) return call(commandOf(tools, args, start));
+    process.stdout.write(`${shown(tools, args, start)}\n`);
+    return 0;
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    // A line that was shown works by itself: what it names stays.
+    if (lasting === undefined && !shows) rmSync(folder, { recursive: true, force: true });
   }
 }
+
+const call = ([program, ...args]: readonly string[]): number => spawnSync(program, args, { stdio: 'inherit' }).status ?? 1;
 
 export function register(program: Command): void {
   for (const [name, language] of [

@@ -186,6 +186,7 @@ interface RunCommandOptions extends WatchCommandOptions {
   rendezvous: string | undefined;
   replicas: number;
   onDiverged: number;
+  replicaPlace?: 'host' | 'core';
   inject: string | undefined;
   restarts: number;
   oobListen: string[];
@@ -228,6 +229,12 @@ export function register(program: Command): void {
       'so many processes for each rank, 1 or 2: with 2 they compare what they send, and nothing that differs leaves',
       wholeNumber(1, 2),
       1,
+    )
+    .addOption(
+      new Option(
+        '--replica-place <place>',
+        'the two processes of a rank: on different hosts, or on the same one (default: different ones, if there are)',
+      ).choices(['host', 'core']),
     )
     .option('--inject <plan>', 'faults on purpose: flip:rank=1,replica=shadow,send=5 or at=50%,buffer=NAME; stall:…; exit:…', parseInject)
     .option('--on-diverged <action>', 'when replicas differ: relaunch[:N] starts the job again, at most N times', parseOnDiverged, 0)
@@ -297,6 +304,7 @@ A second Ctrl-C kills all ranks at once.`,
         ...(options.kill === undefined ? {} : { kill: options.kill }),
         ...(options.spares === undefined ? {} : { spares: options.spares }),
         ...(options.replicas === 1 ? {} : { replicas: options.replicas }),
+        ...(options.replicaPlace === undefined ? {} : { replicaPlace: options.replicaPlace }),
         ...(options.respawn === undefined ? {} : { respawn: options.respawn }),
         ...(options.rendezvous === undefined ? {} : { rendezvous: resolve(options.rendezvous) }),
         ...(options.oobListen.length === 0 ? {} : { oobListen: options.oobListen }),
@@ -307,6 +315,8 @@ A second Ctrl-C kills all ranks at once.`,
         process.stderr.write(`multirail: ${text}\n`);
       });
       const watch = watchOf(options);
+      if (options.replicaPlace !== undefined && options.replicas === 1)
+        throw new MultirailError('ERR_ARG', '--replica-place needs --replicas 2');
       if (options.onDiverged > 0 && (options.replicas === 1 || options.restarts > 0 || isWatched(watch)))
         throw new MultirailError('ERR_ARG', '--on-diverged needs --replicas 2, and goes without --restarts, --dashboard and --events');
       if (options.restarts > 0 && isWatched(watch))

@@ -43,7 +43,7 @@ export interface TablePlayed {
   readonly end: TableEnd | undefined;
 }
 
-const injectAt = (moment: Moment): string => `flip:rank=1,replica=shadow,at=${100 * STRIKES[moment]}%,buffer=C,bits=1,seed=1`;
+const injectAt = (moment: Moment): string => `flip:rank=1,replica=shadow,at=${100 * STRIKES[moment]}%,buffer=B,bits=1,seed=1`;
 
 /** Every job of the rows 3 to 6. Rows 1 and 2 are products without replicas: one, and two at once. */
 export function tableJobs(): TableJob[] {

@@ -27,6 +27,8 @@ export interface ReplicaWorldOptions extends WorldOptions {
   aheadBytesMax: number;
   /** A bit of this process is flipped after so many things have come to it: in its state, or in the next message that it sends. */
   flip: { readonly process: number; readonly after: number; readonly where: 'state' | 'message' } | undefined;
+  /** The shadow of this rank dies at this time, and its lead is told after that. */
+  death?: { readonly rank: number; readonly atUs: number; readonly toldAfterUs: number } | undefined;
 }
 
 /** A send, as the program has begun it. */
@@ -101,12 +103,18 @@ class Replica implements FlowHost {
         const said = this.world.twinOf(this).said[left++];
         const bytes = new Uint8Array(buffer.bytes);
         buffer.copyTo(bytes, 0);
+        if (said === undefined && this.isAlone) return isend(to, ctx, tag, buffer, ...rest);
         if (said === undefined) throw new OracleError(`F11: message ${left} of rank ${this.rank} leaves before the shadow has come to it`);
         if (said.to !== to || said.tag !== tag || Buffer.compare(said.bytes, bytes) !== 0)
           throw new OracleError(`F11: message ${left} of rank ${this.rank} leaves, and the shadow would have sent another one`);
       }
       return isend(to, ctx, tag, buffer, ...rest);
     };
+  }
+
+  /** Its shadow is known to be dead. */
+  private get isAlone(): boolean {
+    return this.pml.isAlone;
   }
 
   // ---------------------------------------------------------------- for the program
@@ -235,6 +243,7 @@ class Replica implements FlowHost {
   private readonly cancels = new WeakMap<Wait, RecvRequest>();
 
   run(): void {
+    if (this.world.world.isDead(this.process)) return;
     // A look takes time.
     if (this.isLooking) return;
     for (let turns = 0; ; turns++) {
@@ -301,11 +310,34 @@ export class ReplicaWorld {
   readonly replicas: Replica[];
   readonly divergences: MultirailError[] = [];
   flips = 0;
+  deaths = 0;
 
   constructor(program: ReplicaProgram, options: ReplicaWorldOptions) {
     this.options = options;
     this.world = new World({ ...options, services: new Set([USER_CTX, PAIR_CTX, BULK_CTX]), onTurn: (process) => this.onTurn(process) });
     this.replicas = Array.from({ length: options.ranks }, (_, process) => new Replica(this, process, program, options));
+    if (options.death !== undefined) this.strike(options.death);
+  }
+
+  /** A shadow dies, and all that live are told, its lead among them. */
+  private strike({ rank, atUs, toldAfterUs }: NonNullable<ReplicaWorldOptions['death']>): void {
+    const { world } = this;
+    const lead = this.replicas[rank];
+    const dead = this.twinOf(lead).process;
+    world.fabric.at(atUs, () => {
+      if (this.isFinished) return;
+      world.kill(dead);
+      this.deaths++;
+      for (const { process } of this.living)
+        world.fabric.at(atUs + toldAfterUs, () => {
+          if (process === lead.process && lead.pml instanceof LeadPml) lead.pml.goAlone();
+          world.tellFailed(process, dead);
+        });
+    });
+  }
+
+  private get living(): Replica[] {
+    return this.replicas.filter(({ process }) => !this.world.isDead(process));
   }
 
   private onTurn(process: number): void {
@@ -344,22 +376,23 @@ export class ReplicaWorld {
   }
 
   get isFinished(): boolean {
-    return this.divergences.length > 0 || this.replicas.every(({ pml }) => pml.isFinished);
+    return this.divergences.length > 0 || this.living.every(({ pml }) => pml.isFinished);
   }
 
   /** A run that ends well has the same results at both replicas of each rank. */
   checkEnd(): void {
     if (this.flips > 0) throw new OracleError('F11: a bit was flipped, and the run has ended well');
-    for (const replica of this.replicas) {
+    for (const replica of this.living) {
       const twin = this.twinOf(replica);
-      if (replica.state !== twin.state) throw new OracleError(`F11: rank ${replica.rank} has ended with another result at its shadow`);
+      if (!this.world.isDead(twin.process) && replica.state !== twin.state)
+        throw new OracleError(`F11: rank ${replica.rank} has ended with another result at its shadow`);
       if (replica.pml.openCount > 0)
         throw new OracleError(`F3: rank ${replica.rank} has ended with ${replica.pml.openCount} open requests`);
     }
   }
 
   describe(): string {
-    return this.replicas
+    return this.living
       .filter(({ pml }) => !pml.isFinished)
       .map(
         ({ rank, pml, isOver, place: state }) =>

@@ -1,5 +1,6 @@
 // One random run of replicas: a program of 1 to 4 ranks, each of which is two processes, over rails that fail. In a third of the runs a bit of
-// one process is flipped: then the replicas of that rank must be found to differ, and in all others nobody may.
+// one process is flipped: then the replicas of that rank must be found to differ, and in all others nobody may. In some a shadow dies, and its lead
+// goes on by itself.
 import { COMPARE_MODES } from '../../src/ft/replica/digest.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
@@ -34,6 +35,16 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   const flip = prng.chance(1, 3)
     ? { process: prng.below(2 * ranks), after: prng.between(1, 12), where: prng.pick(['state', 'message'] as const) }
     : undefined;
+  const deaths = new Prng(seed).split('replica death');
+  // Of a run in which something is flipped nobody knows who would have been compared with whom.
+  const death =
+    flip === undefined && deaths.chance(1, 3)
+      ? {
+          rank: deaths.below(ranks),
+          atUs: deaths.below(deaths.pick([300, 3000, 30_000, 300_000])),
+          toldAfterUs: deaths.pick([0, 10, 1000, 50_000]),
+        }
+      : undefined;
   const world = new ReplicaWorld(program, {
     seed,
     ranks: 2 * ranks,
@@ -42,11 +53,12 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
     compare: prng.pick(COMPARE_MODES.filter((mode) => mode !== 'sha256')),
     aheadBytesMax: prng.pick([2000, 20_000, 1_000_000]),
     flip,
+    death,
     ...watchersOf(options),
   });
   const report = newReport(seed, 2 * ranks, railCount);
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 8));
-  report.description = `ranks ${ranks}, flows ${program.rounds.length}, ${flip === undefined ? 'nothing' : `a ${flip.where} of process ${flip.process}`} is flipped, faults ${kinds.join(' ') || 'none'}`;
+  report.description = `ranks ${ranks}, flows ${program.rounds.length}, ${flip === undefined ? 'nothing' : `a ${flip.where} of process ${flip.process}`} is flipped, ${death === undefined ? 'nobody' : `the shadow of rank ${death.rank}`} dies, faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   const { world: sim } = world;
   passTime(sim, prng, kinds, report, 3, () => world.isFinished);
@@ -60,7 +72,7 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   }
   report.events = sim.events;
   report.virtualMs = sim.nowMs;
-  report.counters = { ...sumCounters(sim), flips: world.flips, diverged: world.divergences.length };
+  report.counters = { ...sumCounters(sim), flips: world.flips, shadow_deaths: world.deaths, diverged: world.divergences.length };
   for (const { pml } of world.replicas) {
     report.messages += pml.counters.messages;
     for (const [name, value] of Object.entries(pml.counters))

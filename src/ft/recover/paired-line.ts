@@ -51,16 +51,16 @@ interface Look {
 /** All look together. Collective; the same at both replicas of each rank. `epoch`: for the saves that are made from now on. */
 export async function pairedLine(reader: PairedReader): Promise<{ line: PairedLine | undefined; epoch: number }> {
   const { own, replica, settings } = reader;
-  const look = await replica.once(() => lookAt(reader));
+  const limit = await limitOf(reader);
+  const look = await replica.once(() => lookAt(reader, limit));
   if (replica.isLead) for (const text of look.refused) reader.warn(`a save is passed over: ${text}`);
   const told = look.seen.map(({ level, manifest: { epoch, k, size } }) => ({ level, epoch, k, size }));
   const views = await own.allgatherObject({ told, newestEpoch: look.newestEpoch, error: look.error });
   const failure = views.find(({ error }) => error !== undefined)?.error;
   if (failure !== undefined) throw new MultirailError('ERR_STORE', `saves cannot be looked for: ${failure}`, { rank: own.rank });
   const epoch = Math.max(...views.map(({ newestEpoch }) => newestEpoch)) + 1;
-  const limit = await limitOf(reader);
   const expected = settings.validate ? own.size : 2 * own.size;
-  const candidates = [...told].sort((a, b) => compareSaves(b, a) || a.level - b.level).filter(({ k }) => k <= limit);
+  const candidates = [...told].sort((a, b) => compareSaves(b, a) || a.level - b.level);
   const [newest] = candidates;
   if (newest !== undefined && newest.size !== expected)
     throw new MultirailError(
@@ -92,7 +92,7 @@ export async function pairedLine(reader: PairedReader): Promise<{ line: PairedLi
   return { line: undefined, epoch };
 }
 
-async function lookAt({ own, settings, jobName }: PairedReader): Promise<Look> {
+async function lookAt({ own, settings, jobName }: PairedReader, limit: number): Promise<Look> {
   const seen: Seen[] = [];
   const refused: string[] = [];
   let newestEpoch = -1;
@@ -100,8 +100,8 @@ async function lookAt({ own, settings, jobName }: PairedReader): Promise<Look> {
     try {
       // Where each replica has stored its own, the lead looks at that of both.
       const size = settings.validate ? own.size : 2 * own.size;
-      const found = await storedLines(level, jobName, own.rank, size);
-      const twin = settings.validate ? found : await storedLines(level, jobName, own.rank + own.size, size);
+      const found = await storedLines(level, jobName, own.rank, size, limit);
+      const twin = settings.validate ? found : await storedLines(level, jobName, own.rank + own.size, size, limit);
       newestEpoch = Math.max(newestEpoch, found.newestEpoch);
       const isThere = ({ epoch, k }: Manifest): boolean => twin.lines.some(({ manifest: other }) => other.epoch === epoch && other.k === k);
       for (const { manifest } of found.lines) if (isThere(manifest)) seen.push({ level: level.index, manifest });

@@ -21,19 +21,20 @@ const LOOKED_AT = 8;
 /**
  * The newest committed saves of which this rank's own image is there with its length: all of a store that everybody shares, and of a
  * folder of each host those that this host has. Of a save that another number of ranks has made, which images are there. `newestEpoch`: of
- * all that is there, whole or not; -1 where there is nothing. A store that fails is ERR_STORE.
+ * all that is there, whole or not; -1 where there is nothing. `limit`: saves with higher numbers are not looked at. A store that fails is ERR_STORE.
  */
 export async function storedLines(
   level: StoreLevel,
   job: string,
   rank: number,
   size: number,
+  limit = Number.POSITIVE_INFINITY,
 ): Promise<{ lines: StoredLine[]; refused: string[]; newestEpoch: number }> {
   const lines: StoredLine[] = [];
   const refused: string[] = [];
   const saves = await storedSaves(level.store, job);
   const newestEpoch = saves[0]?.epoch ?? -1;
-  for (const save of saves.filter(({ isCommitted }) => isCommitted).slice(0, LOOKED_AT)) {
+  for (const save of saves.filter(({ isCommitted, k }) => isCommitted && k <= limit).slice(0, LOOKED_AT)) {
     const key = commitKey(job, save);
     try {
       const manifest = decodeManifest(await level.store.get(key));

@@ -64,6 +64,22 @@ export class LeadPml extends PairedPml {
   private differing: { readonly message: Outgoing; readonly heard: Heard } | undefined;
   private lastVouched: Word | undefined;
   private toldVouched = 0;
+  private hasLost = false;
+
+  // ---------------------------------------------------------------- the shadow is gone
+
+  override get isAlone(): boolean {
+    return this.state === 'ALONE' || this.hasLost;
+  }
+
+  /** The shadow has died: what it would have vouched for leaves, and nothing is compared any more. */
+  goAlone(): void {
+    if (this.hasLost || !this.isSound || this.state === 'FINISHED') return;
+    this.hasLost = true;
+    this.state = movePair(this.state, 'ALONE');
+    this.compare();
+    this.options.wake();
+  }
 
   // ---------------------------------------------------------------- sends
 
@@ -94,6 +110,8 @@ export class LeadPml extends PairedPml {
 
   /** Compares messages and words as far as both are here. */
   private compare(): void {
+    for (let message = this.isAlone ? this.pending.shift() : undefined; message !== undefined; message = this.pending.shift())
+      this.transmit(message);
     while (this.isSound) {
       const message = this.pending.peek();
       const heard = this.words.peek();
@@ -322,7 +340,7 @@ export class LeadPml extends PairedPml {
 
   /** The shadow is too far behind. */
   private get isCongested(): boolean {
-    return this.aheadBytes > (this.options.aheadBytesMax ?? AHEAD_BYTES_MAX);
+    return !this.isAlone && this.aheadBytes > (this.options.aheadBytesMax ?? AHEAD_BYTES_MAX);
   }
 
   turn(call: number): boolean {
@@ -384,10 +402,12 @@ export class LeadPml extends PairedPml {
     }
     const isBulk = (data?.length ?? 0) > INLINE_BYTES_MAX;
     ended = { ...ended, data: isBulk ? undefined : data, isBulk, bytes: data?.length ?? ended.bytes };
-    this.say(isBulk ? 0 : (data?.length ?? 0)).forward(ended);
-    if (isBulk) this.sayBulk(data as Uint8Array);
-    this.counters.forwarded++;
-    this.counters.forwardedBytes += data?.length ?? 0;
+    if (!this.isAlone) {
+      this.say(isBulk ? 0 : (data?.length ?? 0)).forward(ended);
+      if (isBulk) this.sayBulk(data as Uint8Array);
+      this.counters.forwarded++;
+      this.counters.forwardedBytes += data?.length ?? 0;
+    }
     // The program gets it as a value, however long it is.
     return own.request.kind === 'answer' && bytes !== undefined ? { ...ended, data: bytes } : ended;
   }
@@ -434,6 +454,8 @@ export class LeadPml extends PairedPml {
   // ---------------------------------------------------------------- what the shadow says
 
   protected take(record: PairRecord): void {
+    // Its last words are on their way still.
+    if (this.isAlone) return;
     switch (record.kind) {
       case 'VOUCH': {
         const heard: Heard = { word: record.word, digest: record.digest };
@@ -481,6 +503,8 @@ export class LeadPml extends PairedPml {
       return this.diverge(
         `the shadow has come to its end after ${otherFinished.messages} messages, and the lead sends ${describeWord(first.word)}; nothing of it has left`,
       );
+    if (this.state === 'ALONE' && this.hasFinished && unvouched.size === 0 && this.leaving.size === 0)
+      this.state = movePair(this.state, 'FINISHED');
     if (this.state !== 'FINISHING') return;
     const extra = this.words.peek()?.word;
     if (extra !== undefined && unvouched.size === 0 && extra.message > this.messageCount)

@@ -75,7 +75,7 @@ export abstract class PairedPml implements MessageLayer {
   private readonly memory = new Uint8Array(BATCH_BYTES_MAX);
   /** What the other replica has come to its end with. */
   protected otherFinished: { readonly messages: number; readonly requests: number } | undefined;
-  private hasFinished = false;
+  protected hasFinished = false;
   /** Requests that the other replica is known to have begun. */
   protected otherRequests = 0;
 
@@ -130,6 +130,10 @@ export abstract class PairedPml implements MessageLayer {
   flush(): boolean {
     if (this.writer.isEmpty) return false;
     const { twin, ctx } = this.options;
+    if (this.isAlone) {
+      this.writer.take();
+      return false;
+    }
     this.counters.batches++;
     this.pml.isend(twin, ctx, 0, new Iov([this.writer.take()]));
     this.options.wake();
@@ -283,6 +287,7 @@ export abstract class PairedPml implements MessageLayer {
     if (this.hasFinished) return;
     this.hasFinished = true;
     if (this.state === 'PAIRED') this.state = movePair(this.state, 'FINISHING');
+    if (this.isAlone) return this.lookAtEnd();
     this.say().finished(this.messageCount, this.requestCount);
     this.flush();
     this.lookAtEnd();
@@ -296,6 +301,11 @@ export abstract class PairedPml implements MessageLayer {
 
   get isDiverged(): boolean {
     return this.state === 'DIVERGED' || this.state === 'DIFFERING';
+  }
+
+  /** The other replica is gone, and this one goes on without it. */
+  get isAlone(): boolean {
+    return false;
   }
 
   /** What is compared in this state leaves. */
@@ -322,7 +332,7 @@ export abstract class PairedPml implements MessageLayer {
 
   /** The other replica is waited for, to come to this; undefined: it is not, or has come. */
   get due(): string | undefined {
-    if (!this.isSound || this.state === 'FINISHED') return undefined;
+    if (!this.isSound || this.isAlone || this.state === 'FINISHED') return undefined;
     if (this.hasFinished && this.otherFinished === undefined) return 'the end of its program';
     if (this.open.size === 0 || this.otherRequests >= this.requestCount) return undefined;
     return `its call ${this.requestCount}`;

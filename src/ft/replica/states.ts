@@ -7,15 +7,17 @@ export const PAIR_STATES = {
   DIFFERING: 'A message differs: nothing leaves any more, and the lead waits for what the shadow would have sent.',
   DIVERGED: 'It is known how the replicas differ, and was told; nothing leaves any more.',
   FINISHING: 'The program of this replica has come to its end; messages that it has begun are still compared.',
+  ALONE: 'The shadow is gone: what the lead sends is compared with nothing any more.',
   FINISHED: 'Both programs have come to their ends after the same messages.',
 } as const;
 export type PairState = keyof typeof PAIR_STATES;
 
 const PAIR_EDGES: Readonly<Record<PairState, readonly PairState[]>> = {
-  PAIRED: ['DIFFERING', 'DIVERGED', 'FINISHING'],
+  PAIRED: ['DIFFERING', 'DIVERGED', 'FINISHING', 'ALONE'],
   DIFFERING: ['DIVERGED'],
   DIVERGED: [],
-  FINISHING: ['DIFFERING', 'DIVERGED', 'FINISHED'],
+  FINISHING: ['DIFFERING', 'DIVERGED', 'ALONE', 'FINISHED'],
+  ALONE: ['FINISHED'],
   FINISHED: ['DIVERGED'],
 };
 

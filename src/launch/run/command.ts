@@ -4,9 +4,9 @@ import { createRequire } from 'node:module';
 import { dirname, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MultirailError } from '../../errors.ts';
+import { isWasmFile } from './wasm-file.ts';
 
 const JAVASCRIPT = new Set(['.js', '.mjs', '.cjs']);
-/** A program of C or C++, made by `multirail cc`. */
 const WEBASSEMBLY = '.wasm';
 const TYPESCRIPT = new Set(['.ts', '.mts', '.cts']);
 
@@ -46,13 +46,14 @@ export function resolveCommand(command: readonly string[], options: CommandOptio
   if (program === undefined || program === '') throw new MultirailError('ERR_ARG', 'no program is named: expected a program to run');
   const extension = extname(program).toLowerCase();
   const isTypeScript = TYPESCRIPT.has(extension);
-  const isWasm = extension === WEBASSEMBLY;
-  if (!isTypeScript && !isWasm && !JAVASCRIPT.has(extension)) {
+  const cwd = options.cwd ?? process.cwd();
+  const file = resolve(cwd, program);
+  const isScript = isTypeScript || JAVASCRIPT.has(extension);
+  const isWasm = extension === WEBASSEMBLY || (!isScript && isWasmFile(file));
+  if (!isScript && !isWasm) {
     if (nodeArgs.length > 0) throw new MultirailError('ERR_ARG', `--node-arg is for programs of Node, and "${program}" is not one`);
     return [...command];
   }
-  const cwd = options.cwd ?? process.cwd();
-  const file = resolve(cwd, program);
   if (!existsSync(file)) throw new MultirailError('ERR_ARG', `there is no file ${program}`);
   const loaderArgs: string[] = isWasm ? [`--import=${new URL('./wasm.js', import.meta.url).href}`] : [];
   const version = options.nodeVersion ?? process.versions.node;

@@ -99,6 +99,39 @@ export function placeRanks(hosts: readonly HostSlots[], size: number): RankPlace
   return places;
 }
 
+/** Where the two replicas of a rank run: on two hosts, or on the same one. */
+export type ReplicaPlace = 'host' | 'core';
+
+/**
+ * As placeRanks(), for ranks of two processes each: first all leads, then all shadows.
+ *
+ * @param asked Undefined: on two hosts, where there are such; else wherever there is room.
+ * @throws ERR_ARG: the hosts have too few slots, or too few for that.
+ */
+export function placeReplicas(hosts: readonly HostSlots[], ranks: number, asked: ReplicaPlace | undefined): RankPlace[] {
+  const size = 2 * ranks;
+  if (asked === 'core') {
+    const pairs = hosts.map(({ host, slots }) => ({ host, slots: Math.floor(slots / 2) }));
+    if (slotsOf(pairs) < ranks)
+      throw new MultirailError(
+        'ERR_ARG',
+        `--replica-place core: the hosts have room for ${slotsOf(pairs)} pairs of replicas, and ${ranks} are asked for`,
+      );
+    const leads = placeRanks(pairs, ranks);
+    const both = leads.map(({ host, localRank, localSize }) => ({ host, localRank: localRank + localSize, localSize: 2 * localSize }));
+    return [...leads.map((place) => ({ ...place, localSize: 2 * place.localSize })), ...both];
+  }
+  // In this order the shadow of a lead is as many places behind it as there are ranks: no host may have more places than that.
+  const capped = hosts.map(({ host, slots }) => ({ host, slots: Math.min(slots, ranks) }));
+  if (slotsOf(capped) >= size) return placeRanks(capped, size);
+  if (asked === 'host')
+    throw new MultirailError(
+      'ERR_ARG',
+      `--replica-place host: two replicas of each of ${ranks} ranks do not fit on different hosts: name more hosts, or give them more slots`,
+    );
+  return placeRanks(hosts, size);
+}
+
 /** Here no ssh is needed. */
 export function isHere({ host }: RankPlace): boolean {
   return host === 'localhost' || host === '127.0.0.1' || host === hostname() || host === hostname().split('.')[0];

@@ -466,6 +466,11 @@ class LocalJob implements RunningJob {
       code === TOLD_TO_END_CODE ? 'was told to end' : signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
+    const shadowOf = isDeath ? this.starter.shadowOf(rank) : undefined;
+    if (shadowOf !== undefined) {
+      this.say(`${text}; it was the shadow of rank ${shadowOf}, which goes on by itself: what it sends is compared with nothing any more`);
+      return;
+    }
     if (died) {
       this.say(`${text}; the other ranks go on`);
       this.died++;

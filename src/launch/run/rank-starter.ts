@@ -4,7 +4,7 @@ import { PARAM_ENV_PREFIX, type ParamTable } from '../../params.ts';
 import { type MeetingRecord, RECORD_VERSION } from '../meeting/file.ts';
 import { hostId } from '../meeting/identity.ts';
 import { loopbackAddress, ownAddresses, urlOf } from '../oob/addresses.ts';
-import { type HostSlots, isHere, placeRanks, type RankPlace } from './hostfile.ts';
+import { type HostSlots, isHere, placeRanks, placeReplicas, type RankPlace } from './hostfile.ts';
 import { hintOf, LocalRank, type RankChild, type RankSpec, SECRET_FD, type StdioMode } from './rank-child.ts';
 import { RemoteHost } from './remote-host.ts';
 import type { RunOptions } from './run-options.ts';
@@ -12,6 +12,7 @@ import type { RunOptions } from './run-options.ts';
 type UsedOptions = Pick<
   RunOptions,
   | 'replicas'
+  | 'replicaPlace'
   | 'rankCommand'
   | 'rankEnv'
   | 'cwd'
@@ -51,7 +52,8 @@ export class RankStarter {
   constructor(options: RankStarterOptions) {
     this.options = options;
     this.slots = options.hosts ?? [{ host: 'localhost', slots: options.size }];
-    this.places = placeRanks(this.slots, options.size);
+    const { replicas = 1, replicaPlace } = options;
+    this.places = replicas === 1 ? placeRanks(this.slots, options.size) : placeReplicas(this.slots, this.ranks, replicaPlace);
   }
 
   /** Processes of the start that are on this host. */
@@ -109,7 +111,7 @@ export class RankStarter {
       env: { ...this.environment(rank), ...more },
       secret,
       stdin: this.stdinMode(rank),
-      stdout: this.isShadow(rank) ? 'ignore' : this.outputMode(stdout),
+      stdout: this.shadowOf(rank) !== undefined ? 'ignore' : this.outputMode(stdout),
       stderr: this.outputMode(stderr),
     };
     const remote = this.hosts.get(this.places[rank].host);
@@ -185,14 +187,15 @@ export class RankStarter {
     return this.options.size / (this.options.replicas ?? 1);
   }
 
-  /** The second replica of a rank, which does the same as the first one. */
-  private isShadow(number: number): boolean {
-    return (this.options.replicas ?? 1) > 1 && number >= this.ranks;
+  /** The rank that this process is the second replica of, which does the same as the first one; undefined: it is none. */
+  shadowOf(number: number): number | undefined {
+    return (this.options.replicas ?? 1) > 1 && number >= this.ranks ? number % this.ranks : undefined;
   }
 
   /** What a process is called in front of its lines. */
   labelOf(number: number): string {
-    return this.isShadow(number) ? `${number % this.ranks} shadow` : String(number);
+    const shadowOf = this.shadowOf(number);
+    return shadowOf === undefined ? String(number) : `${shadowOf} shadow`;
   }
 
   private stdinMode(rank: number): StdioMode {

@@ -49,8 +49,8 @@ export async function runWithRestarts(
 }
 
 /**
- * Runs a job of replicas, and starts it again, at most so often, when they differ: of two nobody can say which one is right. It goes on from what it
- * has saved in a store by `multirail/ft`, and from its beginning without that.
+ * Runs a job of replicas, and starts it again, at most so often, when they differ, of which nobody can say which one is right, or when the lead of a
+ * rank dies. It goes on from what it has saved in a store by `multirail/ft`, and from its beginning without that.
  *
  * @param options As for startJob().
  * @param relaunches From 1 on.
@@ -63,23 +63,26 @@ export async function runWithRelaunches(
   const stderr = options.stderr ?? process.stderr;
   const say = (text: string): void => void stderr.write(`multirail: ${text}\n`);
   const env = options.env ?? process.env;
+  let hasDiverged = false;
   for (let done = 0; ; done++) {
     // Faults that were asked for are those of the first start.
     const mca = done === 0 ? options.mca : { ...options.mca, ft_inject: '' };
-    const again = done === 0 ? {} : { [DIVERGED_ENV]: String(done) };
+    const again = hasDiverged ? { [DIVERGED_ENV]: String(done) } : {};
     const result = await run({
       ...options,
       ...(mca === undefined ? {} : { mca }),
       env: { ...env, [RESTARTS_ENV]: String(done), ...again },
     });
-    if (result.exitCode !== DIVERGED_CODE) {
+    hasDiverged = result.exitCode === DIVERGED_CODE;
+    if (!hasDiverged && !isRestartable(result)) {
       if (done > 0) say(`the job was started again ${counted(done, 'time', 'times')} and ends with exit code ${result.exitCode}`);
       return { ...result, relaunches: done };
     }
+    const why = hasDiverged ? 'the replicas differ' : `the lead of a rank has died (${result.failure ?? 'no reason is known'})`;
     if (done === relaunches) {
-      say(`the replicas differ; the job is not started again: ${counted(relaunches, 'relaunch is', 'relaunches are')} used up`);
+      say(`${why}; the job is not started again: ${counted(relaunches, 'relaunch is', 'relaunches are')} used up`);
       return { ...result, relaunches: done };
     }
-    say(`the replicas differ; the job is started again, from a save if it has one (relaunch ${done + 1} of ${relaunches})`);
+    say(`${why}; the job is started again, from a save if it has one (relaunch ${done + 1} of ${relaunches})`);
   }
 }

@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream';
 import type { RailFault } from '../oob/telemetry.ts';
 import type { WaitsReport } from '../oob/waits.ts';
 import type { JobObserver } from '../watch/observer.ts';
-import type { HostSlots } from './hostfile.ts';
+import type { HostSlots, ReplicaPlace } from './hostfile.ts';
 import type { JobResult } from './job-result.ts';
 import type { KillPlan } from './kill-plan.ts';
 
@@ -15,6 +15,8 @@ export interface RunOptions {
   respawn?: number;
   /** So many processes are each rank, and compare what they send: 1, which is the default, or 2. The output of the second one is dropped. */
   replicas?: number;
+  /** Where the two processes of a rank run; by default on different hosts, where there are such. */
+  replicaPlace?: ReplicaPlace;
   /** In this file processes that are started by hand find the job, and its secret (ft_join); only its owner can read it. */
   rendezvous?: string;
   /** Program and arguments. Programs that end in .js, .mjs, .cjs, .ts, .mts, .cts run in Node, others as they are. */

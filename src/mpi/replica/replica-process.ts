@@ -107,6 +107,12 @@ export class ReplicaProcess {
     this.toe?.look();
   }
 
+  /** The other replica has died. A lead goes on by itself; who was its shadow ends with the job. */
+  twinDied(): void {
+    if (this.pml instanceof LeadPml) this.pml.goAlone();
+    this.wake();
+  }
+
   /** Also from blocking calls that last, during which no timer runs. */
   lookBlocked(nowMs: number): void {
     if (nowMs - this.toeLookedMs < TOE_LOOK_MS) return;

@@ -56,6 +56,11 @@ export class Replica {
     return { ...this.pml.counters };
   }
 
+  /** The shadow has died, and the lead goes on by itself: what it sends is compared with nothing any more. */
+  get isAlone(): boolean {
+    return this.pml.isAlone;
+  }
+
   /**
    * Compares results that are sent to nobody. Both replicas call it; it resolves when both have the same bytes, and where they have not the
    * job ends, as with any message that differs.

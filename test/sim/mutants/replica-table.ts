@@ -20,10 +20,28 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
       edit(
         LEAD,
         '    this.compare();\n    return request;',
-        '    const unvouched = this.unvouched.peek();\n    if (unvouched !== undefined && this.unvouched.size === 1) this.pml.isend(rank, ctx, tag, buffer, sync);\n    this.compare();\n    return request;',
+        '    const first = this.pending.peek();\n    if (first !== undefined && this.pending.size === 1) this.pml.isend(rank, ctx, tag, buffer, sync);\n    this.compare();\n    return request;',
       ),
     ],
     found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'alone-still-waits',
+    sentence: 'What a lead has begun when its shadow dies waits for the word of the shadow.',
+    edits: [
+      edit(
+        LEAD,
+        "    this.state = movePair(this.state, 'ALONE');\n    this.compare();\n",
+        "    this.state = movePair(this.state, 'ALONE');\n",
+      ),
+    ],
+    found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'alone-and-congested',
+    sentence: 'A lead whose shadow has died while it was far behind waits for it to catch up.',
+    edits: [edit(LEAD, '!this.isAlone && this.aheadBytes >', 'this.aheadBytes >')],
+    found: [{ profile: 'replica', within: 300 }],
   },
   {
     name: 'bursts-merged',

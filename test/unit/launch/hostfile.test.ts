@@ -1,6 +1,6 @@
 // Host files in both styles, lists of hosts, and which rank goes where.
 import { describe, expect, test } from 'vitest';
-import { parseHostfile, parseHosts, placeRanks, slotsOf } from '../../../src/launch/run/hostfile.ts';
+import { parseHostfile, parseHosts, placeRanks, placeReplicas, slotsOf } from '../../../src/launch/run/hostfile.ts';
 import { quoted } from '../../../src/launch/run/remote-host.ts';
 
 describe('hosts', () => {
@@ -45,6 +45,30 @@ describe('hosts', () => {
     ]);
     expect(placeRanks(hosts, 1)).toEqual([{ host: 'a', localRank: 0, localSize: 1 }]);
     expect(() => placeRanks(hosts, 6)).toThrow('6 ranks, but the hosts have 5 slots in all');
+  });
+
+  test('replicas of a rank are on different hosts, or on the same one', () => {
+    const hosts = parseHosts('a:4,b:2,c:2');
+    const where = (ranks: number, asked: 'host' | 'core' | undefined): string[] => {
+      const names = placeReplicas(hosts, ranks, asked).map(({ host }) => host);
+      return names.slice(0, ranks).map((lead, rank) => lead + names[rank + ranks]);
+    };
+    expect(where(2, 'host')).toEqual(['ab', 'ab']);
+    expect(where(3, undefined)).toEqual(['ab', 'ab', 'ac']);
+    expect(where(4, 'host')).toEqual(['ab', 'ab', 'ac', 'ac']);
+    expect(where(3, 'core')).toEqual(['aa', 'aa', 'bb']);
+    for (const ranks of [1, 2, 3, 4]) expect(where(ranks, 'host').every(([lead, shadow]) => lead !== shadow)).toBe(true);
+    expect(placeReplicas(parseHosts('a:4'), 2, 'core')).toEqual([
+      { host: 'a', localRank: 0, localSize: 4 },
+      { host: 'a', localRank: 1, localSize: 4 },
+      { host: 'a', localRank: 2, localSize: 4 },
+      { host: 'a', localRank: 3, localSize: 4 },
+    ]);
+    // One host is what there is.
+    expect(placeReplicas(parseHosts('a:4'), 2, undefined).length).toBe(4);
+    expect(() => placeReplicas(parseHosts('a:4'), 2, 'host')).toThrow('do not fit on different hosts');
+    expect(() => placeReplicas(parseHosts('a:3,b:1'), 2, 'core')).toThrow('have room for 1 pairs of replicas, and 2 are asked for');
+    expect(() => placeReplicas(parseHosts('a:3'), 2, undefined)).toThrow('4 ranks, but the hosts have 3 slots');
   });
 
   test('words for a shell', () => {

@@ -89,6 +89,9 @@ describe('command', () => {
     expect(resolveCommand([script, '-x'], { nodeArgs: ['--inspect'] })).toEqual([process.execPath, '--inspect', script, '-x']);
     expect(resolveCommand(['a.mjs'], { cwd: folder })).toEqual([process.execPath, script]);
     expect(resolveCommand(['hostname', '-f'])).toEqual(['hostname', '-f']);
+    writeFileSync(join(folder, 'hpcc'), Buffer.from('\0asm\x01\0\0\0', 'latin1'));
+    const loader = expect.stringMatching(/^--import=file:.*wasm\.js$/);
+    expect(resolveCommand(['./hpcc', 'x'], { cwd: folder })).toEqual([process.execPath, loader, join(folder, 'hpcc'), 'x']);
     expect(() => resolveCommand(['missing.js'], { cwd: folder })).toThrow('there is no file missing.js');
     expect(() => resolveCommand(['hostname'], { nodeArgs: ['-r'] })).toThrow('--node-arg');
     expect(() => resolveCommand([])).toThrow('no program');

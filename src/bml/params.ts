@@ -50,7 +50,7 @@ export const BML_PARAMS = {
     'ms',
     10,
     600_000,
-    'An attempt to connect is given up after this time, and after three times this time where the peer took the connection and does not answer the handshake.',
+    'An attempt to connect is given up after this time, and after three times this time where the peer took the connection and does not answer the handshake. By default more where many ranks share a processor.',
   ),
   bml_flap_window_ms: int(
     'developer',

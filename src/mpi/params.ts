@@ -6,7 +6,14 @@ export const MPI_PARAMS = {
     'none',
     'all',
   ]),
-  mpi_finalize_timeout_ms: int('user', 30_000, 'ms', 100, 2 ** 31, 'finalize() names what is not delivered and gives up after this time.'),
+  mpi_finalize_timeout_ms: int(
+    'user',
+    30_000,
+    'ms',
+    100,
+    2 ** 31,
+    'finalize() names what is not delivered and gives up after this time. By default, time in which other ranks still leave does not count, and there is more of it where many ranks share a processor.',
+  ),
   mpi_abort_on_uncaught: bool('user', true, 'An uncaught exception or unhandled rejection of one rank ends the whole job, with its stack.'),
   mpi_waits_on_signal: bool(
     'user',

@@ -15,7 +15,7 @@ import { BlockingWaiter } from '../progress/blocking.ts';
 import { Engine } from '../progress/engine.ts';
 import { engineOptions, expectCrowd } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
-import { crowdFactor } from '../util/crowd.ts';
+import { crowdFactor, limitInCrowd } from '../util/crowd.ts';
 import { DIVERGED_CODE, OWN_FAILURE_CODE } from '../util/exit-codes.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel } from './channels.ts';
@@ -60,6 +60,9 @@ const STATE_EDGES: Record<RuntimeState, readonly RuntimeState[]> = {
 
 /** Why a rank need not wait for the others at its end. */
 const GONE: ReadonlySet<string> = new Set(['ERR_PROC_FAILED', 'ERR_PROC_UNREACHABLE', 'ERR_REVOKED', 'ERR_COMM']);
+
+/** In a crowd the others have so many times as long to leave at most: somebody waits for the end of a job that will not come. */
+const LEAVE_CROWD_MAX = 8;
 
 /** The transport whose users share memory for collectives, too. */
 const SHARED_MEMORY = 'sm';
@@ -627,9 +630,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   private async leave(ownTimeoutMs: number | undefined): Promise<void> {
     const { engine, job } = this;
-    const timeoutMs = ownTimeoutMs ?? this.params.int('mpi_finalize_timeout_ms');
-    // Whoever has set a limit means it. That of nobody bounds how long nobody moves: many ranks on few processors take their time.
+    // Whoever has set a limit means it. That of nobody bounds how long nobody leaves: many ranks on few processors take their time.
     const whileNobodyLeaves = ownTimeoutMs === undefined && !this.table.isSet('mpi_finalize_timeout_ms');
+    const limitMs = ownTimeoutMs ?? this.params.int('mpi_finalize_timeout_ms');
+    const timeoutMs = whileNobodyLeaves ? limitInCrowd(limitMs, Math.min(LEAVE_CROWD_MAX, this.engine.bml.options.crowd)) : limitMs;
     this.moveTo('FINALIZING');
     this.proc.end(new MultirailError('ERR_FINALIZED', 'finalize() was called', { rank: this.process }));
     const beganMs = performance.now();

@@ -35,7 +35,7 @@ export const STREAM_PARAMS = {
     'ms',
     50,
     600_000,
-    'A connection that has not finished its handshake by then is closed.',
+    'A connection that has not finished its handshake by then is closed. By default more where many ranks share a processor.',
   ),
   btl_base_handshakes_max: int(
     'developer',

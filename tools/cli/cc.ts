@@ -32,7 +32,7 @@ const LINK = [
   // Shared memory is what no growth takes away under a message. Nobody else has it: libraries that were not made for that will do.
   '-Wl,--shared-memory,--no-check-features',
   `-Wl,--max-memory=${MEMORY_BYTES_MAX}`,
-  '-Wl,--import-memory,--export-table,--export=malloc,--export=free',
+  '-Wl,--import-memory,--export-table',
   `-Wl,--stack-first,-z,stack-size=${STACK_BYTES}`,
 ];
 

@@ -1,5 +1,6 @@
 /* Linked into every program by `multirail cc`: relative paths go from the directory that the rank was started in, and mpi.h's host
  * knows by the export what it can rely on. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -45,3 +46,17 @@ static void long_doubles(int operation, int is_complex, const long double *in, l
     }
   }
 }
+
+#ifdef MULTIRAIL_NO_EXCEPTIONS
+/* The C++ library of this compiler has no exceptions. What only might throw works; what throws ends here, with the name of the type. */
+void *__cxa_allocate_exception(size_t bytes) { return malloc(bytes); }
+void __cxa_free_exception(void *exception) { free(exception); }
+void *__cxa_begin_catch(void *exception) { return exception; }
+void __cxa_end_catch(void) {}
+_Noreturn void __cxa_rethrow(void) { abort(); }
+_Noreturn void __cxa_throw(void *exception, const char **type, void *(*destroy)(void *)) {
+  (void)exception, (void)destroy;
+  fprintf(stderr, "a C++ exception of the type %s was thrown, and this compiler's library has none\n", type[1]);
+  abort();
+}
+#endif

@@ -156,7 +156,7 @@ const rails = ['--mca', 'btl', 'self,tcp', '--mca', 'btl_tcp_links', '2'];
 const pulled = await run(top, 'pulled', [...rails, '--mca', 'btl_fault', `pull:${options.pull}`]);
 const isEqual = JSON.stringify(whole.results) === JSON.stringify(pulled.results);
 console.log(`${whole.results.length} results ${isEqual ? 'are equal to the digit' : 'DIFFER'} when rail 1 is pulled`);
-if (!isEqual) whole.results.forEach((line, i) => line !== pulled.results[i] && console.log(`  ${line}\n  ${pulled.results[i]}`));
+for (const [i, line] of whole.results.entries()) if (line !== pulled.results[i]) console.log(`  ${line}\n  ${pulled.results[i]}`);
 const checks = [whole.isRight, pulled.isRight, isEqual && whole.results.length > 0];
 const passed = checks.filter(Boolean).length;
 console.log(`hpcc: ${passed} passed, ${checks.length - passed} failed, 0 skipped`);

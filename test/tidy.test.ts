@@ -68,6 +68,8 @@ const allImports = SOURCES.flatMap(importsOf);
 const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[] = [
   { layer: 'errors', files: /^src\/errors\.ts$/, may: [] },
   { layer: 'param-spec', files: /^src\/param-spec\.ts$/, may: [] },
+  // How a program of WebAssembly is told, for whoever starts one and whoever runs it.
+  { layer: 'wasm-file', files: /^src\/wasm-file\.ts$/, may: [] },
   // Rows of the table of parameters, beside what they rule.
   { layer: 'param-rows', files: /^src\/(?:[a-z]+\/)+params\.ts$/, may: ['param-spec'] },
   { layer: 'util', files: /^src\/util\//, may: ['errors'] },
@@ -143,12 +145,12 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'launch/run',
     files: /^src\/launch\/run\//,
-    may: ['errors', 'util', 'params', 'launch/oob', 'launch/watch', 'launch/starters', 'launch/meeting', 'ulfm'],
+    may: ['errors', 'util', 'wasm-file', 'params', 'launch/oob', 'launch/watch', 'launch/starters', 'launch/meeting', 'ulfm'],
   },
   {
     layer: 'launch',
     files: /^src\/launch\/[^/]+\.ts$/,
-    may: ['errors', 'util', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/meeting'],
+    may: ['errors', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/meeting'],
   },
   {
     layer: 'mpi',
@@ -253,8 +255,8 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
     files: /^src\/ft\/recover\//,
     may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
   },
-  // Programs of C and C++ as ranks: what they import, over the calls of a communicator. The launcher knows them by how they begin.
-  { layer: 'wasm', files: /^src\/wasm\//, may: ['errors', 'util', 'mpi', 'launch/run'] },
+  // Programs of C and C++ as ranks: what they import, over the calls of a communicator.
+  { layer: 'wasm', files: /^src\/wasm\//, may: ['errors', 'wasm-file', 'mpi'] },
   { layer: 'ft/index', files: /^src\/ft\/index\.ts$/, may: ['errors', 'ft/plan', 'ft/image', 'ft/store', 'ft/recover'] },
 ];
 /** Whether a path is a file of ours, and no package. */

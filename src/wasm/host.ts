@@ -18,7 +18,7 @@ import { MpiError, ProgramEnd } from './errors.ts';
 import { LinearMemory } from './linear-memory.ts';
 import type { Call, Calls, Machine } from './machine.ts';
 import type { SystemCalls } from './system-calls.ts';
-import { type WasmInstance, type WasmMemory, type WasmModule, type WasmTable, wasm } from './webassembly.ts';
+import { type WasmMemory, type WasmModule, type WasmTable, wasm } from './webassembly.ts';
 
 /** What was started. */
 export interface ProgramFacts {
@@ -29,6 +29,9 @@ export interface ProgramFacts {
 
 /** Pages of 64 KiB that a memory may have. */
 export const PAGES_MAX = 65_536;
+
+/** The import by which a program hands over functions of its own; it is no call of MPI. */
+const FUNCTIONS = 'multirail_functions';
 
 /** Imports of a program by what they are needed for. */
 interface Needs {
@@ -41,8 +44,9 @@ export function needsOf(module: WasmModule, file: string): Needs {
   const mpi: string[] = [];
   let memory = false;
   for (const { module: from, name, kind } of wasm.Module.imports(module)) {
-    if (from === 'mpi' && kind === 'function') mpi.push(name);
-    else if (from === 'env' && name === 'memory' && kind === 'memory') memory = true;
+    if (from === 'mpi' && kind === 'function') {
+      if (name !== FUNCTIONS) mpi.push(name);
+    } else if (from === 'env' && name === 'memory' && kind === 'memory') memory = true;
     else if (from !== 'wasi_snapshot_preview1')
       throw new Error(
         `${file} imports ${from}.${name}, which nobody here gives: a function that is not defined, or a library that is not linked; ` +
@@ -219,9 +223,9 @@ export class Program {
       const instance = new wasm.Instance(module, {
         wasi_snapshot_preview1: system.imports,
         env: memory === undefined ? {} : { memory },
-        mpi: machine === undefined ? {} : callsOf(machine, names, this.facts),
+        mpi: { ...(machine === undefined ? {} : callsOf(machine, names, this.facts)), [FUNCTIONS]: connecting(machine) },
       });
-      if (machine !== undefined) connect(machine, instance);
+      if (machine !== undefined) machine.table = instance.exports.__indirect_function_table as WasmTable;
       system.start(instance, memory);
     } catch (error) {
       ({ exitCode, reason } = this.endOf(error));
@@ -254,11 +258,15 @@ export class Program {
   }
 }
 
-function connect(machine: Machine, { exports }: WasmInstance): void {
-  machine.table = exports.__indirect_function_table as WasmTable;
-  machine.malloc = exports.malloc as Machine['malloc'];
-  machine.release = exports.free as Machine['release'];
-  machine.longDoubles = exports.multirail_long_doubles as Machine['longDoubles'];
+/** A constructor of every program says where in its table the functions are that the host calls. */
+function connecting(machine: Machine | undefined): (...at: number[]) => void {
+  return (malloc, release, longDoubles) => {
+    if (machine === undefined) return;
+    const { table } = machine;
+    machine.malloc = table.get(malloc) as Machine['malloc'];
+    machine.release = table.get(release) as unknown as Machine['release'];
+    machine.longDoubles = table.get(longDoubles) as unknown as Machine['longDoubles'];
+  };
 }
 
 /** What went wrong, and in which function of the program. */

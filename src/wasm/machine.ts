@@ -95,6 +95,8 @@ export class Machine {
   world!: Comm;
   self!: Comm;
   private idleLooks = 0;
+  /** What has come out of a function of the program that a call has called: the program goes on nowhere after that. */
+  private thrown: unknown;
   /** Where pointers to handles and codes are put for functions of the program. */
   private spare = 0;
 
@@ -254,11 +256,20 @@ export class Machine {
     const target = fn < this.table.length ? this.table.get(fn) : null;
     if (target === null) return fail('ARG', `there is no function ${fn} in the program`);
     const { wide, callName, current } = this;
-    const result = target(...args);
+    const result = this.within(target, args);
     this.wide = wide;
     this.callName = callName;
     this.current = current;
     return result;
+  }
+
+  private within(target: (...args: number[]) => number, args: readonly number[]): number {
+    try {
+      return target(...args);
+    } catch (error) {
+      this.thrown ??= error;
+      throw error;
+    }
   }
 
   /** A look has found nothing: whoever looks again and again leaves the processor to others now and then. */
@@ -314,6 +325,8 @@ export class Machine {
 
   /** Hands an error to the error handler of its communicator. Returns the code that the call ends with. */
   raise(error: unknown): number {
+    // The library has wrapped what a function of the program threw: its exit(), its crash.
+    if (this.thrown !== undefined) throw this.thrown;
     if (error instanceof ProgramEnd) throw error;
     const wrong = mpiErrorOf(error);
     this.lastError = wrong;

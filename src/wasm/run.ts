@@ -1,7 +1,6 @@
 // runWasm(), and what happens where Node was started with a program of WebAssembly as its main file.
-
-import { isWasmFile } from '../launch/run/wasm-file.ts';
 import { init } from '../mpi/init.ts';
+import { isWasmFile } from '../wasm-file.ts';
 import { compile, initialPages, needsOf, PAGES_MAX, Program } from './host.ts';
 import { Machine } from './machine.ts';
 import { systemCalls } from './system-calls.ts';

@@ -79,6 +79,7 @@ describe.skipIf(why !== undefined)('programs of C', () => {
     ['abort', 7, 'MPI_Abort was called with the error code 7'],
     ['fatal', 6, 'MPI_Send: MPI_ERR_RANK'],
     ['trap', 134, 'writes_beyond'],
+    ['operation', 9, 'ended with the exit code 9 without MPI_Finalize'],
     ['early', 1, 'MPI_Comm_rank was called before MPI_Init'],
     ['code', 5, ''],
   ])('a program that ends so: %s', async (how, expected, text) => {
@@ -121,9 +122,15 @@ describe.skipIf(why !== undefined)('programs of C', () => {
     expect([text.code, lacks.code]).toEqual([1, 1]);
   });
 
-  test('-show prints the command, and -c does not link', async () => {
-    const shown = await cc('-show', 'a.c');
-    expect(shown.output).toMatch(/clang.* --target=wasm32-wasi .*a\.c/);
+  test('-show prints a command that works by itself, and -c does not link', async () => {
+    const shown = await cc('-show', join(ROOT, 'examples/c/hello.c'), '-DTEXT="a b"', '-o', 'shown.wasm');
+    expect(shown.output).toMatch(/clang.* --target=wasm32-wasi .*hello\.c '-DTEXT="a b"'/);
+    const line = await execute('sh', ['-c', shown.output], { cwd: folder });
+    expect([line.code, line.output]).toEqual([0, '']);
+    expect((await run(1, 'shown.wasm')).output).toContain('[0] hello from rank 0 of 1');
+    expect((await cc('-show')).output).toContain('-lm');
+    expect((await cc('-show', '-c', 'a.c')).output).not.toContain('-Wl');
+    expect((await cc('-showme:link')).output).toMatch(/^-Wl,.*start-\w+\.o .*-lm\n$/);
     const made = await cc('-c', join(ROOT, 'test/wasm/c/ends.c'), '-o', 'ends.o');
     expect([made.code, made.output]).toEqual([0, '']);
   });

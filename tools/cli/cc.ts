@@ -15,6 +15,8 @@ type Language = 'c' | 'c++';
 export interface Toolchain {
   readonly compiler: string;
   readonly flags: readonly string[];
+  /** Where the libraries of WASI are. */
+  readonly libraries: string;
 }
 
 const LLVM_VERSIONS = ['', '-21', '-20', '-19', '-18', '-17', '-16', '-15', '-14'];
@@ -32,7 +34,7 @@ const LINK = [
   // Shared memory is what no growth takes away under a message. Nobody else has it: libraries that were not made for that will do.
   '-Wl,--shared-memory,--no-check-features',
   `-Wl,--max-memory=${MEMORY_BYTES_MAX}`,
-  '-Wl,--import-memory,--export-table,--export=malloc,--export=free',
+  '-Wl,--import-memory,--export-table',
   `-Wl,--stack-first,-z,stack-size=${STACK_BYTES}`,
 ];
 
@@ -81,7 +83,8 @@ export function findToolchain(language: Language, env: Readonly<Record<string, s
   if (sdk !== undefined && sdk !== '') {
     const compiler = join(sdk, 'bin', name);
     if (!existsSync(compiler)) throw new MultirailError('ERR_CONFIG', `MULTIRAIL_WASI_SDK is ${sdk}, and there is no ${compiler}`);
-    return { compiler, flags: [`--sysroot=${join(sdk, 'share', 'wasi-sysroot')}`] };
+    const sysroot = join(sdk, 'share', 'wasi-sysroot');
+    return { compiler, flags: [`--sysroot=${sysroot}`], libraries: join(sysroot, 'lib', 'wasm32-wasi') };
   }
   const path = env.PATH ?? '';
   const compiler = findTool([name], path);
@@ -95,7 +98,7 @@ export function findToolchain(language: Language, env: Readonly<Record<string, s
   const flags = /wasm-ld$/.test(linker) ? [] : [`-fuse-ld=${linker}`];
   if (language === 'c++' && !hasCxx())
     missing('the C++ library of WASI', `libc++-${version}-dev-wasm32`, `libc++abi-${version}-dev-wasm32`);
-  return { compiler, flags };
+  return { compiler, flags, libraries: SYSTEM };
 }
 
 function hasCxx(): boolean {
@@ -107,7 +110,7 @@ function partsOf(tools: Toolchain, start: string): { compile: string[]; link: st
   return {
     compile: ['--target=wasm32-wasi', ...tools.flags, `-I${programFiles().replace(/\/$/, '')}`, ...DEFINES],
     // Through -Xlinker: builds that read their flags from -show keep it as one of the linker.
-    link: [...LINK, '-Xlinker', start],
+    link: [...LINK, `-Wl,--allow-undefined-file=${join(programFiles(), 'undeclared.txt')}`, '-Xlinker', start],
     libraries: LIBRARIES,
   };
 }
@@ -143,6 +146,12 @@ export function shown(tools: Toolchain, args: readonly string[], start: string):
 const quoted = (words: readonly string[]): string =>
   words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
 
+/** The C++ library was made without exceptions. */
+function lacksExceptions({ libraries }: Toolchain): boolean {
+  const abi = join(libraries, 'libc++abi.a');
+  return existsSync(abi) && readFileSync(abi).includes('cxa_noexception');
+}
+
 /** A folder of this user's that lasts, where there is one that can be written. */
 function cacheFolder(env: Readonly<Record<string, string | undefined>>): string | undefined {
   const folder = join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'multirail');
@@ -158,15 +167,20 @@ function cacheFolder(env: Readonly<Record<string, string | undefined>>): string 
 /**
  * The object that is linked into each program, made in the folder once for a compiler. Gives its path, or the exit code of the compiler.
  */
-function startObject(tools: Toolchain, folder: string): string | number {
+function startObject(language: Language, tools: Toolchain, folder: string): string | number {
   const source = join(programFiles(), 'start.c');
-  const hash = createHash('sha256').update(readFileSync(source)).update(JSON.stringify(tools)).digest('hex').slice(0, 16);
+  const defines = language === 'c++' && lacksExceptions(tools) ? ['-DMULTIRAIL_NO_EXCEPTIONS'] : [];
+  const hash = createHash('sha256')
+    .update(readFileSync(source))
+    .update(JSON.stringify([tools, defines]))
+    .digest('hex')
+    .slice(0, 16);
   const object = join(folder, `start-${hash}.o`);
   if (existsSync(object)) return object;
   const made = mkdtempSync(join(folder, 'new-'));
   try {
     const file = join(made, 'start.o');
-    const args = ['--target=wasm32-wasi', ...tools.flags, '-O2', '-c', source, '-o', file];
+    const args = ['--target=wasm32-wasi', ...tools.flags, ...defines, '-O2', '-c', source, '-o', file];
     const { status } = spawnSync(tools.compiler, args, { stdio: 'inherit' });
     if (status !== 0) return status ?? 1;
     renameSync(file, object);
@@ -184,7 +198,7 @@ export function compile(language: Language, args: readonly string[], env = proce
   const lasting = cacheFolder(env);
   const folder = lasting ?? mkdtempSync(join(tmpdir(), 'multirail-cc-'));
   try {
-    const start = startObject(language === 'c' ? tools : findToolchain('c', env), folder);
+    const start = startObject(language, language === 'c' ? tools : findToolchain('c', env), folder);
     if (typeof start === 'number') return start;
     if (!shows) return call(commandOf(tools, args, start));
     process.stdout.write(`${shown(tools, args, start)}\n`);

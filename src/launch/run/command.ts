@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, extname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { MultirailError } from '../../errors.ts';
-import { isWasmFile } from './wasm-file.ts';
+import { isWasmFile } from '../../wasm-file.ts';
 
 const JAVASCRIPT = new Set(['.js', '.mjs', '.cjs']);
 const WEBASSEMBLY = '.wasm';

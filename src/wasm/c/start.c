@@ -1,5 +1,6 @@
 /* Linked into every program by `multirail cc`: relative paths go from the directory that the rank was started in, and mpi.h's host
  * knows by the export what it can rely on. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,14 +9,21 @@ __attribute__((export_name("multirail_slot"))) void multirail_slot(void) {}
 static void (*volatile multirail_first)(void) = multirail_slot;
 __attribute__((export_name("multirail_abi"))) int multirail_abi(void) { return multirail_first != NULL; }
 
+static void long_doubles(int operation, int is_complex, const long double *in, long double *inout, int count);
+
+/* Functions that the host calls are handed over as pointers. Exports would not do: around those of a command, some linkers put a call of all
+ * constructors and destructors of the program, each time. */
+__attribute__((import_module("mpi"), import_name("multirail_functions"))) void
+multirail_functions(void *(*)(size_t), void (*)(void *), void (*)(int, int, const long double *, long double *, int));
+
 __attribute__((constructor)) static void multirail_start(void) {
   const char *directory = getenv("MULTIRAIL_CWD");
+  multirail_functions(malloc, free, long_doubles);
   if (directory != NULL) chdir(directory);
 }
 
 /* Reductions of numbers that JavaScript does not have: `inout = in operation inout`. */
-__attribute__((export_name("multirail_long_doubles"))) void multirail_long_doubles(int operation, int is_complex, const long double *in,
-                                                                                   long double *inout, int count) {
+static void long_doubles(int operation, int is_complex, const long double *in, long double *inout, int count) {
   if (is_complex && operation == 1) {
     for (int i = 0; i < 2 * count; i += 2) {
       long double a = in[i], b = in[i + 1], c = inout[i], d = inout[i + 1];
@@ -38,3 +46,17 @@ __attribute__((export_name("multirail_long_doubles"))) void multirail_long_doubl
     }
   }
 }
+
+#ifdef MULTIRAIL_NO_EXCEPTIONS
+/* The C++ library of this compiler has no exceptions. What only might throw works; what throws ends here, with the name of the type. */
+void *__cxa_allocate_exception(size_t bytes) { return malloc(bytes); }
+void __cxa_free_exception(void *exception) { free(exception); }
+void *__cxa_begin_catch(void *exception) { return exception; }
+void __cxa_end_catch(void) {}
+_Noreturn void __cxa_rethrow(void) { abort(); }
+_Noreturn void __cxa_throw(void *exception, const char **type, void *(*destroy)(void *)) {
+  (void)exception, (void)destroy;
+  fprintf(stderr, "a C++ exception of the type %s was thrown, and this compiler's library has none\n", type[1]);
+  abort();
+}
+#endif

@@ -28,13 +28,7 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
   {
     name: 'alone-still-waits',
     sentence: 'What a lead has begun when its shadow dies waits for the word of the shadow.',
-    edits: [
-      edit(
-        LEAD,
-        "    this.state = movePair(this.state, 'ALONE');\n    this.compare();\n",
-        "    this.state = movePair(this.state, 'ALONE');\n",
-      ),
-    ],
+    edits: [edit(LEAD, 'this.pml.freeContext(ctx);\n    this.compare();\n', 'this.pml.freeContext(ctx);\n')],
     found: [{ profile: 'replica', within: 300 }],
   },
   {

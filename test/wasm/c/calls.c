@@ -7,6 +7,9 @@
 static int errors = 0;
 static int rank, size;
 
+static int begins = 0;
+static void __attribute__((constructor)) begin(void) { begins++; }
+
 static void check(int holds, const char *what) {
   if (holds) return;
   errors++;

@@ -7,6 +7,11 @@
 
 static void __attribute__((noinline)) writes_beyond(volatile int *memory) { *memory = 1; }
 
+static void leaves(void *in, void *inout, int *count, MPI_Datatype *type) {
+  (void)in, (void)inout, (void)type;
+  exit(8 + *count);
+}
+
 int main(int argc, char **argv) {
   const char *how = argc > 1 ? argv[1] : "";
   int rank;
@@ -17,6 +22,11 @@ int main(int argc, char **argv) {
   if (strcmp(how, "abort") == 0 && rank == 0) MPI_Abort(MPI_COMM_WORLD, 7);
   if (strcmp(how, "fatal") == 0) MPI_Send(&rank, 1, MPI_INT, 1000, 0, MPI_COMM_WORLD);
   if (strcmp(how, "trap") == 0) writes_beyond((volatile int *)0xfffffff0);
+  if (strcmp(how, "operation") == 0) {
+    MPI_Op op;
+    MPI_Op_create(leaves, 1, &op);
+    MPI_Allreduce(MPI_IN_PLACE, &rank, 1, MPI_INT, op, MPI_COMM_WORLD);
+  }
   if (strcmp(how, "files") == 0) {
     char line[64] = "", folder[256];
     FILE *out = fopen("made-by-c.txt", "w");

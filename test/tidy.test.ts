@@ -150,7 +150,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   {
     layer: 'launch',
     files: /^src\/launch\/[^/]+\.ts$/,
-    may: ['errors', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/meeting'],
+    may: ['errors', 'util', 'params', 'launch/starters', 'launch/pmix', 'launch/oob', 'launch/meeting'],
   },
   {
     layer: 'mpi',

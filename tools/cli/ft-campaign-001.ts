@@ -148,6 +148,7 @@ async function playTableJob(
   };
   const listener = listen();
   const endsMs: number[] = [];
+  const beganMs = Date.now();
   const fromMs = performance.now();
   const { exitCode } = await runWithRelaunches(optionsOf(task, 2, job.inject, listener), relaunchesOf(job), async (options) => {
     const result = await runFor(options, limitMs);
@@ -161,6 +162,7 @@ async function playTableJob(
   if (exitCode !== 0 || ended?.kind !== 'ended') return { end: undefined, said: listener.said() };
   const end: TableEnd = {
     wallSeconds,
+    startSeconds: (begins[0].atMs - beganMs) / 1000,
     restartSeconds: begins.slice(1).map(({ atMs }, i) => (atMs - endsMs[i]) / 1000),
     // Saves are counted from 0, and those of the table from 1.
     begunWith: begins.map(({ save }) => (save === undefined ? undefined : save + 1)),

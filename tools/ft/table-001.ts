@@ -31,6 +31,8 @@ export interface TableJob {
 /** What became of it, in seconds. */
 export interface TableEnd {
   readonly wallSeconds: number;
+  /** From its start to where its program runs. */
+  readonly startSeconds: number;
   /** From the end of one start of the job to where the program of the next one runs. */
   readonly restartSeconds: readonly number[];
   /** By start: the save that it has begun with; undefined: none. */
@@ -103,9 +105,9 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
       problems.push(
         `${title}: gone back to ${begun.map((n) => n ?? 'the beginning').join(', ')}, and ${expected.map((n) => n ?? 'the beginning').join(', ')} were expected`,
       );
-    // What was done until that save, with those before it, is not done again.
+    // What was done until that save, with those before it, is not done again, and neither is the start, which a restart has in it.
     const interval = everySteps === undefined ? 0 : (everySteps / TABLE_STEPS) * detection;
-    const repeats = tries.reduce((sum, number) => sum + total - number * (interval + save), 0);
+    const repeats = tries.reduce((sum, number) => sum + total - end.startSeconds - number * (interval + save), 0);
     const model = total + repeats + tries.length * restart;
     const off = end.wallSeconds / model - 1;
     if (!(Math.abs(off) <= BAND))

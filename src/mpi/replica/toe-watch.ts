@@ -39,6 +39,8 @@ export class ToeWatch {
   private commonMs: number;
   private twinFromMs: number | undefined;
   private ownUsedMs = 0;
+  /** The last look found it late. */
+  private isSuspected = false;
 
   constructor(options: ToeWatchOptions) {
     this.options = options;
@@ -50,6 +52,7 @@ export class ToeWatch {
     const due = dueOf();
     if (due !== this.due) {
       this.due = due;
+      this.isSuspected = false;
       // What this one has used until it came here, the other may use, too.
       this.ownUsedMs = ownMs() - this.commonMs;
       this.twinFromMs = due === undefined ? undefined : twinMs();
@@ -62,9 +65,12 @@ export class ToeWatch {
     if (now === undefined) return;
     const usedMs = now - (this.twinFromMs as number);
     const mostMs = Math.max(LEAST_MS, factor * this.ownUsedMs);
-    if (usedMs > mostMs)
+    if (usedMs <= mostMs) return;
+    // This process may not have had a processor itself: what the other one has said meanwhile is read before the next look.
+    if (this.isSuspected)
       onLate(
         `it has used ${(usedMs / 1000).toFixed(2)} s of a processor without coming to ${due}; at most ${(mostMs / 1000).toFixed(2)} s were to be expected, from what the other one had used`,
       );
+    this.isSuspected = true;
   }
 }

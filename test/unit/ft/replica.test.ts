@@ -15,6 +15,7 @@ import { patternOf } from '../../../src/ft/replica/paired-pml.ts';
 import { placeOf } from '../../../src/ft/replica/pairs.ts';
 import { MESSAGE_STATES, moveMessage, movePair, PAIR_STATES } from '../../../src/ft/replica/states.ts';
 import { BATCH_BYTES_MAX, BatchWriter, decodeBatch, type Ended, INLINE_BYTES_MAX } from '../../../src/ft/replica/wire.ts';
+import { ToeWatch } from '../../../src/mpi/replica/toe-watch.ts';
 import { Iov } from '../../../src/util/iov.ts';
 
 const word = (over: Partial<Word> = {}): Word => ({
@@ -186,5 +187,59 @@ describe('states', () => {
     expect(() => movePair('DIVERGED', 'PAIRED')).toThrow('DIVERGED');
     expect(moveMessage('UNVOUCHED', 'VOUCHED')).toBe('VOUCHED');
     expect(() => moveMessage('HELD', 'VOUCHED')).toThrow('HELD');
+  });
+});
+
+describe('lateness', () => {
+  const watch = (): { state: { due: string | undefined; own: number; twin: number | undefined }; late: string[]; look(): void } => {
+    const state: { due: string | undefined; own: number; twin: number | undefined } = { due: undefined, own: 0, twin: 0 };
+    const late: string[] = [];
+    const toe = new ToeWatch({
+      factor: 4,
+      due: () => state.due,
+      ownMs: () => state.own,
+      twinMs: () => state.twin,
+      onLate: (what) => late.push(what),
+    });
+    return { state, late, look: () => toe.look() };
+  };
+  it('is judged by what the other one has used since it is waited for', () => {
+    const { state, late, look } = watch();
+    look();
+    Object.assign(state, { due: 'its call 7', own: 500, twin: 100 });
+    look();
+    state.twin = 2090;
+    look();
+    look();
+    expect(late).toEqual([]);
+    state.twin = 2110;
+    look();
+    look();
+    expect(late).toEqual([
+      expect.stringMatching(/^it has used 2\.01 s of a processor without coming to its call 7; at most 2\.00 s were to be expected/),
+    ]);
+  });
+  it('is at least a second, and none of a process that uses no processor or is not known', () => {
+    const { state, late, look } = watch();
+    Object.assign(state, { due: 'its call 1', own: 10 });
+    look();
+    state.twin = 990;
+    for (let i = 0; i < 5; i++) look();
+    state.twin = undefined;
+    for (let i = 0; i < 5; i++) look();
+    expect(late).toEqual([]);
+  });
+  it('is told at the second look: what the other one has said while this one had no processor is read before', () => {
+    const { state, late, look } = watch();
+    Object.assign(state, { due: 'its call 10', own: 10 });
+    look();
+    // This process was not there for long; the other one has answered long ago.
+    state.twin = 1010;
+    look();
+    state.due = undefined;
+    look();
+    Object.assign(state, { due: 'its call 11' });
+    look();
+    expect(late).toEqual([]);
   });
 });

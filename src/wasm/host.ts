@@ -43,9 +43,11 @@ interface Needs {
 export function needsOf(module: WasmModule, file: string): Needs {
   const mpi: string[] = [];
   let memory = false;
+  let hands = false;
   for (const { module: from, name, kind } of wasm.Module.imports(module)) {
     if (from === 'mpi' && kind === 'function') {
-      if (name !== FUNCTIONS) mpi.push(name);
+      if (name === FUNCTIONS) hands = true;
+      else mpi.push(name);
     } else if (from === 'env' && name === 'memory' && kind === 'memory') memory = true;
     else if (from !== 'wasi_snapshot_preview1')
       throw new Error(
@@ -56,8 +58,8 @@ export function needsOf(module: WasmModule, file: string): Needs {
   const exported = new Set(wasm.Module.exports(module).map(({ name }) => name));
   if (!exported.has('_start'))
     throw new Error(`${file} exports no _start: it is a library, or was not made for WASI; link it as a program`);
-  if (mpi.length > 0 && !(memory && exported.has('multirail_abi')))
-    throw new Error(`${file} calls MPI, and was not linked by \`multirail cc\`: its memory would move away under messages`);
+  if (mpi.length > 0 && !(memory && hands && exported.has('multirail_abi')))
+    throw new Error(`${file} calls MPI, and was not linked by \`multirail cc\` of this version: link it again`);
   return { mpi, memory };
 }
 

@@ -9,12 +9,12 @@ import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { debianSource } from './debian-source.mjs';
-import { execute, pool } from './mpich-suite.mjs';
+import { buildFolder, execute, pool } from './mpich-suite.mjs';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const CC = fileURLToPath(new URL('../../dist/wasm/multirail-cc.mjs', import.meta.url));
 const CACHE = fileURLToPath(new URL('../../.cache/c-sources', import.meta.url));
-const BUILD = join(CACHE, 'build');
+const BUILD = buildFolder(CACHE);
 const TIME_MS = 1_800_000;
 
 const { values: options } = parseArgs({

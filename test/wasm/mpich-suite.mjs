@@ -1,6 +1,7 @@
 // MPICH's own tests as programs of WebAssembly: their lists are read, programs are compiled with `multirail cc`, and each entry is run with its number
 // of ranks. The sources are Debian's source package, unpacked in a folder that the caller names.
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import process from 'node:process';
@@ -10,6 +11,14 @@ const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
 /** Folders whose lists are run, in the order of MPICH's own. */
 export const FOLDERS = ['attr', 'coll', 'comm', 'datatype', 'errhan', 'group', 'info', 'init', 'part', 'pt2pt', 'topo'];
+
+/** A folder for what is built: another one when what programs are linked with has changed. */
+export function buildFolder(cache) {
+  const hash = createHash('sha256');
+  const files = fileURLToPath(new URL('../../dist/wasm', import.meta.url));
+  for (const name of readdirSync(files).sort()) hash.update(readFileSync(join(files, name)));
+  return join(cache, `build-${hash.digest('hex').slice(0, 8)}`);
+}
 
 /** What MPICH's configure finds out of a compiler for WASI. */
 const CONFIG = `#ifndef MPITESTCONF_H_INCLUDED

@@ -4,13 +4,12 @@
 //   node test/wasm/mpich.mjs [--share 0.1] [--seed 1] [--folders pt2pt,coll] [--only REGEXP] [--patience 4] [--mca NAME=VALUE]
 //
 // Each entry has its time, four minutes at least; --patience: so many times as much, where others use the machine as well.
-import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { debianSource } from './debian-source.mjs';
 import { notApplicable } from './mpich-not.mjs';
-import { FOLDERS, pool, prepare, readSuite, runEntry } from './mpich-suite.mjs';
+import { buildFolder, FOLDERS, pool, prepare, readSuite, runEntry } from './mpich-suite.mjs';
 
 const CACHE = fileURLToPath(new URL('../../.cache/mpich', import.meta.url));
 const { values: options } = parseArgs({
@@ -39,7 +38,7 @@ if (suite === undefined) {
   console.log('mpich: 0 passed, 0 failed, 1 skipped');
   process.exit(0);
 }
-const made = await prepare(suite, join(CACHE, 'build'));
+const made = await prepare(suite, buildFolder(CACHE));
 const pattern = new RegExp(options.only);
 const all = readSuite(suite, options.folders.split(',')).filter(({ id }) => pattern.test(id));
 const applicable = all.filter((entry) => notApplicable(entry) === undefined);

@@ -117,6 +117,26 @@ const CHECKS: Record<string, () => Promise<void>> = {
     const shrunk = await play('-n', '3', '--mca', 'ft', 'on', '--kill', '1@600ms', ...program, '--shrink', '--sync');
     expect(shrunk).toMatch(/recovered from 1 failures \(0 asynchronous\), \d+ steps repeated, on 2 ranks\n/);
   },
+  'ft-replicas.mjs': async () => {
+    const words = [
+      'run',
+      '-n',
+      '2',
+      '--replicas',
+      '2',
+      '--on-diverged',
+      'relaunch',
+      '--inject',
+      'flip:rank=1,replica=shadow,at=60%,buffer=C',
+    ];
+    const { ended } = startNode([code.cli, ...words, join(folder, 'ft-replicas.mjs'), join(folder, 'replica-saves')], {
+      timeoutMs: 60_000,
+    });
+    const { code: status, stdout, stderr } = await ended;
+    expect(status, stderr).toBe(0);
+    expect(stdout).toContain('goes on from save 1, behind row 20 of each rank');
+    expect(stdout).toContain('80 x 80: every row is right');
+  },
   'ft-farm-log.mjs': async () => {
     // It lasts long enough that on a busy machine, too, all have begun when one is killed.
     const program = [join(folder, 'ft-farm-log.mjs'), '--seconds', '3', '--tasks', '60', '--rounds', '12'];

@@ -46,7 +46,7 @@ function nextStep(engine: Engine, ms: number): Promise<void> {
 
 /**
  * Counts who has not left, four times in the limit, so that it shows whether the others still leave: each time that they have become fewer, the
- * limit begins anew.
+ * limit starts again.
  */
 class LeavingWatch {
   private readonly limitMs: number;

@@ -3,7 +3,7 @@
 
 /** Up to so many ranks for each processor the limits are as they stand: they are a hundred times what a handshake takes. */
 const RANKS_PER_PROCESSOR = 4;
-/** No more than this, whatever is said of ranks and processors: a limit that never comes is none. */
+/** No more than this, whatever is said of ranks and processors: a limit that never comes limits nothing. */
 const FACTOR_MAX = 64;
 
 /**

@@ -130,7 +130,7 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     profile: 'replica',
     seed: 16130,
     story:
-      'The shadow posted the receive of long bytes, and did not wake the engine: their sender was never told, and the burst waited for ever.',
+      'The shadow posted the receive of long bytes, and did not wake the engine: their sender was never told, and the burst never ended.',
   },
   {
     profile: 'replica',

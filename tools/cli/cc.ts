@@ -8,6 +8,7 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
+import { quoted } from '../../src/launch/run/remote-host.ts';
 
 type Language = 'c' | 'c++';
 
@@ -133,18 +134,17 @@ export function shown(tools: Toolchain, args: readonly string[], start: string):
   const { compile, link, libraries } = partsOf(tools, start);
   const how = args.find((arg) => SHOWS.test(arg)) ?? '';
   const rest = args.filter((arg) => !SHOWS.test(arg));
-  if (/:command$/.test(how)) return quoted([tools.compiler]);
-  if (/:compile$/.test(how)) return quoted(compile);
-  if (/:link$/.test(how)) return quoted([...link, ...libraries]);
-  if (/^-compile/.test(how)) return quoted([tools.compiler, ...compile]);
+  if (/:command$/.test(how)) return lineOf([tools.compiler]);
+  if (/:compile$/.test(how)) return lineOf(compile);
+  if (/:link$/.test(how)) return lineOf([...link, ...libraries]);
+  if (/^-compile/.test(how)) return lineOf([tools.compiler, ...compile]);
   // Without files, the command that would link some, as MPICH has it.
-  if (rest.some((arg) => NO_LINK.has(arg)) || isLinking(rest)) return quoted(commandOf(tools, rest, start));
-  return quoted([tools.compiler, ...compile, ...link, ...rest, ...libraries]);
+  if (rest.some((arg) => NO_LINK.has(arg)) || isLinking(rest)) return lineOf(commandOf(tools, rest, start));
+  return lineOf([tools.compiler, ...compile, ...link, ...rest, ...libraries]);
 }
 
 /** Words for a shell. */
-const quoted = (words: readonly string[]): string =>
-  words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
+const lineOf = (words: readonly string[]): string => words.map(quoted).join(' ');
 
 /** The C++ library was made without exceptions. */
 function lacksExceptions({ libraries }: Toolchain): boolean {

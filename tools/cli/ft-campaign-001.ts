@@ -1,7 +1,6 @@
 // `multirail ft campaign 001` and `ft table 001`: plays the jobs of tools/ft/campaign-001.ts and table-001.ts one after the other.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { MultirailError } from '../../src/errors.ts';
 import { type RunOptions, startJob } from '../../src/launch/run/launcher.ts';
 import { runWithRelaunches } from '../../src/launch/run/restarts.ts';
@@ -28,7 +27,7 @@ import {
   table001,
   tableJobs,
 } from '../ft/table-001.ts';
-import { inFolder, rankCommand, toldToEnd } from './ft-campaign.ts';
+import { inFolder, type Listened, listen, rankCommand, toldToEnd } from './ft-campaign.ts';
 
 /** A job without replicas that is caught in a loop is ended after so many times what an undisturbed one takes, and some seconds. */
 const STUCK_FACTOR = 5;
@@ -37,22 +36,6 @@ const PAIRED_LIMIT_MS = 120_000;
 const TABLE_LIMIT_FACTOR = 20;
 /** Passes over each row while the work is measured that makes up the paper's time. */
 const MEASURED_PASSES = 4;
-
-interface Listened {
-  readonly stream: Writable;
-  said(): string;
-}
-
-function listen(): Listened {
-  let said = '';
-  const stream = new Writable({
-    write(chunk, _encoding, done) {
-      said += chunk;
-      done();
-    },
-  });
-  return { stream, said: () => said };
-}
 
 function wordsIn(file: string): ProductWord[] {
   if (!existsSync(file)) return [];

@@ -58,6 +58,23 @@ interface JobSpec {
   readonly folder: string;
 }
 
+/** What a job says. */
+export interface Listened {
+  readonly stream: Writable;
+  said(): string;
+}
+
+export function listen(): Listened {
+  let said = '';
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      said += chunk;
+      done();
+    },
+  });
+  return { stream, said: () => said };
+}
+
 /** What a campaign ends with when a signal was passed on to one of its jobs. */
 export function toldToEnd(): MultirailError {
   return new MultirailError('ERR_ABORTED', 'the campaign was told to end');
@@ -72,13 +89,7 @@ export function rankCommand(paper: string, task: unknown): string[] {
 async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promise<{ outcome: T | undefined; said: string }> {
   const file = join(folder, 'outcome.json');
   for (const one of [file, `${file}.began`]) rmSync(one, { force: true });
-  let said = '';
-  const listener = new Writable({
-    write(chunk, _encoding, done) {
-      said += chunk;
-      done();
-    },
-  });
+  const listener = listen();
   const { exitCode, wasTold } = await runJob({
     size: ranks,
     spares,
@@ -86,13 +97,13 @@ async function playJob<T>({ paper, run, ranks, spares, folder }: JobSpec): Promi
     // Without spares the job would not survive anything either.
     mca: { ft: 'on' },
     stdinTo: 'none',
-    stdout: listener,
-    stderr: listener,
+    stdout: listener.stream,
+    stderr: listener.stream,
     forwardSignals: true,
   });
   if (wasTold) throw toldToEnd();
   const outcome = exitCode === 0 && existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as T) : undefined;
-  return { outcome, said };
+  return { outcome, said: listener.said() };
 }
 
 /** A folder for the time of a campaign. */

@@ -21,7 +21,6 @@ export interface ProductTask {
 /** What the master tells. */
 export type ProductWord =
   | { readonly kind: 'begins'; readonly atMs: number; readonly save: number | undefined }
-  | { readonly kind: 'saved'; readonly save: number; readonly atMs: number; readonly seconds: number }
   | { readonly kind: 'ended'; readonly atMs: number; readonly isRight: boolean };
 
 /** Whole numbers, so that the product is exact. */
@@ -111,13 +110,7 @@ export async function productAsRank(mpi: Runtime, task: ProductTask): Promise<vo
       tell({ kind: 'begins', atMs: Date.now(), save: job.recovery?.save });
       const made = await product(mpi, task, job.recovery?.save !== undefined, {
         protect: (name, view) => job.protect(name, view),
-        next: async () => {
-          const fromMs = performance.now();
-          const isDue = (job.step + 1) % saves.everySteps === 0;
-          await job.next();
-          if (isDue)
-            tell({ kind: 'saved', save: job.step / saves.everySteps, atMs: Date.now(), seconds: (performance.now() - fromMs) / 1000 });
-        },
+        next: () => job.next(),
       });
       if (made !== undefined) await job.validate(made);
       return made;

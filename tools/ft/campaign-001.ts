@@ -1,6 +1,7 @@
 // `multirail ft campaign 001`: a matrix product with faults on purpose, once by pairs of replicas and once without, the same faults in both. What
 // becomes of each fault is classed as in paper 001. Here: which fault strikes when, and the verdict. The jobs are in tools/cli/ft-campaign-001.ts.
 import { MultirailError } from '../../src/errors.ts';
+import { DIVERGED_CODE } from '../../src/util/exit-codes.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { columns, type Finding, percent } from './papers.ts';
 
@@ -95,11 +96,11 @@ export function injectText({ kind, rank, replica, buffer, at, bits, seed }: Faul
   return kind === 'exit' ? `exit:${where},code=9` : `stall:${where}`;
 }
 
-/** The class of what has become of a fault by pairs; undefined: there is none for it. */
+/** The class of what has become of a fault by pairs; undefined: it should not have come to that. */
 export function classOf({ exitCode, isStuck, isRight, said }: FaultEnd): FaultClass | undefined {
   if (isStuck) return undefined;
   if (exitCode === 0) return isRight === true ? 'LE' : undefined;
-  if (exitCode !== 76) return 'DUE';
+  if (exitCode !== DIVERGED_CODE) return 'DUE';
   const text = /ERR_DIVERGED: [^\n]*/.exec(said)?.[0];
   if (text === undefined) return undefined;
   if (/ is late: /.test(text)) return 'TOE';

@@ -24,7 +24,7 @@ export interface TableJob {
   /** Steps between two saves; undefined: nothing is saved. */
   readonly everySteps: number | undefined;
   readonly saves: number;
-  /** Of the row's jobs, from 0. */
+  /** As `--inject` takes it; undefined: nothing is struck. */
   readonly inject: string | undefined;
 }
 

@@ -1,6 +1,5 @@
 // The saves of one rank as they are driven: the pure machine of src/ft/checkpoint, its votes, copies and stores, on the communicator that
 // the program runs on now. An epoch lasts from one meeting of the members to the next.
-import { createHash } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { FamilyBase } from '../../mpi/ft/logged-streams.ts';
@@ -34,6 +33,7 @@ import type { Settings } from './options.ts';
 import { type Known, Periods } from './periods.ts';
 import { ProgramLog } from './program-log.ts';
 import { ProgramOutcomes } from './program-outcomes.ts';
+import { jobIdOf } from './registry.ts';
 import { imagesIn, partsToTell } from './restoring.ts';
 import { SavedImages } from './saved-images.ts';
 import { type StoredLine, storedLines } from './store-levels.ts';
@@ -131,7 +131,7 @@ export class Saves {
     this.memory = new ImageMemory(mpi.params.int('ft_memory_bytes_max'), here);
     this.jobName = mpi.params.string('ft_job');
     if (settings.isAsynchronous) this.inPlace = new InPlace(this, mpi.role === 'replacement');
-    this.jobId = new Uint8Array(createHash('sha256').update(this.jobName).digest().subarray(0, 16));
+    this.jobId = jobIdOf(this.jobName);
   }
 
   get rank(): number {

@@ -80,6 +80,31 @@ export function requireAlike(rows: readonly Row[], rank: number): void {
   );
 }
 
+/** All ranks have registered what the save has; `missing`: what this one has not. Nobody goes on with half a state. */
+export function requireRegistered(rows: readonly Row[], rank: number, missing: MultirailError | undefined): void {
+  requireAlike(rows, rank);
+  if (missing !== undefined) throw missing;
+  const wrong = rows.findIndex(({ isWrong }) => isWrong);
+  if (wrong >= 0)
+    throw new MultirailError('ERR_CHECKPOINT', `rank ${wrong} has not registered all that the save has, and says what: nobody goes on`, {
+      rank,
+      peer: wrong,
+    });
+}
+
+/** All ranks have come to the same save, and no message of theirs is left over; `messages`: those of this rank. */
+export function requireQuiet(rows: readonly Row[], rank: number, quietMs: number, messages: () => readonly string[]): void {
+  requireAlike(rows, rank);
+  const loud = rows.findIndex(({ isLoud }) => isLoud);
+  if (loud < 0) return;
+  const what = rows[rank].isLoud ? messages().join('; ') : `messages that rank ${loud} names`;
+  throw new MultirailError(
+    'ERR_CHECKPOINT',
+    `rank ${rank} cannot save in step ${rows[rank].step}: after ${quietMs} ms (ft_quiet_ms) these are on their way or were not received: ${what}; receive them before the save`,
+    { rank },
+  );
+}
+
 /** Copies of one save: those that leave, and those that come. */
 export class Copies {
   private readonly own: Communicator;

@@ -1,6 +1,5 @@
 // What a program is given by run(): its communicator, what it registers, and its saves. One for each run of the program, that is one after
 // each recovery. How saves are made depends on what the job survives: saving-job.ts and paired-job.ts.
-
 import { MultirailError } from '../../errors.ts';
 import { type MessageBuffer, sendIov } from '../../mpi/buffers.ts';
 import type { Communicator } from '../../mpi/communicator.ts';

@@ -11,7 +11,7 @@ import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest, ManifestFile } from '../image/manifest.ts';
 import { imageKey } from '../store/saves.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike } from './exchange.ts';
+import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike, requireQuiet, requireRegistered } from './exchange.ts';
 import { FtJob, type JobParts, NAMED_MAX } from './job.ts';
 import type { Ledger } from './ledger.ts';
 import { type StoreLevel, storeOf } from './options.ts';
@@ -31,11 +31,7 @@ export interface PairedHost {
   readonly quietMs: number;
   /** Name of the first save that is made. */
   readonly next: SaveName;
-  /** Something was restored. */
-  readonly isRestored: boolean;
   warn(text: string): void;
-  /** A save is made. */
-  saved(): void;
 }
 
 /** A save that is being made. */
@@ -61,7 +57,7 @@ export class PairedJob extends FtJob {
     super(parts, parts.comm);
     this.host = host;
     this.nextName = host.next;
-    this.isChecked = !host.isRestored;
+    this.isChecked = parts.recovery === undefined;
   }
 
   get everySteps(): readonly number[] {
@@ -125,33 +121,13 @@ export class PairedJob extends FtJob {
     return { kind, step: this.stepCount, level, isLoud, isWrong, isDue: false, isTold: false, measured };
   }
 
-  /** Nobody goes on with half a state. */
   private checked(rows: readonly Row[]): void {
-    const { rank } = this.host.own;
-    requireAlike(rows, rank);
-    const { missing } = this.registry;
-    if (missing !== undefined) throw missing;
-    const wrong = rows.findIndex(({ isWrong }) => isWrong);
-    if (wrong >= 0)
-      throw new MultirailError('ERR_CHECKPOINT', `rank ${wrong} has not registered all that the save has, and says what: nobody goes on`, {
-        rank,
-        peer: wrong,
-      });
+    requireRegistered(rows, this.host.own.rank, this.registry.missing);
     this.isChecked = true;
   }
 
-  /** All ranks have come to the same save, and no message of theirs is left over. */
   private agreed(rows: readonly Row[], messages: readonly string[]): void {
-    const { own, quietMs } = this.host;
-    requireAlike(rows, own.rank);
-    const loud = rows.findIndex(({ isLoud }) => isLoud);
-    if (loud < 0) return;
-    const what = rows[own.rank].isLoud ? messages.join('; ') : `messages that rank ${loud} names`;
-    throw new MultirailError(
-      'ERR_CHECKPOINT',
-      `rank ${own.rank} cannot save in step ${this.stepCount}: after ${quietMs} ms (ft_quiet_ms) these are on their way or were not received: ${what}; receive them before the save`,
-      { rank: own.rank },
-    );
+    requireQuiet(rows, this.host.own.rank, this.host.quietMs, () => messages);
   }
 
   private async save(level: number): Promise<number> {
@@ -217,7 +193,6 @@ export class PairedJob extends FtJob {
       rows.map(({ measured }) => measured),
     );
     periods.addSave(level, durationMs / 1000, durationMs / 1000);
-    this.host.saved();
     ledger.committed(image.length, durationMs, ledger.copied());
     this.nextName = { ...name, k: name.k + 1 };
     if (saveChannel.hasSubscribers) {

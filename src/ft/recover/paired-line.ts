@@ -11,7 +11,7 @@ import { storedSaves } from '../store/saves.ts';
 import type { Store } from '../store/store.ts';
 import type { Settings, StoreLevel } from './options.ts';
 import { readStored, storedLines } from './store-levels.ts';
-import { DAMAGED } from './stored-line.ts';
+import { DAMAGED, READ } from './stored-line.ts';
 
 /** What was found. */
 export interface PairedLine {
@@ -113,7 +113,6 @@ async function lookAt({ own, settings, jobName }: PairedReader, limit: number): 
   return { seen, refused, newestEpoch, error: undefined };
 }
 
-const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
 type Read = { readonly end: 0; readonly image: Uint8Array } | { readonly end: 1 | 2; readonly why: string };
 
 async function readImage({ own, replica, process, jobName, settings }: PairedReader, level: StoreLevel, manifest: Manifest): Promise<Read> {

@@ -1,6 +1,5 @@
 // run() where each rank is two processes. Nobody goes back within the job: when the replicas differ it ends with exit code 76, and
 // `multirail run --on-diverged relaunch` starts it again, from a save in a store if there is one.
-import { createHash } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { crc32c } from '../../native/crc32c.ts';
@@ -14,7 +13,8 @@ import { PairedJob } from './paired-job.ts';
 import { pairedLine } from './paired-line.ts';
 import { Periods } from './periods.ts';
 import { type JobRecovery, recoveryOf } from './recovery.ts';
-import { Registry } from './registry.ts';
+import { jobIdOf, Registry } from './registry.ts';
+import { warnAsRank } from './warning.ts';
 
 const NOTHING_REPEATED = { failures: 0, inPlace: 0, lostSteps: 0 } as const;
 
@@ -36,7 +36,7 @@ export async function runPaired<T>(mpi: Runtime, asked: Settings, body: (job: Ft
   const series = world.pairedSeries();
   series.own.add(own.contextId);
   const { replica } = series;
-  const warn = (text: string): void => process.emitWarning(`rank ${rank}: ${text}`, { type: 'MultirailWarning', code: 'MULTIRAIL_FT' });
+  const warn = (text: string): void => warnAsRank(rank, text);
   requireSameSettings(await own.allgatherObject({ settings: settings.signature }), rank);
   const jobName = mpi.params.string('ft_job');
   const { line, epoch } = await pairedLine({ own, replica, process: series.process, jobName, settings, warn });
@@ -52,8 +52,8 @@ export async function runPaired<T>(mpi: Runtime, asked: Settings, body: (job: Ft
   const periods = new Periods(settings);
   periods.begin(step, { periods: undefined, failures: 0, elapsedSeconds: 0 });
   const ledger = new Ledger();
-  let hasSave = line !== undefined;
-  series.count(() => ledger.report(hasSave, 0));
+  // Nothing is in memory.
+  series.count(() => ledger.report(false, 0));
   const job = new PairedJob(
     { comm: world, registry: new Registry(rank, image?.sections, undefined, onceAtLead), recovery, step, settings },
     {
@@ -62,14 +62,10 @@ export async function runPaired<T>(mpi: Runtime, asked: Settings, body: (job: Ft
       periods,
       ledger,
       jobName,
-      jobId: new Uint8Array(createHash('sha256').update(jobName).digest().subarray(0, 16)),
+      jobId: jobIdOf(jobName),
       quietMs: mpi.params.int('ft_quiet_ms'),
       next: { epoch, k: line === undefined ? 0 : line.name.k + 1 },
-      isRestored: line !== undefined,
       warn,
-      saved: () => {
-        hasSave = true;
-      },
     },
   );
   try {

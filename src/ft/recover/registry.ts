@@ -1,11 +1,12 @@
 // What a program has registered as its state, and the image of it: arrays are copied with their checksum on the way, values are serialised.
+import { createHash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import { copyCrc32c, crc32c } from '../../native/crc32c.ts';
 import { RECORD_BYTES_MAX as ONCE_BYTES_MAX } from '../events/format.ts';
 import type { DecodedSection } from '../image/decode.ts';
 import { encodeImage, type NewSection } from '../image/encode.ts';
-import { aligned, ELEMENTS, ENTRY_BYTES, HEADER_BYTES, type ImageHeader, TRAILER_BYTES } from '../image/format.ts';
+import { aligned, ELEMENTS, ENTRY_BYTES, HEADER_BYTES, type ImageHeader, JOB_ID_BYTES, TRAILER_BYTES } from '../image/format.ts';
 
 /** How a value is saved and taken back. */
 export interface ValueAccessors<V> {
@@ -47,6 +48,11 @@ const ONCE_MAX = 65_536;
 function requireName(name: string): void {
   if (typeof name !== 'string' || name === '')
     throw new MultirailError('ERR_ARG', `name of what is saved: ${String(name)}, expected a text`);
+}
+
+/** What stands for the name of a job in the header of an image. */
+export function jobIdOf(name: string): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(name).digest().subarray(0, JOB_ID_BYTES));
 }
 
 export class Registry {

@@ -17,6 +17,7 @@ import { type JobRecovery, recoveryOf, totalOf } from './recovery.ts';
 import { SavingJob } from './saving-job.ts';
 import { holdersOf, standbyStore } from './standby-store.ts';
 import { gatherTeam, Team } from './team.ts';
+import { warnAsRank } from './warning.ts';
 
 /** Those that stand by have said by then whether they help: a process that is stopped is not waited for. */
 const HELPERS_WAIT_MS = 1000;
@@ -76,7 +77,7 @@ class Run {
   }
 
   private warn(text: string): void {
-    process.emitWarning(`rank ${this.mpi.rank}: ${text}`, { type: 'MultirailWarning', code: 'MULTIRAIL_FT' });
+    warnAsRank(this.mpi.rank, text);
   }
 
   async play<T>(body: (job: FtJob) => T | Promise<T>): Promise<T> {

@@ -6,7 +6,7 @@ import { Attempts } from './attempts.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, NO_NOTICE, Stopping } from './end-notice.ts';
 import type { Restored, SaveEnd, Saves } from './epoch.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, isFailure, type Row, requireAlike } from './exchange.ts';
+import { COME_TO, exchangeRows, exchangeRowsSync, isFailure, type Row, requireAlike, requireQuiet, requireRegistered } from './exchange.ts';
 import { FtJob, NAMED_MAX } from './job.ts';
 import { type Settings, storeOf } from './options.ts';
 import type { Periods } from './periods.ts';
@@ -229,16 +229,7 @@ export class SavingJob extends FtJob {
   }
 
   private checked(rows: readonly Row[]): void {
-    const { rank } = this.saves;
-    requireAlike(rows, rank);
-    const { missing } = this.registry;
-    if (missing !== undefined) throw missing;
-    const wrong = rows.findIndex(({ isWrong }) => isWrong);
-    if (wrong >= 0)
-      throw new MultirailError('ERR_CHECKPOINT', `rank ${wrong} has not registered all that the save has, and says what: nobody goes on`, {
-        rank,
-        peer: wrong,
-      });
+    requireRegistered(rows, this.saves.rank, this.registry.missing);
     this.isChecked = true;
   }
 
@@ -436,27 +427,14 @@ export class SavingJob extends FtJob {
   /** All ranks have come to the same save, and no message of theirs is left over; else nobody saves. */
   private agreed(rows: readonly Row[], messages: () => readonly string[]): void {
     const { saves } = this;
-    const { rank } = saves;
-    const leave = (): void => {
+    try {
+      requireQuiet(rows, saves.rank, this.timeouts.quietMs, messages);
+    } catch (error) {
       this.program?.abandoned();
       saves.core.handleNotQuiet();
       saves.obey();
-    };
-    try {
-      requireAlike(rows, rank);
-    } catch (error) {
-      leave();
       throw error;
     }
-    const loud = rows.findIndex(({ isLoud }) => isLoud);
-    if (loud < 0) return;
-    const what = rows[rank].isLoud ? messages().join('; ') : `messages that rank ${loud} names`;
-    leave();
-    throw new MultirailError(
-      'ERR_CHECKPOINT',
-      `rank ${rank} cannot save in step ${this.stepCount}: after ${this.timeouts.quietMs} ms (ft_quiet_ms) these are on their way or were not received: ${what}; receive them before the save`,
-      { rank },
-    );
   }
 
   /** The image of what is registered, in memory of its own. A rank that cannot make it says so to all. */

@@ -15,7 +15,7 @@ import { readStored, type StoredLine } from './store-levels.ts';
 export const DAMAGED: readonly string[] = ['ERR_CORRUPT', 'ERR_CHECKPOINT', 'ERR_SUPPORT'];
 
 /** How the reading of an image has ended, as ranks tell each other. */
-const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
+export const READ = { WHOLE: 0, DAMAGED: 1, FAILED: 2 } as const;
 
 /** The rank that reads. */
 interface Reader {

@@ -69,7 +69,7 @@ export class LeadPml extends PairedPml {
   // ---------------------------------------------------------------- the shadow is gone
 
   override get isAlone(): boolean {
-    return this.state === 'ALONE' || this.hasLost;
+    return this.hasLost;
   }
 
   /** The shadow has died: what it would have vouched for leaves, and nothing is compared any more. */
@@ -112,8 +112,7 @@ export class LeadPml extends PairedPml {
 
   /** Compares messages and words as far as both are here. */
   private compare(): void {
-    for (let message = this.isAlone ? this.pending.shift() : undefined; message !== undefined; message = this.pending.shift())
-      this.transmit(message);
+    while (this.isAlone && this.pending.size > 0) this.transmit(this.pending.shift() as Outgoing);
     while (this.isSound) {
       const message = this.pending.peek();
       const heard = this.words.peek();
@@ -498,20 +497,20 @@ export class LeadPml extends PairedPml {
   // ---------------------------------------------------------------- ends
 
   protected lookAtEnd(): void {
-    const { otherFinished, pending: unvouched } = this;
+    const { otherFinished, pending } = this;
     if (!this.isSound) return;
-    const first = unvouched.peek();
+    const first = pending.peek();
     if (otherFinished !== undefined && first !== undefined && first.word.message > otherFinished.messages)
       return this.diverge(
         `the shadow has come to its end after ${otherFinished.messages} messages, and the lead sends ${describeWord(first.word)}; nothing of it has left`,
       );
-    if (this.state === 'ALONE' && this.hasFinished && unvouched.size === 0 && this.leaving.size === 0)
+    if (this.state === 'ALONE' && this.hasFinished && pending.size === 0 && this.leaving.size === 0)
       this.state = movePair(this.state, 'FINISHED');
     if (this.state !== 'FINISHING') return;
     const extra = this.words.peek()?.word;
-    if (extra !== undefined && unvouched.size === 0 && extra.message > this.messageCount)
+    if (extra !== undefined && pending.size === 0 && extra.message > this.messageCount)
       return this.diverge(`the lead has come to its end after ${this.messageCount} messages, and the shadow sends ${describeWord(extra)}`);
-    if (otherFinished === undefined || unvouched.size > 0 || this.leaving.size > 0) return;
+    if (otherFinished === undefined || pending.size > 0 || this.leaving.size > 0) return;
     this.state = movePair(this.state, 'FINISHED');
   }
 

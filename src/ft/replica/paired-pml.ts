@@ -157,7 +157,7 @@ export abstract class PairedPml implements MessageLayer {
     return own;
   }
 
-  /** Messages that were begun and have not been given to the message layer; at the shadow they are none of its. */
+  /** Messages that were begun and have not been given to the message layer; a shadow gives it none. */
   get unvouched(): number {
     return 0;
   }

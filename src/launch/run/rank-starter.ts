@@ -187,7 +187,7 @@ export class RankStarter {
     return this.options.size / (this.options.replicas ?? 1);
   }
 
-  /** The rank that this process is the second replica of, which does the same as the first one; undefined: it is none. */
+  /** The rank that this process is the second replica of, which does the same as the first one; undefined: it is not a second one. */
   shadowOf(number: number): number | undefined {
     return (this.options.replicas ?? 1) > 1 && number >= this.ranks ? number % this.ranks : undefined;
   }

@@ -16,11 +16,6 @@ export class ProgramTraffic {
     this.proc.saveCounters = counters;
   }
 
-  /** An id that no communicator has. */
-  newId(): number {
-    return this.proc.contexts.allocate();
-  }
-
   /** Some message that this rank has sent for its program has not arrived; in words, at most so many of them. */
   underWay(textsMax: number): string[] {
     const texts: string[] = [];

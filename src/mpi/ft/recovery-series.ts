@@ -82,6 +82,11 @@ export class RecoverySeries extends ProgramTraffic {
     return recruit({ engine, deathListeners, candidates }, wanted, limitMs);
   }
 
+  /** An id that nobody has. */
+  newId(): number {
+    return this.proc.contexts.allocate();
+  }
+
   /** Every call on that communicator ends with ERR_REVOKED here; nobody else has it. */
   revokeHere(id: number): void {
     this.proc.revoked(id);

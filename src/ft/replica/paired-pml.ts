@@ -340,8 +340,14 @@ export abstract class PairedPml implements MessageLayer {
     return `its call ${this.requestCount}`;
   }
 
+  /** Calls that the program has begun here, and those that it is known to have begun at the other replica. */
+  get calls(): { readonly own: number; readonly twin: number } {
+    return { own: this.requestCount, twin: this.otherRequests };
+  }
+
   /** Asks the other replica how far it is. */
   ask(): void {
+    if (!this.isSound || this.isAlone || this.state === 'FINISHED') return;
     this.say().ask();
     this.options.wake();
   }

@@ -113,6 +113,7 @@ export class ShadowPml extends PairedPml {
   protected take(record: PairRecord): void {
     switch (record.kind) {
       case 'FORWARD':
+        this.otherRequests = Math.max(this.otherRequests, record.ended.request);
         this.building.push(record.ended);
         return;
       case 'BURST':

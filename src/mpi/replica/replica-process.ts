@@ -94,6 +94,7 @@ export class ReplicaProcess {
     this.toe = new ToeWatch({
       factor: this.factor,
       due: () => this.pml.due,
+      calls: () => this.pml.calls,
       ownMs,
       twinMs: () => processorMs(twin),
       onLate: (what) => this.pml.diverge(`the ${this.pml.isLead ? 'shadow' : 'lead'} is late: ${what}`),
@@ -103,7 +104,8 @@ export class ReplicaProcess {
   }
 
   private lookAtTwin(): void {
-    if (this.pml.due !== undefined) this.pml.ask();
+    const { own, twin } = this.pml.calls;
+    if (this.pml.due !== undefined || twin < own) this.pml.ask();
     this.toe?.look();
   }
 

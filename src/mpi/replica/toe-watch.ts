@@ -7,6 +7,8 @@ import type { ProcessId } from '../ft/process-watch.ts';
 const TICKS_PER_SECOND = 100;
 /** Less is no judgement. */
 const LEAST_MS = 1000;
+/** Of how many places in the program it is kept how much time this process had used there. */
+const PLACES_KEPT = 64;
 export const TOE_LOOK_MS = 250;
 
 /** Processor time of a process, in milliseconds; undefined: it cannot be known. */
@@ -27,6 +29,8 @@ export interface ToeWatchOptions {
   readonly factor: number;
   /** What the other replica is waited for; undefined: it is not. */
   due(): string | undefined;
+  /** Calls that this process has begun, and those that the other one is known to have begun. */
+  calls(): { readonly own: number; readonly twin: number };
   ownMs(): number;
   twinMs(): number | undefined;
   onLate(what: string): void;
@@ -35,8 +39,9 @@ export interface ToeWatchOptions {
 export class ToeWatch {
   private readonly options: ToeWatchOptions;
   private due: string | undefined;
-  /** Processor times when the two had come to the same place last, as far as it was looked at, and when the wait began. */
-  private commonMs: number;
+  /** By the calls that had been begun: what this process had used when it was last seen there. Ascending. */
+  private readonly places: { calls: number; ms: number }[] = [];
+  /** Processor time of the other one when the wait began. */
   private twinFromMs: number | undefined;
   private ownUsedMs = 0;
   /** The last look found it late. */
@@ -44,23 +49,21 @@ export class ToeWatch {
 
   constructor(options: ToeWatchOptions) {
     this.options = options;
-    this.commonMs = options.ownMs();
+    this.places.push({ calls: 0, ms: options.ownMs() });
   }
 
   look(): void {
     const { factor, due: dueOf, ownMs, twinMs, onLate } = this.options;
     const due = dueOf();
+    const since = this.sinceCommon();
     if (due !== this.due) {
       this.due = due;
       this.isSuspected = false;
       // What this one has used until it came here, the other may use, too.
-      this.ownUsedMs = ownMs() - this.commonMs;
+      this.ownUsedMs = ownMs() - since;
       this.twinFromMs = due === undefined ? undefined : twinMs();
     }
-    if (due === undefined) {
-      this.commonMs = ownMs();
-      return;
-    }
+    if (due === undefined) return;
     const now = this.twinFromMs === undefined ? undefined : twinMs();
     if (now === undefined) return;
     const usedMs = now - (this.twinFromMs as number);
@@ -72,5 +75,21 @@ export class ToeWatch {
         `it has used ${(usedMs / 1000).toFixed(2)} s of a processor without coming to ${due}; at most ${(mostMs / 1000).toFixed(2)} s were to be expected, from what the other one had used`,
       );
     this.isSuspected = true;
+  }
+
+  /**
+   * What this process had used when it was last seen before the call that the other one came to last. Not later: the other one may have stood
+   * at that call all the time that this one computed behind it, in which no timer runs.
+   */
+  private sinceCommon(): number {
+    const { own, twin } = this.options.calls();
+    const { places } = this;
+    const last = places[places.length - 1];
+    if (last.calls === own) last.ms = this.options.ownMs();
+    else places.push({ calls: own, ms: this.options.ownMs() });
+    while (places.length > 1 && places[1].calls < twin) places.shift();
+    // An earlier place allows the other one more.
+    if (places.length > PLACES_KEPT) places.splice(1, 1);
+    return places[0].ms;
   }
 }

@@ -191,12 +191,20 @@ describe('states', () => {
 });
 
 describe('lateness', () => {
-  const watch = (): { state: { due: string | undefined; own: number; twin: number | undefined }; late: string[]; look(): void } => {
-    const state: { due: string | undefined; own: number; twin: number | undefined } = { due: undefined, own: 0, twin: 0 };
+  interface State {
+    due: string | undefined;
+    /** Processor times. */
+    own: number;
+    twin: number | undefined;
+    calls: { own: number; twin: number };
+  }
+  const watch = (): { state: State; late: string[]; look(): void } => {
+    const state: State = { due: undefined, own: 0, twin: 0, calls: { own: 0, twin: 0 } };
     const late: string[] = [];
     const toe = new ToeWatch({
       factor: 4,
       due: () => state.due,
+      calls: () => state.calls,
       ownMs: () => state.own,
       twinMs: () => state.twin,
       onLate: (what) => late.push(what),
@@ -206,7 +214,7 @@ describe('lateness', () => {
   it('is judged by what the other one has used since it is waited for', () => {
     const { state, late, look } = watch();
     look();
-    Object.assign(state, { due: 'its call 7', own: 500, twin: 100 });
+    Object.assign(state, { due: 'its call 7', own: 500, twin: 100, calls: { own: 7, twin: 6 } });
     look();
     state.twin = 2090;
     look();
@@ -218,6 +226,38 @@ describe('lateness', () => {
     expect(late).toEqual([
       expect.stringMatching(/^it has used 2\.01 s of a processor without coming to its call 7; at most 2\.00 s were to be expected/),
     ]);
+  });
+  it('may use what this one used behind the last call of both, though a look came between that and the next call', () => {
+    const { state, late, look } = watch();
+    Object.assign(state, { own: 100, calls: { own: 7, twin: 6 } });
+    look();
+    // Both have begun call 8, this one has computed for 1.2 s behind it, and a timer runs before it begins call 9.
+    Object.assign(state, { own: 1300, twin: 120, calls: { own: 8, twin: 8 } });
+    look();
+    Object.assign(state, { due: 'its call 9', calls: { own: 9, twin: 8 } });
+    look();
+    state.twin = 1320;
+    look();
+    look();
+    expect(late).toEqual([]);
+    // Four times 1.2 s is the most, and no longer.
+    state.twin = 4930;
+    look();
+    look();
+    expect(late).toHaveLength(1);
+  });
+  it('keeps few places, and the earlier one where it keeps none between', () => {
+    const { state, late, look } = watch();
+    for (let calls = 1; calls <= 500; calls++) {
+      Object.assign(state, { own: calls, calls: { own: calls, twin: 0 } });
+      look();
+    }
+    Object.assign(state, { due: 'its call 501', own: 600, calls: { own: 501, twin: 100 } });
+    look();
+    state.twin = 1000 + 600;
+    look();
+    look();
+    expect(late).toEqual([]);
   });
   it('is at least a second, and none of a process that uses no processor or is not known', () => {
     const { state, late, look } = watch();

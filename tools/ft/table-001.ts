@@ -83,6 +83,8 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
   const endOf = (row: number, moment: Moment | undefined): TableEnd | undefined =>
     played.find(({ job }) => job.row === row && job.moment === moment)?.end;
   const detection = endOf(3, undefined)?.wallSeconds ?? Number.NaN;
+  // Steps begin where the program runs.
+  const steps = detection - (endOf(3, undefined)?.startSeconds ?? Number.NaN);
   const restarts = played.flatMap(({ end }) => end?.restartSeconds ?? []);
   const restart = median(restarts);
   const rows = played.map(({ job, end }) => {
@@ -106,7 +108,7 @@ export function table001(scale: number, { oneSeconds, twoSeconds, played }: Tabl
         `${title}: gone back to ${begun.map((n) => n ?? 'the beginning').join(', ')}, and ${expected.map((n) => n ?? 'the beginning').join(', ')} were expected`,
       );
     // What was done until that save, with those before it, is not done again, and neither is the start, which a restart has in it.
-    const interval = everySteps === undefined ? 0 : (everySteps / TABLE_STEPS) * detection;
+    const interval = everySteps === undefined ? 0 : (everySteps / TABLE_STEPS) * steps;
     const repeats = tries.reduce((sum, number) => sum + total - end.startSeconds - number * (interval + save), 0);
     const model = total + repeats + tries.length * restart;
     const off = end.wallSeconds / model - 1;

@@ -71,13 +71,18 @@ export async function pool(list, width, run) {
   return results;
 }
 
-/** Runs a command to its end, or to its time. Output beyond a bound is cut. */
+/** Of what a command says, so many characters of the beginning are kept, and as many of the end, which has the verdict. */
+const KEPT_CHARS = 100_000;
+
+/** Runs a command to its end, or to its time. Of long output the middle is left out. */
 export function execute(command, args, { cwd, timeoutMs = 120_000, env } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-    let output = '';
+    let head = '';
+    let tail = '';
     const take = (chunk) => {
-      if (output.length < 200_000) output += chunk;
+      if (head.length < KEPT_CHARS) head += chunk;
+      else tail = `${tail}${chunk}`.slice(-KEPT_CHARS);
     };
     child.stdout.on('data', take);
     child.stderr.on('data', take);
@@ -96,7 +101,7 @@ export function execute(command, args, { cwd, timeoutMs = 120_000, env } = {}) {
     });
     child.on('close', (code, signal) => {
       clearTimeout(timer);
-      resolve({ code: code ?? signal, output, isLate });
+      resolve({ code: code ?? signal, output: head + tail, isLate });
     });
   });
 }

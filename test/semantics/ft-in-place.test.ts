@@ -1,7 +1,9 @@
 // Asynchronous recovery by ranks in one process over TCP: whose programs begin again, what comes of deaths in calls in which all save, and at the
 // end, and what is refused.
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
+import { Deferred } from '../../src/ft/recover/deferred.ts';
+import { Saves } from '../../src/ft/recover/epoch.ts';
 import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { FtOptions } from '../../src/ft/recover/options.ts';
 import { run } from '../../src/ft/recover/run.ts';
@@ -20,18 +22,23 @@ interface Play {
   readonly options?: FtOptions;
   readonly spares: number;
   readonly dying: readonly number[];
+  readonly params?: Readonly<Record<string, string>>;
+  /** How a process ends whatever its program does. */
+  fate?(part: FtPart): Promise<never>;
   body(job: FtJob, part: FtPart): Promise<unknown>;
 }
 
-function play({ options = BASE, spares, dying, body }: Play): Promise<void> {
-  const params = { ft_body_grace_ms: '5000' };
+function play({ options = BASE, spares, dying, params, fate, body }: Play): Promise<void> {
   const one = {
     name: 'run() in place',
     ranks: 3,
     spares,
     dying,
-    params,
-    run: async (part: FtPart) => void (await run(part.mpi, options, (job) => body(job, part))),
+    params: { ft_body_grace_ms: '5000', ...params },
+    run: async (part: FtPart) => {
+      const played = run(part.mpi, options, (job) => body(job, part));
+      await (fate === undefined ? played : Promise.race([played, fate(part)]));
+    },
   };
   return playFtCase(one, [tcpComponent], 'all');
 }
@@ -78,6 +85,77 @@ test.each([
   });
   expect(begun.sort()).toEqual([0, 1, 2, 3]);
   expect(ends).toEqual([expected(), expected(), expected()]);
+});
+
+test('a rank dies when it has voted to begin, and the decision to begin names it', { timeout: LIMIT_MS }, async () => {
+  const votes = Saves.prototype as unknown as { vote(this: Saves, flag: number): void };
+  const { vote } = votes;
+  onTestFinished(() => void Object.assign(votes, { vote }));
+  const hasVoted = new Set<number>();
+  const strike = new Deferred<void>();
+  votes.vote = function (flag) {
+    const { rank } = this;
+    const isFirst = !hasVoted.has(rank);
+    hasVoted.add(rank);
+    // Rank 2 votes when the others know of the death.
+    if (isFirst && rank === 2) return void setTimeout(() => vote.call(this, flag), 500);
+    vote.call(this, flag);
+    if (isFirst && rank === 1) setTimeout(() => strike.resolve(), 100);
+  };
+  const ends: number[] = [];
+  await play({
+    spares: 1,
+    dying: [1],
+    fate: async ({ mpi, die }) => {
+      if (mpi.process === 1) await strike.promise;
+      return await (mpi.process === 1 ? die('now') : new Promise<never>(() => undefined));
+    },
+    body: async (job) => ends.push(await count(job, {})),
+  });
+  expect(ends).toEqual([expected(), expected(), expected()]);
+});
+
+test('all have agreed to go back, and another rank dies before their programs have ended', { timeout: LIMIT_MS }, async () => {
+  const begun: number[] = [];
+  const ends: number[] = [];
+  const strike = new Deferred<void>();
+  await play({
+    // The log does not reach back to the last save.
+    options: { ...BASE, everySteps: [100] },
+    params: { ft_log_bytes_max: String(1024 * 1024) },
+    spares: 2,
+    dying: [1, 2],
+    fate: async ({ mpi, die }) => {
+      if (mpi.process === 2) await strike.promise;
+      return await (mpi.process === 2 ? die('now') : new Promise<never>(() => undefined));
+    },
+    body: async (job, { mpi, die, sleep }) => {
+      begun.push(mpi.process);
+      const long = new Uint8Array(1024 * 1024);
+      try {
+        const end = await count(job, {
+          atStep: async (step: number) => {
+            await Promise.all([
+              job.comm.isend(long, 1, 7),
+              job.comm.rank === 1 && Promise.all([0, 1, 2].map((rank) => job.comm.recv(long, rank, 7))),
+            ]);
+            if (mpi.process === 1 && step === 3) await die('now');
+          },
+        });
+        ends.push(end);
+      } catch (error) {
+        if (mpi.process === 0 || mpi.process === 2) {
+          // The program takes its time to end, and rank 2 dies meanwhile.
+          await sleep(300);
+          strike.resolve();
+          await sleep(700);
+        }
+        throw error;
+      }
+    },
+  });
+  expect(ends).toEqual([expected(), expected(), expected()]);
+  expect(begun.filter((process) => process === 0).length).toBeGreaterThan(1);
 });
 
 test('a successor reads what the others have saved', { timeout: LIMIT_MS }, async () => {

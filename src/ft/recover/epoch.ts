@@ -20,6 +20,7 @@ import {
   domainsOf,
   type History,
   knownOf,
+  lostRanks,
   NO_HISTORY,
   namedDomain,
   placementOf,
@@ -281,6 +282,11 @@ export class Saves {
   async meet(comm: Communicator, history: History, hasMet: boolean): Promise<Restored | undefined> {
     this.history = history;
     this.over = new Deferred();
+    // A decision came between the end of the last meeting and this one.
+    if (hasMet && this.core.state === 'RECOVERING') {
+      this.over.resolve({ kind: 'recover' });
+      return undefined;
+    }
     // At the start of the job nobody can be in the midst of a recovery.
     if (this.inPlace !== undefined && !hasMet && (comm !== this.host.mpi.world || this.host.mpi.role === 'replacement')) {
       const joined = await this.inPlace.join(comm);
@@ -296,6 +302,8 @@ export class Saves {
     const mayRun = restored !== undefined && (restored.grouping === undefined || isOwnEach(restored.grouping));
     this.isAhead = mayRun && this.core.pending !== undefined && !this.begun.isDone;
     const begun = this.isAhead ? 'begun' : await this.begun.promise;
+    // What decides that all begin may name a rank that has died when it had voted: the next meeting is due, and no program runs before it.
+    if (this.over.isDone) return undefined;
     if (begun === 'begun') {
       const { grouping, epoch, save } = restored as Restored;
       if (grouping !== undefined && save !== undefined)
@@ -303,7 +311,6 @@ export class Saves {
       this.inPlace?.programRuns();
       return restored;
     }
-    if (this.over.isDone) return undefined;
     throw begun as MultirailError;
   }
 
@@ -590,10 +597,4 @@ export class Saves {
       elapsedSeconds: (performance.now() - this.beganMs) / 1000,
     };
   }
-}
-
-/** Ranks of the first communicator whose processes are not in the second one. */
-export function lostRanks(before: Communicator, after: Communicator): number[] {
-  const processes = new Set(after.group.worldRanks);
-  return before.group.worldRanks.flatMap((process, rank) => (processes.has(process) ? [] : [rank]));
 }

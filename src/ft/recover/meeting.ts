@@ -1,5 +1,6 @@
 // What members tell each other when they meet, and what follows from it: the same at all of them.
 import { MultirailError } from '../../errors.ts';
+import type { Communicator } from '../../mpi/communicator.ts';
 import type { FormerView, Membership } from '../checkpoint/former.ts';
 import { dealtOut, type Grouping } from '../checkpoint/grouping.ts';
 import { Placement } from '../checkpoint/placement.ts';
@@ -182,4 +183,10 @@ export function storedCandidates(views: readonly View[], rank: number, job: stri
           );
     return grouping === undefined || (one.size !== size && !takesOthers) ? [] : [{ epoch, k, level, size: one.size, grouping }];
   });
+}
+
+/** Ranks of the first communicator whose processes are not in the second one. */
+export function lostRanks(before: Communicator, after: Communicator): number[] {
+  const processes = new Set(after.group.worldRanks);
+  return before.group.worldRanks.flatMap((process, rank) => (processes.has(process) ? [] : [rank]));
 }

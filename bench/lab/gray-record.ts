@@ -72,6 +72,8 @@ export interface AloneLine extends CellKey {
 export interface CellLine extends CellKey {
   kind: 'cell';
   run: string;
+  /** At which it was measured; undefined outside of a checkout. */
+  commit?: string | undefined;
   messages: number;
   /** What the audit and the watch have found; nothing: the cell counts. */
   wrong: string[];
@@ -94,6 +96,9 @@ export const fullName = (key: CellKey): string => `${key.topology}/${key.transpo
 export const BOUND = { worstMs: 150, medianMs: 110, share: 0.9, wasted: 0.1, wastedWithoutFaults: 0.02 } as const;
 
 export interface CellFigures extends CellKey {
+  /** When it was measured, and at which commit. */
+  run: string;
+  commit?: string | undefined;
   faults: number;
   /** Faults on rails that were in use. */
   inUse: number;
@@ -139,7 +144,7 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 const most = (values: readonly number[]): number => (values.length === 0 ? Number.NaN : Math.max(...values));
 
 function figuresOf(lines: readonly GrayLine[]): CellFigures {
-  const { topology, transport, fault, traffic } = lines[0];
+  const { run, topology, transport, fault, traffic } = lines[0];
   const all = lines.filter((line) => line.kind === 'fault');
   const used = all.filter(({ inUse }) => inUse);
   // Medians, shares and sums are of the faults that struck a rail in use, as long as there were any; the worst is of all.
@@ -157,6 +162,8 @@ function figuresOf(lines: readonly GrayLine[]): CellFigures {
   const flapping = faults.filter(({ cycles }) => cycles !== undefined);
   const streams = Math.max(0, ...faults.map(({ worstOfStreamMs }) => worstOfStreamMs.length));
   return {
+    run,
+    commit: cells[0]?.commit,
     topology,
     transport,
     fault,

@@ -2,6 +2,7 @@
 // of the campaign.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { GRAY_FAULTS } from './gray-faults.ts';
+import { mergeKept, readKept, writeKept } from './gray-kept.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
 import { BOUND, type CellFigures, cellName, cellsOf, type GrayLine, missedBy, TOPOLOGIES, TRANSPORTS } from './gray-record.ts';
 import type { Report } from './report.ts';
@@ -37,14 +38,30 @@ function textOf(cell: CellFigures | undefined, faults: number): string {
   );
 }
 
-/** Writes everything that is there of all runs; the exit code of the command. */
+/** `cells of b847717, 2026-11-26: 75; of …` */
+function measuredText(cells: readonly CellFigures[]): string {
+  const counts = new Map<string, number>();
+  for (const { run, commit } of cells) {
+    const when = `${run.slice(0, 10)}, measured at ${commit ?? 'no commit'}`;
+    counts.set(when, (counts.get(when) ?? 0) + 1);
+  }
+  return [...counts].map(([when, count]) => `${count} cells ${when}`).join('; ');
+}
+
+/**
+ * Writes everything that is there of all runs; the exit code of the command. With `results`, these cells and those that were kept before, in
+ * bench/RESULTS.md.
+ */
 export function writeGrayTable(
   report: Report,
   options: { seed: number; faults: number; results?: boolean },
   lines: readonly GrayLine[],
   leftOut: number,
 ): number {
-  const cells = [...cellsOf(lines).values()];
+  const isKept = options.results === true;
+  const all = isKept ? mergeKept(readKept(), cellsOf(lines).values()) : cellsOf(lines);
+  if (isKept) writeKept(all);
+  const cells = [...all.values()];
   // Peers stand beside, and are not judged.
   const ran = cells.filter(({ notRun, transport }) => notRun === undefined && transport !== 'mptcp');
   report.text(
@@ -84,6 +101,7 @@ export function writeGrayTable(
     }
   }
   const met = ran.filter((cell) => missedOf(cell).length === 0).length;
+  report.text(`${measuredText(ran)}.`);
   report.text(`${ran.length} cells, ${met} met: ${report.verdict(ran.length > 0 && met === ran.length)}.`);
   const fewer = ran.filter((cell) => cell.faults < options.faults).length;
   if (fewer > 0) report.text(`${fewer} cells have fewer than ${options.faults} faults.`);
@@ -101,7 +119,7 @@ export function writeGrayTable(
     ...failed.map((cell) => `- ${cellName(cell)}: ${cell.wrong.join('; ').replaceAll('\n', ' ').slice(0, WRONG_CHARS)}`),
   );
   const code = report.end();
-  if (options.results === true) {
+  if (isKept) {
     writeFileSync(RESULTS, withBadLinks(readFileSync(RESULTS, 'utf8'), report.markdown));
     report.say(`written: ${RESULTS}`);
   }

@@ -25,6 +25,7 @@ import { Prng } from '../../src/util/prng.ts';
 import { Lab, LabError } from '../../tools/lab/lab.ts';
 import { GRAY_FAULTS, type GrayFault, type Impairment, whyNotRun } from './gray-faults.ts';
 import { GrayJob, HANG_MS } from './gray-job.ts';
+import { mergeKept, readKept } from './gray-kept.ts';
 import { startPeer, whyNoPeers } from './gray-peers.ts';
 import { GRAY_TRAFFICS, type GrayTraffic } from './gray-protocol.ts';
 import {
@@ -45,7 +46,7 @@ import {
 import { writeGrayTable } from './gray-table.ts';
 import { JobError } from './job.ts';
 import { nowMs } from './protocol.ts';
-import { Budget, type CommonOptions, Report } from './report.ts';
+import { Budget, type CommonOptions, commitHere, Report } from './report.ts';
 import { digits } from './stats.ts';
 
 export interface GrayOptions extends CommonOptions {
@@ -59,7 +60,7 @@ export interface GrayOptions extends CommonOptions {
   transport: Transport;
   /** Name of the record: out/lab/NAME.jsonl and .md. */
   name?: string;
-  /** Keep the record and leave out the cells that are in it. */
+  /** Keep the record, and leave out the cells that are in it or in the tables of bench/RESULTS.md. */
   resume?: boolean;
   /** Each cell over Multipath TCP of the kernel, too. */
   peers?: boolean;
@@ -117,7 +118,7 @@ export async function gray(options: GrayOptions): Promise<number> {
   if (noPeers !== undefined) report.say(`Multipath TCP is not measured: ${noPeers}`);
   const transports: Transport[] = options.peers === true && noPeers === undefined ? [transport, 'mptcp'] : [transport];
   const all = chooseCells(options).flatMap((cell) => transports.map((each): CellKey => ({ topology, transport: each, ...cell })));
-  const known = cellsOf(lines);
+  const known = options.resume === true ? mergeKept(readKept(), cellsOf(lines).values()) : cellsOf(lines);
   const isDone = (cell: CellKey) => (known.get(fullName(cell))?.faults ?? 0) >= faults;
   const cells = all.filter((cell) => !isDone(cell));
   report.say(
@@ -137,6 +138,7 @@ class Campaign {
   private readonly budget: Budget;
   private readonly lines: GrayLine[];
   private readonly runName = new Date().toISOString();
+  private readonly commit = commitHere();
   /** Over the healthy rails: of multirail and of the peer. */
   private readonly alone = new Map<Transport, GrayJob>();
 
@@ -263,7 +265,8 @@ class Campaign {
   }
 
   get settings() {
-    return { options: this.options, report: this.report, rails: this.rails, run: this.runName, keep: (line: GrayLine) => this.keep(line) };
+    const { options, report, rails, runName: run, commit } = this;
+    return { options, report, rails, run, commit, keep: (line: GrayLine) => this.keep(line) };
   }
 }
 
@@ -297,7 +300,7 @@ class Cell {
   }
 
   async run(): Promise<void> {
-    const { options, run, keep, report } = this.campaign.settings;
+    const { options, run, commit, keep, report } = this.campaign.settings;
     const control = { fault: GRAY_FAULTS[this.key.fault], chance: new Prng(`${this.seed}/control/${cellName(this.key)}`) };
     let job: GrayJob | undefined;
     try {
@@ -322,14 +325,14 @@ class Cell {
       const counters = job.ranks.map(({ done }) => done!.counters);
       const log = wrong.length > 0 ? { log: this.keepLog(job.output) } : {};
       await this.campaign.measureAlone(this.lab, this.key, control);
-      keep({ kind: 'cell', run, ...this.key, messages, wrong, counters, ...log });
+      keep({ kind: 'cell', run, commit, ...this.key, messages, wrong, counters, ...log });
     } catch (error) {
       if (!(error instanceof JobError || error instanceof LabError || error instanceof MultirailError)) throw error;
       const output = (await job?.autopsy()) ?? '';
       await this.lab.healAll();
       const log = this.keepLog(`${error.message}\n\n${output}`);
       report.say(`${cellName(this.key)} FAILED: ${error.message.split('\n')[0]} (${log})`);
-      keep({ kind: 'cell', run, ...this.key, messages: 0, wrong: [error.message], log });
+      keep({ kind: 'cell', run, commit, ...this.key, messages: 0, wrong: [error.message], log });
     } finally {
       await job?.kill();
     }

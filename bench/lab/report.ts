@@ -9,10 +9,16 @@ import { chooseCongestionControl } from '../../tools/lab/available.ts';
 
 const FOLDER = join('out', 'lab');
 
-/** The commit that is checked out, as bench/RESULTS.md wants to have it said of every figure. */
-function measuredAt(): string {
+/** The commit that is checked out; undefined outside of a checkout. */
+export function commitHere(): string | undefined {
   const { status, stdout } = spawnSync('git', ['describe', '--always', '--exclude', '*', '--dirty'], { encoding: 'utf8' });
-  return status === 0 ? `measured at ${stdout.trim()}` : 'measured outside of a checkout';
+  return status === 0 ? stdout.trim() : undefined;
+}
+
+/** As bench/RESULTS.md wants to have it said of every figure. */
+function measuredAt(): string {
+  const commit = commitHere();
+  return commit === undefined ? 'measured outside of a checkout' : `measured at ${commit}`;
 }
 
 /** What every measurement is told. */

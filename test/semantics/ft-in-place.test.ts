@@ -158,6 +158,33 @@ test('all have agreed to go back, and another rank dies before their programs ha
   expect(begun.filter((process) => process === 0).length).toBeGreaterThan(1);
 });
 
+test('all begin from the beginning again, and a rank dies before the first call in which all may save', { timeout: LIMIT_MS }, async () => {
+  const ends: number[] = [];
+  const begun: number[] = [];
+  const both = new Deferred<void>();
+  let atTheEnd = 0;
+  await play({
+    spares: 3,
+    dying: [1, 2, 3],
+    body: async (job, { mpi, die }) => {
+      begun.push(mpi.process);
+      const at = async (step: number): Promise<void> => {
+        // They die at the same time: no copy of what rank 1 has saved is left.
+        if ((mpi.process === 1 || mpi.process === 2) && step === 5) {
+          if (++atTheEnd === 2) both.resolve();
+          await both.promise;
+          await die('now');
+        }
+        // When saves are due is not what it was in the run before.
+        if (mpi.process === 3 && step === 0) await die('now');
+      };
+      ends.push(await count(job, { atStep: at }));
+    },
+  });
+  expect(ends).toEqual([expected(), expected(), expected()]);
+  expect(begun.sort()).toEqual([0, 0, 1, 2, 3, 4, 5]);
+});
+
 test('a successor reads what the others have saved', { timeout: LIMIT_MS }, async () => {
   const read: unknown[] = [];
   await play({

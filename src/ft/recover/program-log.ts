@@ -117,6 +117,8 @@ export class ProgramLog {
   begin(step: number): void {
     this.step = step;
     this.savedStep = step;
+    // What was planned in an earlier run of the program is over: successors are told of this one.
+    this.plan = this.periods.state;
   }
 
   /** It is to be trimmed before the next look: three quarters are full, or will be when it fills up as it did since the last look. */

@@ -58,10 +58,10 @@ export class SavingJob extends FtJob {
     );
     this.saves = saves;
     this.program = program;
-    program?.begin(restored.step);
     this.periods = saves.periods;
     this.periods.begin(restored.step, restored.known);
-    if (restored.isInPlace) this.program?.catchUp();
+    if (restored.isInPlace) program?.catchUp();
+    else program?.begin(restored.step);
     this.timeouts = { quietMs: host.quietMs };
     this.warn = (text) => host.warn(text);
     this.isChecked = restored.sections === undefined;

@@ -61,6 +61,18 @@ const builtins: NonNullable<Options['esbuildPlugins']>[number] = {
 };
 
 /**
+ * protobufjs asks for `long` and does without where it is not there: numbers of the out-of-band channel are plain numbers, and a class for
+ * more, with a module of WebAssembly, would be started in each rank.
+ */
+const noLong: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'no-long',
+  setup(build) {
+    build.onResolve({ filter: /^long$/ }, () => ({ path: 'long', namespace: 'no-long' }));
+    build.onLoad({ filter: /.*/, namespace: 'no-long' }, () => ({ contents: 'module.exports = null;' }));
+  },
+};
+
+/**
  * CommonJS bundles share no code. MultirailError of `multirail/ft` is the one of `multirail` all the same, so that `instanceof` means something.
  */
 const oneErrorClass: NonNullable<Options['esbuildPlugins']>[number] = {
@@ -107,7 +119,7 @@ export default defineConfig(() => {
       format: 'esm',
       banner: { js: REQUIRE },
       esbuildOptions: readable,
-      esbuildPlugins: [licenses, builtins],
+      esbuildPlugins: [licenses, builtins, noLong],
       onSuccess: async () => {
         await buildPage('dist/dashboard');
         cpSync('src/wasm/c', 'dist/wasm', { recursive: true });
@@ -119,7 +131,7 @@ export default defineConfig(() => {
       entry: { index: 'src/index.ts', ft: 'src/ft/index.ts' },
       format: 'cjs',
       splitting: false,
-      esbuildPlugins: [oneErrorClass],
+      esbuildPlugins: [oneErrorClass, noLong],
       // Where import.meta is used, __filename is asked first.
       esbuildOptions: (options, context) => {
         readable(options, context);

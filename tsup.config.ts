@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { join } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
 import { writeDeclarations } from './tools/api/declarations.mjs';
+import { mergeChunks } from './tools/build/merge-chunks.mjs';
 import { buildPage } from './tools/dashboard/build-page.mjs';
 
 // Bundled CommonJS asks for Node's modules by require(), which an ES module has to make first.
@@ -31,6 +32,17 @@ const licenses: NonNullable<Options['esbuildPlugins']>[number] = {
         'dist/LICENSES.txt',
         `Packages that are part of the bundles in this folder.\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`,
       );
+    });
+  },
+};
+
+/** What the build of ES modules has written. */
+let outputs: Parameters<typeof mergeChunks>[0] = {};
+const keepOutputs: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'keep-outputs',
+  setup(build) {
+    build.onEnd(({ metafile }) => {
+      outputs = metafile?.outputs ?? {};
     });
   },
 };
@@ -119,8 +131,14 @@ export default defineConfig(() => {
       format: 'esm',
       banner: { js: REQUIRE },
       esbuildOptions: readable,
-      esbuildPlugins: [licenses, builtins, noLong],
+      esbuildPlugins: [licenses, keepOutputs, builtins, noLong],
       onSuccess: async () => {
+        await mergeChunks(outputs, [
+          // Users import index.js: it exports what they may use, and nothing else.
+          { entry: 'src/index.ts', into: 'library.js', withEntry: false },
+          // What each rank loads in init().
+          { entry: 'src/launch/oob/client.ts', into: 'channel.js', withEntry: true },
+        ]);
         await buildPage('dist/dashboard');
         cpSync('src/wasm/c', 'dist/wasm', { recursive: true });
         writeDeclarations('dist', process.cwd());

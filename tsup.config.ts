@@ -2,6 +2,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { join } from 'node:path';
 import { defineConfig, type Options } from 'tsup';
 import { writeDeclarations } from './tools/api/declarations.mjs';
+import { mergeChunks } from './tools/build/merge-chunks.mjs';
 import { buildPage } from './tools/dashboard/build-page.mjs';
 
 // Bundled CommonJS asks for Node's modules by require(), which an ES module has to make first.
@@ -35,6 +36,17 @@ const licenses: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 };
 
+/** What the build of ES modules has written. */
+let outputs: Parameters<typeof mergeChunks>[0] = {};
+const keepOutputs: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'keep-outputs',
+  setup(build) {
+    build.onEnd(({ metafile }) => {
+      outputs = metafile?.outputs ?? {};
+    });
+  },
+};
+
 /**
  * Node's modules are asked for directly in the library's ES module. Import statements for them are a tenth of the processor time
  * of an import of the library: each becomes a job of the loader of ES modules, and all that it exports is looked up, what loads on first use included.
@@ -57,6 +69,18 @@ const builtins: NonNullable<Options['esbuildPlugins']>[number] = {
       );
       return { contents, loader: 'ts' };
     });
+  },
+};
+
+/**
+ * protobufjs asks for `long` and does without where it is not there: numbers of the out-of-band channel are plain numbers, and a class for
+ * more, with a module of WebAssembly, would be started in each rank.
+ */
+const noLong: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'no-long',
+  setup(build) {
+    build.onResolve({ filter: /^long$/ }, () => ({ path: 'long', namespace: 'no-long' }));
+    build.onLoad({ filter: /.*/, namespace: 'no-long' }, () => ({ contents: 'module.exports = null;' }));
   },
 };
 
@@ -107,8 +131,14 @@ export default defineConfig(() => {
       format: 'esm',
       banner: { js: REQUIRE },
       esbuildOptions: readable,
-      esbuildPlugins: [licenses, builtins],
+      esbuildPlugins: [licenses, keepOutputs, builtins, noLong],
       onSuccess: async () => {
+        await mergeChunks(outputs, [
+          // Users import index.js: it exports what they may use, and nothing else.
+          { entry: 'src/index.ts', into: 'library.js', withEntry: false },
+          // What each rank loads in init().
+          { entry: 'src/launch/oob/client.ts', into: 'channel.js', withEntry: true },
+        ]);
         await buildPage('dist/dashboard');
         cpSync('src/wasm/c', 'dist/wasm', { recursive: true });
         writeDeclarations('dist', process.cwd());
@@ -119,7 +149,7 @@ export default defineConfig(() => {
       entry: { index: 'src/index.ts', ft: 'src/ft/index.ts' },
       format: 'cjs',
       splitting: false,
-      esbuildPlugins: [oneErrorClass],
+      esbuildPlugins: [oneErrorClass, noLong],
       // Where import.meta is used, __filename is asked first.
       esbuildOptions: (options, context) => {
         readable(options, context);

@@ -336,7 +336,9 @@ describe('imports', () => {
 
   test('relative imports end in .ts, those of Node begin with node:', () => {
     const builtins = /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|process|stream|tls|url|util|v8|zlib)(\/|$)/;
-    const wrong = allImports.filter(({ to }) => (isOwn(to) ? !/\.(ts|json|css)$/.test(to) : builtins.test(to)));
+    // Code that a tool makes of oob.proto.
+    const made = 'src/launch/oob/proto.js';
+    const wrong = allImports.filter(({ to }) => (isOwn(to) ? !/\.(ts|json|css)$/.test(to) && to !== made : builtins.test(to)));
     expect(wrong).toEqual([]);
   });
 

@@ -16,7 +16,7 @@
 // arrived: it is dropped. Thus nothing has to be kept of the communicators that are gone.
 import { MultirailError } from '../errors.ts';
 import type { MessageLayer } from '../pml/message-layer.ts';
-import { IDS, PROCESSES_MAX } from '../ulfm/wire.ts';
+import { IDS, PROCESSES_MAX } from '../ulfm/limits.ts';
 
 /** Messages of the user, of collectives, of objects (their bulk), of createGroup(). */
 export const USER = 0;
@@ -35,6 +35,9 @@ const COUNTS = IDS / PROCESSES_MAX;
 export function ctxOf(id: number, kind: number): number {
   return id * KINDS + kind;
 }
+
+/** The messages of failures and agreements travel on it. */
+export const FT_CTX = ctxOf(SERVICE_ID, OBJECT);
 
 export function idOf(ctx: number): number {
   return Math.floor(ctx / KINDS);

@@ -2,16 +2,16 @@
 // Bouteiller, Herault, Bosilca, Dongarra: Post-failure recovery of MPI communication capability, 2013; MPIX_Comm_* in other libraries).
 import { MultirailError } from '../errors.ts';
 import type { Replacement } from '../ulfm/replace.ts';
-import { verdictOf } from '../ulfm/ulfm.ts';
-import { OPERATION, type Operation, type Value } from '../ulfm/values.ts';
+import { OPERATION, type Operation, type Value, verdictOf } from '../ulfm/values.ts';
 import type { AgreementCall } from './ft/agreement-call.ts';
 import type { FaultTolerance } from './ft/fault-tolerance.ts';
 import type { FamilyBase, LoggedPlace } from './ft/logged-family.ts';
-import { type LoggedOptions, LoggedStreams } from './ft/logged-streams.ts';
-import { RecoverySeries } from './ft/recovery-series.ts';
+import type { LoggedOptions, LoggedStreams } from './ft/logged-streams.ts';
+import type { RecoverySeries } from './ft/recovery-series.ts';
 import type { Group } from './group.ts';
+import { ftParts, replicaParts } from './job-parts.ts';
 import { ObjectCollectives } from './object-collectives.ts';
-import { PairedSeries } from './replica/paired-series.ts';
+import type { PairedSeries } from './replica/paired-series.ts';
 import { ResultRequest } from './result-request.ts';
 
 const FLAG_MAX = 0xffff_ffff;
@@ -172,11 +172,14 @@ export class FailureCalls extends ObjectCollectives {
 
   /** @internal What multirail/ft commits saves and begins recoveries by. */
   recoverySeries(call: string): RecoverySeries {
-    return new RecoverySeries(this.proc, this.faultTolerance(call), this.contextId, this.members);
+    const ft = this.faultTolerance(call);
+    const { RecoverySeries } = ftParts();
+    return new RecoverySeries(this.proc, ft, this.contextId, this.members);
   }
 
   /** @internal As recoverySeries(), where each rank is two processes. */
   pairedSeries(): PairedSeries {
+    const { PairedSeries } = replicaParts();
     return new PairedSeries(this.proc);
   }
 
@@ -186,6 +189,7 @@ export class FailureCalls extends ObjectCollectives {
    * @internal
    */
   logMessages(options: LoggedOptions, base: FamilyBase): LoggedStreams {
+    const { LoggedStreams } = ftParts();
     return new LoggedStreams(this.proc, this.loggedPlace, options, base);
   }
 

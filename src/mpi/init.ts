@@ -1,10 +1,11 @@
 // init(): the runtime of a process that was started as a rank, or alone.
 import type { BtlComponent } from '../btl/btl.ts';
 import { knownComponents, selectComponents } from '../btl/registry.ts';
-import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, joinJob, tellServerLost } from '../launch/job.ts';
+import { abortOnUncaught, exitOnAbort, exitOnLauncherLost, type Job, joinJob, tellServerLost } from '../launch/job.ts';
 import { joinOnce } from '../launch/meeting/once.ts';
 import { ParamTable } from '../params.ts';
 import { checkKeys } from './constants.ts';
+import { loadJobParts } from './job-parts.ts';
 import { SELF } from './modex.ts';
 import { createRuntime, type ModuleSource, type Runtime } from './runtime.ts';
 
@@ -42,7 +43,7 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
   const overrides = Object.fromEntries(Object.entries(options.params ?? {}).map(([name, value]) => [name, String(value)]));
   const params = new ParamTable(overrides, env);
   const once = joinOnce(env, options.env === undefined, undefined, params);
-  const job = await joinJob(env, params).catch((error: unknown) => {
+  const job = await joinWithParts(env, params).catch((error: unknown) => {
     once.undo();
     throw error;
   });
@@ -95,6 +96,12 @@ export async function init(options: InitOptions = {}): Promise<Runtime> {
     once.undo();
     throw error;
   }
+}
+
+/** Joins the job once all is loaded: who joins and then loads would not listen yet when the channel says something. */
+async function joinWithParts(env: NonNullable<InitOptions['env']>, params: ParamTable): Promise<Job> {
+  await loadJobParts(params);
+  return await joinJob(env, params);
 }
 
 /** Parameter btl_fault: every transport but `self` behind the fault interposer. */

@@ -1,7 +1,7 @@
 // What follows from the facts of a job: how many of its processes stand by, and how the end of one is put in words.
 import { MultirailError } from '../errors.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, type Evidence } from '../ulfm/knowledge.ts';
-import { PROCESSES_MAX } from '../ulfm/wire.ts';
+import { PROCESSES_MAX } from '../ulfm/limits.ts';
 import type { ExitNotice, RuntimeJob } from './runtime-options.ts';
 
 /** This process has joined after the start. */

@@ -27,7 +27,6 @@ import {
 import type { Group } from './group.ts';
 import { Message } from './message.ts';
 import type { ProcessState } from './process-state.ts';
-import { waitPairedProbe } from './replica/replica-process.ts';
 import { endRequest, endRequestAt, PersistentRequest, type Request } from './request.ts';
 import { RequestDesk } from './request-desk.ts';
 import { PROC_NULL_STATUS, type Status } from './status.ts';
@@ -628,7 +627,7 @@ export class PointToPoint {
     const { proc, userCtx } = this;
     const { blocking } = proc;
     const world = this.worldOf(source);
-    if (proc.replica !== undefined) return waitPairedProbe(proc.replica, { source: world, ctx: userCtx, tag }, take, timeoutMs);
+    if (proc.replica !== undefined) return proc.replica.probeSync({ source: world, ctx: userCtx, tag }, take, timeoutMs);
     const any = proc.beginProbe(world, userCtx);
     let found: Envelope | undefined;
     const awaited = {

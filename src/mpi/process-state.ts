@@ -23,7 +23,7 @@ import type { LoggedPlace, MadeImage } from './ft/logged-family.ts';
 import type { AnyReceive, RecordedOutcomes } from './ft/recorded-outcomes.ts';
 import type { Turns } from './ft/turns.ts';
 import type { Group } from './group.ts';
-import { pairedProbe, type ReplicaProcess } from './replica/replica-process.ts';
+import type { ReplicaProcess } from './replica/replica-process.ts';
 
 interface Waiter {
   /** True when it was served and goes. */
@@ -511,7 +511,7 @@ export class ProcessState implements LocalProcess {
 
   /** As findMessage, waiting until there is one. */
   waitForMessage(source: number, ctx: number, tag: number, take: boolean, options: CallOptions | undefined): Promise<Envelope> {
-    if (this.replica !== undefined) return pairedProbe(this.replica, { source, ctx, tag }, take, options);
+    if (this.replica !== undefined) return this.replica.probe({ source, ctx, tag }, take, options);
     const any = this.beginProbe(source, ctx);
     const found = this.findMessage(source, ctx, tag, take, any);
     if (found !== undefined) return Promise.resolve(found);

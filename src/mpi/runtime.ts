@@ -24,22 +24,22 @@ import { Communicator } from './communicator.ts';
 import { checkSyncOptions } from './constants.ts';
 import { WORLD_ID } from './contexts.ts';
 import { makeDriver, nativeOf } from './drivers.ts';
-import { FaultTolerance } from './ft/fault-tolerance.ts';
-import { standByToHelp } from './ft/helping.ts';
-import { partitionOptions } from './ft/partition-watch.ts';
+import type { FaultTolerance } from './ft/fault-tolerance.ts';
 import { checkProcess, ownProcess } from './ft/process-watch.ts';
 import { type CalledInto, dutyOf, type StandbyDuty, StandbyPool } from './ft/standby.ts';
 import { Group } from './group.ts';
 import { countersOf, railInfos } from './info.ts';
 import { checkSpares, describeExit, evidenceOf, FORGOTTEN, isLate, noRailYet } from './job-facts.ts';
+import { ftParts, hasJobParts, loadJobParts, replicaParts } from './job-parts.ts';
 import { leaveTogether, leaveUnneeded, notFinished, tellFinalized } from './leaving.ts';
 import { MODEX_VERSION, type ModexEntry } from './modex.ts';
 import { openModules } from './open-modules.ts';
 import { ProcessState } from './process-state.ts';
 import { ownProcessors } from './processors.ts';
 import type { Injector } from './replica/inject.ts';
+import { replicaPlace } from './replica/place.ts';
 import type { Replica } from './replica/replica.ts';
-import { injectorOf, ReplicaProcess, replicaPlace } from './replica/replica-process.ts';
+import type { ReplicaProcess } from './replica/replica-process.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, startTelemetry, type TelemetryReporter } from './telemetry.ts';
@@ -90,7 +90,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   readonly inject: Injector | undefined;
   private readonly table: ParamTable;
   private readonly job: RuntimeJob;
-  private readonly options: RuntimeOptions;
+  private readonly options: Omit<RuntimeOptions, 'params'>;
   /** Undefined where each rank is one process. */
   private readonly pair: ReplicaProcess | undefined;
   private readonly engine: Engine;
@@ -113,13 +113,12 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private stay: Stay | undefined;
   private telemetry: TelemetryReporter | undefined;
 
-  private constructor(job: RuntimeJob, options: RuntimeOptions) {
+  private constructor(job: RuntimeJob, params: ParamTable, options: Omit<RuntimeOptions, 'params'>) {
     super();
     this.job = job;
     this.options = options;
     this.process = job.rank;
     this.jobId = job.jobId;
-    const params = options.params ?? new ParamTable();
     this.params = params;
     this.table = params;
     const native = nativeOf(options);
@@ -138,10 +137,15 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     });
     this.driver.attach(this.engine);
     const place = replicaPlace(job, params);
-    this.inject = injectorOf(job, place, params, (text) => options.log?.('warn', text));
+    if (params.string('ft_inject') !== '')
+      this.inject = replicaParts().injectorOf(job, place, params, (text) => options.log?.('warn', text));
     const onDiverged = (error: MultirailError) => void this.abort(DIVERGED_CODE, error.message);
     this.pair =
-      place && new ReplicaProcess(place, job, params, this.engine, this.driver, { onDiverged, beforeSend: this.inject?.beforeSend });
+      place &&
+      new (replicaParts().ReplicaProcess)(place, job, params, this.engine, this.driver, {
+        onDiverged,
+        beforeSend: this.inject?.beforeSend,
+      });
     this.blocking = this.pair?.waiter ?? new BlockingWaiter(this.engine, this.driver, this.params.int('mpi_blocking_spin_us'));
     this.proc = new ProcessState(this.engine, this.blocking, place?.rank ?? job.rank, tuningOf(params), native, this.pair);
     const spares = checkSpares(job, params.int('ft_spares'));
@@ -168,6 +172,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   private makeFaultTolerance(spares: number): FaultTolerance {
     const { job, options, params } = this;
+    const { FaultTolerance, partitionOptions } = ftParts();
     return new FaultTolerance(this.proc, {
       incarnation: job.incarnation,
       size: job.size,
@@ -233,7 +238,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   // ---------------------------------------------------------------- start
 
   static {
-    createRuntime = (job, options) => new Runtime(job, options).start();
+    createRuntime = async (job, { params = new ParamTable(), ...options }) => {
+      if (!hasJobParts(params)) await loadJobParts(params);
+      return await new Runtime(job, params, options).start();
+    };
   }
 
   /** Opens the transports, exchanges addresses, plans the rails. */
@@ -423,7 +431,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       this.earlyExits.delete(number);
     }
     ft.start(processes.get(this.process), processes);
-    this.duty?.standBy((begin) => standByToHelp(this.engine, ft.deathListeners, begin));
+    this.duty?.standBy((begin) => ftParts().standByToHelp(this.engine, ft.deathListeners, begin));
   }
 
   /** Another rank published its addresses again: looked at as those of the start are, and ignored where they cannot be right. */

@@ -4,8 +4,7 @@ import type { RailLine, RankWaits, Wait } from '../launch/oob/waits.ts';
 import { markOf, type OpenRequest } from '../pml/pending.ts';
 import { ANY } from '../pml/pml.ts';
 import type { Engine } from '../progress/engine.ts';
-import { idOf, SERVICE_ID } from './contexts.ts';
-import { FT_CTX } from './ft/fault-tolerance.ts';
+import { FT_CTX, idOf, SERVICE_ID } from './contexts.ts';
 import type { ProcessState } from './process-state.ts';
 
 /** How often pending requests are looked at, where stalls are to be told. */

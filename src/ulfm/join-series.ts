@@ -1,7 +1,7 @@
 // The processes of a job as its server keeps them: numbers, of which none is given twice, and who of those that joined after the start stands by
 // for all. That is so as soon as each process that lives has heard of it: so nobody is ever named as a successor whom a member does not know.
 import { MultirailError } from '../errors.ts';
-import { PROCESSES_MAX } from './wire.ts';
+import { PROCESSES_MAX } from './limits.ts';
 
 export class JoinSeries {
   /** Those that have come to stand by for all since the driver took them last. */

@@ -5,10 +5,11 @@ import type { Agreement } from './agreement.ts';
 import { Bitmap } from './bitmap.ts';
 import { type Call, Communicator, type CommunicatorHost, type Decision, type OpenOptions } from './communicator.ts';
 import { EVIDENCE, EVIDENCE_TEXTS, Knowledge, type Notice, type NoticeOutcome } from './knowledge.ts';
+import { PROCESSES_MAX } from './limits.ts';
 import { type ReplaceHost, Replacements, StandbyRole } from './replace.ts';
 import { Standbys } from './standbys.ts';
 import type { AgreementListener } from './states.ts';
-import { isOneOperation, type Offer, OPERATION, type Operation, type Succession, type Value } from './values.ts';
+import type { Offer, Operation, Succession, Value } from './values.ts';
 import {
   type AgreementMessage,
   type CalledInMessage,
@@ -16,7 +17,6 @@ import {
   decodeServiceHeader,
   encodeService,
   type FailedMessage,
-  PROCESSES_MAX,
   type RevokeMessage,
   SERVICE,
   SERVICE_NAMES,
@@ -57,24 +57,6 @@ export interface UlfmOptions {
 export interface Outgoing {
   readonly to: number;
   readonly bytes: Uint8Array;
-}
-
-/** The outcome of an agreement about its members' failures: the same at all of them. */
-export interface Verdict {
-  /** Not all members made the same call. */
-  readonly isMismatch: boolean;
-  /** Some failed member is not acknowledged by all that contributed. */
-  readonly hasUnacknowledged: boolean;
-  /** Every failed member was to be replaced, and there are too few to do it. */
-  readonly lacksSuccessors: boolean;
-}
-
-export function verdictOf({ operations, failed, acked, successions }: Value): Verdict {
-  return {
-    isMismatch: !isOneOperation(operations),
-    hasUnacknowledged: !failed.isWithin(acked),
-    lacksSuccessors: operations === OPERATION.REPLACE_ALL && successions.length < failed.count,
-  };
 }
 
 export class Ulfm implements CommunicatorHost, ReplaceHost {

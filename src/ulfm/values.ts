@@ -149,3 +149,21 @@ export function isSameValue(a: Value, b: Value): boolean {
       a.successions.every(({ rank, number }, i) => rank === b.successions[i].rank && number === b.successions[i].number))
   );
 }
+
+/** The outcome of an agreement about its members' failures: the same at all of them. */
+export interface Verdict {
+  /** Not all members made the same call. */
+  readonly isMismatch: boolean;
+  /** Some failed member is not acknowledged by all that contributed. */
+  readonly hasUnacknowledged: boolean;
+  /** Every failed member was to be replaced, and there are too few to do it. */
+  readonly lacksSuccessors: boolean;
+}
+
+export function verdictOf({ operations, failed, acked, successions }: Value): Verdict {
+  return {
+    isMismatch: !isOneOperation(operations),
+    hasUnacknowledged: !failed.isWithin(acked),
+    lacksSuccessors: operations === OPERATION.REPLACE_ALL && successions.length < failed.count,
+  };
+}

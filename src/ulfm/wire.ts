@@ -3,6 +3,7 @@
 // bounded before anything is made of it. docs/internals/ULFM.md states the same layouts, with golden bytes.
 import { MultirailError } from '../errors.ts';
 import { Bitmap, bitmapBytes } from './bitmap.ts';
+import { IDS, PROCESSES_MAX } from './limits.ts';
 import { Gathered, type Lock, OPERATIONS_ALL, replaces, type Succession, type Value } from './values.ts';
 
 export const SERVICE_VERSION = 1;
@@ -34,11 +35,6 @@ export const SERVICE_FLAG = {
   /** STATE: a lock follows. */
   LOCK: 2,
 } as const;
-
-/** Processes of a job, and so members of a communicator, are never more than this. */
-export const PROCESSES_MAX = 8192;
-/** Ids of communicators are below this, so that a ctx of the PML is an unsigned number of 32 bits. */
-export const IDS = 2 ** 30;
 
 export const HEADER_BYTES = 28;
 export const OFFSET = {

@@ -7,7 +7,7 @@ import { serveJob } from '../../src/launch/meeting/serve.ts';
 import { newJobId } from '../../src/launch/run/launcher.ts';
 import { KUBERNETES_PORT } from '../../src/launch/starters/kubernetes.ts';
 import { ParamTable, survivesFailures } from '../../src/params.ts';
-import { PROCESSES_MAX } from '../../src/ulfm/wire.ts';
+import { PROCESSES_MAX } from '../../src/ulfm/limits.ts';
 import { wholeNumber } from './bench.ts';
 import { mcaOption } from './run.ts';
 

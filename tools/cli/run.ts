@@ -13,7 +13,7 @@ import { watchNpm } from '../../src/launch/run/parent-watch.ts';
 import { RESTARTS_MAX, runWithRelaunches, runWithRestarts } from '../../src/launch/run/restarts.ts';
 import { parseFaults } from '../../src/mpi/replica/inject.ts';
 import { ParamTable } from '../../src/params.ts';
-import { PROCESSES_MAX } from '../../src/ulfm/wire.ts';
+import { PROCESSES_MAX } from '../../src/ulfm/limits.ts';
 import { wholeNumber } from './bench.ts';
 import { isWatched, runWatchedJob, type WatchOptions } from './watched-job.ts';
 

@@ -1,6 +1,6 @@
 // Who may join a job, as its server judges: the first words of a connection, against the secret and what is known of the processes of the
 // job. Pure.
-import { PROCESSES_MAX } from '../../ulfm/wire.ts';
+import { PROCESSES_MAX } from '../../ulfm/limits.ts';
 import type { Member } from './member.ts';
 import { NONCE_BYTES, OOB_VERSION, type OobBodies, proofEquals, proofOfRank } from './messages.ts';
 

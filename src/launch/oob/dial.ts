@@ -4,11 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { WebSocket } from 'ws';
 import { MultirailError } from '../../errors.ts';
+import { decodeEnvelope, encodeEnvelope } from './envelope.ts';
 import {
   boundedText,
-  decodeEnvelope,
   type Envelope,
-  encodeEnvelope,
   HANDSHAKE_BYTES_MAX,
   type HelloBody,
   MESSAGE_BYTES_MAX,

@@ -1,9 +1,7 @@
-// Messages of the out-of-band channel: typed bodies, encoding and decoding by protobufjs reflection over oob.proto,
-// the bounds on every size, and the two proofs of the handshake. Pure: no sockets, no timers.
+// Messages of the out-of-band channel: typed bodies, the bounds on every size, and the two proofs of the handshake; envelope.ts is how they
+// are encoded. Pure: no sockets, no timers.
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import protobuf from 'protobufjs';
 import { MultirailError } from '../../errors.ts';
-import { OOB_PROTO } from './proto.ts';
 import type { RailFault, Telemetry } from './telemetry.ts';
 
 export const OOB_VERSION = 2;
@@ -81,45 +79,6 @@ export type OobKind = keyof OobBodies;
 
 /** A decoded envelope: `kind` says which body it carries. */
 export type Envelope = { [K in OobKind]: { sequence: number; acknowledged: number; kind: K; body: OobBodies[K] } }[OobKind];
-
-const envelopeType = protobuf.parse(OOB_PROTO).root.lookupType('multirail.oob.v1.Envelope');
-
-/** Encodes one envelope. Throws ERR_OOB when it is larger than the other side would take. */
-export function encodeEnvelope<K extends OobKind>(sequence: number, acknowledged: number, kind: K, body: OobBodies[K]): Uint8Array {
-  const bytes = envelopeType.encode(envelopeType.fromObject({ sequence, acknowledged, [kind]: body })).finish();
-  if (bytes.length > MESSAGE_BYTES_MAX) {
-    throw new MultirailError(
-      'ERR_OOB',
-      `out-of-band message "${kind}" has ${bytes.length} bytes; at most ${MESSAGE_BYTES_MAX} are allowed`,
-    );
-  }
-  return bytes;
-}
-
-/** Decodes one envelope. Throws ERR_PROTOCOL for everything that is not one. */
-export function decodeEnvelope(bytes: Uint8Array): Envelope {
-  let plain: Record<string, unknown>;
-  try {
-    // Numbers of 64 bits come as Number; what is beyond 2^53 is refused below.
-    plain = envelopeType.toObject(envelopeType.decode(bytes), { longs: Number, defaults: true, arrays: true, oneofs: true });
-  } catch (error) {
-    throw new MultirailError('ERR_PROTOCOL', `not an out-of-band message: ${(error as Error).message}`, { cause: error });
-  }
-  const kind = plain.body as OobKind | undefined;
-  const { sequence, acknowledged } = plain as { sequence: number; acknowledged: number };
-  if (kind === undefined || !Number.isSafeInteger(sequence) || !Number.isSafeInteger(acknowledged)) {
-    throw new MultirailError('ERR_PROTOCOL', 'not an out-of-band message: no body of a known kind, or a number out of range');
-  }
-  const body = plain[kind] as Record<string, unknown>;
-  for (const [name, value] of Object.entries(body)) {
-    if (typeof value === 'number' && !Number.isSafeInteger(value)) {
-      throw new MultirailError('ERR_PROTOCOL', `out-of-band message "${kind}": ${name} is out of range`);
-    }
-    // The virtual field that protobufjs adds for an optional one.
-    if (name.startsWith('_')) delete body[name];
-  }
-  return { sequence, acknowledged, kind, body } as unknown as Envelope;
-}
 
 /** JSON as bounded bytes; `what` names it in the error. */
 export function encodeJson(value: unknown, bytesMax: number, what: string): Uint8Array {

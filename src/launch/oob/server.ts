@@ -15,16 +15,15 @@ import { Arbiter } from './arbiter.ts';
 import { BulletinBoard } from './bulletin.ts';
 import { checkSize, OobCollectives } from './collectives.ts';
 import { LIFELINE_IDLE_MS } from './dial.ts';
+import { decodeEnvelope, encodeEnvelope } from './envelope.ts';
 import { exitBody, Joins } from './joins.ts';
 import { listenAt } from './listener.ts';
 import { type AbortInfo, CONNECTION, type ConnectionState, type ExitInfo, type Member, type RankInfo } from './member.ts';
 import {
   boundedText,
   CALL_BYTES_MAX,
-  decodeEnvelope,
   decodeJson,
   type Envelope,
-  encodeEnvelope,
   HANDSHAKE_BYTES_MAX,
   MESSAGE_BYTES_MAX,
   NONCE_BYTES,

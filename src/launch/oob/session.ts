@@ -2,7 +2,8 @@
 // them until they are acknowledged, sends them again after a reconnect, and drops duplicates. It has no I/O: it is given a function that
 // writes to the present connection.
 import { MultirailError } from '../../errors.ts';
-import { type Envelope, encodeEnvelope, type OobBodies, type OobKind } from './messages.ts';
+import { encodeEnvelope } from './envelope.ts';
+import type { Envelope, OobBodies, OobKind } from './messages.ts';
 
 export const OUTBOX_BYTES_MAX = 64 * 1024 * 1024;
 export const OUTBOX_MESSAGES_MAX = 65_536;

@@ -4,7 +4,7 @@
 // end dies, the other goes on.
 import type { Duplex } from 'node:stream';
 import { MultirailError } from '../../errors.ts';
-import { PROCESSES_MAX } from '../../ulfm/wire.ts';
+import { PROCESSES_MAX } from '../../ulfm/limits.ts';
 import { HeldReports } from '../oob/held-reports.ts';
 import { LINE_CHARS_MAX, lineOf, readLines } from '../oob/lines.ts';
 import { checkTelemetry, type RailFault } from '../oob/telemetry.ts';

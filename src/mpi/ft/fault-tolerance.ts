@@ -10,7 +10,7 @@ import { Ulfm } from '../../ulfm/ulfm.ts';
 import { OPERATION, type Operation, type Value } from '../../ulfm/values.ts';
 import { SERIES, serviceBytesMax } from '../../ulfm/wire.ts';
 import { Iov } from '../../util/iov.ts';
-import { type ContextTable, ctxOf, idOf, OBJECT, SERVICE_ID, WORLD_ID } from '../contexts.ts';
+import { type ContextTable, FT_CTX, idOf, SERVICE_ID, WORLD_ID } from '../contexts.ts';
 import { AgreementCall } from './agreement-call.ts';
 import { type BulletinChannel, type BulletinReader, followBulletin } from './bulletin-reader.ts';
 import { HeldObjects } from './held-objects.ts';
@@ -18,8 +18,6 @@ import { type PartitionOptions, PartitionWatch, partitionView } from './partitio
 import { type ProcessId, ProcessWatch } from './process-watch.ts';
 import { RespawnWait } from './respawn-wait.ts';
 
-/** The messages of failures and agreements travel on it. */
-export const FT_CTX = ctxOf(SERVICE_ID, OBJECT);
 const TAG = 0;
 const ALL_BITS = 0xffff_ffff;
 

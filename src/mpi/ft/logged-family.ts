@@ -1,7 +1,7 @@
 // The communicators that are made of a logged one, and of those again: their messages are logged, too. Their ids are such that a successor gives
 // the same ones when it makes them again, and it is given back those that were there at the save which it begins from.
 import { MultirailError } from '../../errors.ts';
-import { PROCESSES_MAX } from '../../ulfm/wire.ts';
+import { PROCESSES_MAX } from '../../ulfm/limits.ts';
 import type { ContextTable } from '../contexts.ts';
 import type { Group } from '../group.ts';
 

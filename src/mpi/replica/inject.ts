@@ -1,8 +1,11 @@
 // Faults on purpose: bits that flip, replicas that are caught in a loop, processes that end. A plan names the rank, the replica and the moment;
 // without a plan nothing of this is there.
 import { MultirailError } from '../../errors.ts';
+import type { Place } from '../../ft/replica/pairs.ts';
+import type { ParamTable } from '../../params.ts';
 import type { Iov } from '../../util/iov.ts';
 import { Prng } from '../../util/prng.ts';
+import type { RuntimeJob } from '../runtime-options.ts';
 
 /** One fault. */
 export interface PlannedFault {
@@ -129,4 +132,27 @@ export class Injector {
       // In a loop, for as long as it is let.
     }
   }
+}
+
+/** The faults that are planned for this process; undefined where none are. */
+export function injectorOf(
+  job: Pick<RuntimeJob, 'rank'>,
+  place: Place | undefined,
+  params: ParamTable,
+  say: (text: string) => void,
+): Injector | undefined {
+  const plan = params.string('ft_inject');
+  if (plan === '') return undefined;
+  const rank = place?.rank ?? job.rank;
+  const role = place?.role ?? 'lead';
+  const faults = parseFaults(plan);
+  if (place === undefined && faults.some(({ send }) => send !== undefined))
+    throw new MultirailError(
+      'ERR_CONFIG',
+      'ft_inject: messages are counted where ranks have two replicas (multirail run --replicas 2); say at=P% instead of send=N',
+    );
+  return new Injector(
+    faults.filter((fault) => fault.rank === rank && fault.replica === role),
+    say,
+  );
 }

@@ -1,13 +1,13 @@
 // A process as one of two replicas of a rank: the paired layer over its PML, driven from its event loop.
 import { createHash } from 'node:crypto';
-import { MultirailError } from '../../errors.ts';
+import type { MultirailError } from '../../errors.ts';
 import { type CompareMode, crc32cDigest, type Digest, fullDigest } from '../../ft/replica/digest.ts';
 import { LeadPml } from '../../ft/replica/lead.ts';
 import type { PairOptions } from '../../ft/replica/paired-pml.ts';
-import { type Place, placeOf } from '../../ft/replica/pairs.ts';
+import type { Place } from '../../ft/replica/pairs.ts';
 import { ShadowPml } from '../../ft/replica/shadow.ts';
 import { crc32c } from '../../native/crc32c.ts';
-import { type ParamTable, survivesFailures } from '../../params.ts';
+import type { ParamTable } from '../../params.ts';
 import type { Envelope } from '../../pml/records.ts';
 import type { Engine } from '../../progress/engine.ts';
 import type { Iov } from '../../util/iov.ts';
@@ -16,7 +16,6 @@ import { type CallOptions, timeoutError, watchEnd } from '../constants.ts';
 import { ctxOf, OBJECT, USER } from '../contexts.ts';
 import { checkProcess } from '../ft/process-watch.ts';
 import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
-import { Injector, parseFaults } from './inject.ts';
 import { PairedWaiter } from './paired-waiter.ts';
 import { Replica } from './replica.ts';
 import { processorMs, TOE_LOOK_MS, ToeWatch } from './toe-watch.ts';
@@ -40,6 +39,13 @@ const sha256Digest: Digest = ({ views }) => {
 };
 
 const DIGESTS: Readonly<Record<CompareMode, Digest>> = { crc32c: crc32cDigest(crc32c), sha256: sha256Digest, full: fullDigest };
+
+/** What a probe that waits looks for: world rank or ANY, context, tag or ANY. */
+interface Pattern {
+  readonly source: number;
+  readonly ctx: number;
+  readonly tag: number;
+}
 
 export class ReplicaProcess {
   readonly place: Place;
@@ -154,6 +160,33 @@ export class ReplicaProcess {
     if (pml instanceof LeadPml) this.evidenceTimer = setTimeout(() => pml.show(undefined), EVIDENCE_MS);
   }
 
+  /** A probe that waits. */
+  probe({ source, ctx, tag }: Pattern, takes: boolean, options: CallOptions | undefined): Promise<Envelope> {
+    const { pml } = this;
+    return new Promise((resolve, reject) => {
+      const answer = pml.probe(source, ctx, tag, takes);
+      const release = watchEnd(options, (error) => pml.expireAnswer(answer, error));
+      answer.onDone = () => {
+        release?.();
+        if (answer.error === undefined) resolve(answer.envelope as Envelope);
+        else reject(answer.error);
+      };
+    });
+  }
+
+  /** As probe(), in a blocking call. */
+  probeSync({ source, ctx, tag }: Pattern, takes: boolean, timeoutMs: number | undefined): Envelope {
+    const { pml, waiter } = this;
+    const answer = pml.probe(source, ctx, tag, takes);
+    if (!waiter.wait(answer, timeoutMs === undefined ? undefined : waiter.now() + timeoutMs)) {
+      const error = timeoutError(timeoutMs as number);
+      pml.expireAnswer(answer, error);
+      throw error;
+    }
+    if (answer.error !== undefined) throw answer.error;
+    return answer.envelope as Envelope;
+  }
+
   /** The program has come to its end: resolves when the other one has, too, and all that was begun has left. What is still open: one line. */
   async leave(timeoutMs: number): Promise<string | undefined> {
     const { pml } = this;
@@ -176,81 +209,4 @@ export class ReplicaProcess {
     clearTimeout(this.evidenceTimer);
     this.driver.atRest = undefined;
   }
-}
-
-/** What a probe that waits looks for: world rank or ANY, context, tag or ANY. */
-interface Pattern {
-  readonly source: number;
-  readonly ctx: number;
-  readonly tag: number;
-}
-
-/** A probe that waits. */
-export function pairedProbe(
-  { pml }: ReplicaProcess,
-  { source, ctx, tag }: Pattern,
-  takes: boolean,
-  options: CallOptions | undefined,
-): Promise<Envelope> {
-  return new Promise((resolve, reject) => {
-    const answer = pml.probe(source, ctx, tag, takes);
-    const release = watchEnd(options, (error) => pml.expireAnswer(answer, error));
-    answer.onDone = () => {
-      release?.();
-      if (answer.error === undefined) resolve(answer.envelope as Envelope);
-      else reject(answer.error);
-    };
-  });
-}
-
-/** As pairedProbe(), in a blocking call. */
-export function waitPairedProbe(
-  { pml, waiter }: ReplicaProcess,
-  { source, ctx, tag }: Pattern,
-  takes: boolean,
-  timeoutMs: number | undefined,
-): Envelope {
-  const answer = pml.probe(source, ctx, tag, takes);
-  if (!waiter.wait(answer, timeoutMs === undefined ? undefined : waiter.now() + timeoutMs)) {
-    const error = timeoutError(timeoutMs as number);
-    pml.expireAnswer(answer, error);
-    throw error;
-  }
-  if (answer.error !== undefined) throw answer.error;
-  return answer.envelope as Envelope;
-}
-
-/** The faults that are planned for this process; undefined where none are. */
-export function injectorOf(
-  job: Pick<RuntimeJob, 'rank'>,
-  place: Place | undefined,
-  params: ParamTable,
-  say: (text: string) => void,
-): Injector | undefined {
-  const plan = params.string('ft_inject');
-  if (plan === '') return undefined;
-  const rank = place?.rank ?? job.rank;
-  const role = place?.role ?? 'lead';
-  const faults = parseFaults(plan);
-  if (place === undefined && faults.some(({ send }) => send !== undefined))
-    throw new MultirailError(
-      'ERR_CONFIG',
-      'ft_inject: messages are counted where ranks have two replicas (multirail run --replicas 2); say at=P% instead of send=N',
-    );
-  return new Injector(
-    faults.filter((fault) => fault.rank === rank && fault.replica === role),
-    say,
-  );
-}
-
-/** Undefined where ranks have one process each. */
-export function replicaPlace(job: Pick<RuntimeJob, 'rank' | 'size'>, params: ParamTable): Place | undefined {
-  if (params.int('ft_replicas') === 1) return undefined;
-  if (survivesFailures(params) || params.bool('coll_check_signatures'))
-    throw new MultirailError(
-      'ERR_CONFIG',
-      'ft_replicas does not go together with ft, ft_spares, ft_respawn, ft_join and coll_check_signatures: what they do follows from times and deaths that the two replicas do not see alike; leave one of them out',
-      { rank: job.rank },
-    );
-  return placeOf(job.rank, job.size);
 }

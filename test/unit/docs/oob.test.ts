@@ -1,8 +1,8 @@
 // docs/internals/OOB.md says what src/launch does: the definition of its messages, the proofs, the bounds, and who sends what.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { encodeEnvelope } from '../../../src/launch/oob/envelope.ts';
 import {
-  encodeEnvelope,
   HANDSHAKE_BYTES_MAX,
   MESSAGE_BYTES_MAX,
   MODEX_BYTES_MAX,
@@ -15,11 +15,12 @@ import {
   TEXT_BYTES_MAX,
   WAITS_BYTES_MAX,
 } from '../../../src/launch/oob/messages.ts';
-import { OOB_PROTO } from '../../../src/launch/oob/proto.ts';
 import { OUTBOX_BYTES_MAX, OUTBOX_MESSAGES_MAX } from '../../../src/launch/oob/session.ts';
 
 const OOB_MD = new URL('../../../docs/internals/OOB.md', import.meta.url);
 const OOB_JSON = new URL('../../../docs/internals/golden/oob.json', import.meta.url);
+
+const OOB_PROTO = readFileSync(new URL('../../../src/launch/oob/oob.proto', import.meta.url), 'utf8');
 
 const SECRET = Uint8Array.from({ length: 32 }, (_, i) => i);
 const SERVER_NONCE = new Uint8Array(32).fill(0x20);

@@ -8,8 +8,9 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { newIncarnation } from '../../../src/launch/meeting/identity.ts';
 import { parseListenAddress } from '../../../src/launch/oob/addresses.ts';
 import { OobClient, type OobClientOptions } from '../../../src/launch/oob/client.ts';
+import { encodeEnvelope } from '../../../src/launch/oob/envelope.ts';
 import { LauncherWatch } from '../../../src/launch/oob/launcher-watch.ts';
-import { encodeEnvelope, OOB_VERSION } from '../../../src/launch/oob/messages.ts';
+import { OOB_VERSION } from '../../../src/launch/oob/messages.ts';
 import { OobServer, type OobServerOptions } from '../../../src/launch/oob/server.ts';
 
 const SECRET = randomBytes(32);

@@ -8,7 +8,7 @@ import { judgeHello } from '../../../src/launch/oob/admission.ts';
 import { OobClient, type OobClientOptions } from '../../../src/launch/oob/client.ts';
 import { type HelloBody, NONCE_BYTES, OOB_VERSION, proofOfRank } from '../../../src/launch/oob/messages.ts';
 import { OobServer, type OobServerOptions } from '../../../src/launch/oob/server.ts';
-import { PROCESSES_MAX } from '../../../src/ulfm/wire.ts';
+import { PROCESSES_MAX } from '../../../src/ulfm/limits.ts';
 
 const SECRET = randomBytes(32);
 const cleanups: (() => unknown)[] = [];

@@ -1,7 +1,7 @@
 // The reliable stream under the out-of-band channel, without sockets: two sessions, and a wire that loses its tail at will.
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decodeEnvelope } from '../../../src/launch/oob/messages.ts';
+import { decodeEnvelope } from '../../../src/launch/oob/envelope.ts';
 import { OobSession, OUTBOX_MESSAGES_MAX } from '../../../src/launch/oob/session.ts';
 
 describe('oob session', () => {

@@ -4,7 +4,7 @@ import type { Rail } from '../../../src/bml/rail.ts';
 import { wrapFaultComponent } from '../../../src/btl/interpose/fault.ts';
 import { selfComponent } from '../../../src/btl/self/component.ts';
 import { tcpComponent } from '../../../src/btl/tcp/component.ts';
-import { decodeEnvelope, encodeEnvelope } from '../../../src/launch/oob/messages.ts';
+import { decodeEnvelope, encodeEnvelope } from '../../../src/launch/oob/envelope.ts';
 import {
   checkRailFault,
   checkTelemetry,

@@ -3,8 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { Bitmap } from '../../../src/ulfm/bitmap.ts';
 import { AGREEMENT_EDGES, AGREEMENT_STATES, type AgreementState, moveAgreement } from '../../../src/ulfm/states.ts';
-import { verdictOf } from '../../../src/ulfm/ulfm.ts';
-import { Gathered, OPERATION, type Value } from '../../../src/ulfm/values.ts';
+import { Gathered, OPERATION, type Value, verdictOf } from '../../../src/ulfm/values.ts';
 import { encodeService, SERIES, SERVICE } from '../../../src/ulfm/wire.ts';
 import { Desk, ID } from './desk.ts';
 import { FIRST_ID, SmallWorld } from './small-world.ts';

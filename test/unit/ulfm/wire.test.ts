@@ -4,13 +4,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { MultirailError } from '../../../src/errors.ts';
+import { PROCESSES_MAX } from '../../../src/ulfm/limits.ts';
 import {
   decodeServiceBody,
   decodeServiceHeader,
   encodeService,
   HEADER_BYTES,
   OFFSET,
-  PROCESSES_MAX,
   SERVICE,
   SERVICE_VERSION,
   type ServiceMessage,

@@ -1,6 +1,7 @@
 // Faults on purpose: bits that flip, replicas that are caught in a loop, processes that end. A plan names the rank, the replica and the moment;
 // without a plan nothing of this is there.
 import { MultirailError } from '../../errors.ts';
+import { REPLICA_NAMES, type ReplicaName } from '../../ft/replica/pairs.ts';
 import type { Iov } from '../../util/iov.ts';
 import { Prng } from '../../util/prng.ts';
 
@@ -8,7 +9,7 @@ import { Prng } from '../../util/prng.ts';
 export interface PlannedFault {
   readonly kind: 'flip' | 'stall' | 'exit';
   readonly rank: number;
-  readonly replica: 'lead' | 'shadow';
+  readonly replica: ReplicaName;
   /** When: before the digest of the message of that number is made, or when the program says that so much of its work is done. */
   readonly send: number | undefined;
   readonly at: number | undefined;
@@ -46,14 +47,14 @@ export function parseFaults(text: string): PlannedFault[] {
         if (!/^\d{1,9}$/.test(value) || Number(value) < least) throw bad(part);
         return Number(value);
       };
-      const replica = given.get('replica') ?? 'lead';
+      const replica = REPLICA_NAMES.find((name) => name === (given.get('replica') ?? 'lead'));
       const at = given.get('at');
       const percent = at === undefined ? undefined : Number(/^(\d{1,3}(?:\.\d+)?)%$/.exec(at)?.[1] ?? Number.NaN);
       const send = whole('send', 1);
       const rank = whole('rank', 0);
       const isMoment = (send === undefined) !== (percent === undefined) && !(Number.isNaN(percent) || (percent ?? 0) > 100);
       const hasBuffer = kind !== 'flip' || send !== undefined || given.has('buffer');
-      if (rank === undefined || (replica !== 'lead' && replica !== 'shadow') || !isMoment || !hasBuffer) throw bad(part);
+      if (rank === undefined || replica === undefined || !isMoment || !hasBuffer) throw bad(part);
       return {
         kind: kind as PlannedFault['kind'],
         rank,
@@ -122,7 +123,7 @@ export class Injector {
 
   private strike(fault: PlannedFault, views: readonly Uint8Array[]): void {
     const { kind, rank, replica, bits, seed, code } = fault;
-    this.say(`injected: ${kind} at the ${replica} of rank ${rank}`);
+    this.say(`injected: ${kind} at the ${replica === 'shadow2' ? 'second shadow' : replica} of rank ${rank}`);
     if (kind === 'flip') return flipBits(views, bits, seed);
     if (kind === 'exit') process.exit(code);
     for (;;) {

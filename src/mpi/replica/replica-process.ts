@@ -1,10 +1,11 @@
-// A process as one of two replicas of a rank: the paired layer over its PML, driven from its event loop.
+// A process as one of two or three replicas of a rank: the paired layer over its PML, driven from its event loop.
 import { createHash } from 'node:crypto';
 import { MultirailError } from '../../errors.ts';
 import { type CompareMode, crc32cDigest, type Digest, fullDigest } from '../../ft/replica/digest.ts';
 import { LeadPml } from '../../ft/replica/lead.ts';
+import type { Link, Twin } from '../../ft/replica/link.ts';
 import type { PairOptions } from '../../ft/replica/paired-pml.ts';
-import { type Place, placeOf } from '../../ft/replica/pairs.ts';
+import { type Place, placeOf, REPLICA_NAMES, replicaText, twinsOf } from '../../ft/replica/pairs.ts';
 import { ShadowPml } from '../../ft/replica/shadow.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { type ParamTable, survivesFailures } from '../../params.ts';
@@ -14,22 +15,27 @@ import type { Iov } from '../../util/iov.ts';
 import type { AddressBook } from '../address-book.ts';
 import { type CallOptions, timeoutError, watchEnd } from '../constants.ts';
 import { ctxOf, OBJECT, USER } from '../contexts.ts';
-import { checkProcess } from '../ft/process-watch.ts';
+import { checkProcess, type ProcessId } from '../ft/process-watch.ts';
 import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
 import { Injector, parseFaults } from './inject.ts';
 import { PairedWaiter } from './paired-waiter.ts';
 import { Replica } from './replica.ts';
 import { processorMs, TOE_LOOK_MS, ToeWatch } from './toe-watch.ts';
 
-/** Id of the contexts of the pair channel: no communicator has it, their ids begin at 16,384. */
+/** Id of the contexts of the pair channel to a first shadow, and of that to a second one: no communicator has them, their ids begin at 16,384. */
 const PAIR_ID = 2;
 /** How long the shadow is given to say what it would have sent. */
 const EVIDENCE_MS = 2000;
+/** How long a shadow that was told to leave is given to do so. */
+const LEAVE_MS = 2000;
 const FINISH_POLL_MS = 1;
 
 export interface ReplicaHooks {
   /** The replicas differ: the job is to end. */
   onDiverged(error: MultirailError): void;
+  /** This process is not in the majority: it is to end, and the job goes on. */
+  onLeave(error: MultirailError): void;
+  warn(text: string): void;
   readonly beforeSend?: ((message: number, buffer: Iov) => void) | undefined;
 }
 
@@ -52,9 +58,13 @@ export class ReplicaProcess {
   private isExpecting = false;
   private timer: NodeJS.Timeout | undefined;
   private evidenceTimer: NodeJS.Timeout | undefined;
-  private toe: ToeWatch | undefined;
+  private readonly toes: ToeWatch[] = [];
   private toeLookedMs = 0;
   private readonly factor: number;
+  /** Processes of twins on this host. */
+  private readonly here = new Map<number, ProcessId>();
+  /** What was told to leave, and when it is killed. */
+  private readonly leaving = new Map<number, number>();
 
   constructor(place: Place, job: RuntimeJob, params: ParamTable, engine: Engine, driver: RuntimeDriver, hooks: ReplicaHooks) {
     this.place = place;
@@ -62,56 +72,97 @@ export class ReplicaProcess {
     this.driver = driver;
     this.factor = params.int('ft_toe_cpu');
     const compare = params.string('ft_compare') as CompareMode;
+    const replicas = params.int('ft_replicas');
+    const { rank, ranks } = place;
+    const indexOf = (number: number): number => Math.floor(number / ranks);
+    // A channel has the number of its shadow, which is the greater one.
+    const twinOf = (process: number): Twin => {
+      const id = PAIR_ID + indexOf(Math.max(process, job.rank)) - 1;
+      return { process, name: replicaText(indexOf(process), replicas), ctx: ctxOf(id, USER), bulkCtx: ctxOf(id, OBJECT) };
+    };
     const options: PairOptions = {
-      rank: place.rank,
+      rank,
       self: job.rank,
-      twin: place.twin,
-      ctx: ctxOf(PAIR_ID, USER),
-      bulkCtx: ctxOf(PAIR_ID, OBJECT),
+      name: replicaText(indexOf(job.rank), replicas),
+      twins: twinsOf(place).map(twinOf),
+      isVoting: replicas > 2,
       compare,
       digest: DIGESTS[compare],
       wake: () => this.wake(),
       onDiverged: (error) => hooks.onDiverged(error),
+      onLeave: (error) => hooks.onLeave(error),
+      onOutvoted: (_, text) => hooks.warn(text),
+      onDropped: (process, text) => {
+        hooks.warn(
+          `process ${process}, a shadow of rank ${rank}, is to leave the job, which goes on with two replicas of that rank: ${text}`,
+        );
+        this.leaving.set(process, performance.now() + LEAVE_MS);
+      },
       beforeSend: hooks.beforeSend,
     };
     this.pml = place.role === 'lead' ? new LeadPml(engine.pml, options) : new ShadowPml(engine.pml, options);
     this.waiter = new PairedWaiter(engine, driver, params.int('mpi_blocking_spin_us'), this.pml);
-    this.face = new Replica(place.role, place.twin, this.pml, this.waiter, () => this.wake());
+    this.face = new Replica(place, this.pml, this.waiter, () => this.wake());
     driver.atRest = () => this.rest();
   }
 
-  /** All have met: the pair channel is open. Whether the other replica is late can be known on the same host alone. */
+  /** All have met: the pair channel is open. Whether another replica is late can be known on the same host alone. */
   start(book: Pick<AddressBook, 'hostOf' | 'entryOf'> | undefined, hostId: string): void {
     this.pml.start();
     this.wake();
-    const number = this.place.twin;
-    const twin = book?.hostOf(number) === hostId ? checkProcess(book.entryOf(number).process) : undefined;
-    if (twin === undefined || this.factor === 0) return;
-    const ownMs = (): number => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1000;
-    };
-    this.toe = new ToeWatch({
-      factor: this.factor,
-      due: () => this.pml.due,
-      calls: () => this.pml.calls,
-      ownMs,
-      twinMs: () => processorMs(twin),
-      onLate: (what) => this.pml.diverge(`the ${this.pml.isLead ? 'shadow' : 'lead'} is late: ${what}`),
-    });
-    this.timer = setInterval(() => this.lookAtTwin(), TOE_LOOK_MS);
+    for (const link of this.pml.links) {
+      const { process } = link.twin;
+      const twin = book?.hostOf(process) === hostId ? checkProcess(book.entryOf(process).process) : undefined;
+      if (twin === undefined) continue;
+      this.here.set(process, twin);
+      if (this.factor > 0) this.toes.push(this.toeOf(link, twin));
+    }
+    if (this.toes.length === 0 && (this.here.size === 0 || !this.pml.options.isVoting)) return;
+    this.timer = setInterval(() => this.lookAtTwins(), TOE_LOOK_MS);
     this.timer.unref();
   }
 
-  private lookAtTwin(): void {
-    const { own, twin } = this.pml.calls;
-    if (this.pml.due !== undefined || twin < own) this.pml.ask();
-    this.toe?.look();
+  private toeOf(link: Link, twin: ProcessId): ToeWatch {
+    return new ToeWatch({
+      factor: this.factor,
+      due: () => this.pml.dueOf(link),
+      calls: () => this.pml.callsOf(link),
+      ownMs: () => {
+        const { user, system } = process.cpuUsage();
+        return (user + system) / 1000;
+      },
+      twinMs: () => processorMs(twin),
+      onLate: (what) => this.pml.late(link, what),
+    });
   }
 
-  /** The other replica has died. A lead goes on by itself; who was its shadow ends with the job. */
-  twinDied(): void {
-    if (this.pml instanceof LeadPml) this.pml.goAlone();
+  private lookAtTwins(): void {
+    this.endLeaving();
+    if (this.pml.due !== undefined || this.pml.isAhead) this.pml.ask();
+    for (const toe of this.toes) toe.look();
+  }
+
+  /** One that is in a loop does not read that it is to leave. */
+  private endLeaving(): void {
+    for (const [number, untilMs] of this.leaving) {
+      if (performance.now() < untilMs) continue;
+      this.leaving.delete(number);
+      const twin = this.here.get(number);
+      // Whoever has its pid now is not meant.
+      if (twin === undefined || processorMs(twin) === undefined) continue;
+      try {
+        process.kill(twin.pid, 'SIGKILL');
+      } catch {
+        // It has ended by itself.
+      }
+    }
+  }
+
+  /** A process has died. A lead goes on without it; a shadow whose lead it was ends with the job. */
+  died(number: number): void {
+    if (!this.pml.links.some(({ twin }) => twin.process === number)) return;
+    this.leaving.delete(number);
+    if (this.pml instanceof LeadPml) this.pml.shadowDied(number);
     this.wake();
   }
 
@@ -119,7 +170,7 @@ export class ReplicaProcess {
   lookBlocked(nowMs: number): void {
     if (nowMs - this.toeLookedMs < TOE_LOOK_MS) return;
     this.toeLookedMs = nowMs;
-    this.lookAtTwin();
+    this.lookAtTwins();
   }
 
   /** Something is to be done when the program rests, and something may be said before. */
@@ -154,16 +205,17 @@ export class ReplicaProcess {
     if (pml instanceof LeadPml) this.evidenceTimer = setTimeout(() => pml.show(undefined), EVIDENCE_MS);
   }
 
-  /** The program has come to its end: resolves when the other one has, too, and all that was begun has left. What is still open: one line. */
+  /** The program has come to its end: resolves when those of the other replicas have, too, and all that was begun has left. What is still open: one line. */
   async leave(timeoutMs: number): Promise<string | undefined> {
     const { pml } = this;
+    const twins = pml.options.twins.map(({ process }) => process);
     const deadlineMs = performance.now() + timeoutMs;
     pml.finish();
     this.engine.schedule();
     // A job whose replicas differ is about to end.
     while (!pml.isFinished) {
       if (performance.now() >= deadlineMs)
-        return `the other replica of rank ${this.place.rank}, process ${this.place.twin}: it has not come to its end`;
+        return `the other ${twins.length === 1 ? 'replica' : 'replicas'} of rank ${this.place.rank}, process ${twins.join(' and ')}: it has not come to its end`;
       await new Promise((resolve) => setTimeout(resolve, FINISH_POLL_MS));
     }
     pml.flush();
@@ -230,7 +282,7 @@ export function injectorOf(
   const plan = params.string('ft_inject');
   if (plan === '') return undefined;
   const rank = place?.rank ?? job.rank;
-  const role = place?.role ?? 'lead';
+  const replica = place === undefined ? 'lead' : REPLICA_NAMES[Math.floor(job.rank / place.ranks)];
   const faults = parseFaults(plan);
   if (place === undefined && faults.some(({ send }) => send !== undefined))
     throw new MultirailError(
@@ -238,7 +290,7 @@ export function injectorOf(
       'ft_inject: messages are counted where ranks have two replicas (multirail run --replicas 2); say at=P% instead of send=N',
     );
   return new Injector(
-    faults.filter((fault) => fault.rank === rank && fault.replica === role),
+    faults.filter((fault) => fault.rank === rank && fault.replica === replica),
     say,
   );
 }
@@ -249,8 +301,8 @@ export function replicaPlace(job: Pick<RuntimeJob, 'rank' | 'size'>, params: Par
   if (survivesFailures(params) || params.bool('coll_check_signatures'))
     throw new MultirailError(
       'ERR_CONFIG',
-      'ft_replicas does not go together with ft, ft_spares, ft_respawn, ft_join and coll_check_signatures: what they do follows from times and deaths that the two replicas do not see alike; leave one of them out',
+      'ft_replicas does not go together with ft, ft_spares, ft_respawn, ft_join and coll_check_signatures: what they do follows from times and deaths that replicas do not see alike; leave one of them out',
       { rank: job.rank },
     );
-  return placeOf(job.rank, job.size);
+  return placeOf(job.rank, job.size, params.int('ft_replicas'));
 }

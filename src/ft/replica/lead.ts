@@ -160,6 +160,7 @@ export class LeadPml extends OutgoingPml {
   }
 
   turn(call: number): boolean {
+    if (this.isCongested) this.lookAtEnd();
     if (!this.isSound || this.isCongested) return false;
     if (this.watched.length > 0) this.lookAtWatched();
     if (this.ready.length === 0) return false;
@@ -302,6 +303,12 @@ export class LeadPml extends OutgoingPml {
           link,
           `the ${twin.name} has come to its end after ${finished.messages} messages, and the lead sends ${describeWord(first.word)}`,
           true,
+        );
+      // It takes no burst any more, so that the lead, which waits for that, would come to no further message.
+      if (finished !== undefined && finished.requests < this.requestCount && this.isCongested)
+        return this.part(
+          link,
+          `the ${twin.name} has come to its end after ${finished.requests} calls, and the lead has begun ${this.requestCount}`,
         );
     }
     if (this.state === 'ALONE' && this.hasFinished && pending.size === 0 && this.leaving.size === 0)

@@ -46,7 +46,8 @@ function strikeThree(prng: Prng, ranks: number): { flip: Flip | undefined; death
   const flip = prng.chance(3, 4) ? { process, after: prng.between(1, 12), where: prng.pick(wheres) } : undefined;
   if (!prng.chance(1, 3)) return { flip, deaths: [] };
   const rank = prng.below(ranks);
-  const shadows = prng.pick([[1], [2], [1, 2]]);
+  // Who goes its own way by itself is found by nobody.
+  const shadows = prng.pick(flip?.where === 'course' ? [[1], [2]] : [[1], [2], [1, 2]]);
   return {
     flip,
     deaths: shadows.map((shadow) => ({
@@ -67,7 +68,7 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   if (prng.chance(1, 3)) params.pml_unexpected_bytes_max = prng.pick(['4096', '8192']);
   const oneSided = prng.chance(1, 3);
   const program = drawReplicaProgram(prng.split('program'), ranks, eagerBytes);
-  const votes = new Prng(seed).split('replicas that vote');
+  const votes = new Prng(seed).split('replica majority');
   const replicas = votes.chance(1, 3) ? 3 : 2;
   const pairs = strikePairs(prng, seed, ranks);
   const { flip, deaths } = replicas === 2 ? pairs : strikeThree(votes, ranks);

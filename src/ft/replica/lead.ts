@@ -156,7 +156,7 @@ export class LeadPml extends OutgoingPml {
 
   /** A shadow is too far behind. */
   private get isCongested(): boolean {
-    return !this.isAlone && this.aheadBytes > (this.options.aheadBytesMax ?? AHEAD_BYTES_MAX);
+    return this.aheadBytes > (this.options.aheadBytesMax ?? AHEAD_BYTES_MAX);
   }
 
   turn(call: number): boolean {

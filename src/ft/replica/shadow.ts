@@ -305,7 +305,7 @@ export class ShadowPml extends PairedPml {
     if (this.state === 'DIVERGED') return;
     this.state = movePair(this.state, 'DIVERGED');
     const { rank, self, name } = this.options;
-    const text = `the ${name} of rank ${rank} (process ${self}) leaves the job, since it does not what its lead does: ${what}; the last event in common is ${this.lastCommon}`;
+    const text = `the ${name} of rank ${rank} (process ${self}) leaves the job, since it does not do what its lead does: ${what}; the last event in common is ${this.lastCommon}`;
     this.options.onLeave?.(new MultirailError('ERR_DIVERGED', text, { rank }));
   }
 

@@ -22,7 +22,7 @@ export interface PlannedFault {
 
 const KEYS: readonly string[] = ['rank', 'replica', 'send', 'at', 'buffer', 'bits', 'seed', 'code'];
 const USAGE =
-  'expected KIND:KEY=VALUE,… with KIND flip, stall or exit, rank=R, replica=lead or shadow, send=N or at=P%, and buffer=NAME, bits=N, seed=S, code=N as they are needed; several are separated by semicolons';
+  'expected KIND:KEY=VALUE,… with KIND flip, stall or exit, rank=R, replica=lead, shadow or shadow2 (the second one of three replicas), send=N or at=P%, and buffer=NAME, bits=N, seed=S, code=N as they are needed; several are separated by semicolons';
 
 function bad(text: string): MultirailError {
   return new MultirailError('ERR_CONFIG', `ft_inject ${JSON.stringify(text)}: ${USAGE}`);

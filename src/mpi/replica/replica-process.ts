@@ -289,6 +289,8 @@ export function injectorOf(
       'ERR_CONFIG',
       'ft_inject: messages are counted where ranks have two replicas (multirail run --replicas 2); say at=P% instead of send=N',
     );
+  if (place !== undefined && params.int('ft_replicas') < 3 && faults.some(({ replica: struck }) => struck === 'shadow2'))
+    throw new MultirailError('ERR_CONFIG', 'ft_inject: replica=shadow2 is the third of three replicas (multirail run --replicas 3)');
   return new Injector(
     faults.filter((fault) => fault.rank === rank && fault.replica === replica),
     say,

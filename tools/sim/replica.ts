@@ -41,8 +41,9 @@ function strikePairs(prng: Prng, seed: number, ranks: number): { flip: Flip | un
 
 /** The same of three. */
 function strikeThree(prng: Prng, ranks: number): { flip: Flip | undefined; deaths: Deaths } {
-  const process = prng.below(3 * ranks);
-  const wheres = process < ranks ? (['state', 'message', 'rot', 'course'] as const) : (['state', 'message', 'course', 'end'] as const);
+  const process = prng.chance(1, 2) ? prng.below(ranks) : ranks + prng.below(2 * ranks);
+  const wheres =
+    process < ranks ? (['state', 'message', 'rot', 'rot', 'course'] as const) : (['state', 'message', 'course', 'end'] as const);
   const flip = prng.chance(3, 4) ? { process, after: prng.between(1, 12), where: prng.pick(wheres) } : undefined;
   if (!prng.chance(1, 3)) return { flip, deaths: [] };
   const rank = prng.below(ranks);

@@ -169,6 +169,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
       onDiverged: (error) => void this.abort(DIVERGED_CODE, error.message),
       onLeave: (error) => {
         this.options.log?.('warn', error.message);
+        // Why it ends without finalize() was said.
+        this.job.isEnding = true;
         this.options.exit?.(DIVERGED_CODE);
       },
       warn: (text) => this.options.log?.('warn', text),

@@ -189,7 +189,9 @@ export class PairedJob extends FtJob {
   /** The image is that of the two other replicas: so is the state from now on. */
   private takeBack(making: Making): Making {
     const { image } = making;
-    this.registry.takeBack(decodeImage(image, crc32c).sections);
+    const { header, sections } = decodeImage(image, crc32c);
+    this.stepCount = header.step;
+    this.registry.takeBack(sections);
     this.host.warn(`process ${this.host.series.process} goes on with the state of the two other replicas, in save ${making.name.k}`);
     return { ...making, crc: crc32c(image) };
   }

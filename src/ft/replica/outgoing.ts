@@ -200,7 +200,7 @@ export abstract class OutgoingPml extends PairedPml {
 
   /** What a shadow would have sent is here: what the majority has vouched for leaves, if it is that. */
   protected takeEvidence(link: Link, number: number, bytes: Uint8Array): void {
-    link.asked = undefined;
+    if (link.asked === number) link.asked = undefined;
     if (this.differing !== undefined) {
       if (this.differing.link === link) this.show(bytes);
       return;
@@ -225,6 +225,8 @@ export abstract class OutgoingPml extends PairedPml {
     if (message.word.dest === NOBODY) this.heal(message.own.request as SendRequest, message.buffer, bytes);
     else message.buffer = new Iov([bytes]);
     this.counters.corrected++;
+    // Nobody is waited for any more.
+    for (const link of this.living) link.asked = undefined;
     this.pending.shift();
     this.transmit(message);
     this.compare();

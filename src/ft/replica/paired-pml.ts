@@ -260,7 +260,9 @@ export abstract class PairedPml implements MessageLayer {
     const links = new Map(this.links.flatMap((link) => [link.twin.ctx, link.twin.bulkCtx].map((ctx) => [ctx, link])));
     this.pml.admits = (ctx) => {
       const link = links.get(ctx);
-      return link === undefined ? this.isLead && admits(ctx) : !link.isLost;
+      if (link === undefined) return this.isLead && admits(ctx);
+      // What one says that was told to leave is dropped as on any context that was freed: it lives, and has its credit back.
+      return !link.isLost || this.options.isVoting;
     };
   }
 

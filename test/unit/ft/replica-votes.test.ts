@@ -282,6 +282,30 @@ test('bytes that are not what two have vouched for are not sent: the other shado
   expect(three.diverged).toContain('cannot be had of a shadow any more; nothing of it has left');
 });
 
+test('an answer that nobody waits for any more is not taken for that to the next question', () => {
+  const three = new Three();
+  three.send([1, 2], [1, 3], [1, 3]);
+  const [, first] = three.send([1, 4], [1, 5], [1, 5]);
+  for (const shadow of three.shadows) shadow.flush();
+  first.memory[1] = 9;
+  three.play([FIRST, SECOND]);
+  three.play([LEAD]);
+  // Of the first shadow the answer to the first question is right, and that to the second one is not.
+  three.play([FIRST]);
+  three.play([SECOND]);
+  three.play([LEAD]);
+  three.play([FIRST]);
+  expect([three.left.length, three.diverged]).toEqual([1, undefined]);
+  three.play();
+  expect([three.left.map(({ bytes }) => bytes), three.diverged]).toEqual([
+    [
+      [1, 3],
+      [1, 5],
+    ],
+    undefined,
+  ]);
+});
+
 test('a shadow that dies while it is asked leaves the answer to the other one; with both of them gone nothing of the minority leaves', () => {
   const three = new Three();
   three.send([1, 2], [1, 3], [1, 3]);

@@ -144,6 +144,11 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
       'What a shadow of two said after it had been told to leave was dropped as if it had come before: its sender never had that credit back.',
   },
   {
+    profile: 'replica',
+    seed: 20360,
+    story: 'The last shadow died while it was asked for a message that differed: its lead went on to wait for the answer.',
+  },
+  {
     profile: 'log',
     seed: 20020,
     story:

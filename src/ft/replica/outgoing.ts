@@ -45,7 +45,10 @@ export abstract class OutgoingPml extends PairedPml {
   /** A shadow has died: without another one, what it would have vouched for leaves, and nothing is compared any more. */
   shadowDied(process: number): void {
     const link = this.links.find(({ twin }) => twin.process === process);
-    if (link !== undefined) this.lose(link);
+    if (link === undefined) return;
+    // It does not answer any more.
+    if (this.differing?.link === link) this.show(undefined);
+    this.lose(link);
   }
 
   private lose(link: Link): void {

@@ -324,6 +324,16 @@ test('a shadow that dies while it is asked leaves the answer to the other one; w
   expect(both.diverged).toContain('cannot be had of a shadow any more');
 });
 
+test('a shadow that dies while it is asked where a pair differs: that it differs is told at once', () => {
+  const three = new Three();
+  three.lead.shadowDied(FIRST);
+  three.send([1, 2], [1, 2], [1, 3]);
+  three.play([SECOND]);
+  expect([three.left, three.diverged]).toEqual([[], undefined]);
+  three.lead.shadowDied(SECOND);
+  expect([three.left, three.diverged]).toEqual([[], expect.stringContaining('where is not known: the shadow does not answer')]);
+});
+
 test('a message that was given up is asked of shadows whose programs have their memory back', () => {
   const three = new Three();
   const sent = three.send([1, 2], [1, 3], [1, 3]);

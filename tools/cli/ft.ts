@@ -4,7 +4,6 @@ import { writeFileSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
 import { type PlanInput, plan } from '../../src/ft/plan/plan.ts';
-import { REPLICAS_MAX } from '../../src/ft/replica/pairs.ts';
 import { RANKS_MAX } from '../../src/launch/run/launcher.ts';
 import { figure000 } from '../ft/figure-000.ts';
 import { figure001 } from '../ft/figure-001.ts';
@@ -284,7 +283,7 @@ export function register(program: Command): void {
     .option(
       '--replicas <R>',
       '001: processes of each rank, 2 or 3; three correct what one of them gets wrong (default: 2)',
-      wholeNumber(2, REPLICAS_MAX),
+      wholeNumber(2, 3),
     )
     .option('--seed <N>', 'seed of who dies or is struck, and when', wholeNumber(0, 2 ** 32 - 1), 1)
     .addOption(new Option('--as-rank <job>').hideHelp())

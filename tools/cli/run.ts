@@ -4,7 +4,6 @@ import { readFileSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MultirailError } from '../../src/errors.ts';
-import { REPLICAS_MAX } from '../../src/ft/replica/pairs.ts';
 import { serveAgent } from '../../src/launch/run/agent.ts';
 import { type HostSlots, parseHostfile, parseHosts, slotsOf } from '../../src/launch/run/hostfile.ts';
 import type { JobResult } from '../../src/launch/run/job-result.ts';
@@ -228,7 +227,7 @@ export function register(program: Command): void {
     .option(
       '--replicas <R>',
       'so many processes for each rank, 1 to 3: they compare what they send, and nothing that differs leaves; of 3, two that agree are right',
-      wholeNumber(1, REPLICAS_MAX),
+      wholeNumber(1, 3),
       1,
     )
     .addOption(

@@ -93,7 +93,7 @@ class Replica implements FlowHost {
       name: replicaText(indexOf(process), replicas),
       twins: twinsOf(place).map((twin) => {
         const channel = indexOf(Math.max(twin, process)) - 1;
-        return { process: twin, name: replicaText(indexOf(twin), replicas), ctx: PAIR_CTX[channel], bulkCtx: BULK_CTX[channel] };
+        return { number: twin, name: replicaText(indexOf(twin), replicas), ctx: PAIR_CTX[channel], bulkCtx: BULK_CTX[channel] };
       }),
       isVoting: replicas > 2,
       compare: options.compare,
@@ -140,7 +140,7 @@ class Replica implements FlowHost {
       const own = said[index];
       return own !== undefined && own.to === to && own.tag === tag && Buffer.compare(own.bytes, bytes) === 0;
     };
-    const living = this.pml.links.filter(({ isLost }) => !isLost).map(({ twin }) => this.world.replicas[twin.process]);
+    const living = this.pml.links.filter(({ isLost }) => !isLost).map(({ twin }) => this.world.replicas[twin.number]);
     const all = [this, ...this.world.shadowsOf(this)];
     const message = `message ${index + 1} of rank ${this.rank}`;
     if (living.length === 0) {
@@ -418,7 +418,7 @@ export class ReplicaWorld {
   }
 
   shadowsOf(lead: Replica): Replica[] {
-    return lead.pml.links.map(({ twin }) => this.replicas[twin.process]);
+    return lead.pml.links.map(({ twin }) => this.replicas[twin.number]);
   }
 
   private get living(): Replica[] {

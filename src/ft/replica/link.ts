@@ -7,7 +7,7 @@ import { BATCH_BYTES_MAX } from './wire.ts';
 /** Another replica, and how it is reached. */
 export interface Twin {
   /** Number of the process. */
-  readonly process: number;
+  readonly number: number;
   /** What it is called in sentences. */
   readonly name: string;
   /** Two contexts of the pair channel: batches, and bytes that follow them. */

@@ -43,8 +43,8 @@ export abstract class OutgoingPml extends PairedPml {
   // ---------------------------------------------------------------- shadows that are gone
 
   /** A shadow has died: without another one, what it would have vouched for leaves, and nothing is compared any more. */
-  shadowDied(process: number): void {
-    const link = this.links.find(({ twin }) => twin.process === process);
+  shadowDied(number: number): void {
+    const link = this.links.find(({ twin }) => twin.number === number);
     if (link === undefined) return;
     // It does not answer any more.
     if (this.differing?.link === link) this.show(undefined);
@@ -66,10 +66,10 @@ export abstract class OutgoingPml extends PairedPml {
   /** A shadow does not do what the lead does: of two it leaves, and the others go on as a pair. */
   protected part(link: Link, what: string, isHeld = false): void {
     if (this.living.length < 2) return this.diverge(isHeld ? `${what}; nothing of it has left` : what);
-    const { process } = link.twin;
-    this.say().leave(process, what);
+    const { number } = link.twin;
+    this.say().leave(number, what);
     this.flush();
-    this.options.onDropped?.(process, what);
+    this.options.onDropped?.(number, what);
     this.lose(link);
   }
 
@@ -253,13 +253,13 @@ export abstract class OutgoingPml extends PairedPml {
     if (link === undefined) this.isBlamed = true;
     else link.isBlamed = true;
     const { rank, self, compare } = this.options;
-    const { process, name } = link?.twin ?? { process: self, name: 'lead' };
+    const { number, name } = link?.twin ?? { number: self, name: 'lead' };
     const [own, other] = link === undefined ? [message.word.digest, digest] : [digest, message.word.digest];
     const digests = compare === 'full' ? '' : `: ${compare} ${hexOf(own)}, and ${hexOf(other)} at the two others`;
     const what = message.word.dest === NOBODY ? 'it gets theirs' : 'theirs is sent, now and when it differs again';
     this.options.onOutvoted?.(
-      process,
-      `the ${name} of rank ${rank} (process ${process}) is outvoted in ${describeWord(message.word)}${digests}; ${what}`,
+      number,
+      `the ${name} of rank ${rank} (process ${number}) is outvoted in ${describeWord(message.word)}${digests}; ${what}`,
     );
   }
 

@@ -37,9 +37,9 @@ export interface PairOptions {
   /** At a shadow of two: it is not in the majority, and is to end. Told once. */
   onLeave?(error: MultirailError): void;
   /** At the lead of two shadows: two of three have agreed, and that process has not. Told once of each. */
-  onOutvoted?(process: number, text: string): void;
+  onOutvoted?(number: number, text: string): void;
   /** At the lead of two shadows: that one goes its own way, and was told to leave. */
-  onDropped?(process: number, text: string): void;
+  onDropped?(number: number, text: string): void;
   /** Faults are injected: before the message of that number is digested. */
   readonly beforeSend?: ((message: number, buffer: Iov) => void) | undefined;
 }
@@ -104,9 +104,9 @@ export abstract class PairedPml implements MessageLayer {
   }
 
   private listen(link: Link): void {
-    const { process, ctx } = link.twin;
+    const { number, ctx } = link.twin;
     for (;;) {
-      const request = this.pml.irecvInBackground(process, ctx, 0, new Iov([link.memory]), (ended) => {
+      const request = this.pml.irecvInBackground(number, ctx, 0, new Iov([link.memory]), (ended) => {
         if (this.takeBatch(link, ended)) this.listen(link);
       });
       if (!request.done || !this.takeBatch(link, request)) return;
@@ -141,7 +141,7 @@ export abstract class PairedPml implements MessageLayer {
 
   /** Bytes that belong to the record that was said last; they are copied by the caller. */
   protected sayBulk(bytes: Uint8Array): void {
-    for (const { twin } of this.living) this.pml.isend(twin.process, twin.bulkCtx, 0, new Iov([bytes]));
+    for (const { twin } of this.living) this.pml.isend(twin.number, twin.bulkCtx, 0, new Iov([bytes]));
   }
 
   /** What was said goes to the other replicas, the same to all. True: there was something. */
@@ -151,7 +151,7 @@ export abstract class PairedPml implements MessageLayer {
     if (this.living.length === 0) return false;
     for (const { twin } of this.living) {
       this.counters.batches++;
-      this.pml.isend(twin.process, twin.ctx, 0, new Iov([batch]));
+      this.pml.isend(twin.number, twin.ctx, 0, new Iov([batch]));
     }
     this.options.wake();
     return true;
@@ -159,7 +159,7 @@ export abstract class PairedPml implements MessageLayer {
 
   /** Receives bytes that belong to a record. `whenHere`: also when they are here at once. */
   protected receiveBulk({ twin }: Link, buffer: Iov, whenHere: () => void): void {
-    const request = this.pml.irecvInBackground(twin.process, twin.bulkCtx, 0, buffer, whenHere);
+    const request = this.pml.irecvInBackground(twin.number, twin.bulkCtx, 0, buffer, whenHere);
     if (request.done) whenHere();
     // Its sender may be waiting for the word that it is posted, and nobody else has the engine say it.
     else this.options.wake();
@@ -358,7 +358,7 @@ export abstract class PairedPml implements MessageLayer {
 
   /** For people: this process and those that it compares with, the lead first. */
   private get processes(): string {
-    const numbers = [this.options.self, ...this.living.map(({ twin }) => twin.process)].sort((a, b) => a - b);
+    const numbers = [this.options.self, ...this.living.map(({ twin }) => twin.number)].sort((a, b) => a - b);
     return numbers.length < 3 ? numbers.join(' and ') : `${numbers.slice(0, -1).join(', ')} and ${numbers.at(-1)}`;
   }
 

@@ -2,9 +2,6 @@
 // n + r and, of three, 2n + r are its shadows. To the program all of them are rank r of n. Pure.
 import { MultirailError } from '../../errors.ts';
 
-/** Replicas of a rank that are supported. */
-export const REPLICAS_MAX = 3;
-
 export type ReplicaRole = 'lead' | 'shadow';
 
 /** A process as a replica. */

@@ -149,7 +149,7 @@ export class ShadowPml extends PairedPml {
         return;
       case 'LEAVE':
         // The other shadow hears it, too.
-        if (record.process === this.options.self) this.leave(record.text);
+        if (record.number === this.options.self) this.leave(record.text);
         return;
       default:
         assert(false, `a lead says ${record.kind}`);

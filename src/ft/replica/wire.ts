@@ -79,7 +79,7 @@ export type PairRecord =
   | { readonly kind: 'EVIDENCE'; readonly message: number; readonly bytes: number; readonly data: Uint8Array | undefined }
   | { readonly kind: 'ASK' }
   | { readonly kind: 'HERE'; readonly requests: number }
-  | { readonly kind: 'LEAVE'; readonly process: number; readonly text: string }
+  | { readonly kind: 'LEAVE'; readonly number: number; readonly text: string }
   | { readonly kind: 'FINISHED'; readonly messages: number; readonly requests: number };
 
 const SYNC = 1;
@@ -212,9 +212,9 @@ export class BatchWriter {
     this.put(requests);
   }
 
-  leave(process: number, text: string): void {
+  leave(number: number, text: string): void {
     this.begin(RECORD.LEAVE, TEXT_BYTES_MAX);
-    this.put(process);
+    this.put(number);
     this.putText(text);
   }
 
@@ -315,7 +315,7 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
       case RECORD.HERE:
         return { kind: 'HERE', requests: take() };
       case RECORD.LEAVE:
-        return { kind: 'LEAVE', process: take(), text: text() };
+        return { kind: 'LEAVE', number: take(), text: text() };
       case RECORD.FINISHED:
         return { kind: 'FINISHED', messages: take(), requests: take() };
       default:

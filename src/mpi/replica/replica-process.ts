@@ -76,9 +76,9 @@ export class ReplicaProcess {
     const { rank, ranks } = place;
     const indexOf = (number: number): number => Math.floor(number / ranks);
     // A channel has the number of its shadow, which is the greater one.
-    const twinOf = (process: number): Twin => {
-      const id = PAIR_ID + indexOf(Math.max(process, job.rank)) - 1;
-      return { process, name: replicaText(indexOf(process), replicas), ctx: ctxOf(id, USER), bulkCtx: ctxOf(id, OBJECT) };
+    const twinOf = (number: number): Twin => {
+      const id = PAIR_ID + indexOf(Math.max(number, job.rank)) - 1;
+      return { number, name: replicaText(indexOf(number), replicas), ctx: ctxOf(id, USER), bulkCtx: ctxOf(id, OBJECT) };
     };
     const options: PairOptions = {
       rank,
@@ -92,11 +92,11 @@ export class ReplicaProcess {
       onDiverged: (error) => hooks.onDiverged(error),
       onLeave: (error) => hooks.onLeave(error),
       onOutvoted: (_, text) => hooks.warn(text),
-      onDropped: (process, text) => {
+      onDropped: (number, text) => {
         hooks.warn(
-          `process ${process}, a shadow of rank ${rank}, is to leave the job, which goes on with two replicas of that rank: ${text}`,
+          `process ${number}, a shadow of rank ${rank}, is to leave the job, which goes on with two replicas of that rank: ${text}`,
         );
-        this.leaving.set(process, performance.now() + LEAVE_MS);
+        this.leaving.set(number, performance.now() + LEAVE_MS);
       },
       beforeSend: hooks.beforeSend,
     };
@@ -111,10 +111,10 @@ export class ReplicaProcess {
     this.pml.start();
     this.wake();
     for (const link of this.pml.links) {
-      const { process } = link.twin;
-      const twin = book?.hostOf(process) === hostId ? checkProcess(book.entryOf(process).process) : undefined;
+      const { number } = link.twin;
+      const twin = book?.hostOf(number) === hostId ? checkProcess(book.entryOf(number).process) : undefined;
       if (twin === undefined) continue;
-      this.here.set(process, twin);
+      this.here.set(number, twin);
       if (this.factor > 0) this.toes.push(this.toeOf(link, twin));
     }
     if (this.toes.length === 0 && (this.here.size === 0 || !this.pml.options.isVoting)) return;
@@ -160,7 +160,7 @@ export class ReplicaProcess {
 
   /** A process has died. A lead goes on without it; a shadow whose lead it was ends with the job. */
   died(number: number): void {
-    if (!this.pml.links.some(({ twin }) => twin.process === number)) return;
+    if (!this.pml.links.some(({ twin }) => twin.number === number)) return;
     this.leaving.delete(number);
     if (this.pml instanceof LeadPml) this.pml.shadowDied(number);
     this.wake();
@@ -208,7 +208,7 @@ export class ReplicaProcess {
   /** The program has come to its end: resolves when those of the other replicas have, too, and all that was begun has left. What is still open: one line. */
   async leave(timeoutMs: number): Promise<string | undefined> {
     const { pml } = this;
-    const twins = pml.options.twins.map(({ process }) => process);
+    const twins = pml.options.twins.map(({ number }) => number);
     const deadlineMs = performance.now() + timeoutMs;
     pml.finish();
     this.engine.schedule();

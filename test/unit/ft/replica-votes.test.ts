@@ -75,7 +75,7 @@ test('the verdict: two that agree are right', () => {
 test('the record that tells a shadow to leave comes back as it was', () => {
   const writer = new BatchWriter();
   writer.leave(300, 'it is late');
-  expect(decodeBatch(writer.take())).toEqual([{ kind: 'LEAVE', process: 300, text: 'it is late' }]);
+  expect(decodeBatch(writer.take())).toEqual([{ kind: 'LEAVE', number: 300, text: 'it is late' }]);
 });
 
 test('an outvoted message leaves or is held with the job, and a lead that is alone with one ends it', () => {
@@ -125,7 +125,7 @@ class Three {
       name: replicaText(self, 3),
       twins: (self === LEAD ? [FIRST, SECOND] : [LEAD]).map((process) => {
         const channel = Math.max(self, process);
-        return { process, name: replicaText(process, 3), ctx: 4 + 4 * channel, bulkCtx: 6 + 4 * channel };
+        return { number: process, name: replicaText(process, 3), ctx: 4 + 4 * channel, bulkCtx: 6 + 4 * channel };
       }),
       isVoting: true,
       compare,

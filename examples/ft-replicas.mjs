@@ -1,5 +1,6 @@
-// A matrix product by two replicas of each rank: a bit that flips in one of them is found, and the job goes on from its newest save. Run it with:
+// A matrix product by two replicas of each rank, or three: a bit that flips in one of them is found, and the job goes on from its newest save. Run it with:
 //   npx multirail run -n 4 --replicas 2 --on-diverged relaunch --inject flip:rank=2,replica=shadow,at=60%,buffer=C examples/ft-replicas.mjs saves
+// With --replicas 3 and without --on-diverged the two others give the one that was struck their state, and nobody goes back.
 // The argument is a folder for saves; without one a job that is started again begins from the beginning. With --mca ft on
 // and replica=lead instead of --replicas 2 and --on-diverged the bit is not found, and the check at the end says so.
 import { init } from 'multirail';

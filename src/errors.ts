@@ -43,7 +43,7 @@ export const ERROR_CODES = {
   ERR_CHECKPOINT: 'There is no such save or image, or what it has does not fit; the message says which.',
   ERR_REPLAY: 'What a process repeats after a failure is not what it did before it; the message names what it sent, and both digests.',
   ERR_DIVERGED:
-    'The two replicas of a rank have not done the same; the message names the rank, the message that differs, and where, and both digests.',
+    'The replicas of a rank have not done the same; the message names the rank, the message that differs, and where, and both digests.',
   ERR_CORRUPT: 'An image or a manifest of a save is damaged; the message names the part and the byte.',
   ERR_STORE: 'A store could not be written, read or listed; `cause` says why.',
   ERR_SUPPORT: 'This cannot be done here: the message says what is missing.',

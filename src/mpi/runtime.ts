@@ -39,7 +39,7 @@ import { ownProcessors } from './processors.ts';
 import type { Injector } from './replica/inject.ts';
 import { replicaPlace } from './replica/place.ts';
 import type { Replica } from './replica/replica.ts';
-import type { ReplicaProcess } from './replica/replica-process.ts';
+import type { ReplicaHooks, ReplicaProcess } from './replica/replica-process.ts';
 import type { ExitNotice, ModuleSource, RuntimeDriver, RuntimeJob, RuntimeOob, RuntimeOptions } from './runtime-options.ts';
 import { Stay } from './stay.ts';
 import { obeyFault, startTelemetry, type TelemetryReporter } from './telemetry.ts';
@@ -139,13 +139,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     const place = replicaPlace(job, params);
     if (params.string('ft_inject') !== '')
       this.inject = replicaParts().injectorOf(job, place, params, (text) => options.log?.('warn', text));
-    const onDiverged = (error: MultirailError) => void this.abort(DIVERGED_CODE, error.message);
-    this.pair =
-      place &&
-      new (replicaParts().ReplicaProcess)(place, job, params, this.engine, this.driver, {
-        onDiverged,
-        beforeSend: this.inject?.beforeSend,
-      });
+    this.pair = place && new (replicaParts().ReplicaProcess)(place, job, params, this.engine, this.driver, this.replicaHooks());
     this.blocking = this.pair?.waiter ?? new BlockingWaiter(this.engine, this.driver, this.params.int('mpi_blocking_spin_us'));
     this.proc = new ProcessState(this.engine, this.blocking, place?.rank ?? job.rank, tuningOf(params), native, this.pair);
     const spares = checkSpares(job, params.int('ft_spares'));
@@ -168,6 +162,20 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     if (this.duty !== undefined) return;
     const members = Array.from({ length: place?.ranks ?? job.size - spares }, (_, rank) => rank);
     this.place = { world: new Communicator(this.proc, 'world', WORLD_ID, new Group(members, this.proc.rank)), role: 'initial' };
+  }
+
+  private replicaHooks(): ReplicaHooks {
+    return {
+      onDiverged: (error) => void this.abort(DIVERGED_CODE, error.message),
+      onLeave: (error) => {
+        this.options.log?.('warn', error.message);
+        // Why it ends without finalize() was said.
+        this.job.isEnding = true;
+        this.options.exit?.(DIVERGED_CODE);
+      },
+      warn: (text) => this.options.log?.('warn', text),
+      beforeSend: this.inject?.beforeSend,
+    };
   }
 
   private makeFaultTolerance(spares: number): FaultTolerance {
@@ -225,7 +233,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     this.state = next;
   }
 
-  /** What this process is as one of two replicas of its rank; undefined where each rank is one process. */
+  /** What this process is as one of the replicas of its rank; undefined where each rank is one process. */
   get replica(): Replica | undefined {
     return this.pair?.face;
   }
@@ -412,7 +420,7 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
 
   private onExit(rank: number, info: ExitNotice): void {
     const { ft } = this.proc;
-    if (rank === this.pair?.place.twin && !info.finalized) this.pair.twinDied();
+    if (!info.finalized) this.pair?.died(rank);
     if (info.finalized) this.engine.peerLeft(rank, true);
     else if (ft !== undefined) ft.tell(rank, evidenceOf(info), describeExit(info));
     else this.engine.failPeer(rank, 'ERR_PROC_FAILED', describeExit(info));

@@ -35,17 +35,17 @@ afterEach(() => {
 
 const wasWritten = (bytes: Uint8Array): boolean => Buffer.concat(written).includes(Buffer.from(bytes));
 
-/** Plays it at both replicas of two ranks, and returns what the job was aborted with; undefined: all have ended well. */
-async function play(compare: string, run: (mpi: Runtime, isLead: boolean) => Promise<unknown>): Promise<string | undefined> {
+/** Plays it at all replicas of two ranks, and returns what the job was aborted with; undefined: all have ended well. */
+async function play(compare: string, run: (mpi: Runtime, isLead: boolean) => Promise<unknown>, replicas = 2): Promise<string | undefined> {
   const params = new ParamTable({
     ...SMALL_PARAMS,
     ...LOOPBACK_PARAMS,
-    ft_replicas: '2',
+    ft_replicas: String(replicas),
     ft_compare: compare,
     // All are one process, whose time is that of each of them.
     ft_toe_cpu: '0',
   });
-  const { runtimes, hub } = await makeRuntimes(4, params, () => [tcpComponent], undefined, false);
+  const { runtimes, hub } = await makeRuntimes(2 * replicas, params, () => [tcpComponent], undefined, false);
   const parts = runtimes.map(async (mpi) => {
     await run(mpi, mpi.replica?.isLead === true);
     await mpi.finalize({ timeoutMs: 10_000 });
@@ -103,6 +103,42 @@ test.each([
   expect(wasWritten(equal)).toBe(true);
   expect(received).toEqual([bytes, bytes]);
   expect(wasWritten(lead)).toBe(false);
+});
+
+test.each([
+  ['crc32c', 100],
+  ['sha256', 100],
+  ['full', 100],
+  ['crc32c', 200_000],
+  ['full', 200_000],
+])('of three what the shadows have leaves, and nothing of the lead that has something else: %s, %i bytes', async (compare, bytes) => {
+  const [wrong, right] = [marker(4), marker(5)];
+  const received: Uint8Array[] = [];
+  const counters: (readonly number[])[] = [];
+  const reason = await play(
+    compare,
+    async (mpi, isLead) => {
+      const { world, rank, replica } = mpi;
+      const buffer = new Uint8Array(bytes);
+      if (rank === 0) {
+        buffer.set(isLead ? wrong : right);
+        await world.send(buffer, 1, 1);
+        await replica?.validate(buffer);
+        expect(buffer.subarray(0, right.length)).toEqual(right);
+        const { outvoted, corrected, healed } = replica?.counters() ?? {};
+        if (isLead) counters.push([outvoted ?? 0, corrected ?? 0, healed ?? 0]);
+      } else {
+        await world.recv(buffer, 0, 1);
+        received.push(buffer.slice(0, right.length));
+      }
+    },
+    3,
+  );
+  expect(reason).toBeUndefined();
+  expect(received).toEqual([right, right, right]);
+  expect(counters).toEqual([[2, 2, 1]]);
+  expect(wasWritten(right)).toBe(true);
+  expect(wasWritten(wrong)).toBe(false);
 });
 
 // ---------------------------------------------------------------- differences that are no faults of a machine

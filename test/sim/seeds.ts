@@ -138,6 +138,17 @@ export const ONCE_FAILED: readonly { profile: Profile; seed: number; story: stri
     story: 'The last words of a shadow that had died came when nobody received them any more, and were kept.',
   },
   {
+    profile: 'replica',
+    seed: 1741,
+    story:
+      'What a shadow of two said after it had been told to leave was dropped as if it had come before: its sender never had that credit back.',
+  },
+  {
+    profile: 'replica',
+    seed: 20360,
+    story: 'The last shadow died while it was asked for a message that differed: its lead went on to wait for the answer.',
+  },
+  {
     profile: 'log',
     seed: 20020,
     story:

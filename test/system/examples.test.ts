@@ -136,6 +136,12 @@ const CHECKS: Record<string, () => Promise<void>> = {
     expect(status, stderr).toBe(0);
     expect(stdout).toContain('goes on from save 1, behind row 20 of each rank');
     expect(stdout).toContain('80 x 80: every row is right');
+    const three = ['run', '-n', '2', '--replicas', '3', ...words.slice(-2), join(folder, 'ft-replicas.mjs'), join(folder, 'three-saves')];
+    const voted = await startNode([code.cli, ...three], { timeoutMs: 60_000 }).ended;
+    expect(voted.code, voted.stderr).toBe(0);
+    expect(voted.stderr).toContain('is outvoted');
+    expect(voted.stdout).toContain('80 x 80: every row is right');
+    expect(voted.stdout).not.toContain('goes on from save');
   },
   'ft-farm-log.mjs': async () => {
     // It lasts long enough that on a busy machine, too, all have begun when one is killed.

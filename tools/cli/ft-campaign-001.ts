@@ -93,7 +93,7 @@ export async function playFaults(input: FaultsInput, say: (text: string) => void
     const stuckMs = STUCK_MORE_MS + STUCK_FACTOR * (performance.now() - fromMs);
     const played: FaultPlayed[] = [];
     for (const fault of runs) {
-      const paired = await strike(task, 2, injectText(fault, true), PAIRED_LIMIT_MS);
+      const paired = await strike(task, input.replicas ?? 2, injectText(fault, true), PAIRED_LIMIT_MS);
       const single = await strike(task, 1, injectText(fault, false), stuckMs);
       const one = { fault, paired, single };
       played.push(one);

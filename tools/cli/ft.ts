@@ -131,6 +131,7 @@ interface CampaignWords {
   rows?: number[];
   repeaters?: number[];
   faults?: number;
+  replicas?: number;
   seed: number;
   asRank?: string;
   json: boolean;
@@ -139,7 +140,7 @@ interface CampaignWords {
 /** Options of each campaign. */
 const CAMPAIGNS: Readonly<Record<string, readonly string[]>> = {
   '000': ['np', 'spares', 'df', 'sd', 'sets', 'runs'],
-  '001': ['faults'],
+  '001': ['faults', 'replicas'],
   '002': ['scale', 'rows', 'repeaters', 'runs'],
   '004': ['np', 'mtbf', 'cost', 'failures'],
 };
@@ -156,7 +157,8 @@ async function startCampaign(paper: string, { asRank, json: asJson, seed, ...giv
     const owners = Object.keys(CAMPAIGNS).filter((one) => CAMPAIGNS[one].includes(foreign));
     throw new MultirailError('ERR_ARG', `--${foreign} with campaign ${paper}: it belongs to ${owners.join(' and ')}`);
   }
-  if (paper === '001') return show(await playFaults({ faults: given.faults ?? 500, seed }, say), asJson);
+  if (paper === '001')
+    return show(await playFaults({ faults: given.faults ?? 500, seed, ...(given.replicas === 3 ? { replicas: 3 } : {}) }, say), asJson);
   const { np, mtbf, cost, failures, scale, rows, repeaters, spares, df = 2, sd = 3, sets = 'mnf', runs = 10 } = given;
   if (paper === '002') {
     const input = { scale: scale ?? 0.01, runs, rows: rows ?? [1, 2, 3, 4, 5], repeaters: repeaters ?? [1, 2], seed };
@@ -278,6 +280,11 @@ export function register(program: Command): void {
     .option('--cost <time>', '004: what a save keeps the program from (default: 20ms)', seconds)
     .option('--failures <N>', '004: processes that stand by, at most so many failures of each job (default: 12)', wholeNumber(1, RANKS_MAX))
     .option('--faults <N>', '001: faults, each in a job by replicas and in one without (default: 500)', wholeNumber(1, RUNS_MAX))
+    .option(
+      '--replicas <R>',
+      '001: processes of each rank, 2 or 3; three correct what one of them gets wrong (default: 2)',
+      wholeNumber(2, 3),
+    )
     .option('--seed <N>', 'seed of who dies or is struck, and when', wholeNumber(0, 2 ** 32 - 1), 1)
     .addOption(new Option('--as-rank <job>').hideHelp())
     .addOption(json())
@@ -303,6 +310,7 @@ Examples:
   multirail ft campaign 000 -n 11 --sets 0,1,2,8 --runs 1
                                                        where the paper's bound is wrong
   multirail ft campaign 001 --faults 50                silent errors by replicas, and the same without
+  multirail ft campaign 001 --faults 50 --replicas 3   the same by three replicas, which correct them
   multirail ft table 001 --scale 0.005                 what it costs to go back along saves any of which may hold the fault
   multirail ft campaign 002 --rows 5 --runs 3          only the dead go back: what that saves when ranks die often
   multirail ft campaign 004                            what saves by planned periods cost, next to the plan (70 s)

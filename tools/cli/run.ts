@@ -226,17 +226,21 @@ export function register(program: Command): void {
     )
     .option(
       '--replicas <R>',
-      'so many processes for each rank, 1 or 2: with 2 they compare what they send, and nothing that differs leaves',
-      wholeNumber(1, 2),
+      'so many processes for each rank, 1 to 3: they compare what they send, and nothing that differs leaves; of 3, two that agree are right',
+      wholeNumber(1, 3),
       1,
     )
     .addOption(
       new Option(
         '--replica-place <place>',
-        'the two processes of a rank: on different hosts, or on the same one (default: different ones, if there are)',
+        'the processes of a rank: on different hosts, or on the same one (default: different ones, if there are)',
       ).choices(['host', 'core']),
     )
-    .option('--inject <plan>', 'faults on purpose: flip:rank=1,replica=shadow,send=5 or at=50%,buffer=NAME; stall:…; exit:…', parseInject)
+    .option(
+      '--inject <plan>',
+      'faults on purpose: flip:rank=1,replica=shadow,send=5 or at=50%,buffer=NAME; stall:…; exit:…; shadow2 is the second one',
+      parseInject,
+    )
     .option('--on-diverged <action>', 'when replicas differ: relaunch[:N] starts the job again, at most N times', parseOnDiverged, 0)
     .option('--rendezvous <file>', 'say in this file where processes may join that are started by hand (--mca ft_join standby)')
     .option(
@@ -270,6 +274,7 @@ Examples:
   multirail run -n 4 --respawn app.js                 for each process that dies another one is started, for the next replace()
   multirail run -n 4 --mca ft on --restarts 3 app.js  when ranks die and the job with them, it starts again from its newest save
   multirail run -n 4 --replicas 2 app.js              eight processes; whatever a rank sends, two of them have made
+  multirail run -n 4 --replicas 3 app.js              twelve; one of the three may be wrong, and the job goes on
   multirail run -n 2 --dashboard --mca btl_fault manual --mca btl_tcp_links 2 app.js
                                                      a page that shows two rails, with buttons to pull them
 
@@ -316,9 +321,9 @@ A second Ctrl-C kills all ranks at once.`,
       });
       const watch = watchOf(options);
       if (options.replicaPlace !== undefined && options.replicas === 1)
-        throw new MultirailError('ERR_ARG', '--replica-place needs --replicas 2');
+        throw new MultirailError('ERR_ARG', '--replica-place needs --replicas 2 or 3');
       if (options.onDiverged > 0 && (options.replicas === 1 || options.restarts > 0 || isWatched(watch)))
-        throw new MultirailError('ERR_ARG', '--on-diverged needs --replicas 2, and goes without --restarts, --dashboard and --events');
+        throw new MultirailError('ERR_ARG', '--on-diverged needs --replicas 2 or 3, and goes without --restarts, --dashboard and --events');
       if (options.restarts > 0 && isWatched(watch))
         throw new MultirailError(
           'ERR_ARG',

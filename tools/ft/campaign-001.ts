@@ -1,5 +1,5 @@
-// `multirail ft campaign 001`: a matrix product with faults on purpose, once by pairs of replicas and once without, the same faults in both. What
-// becomes of each fault is classed as in paper 001. Here: which fault strikes when, and the verdict. The jobs are in tools/cli/ft-campaign-001.ts.
+// `multirail ft campaign 001`: a matrix product with faults on purpose, once by replicas, two of each rank or three, and once without, the same faults
+// in both. What becomes of each fault is classed as in paper 001; three replicas correct most of them. Here: which fault strikes when, and the verdict. The jobs are in tools/cli/ft-campaign-001.ts.
 import { MultirailError } from '../../src/errors.ts';
 import { DIVERGED_CODE } from '../../src/util/exit-codes.ts';
 import { Prng } from '../../src/util/prng.ts';
@@ -21,6 +21,8 @@ export type FaultClass = (typeof CLASSES)[number];
 export interface FaultsInput {
   readonly faults: number;
   readonly seed: number;
+  /** Of each rank; 2 by default. */
+  readonly replicas?: number;
 }
 
 /** One fault. */
@@ -96,16 +98,31 @@ export function injectText({ kind, rank, replica, buffer, at, bits, seed }: Faul
   return kind === 'exit' ? `exit:${where},code=9` : `stall:${where}`;
 }
 
-/** The class of what has become of a fault by pairs; undefined: it should not have come to that. */
+/** The class of what has become of a fault by replicas; undefined: it should not have come to that. */
 export function classOf({ exitCode, isStuck, isRight, said }: FaultEnd): FaultClass | undefined {
   if (isStuck) return undefined;
-  if (exitCode === 0) return isRight === true ? 'LE' : undefined;
+  if (exitCode === 0) return isRight === true ? correctedAs(said) : undefined;
   if (exitCode !== DIVERGED_CODE) return 'DUE';
   const text = /ERR_DIVERGED: [^\n]*/.exec(said)?.[0];
   if (text === undefined) return undefined;
   if (/ is late: /.test(text)) return 'TOE';
   return /differ: message \d+, a result of /.test(text) ? 'FSC' : 'TDC';
 }
+
+/** What two of three replicas have seen of the third one, while the job went on to its right end; LE: nothing. */
+function correctedAs(said: string): FaultClass {
+  const outvoted = /is outvoted in message \d+, (a result of)?/.exec(said);
+  if (outvoted !== null) return outvoted[1] === undefined ? 'TDC' : 'FSC';
+  const left = /(?:is to leave|leaves) the job[^\n]*/.exec(said)?.[0];
+  if (left !== undefined) return / is late: /.test(left) ? 'TOE' : 'TDC';
+  return /; it was one of two shadows of rank /.test(said) ? 'DUE' : 'LE';
+}
+
+/** It was seen, and did not keep the job from its right end. */
+export const isCorrected = (end: FaultEnd): boolean => end.exitCode === 0 && ![undefined, 'LE'].includes(classOf(end));
+
+/** Of three replicas a fault of a shadow must be, and one of a lead that changes bytes. Indices lead the program elsewhere. */
+const mustBeCorrected = ({ kind, buffer, replica }: FaultRun): boolean => replica === 'shadow' || (kind === 'flip' && buffer !== 'index');
 
 const CONTROL = ['right', 'wrong', 'error', 'stuck'] as const;
 
@@ -122,23 +139,26 @@ const whatOf = ({ kind, buffer }: FaultRun): string => (kind === 'flip' ? (buffe
 export function faultLine({ fault, paired, single }: FaultPlayed, faults: number): string {
   const { number, kind, rank, replica, at } = fault;
   const what = kind === 'flip' ? `flip in ${whatOf(fault)}` : kind;
-  return `fault ${number} of ${faults}: ${what} at the ${replica} of rank ${rank}, at ${Math.round(100 * at)} %: ${classOf(paired) ?? 'no class'}; without replicas: ${controlOf(single)}`;
+  const outcome = `${classOf(paired) ?? 'no class'}${isCorrected(paired) ? ', corrected' : ''}`;
+  return `fault ${number} of ${faults}: ${what} at the ${replica} of rank ${rank}, at ${Math.round(100 * at)} %: ${outcome}; without replicas: ${controlOf(single)}`;
 }
 
 const countOf = <T>(list: readonly T[], isIt: (one: T) => boolean): number => list.filter(isIt).length;
 
-/** The table, and what is wrong: a job by pairs that ends well with a wrong product, above all. */
+/** The table, and what is wrong: a job by replicas that ends well with a wrong product, above all. */
 export function campaign001(input: FaultsInput, played: readonly FaultPlayed[]): Finding {
   const problems: string[] = [];
+  const isVoting = (input.replicas ?? 2) > 2;
+  const by = isVoting ? 'three' : 'pairs';
   for (const { fault, paired } of played) {
-    if (classOf(paired) !== undefined) continue;
     const { exitCode, isStuck, isRight, said } = paired;
+    if (classOf(paired) !== undefined && !(isVoting && mustBeCorrected(fault) && exitCode !== 0)) continue;
     const what = isStuck
       ? 'has come to no end'
       : exitCode === 0
         ? `ends well, and its product is ${isRight === undefined ? 'not told' : 'wrong'}`
         : `ends with exit code ${exitCode}: ${said.trim().split('\n').at(-1)}`;
-    problems.push(`fault ${fault.number} (${injectText(fault, true)}): the job by pairs ${what}`);
+    problems.push(`fault ${fault.number} (${injectText(fault, true)}): the job by ${by} ${what}`);
   }
   const totals = CLASSES.map((name) => countOf(played, ({ paired }) => classOf(paired) === name));
   const controls = CONTROL.map((name) => countOf(played, ({ single }) => controlOf(single) === name));
@@ -161,17 +181,31 @@ export function campaign001(input: FaultsInput, played: readonly FaultPlayed[]):
       ...CONTROL.map((one) => String(countOf(own, ({ single }) => controlOf(single) === one))),
     ];
   });
+  const corrected = CLASSES.slice(1).map((name) => countOf(played, ({ paired }) => classOf(paired) === name && isCorrected(paired)));
   const list = (names: readonly string[], counts: readonly number[]): string => names.map((name, i) => `${counts[i]} ${name}`).join(', ');
   return {
     lines: [
-      `Paper 001: ${input.faults} faults in a matrix product on ${PRODUCT_RANKS} ranks, order ${PRODUCT_RANKS * PRODUCT_ROWS}; seed ${input.seed}.`,
+      `Paper 001: ${input.faults} faults in a matrix product on ${PRODUCT_RANKS} ranks${isVoting ? ' of three replicas' : ''}, order ${PRODUCT_RANKS * PRODUCT_ROWS}; seed ${input.seed}.`,
       'LE: no effect; TDC: found in what is sent; FSC: found in the result; TOE: a replica does not come; DUE: a process ends.',
       '',
       ...columns([['struck', 'faults', ...CLASSES, ...CONTROL.map((name) => `alone: ${name}`)], ...rows]),
       '',
+      ...(isVoting
+        ? [
+            `Corrected, so that the job came to its right end without being started again: ${CLASSES.slice(1)
+              .map((name, i) => `${corrected[i]} of ${totals[i + 1]} ${name}`)
+              .join(', ')}.`,
+          ]
+        : []),
       `With replicas: ${list(CLASSES, totals)}; wrong products: ${wrong} (${percent(wrong / played.length, 1)}). Without: ${list(CONTROL, controls)}; wrong products: ${controls[1]} (${percent(controls[1] / played.length, 1)}).`,
     ],
-    data: { ...input, played: played.map(({ fault, paired, single }) => ({ fault, class: classOf(paired), alone: controlOf(single) })) },
+    data: {
+      ...input,
+      played: played.map(({ fault, paired, single }) => ({
+        ...{ fault, class: classOf(paired), alone: controlOf(single) },
+        ...(isVoting ? { isCorrected: isCorrected(paired) } : {}),
+      })),
+    },
     problems,
   };
 }

@@ -1,21 +1,22 @@
-// The simulated world of replicas: two processes of each rank, each with the production engine, PML and BML and the paired layer over it. A
-// program runs on both (replica-program.ts); in some runs a bit of one of them is flipped. The oracle holds F11: nothing leaves before the
-// shadow has come to the same message with the same bytes, and a run that ends well has the same results at both.
+// The simulated world of replicas: two or three processes of each rank, each with the production engine, PML and BML and the paired layer over it. A
+// program runs on all of them (replica-program.ts); in some runs one of them is struck by a fault. The oracle holds F11: nothing leaves before two have
+// come to the same message with the same bytes, and a run that ends well has the same results at all.
 import { MultirailError } from '../../src/errors.ts';
 import { type CompareMode, crc32cDigest, fullDigest } from '../../src/ft/replica/digest.ts';
 import { LeadPml } from '../../src/ft/replica/lead.ts';
 import type { Found, PairOptions } from '../../src/ft/replica/paired-pml.ts';
-import { placeOf } from '../../src/ft/replica/pairs.ts';
+import { placeOf, replicaText, twinsOf } from '../../src/ft/replica/pairs.ts';
 import { ShadowPml } from '../../src/ft/replica/shadow.ts';
-import type { RecvRequest } from '../../src/pml/records.ts';
+import type { RecvRequest, SendRequest } from '../../src/pml/records.ts';
 import { Iov } from '../../src/util/iov.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
 import { type Flow, type FlowHost, playFlow, type ReplicaProgram, USER_CTX, type Wait } from './replica-program.ts';
 import { World, type WorldOptions } from './world.ts';
 
-const PAIR_CTX = 8;
-const BULK_CTX = 10;
+/** By the shadow that the channel is to. */
+const PAIR_CTX = [8, 12] as const;
+const BULK_CTX = [10, 14] as const;
 /** What a look takes; longer, when there was nothing again and again. */
 const LOOK_US = 20;
 const LOOK_US_MAX = 50_000;
@@ -25,10 +26,22 @@ const TURNS_MAX = 100_000;
 export interface ReplicaWorldOptions extends WorldOptions {
   compare: CompareMode;
   aheadBytesMax: number;
-  /** A bit of this process is flipped after so many things have come to it: in its state, or in the next message that it sends. */
-  flip: { readonly process: number; readonly after: number; readonly where: 'state' | 'message' } | undefined;
-  /** The shadow of this rank dies at this time, and its lead is told after that. */
-  death?: { readonly rank: number; readonly atUs: number; readonly toldAfterUs: number } | undefined;
+  /** Processes of each rank. */
+  replicas: 2 | 3;
+  flip: Flip | undefined;
+  /** Shadows die at these times, and their leads are told after that. */
+  deaths?: readonly { readonly process: number; readonly atUs: number; readonly toldAfterUs: number }[];
+}
+
+/**
+ * A fault of this process, after so many things have come to it. A bit is flipped in its state, or in the next message that it sends; `rot`: the same
+ * at a lead, and the first shadow's bytes of that message change behind its digest; `course`: the next message has another tag; `end`: its program
+ * comes to its end too early.
+ */
+export interface Flip {
+  readonly process: number;
+  readonly after: number;
+  readonly where: 'state' | 'message' | 'rot' | 'course' | 'end';
 }
 
 /** A send, as the program has begun it. */
@@ -55,25 +68,34 @@ class Replica implements FlowHost {
   private blocked: { readonly running: Running; readonly call: number; isLate: boolean } | undefined;
   private mixed = 0;
   private flipsMessage = false;
+  private flipsTag = false;
+  private rots = false;
+  private hasStopped = false;
   private isFinishing = false;
   private isLooking = false;
   private lookUs = LOOK_US;
   private readonly prng: Prng;
 
   constructor(world: ReplicaWorld, process: number, program: ReplicaProgram, options: ReplicaWorldOptions) {
-    const { role, rank, twin } = placeOf(process, options.ranks);
+    const { replicas } = options;
+    const place = placeOf(process, options.ranks, replicas);
+    const { role, rank, ranks } = place;
     this.world = world;
     this.rank = rank;
     this.process = process;
     // What a process cannot foresee: the other replica has another one.
     this.prng = new Prng(`${options.seed}/chance/${process}`);
     const { engine, driver } = world.world.processes[process];
+    const indexOf = (number: number): number => Math.floor(number / ranks);
     const pair: PairOptions = {
       rank,
       self: process,
-      twin,
-      ctx: PAIR_CTX,
-      bulkCtx: BULK_CTX,
+      name: replicaText(indexOf(process), replicas),
+      twins: twinsOf(place).map((twin) => {
+        const channel = indexOf(Math.max(twin, process)) - 1;
+        return { number: twin, name: replicaText(indexOf(twin), replicas), ctx: PAIR_CTX[channel], bulkCtx: BULK_CTX[channel] };
+      }),
+      isVoting: replicas > 2,
       compare: options.compare,
       digest: options.compare === 'full' ? fullDigest : crc32cDigest(),
       aheadBytesMax: options.aheadBytesMax,
@@ -83,6 +105,9 @@ class Replica implements FlowHost {
         driver.yield();
       },
       onDiverged: (error) => world.onDiverged(rank, error),
+      onLeave: () => world.onLeave(process),
+      onOutvoted: (number, text) => world.onOutvoted(number, text),
+      onDropped: (number, text) => world.onDropped(number, text),
     };
     this.pml = role === 'lead' ? new LeadPml(engine.pml, pair) : new ShadowPml(engine.pml, pair);
     this.pml.admits = () => true;
@@ -93,35 +118,54 @@ class Replica implements FlowHost {
     this.pml.start();
   }
 
-  /** F11: what the real layer is given must have been said by the shadow, byte for byte, in the same order. */
+  /** F11: what the real layer is given must have been said by the others, byte for byte, in the same order; of three by two. */
   private watchSends(): void {
     const { pml } = this.world.world.processes[this.process].engine;
     const isend = pml.isend.bind(pml);
     let left = 0;
     pml.isend = (to, ctx, tag, buffer, ...rest) => {
       if (ctx === USER_CTX) {
-        const said = this.world.twinOf(this).said[left++];
+        const index = left++;
         const bytes = new Uint8Array(buffer.bytes);
         buffer.copyTo(bytes, 0);
-        if (said === undefined && this.isAlone) return isend(to, ctx, tag, buffer, ...rest);
-        if (said === undefined) throw new OracleError(`F11: message ${left} of rank ${this.rank} leaves before the shadow has come to it`);
-        if (said.to !== to || said.tag !== tag || Buffer.compare(said.bytes, bytes) !== 0)
-          throw new OracleError(`F11: message ${left} of rank ${this.rank} leaves, and the shadow would have sent another one`);
+        this.mustBeSaid(index, { to, tag, bytes });
       }
       return isend(to, ctx, tag, buffer, ...rest);
     };
   }
 
-  /** Its shadow is known to be dead. */
-  private get isAlone(): boolean {
-    return this.pml.isAlone;
+  private mustBeSaid(index: number, { to, tag, bytes }: Said): void {
+    const { replicas } = this.world.options;
+    const says = ({ said }: Replica): boolean => {
+      const own = said[index];
+      return own !== undefined && own.to === to && own.tag === tag && Buffer.compare(own.bytes, bytes) === 0;
+    };
+    const living = this.pml.links.filter(({ isLost }) => !isLost).map(({ twin }) => this.world.replicas[twin.number]);
+    const all = [this, ...this.world.shadowsOf(this)];
+    const message = `message ${index + 1} of rank ${this.rank}`;
+    if (living.length === 0) {
+      if (!says(this)) throw new OracleError(`F11: ${message} leaves, and its lead, which is alone, would have sent another one`);
+      return;
+    }
+    if (living.some(({ said }) => said[index] === undefined))
+      throw new OracleError(`F11: ${message} leaves before a shadow has come to it`);
+    // One that was lost may have had its word in an earlier vote; of a pair the one that is left must be among the two.
+    if (replicas === 3 && all.filter(says).length >= 2 && (living.length === 2 || says(living[0]))) return;
+    if (replicas === 3 || !says(living[0])) throw new OracleError(`F11: ${message} leaves, and the others would have sent another one`);
   }
 
   // ---------------------------------------------------------------- for the program
 
-  isend(to: number, tag: number, bytes: Uint8Array, sync: boolean) {
+  isend(to: number, planned: number, bytes: Uint8Array, sync: boolean) {
+    const tag = this.flipsTag ? planned + 1 : planned;
+    this.flipsTag = false;
     this.said.push({ to, tag, bytes: bytes.slice() });
-    return this.pml.isend(to, USER_CTX, tag, new Iov([bytes]), sync);
+    const request = this.pml.isend(to, USER_CTX, tag, new Iov([bytes]), sync);
+    if (this.rots && bytes.length > 0) {
+      this.rots = false;
+      bytes[bytes.length - 1] ^= 1;
+    }
+    return request;
   }
 
   irecv(source: number, tag: number, bytes: Uint8Array): RecvRequest {
@@ -151,7 +195,14 @@ class Replica implements FlowHost {
   }
 
   validate() {
-    return this.pml.validate(new Iov([Uint8Array.of(this.state, this.state >>> 8, this.state >>> 16, this.state >>> 24)]));
+    const { state } = this;
+    const bytes = Uint8Array.of(state, state >>> 8, state >>> 16, state >>> 24);
+    const request: SendRequest = this.pml.validate(new Iov([bytes]));
+    request.onDone = () => {
+      // Other flows may have gone on meanwhile: then it stays as it is until the end.
+      if (this.pml.wasHealed(request) && this.state === state) this.state = new DataView(bytes.buffer).getUint32(0, true);
+    };
+    return request;
   }
 
   cancel(request: RecvRequest): Wait {
@@ -174,10 +225,19 @@ class Replica implements FlowHost {
   mix(value: number): void {
     this.state = Math.imul(this.state ^ value, 0x9e3779b1);
     this.state = (this.state ^ (this.state >>> 15)) >>> 0;
-    const { flip } = this.world.options;
-    if (flip?.process !== this.process || ++this.mixed !== flip.after) return;
+    const { flip, ranks, replicas } = this.world.options;
+    if (flip === undefined) return;
+    // Its first shadow, which comes by the same.
+    const isRotten = flip.where === 'rot' && this.process === flip.process + ranks / replicas;
+    if ((flip.process !== this.process && !isRotten) || ++this.mixed !== flip.after) return;
+    if (isRotten) {
+      this.rots = true;
+      return;
+    }
     this.world.flips++;
     if (flip.where === 'state') this.state = (this.state ^ (1 << this.prng.below(31))) >>> 0;
+    else if (flip.where === 'course') this.flipsTag = true;
+    else if (flip.where === 'end') this.hasStopped = true;
     else this.flipsMessage = true;
   }
 
@@ -203,7 +263,7 @@ class Replica implements FlowHost {
     const others = this.flows.slice(0, -1);
     yield { kind: 'idle', done: () => others.every(({ isOver }) => isOver) };
     // It would not be seen.
-    if (this.flipsMessage) this.state = (this.state ^ 1) >>> 0;
+    if (this.flipsMessage || this.flipsTag) this.state = (this.state ^ 1) >>> 0;
     const result = this.validate();
     yield { kind: 'idle', done: () => result.done };
   }
@@ -224,6 +284,10 @@ class Replica implements FlowHost {
 
   private resume(running: Running, found: Found): void {
     const step = running.flow.next(found);
+    if (this.hasStopped) {
+      for (const flow of this.flows) flow.isOver = true;
+      return;
+    }
     running.wait = step.done === true ? undefined : step.value;
     running.isOver = step.done === true;
     const { wait } = running;
@@ -311,29 +375,50 @@ export class ReplicaWorld {
   readonly divergences: MultirailError[] = [];
   flips = 0;
   deaths = 0;
+  /** Processes that were outvoted, and shadows that were told to leave. */
+  readonly outvoted = new Set<number>();
+  readonly dropped = new Set<number>();
 
   constructor(program: ReplicaProgram, options: ReplicaWorldOptions) {
     this.options = options;
-    this.world = new World({ ...options, services: new Set([USER_CTX, PAIR_CTX, BULK_CTX]), onTurn: (process) => this.onTurn(process) });
+    this.world = new World({
+      ...options,
+      services: new Set([USER_CTX, ...PAIR_CTX, ...BULK_CTX]),
+      onTurn: (process) => this.onTurn(process),
+    });
     this.replicas = Array.from({ length: options.ranks }, (_, process) => new Replica(this, process, program, options));
-    if (options.death !== undefined) this.strike(options.death);
+    for (const { process, atUs, toldAfterUs } of options.deaths ?? []) this.strike(process, atUs, toldAfterUs);
   }
 
   /** A shadow dies, and all that live are told, its lead among them. */
-  private strike({ rank, atUs, toldAfterUs }: NonNullable<ReplicaWorldOptions['death']>): void {
+  private strike(dead: number, atUs: number, toldAfterUs: number): void {
     const { world } = this;
-    const lead = this.replicas[rank];
-    const dead = this.twinOf(lead).process;
     world.fabric.at(atUs, () => {
-      if (this.isFinished) return;
-      world.kill(dead);
+      if (this.isFinished || world.isDead(dead)) return;
       this.deaths++;
-      for (const { process } of this.living)
-        world.fabric.at(atUs + toldAfterUs, () => {
-          if (process === lead.process && lead.pml instanceof LeadPml) lead.pml.goAlone();
-          world.tellFailed(process, dead);
-        });
+      this.end(dead, toldAfterUs);
     });
+  }
+
+  private end(dead: number, toldAfterUs: number): void {
+    const { world } = this;
+    const { fabric } = world;
+    const lead = this.leadOf(dead);
+    world.kill(dead);
+    for (const { process } of this.living)
+      fabric.at(fabric.nowUs + toldAfterUs, () => {
+        if (world.isDead(process)) return;
+        if (process === lead.process && lead.pml instanceof LeadPml) lead.pml.shadowDied(dead);
+        world.tellFailed(process, dead);
+      });
+  }
+
+  private leadOf(process: number): Replica {
+    return this.replicas[placeOf(process, this.options.ranks, this.options.replicas).rank];
+  }
+
+  shadowsOf(lead: Replica): Replica[] {
+    return lead.pml.links.map(({ twin }) => this.replicas[twin.number]);
   }
 
   private get living(): Replica[] {
@@ -365,27 +450,54 @@ export class ReplicaWorld {
   }
 
   onDiverged(rank: number, error: MultirailError): void {
-    const { flip } = this.options;
+    const { flip, ranks, replicas } = this.options;
     if (flip === undefined || this.flips === 0) throw new OracleError(`F11: nothing was flipped, and ${error.message}`);
-    if (rank !== flip.process % (this.options.ranks / 2)) throw new OracleError(`F11: rank ${rank} is blamed: ${error.message}`);
+    if (rank !== this.leadOf(flip.process).rank) throw new OracleError(`F11: rank ${rank} is blamed: ${error.message}`);
+    // Of three only a lead that goes its own way ends the job.
+    const isOwnWay = flip.where === 'course' && flip.process < ranks / replicas;
+    if (replicas === 3 && this.deaths === 0 && !isOwnWay) throw new OracleError(`F11: one of three was struck, and ${error.message}`);
     this.divergences.push(error);
   }
 
-  twinOf({ process }: { process: number }): Replica {
-    return this.replicas[placeOf(process, this.options.ranks).twin];
+  onOutvoted(process: number, text: string): void {
+    this.mustBeStruck(process, text);
+    if (this.outvoted.has(process)) throw new OracleError(`F11: told twice: ${text}`);
+    this.outvoted.add(process);
+  }
+
+  onDropped(process: number, text: string): void {
+    this.mustBeStruck(process, text);
+    this.dropped.add(process);
+  }
+
+  private mustBeStruck(process: number, text: string): void {
+    const { flip } = this.options;
+    if (flip?.process !== process || this.flips === 0) throw new OracleError(`F11: process ${process} is blamed: ${text}`);
+  }
+
+  /** It has ended itself, which is not the place for that in the middle of its turn. */
+  onLeave(process: number): void {
+    if (!this.dropped.has(process)) throw new OracleError(`F11: process ${process} leaves, and was not told to`);
+    const { fabric } = this.world;
+    fabric.at(fabric.nowUs, () => {
+      if (!this.isFinished && !this.world.isDead(process)) this.end(process, 10);
+    });
   }
 
   get isFinished(): boolean {
     return this.divergences.length > 0 || this.living.every(({ pml }) => pml.isFinished);
   }
 
-  /** A run that ends well has the same results at both replicas of each rank. */
+  /** A run that ends well has the same results at all replicas of each rank. */
   checkEnd(): void {
-    if (this.flips > 0) throw new OracleError('F11: a bit was flipped, and the run has ended well');
+    const { flip, replicas } = this.options;
+    if (this.flips > 0 && replicas === 2) throw new OracleError('F11: a bit was flipped, and the run has ended well');
+    if (flip !== undefined && this.flips > 0 && this.deaths === 0 && !this.outvoted.has(flip.process) && !this.dropped.has(flip.process))
+      throw new OracleError(`F11: process ${flip.process} was struck, and nobody has seen it`);
     for (const replica of this.living) {
-      const twin = this.twinOf(replica);
-      if (!this.world.isDead(twin.process) && replica.state !== twin.state)
-        throw new OracleError(`F11: rank ${replica.rank} has ended with another result at its shadow`);
+      const lead = this.leadOf(replica.process);
+      if (!this.dropped.has(replica.process) && replica.state !== lead.state)
+        throw new OracleError(`F11: rank ${replica.rank} has ended with another result at a shadow`);
       if (replica.pml.openCount > 0)
         throw new OracleError(`F3: rank ${replica.rank} has ended with ${replica.pml.openCount} open requests`);
     }

@@ -1,11 +1,11 @@
-// One random run of replicas: a program of 1 to 4 ranks, each of which is two processes, over rails that fail. In a third of the runs a bit of
-// one process is flipped: then the replicas of that rank must be found to differ, and in all others nobody may. In some a shadow dies, and its lead
-// goes on by itself.
+// One random run of replicas: a program of 1 to 4 ranks, each of which is two processes or three, over rails that fail. In a third of the runs of two a
+// bit of one process is flipped: then the replicas of that rank must be found to differ, and in all others nobody may. Of three the two others go on.
+// In some a shadow dies, and its lead goes on without it.
 import { COMPARE_MODES } from '../../src/ft/replica/digest.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { OracleError } from './oracle.ts';
 import { drawReplicaProgram } from './replica-program.ts';
-import { ReplicaWorld } from './replica-world.ts';
+import { type Flip, ReplicaWorld, type ReplicaWorldOptions } from './replica-world.ts';
 import { SCENARIO_PARAMS } from './scenario.ts';
 import {
   drawRails,
@@ -22,6 +22,43 @@ import {
 /** Virtual time within which all must end once it is quiet. */
 const QUIET_MS = 240_000;
 
+type Deaths = NonNullable<ReplicaWorldOptions['deaths']>;
+
+/** What happens to two replicas of each rank. */
+function strikePairs(prng: Prng, seed: number, ranks: number): { flip: Flip | undefined; deaths: Deaths } {
+  const flip = prng.chance(1, 3)
+    ? { process: prng.below(2 * ranks), after: prng.between(1, 12), where: prng.pick(['state', 'message'] as const) }
+    : undefined;
+  const chance = new Prng(seed).split('replica death');
+  // Of a run in which something is flipped nobody knows who would have been compared with whom.
+  if (flip !== undefined || !chance.chance(1, 3)) return { flip, deaths: [] };
+  const process = ranks + chance.below(ranks);
+  return {
+    flip,
+    deaths: [{ process, atUs: chance.below(chance.pick([300, 3000, 30_000, 300_000])), toldAfterUs: chance.pick([0, 10, 1000, 50_000]) }],
+  };
+}
+
+/** The same of three. */
+function strikeThree(prng: Prng, ranks: number): { flip: Flip | undefined; deaths: Deaths } {
+  const process = prng.chance(1, 2) ? prng.below(ranks) : ranks + prng.below(2 * ranks);
+  const wheres =
+    process < ranks ? (['state', 'message', 'rot', 'rot', 'course'] as const) : (['state', 'message', 'course', 'end'] as const);
+  const flip = prng.chance(3, 4) ? { process, after: prng.between(1, 12), where: prng.pick(wheres) } : undefined;
+  if (!prng.chance(1, 3)) return { flip, deaths: [] };
+  const rank = prng.below(ranks);
+  // Who goes its own way by itself is found by nobody.
+  const shadows = prng.pick(flip?.where === 'course' ? [[1], [2]] : [[1], [2], [1, 2]]);
+  return {
+    flip,
+    deaths: shadows.map((shadow) => ({
+      process: rank + shadow * ranks,
+      atUs: prng.below(prng.pick([300, 3000, 30_000, 300_000])),
+      toldAfterUs: prng.pick([0, 10, 1000, 50_000]),
+    })),
+  };
+}
+
 export function runReplica(seed: number, options: SwarmOptions = {}): SwarmReport {
   const prng = new Prng(seed).split('replica');
   const ranks = prng.pick([1, 2, 2, 3, 4]);
@@ -32,33 +69,27 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   if (prng.chance(1, 3)) params.pml_unexpected_bytes_max = prng.pick(['4096', '8192']);
   const oneSided = prng.chance(1, 3);
   const program = drawReplicaProgram(prng.split('program'), ranks, eagerBytes);
-  const flip = prng.chance(1, 3)
-    ? { process: prng.below(2 * ranks), after: prng.between(1, 12), where: prng.pick(['state', 'message'] as const) }
-    : undefined;
-  const deaths = new Prng(seed).split('replica death');
-  // Of a run in which something is flipped nobody knows who would have been compared with whom.
-  const death =
-    flip === undefined && deaths.chance(1, 3)
-      ? {
-          rank: deaths.below(ranks),
-          atUs: deaths.below(deaths.pick([300, 3000, 30_000, 300_000])),
-          toldAfterUs: deaths.pick([0, 10, 1000, 50_000]),
-        }
-      : undefined;
+  const votes = new Prng(seed).split('replica majority');
+  const replicas = votes.chance(1, 3) ? 3 : 2;
+  const pairs = strikePairs(prng, seed, ranks);
+  const { flip, deaths } = replicas === 2 ? pairs : strikeThree(votes, ranks);
   const world = new ReplicaWorld(program, {
     seed,
-    ranks: 2 * ranks,
+    ranks: replicas * ranks,
+    replicas,
     rails: drawRails(prng, railCount, oneSided),
     params,
     compare: prng.pick(COMPARE_MODES.filter((mode) => mode !== 'sha256')),
     aheadBytesMax: prng.pick([2000, 20_000, 1_000_000]),
     flip,
-    death,
+    deaths,
     ...watchersOf(options),
   });
-  const report = newReport(seed, 2 * ranks, railCount);
+  const report = newReport(seed, replicas * ranks, railCount);
   const kinds = (Object.keys(FAULT_KINDS) as FaultKind[]).filter(() => prng.chance(1, 8));
-  report.description = `ranks ${ranks}, flows ${program.rounds.length}, ${flip === undefined ? 'nothing' : `a ${flip.where} of process ${flip.process}`} is flipped, ${death === undefined ? 'nobody' : `the shadow of rank ${death.rank}`} dies, faults ${kinds.join(' ') || 'none'}`;
+  const struck = flip === undefined ? 'nobody' : `process ${flip.process} (${flip.where}, after ${flip.after})`;
+  const dying = deaths.map(({ process }) => process).join(' and ') || 'nobody';
+  report.description = `ranks ${ranks} of ${replicas}, flows ${program.rounds.length}, ${struck} is struck, ${dying} dies, faults ${kinds.join(' ') || 'none'}`;
   options.trace?.(`0 seed ${seed}: ${report.description}`);
   const { world: sim } = world;
   passTime(sim, prng, kinds, report, 3, () => world.isFinished);
@@ -72,7 +103,14 @@ export function runReplica(seed: number, options: SwarmOptions = {}): SwarmRepor
   }
   report.events = sim.events;
   report.virtualMs = sim.nowMs;
-  report.counters = { ...sumCounters(sim), flips: world.flips, shadow_deaths: world.deaths, diverged: world.divergences.length };
+  report.counters = {
+    ...sumCounters(sim),
+    flips: world.flips,
+    shadow_deaths: world.deaths,
+    diverged: world.divergences.length,
+    outvoted: world.outvoted.size,
+    dropped: world.dropped.size,
+  };
   for (const { pml } of world.replicas) {
     report.messages += pml.counters.messages;
     for (const [name, value] of Object.entries(pml.counters))

@@ -98,8 +98,8 @@ export abstract class FtJob extends TeamOfJob {
    * random numbers and what is read from files or the environment: a program that is called again gets the value that it had when the save was
    * made, whichever process runs it then. A value that was made after that save is made again, as all that came after it is done again, but by a
    * successor whose predecessor's outcomes were kept (recovery 'asynchronous').
-   * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again. Of two replicas the lead makes the value, and
-   * both get it.
+   * Each rank has values of its own; after ranks were left out (isRegrouped) they are made again. Of replicas the lead makes the value, and
+   * all get it.
    *
    * @param name One for each place in the program, the same in every run.
    * @param make Makes the value, which is saved by structured clone; what is returned is a clone. It is not called when there is a value.
@@ -110,8 +110,9 @@ export abstract class FtJob extends TeamOfJob {
   }
 
   /**
-   * Compares a result that is sent to nobody, where each rank is two processes (`multirail run --replicas 2`): it resolves when both have the
-   * same bytes, and where they have not the job ends, or goes back to a save. Where each rank is one process it resolves at once.
+   * Compares a result that is sent to nobody, where each rank is several processes (`multirail run --replicas 2`): it resolves when all have the
+   * same bytes; of three one that differs gets those of the others. Where no two have the same the job ends, or goes back to a save. Where each rank
+   * is one process it resolves at once.
    *
    * @param buffer What is compared, as for send(). It stays as it is until the promise settles.
    * @throws ERR_BUFFER, ERR_ARG: it is no buffer.

@@ -75,9 +75,10 @@ export interface FtOptions {
    */
   readonly helpers?: number;
   /**
-   * Where each rank is two processes (`multirail run --replicas 2`): `true` (default), both images of a save are compared, and one is stored: when the
-   * replicas differ later, the newest save is gone back to. `false`: each replica stores its own, nothing is compared, and all saves are kept;
-   * since each of them may hold the fault, they are tried one after the other, the newest first.
+   * Where each rank is several processes (`multirail run --replicas 2`): `true` (default), the images of a save are compared, and one is stored: when
+   * the replicas differ later, the newest save is gone back to; of three replicas one that differs gets the state of the others. `false`, of two:
+   * each replica stores its own, nothing is compared, and all saves are kept; since each of them may hold the fault, they are tried one after the
+   * other, the newest first.
    */
   readonly validate?: boolean;
 }

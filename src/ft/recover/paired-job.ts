@@ -1,12 +1,14 @@
-// The job of a program each of whose ranks is two processes: a save lies in a store, from which the job goes on when it is started again because
-// the replicas differed. Where saves are validated both images are compared before one of them is stored, so a save has no fault in it that the
-// other replica has not, too. Else each replica stores its own, and any save may hold the fault.
+// The job of a program each of whose ranks is two or three processes: a save lies in a store, from which the job goes on when it is started again because
+// the replicas differed. Where saves are validated the images are compared before one of them is stored, so a save has no fault in it that another
+// replica has not, too; of three replicas one that differs goes on with the state of the others. Else each of two stores its own, and any save may
+// hold the fault.
 import { MultirailError } from '../../errors.ts';
 import type { MessageBuffer } from '../../mpi/buffers.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { PairedSeries } from '../../mpi/replica/paired-series.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import type { SaveName } from '../checkpoint/slots.ts';
+import { decodeImage } from '../image/decode.ts';
 import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest, ManifestFile } from '../image/manifest.ts';
 import { imageKey } from '../store/saves.ts';
@@ -142,8 +144,8 @@ export class PairedJob extends FtJob {
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const { left, nowMs } = await replica.once(() => ({ left: series.unreceived(NAMED_MAX), nowMs: Date.now() }));
     this.agreed(await exchangeRows(own, this.row(COME_TO.SAVE, level, left.length > 0)), left);
-    const making = this.capture(level, nowMs, beganMs);
-    if (this.settings.validate) await replica.validate(making.image);
+    let making = this.capture(level, nowMs, beganMs);
+    if (this.settings.validate && (await replica.settle(making.image))) making = this.takeBack(making);
     const target = storeOf(this.settings, level);
     if (target !== undefined) await this.store(target, making);
     return this.made(making, rows);
@@ -160,8 +162,8 @@ export class PairedJob extends FtJob {
     this.agreed(rows, loud);
     const { left, nowMs } = replica.onceSync(() => ({ left: series.unreceived(NAMED_MAX), nowMs: Date.now() }));
     this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), left);
-    const making = this.capture(level, nowMs, beganMs);
-    if (this.settings.validate) replica.validateSync(making.image);
+    let making = this.capture(level, nowMs, beganMs);
+    if (this.settings.validate && replica.settleSync(making.image)) making = this.takeBack(making);
     return this.made(making, rows);
   }
 
@@ -182,6 +184,16 @@ export class PairedJob extends FtJob {
       return this.memory;
     });
     return { name, level, image: memory, crc, beganMs };
+  }
+
+  /** The image is that of the two other replicas: so is the state from now on. */
+  private takeBack(making: Making): Making {
+    const { image } = making;
+    const { header, sections } = decodeImage(image, crc32c);
+    this.stepCount = header.step;
+    this.registry.takeBack(sections);
+    this.host.warn(`process ${this.host.series.process} goes on with the state of the two other replicas, in save ${making.name.k}`);
+    return { ...making, crc: crc32c(image) };
   }
 
   private made({ name, level, image, beganMs }: Making, rows: readonly Row[]): number {

@@ -1,4 +1,4 @@
-// run() where each rank is two processes. Nobody goes back within the job: when the replicas differ it ends with exit code 76, and
+// run() where each rank is two or three processes. Nobody goes back within the job: when no majority is right it ends with exit code 76, and
 // `multirail run --on-diverged relaunch` starts it again, from a save in a store if there is one.
 import { MultirailError } from '../../errors.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
@@ -31,6 +31,12 @@ export async function runPaired<T>(mpi: Runtime, asked: Settings, body: (job: Ft
     throw new MultirailError('ERR_SUPPORT', "recovery 'asynchronous' does not go together with replicas: a pair that differs goes back", {
       rank,
     });
+  if (!settings.validate && mpi.params.int('ft_replicas') > 2)
+    throw new MultirailError(
+      'ERR_SUPPORT',
+      'validate: false does not go together with three replicas, of which a save heals the one that differs: leave the option out, or use --replicas 2',
+      { rank },
+    );
   const beganMs = performance.now();
   const own = await world.dup();
   const series = world.pairedSeries();

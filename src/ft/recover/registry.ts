@@ -137,6 +137,17 @@ export class Registry {
     if (section !== undefined) accessors.restore(deserialize(section.data) as V);
   }
 
+  /** The state of another process that does the same, by the image of it, becomes that of the program in the middle of its run. */
+  takeBack(sections: readonly DecodedSection[]): void {
+    for (const { kind, name, data } of sections) {
+      const entry = this.entries.get(`${kind}/${name}`);
+      if (entry?.kind === 'array') bytesOf(entry.view).set(data);
+      else if (entry?.kind === 'value') entry.accessors.restore(deserialize(data));
+      else if (kind === 'determinants' && name === ONCE_SECTION)
+        for (const [one, value] of deserialize(data) as Map<string, Uint8Array>) this.made.set(one, value);
+    }
+  }
+
   private add(name: string, entry: Entry): void {
     const key = `${entry.kind}/${name}`;
     requireName(name);

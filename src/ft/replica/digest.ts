@@ -59,11 +59,11 @@ export function firstDifference(a: Uint8Array, b: Uint8Array): number {
 const NAMES = { ctx: 'context', dest: 'destination', tag: 'tag', bytes: 'length', request: 'place among the calls', sync: 'kind' } as const;
 const FIELDS = Object.keys(NAMES) as (keyof typeof NAMES)[];
 
-/** In what two words differ; undefined: in nothing. `digest`: in their bytes alone. */
-export function differenceOf(
-  lead: Word,
-  shadow: Word,
-): { readonly field: string; readonly lead: string; readonly shadow: string } | 'digest' | undefined {
+/** In what two words differ; `digest`: in their bytes alone. */
+export type Difference = { readonly field: string; readonly lead: string; readonly shadow: string } | 'digest';
+
+/** In what two words differ; undefined: in nothing. */
+export function differenceOf(lead: Word, shadow: Word): Difference | undefined {
   for (const name of FIELDS)
     if (lead[name] !== shadow[name]) return { field: NAMES[name], lead: String(lead[name]), shadow: String(shadow[name]) };
   return firstDifference(lead.digest, shadow.digest) === -1 ? undefined : 'digest';

@@ -1,215 +1,33 @@
-// The lead of a pair: the real PML is behind it. A message leaves when the shadow has vouched for it, that is, has come to the same message with
-// the same digest; what ends is told to the shadow, with what was received, and then to the program. Pure.
+// The lead of a pair, or of three: the real PML is behind it. What ends is told to the shadows, with what was received, and then to the program. What
+// becomes of sends is in outgoing.ts. Pure.
 import type { MultirailError } from '../../errors.ts';
 import type { Envelope } from '../../pml/records.ts';
-import { RecvRequest, SendRequest } from '../../pml/records.ts';
+import { RecvRequest } from '../../pml/records.ts';
 import { assert } from '../../util/assert.ts';
-import { Deque } from '../../util/deque.ts';
-import { EMPTY_BYTES, Iov } from '../../util/iov.ts';
-import { bytesOf, describeWord, differenceOf, firstDifference, hexOf, NOBODY, type Word } from './digest.ts';
-import { AHEAD_BYTES_MAX, Answer, type Found, NOTHING, type Own, PairedPml, patternOf, RECORD_BYTES } from './paired-pml.ts';
-import { type MessageState, moveMessage, movePair } from './states.ts';
-import { type Ended, INLINE_BYTES_MAX, type PairRecord } from './wire.ts';
+import { Iov } from '../../util/iov.ts';
+import { describeWord } from './digest.ts';
+import type { Heard, Link } from './link.ts';
+import { OutgoingPml } from './outgoing.ts';
+import { AHEAD_BYTES_MAX, Answer, type Found, NOTHING, type Own, patternOf, RECORD_BYTES } from './paired-pml.ts';
+import { endedOf, type Ready, readyOf } from './ready.ts';
+import { movePair } from './states.ts';
+import type { Ended, PairRecord } from './wire.ts';
 
 /** Looks that find nothing are told together, so many at most. */
 const VAIN_LOOKS_MAX = 16;
-
-/** A message that was begun here. */
-interface Outgoing {
-  state: MessageState;
-  readonly word: Word;
-  readonly own: Own;
-  /** The program's memory; a copy, once the send was given up. */
-  buffer: Iov;
-  readonly signature: number;
-  readonly canGiveUp: boolean;
-  inner: SendRequest | undefined;
-}
-
-/** The word of the shadow. */
-interface Heard {
-  readonly word: Omit<Word, 'digest'>;
-  /** Undefined: it is on its way. */
-  digest: Uint8Array | undefined;
-}
-
-/** What has ended, and waits for its burst. */
-interface Ready {
-  readonly own: Own;
-  readonly inner: SendRequest | RecvRequest | undefined;
-  readonly error: MultirailError | undefined;
-  readonly envelope: Envelope | undefined;
-  readonly bytes: Uint8Array | undefined;
-}
 
 interface Watched {
   readonly own: Own;
   look(): Ready | undefined;
 }
 
-export class LeadPml extends PairedPml {
-  readonly isLead = true;
-  private readonly pending = new Deque<Outgoing>();
-  private readonly words = new Deque<Heard>();
-  /** Given to the PML, and not ended. */
-  private readonly leaving = new Map<SendRequest, Outgoing>();
+export class LeadPml extends OutgoingPml {
   private readonly inners = new Map<RecvRequest, RecvRequest>();
-  private ready: Ready[] = [];
   /** Probes that wait, and conditions, in the order in which they were begun. */
   private watched: Watched[] = [];
   private vainLooks = 0;
   private forwarded = 0;
-  private consumed = 0;
-  /** The message that differs. */
-  private differing: { readonly message: Outgoing; readonly heard: Heard } | undefined;
-  private lastVouched: Word | undefined;
   private toldVouched = 0;
-  private hasLost = false;
-
-  // ---------------------------------------------------------------- the shadow is gone
-
-  override get isAlone(): boolean {
-    return this.hasLost;
-  }
-
-  /** The shadow has died: what it would have vouched for leaves, and nothing is compared any more. */
-  goAlone(): void {
-    if (this.hasLost || !this.isSound || this.state === 'FINISHED') return;
-    this.hasLost = true;
-    this.state = movePair(this.state, 'ALONE');
-    // Its last words may be here, or come yet.
-    for (const ctx of [this.options.ctx, this.options.bulkCtx]) this.pml.freeContext(ctx);
-    this.compare();
-    this.options.wake();
-  }
-
-  // ---------------------------------------------------------------- sends
-
-  override get unvouched(): number {
-    return this.pending.size;
-  }
-
-  isend(rank: number, ctx: number, tag: number, buffer: Iov, sync = false, signature = 0, canGiveUp = false): SendRequest {
-    const request = new SendRequest(rank, tag, buffer.bytes);
-    const own = this.begin(request, 0);
-    const message = ++this.messageCount;
-    this.counters.messages++;
-    this.options.beforeSend?.(message, buffer);
-    const word: Word = {
-      request: own.number,
-      message,
-      ctx,
-      dest: rank,
-      tag,
-      bytes: buffer.bytes,
-      sync,
-      digest: this.options.digest(buffer),
-    };
-    this.pending.push({ state: 'UNVOUCHED', word, own, buffer, signature, canGiveUp, inner: undefined });
-    this.compare();
-    return request;
-  }
-
-  /** Compares messages and words as far as both are here. */
-  private compare(): void {
-    while (this.isAlone && this.pending.size > 0) this.transmit(this.pending.shift() as Outgoing);
-    while (this.isSound) {
-      const message = this.pending.peek();
-      const heard = this.words.peek();
-      if (heard === undefined || message === undefined) break;
-      const { digest } = heard;
-      if (digest === undefined) break;
-      this.pending.shift();
-      this.words.shift();
-      this.counters.compared++;
-      const difference = differenceOf(message.word, { ...heard.word, digest });
-      if (difference !== undefined) {
-        message.state = moveMessage(message.state, 'HELD');
-        return this.differs(message, heard, difference);
-      }
-      this.transmit(message);
-    }
-    this.lookAtEnd();
-  }
-
-  private transmit(message: Outgoing): void {
-    message.state = moveMessage(message.state, 'VOUCHED');
-    const { word, own, buffer, signature, canGiveUp } = message;
-    this.lastVouched = word;
-    this.options.wake();
-    if (word.dest === NOBODY) return this.sent(message, undefined);
-    const inner = this.pml.isend(word.dest, word.ctx, word.tag, buffer, word.sync, signature, canGiveUp);
-    message.inner = inner;
-    if (inner.done) return this.sent(message, inner);
-    this.leaving.set(own.request as SendRequest, message);
-    inner.onDone = () => {
-      this.leaving.delete(own.request as SendRequest);
-      this.sent(message, inner);
-      this.lookAtEnd();
-    };
-  }
-
-  private sent(message: Outgoing, inner: SendRequest | undefined): void {
-    message.state = moveMessage(message.state, 'ENDED');
-    // It may have been given up before it left.
-    if (this.open.has(message.own.number)) this.end(message.own, inner, inner?.error);
-  }
-
-  /** Ends a send before its time: at both, in a burst. The message goes on, once the shadow has vouched for it. */
-  giveUp(request: SendRequest, error: MultirailError): void {
-    if (request.done) return;
-    const inner = this.leaving.get(request)?.inner;
-    if (inner !== undefined) return this.pml.giveUp(inner, error);
-    for (const message of this.pending) {
-      if (message.own.request !== request) continue;
-      message.buffer = new Iov([bytesOf(message.buffer)]);
-      if (!this.ready.some(({ own }) => own === message.own)) this.end(message.own, undefined, error);
-    }
-  }
-
-  // ---------------------------------------------------------------- differences
-
-  private differs(message: Outgoing, heard: Heard, difference: NonNullable<ReturnType<typeof differenceOf>>): void {
-    if (difference !== 'digest') {
-      const { field, lead, shadow } = difference;
-      const other = describeWord(heard.word);
-      return this.diverge(
-        `${describeWord(message.word)} at the lead is ${other} at the shadow (${field} ${lead} and ${shadow}); nothing of it has left`,
-      );
-    }
-    this.state = movePair(this.state, 'DIFFERING');
-    this.differing = { message, heard };
-    const { compare } = this.options;
-    if (compare === 'full') return this.show(heard.digest as Uint8Array);
-    this.say().diverged(message.word.message, '');
-    this.flush();
-    this.options.wake();
-  }
-
-  /** What the shadow would have sent is here; undefined: it does not come. */
-  show(bytes: Uint8Array | undefined): void {
-    if (this.state !== 'DIFFERING' || this.differing === undefined) return;
-    const { message, heard } = this.differing;
-    const { compare } = this.options;
-    let where = 'where is not known: the shadow does not answer';
-    if (bytes !== undefined) {
-      const offset = firstDifference(bytesOf(message.buffer), bytes);
-      where =
-        offset === -1
-          ? 'not in its bytes any more: one of the digests was wrong, or the bytes were changed after it was made'
-          : `first at byte ${offset}`;
-    }
-    const digests =
-      compare === 'full'
-        ? ''
-        : `; ${compare} ${hexOf(message.word.digest)} at the lead, ${hexOf(heard.digest as Uint8Array)} at the shadow`;
-    this.diverge(`${describeWord(message.word)}, differs, ${where}${digests}; nothing of it has left`);
-  }
-
-  protected get lastCommon(): string {
-    return this.lastVouched === undefined ? 'the beginning of the program' : describeWord(this.lastVouched);
-  }
-
   // ---------------------------------------------------------------- receives and probes
 
   irecv(source: number, ctx: number, tag: number, buffer: Iov): RecvRequest {
@@ -329,22 +147,20 @@ export class LeadPml extends PairedPml {
 
   // ---------------------------------------------------------------- bursts
 
-  private end(own: Own, inner: SendRequest | RecvRequest | undefined, error: MultirailError | undefined): void {
-    this.ready.push(readyOf(own, { inner, error }));
-    this.options.wake();
-  }
-
-  /** What the shadow was told and has not taken, in bytes. */
+  /** What a shadow was told and has not taken, in bytes. */
   get aheadBytes(): number {
-    return this.forwarded - this.consumed;
+    let taken = this.forwarded;
+    for (const { consumed } of this.living) taken = Math.min(taken, consumed);
+    return this.forwarded - taken;
   }
 
-  /** The shadow is too far behind. */
+  /** A shadow is too far behind. */
   private get isCongested(): boolean {
-    return !this.isAlone && this.aheadBytes > (this.options.aheadBytesMax ?? AHEAD_BYTES_MAX);
+    return this.aheadBytes > (this.options.aheadBytesMax ?? AHEAD_BYTES_MAX);
   }
 
   turn(call: number): boolean {
+    if (this.isCongested) this.lookAtEnd();
     if (!this.isSound || this.isCongested) return false;
     if (this.watched.length > 0) this.lookAtWatched();
     if (this.ready.length === 0) return false;
@@ -377,40 +193,16 @@ export class LeadPml extends PairedPml {
   }
 
   /** Says how it has ended, with a copy of what has come. */
-  private forward({ own, inner, error, envelope, bytes }: Ready): Ended {
-    const { number: request, pattern } = own;
-    const failure = error && { code: error.code, text: error.message.slice(error.code.length + 2), peer: error.peer };
-    let ended: Ended = {
-      request,
-      pattern,
-      source: -1,
-      tag: -1,
-      signature: 0,
-      cancelled: false,
-      error: failure,
-      bytes: 0,
-      data: undefined,
-      isBulk: false,
-    };
-    let data: Uint8Array | undefined = bytes;
-    if (inner?.kind === 'recv') {
-      const { matchedSource: source, matchedTag: tag, matchedSignature: signature, cancelled, receivedBytes } = inner;
-      ended = { ...ended, source, tag, signature, cancelled, bytes: receivedBytes };
-      if (receivedBytes > 0) data = copyOf(inner.buffer, receivedBytes);
-    } else if (envelope !== undefined) {
-      const { source, tag, signature, messageBytes } = envelope;
-      ended = { ...ended, source, tag, signature, bytes: messageBytes };
-    }
-    const isBulk = (data?.length ?? 0) > INLINE_BYTES_MAX;
-    ended = { ...ended, data: isBulk ? undefined : data, isBulk, bytes: data?.length ?? ended.bytes };
+  private forward(ready: Ready): Ended {
+    const { ended, data } = endedOf(ready);
     if (!this.isAlone) {
-      this.say(isBulk ? 0 : (data?.length ?? 0)).forward(ended);
-      if (isBulk) this.sayBulk(data as Uint8Array);
+      this.say(ended.isBulk ? 0 : (data?.length ?? 0)).forward(ended);
+      if (ended.isBulk) this.sayBulk(data as Uint8Array);
       this.counters.forwarded++;
       this.counters.forwardedBytes += data?.length ?? 0;
     }
     // The program gets it as a value, however long it is.
-    return own.request.kind === 'answer' && bytes !== undefined ? { ...ended, data: bytes } : ended;
+    return ready.own.request.kind === 'answer' && ready.bytes !== undefined ? { ...ended, data: ready.bytes } : ended;
   }
 
   /** What the look found for which beginCall() was called last. */
@@ -454,40 +246,44 @@ export class LeadPml extends PairedPml {
 
   // ---------------------------------------------------------------- what the shadow says
 
-  protected take(record: PairRecord): void {
+  protected take(record: PairRecord, link: Link): void {
     // Its last words are on their way still.
-    if (this.isAlone) return;
+    if (link.isLost) return;
     switch (record.kind) {
       case 'VOUCH': {
         const heard: Heard = { word: record.word, digest: record.digest };
-        this.words.push(heard);
-        this.otherRequests = Math.max(this.otherRequests, heard.word.request);
+        link.words.push(heard);
+        link.requests = Math.max(link.requests, heard.word.request);
         if (record.digest === undefined)
-          this.receiveRest(record.digestBytes, (bytes) => {
+          this.receiveRest(link, record.digestBytes, (bytes) => {
             heard.digest = bytes;
             this.compare();
           });
         return;
       }
       case 'CONSUMED':
-        this.consumed = record.bytes;
+        link.consumed = record.bytes;
         return this.options.wake();
-      case 'EVIDENCE':
-        if (record.data !== undefined) return this.show(record.data);
-        return this.receiveRest(record.bytes, (bytes) => this.show(bytes));
+      case 'EVIDENCE': {
+        const { message, bytes: length, data } = record;
+        if (data !== undefined) return this.takeEvidence(link, message, data);
+        return this.receiveRest(link, length, (bytes) => this.takeEvidence(link, message, bytes));
+      }
       case 'FINISHED':
-        this.otherFinished = record;
+        link.finished = record;
         return;
       case 'DIVERGED':
-        return this.diverge(record.text);
+        return this.part(link, record.text);
       default:
         assert(false, `a shadow says ${record.kind}`);
     }
   }
 
-  private receiveRest(length: number, whenHere: (bytes: Uint8Array) => void): void {
+  private receiveRest(link: Link, length: number, whenHere: (bytes: Uint8Array) => void): void {
     const bytes = new Uint8Array(length);
-    this.receiveBulk(new Iov([bytes]), () => whenHere(bytes));
+    this.receiveBulk(link, new Iov([bytes]), () => {
+      if (!link.isLost) whenHere(bytes);
+    });
   }
 
   protected taken(): void {
@@ -497,20 +293,36 @@ export class LeadPml extends PairedPml {
   // ---------------------------------------------------------------- ends
 
   protected lookAtEnd(): void {
-    const { otherFinished, pending } = this;
+    const { pending } = this;
     if (!this.isSound) return;
     const first = pending.peek();
-    if (otherFinished !== undefined && first !== undefined && first.word.message > otherFinished.messages)
-      return this.diverge(
-        `the shadow has come to its end after ${otherFinished.messages} messages, and the lead sends ${describeWord(first.word)}; nothing of it has left`,
-      );
+    for (const link of this.living) {
+      const { finished, twin } = link;
+      if (finished !== undefined && first !== undefined && first.word.message > finished.messages)
+        return this.part(
+          link,
+          `the ${twin.name} has come to its end after ${finished.messages} messages, and the lead sends ${describeWord(first.word)}`,
+          true,
+        );
+      // It takes no burst any more, so that the lead, which waits for that, would come to no further message.
+      if (finished !== undefined && finished.requests < this.requestCount && this.isCongested)
+        return this.part(
+          link,
+          `the ${twin.name} has come to its end after ${finished.requests} calls, and the lead has begun ${this.requestCount}`,
+        );
+    }
     if (this.state === 'ALONE' && this.hasFinished && pending.size === 0 && this.leaving.size === 0)
       this.state = movePair(this.state, 'FINISHED');
     if (this.state !== 'FINISHING') return;
-    const extra = this.words.peek()?.word;
-    if (extra !== undefined && pending.size === 0 && extra.message > this.messageCount)
-      return this.diverge(`the lead has come to its end after ${this.messageCount} messages, and the shadow sends ${describeWord(extra)}`);
-    if (otherFinished === undefined || pending.size > 0 || this.leaving.size > 0) return;
+    for (const link of this.living) {
+      const extra = link.words.peek()?.word;
+      if (extra !== undefined && pending.size === 0 && extra.message > this.messageCount)
+        return this.part(
+          link,
+          `the lead has come to its end after ${this.messageCount} messages, and the ${link.twin.name} sends ${describeWord(extra)}`,
+        );
+    }
+    if (pending.size > 0 || this.leaving.size > 0 || this.living.some(({ finished }) => finished === undefined)) return;
     this.state = movePair(this.state, 'FINISHED');
   }
 
@@ -548,19 +360,4 @@ export class LeadPml extends PairedPml {
     for (const { word } of this.pending) if (word.ctx >= first && word.ctx <= last) return false;
     return this.pml.isContextQuiet(first, last, postedMax);
   }
-}
-
-function readyOf(own: Own, { inner, error, envelope, bytes }: Partial<Omit<Ready, 'own'>>): Ready {
-  return { own, inner, error, envelope, bytes };
-}
-
-function copyOf(buffer: Iov, bytes: number): Uint8Array {
-  if (bytes === 0) return EMPTY_BYTES;
-  const copy = new Uint8Array(bytes);
-  let at = 0;
-  for (const view of buffer.slice(0, bytes)) {
-    copy.set(view, at);
-    at += view.length;
-  }
-  return copy;
 }

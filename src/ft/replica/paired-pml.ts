@@ -1,15 +1,16 @@
-// The message layer of a process that is one of two replicas of a rank, in place of the PML under its communicators. What the two have in
+// The message layer of a process that is one of two or three replicas of a rank, in place of the PML under its communicators. What they have in
 // common: requests and messages are numbered in the order in which the program begins them, which is the same at both as long as both do the
-// same; no request ends where it is begun, but in *bursts*, whose order the lead decides; and the two talk over the pair channel, which is a
-// context of its own between them. lead.ts and shadow.ts have the rest. Pure: somebody else calls turn() when the program rests or waits.
+// same; no request ends where it is begun, but in *bursts*, whose order the lead decides; and lead and shadow talk over the pair channel, which is a
+// context of its own between them (link.ts). lead.ts and shadow.ts have the rest. Pure: somebody else calls turn() when the program rests or waits.
 import { MultirailError } from '../../errors.ts';
 import type { MessageLayer } from '../../pml/message-layer.ts';
 import type { Pml } from '../../pml/pml.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../../pml/records.ts';
 import { Iov } from '../../util/iov.ts';
 import { type CompareMode, type Digest, NOBODY } from './digest.ts';
+import { Link, type Twin } from './link.ts';
 import { movePair, type PairState } from './states.ts';
-import { BATCH_BYTES_MAX, BatchWriter, decodeBatch, type Ended, type PairRecord } from './wire.ts';
+import { BatchWriter, decodeBatch, type Ended, type PairRecord } from './wire.ts';
 
 /** How far the lead runs ahead of its shadow, in bytes of what it has received. */
 export const AHEAD_BYTES_MAX = 16 * 1024 * 1024;
@@ -19,19 +20,26 @@ export const RECORD_BYTES = 64;
 export interface PairOptions {
   /** The rank that this process is a replica of. */
   readonly rank: number;
-  /** Number of this process, and of the other replica's. */
+  /** Number of this process, and what it is called in sentences. */
   readonly self: number;
-  readonly twin: number;
-  /** Two contexts of the pair channel: batches, and bytes that follow them. */
-  readonly ctx: number;
-  readonly bulkCtx: number;
+  readonly name: string;
+  /** The replicas that it talks to: of a lead its one or two shadows, of a shadow its lead. */
+  readonly twins: readonly Twin[];
+  /** There are three of the rank: a shadow that differs leaves the job, and does not end it. */
+  readonly isVoting: boolean;
   readonly compare: CompareMode;
   readonly digest: Digest;
   readonly aheadBytesMax?: number;
   /** There is something to do: turn() or flush() at the next opportunity. */
   wake(): void;
-  /** The replicas differ: told once. */
+  /** The replicas differ, and no majority is right: told once. */
   onDiverged(error: MultirailError): void;
+  /** At a shadow of two: it is not in the majority, and is to end. Told once. */
+  onLeave?(error: MultirailError): void;
+  /** At the lead of two shadows: two of three have agreed, and that process has not. Told once of each. */
+  onOutvoted?(number: number, text: string): void;
+  /** At the lead of two shadows: that one goes its own way, and was told to leave. */
+  onDropped?(number: number, text: string): void;
   /** Faults are injected: before the message of that number is digested. */
   readonly beforeSend?: ((message: number, buffer: Iov) => void) | undefined;
 }
@@ -64,7 +72,10 @@ export const NOTHING: Found = [];
 export abstract class PairedPml implements MessageLayer {
   abstract readonly isLead: boolean;
   readonly options: PairOptions;
-  readonly counters = { messages: 0, compared: 0, forwarded: 0, forwardedBytes: 0, bursts: 0, looks: 0, batches: 0 };
+  readonly counters = {
+    ...{ messages: 0, compared: 0, forwarded: 0, forwardedBytes: 0, bursts: 0, looks: 0, batches: 0 },
+    ...{ outvoted: 0, corrected: 0, healed: 0 },
+  };
   protected readonly pml: Pml;
   protected state: PairState = 'PAIRED';
   protected requestCount = 0;
@@ -72,43 +83,51 @@ export abstract class PairedPml implements MessageLayer {
   protected callCount = 0;
   protected readonly open = new Map<number, Own>();
   protected readonly writer = new BatchWriter();
-  private readonly memory = new Uint8Array(BATCH_BYTES_MAX);
-  /** What the other replica has come to its end with. */
-  protected otherFinished: { readonly messages: number; readonly requests: number } | undefined;
+  /** To all replicas that this one talks to, also to those that are lost. */
+  readonly links: readonly Link[];
+  /** Those that are not. */
+  protected living: readonly Link[];
   protected hasFinished = false;
-  /** Requests that the other replica is known to have begun. */
-  protected otherRequests = 0;
+  /** Requests of results that were not the same here as at the two other replicas, whose bytes they have now. */
+  private readonly healed = new WeakSet<SendRequest>();
 
   constructor(pml: Pml, options: PairOptions) {
     this.pml = pml;
     this.options = options;
+    this.links = options.twins.map((twin) => new Link(twin));
+    this.living = this.links;
   }
 
-  /** Listens to the other replica. Once the addresses are known. */
+  /** Listens to the other replicas. Once the addresses are known. */
   start(): void {
+    for (const link of this.links) this.listen(link);
+  }
+
+  private listen(link: Link): void {
+    const { number, ctx } = link.twin;
     for (;;) {
-      const request = this.pml.irecvInBackground(this.options.twin, this.options.ctx, 0, new Iov([this.memory]), (ended) => {
-        if (this.takeBatch(ended)) this.start();
+      const request = this.pml.irecvInBackground(number, ctx, 0, new Iov([link.memory]), (ended) => {
+        if (this.takeBatch(link, ended)) this.listen(link);
       });
-      if (!request.done || !this.takeBatch(request)) return;
+      if (!request.done || !this.takeBatch(link, request)) return;
     }
   }
 
   /** False: nothing more comes. */
-  private takeBatch({ error, receivedBytes }: RecvRequest): boolean {
+  private takeBatch(link: Link, { error, receivedBytes }: RecvRequest): boolean {
     if (error !== undefined) return false;
-    for (const record of decodeBatch(this.memory.subarray(0, receivedBytes))) {
+    for (const record of decodeBatch(link.memory.subarray(0, receivedBytes))) {
       if (record.kind === 'ASK') {
         this.say().here(this.requestCount);
         this.options.wake();
-      } else if (record.kind === 'HERE') this.otherRequests = Math.max(this.otherRequests, record.requests);
-      else this.take(record);
+      } else if (record.kind === 'HERE') link.requests = Math.max(link.requests, record.requests);
+      else this.take(record, link);
     }
     this.taken();
     return true;
   }
 
-  protected abstract take(record: PairRecord): void;
+  protected abstract take(record: PairRecord, link: Link): void;
   /** All records of a batch were taken. */
   protected abstract taken(): void;
 
@@ -122,28 +141,25 @@ export abstract class PairedPml implements MessageLayer {
 
   /** Bytes that belong to the record that was said last; they are copied by the caller. */
   protected sayBulk(bytes: Uint8Array): void {
-    const { twin, bulkCtx } = this.options;
-    this.pml.isend(twin, bulkCtx, 0, new Iov([bytes]));
+    for (const { twin } of this.living) this.pml.isend(twin.number, twin.bulkCtx, 0, new Iov([bytes]));
   }
 
-  /** What was said goes to the other replica. True: there was something. */
+  /** What was said goes to the other replicas, the same to all. True: there was something. */
   flush(): boolean {
     if (this.writer.isEmpty) return false;
-    const { twin, ctx } = this.options;
-    if (this.isAlone) {
-      this.writer.take();
-      return false;
+    const batch = this.writer.take();
+    if (this.living.length === 0) return false;
+    for (const { twin } of this.living) {
+      this.counters.batches++;
+      this.pml.isend(twin.number, twin.ctx, 0, new Iov([batch]));
     }
-    this.counters.batches++;
-    this.pml.isend(twin, ctx, 0, new Iov([this.writer.take()]));
     this.options.wake();
     return true;
   }
 
   /** Receives bytes that belong to a record. `whenHere`: also when they are here at once. */
-  protected receiveBulk(buffer: Iov, whenHere: () => void): void {
-    const { twin, bulkCtx } = this.options;
-    const request = this.pml.irecvInBackground(twin, bulkCtx, 0, buffer, whenHere);
+  protected receiveBulk({ twin }: Link, buffer: Iov, whenHere: () => void): void {
+    const request = this.pml.irecvInBackground(twin.number, twin.bulkCtx, 0, buffer, whenHere);
     if (request.done) whenHere();
     // Its sender may be waiting for the word that it is posted, and nobody else has the engine say it.
     else this.options.wake();
@@ -202,9 +218,20 @@ export abstract class PairedPml implements MessageLayer {
 
   abstract settleValue(number: number, value: Uint8Array | MultirailError): void;
 
-  /** A result: it is compared like a message, and goes to nobody. */
+  /** A result: it is compared like a message, and goes to nobody. Of three replicas one that differs has the bytes of the others behind it. */
   validate(buffer: Iov): SendRequest {
     return this.isend(NOBODY, 0, 0, buffer);
+  }
+
+  /** That result was another one here than at the two other replicas. */
+  wasHealed(request: SendRequest): boolean {
+    return this.healed.has(request);
+  }
+
+  protected heal(request: SendRequest, buffer: Iov, bytes: Uint8Array): void {
+    buffer.copyIn(0, bytes);
+    this.healed.add(request);
+    this.counters.healed++;
   }
 
   /** These are in turn() and waited for; looks without waiting are not asked of a layer that has to obey. */
@@ -230,8 +257,13 @@ export abstract class PairedPml implements MessageLayer {
 
   /** Of what may come to the program; the pair channel is open as long as there is a pair. */
   set admits(admits: (ctx: number) => boolean) {
-    const { ctx: own, bulkCtx } = this.options;
-    this.pml.admits = (ctx) => (ctx === own || ctx === bulkCtx ? !this.isAlone : this.isLead && admits(ctx));
+    const links = new Map(this.links.flatMap((link) => [link.twin.ctx, link.twin.bulkCtx].map((ctx) => [ctx, link])));
+    this.pml.admits = (ctx) => {
+      const link = links.get(ctx);
+      if (link === undefined) return this.isLead && admits(ctx);
+      // What one says that was told to leave is dropped as on any context that was freed: it lives, and has its credit back.
+      return !link.isLost || this.options.isVoting;
+    };
   }
 
   // ---------------------------------------------------------------- bursts and calls
@@ -305,9 +337,9 @@ export abstract class PairedPml implements MessageLayer {
     return this.state === 'DIVERGED' || this.state === 'DIFFERING';
   }
 
-  /** The other replica is gone, and this one goes on without it. */
+  /** The other replicas are gone, and this one goes on without them. */
   get isAlone(): boolean {
-    return false;
+    return this.living.length === 0;
   }
 
   /** What is compared in this state leaves. */
@@ -319,33 +351,51 @@ export abstract class PairedPml implements MessageLayer {
   diverge(what: string): void {
     if (this.state === 'DIVERGED') return;
     this.state = movePair(this.state, 'DIVERGED');
-    const { rank, self, twin } = this.options;
-    const [lead, shadow] = this.isLead ? [self, twin] : [twin, self];
-    this.options.onDiverged(
-      new MultirailError(
-        'ERR_DIVERGED',
-        `the replicas of rank ${rank} (processes ${lead} and ${shadow}) differ: ${what}; the last event in common is ${this.lastCommon}`,
-        { rank },
-      ),
-    );
+    const { rank } = this.options;
+    const text = `the replicas of rank ${rank} (processes ${this.processes}) differ: ${what}; the last event in common is ${this.lastCommon}`;
+    this.options.onDiverged(new MultirailError('ERR_DIVERGED', text, { rank }));
   }
+
+  /** For people: this process and those that it compares with, the lead first. */
+  private get processes(): string {
+    const numbers = [this.options.self, ...this.living.map(({ twin }) => twin.number)].sort((a, b) => a - b);
+    return numbers.length < 3 ? numbers.join(' and ') : `${numbers.slice(0, -1).join(', ')} and ${numbers.at(-1)}`;
+  }
+
+  /** That replica is waited for, and does not come. */
+  abstract late(link: Link, what: string): void;
 
   protected abstract readonly lastCommon: string;
 
-  /** The other replica is waited for, to come to this; undefined: it is not, or has come. */
-  get due(): string | undefined {
-    if (!this.isSound || this.isAlone || this.state === 'FINISHED') return undefined;
-    if (this.hasFinished && this.otherFinished === undefined) return 'the end of its program';
-    if (this.open.size === 0 || this.otherRequests >= this.requestCount) return undefined;
+  /** That replica is waited for, to come to this; undefined: it is not, or has come. */
+  dueOf(link: Link): string | undefined {
+    if (!this.isSound || link.isLost || this.state === 'FINISHED') return undefined;
+    if (link.asked !== undefined) return `what it would have sent as message ${link.asked}`;
+    if (this.hasFinished && link.finished === undefined) return 'the end of its program';
+    if (this.open.size === 0 || link.requests >= this.requestCount) return undefined;
     return `its call ${this.requestCount}`;
   }
 
-  /** Calls that the program has begun here, and those that it is known to have begun at the other replica. */
-  get calls(): { readonly own: number; readonly twin: number } {
-    return { own: this.requestCount, twin: this.otherRequests };
+  /** As dueOf(), of any other replica. */
+  get due(): string | undefined {
+    for (const link of this.living) {
+      const due = this.dueOf(link);
+      if (due !== undefined) return due;
+    }
+    return undefined;
   }
 
-  /** Asks the other replica how far it is. */
+  /** Calls that the program has begun here, and those that it is known to have begun at the other replica. */
+  callsOf(link: Link): { readonly own: number; readonly twin: number } {
+    return { own: this.requestCount, twin: link.requests };
+  }
+
+  /** A replica has not come as far as this one, or is not known to have. */
+  get isAhead(): boolean {
+    return this.living.some(({ requests }) => requests < this.requestCount);
+  }
+
+  /** Asks the other replicas how far they are. */
   ask(): void {
     if (!this.isSound || this.isAlone || this.state === 'FINISHED') return;
     this.say().ask();

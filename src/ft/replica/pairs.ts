@@ -1,9 +1,6 @@
-// Who is whose replica. A job of n ranks with two replicas of each has 2n processes: that with number r is the lead of rank r, and that with
-// number n + r its shadow. To the program both are rank r of n. Pure.
+// Who is whose replica. A job of n ranks with R replicas of each has R × n processes: that with number r is the lead of rank r, those with the numbers
+// n + r and, of three, 2n + r are its shadows. To the program all of them are rank r of n. Pure.
 import { MultirailError } from '../../errors.ts';
-
-/** Replicas of a rank that are supported. */
-export const REPLICAS_MAX = 2;
 
 export type ReplicaRole = 'lead' | 'shadow';
 
@@ -14,8 +11,10 @@ export interface Place {
   readonly rank: number;
   /** Number of ranks. */
   readonly ranks: number;
-  /** Number of the process that is the other replica of this rank. */
+  /** Number of the process that it compares with: of a lead its first shadow, of a shadow its lead. */
   readonly twin: number;
+  /** Of a lead with two shadows the second one. Shadows know of their lead alone. */
+  readonly second?: number;
 }
 
 /**
@@ -23,16 +22,34 @@ export interface Place {
  *
  * @param number Its own.
  * @param processes Processes of the job.
- * @throws ERR_CONFIG: the processes are no pairs.
+ * @param replicas Processes of each rank.
+ * @throws ERR_CONFIG: the processes are not so many for each rank.
  */
-export function placeOf(number: number, processes: number): Place {
-  if (processes < 2 || processes % 2 !== 0)
+export function placeOf(number: number, processes: number, replicas = 2): Place {
+  if (processes < replicas || processes % replicas !== 0)
     throw new MultirailError(
       'ERR_CONFIG',
-      `ft_replicas = 2 in a job of ${processes} processes: expected an even number; multirail run --replicas 2 starts two processes for each rank`,
+      `ft_replicas = ${replicas} in a job of ${processes} processes: expected ${replicas === 2 ? 'an even number' : `a multiple of ${replicas}`}; multirail run --replicas ${replicas} starts ${replicas === 2 ? 'two' : replicas} processes for each rank`,
       { rank: number },
     );
-  const ranks = processes / 2;
-  const role = number < ranks ? 'lead' : 'shadow';
-  return { role, rank: number % ranks, ranks, twin: role === 'lead' ? number + ranks : number - ranks };
+  const ranks = processes / replicas;
+  const rank = number % ranks;
+  if (number >= ranks) return { role: 'shadow', rank, ranks, twin: rank };
+  return { role: 'lead', rank, ranks, twin: rank + ranks, ...(replicas === 3 ? { second: rank + 2 * ranks } : {}) };
+}
+
+/** The processes that one compares with. */
+export function twinsOf({ twin, second }: Pick<Place, 'twin' | 'second'>): number[] {
+  return second === undefined ? [twin] : [twin, second];
+}
+
+/** Replicas of a rank by their place among them, as plans of faults name them. */
+export const REPLICA_NAMES = ['lead', 'shadow', 'shadow2'] as const;
+export type ReplicaName = (typeof REPLICA_NAMES)[number];
+
+/** The same in sentences. `replicas`: so many there are. */
+export function replicaText(index: number, replicas: number): string {
+  if (index === 0) return 'lead';
+  if (replicas < 3) return 'shadow';
+  return index === 1 ? 'first shadow' : 'second shadow';
 }

@@ -1,12 +1,13 @@
-// The shadow of a pair: nothing of it goes anywhere but to its lead. It says what it would send, and is told what has ended, in the order and
+// A shadow, the one of a pair or one of two: nothing of it goes anywhere but to its lead. It says what it would send, and is told what has ended, in the order and
 // at the places of the program at which it ended for the lead. Pure.
-import type { MultirailError } from '../../errors.ts';
+import { MultirailError } from '../../errors.ts';
 import type { Envelope } from '../../pml/records.ts';
 import { RecvRequest, SendRequest } from '../../pml/records.ts';
 import { assert } from '../../util/assert.ts';
 import { Deque } from '../../util/deque.ts';
 import { Iov } from '../../util/iov.ts';
-import { bytesOf, describeWord, type Word } from './digest.ts';
+import { bytesOf, describeWord, firstDifference, type Word } from './digest.ts';
+import type { Link } from './link.ts';
 import { AHEAD_BYTES_MAX, Answer, type Found, type Own, PairedPml, patternOf, RECORD_BYTES } from './paired-pml.ts';
 import { movePair } from './states.ts';
 import type { Ended, PairRecord } from './wire.ts';
@@ -29,7 +30,8 @@ type Told = Burst | { readonly kind: 'look'; count: number; readonly values: Fou
 /** A message that the lead has not ended. */
 interface Vouched {
   readonly word: Word;
-  readonly buffer: Iov;
+  /** The program's memory; a copy, where its request has ended before the message could leave. */
+  buffer: Iov;
 }
 
 export class ShadowPml extends PairedPml {
@@ -37,7 +39,11 @@ export class ShadowPml extends PairedPml {
   private readonly told = new Deque<Told>();
   private building: Ended[] = [];
   private readonly sends = new Map<number, Vouched>();
+  /** Those of them whose requests have ended before they left. */
+  private readonly kept = new Set<number>();
   private lastVouched: Pick<Word, 'message' | 'dest' | 'tag' | 'bytes'> | undefined;
+  /** Messages up to this one have left. */
+  private vouchedTo = 0;
   private consumed = 0;
   private consumedTold = 0;
 
@@ -110,10 +116,10 @@ export class ShadowPml extends PairedPml {
 
   // ---------------------------------------------------------------- what the lead says
 
-  protected take(record: PairRecord): void {
+  protected take(record: PairRecord, link: Link): void {
     switch (record.kind) {
       case 'FORWARD':
-        this.otherRequests = Math.max(this.otherRequests, record.ended.request);
+        link.requests = Math.max(link.requests, record.ended.request);
         this.building.push(record.ended);
         return;
       case 'BURST':
@@ -128,6 +134,8 @@ export class ShadowPml extends PairedPml {
         return;
       case 'VOUCHED':
         this.lastVouched = this.sends.get(record.message)?.word ?? this.lastVouched;
+        this.vouchedTo = record.message;
+        for (const message of this.kept) if (message <= this.vouchedTo) this.drop(message);
         return;
       case 'DIVERGED': {
         const bytes = this.sends.get(record.message)?.buffer;
@@ -137,7 +145,11 @@ export class ShadowPml extends PairedPml {
         return;
       }
       case 'FINISHED':
-        this.otherFinished = record;
+        link.finished = record;
+        return;
+      case 'LEAVE':
+        // The other shadow hears it, too.
+        if (record.number === this.options.self) this.leave(record.text);
         return;
       default:
         assert(false, `a lead says ${record.kind}`);
@@ -171,7 +183,7 @@ export class ShadowPml extends PairedPml {
       const value = isReceive ? undefined : new Uint8Array(ended.bytes);
       if (value !== undefined) head.values.set(ended.request, value);
       head.pending++;
-      this.receiveBulk(isReceive ? new Iov(request.buffer.slice(0, ended.bytes)) : new Iov([value as Uint8Array]), () => {
+      this.receiveBulk(this.links[0], isReceive ? new Iov(request.buffer.slice(0, ended.bytes)) : new Iov([value as Uint8Array]), () => {
         head.pending--;
         if (head.pending === 0) this.options.wake();
       });
@@ -194,12 +206,13 @@ export class ShadowPml extends PairedPml {
       const { request } = own;
       const data = ended.data ?? head.values.get(ended.request);
       if (request.kind === 'recv' && ended.data !== undefined) request.buffer.copyIn(0, ended.data);
+      if (request.kind === 'send' && data !== undefined) this.takeRight(request, ended.request, data);
       const envelope = request.kind === 'answer' && ended.source >= 0 ? this.envelopeOf(request, ended) : undefined;
       this.fill(own, data === ended.data ? ended : { ...ended, data }, envelope);
     }
     this.consume(this.sizeOf(head.ended));
+    if (owns.some(({ request }) => request.kind === 'send')) this.dropEnded();
     for (const own of owns) this.tell(own);
-    this.dropEnded(owns);
     this.prepareHead();
     this.lookAtEnd();
     // There may be another one; the program has its turn before.
@@ -207,9 +220,28 @@ export class ShadowPml extends PairedPml {
     return true;
   }
 
-  private dropEnded(owns: readonly Own[]): void {
-    if (!owns.some(({ request }) => request.kind === 'send')) return;
-    for (const [message, { word }] of this.sends) if (!this.open.has(word.request)) this.sends.delete(message);
+  /** Of a result: the bytes that the two other replicas have. */
+  private takeRight(request: SendRequest, number: number, right: Uint8Array): void {
+    for (const { word, buffer } of this.sends.values())
+      if (word.request === number && firstDifference(bytesOf(buffer), right) !== -1) this.heal(request, buffer, right);
+  }
+
+  /** Requests have ended: of what has left, nobody asks for the bytes any more. */
+  private dropEnded(): void {
+    for (const [message, sent] of this.sends) {
+      if (this.open.has(sent.word.request)) continue;
+      if (message <= this.vouchedTo) this.drop(message);
+      else if (!this.kept.has(message)) {
+        // It was given up. The lead may ask for it when the program has its memory back.
+        sent.buffer = new Iov([bytesOf(sent.buffer)]);
+        this.kept.add(message);
+      }
+    }
+  }
+
+  private drop(message: number): void {
+    this.sends.delete(message);
+    this.kept.delete(message);
   }
 
   private consume(bytes: number): void {
@@ -263,12 +295,30 @@ export class ShadowPml extends PairedPml {
     this.diverge(what);
   }
 
+  /** Of two shadows one cannot know whether it is itself the one that is wrong: it leaves, and the last one ends the job by that. */
+  override diverge(what: string): void {
+    if (this.options.isVoting) this.leave(what);
+    else super.diverge(what);
+  }
+
+  private leave(what: string): void {
+    if (this.state === 'DIVERGED') return;
+    this.state = movePair(this.state, 'DIVERGED');
+    const { rank, self, name } = this.options;
+    const text = `the ${name} of rank ${rank} (process ${self}) leaves the job, since it does not do what its lead does: ${what}; the last event in common is ${this.lastCommon}`;
+    this.options.onLeave?.(new MultirailError('ERR_DIVERGED', text, { rank }));
+  }
+
+  late(_: Link, what: string): void {
+    this.diverge(`the lead is late: ${what}`);
+  }
+
   protected get lastCommon(): string {
     return this.lastVouched === undefined ? 'the beginning of the program' : describeWord(this.lastVouched);
   }
 
   protected lookAtEnd(): void {
-    if (this.state !== 'FINISHING' || this.otherFinished === undefined) return;
+    if (this.state !== 'FINISHING' || this.links[0].finished === undefined) return;
     for (const { request } of this.open.values()) if (request.kind === 'send') return;
     this.state = movePair(this.state, 'FINISHED');
   }

@@ -1,4 +1,4 @@
-// What the two replicas of a rank say to each other, in batches: one for each turn in which there is something to say. A batch is a row of
+// What the replicas of a rank say to each other, in batches: one for each turn in which there is something to say. A batch is a row of
 // records; a number has seven bits a byte, lowest first, and one that may be negative comes with one added. Version 1:
 //
 //   version u8, then records: kind u8, and what the table below says
@@ -23,11 +23,11 @@ const RECORD_BYTES_MAX = 128;
 export const RECORD = {
   /** Shadow: a send: request, message, ctx, dest + 3, tag, bytes, sync, digest. */
   VOUCH: 32,
-  /** Lead: its messages up to that one were equal at both. */
+  /** Lead: its messages up to that one were equal at both, of three at two. */
   VOUCHED: 33,
   /** Lead: a request has ended: how, and for a receive its bytes. */
   FORWARD: 34,
-  /** Either: the replicas differ: message (0: not in one of them), text. To the shadow it is the question what it would have sent. */
+  /** Either: the replicas differ: message (0: not in one of them), text. To a shadow it is the question what it would have sent. */
   DIVERGED: 35,
   /** Lead: the requests that were said to have ended since the last one end now: number of the blocking call; 0: between calls. */
   BURST: 36,
@@ -45,6 +45,8 @@ export const RECORD = {
   ASK: 42,
   /** Either, when it is asked: requests that it has begun. */
   HERE: 43,
+  /** Lead of two shadows: the one whose process has that number is to end itself: number, text. */
+  LEAVE: 44,
 } as const;
 
 /** How a request has ended. */
@@ -59,7 +61,7 @@ export interface Ended {
   readonly error: { readonly code: string; readonly text: string; readonly peer: number | undefined } | undefined;
   /** Length of the message that a probe has found; otherwise that of `data`. */
   readonly bytes: number;
-  /** What was received; undefined: it comes as a message of its own, or nothing was received. */
+  /** What was received, of a result what is right; undefined: it comes as a message of its own, or there is nothing. */
   readonly data: Uint8Array | undefined;
   /** It comes as a message of its own. */
   readonly isBulk: boolean;
@@ -77,6 +79,7 @@ export type PairRecord =
   | { readonly kind: 'EVIDENCE'; readonly message: number; readonly bytes: number; readonly data: Uint8Array | undefined }
   | { readonly kind: 'ASK' }
   | { readonly kind: 'HERE'; readonly requests: number }
+  | { readonly kind: 'LEAVE'; readonly number: number; readonly text: string }
   | { readonly kind: 'FINISHED'; readonly messages: number; readonly requests: number };
 
 const SYNC = 1;
@@ -209,6 +212,12 @@ export class BatchWriter {
     this.put(requests);
   }
 
+  leave(number: number, text: string): void {
+    this.begin(RECORD.LEAVE, TEXT_BYTES_MAX);
+    this.put(number);
+    this.putText(text);
+  }
+
   finished(messages: number, requests: number): void {
     this.begin(RECORD.FINISHED);
     this.put(messages);
@@ -305,6 +314,8 @@ export function decodeBatch(bytes: Uint8Array): PairRecord[] {
         return { kind: 'ASK' };
       case RECORD.HERE:
         return { kind: 'HERE', requests: take() };
+      case RECORD.LEAVE:
+        return { kind: 'LEAVE', number: take(), text: text() };
       case RECORD.FINISHED:
         return { kind: 'FINISHED', messages: take(), requests: take() };
       default:

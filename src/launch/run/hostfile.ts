@@ -99,35 +99,42 @@ export function placeRanks(hosts: readonly HostSlots[], size: number): RankPlace
   return places;
 }
 
-/** Where the two replicas of a rank run: on two hosts, or on the same one. */
+/** Where the replicas of a rank run: on different hosts, or on the same one. */
 export type ReplicaPlace = 'host' | 'core';
 
+const COUNTS: Readonly<Record<number, string>> = { 2: 'two', 3: 'three' };
+
 /**
- * As placeRanks(), for ranks of two processes each: first all leads, then all shadows.
+ * As placeRanks(), for ranks of several processes each: first all leads, then all first shadows, and so on.
  *
- * @param asked Undefined: on two hosts, where there are such; else wherever there is room.
+ * @param asked Undefined: on different hosts, where there are such; else wherever there is room.
  * @throws ERR_ARG: the hosts have too few slots, or too few for that.
  */
-export function placeReplicas(hosts: readonly HostSlots[], ranks: number, asked: ReplicaPlace | undefined): RankPlace[] {
-  const size = 2 * ranks;
+export function placeReplicas(hosts: readonly HostSlots[], ranks: number, asked: ReplicaPlace | undefined, replicas = 2): RankPlace[] {
+  const size = replicas * ranks;
   if (asked === 'core') {
-    const pairs = hosts.map(({ host, slots }) => ({ host, slots: Math.floor(slots / 2) }));
-    if (slotsOf(pairs) < ranks)
+    const together = hosts.map(({ host, slots }) => ({ host, slots: Math.floor(slots / replicas) }));
+    if (slotsOf(together) < ranks)
       throw new MultirailError(
         'ERR_ARG',
-        `--replica-place core: the hosts have room for ${slotsOf(pairs)} pairs of replicas, and ${ranks} are asked for`,
+        `--replica-place core: the hosts have room for ${slotsOf(together)} ${replicas === 2 ? 'pairs' : 'ranks'} of ${replicas === 2 ? 'replicas' : `${COUNTS[replicas]} replicas each`}, and ${ranks} are asked for`,
       );
-    const leads = placeRanks(pairs, ranks);
-    const both = leads.map(({ host, localRank, localSize }) => ({ host, localRank: localRank + localSize, localSize: 2 * localSize }));
-    return [...leads.map((place) => ({ ...place, localSize: 2 * place.localSize })), ...both];
+    const leads = placeRanks(together, ranks);
+    return Array.from({ length: replicas }, (_, index) =>
+      leads.map(({ host, localRank, localSize }) => ({
+        host,
+        localRank: localRank + index * localSize,
+        localSize: replicas * localSize,
+      })),
+    ).flat();
   }
-  // In this order the shadow of a lead is as many places behind it as there are ranks: no host may have more places than that.
+  // In this order each replica of a rank is as many places behind the one before it as there are ranks: no host may have more places than that.
   const capped = hosts.map(({ host, slots }) => ({ host, slots: Math.min(slots, ranks) }));
   if (slotsOf(capped) >= size) return placeRanks(capped, size);
   if (asked === 'host')
     throw new MultirailError(
       'ERR_ARG',
-      `--replica-place host: two replicas of each of ${ranks} ranks do not fit on different hosts: name more hosts, or give them more slots`,
+      `--replica-place host: ${COUNTS[replicas]} replicas of each of ${ranks} ranks do not fit on different hosts: name more hosts, or give them more slots`,
     );
   return placeRanks(hosts, size);
 }

@@ -466,11 +466,7 @@ class LocalJob implements RunningJob {
       code === TOLD_TO_END_CODE ? 'was told to end' : signal === undefined ? `exited with code ${code}` : `was killed by ${signal}`;
     const text = lost === undefined ? `${name} ${how}` : `${name}: ${lost}`;
     const exitCode = signal === undefined ? (code ?? 1) : 128 + constants.signals[signal];
-    const shadowOf = isDeath ? this.starter.shadowOf(rank) : undefined;
-    if (shadowOf !== undefined) {
-      this.say(`${text}; it was the shadow of rank ${shadowOf}, which goes on by itself: what it sends is compared with nothing any more`);
-      return;
-    }
+    if (this.isShadowLost(rank, text, isDeath)) return;
     if (died) {
       this.say(`${text}; the other ranks go on`);
       this.died++;
@@ -487,6 +483,19 @@ class LocalJob implements RunningJob {
     const expected = signal !== undefined && this.forwarded.has(signal);
     this.say(expected ? `${signal} was passed on to the ranks; ending the job` : `${text}; ending the job`);
     this.end(text, exitCode);
+  }
+
+  /** A shadow is gone, and its rank goes on without it. Where another shadow is left, also when it has ended with a code: two do not do so. */
+  private isShadowLost(rank: number, text: string, isDeath: boolean): boolean {
+    const shadowOf = this.starter.shadowOf(rank);
+    if (shadowOf === undefined) return false;
+    if (this.starter.siblingsOf(rank).some((other) => this.ranks.get(other)?.exited === false)) {
+      this.say(`${text}; it was one of two shadows of rank ${shadowOf}, which goes on with the other one`);
+      return true;
+    }
+    if (isDeath)
+      this.say(`${text}; it was the shadow of rank ${shadowOf}, which goes on by itself: what it sends is compared with nothing any more`);
+    return isDeath;
   }
 
   // --- end

@@ -53,7 +53,7 @@ export class RankStarter {
     this.options = options;
     this.slots = options.hosts ?? [{ host: 'localhost', slots: options.size }];
     const { replicas = 1, replicaPlace } = options;
-    this.places = replicas === 1 ? placeRanks(this.slots, options.size) : placeReplicas(this.slots, this.ranks, replicaPlace);
+    this.places = replicas === 1 ? placeRanks(this.slots, options.size) : placeReplicas(this.slots, this.ranks, replicaPlace, replicas);
   }
 
   /** Processes of the start that are on this host. */
@@ -187,15 +187,23 @@ export class RankStarter {
     return this.options.size / (this.options.replicas ?? 1);
   }
 
-  /** The rank that this process is the second replica of, which does the same as the first one; undefined: it is not a second one. */
+  /** The rank that this process is a further replica of, which does the same as the first one; undefined: it is the first one. */
   shadowOf(number: number): number | undefined {
     return (this.options.replicas ?? 1) > 1 && number >= this.ranks ? number % this.ranks : undefined;
+  }
+
+  /** The other shadows of the rank of that one. */
+  siblingsOf(number: number): number[] {
+    const { replicas = 1 } = this.options;
+    const shadows = Array.from({ length: replicas - 1 }, (_, i) => (number % this.ranks) + (i + 1) * this.ranks);
+    return shadows.filter((other) => other !== number);
   }
 
   /** What a process is called in front of its lines. */
   labelOf(number: number): string {
     const shadowOf = this.shadowOf(number);
-    return shadowOf === undefined ? String(number) : `${shadowOf} shadow`;
+    if (shadowOf === undefined) return String(number);
+    return number < 2 * this.ranks ? `${shadowOf} shadow` : `${shadowOf} shadow 2`;
   }
 
   private stdinMode(rank: number): StdioMode {

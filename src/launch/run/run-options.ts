@@ -13,9 +13,9 @@ export interface RunOptions {
   spares?: number;
   /** For each process that dies another one is started, which stands by: at most so many. With more than none, the parameter ft is on. */
   respawn?: number;
-  /** So many processes are each rank, and compare what they send: 1, which is the default, or 2. The output of the second one is dropped. */
+  /** So many processes are each rank, and compare what they send: 1, which is the default, 2 or 3. The output of all but the first one is dropped. */
   replicas?: number;
-  /** Where the two processes of a rank run; by default on different hosts, where there are such. */
+  /** Where the processes of a rank run; by default on different hosts, where there are such. */
   replicaPlace?: ReplicaPlace;
   /** In this file processes that are started by hand find the job, and its secret (ft_join); only its owner can read it. */
   rendezvous?: string;

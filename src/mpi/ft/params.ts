@@ -20,13 +20,13 @@ export const FT_PARAMS = {
     1,
     'processes',
     1,
-    2,
-    'So many processes are each rank, which compare what they send before it leaves (multirail run --replicas sets it). The same at all ranks.',
+    3,
+    'So many processes are each rank, which compare what they send before it leaves; of three, two that agree are right (multirail run --replicas sets it). The same at all ranks.',
   ),
   ft_compare: string(
     'user',
     'crc32c',
-    'What two replicas compare of the bytes of a message: a checksum, a digest, or all of them. The same at all ranks.',
+    'What replicas compare of the bytes of a message: a checksum, a digest, or all of them. The same at all ranks.',
     ['crc32c', 'sha256', 'full'],
   ),
   ft_toe_cpu: int(

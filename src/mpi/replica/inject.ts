@@ -1,7 +1,7 @@
 // Faults on purpose: bits that flip, replicas that are caught in a loop, processes that end. A plan names the rank, the replica and the moment;
 // without a plan nothing of this is there.
 import { MultirailError } from '../../errors.ts';
-import type { Place } from '../../ft/replica/pairs.ts';
+import { type Place, REPLICA_NAMES, type ReplicaName } from '../../ft/replica/pairs.ts';
 import type { ParamTable } from '../../params.ts';
 import type { Iov } from '../../util/iov.ts';
 import { Prng } from '../../util/prng.ts';
@@ -11,7 +11,7 @@ import type { RuntimeJob } from '../runtime-options.ts';
 export interface PlannedFault {
   readonly kind: 'flip' | 'stall' | 'exit';
   readonly rank: number;
-  readonly replica: 'lead' | 'shadow';
+  readonly replica: ReplicaName;
   /** When: before the digest of the message of that number is made, or when the program says that so much of its work is done. */
   readonly send: number | undefined;
   readonly at: number | undefined;
@@ -24,7 +24,7 @@ export interface PlannedFault {
 
 const KEYS: readonly string[] = ['rank', 'replica', 'send', 'at', 'buffer', 'bits', 'seed', 'code'];
 const USAGE =
-  'expected KIND:KEY=VALUE,… with KIND flip, stall or exit, rank=R, replica=lead or shadow, send=N or at=P%, and buffer=NAME, bits=N, seed=S, code=N as they are needed; several are separated by semicolons';
+  'expected KIND:KEY=VALUE,… with KIND flip, stall or exit, rank=R, replica=lead, shadow or shadow2 (the second one of three replicas), send=N or at=P%, and buffer=NAME, bits=N, seed=S, code=N as they are needed; several are separated by semicolons';
 
 function bad(text: string): MultirailError {
   return new MultirailError('ERR_CONFIG', `ft_inject ${JSON.stringify(text)}: ${USAGE}`);
@@ -49,14 +49,14 @@ export function parseFaults(text: string): PlannedFault[] {
         if (!/^\d{1,9}$/.test(value) || Number(value) < least) throw bad(part);
         return Number(value);
       };
-      const replica = given.get('replica') ?? 'lead';
+      const replica = REPLICA_NAMES.find((name) => name === (given.get('replica') ?? 'lead'));
       const at = given.get('at');
       const percent = at === undefined ? undefined : Number(/^(\d{1,3}(?:\.\d+)?)%$/.exec(at)?.[1] ?? Number.NaN);
       const send = whole('send', 1);
       const rank = whole('rank', 0);
       const isMoment = (send === undefined) !== (percent === undefined) && !(Number.isNaN(percent) || (percent ?? 0) > 100);
       const hasBuffer = kind !== 'flip' || send !== undefined || given.has('buffer');
-      if (rank === undefined || (replica !== 'lead' && replica !== 'shadow') || !isMoment || !hasBuffer) throw bad(part);
+      if (rank === undefined || replica === undefined || !isMoment || !hasBuffer) throw bad(part);
       return {
         kind: kind as PlannedFault['kind'],
         rank,
@@ -125,7 +125,7 @@ export class Injector {
 
   private strike(fault: PlannedFault, views: readonly Uint8Array[]): void {
     const { kind, rank, replica, bits, seed, code } = fault;
-    this.say(`injected: ${kind} at the ${replica} of rank ${rank}`);
+    this.say(`injected: ${kind} at the ${replica === 'shadow2' ? 'second shadow' : replica} of rank ${rank}`);
     if (kind === 'flip') return flipBits(views, bits, seed);
     if (kind === 'exit') process.exit(code);
     for (;;) {
@@ -144,15 +144,17 @@ export function injectorOf(
   const plan = params.string('ft_inject');
   if (plan === '') return undefined;
   const rank = place?.rank ?? job.rank;
-  const role = place?.role ?? 'lead';
+  const replica = place === undefined ? 'lead' : REPLICA_NAMES[Math.floor(job.rank / place.ranks)];
   const faults = parseFaults(plan);
   if (place === undefined && faults.some(({ send }) => send !== undefined))
     throw new MultirailError(
       'ERR_CONFIG',
       'ft_inject: messages are counted where ranks have two replicas (multirail run --replicas 2); say at=P% instead of send=N',
     );
+  if (place !== undefined && params.int('ft_replicas') < 3 && faults.some(({ replica: struck }) => struck === 'shadow2'))
+    throw new MultirailError('ERR_CONFIG', 'ft_inject: replica=shadow2 is the third of three replicas (multirail run --replicas 3)');
   return new Injector(
-    faults.filter((fault) => fault.rank === rank && fault.replica === role),
+    faults.filter((fault) => fault.rank === rank && fault.replica === replica),
     say,
   );
 }

@@ -1,5 +1,5 @@
-// What multirail/ft drives saves by where each rank is two processes: whether anything of the program is on its way, which the lead says for
-// both, and what the two cannot make alike.
+// What multirail/ft drives saves by where each rank is two or three processes: whether anything of the program is on its way, which the lead says
+// for all, and what they cannot make alike.
 import { MultirailError } from '../../errors.ts';
 import { idOf } from '../contexts.ts';
 import { ProgramTraffic } from '../ft/program-traffic.ts';
@@ -20,8 +20,8 @@ export class PairedSeries extends ProgramTraffic {
     this.pair = replica;
     this.replica = replica.face;
     // What the two tell each other is not the program's.
-    this.own.add(idOf(replica.pml.options.ctx));
-    this.process = replica.place.role === 'lead' ? replica.place.rank : replica.place.rank + replica.place.ranks;
+    for (const { ctx } of replica.pml.options.twins) this.own.add(idOf(ctx));
+    this.process = replica.pml.options.self;
   }
 
   /** Host of the lead of that rank. */
@@ -32,11 +32,11 @@ export class PairedSeries extends ProgramTraffic {
   override underWay(textsMax: number): string[] {
     const texts = super.underWay(textsMax);
     const { unvouched } = this.pair.pml;
-    if (unvouched > 0 && texts.length < textsMax) texts.push(`${unvouched} messages for which the shadow has not vouched`);
+    if (unvouched > 0 && texts.length < textsMax) texts.push(`${unvouched} messages for which a shadow has not vouched`);
     return texts;
   }
 
-  /** Resolves when nothing of the program's is on its way from here, or after that time, with what is; at both alike. */
+  /** Resolves when nothing of the program's is on its way from here, or after that time, with what is; at all replicas alike. */
   async whenQuiet(timeoutMs: number, textsMax: number): Promise<string[]> {
     const answer = this.beginQuiet(timeoutMs);
     if (!answer.done)

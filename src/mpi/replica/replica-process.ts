@@ -1,10 +1,11 @@
-// A process as one of two replicas of a rank: the paired layer over its PML, driven from its event loop.
+// A process as one of two or three replicas of a rank: the paired layer over its PML, driven from its event loop.
 import { createHash } from 'node:crypto';
 import type { MultirailError } from '../../errors.ts';
 import { type CompareMode, crc32cDigest, type Digest, fullDigest } from '../../ft/replica/digest.ts';
 import { LeadPml } from '../../ft/replica/lead.ts';
+import type { Link, Twin } from '../../ft/replica/link.ts';
 import type { PairOptions } from '../../ft/replica/paired-pml.ts';
-import type { Place } from '../../ft/replica/pairs.ts';
+import { type Place, replicaText, twinsOf } from '../../ft/replica/pairs.ts';
 import { ShadowPml } from '../../ft/replica/shadow.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import type { ParamTable } from '../../params.ts';
@@ -14,21 +15,26 @@ import type { Iov } from '../../util/iov.ts';
 import type { AddressBook } from '../address-book.ts';
 import { type CallOptions, timeoutError, watchEnd } from '../constants.ts';
 import { ctxOf, OBJECT, USER } from '../contexts.ts';
-import { checkProcess } from '../ft/process-watch.ts';
+import { checkProcess, type ProcessId } from '../ft/process-watch.ts';
 import type { RuntimeDriver, RuntimeJob } from '../runtime-options.ts';
 import { PairedWaiter } from './paired-waiter.ts';
 import { Replica } from './replica.ts';
 import { processorMs, TOE_LOOK_MS, ToeWatch } from './toe-watch.ts';
 
-/** Id of the contexts of the pair channel: no communicator has it, their ids begin at 16,384. */
+/** Id of the contexts of the pair channel to a first shadow, and of that to a second one: no communicator has them, their ids begin at 16,384. */
 const PAIR_ID = 2;
 /** How long the shadow is given to say what it would have sent. */
 const EVIDENCE_MS = 2000;
+/** How long a shadow that was told to leave is given to do so. */
+const LEAVE_MS = 2000;
 const FINISH_POLL_MS = 1;
 
 export interface ReplicaHooks {
   /** The replicas differ: the job is to end. */
   onDiverged(error: MultirailError): void;
+  /** This process is not in the majority: it is to end, and the job goes on. */
+  onLeave(error: MultirailError): void;
+  warn(text: string): void;
   readonly beforeSend?: ((message: number, buffer: Iov) => void) | undefined;
 }
 
@@ -58,9 +64,13 @@ export class ReplicaProcess {
   private isExpecting = false;
   private timer: NodeJS.Timeout | undefined;
   private evidenceTimer: NodeJS.Timeout | undefined;
-  private toe: ToeWatch | undefined;
+  private readonly toes: ToeWatch[] = [];
   private toeLookedMs = 0;
   private readonly factor: number;
+  /** Processes of twins on this host. */
+  private readonly here = new Map<number, ProcessId>();
+  /** What was told to leave, and when it is killed. */
+  private readonly leaving = new Map<number, number>();
 
   constructor(place: Place, job: RuntimeJob, params: ParamTable, engine: Engine, driver: RuntimeDriver, hooks: ReplicaHooks) {
     this.place = place;
@@ -68,56 +78,97 @@ export class ReplicaProcess {
     this.driver = driver;
     this.factor = params.int('ft_toe_cpu');
     const compare = params.string('ft_compare') as CompareMode;
+    const replicas = params.int('ft_replicas');
+    const { rank, ranks } = place;
+    const indexOf = (number: number): number => Math.floor(number / ranks);
+    // A channel has the number of its shadow, which is the greater one.
+    const twinOf = (number: number): Twin => {
+      const id = PAIR_ID + indexOf(Math.max(number, job.rank)) - 1;
+      return { number, name: replicaText(indexOf(number), replicas), ctx: ctxOf(id, USER), bulkCtx: ctxOf(id, OBJECT) };
+    };
     const options: PairOptions = {
-      rank: place.rank,
+      rank,
       self: job.rank,
-      twin: place.twin,
-      ctx: ctxOf(PAIR_ID, USER),
-      bulkCtx: ctxOf(PAIR_ID, OBJECT),
+      name: replicaText(indexOf(job.rank), replicas),
+      twins: twinsOf(place).map(twinOf),
+      isVoting: replicas > 2,
       compare,
       digest: DIGESTS[compare],
       wake: () => this.wake(),
       onDiverged: (error) => hooks.onDiverged(error),
+      onLeave: (error) => hooks.onLeave(error),
+      onOutvoted: (_, text) => hooks.warn(text),
+      onDropped: (number, text) => {
+        hooks.warn(
+          `process ${number}, a shadow of rank ${rank}, is to leave the job, which goes on with two replicas of that rank: ${text}`,
+        );
+        this.leaving.set(number, performance.now() + LEAVE_MS);
+      },
       beforeSend: hooks.beforeSend,
     };
     this.pml = place.role === 'lead' ? new LeadPml(engine.pml, options) : new ShadowPml(engine.pml, options);
     this.waiter = new PairedWaiter(engine, driver, params.int('mpi_blocking_spin_us'), this.pml);
-    this.face = new Replica(place.role, place.twin, this.pml, this.waiter, () => this.wake());
+    this.face = new Replica(place, this.pml, this.waiter, () => this.wake());
     driver.atRest = () => this.rest();
   }
 
-  /** All have met: the pair channel is open. Whether the other replica is late can be known on the same host alone. */
+  /** All have met: the pair channel is open. Whether another replica is late can be known on the same host alone. */
   start(book: Pick<AddressBook, 'hostOf' | 'entryOf'> | undefined, hostId: string): void {
     this.pml.start();
     this.wake();
-    const number = this.place.twin;
-    const twin = book?.hostOf(number) === hostId ? checkProcess(book.entryOf(number).process) : undefined;
-    if (twin === undefined || this.factor === 0) return;
-    const ownMs = (): number => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1000;
-    };
-    this.toe = new ToeWatch({
-      factor: this.factor,
-      due: () => this.pml.due,
-      calls: () => this.pml.calls,
-      ownMs,
-      twinMs: () => processorMs(twin),
-      onLate: (what) => this.pml.diverge(`the ${this.pml.isLead ? 'shadow' : 'lead'} is late: ${what}`),
-    });
-    this.timer = setInterval(() => this.lookAtTwin(), TOE_LOOK_MS);
+    for (const link of this.pml.links) {
+      const { number } = link.twin;
+      const twin = book?.hostOf(number) === hostId ? checkProcess(book.entryOf(number).process) : undefined;
+      if (twin === undefined) continue;
+      this.here.set(number, twin);
+      if (this.factor > 0) this.toes.push(this.toeOf(link, twin));
+    }
+    if (this.toes.length === 0 && (this.here.size === 0 || !this.pml.options.isVoting)) return;
+    this.timer = setInterval(() => this.lookAtTwins(), TOE_LOOK_MS);
     this.timer.unref();
   }
 
-  private lookAtTwin(): void {
-    const { own, twin } = this.pml.calls;
-    if (this.pml.due !== undefined || twin < own) this.pml.ask();
-    this.toe?.look();
+  private toeOf(link: Link, twin: ProcessId): ToeWatch {
+    return new ToeWatch({
+      factor: this.factor,
+      due: () => this.pml.dueOf(link),
+      calls: () => this.pml.callsOf(link),
+      ownMs: () => {
+        const { user, system } = process.cpuUsage();
+        return (user + system) / 1000;
+      },
+      twinMs: () => processorMs(twin),
+      onLate: (what) => this.pml.late(link, what),
+    });
   }
 
-  /** The other replica has died. A lead goes on by itself; who was its shadow ends with the job. */
-  twinDied(): void {
-    if (this.pml instanceof LeadPml) this.pml.goAlone();
+  private lookAtTwins(): void {
+    this.endLeaving();
+    if (this.pml.due !== undefined || this.pml.isAhead) this.pml.ask();
+    for (const toe of this.toes) toe.look();
+  }
+
+  /** One that is in a loop does not read that it is to leave. */
+  private endLeaving(): void {
+    for (const [number, untilMs] of this.leaving) {
+      if (performance.now() < untilMs) continue;
+      this.leaving.delete(number);
+      const twin = this.here.get(number);
+      // Whoever has its pid now is not meant.
+      if (twin === undefined || processorMs(twin) === undefined) continue;
+      try {
+        process.kill(twin.pid, 'SIGKILL');
+      } catch {
+        // It has ended by itself.
+      }
+    }
+  }
+
+  /** A process has died. A lead goes on without it; a shadow whose lead it was ends with the job. */
+  died(number: number): void {
+    if (!this.pml.links.some(({ twin }) => twin.number === number)) return;
+    this.leaving.delete(number);
+    if (this.pml instanceof LeadPml) this.pml.shadowDied(number);
     this.wake();
   }
 
@@ -125,7 +176,7 @@ export class ReplicaProcess {
   lookBlocked(nowMs: number): void {
     if (nowMs - this.toeLookedMs < TOE_LOOK_MS) return;
     this.toeLookedMs = nowMs;
-    this.lookAtTwin();
+    this.lookAtTwins();
   }
 
   /** Something is to be done when the program rests, and something may be said before. */
@@ -187,16 +238,17 @@ export class ReplicaProcess {
     return answer.envelope as Envelope;
   }
 
-  /** The program has come to its end: resolves when the other one has, too, and all that was begun has left. What is still open: one line. */
+  /** The program has come to its end: resolves when those of the other replicas have, too, and all that was begun has left. What is still open: one line. */
   async leave(timeoutMs: number): Promise<string | undefined> {
     const { pml } = this;
+    const twins = pml.options.twins.map(({ number }) => number);
     const deadlineMs = performance.now() + timeoutMs;
     pml.finish();
     this.engine.schedule();
     // A job whose replicas differ is about to end.
     while (!pml.isFinished) {
       if (performance.now() >= deadlineMs)
-        return `the other replica of rank ${this.place.rank}, process ${this.place.twin}: it has not come to its end`;
+        return `the other ${twins.length === 1 ? 'replica' : 'replicas'} of rank ${this.place.rank}, process ${twins.join(' and ')}: it has not come to its end`;
       await new Promise((resolve) => setTimeout(resolve, FINISH_POLL_MS));
     }
     pml.flush();

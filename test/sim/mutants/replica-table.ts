@@ -4,6 +4,8 @@ import type { Planted } from './table.ts';
 
 const DIGEST = 'src/ft/replica/digest.ts';
 const LEAD = 'src/ft/replica/lead.ts';
+const OUTGOING = 'src/ft/replica/outgoing.ts';
+const READY = 'src/ft/replica/ready.ts';
 const SHADOW = 'src/ft/replica/shadow.ts';
 
 export const PLANTED_REPLICAS: readonly Planted[] = [
@@ -18,7 +20,7 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
     sentence: 'A message leaves at once, and is compared afterwards.',
     edits: [
       edit(
-        LEAD,
+        OUTGOING,
         '    this.compare();\n    return request;',
         '    const first = this.pending.peek();\n    if (first !== undefined && this.pending.size === 1) this.pml.isend(rank, ctx, tag, buffer, sync);\n    this.compare();\n    return request;',
       ),
@@ -28,19 +30,19 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
   {
     name: 'alone-still-waits',
     sentence: 'What a lead has begun when its shadow dies waits for the word of the shadow.',
-    edits: [edit(LEAD, 'this.pml.freeContext(ctx);\n    this.compare();\n', 'this.pml.freeContext(ctx);\n')],
+    edits: [edit(OUTGOING, 'this.lookAtOutvoted();\n    this.compare();\n', 'this.lookAtOutvoted();\n')],
     found: [{ profile: 'replica', within: 300 }],
   },
   {
     name: 'alone-and-congested',
     sentence: 'A lead whose shadow has died while it was far behind waits for it to catch up.',
-    edits: [edit(LEAD, '!this.isAlone && this.aheadBytes >', 'this.aheadBytes >')],
+    edits: [edit(LEAD, 'for (const { consumed } of this.living)', 'for (const { consumed } of this.links)')],
     found: [{ profile: 'replica', within: 300 }],
   },
   {
     name: 'bursts-merged',
     sentence: 'The shadow takes two bursts at once, with nothing of the program between them.',
-    edits: [edit(SHADOW, '    this.dropEnded(owns);\n', '    this.dropEnded(owns);\n    this.turn(call);\n')],
+    edits: [edit(SHADOW, 'this.tell(own);\n    this.prepareHead();\n', 'this.tell(own);\n    this.turn(call);\n    this.prepareHead();\n')],
     found: [{ profile: 'replica', within: 60 }],
   },
   {
@@ -58,7 +60,7 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
   {
     name: 'forwarded-by-reference',
     sentence: 'A received message goes to the shadow from the memory of the program, which goes on to use it.',
-    edits: [edit(LEAD, 'data = copyOf(inner.buffer, receivedBytes);', 'data = inner.buffer.views[0].subarray(0, receivedBytes);')],
+    edits: [edit(READY, 'data = copyOf(inner.buffer, receivedBytes);', 'data = inner.buffer.views[0].subarray(0, receivedBytes);')],
     found: [{ profile: 'replica', within: 60 }],
   },
   {
@@ -66,7 +68,7 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
     sentence: 'The shadow is told that a probe has found a message, and not from whom.',
     edits: [
       edit(
-        LEAD,
+        READY,
         'ended = { ...ended, source, tag, signature, bytes: messageBytes };',
         'ended = { ...ended, source: Math.min(source, 0), tag, signature, bytes: messageBytes };',
       ),
@@ -90,5 +92,77 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
       ),
     ],
     found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'minority-sent',
+    sentence: 'Both shadows have another message than the lead, and that of the lead leaves.',
+    edits: [
+      edit(
+        OUTGOING,
+        "message.state = moveMessage(message.state, 'OUTVOTED');",
+        'this.pending.shift();\n    return this.transmit(message);',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'vote-with-a-word-missing',
+    sentence: 'Of two shadows the first word is enough.',
+    edits: [
+      edit(
+        OUTGOING,
+        'for (const { words } of this.living) if (words.peek()?.digest === undefined) return undefined;\n    return this.living.map(',
+        'const here = this.living.filter(({ words }) => words.peek()?.digest !== undefined);\n    if (here.length === 0) return undefined;\n    return here.map(',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 60 }],
+  },
+  {
+    name: 'course-kept',
+    sentence: 'A shadow whose message goes elsewhere is outvoted, and not told to leave.',
+    edits: [
+      edit(
+        OUTGOING,
+        "if (loser !== undefined && loser.difference !== 'digest' && link !== undefined)\n      this.part(",
+        'if (false as boolean)\n      this.part(link as Link, ',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'evidence-unchecked',
+    sentence: 'The bytes that a shadow shows are sent, whether they have the digest that two have vouched for or not.',
+    edits: [
+      edit(
+        OUTGOING,
+        'if (firstDifference(digest, message.majority as Uint8Array) === -1) this.correct',
+        'if (digest.length > 0) this.correct',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 600 }],
+  },
+  {
+    name: 'loser-not-healed',
+    sentence: 'A shadow whose result is another one than that of the two others keeps it.',
+    edits: [edit(OUTGOING, 'if (message.word.dest === NOBODY && !this.keepRight(message)) return;', '')],
+    found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'lead-not-healed',
+    sentence: 'A lead whose result is another one than that of its shadows keeps it.',
+    edits: [
+      edit(
+        OUTGOING,
+        'if (message.word.dest === NOBODY) this.heal(message.own.request as SendRequest, message.buffer, bytes);\n    else ',
+        '',
+      ),
+    ],
+    found: [{ profile: 'replica', within: 300 }],
+  },
+  {
+    name: 'both-shadows-lost',
+    sentence: 'With one of its shadows a lead forgets the other one, too.',
+    edits: [edit(OUTGOING, 'this.living = this.living.filter((other) => other !== link);', 'this.living = [];')],
+    found: [{ profile: 'replica', within: 300 }],
   },
 ];

@@ -3,7 +3,16 @@
 import { expect, test } from 'vitest';
 import { nextTry } from '../../../src/ft/recover/paired-line.ts';
 import { parseFaults } from '../../../src/mpi/replica/inject.ts';
-import { campaign001, classOf, controlOf, type FaultEnd, type FaultPlayed, faultRuns, injectText } from '../../../tools/ft/campaign-001.ts';
+import {
+  campaign001,
+  classOf,
+  controlOf,
+  type FaultEnd,
+  type FaultPlayed,
+  faultRuns,
+  injectText,
+  isCorrected,
+} from '../../../tools/ft/campaign-001.ts';
 import { TABLE_STEPS, type TableJob, type TablePlayed, table001, tableJobs } from '../../../tools/ft/table-001.ts';
 
 const ended = (more: Partial<FaultEnd> = {}): FaultEnd => ({ exitCode: 0, isStuck: false, isRight: true, said: '', ...more });
@@ -71,6 +80,49 @@ test('a wrong product by pairs, faults that are too harmless, and a class that i
   expect(campaign001(input, harmless).problems).toEqual([expect.stringContaining('the faults are too harmless')]);
   const latent = good().map((one) => ({ ...one, paired: ended() }));
   expect(campaign001(input, latent).problems.length).toBe(4);
+});
+
+test('by three replicas a fault that was seen is corrected where the job has come to its right end', () => {
+  const text = (what: string): FaultEnd => ended({ said: `[1] multirail: rank 1: ${what}\n` });
+  const outvoted = text(
+    'the lead of rank 1 (process 1) is outvoted in message 3, of 800 bytes to rank 0 with tag 1: crc32c 01, and 02 at the two others',
+  );
+  const healed = text(
+    'the first shadow of rank 0 (process 4) is outvoted in message 9, a result of 73728 bytes: crc32c 01, and 02 at the two others',
+  );
+  const late = text(
+    'process 5, a shadow of rank 1, is to leave the job, which goes on with two replicas of that rank: the first shadow is late: it has',
+  );
+  const other = text(
+    'ERR_DIVERGED: the first shadow of rank 1 (process 5) leaves the job, since it does not do what its lead does: request 5 is another one',
+  );
+  const left = text('rank 5 (pid 7) exited with code 9; it was one of two shadows of rank 1, which goes on with the other one');
+  const ends = [outvoted, healed, late, other, left];
+  expect(ends.map(classOf)).toEqual(['TDC', 'FSC', 'TOE', 'TDC', 'DUE']);
+  expect(ends.map(isCorrected)).toEqual([true, true, true, true, true]);
+  expect([ended(), diverged('differ: message 3, of 8 bytes'), { ...outvoted, isRight: false }].map(isCorrected)).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(classOf({ ...outvoted, isRight: false })).toBeUndefined();
+  const input = { faults: 100, seed: 1, replicas: 3 };
+  const single = (i: number): FaultEnd => ended({ isRight: i % 3 !== 0 });
+  const played = faultRuns(input).map((fault, i) => ({ fault, paired: [ended(), outvoted, healed, late, left][i % 5], single: single(i) }));
+  const { problems, lines } = campaign001(input, played);
+  expect(problems).toEqual([]);
+  expect(lines).toContain(
+    'Corrected, so that the job came to its right end without being started again: 20 of 20 TDC, 20 of 20 FSC, 20 of 20 TOE, 20 of 20 DUE.',
+  );
+  // What one replica alone gets wrong may not end the job, unless a lead goes its own way.
+  const isFlip = ({ fault }: FaultPlayed): boolean => fault.kind === 'flip' && fault.buffer !== 'index' && fault.replica === 'lead';
+  const isStall = ({ fault }: FaultPlayed): boolean => fault.kind === 'stall' && fault.replica === 'lead';
+  const endsAt = (at: number): FaultPlayed[] =>
+    played.map((one, i) => (i === at ? { ...one, paired: diverged('differ: the lead is late: it has used') } : one));
+  expect(campaign001(input, endsAt(played.findIndex(isFlip))).problems).toEqual([
+    expect.stringContaining('the job by three ends with exit code 76'),
+  ]);
+  expect(campaign001(input, endsAt(played.findIndex(isStall))).problems).toEqual([]);
 });
 
 test('going back: one save further each time, and from the newest again once a run has come past the fault', () => {

@@ -47,6 +47,8 @@ async function makeOneFile(chunks, outfile, places, outputs) {
     minifyWhitespace: true,
     lineLimit: 160,
     logLevel: 'warning',
+    // Between chunks esbuild leaves imports without names; package.json says which files do something when they are loaded, and these are none of them.
+    logOverride: { 'ignored-bare-import': 'silent' },
     plugins: [
       {
         name: 'chunks',

@@ -117,7 +117,8 @@ function options() {
 }
 
 const { kills: wanted, seed: firstSeed, only, mtbf, mtbfMs, limitMs, mca, starter, asynchronous } = options();
-const settings = mca.map((one) => one.split(/[ =]+/));
+/** Name and value: a value may have an equals sign. */
+const settings = mca.map((one) => /^([^ =]+)[ =]+(.*)$/s.exec(one)?.slice(1) ?? wrongUse(`--mca '${one}': expected 'NAME VALUE'`));
 
 /** Programs of run() that can do it either way. */
 const BOTH_WAYS = ['heat', 'heat-sync', 'farm-log', 'farm-log-sync'];

@@ -36,6 +36,8 @@ const PAIRED_LIMIT_MS = 120_000;
 const TABLE_LIMIT_FACTOR = 20;
 /** Passes over each row while the work is measured that makes up the paper's time. */
 const MEASURED_PASSES = 4;
+/** Jobs without a fault, which the others are held against, are played so often, and the median time counts. */
+const UNDISTURBED_RUNS = 3;
 
 function wordsIn(file: string): ProductWord[] {
   if (!existsSync(file)) return [];
@@ -154,6 +156,13 @@ async function playTableJob(
   return { end, said: listener.said() };
 }
 
+/** The one of the median time; undefined where one came to no end. */
+function middleOf(ends: readonly (TableEnd | undefined)[]): TableEnd | undefined {
+  if (ends.includes(undefined)) return undefined;
+  const sorted = [...(ends as TableEnd[])].sort((a, b) => a.wallSeconds - b.wallSeconds);
+  return sorted[Math.floor(sorted.length / 2)];
+}
+
 /** Plays the jobs of the table; `say` gets a line for each. */
 export async function playTable(scale: number, say: (text: string) => void): Promise<Finding> {
   checkScale(scale);
@@ -173,12 +182,15 @@ export async function playTable(scale: number, say: (text: string) => void): Pro
     say(`row 2: ${twoSeconds.toFixed(2)} s`);
     const played: TablePlayed[] = [];
     for (const job of tableJobs()) {
-      const { end, said } = await playTableJob(folder, job, passes, limitMs);
-      played.push({ job, end });
-      say(
-        `row ${job.row}, ${job.moment ?? 'no fault'}: ${end === undefined ? 'the job came to no end' : `${end.wallSeconds.toFixed(2)} s`}`,
-      );
-      if (end === undefined) say(said.trimEnd());
+      const ends: (TableEnd | undefined)[] = [];
+      for (let i = 0; i < (job.moment === undefined ? UNDISTURBED_RUNS : 1); i++) {
+        const { end, said } = await playTableJob(folder, job, passes, limitMs);
+        ends.push(end);
+        const how = end === undefined ? 'the job came to no end' : `${end.wallSeconds.toFixed(2)} s`;
+        say(`row ${job.row}, ${job.moment ?? 'no fault'}: ${how}`);
+        if (end === undefined) say(said.trimEnd());
+      }
+      played.push({ job, end: middleOf(ends) });
     }
     return table001(scale, { oneSeconds, twoSeconds, played });
   });

@@ -3,11 +3,11 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type CellFigures, cellName, fullName } from './gray-record.ts';
 
-export const KEPT_FILE = 'bench/lab/gray-cells.jsonl';
+const KEPT_FILE = 'bench/lab/gray-cells.jsonl';
 
 /** By full name. JSON has no NaN; what is null was one. */
-export function readKept(file = KEPT_FILE): Map<string, CellFigures> {
-  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+export function readKept(): Map<string, CellFigures> {
+  const text = existsSync(KEPT_FILE) ? readFileSync(KEPT_FILE, 'utf8') : '';
   const cells = text
     .split('\n')
     .filter((line) => line !== '')
@@ -26,11 +26,11 @@ export function mergeKept(kept: ReadonlyMap<string, CellFigures>, cells: Iterabl
 }
 
 /** Writes them in an order that changes little when cells are added. */
-export function writeKept(cells: ReadonlyMap<string, CellFigures>, file = KEPT_FILE): void {
+export function writeKept(cells: ReadonlyMap<string, CellFigures>): void {
   const inOrder = [...cells.values()].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
   const rounded = (_key: string, value: unknown) =>
     typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
-  writeFileSync(file, inOrder.map((cell) => `${JSON.stringify(cell, rounded)}\n`).join(''));
+  writeFileSync(KEPT_FILE, inOrder.map((cell) => `${JSON.stringify(cell, rounded)}\n`).join(''));
 }
 
 const orderOf = (cell: CellFigures): string => [cell.topology, cell.transport, cell.traffic, cellName(cell)].join('/');

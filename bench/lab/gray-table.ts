@@ -38,7 +38,7 @@ function textOf(cell: CellFigures | undefined, faults: number): string {
   );
 }
 
-/** `cells of b847717, 2026-11-26: 75; of …` */
+/** `75 cells 2026-11-26, measured at b847717; 12 cells …` */
 function measuredText(cells: readonly CellFigures[]): string {
   const counts = new Map<string, number>();
   for (const { run, commit } of cells) {

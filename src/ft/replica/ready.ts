@@ -1,7 +1,8 @@
 // What has ended at a lead and waits for its burst, and how a shadow is told of it. Pure.
 import type { MultirailError } from '../../errors.ts';
 import type { Envelope, RecvRequest, SendRequest } from '../../pml/records.ts';
-import { EMPTY_BYTES, type Iov } from '../../util/iov.ts';
+import { Iov } from '../../util/iov.ts';
+import { bytesOf } from './digest.ts';
 import type { Own } from './paired-pml.ts';
 import { type Ended, INLINE_BYTES_MAX } from './wire.ts';
 
@@ -38,22 +39,11 @@ export function endedOf({ own, inner, error, envelope, bytes }: Ready): { readon
   if (inner?.kind === 'recv') {
     const { matchedSource: source, matchedTag: tag, matchedSignature: signature, cancelled, receivedBytes } = inner;
     ended = { ...ended, source, tag, signature, cancelled, bytes: receivedBytes };
-    if (receivedBytes > 0) data = copyOf(inner.buffer, receivedBytes);
+    if (receivedBytes > 0) data = bytesOf(new Iov(inner.buffer.slice(0, receivedBytes)));
   } else if (envelope !== undefined) {
     const { source, tag, signature, messageBytes } = envelope;
     ended = { ...ended, source, tag, signature, bytes: messageBytes };
   }
   const isBulk = (data?.length ?? 0) > INLINE_BYTES_MAX;
   return { ended: { ...ended, data: isBulk ? undefined : data, isBulk, bytes: data?.length ?? ended.bytes }, data };
-}
-
-function copyOf(buffer: Iov, bytes: number): Uint8Array {
-  if (bytes === 0) return EMPTY_BYTES;
-  const copy = new Uint8Array(bytes);
-  let at = 0;
-  for (const view of buffer.slice(0, bytes)) {
-    copy.set(view, at);
-    at += view.length;
-  }
-  return copy;
 }

@@ -60,7 +60,13 @@ export const PLANTED_REPLICAS: readonly Planted[] = [
   {
     name: 'forwarded-by-reference',
     sentence: 'A received message goes to the shadow from the memory of the program, which goes on to use it.',
-    edits: [edit(READY, 'data = copyOf(inner.buffer, receivedBytes);', 'data = inner.buffer.views[0].subarray(0, receivedBytes);')],
+    edits: [
+      edit(
+        READY,
+        'data = bytesOf(new Iov(inner.buffer.slice(0, receivedBytes)));',
+        'data = inner.buffer.views[0].subarray(0, receivedBytes);',
+      ),
+    ],
     found: [{ profile: 'replica', within: 60 }],
   },
   {

@@ -16,6 +16,7 @@ import { Engine } from '../progress/engine.ts';
 import { engineOptions, expectCrowd } from '../progress/options.ts';
 import type { RailEvent as EngineRailEvent } from '../progress/rail-events.ts';
 import { crowdFactor, limitInCrowd } from '../util/crowd.ts';
+import { Deferred } from '../util/deferred.ts';
 import { DIVERGED_CODE, OWN_FAILURE_CODE } from '../util/exit-codes.ts';
 import { AddressBook, type ModexTable } from './address-book.ts';
 import { peerFailedChannel } from './channels.ts';
@@ -99,6 +100,8 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
   private readonly blocking: BlockingWaiter;
   private state: RuntimeState = 'STARTING';
   private place: { readonly world: Communicator; readonly role: Runtime['role'] } | undefined;
+  /** @internal Resolves when the word comes that another rank has aborted the job. */
+  readonly aborted = new Deferred<MultirailError>();
   /** @internal Where this process stands by, or has stood by. */
   readonly duty: StandbyDuty | undefined;
   private readonly modules: BtlModule[] = [];
@@ -406,8 +409,10 @@ export class Runtime extends EventEmitter<RuntimeEvents> {
     oob?.on('abort', (info) => {
       if (this.state === 'FINALIZED') return;
       const text = `rank ${info.rank} aborted the job: ${info.reason}`;
-      this.proc.logged?.abort(new MultirailError('ERR_ABORT', text, { rank: this.process }));
+      const error = new MultirailError('ERR_ABORT', text, { rank: this.process });
+      this.proc.logged?.abort(error);
       for (const rank of this.book?.others ?? []) this.engine.failPeer(rank, 'ERR_ABORT', text);
+      this.aborted.resolve(error);
     });
   }
 

@@ -2,7 +2,6 @@
 // end, and what is refused.
 import { expect, onTestFinished, test } from 'vitest';
 import { tcpComponent } from '../../src/btl/tcp/component.ts';
-import { Deferred } from '../../src/ft/recover/deferred.ts';
 import { Saves } from '../../src/ft/recover/epoch.ts';
 import type { FtJob } from '../../src/ft/recover/job.ts';
 import type { FtOptions } from '../../src/ft/recover/options.ts';
@@ -11,6 +10,7 @@ import { memoryStore } from '../../src/ft/store/memory-store.ts';
 import type { Store } from '../../src/ft/store/store.ts';
 import { ctxOf, USER } from '../../src/mpi/contexts.ts';
 import type { ProcessState } from '../../src/mpi/process-state.ts';
+import { Deferred } from '../../src/util/deferred.ts';
 import { Prng } from '../../src/util/prng.ts';
 import { type FtPart, playFtCase } from '../support/ft-worlds.ts';
 

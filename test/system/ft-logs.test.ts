@@ -98,9 +98,12 @@ test.concurrent('a log that is filling up makes a save due', { timeout: 60_000 }
   expect(bodies.find(([, , process]) => process === 4)?.[1], all).toBeGreaterThan(0);
 });
 
-test.concurrent('a program that does not repeat itself is caught', { timeout: 60_000 }, async () => {
+test.concurrent.each([
+  ['drifts', ''],
+  ['late', ', also where the deaths that follow are seen before the word of the abort'],
+])('a program that does not repeat itself is caught (%s)%s', { timeout: 60_000 }, async (mode) => {
   // More stand by: none of them takes the place of the one that did not repeat itself.
-  const { status, all, bodies } = await play('drifts', ['1@10'], 2);
+  const { status, all, bodies } = await play(mode, ['1@10'], 2);
   expect(status, all).toBe(1);
   expect(all).toMatch(
     /rank 4 \(pid \d+\) aborted the job with code 1: ERR_REPLAY: message \d+ of context \d+ to rank \d, with tag \d, has \d+ bytes and digest \w+; before the failure it had \d+ bytes and digest \w+/,

@@ -22,6 +22,9 @@ import { warnAsRank } from './warning.ts';
 /** Those that stand by have said by then whether they help: a process that is stopped is not waited for. */
 const HELPERS_WAIT_MS = 1000;
 
+/** In an aborted job ranks die one after another: the word of the abort is at most this late behind their deaths. */
+const ABORT_WORD_WAIT_MS = 1000;
+
 /**
  * Runs a program so that it survives failures of its ranks: coordinated recovery from saves in memory, on disk or in a store. Collective over
  * the world; the parameter `ft` is on. Resolves with what the program gave on this rank, when it has ended well on all ranks.
@@ -55,8 +58,15 @@ export async function run<T>(mpi: Runtime, options: FtOptions, body: (job: FtJob
 type Outcome<T> = { readonly value: T } | { readonly error: unknown };
 
 /** A successor has not repeated what its predecessor did. */
-function isOwnDifference(error: unknown): boolean {
-  return error instanceof MultirailError && error.code === 'ERR_REPLAY';
+const isOwnDifference = (error: unknown): boolean => error instanceof MultirailError && error.code === 'ERR_REPLAY';
+
+const lacksSpares = (error: unknown): boolean => error instanceof MultirailError && error.code === 'ERR_SPARES';
+
+function within<R>(promise: Promise<R>, timeMs: number): Promise<R | undefined> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(undefined), timeMs);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
 }
 
 class Run {
@@ -86,6 +96,8 @@ class Run {
     } catch (error) {
       // The next successor would come to the same, and so on until nobody stands by any more.
       if (isOwnDifference(error)) await this.mpi.abort(1, (error as MultirailError).message);
+      // A job that is being ended has nobody left to stand by: that is not what is wrong with it.
+      else if (lacksSpares(error)) throw (await within(this.mpi.aborted.promise, ABORT_WORD_WAIT_MS)) ?? error;
       throw error;
     } finally {
       this.notice.close();
@@ -227,20 +239,13 @@ class Run {
     return this.mpi.params.int('ft_body_grace_ms');
   }
 
-  private within<R>(promise: Promise<R>): Promise<R | undefined> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => resolve(undefined), this.graceMs);
-      promise.then(resolve, reject).finally(() => clearTimeout(timer));
-    });
-  }
-
   /** A decision that names failed members comes within that time. */
   private async isOver(): Promise<boolean> {
-    return (await this.within(this.saves.over.promise)) !== undefined;
+    return (await within(this.saves.over.promise, this.graceMs)) !== undefined;
   }
 
   private async settled(played: Promise<unknown>): Promise<void> {
-    if ((await this.within(played)) !== undefined) return;
+    if ((await within(played, this.graceMs)) !== undefined) return;
     const { rank } = this.saves;
     throw new MultirailError(
       'ERR_CHECKPOINT',

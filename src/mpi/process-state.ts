@@ -343,6 +343,15 @@ export class ProcessState implements LocalProcess {
     this.engine.schedule();
   }
 
+  /** This process leaves that communicator, which was revoked here, and enters it anew: the others stay in it. */
+  leaveToEnter(id: number): void {
+    const error = this.endError ?? new MultirailError('ERR_REVOKED', `rank ${this.rank} goes back, and has left the communicator`);
+    this.communicators.get(id)?.close(error);
+    this.communicators.delete(id);
+    this.failures.forget(ctxOf(id, COLLECTIVE));
+    this.contexts.forget(id);
+  }
+
   /** The communicator of that context has not come to its end; its free() may be under way. */
   isOpen(ctx: number): boolean {
     return this.communicators.has(idOf(ctx));

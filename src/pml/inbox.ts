@@ -111,6 +111,21 @@ export class Inbox {
     this.forgetFlows(ctx);
   }
 
+  /** The context begins anew, with numbers that are set then. All that was sent on it has come. */
+  renew(ctx: number): void {
+    this.dropContext(ctx, undefined);
+    this.freed.delete(ctx);
+    for (const peer of this.core.peers.values()) {
+      const flow = peer.dropFlows(ctx);
+      for (const envelope of flow?.early.values() ?? []) this.dropFreed(envelope);
+    }
+  }
+
+  /** A message that a matched probe has taken, and that nobody will receive. */
+  dropProbed(envelope: Envelope): void {
+    this.dropFreed(envelope);
+  }
+
   /** The numbers of a context that is gone. */
   forgetFlows(ctx: number): void {
     for (const peer of this.core.peers.values()) {

@@ -34,6 +34,8 @@ export interface MessageLog {
   commit(isBefore: (peer: number, ctx: number, seq: number) => boolean): void;
   /** There is no such save. */
   abandon(): void;
+  /** That peer never asks for these again: the first messages to it, up to one that it may ask for. */
+  trimTo(peer: number, isBefore: (ctx: number, seq: number) => boolean): void;
 }
 
 /** Which messages receives from anybody match, recorded and obeyed (src/ft/events). Peers are numbers of processes. */
@@ -61,6 +63,8 @@ export interface TapOptions {
   readonly onDiffers?: ((error: MultirailError) => void) | undefined;
   /** Undefined: no outcome is recorded, and receives from anybody are of no use to a successor. */
   readonly outcomes?: MessageOutcomes;
+  /** Processes that go back together with this one: what goes between them is not logged, and they need not say what they have. */
+  readonly within?: Iterable<number> | undefined;
 }
 
 /** The tap, as those see it that messages pass. */

@@ -28,6 +28,9 @@ export interface SyncContext {
   readonly digests: readonly Digest[];
 }
 
+/** Numbers of the messages to one peer, or from it, by context. */
+export type FlowNumbers = ReadonlyMap<number, number>;
+
 /** The numbers of a rank at a save, and the messages that had come and that nobody had received. */
 export interface Cut {
   readonly flows: readonly { readonly peer: number; readonly ctx: number; readonly nextOut: number; readonly nextIn: number }[];
@@ -44,6 +47,8 @@ export interface UnexpectedMessage {
   readonly seq: number;
   readonly signature: number;
   readonly payload: Uint8Array;
+  /** Set: its data were not here, and come again with its number. */
+  readonly messageBytes?: number;
 }
 
 export class Succession {
@@ -95,7 +100,8 @@ export class Succession {
       peer.channel.move('HELD');
     }
     this.tap.dropGated(peer);
-    for (const message of [...peer.sends]) if (this.isCovered(message.ctx)) this.suspend(message);
+    const isWithin = this.tap.within.has(peer.rank);
+    for (const message of [...peer.sends]) if (this.isCovered(message.ctx)) this.suspend(message, isWithin);
     for (const message of [...peer.recvs]) {
       if (!this.isCovered(message.ctx)) continue;
       const { ctx, seq } = message;
@@ -106,15 +112,16 @@ export class Succession {
   }
 
   /** Nothing of that message goes out any more: the successor gets what it asks for from the log. */
-  private suspend(message: OutMessage): void {
+  private suspend(message: OutMessage, isWithin: boolean): void {
     if (message instanceof EagerMessage) return this.sender.eager.finish(message);
     const { request, logged } = message;
-    // Sent past the log: it ends with its peer.
-    if (logged === undefined) return;
+    // Sent past the log: it ends with its peer, or when this process goes back with it.
+    if (logged === undefined && !isWithin) return;
     if (request !== undefined) {
       message.request = undefined;
       request.message = undefined;
-      logged.request = request;
+      if (logged === undefined) this.tap.strand(request);
+      else logged.request = request;
     }
     this.sender.finish(message);
   }
@@ -159,6 +166,7 @@ export class Succession {
       const peer = this.core.peers.get(rank);
       if (peer !== undefined) this.abandon(peer, error);
     }
+    this.tap.endStranded(error);
     // Whoever dies from now on fails.
     this.members.clear();
     this.tap.mustKeep = false;
@@ -217,6 +225,70 @@ export class Succession {
     this.tap.redirect(dead, peer);
   }
 
+  // ---------------------------------------------------------------- members that live, and go back
+
+  /**
+   * That peer goes back, and lives: from now on what is sent to it is only logged, until it has said what it has. What is under way to it comes
+   * into nothing there, and whoever waits for it to be matched waits on.
+   */
+  await(rank: number): void {
+    const peer = this.peer(rank);
+    if (peer.channel?.state === 'HELD' || peer.channel?.state === 'AWAITED') return;
+    peer.channel = new Channel('AWAITED');
+    this.tap.suspended++;
+    for (const message of peer.sends) {
+      if (message instanceof EagerMessage || !this.isCovered(message.ctx)) continue;
+      const { request, logged } = message;
+      if (request === undefined || logged === undefined) continue;
+      message.request = undefined;
+      request.message = undefined;
+      logged.request = request;
+    }
+  }
+
+  /** Numbers up to which messages to that peer have left, or are with it. Undefined: none have that it could still get. */
+  sentTo(rank: number): FlowNumbers | undefined {
+    const { channel, flowsOut } = this.peer(rank);
+    if (channel?.state === 'HELD' || channel?.state === 'AWAITED') return undefined;
+    return new Map([...flowsOut].filter(([ctx]) => this.isCovered(ctx)).map(([ctx, { nextSeq }]) => [ctx, nextSeq]));
+  }
+
+  /** All messages of that peer below these numbers are here, and none of them is still written into a buffer of the user's; or it is dead. */
+  hasTaken(rank: number, sent: FlowNumbers): boolean {
+    const { failure, flowsIn, recvs } = this.peer(rank);
+    if (failure !== undefined) return true;
+    for (const { ctx, request } of recvs) if (request !== undefined && this.isCovered(ctx)) return false;
+    for (const [ctx, nextSeq] of sent) {
+      const flow = flowsIn.get(ctx);
+      if (serialDiff(flow?.expectedSeq ?? 0, nextSeq) < 0) return false;
+      for (const seq of flow?.holes?.keys() ?? []) if (serialDiff(seq, nextSeq) < 0) return false;
+    }
+    return true;
+  }
+
+  /** Nothing is here of that peer whose data is awaited by a receive of the program. */
+  isWritten(rank: number): boolean {
+    const { flowsIn, recvs } = this.peer(rank);
+    for (const { ctx } of recvs) if (this.isCovered(ctx)) return false;
+    for (const [ctx, { holes }] of flowsIn) {
+      if (holes === undefined || !this.isCovered(ctx)) continue;
+      for (const { request } of holes.values()) if (request !== undefined) return false;
+    }
+    return true;
+  }
+
+  /** This process goes back, and has taken all that was on its way to it: what is here of covered contexts goes. Returns those. */
+  forget(): ReadonlySet<number> {
+    const contexts = new Set<number>();
+    for (const envelope of this.probed) if (this.isCovered(envelope.ctx)) this.inbox.dropProbed(envelope);
+    this.probed.clear();
+    for (const [ctx] of this.inbox.all) if (this.isCovered(ctx)) contexts.add(ctx);
+    for (const { flowsIn, flowsOut } of this.core.peers.values())
+      for (const ctx of [...flowsIn.keys(), ...flowsOut.keys()]) if (this.isCovered(ctx)) contexts.add(ctx);
+    for (const ctx of contexts) this.inbox.renew(ctx);
+    return contexts;
+  }
+
   // ---------------------------------------------------------------- SYNC
 
   /** What this side has of that peer's messages. */
@@ -230,14 +302,23 @@ export class Succession {
     return { contexts };
   }
 
-  /** The peer has said what it has: it is sent the rest, in the old order. False: it is not awaited here (yet). */
-  takeSync(rank: number, sync: Sync): boolean {
+  /**
+   * The peer has said what it has: it is sent the rest, in the old order. False: it is not awaited here (yet). `sent`: numbers below these left in
+   * an earlier life of this process, and are with the peer or on their way, whatever it says.
+   */
+  takeSync(rank: number, sync: Sync, sent: FlowNumbers = new Map()): boolean {
     const peer = this.peer(rank);
     const { channel } = peer;
     if (channel?.state !== 'AWAITED') return false;
     const needs = new Map<number, Need>();
+    for (const [ctx, nextIn] of sent) needs.set(ctx, { nextIn, holes: new Set(), digests: new Map() });
     for (const { ctx, nextIn, holes, digests } of sync.contexts) {
-      needs.set(ctx, { nextIn, holes: new Set(holes), digests: new Map(digests.map((digest) => [digest.seq, digest])) });
+      const from = sent.get(ctx);
+      needs.set(ctx, {
+        nextIn: from !== undefined && serialDiff(from, nextIn) > 0 ? from : nextIn,
+        holes: new Set(from === undefined ? holes : holes.filter((seq) => serialDiff(seq, from) >= 0)),
+        digests: new Map(digests.map((digest) => [digest.seq, digest])),
+      });
     }
     channel.needs = needs;
     channel.move('REPLAYING');
@@ -275,20 +356,25 @@ export class Succession {
 
   // ---------------------------------------------------------------- saves
 
-  /** A save is cut here: the numbers, and what waits for a receive. Nothing may be under way, or lack its data. */
+  /**
+   * A save is cut here: the numbers, and what waits for a receive. Nothing may be under way, or lack its data; where only some go back together, of
+   * the messages between them.
+   */
   cut(): Cut {
     const { rank: own } = this.core.options;
-    const { options, released } = this.tap;
+    const { options, released, within } = this.tap;
     const flows: Cut['flows'][number][] = [];
-    // Contexts that are gone by now: nobody who goes back to this save sends on them, and whoever does not forgets their numbers with it.
-    const gone = new Set(released);
+    const isGrouped = options.within !== undefined;
+    // Contexts that are gone by now: nobody who goes back to this save sends on them, and whoever does not forgets their numbers with it. Where
+    // others go back to another save, their numbers stay.
+    const gone = new Set(isGrouped ? [] : released);
     for (const rank of new Set([...this.members, own])) {
       const peer = this.core.peers.get(rank);
       if (peer === undefined) continue;
       for (const ctx of new Set([...peer.flowsIn.keys(), ...peer.flowsOut.keys()])) {
         if (!this.isCovered(ctx) || gone.has(ctx)) continue;
         const { expectedSeq: nextIn, holes } = peer.flowIn(ctx);
-        assert((holes?.size ?? 0) === 0, `a save is cut while data of rank ${rank} are to come again`);
+        assert(isGrouped || (holes?.size ?? 0) === 0, `a save is cut while data of rank ${rank} are to come again`);
         flows.push({ peer: rank, ctx, nextOut: peer.flowOut(ctx).nextSeq, nextIn });
       }
     }
@@ -296,7 +382,11 @@ export class Succession {
     for (const [ctx, context] of this.inbox.all) {
       if (!this.isCovered(ctx)) continue;
       for (const envelope of context.unexpectedEnvelopes()) {
-        const { source, tag, seq, signature, payload } = envelope;
+        const { source, tag, seq, signature, payload, messageBytes } = envelope;
+        if (isGrouped && source !== own && !within.has(source) && (envelope.isHole || !isWhole(envelope) || (envelope.flags & FLAG.SYNC) !== 0)) {
+          unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(0), messageBytes });
+          continue;
+        }
         assert(
           isWhole(envelope),
           `a save is cut while a message of ${envelope.messageBytes} bytes from rank ${source} waits for its receive`,
@@ -305,7 +395,7 @@ export class Succession {
       }
     }
     options.log.cut();
-    return { flows, unexpected, released: released.length };
+    return { flows, unexpected, released: isGrouped ? 0 : released.length };
   }
 
   /** The save of that cut is committed: whoever goes back goes back to it, or to a later one. */
@@ -322,6 +412,16 @@ export class Succession {
     this.tap.trimDigests((peer, ctx) => flows.get(peer)?.get(ctx)?.nextIn ?? 0);
   }
 
+  /**
+   * The save of that peer is committed, and those that it goes back with: of what was sent to it it asks for nothing below `nextIn`, and it sends
+   * nothing again below `nextOut`.
+   */
+  commitOf(rank: number, nextIn: FlowNumbers, nextOut: FlowNumbers): void {
+    const peer = this.peer(rank);
+    this.tap.options.log.trimTo(rank, (ctx, seq) => serialDiff(seq, nextIn.get(ctx) ?? 0) < 0);
+    this.tap.trimDigestsOf(peer, (ctx) => nextOut.get(ctx) ?? 0);
+  }
+
   /** There is no save of the last cut. */
   abandonCut(): void {
     this.tap.options.log.abandon();
@@ -333,6 +433,9 @@ export class Succession {
     for (const rank of this.members) {
       if (rank === own) continue;
       const peer = this.peer(rank);
+      // Those that go back together have the same numbers.
+      peer.channel = undefined;
+      if (peer.failure === undefined && this.tap.within.has(rank)) continue;
       peer.channel = new Channel(peer.failure === undefined ? 'AWAITED' : 'HELD');
       this.tap.suspended++;
     }
@@ -341,8 +444,8 @@ export class Succession {
       peer.flowOut(ctx).nextSeq = nextOut;
       peer.flowIn(ctx).expectedSeq = nextIn;
     }
-    for (const { source, ctx, tag, seq, signature, payload } of unexpected) {
-      this.inbox.context(ctx).enqueue({
+    for (const { source, ctx, tag, seq, signature, payload, messageBytes } of unexpected) {
+      const envelope: Envelope = {
         type: PACKET.MATCH,
         peer: this.peer(source),
         ctx,
@@ -350,15 +453,17 @@ export class Succession {
         tag,
         seq,
         signature,
-        messageBytes: payload.length,
+        messageBytes: messageBytes ?? payload.length,
         flags: 0,
         payload,
         charge: 0,
         senderSlot: 0,
         senderGeneration: 0,
         windows: [],
-        isHole: false,
-      });
+        isHole: messageBytes !== undefined,
+      };
+      if (envelope.isHole) this.open(envelope.peer, ctx, seq).envelope = envelope;
+      this.inbox.context(ctx).enqueue(envelope);
     }
   }
 }

@@ -51,7 +51,11 @@ export class Tap implements PmlTap {
   suspended = 0;
   /** This process has said that its log is whole: it must stay so until it is decided what becomes of those that died. */
   mustKeep = false;
-  readonly counters = { logged: 0, suppressed: 0, replayed: 0, unlogged: 0, gated: 0 };
+  readonly counters = { logged: 0, loggedBytes: 0, within: 0, suppressed: 0, replayed: 0, unlogged: 0, gated: 0 };
+  /** Processes that go back together with this one. */
+  readonly within: ReadonlySet<number>;
+  /** Sends to one of these that is dead: they end when this process goes back. */
+  private readonly stranded = new Set<SendRequest>();
   /** Contexts that were released since the last committed save: their numbers stay until a save is cut behind their end. */
   readonly released: number[] = [];
   /** What this process has sent again was another message than before. */
@@ -67,6 +71,7 @@ export class Tap implements PmlTap {
     this.core = core;
     this.sender = sender;
     this.options = options;
+    this.within = new Set(options.within);
   }
 
   covers(peer: number, ctx: number): boolean {
@@ -104,6 +109,11 @@ export class Tap implements PmlTap {
    * leave without a record of their own. False: nothing has changed, and start() says what becomes of the message.
    */
   sendEager(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, signature: number): boolean {
+    if (this.within.size > 0 && this.within.has(peer.rank)) {
+      if (peer.channel !== undefined || !this.sender.eager.start(peer, ctx, tag, buffer, signature)) return false;
+      this.counters.within++;
+      return true;
+    }
     if (this.waiting.size > 0 || this.gated.size > 0 || this.isGated || this.difference !== undefined) return false;
     const { channel } = peer;
     if (channel !== undefined && channel.state !== 'LIVE') return false;
@@ -112,12 +122,14 @@ export class Tap implements PmlTap {
     const { nextSeq: seq } = peer.flowOut(ctx);
     if (this.options.log.add(peer.rank, ctx, tag, seq, signature, false, buffer, this.isNeeded) !== LOGGED) return false;
     this.counters.logged++;
+    this.counters.loggedBytes += buffer.bytes;
     eager.begin(peer, ctx, tag, nextSeq(peer, ctx), buffer, signature);
     return true;
   }
 
   /** Logs the message and sends it from there, unless its peer has it. Done on return, but for a synchronous one, and one without room. */
   start(peer: PmlPeer, ctx: number, tag: number, buffer: Iov, sync: boolean, signature: number, canGiveUp: boolean): SendRequest {
+    if (this.within.has(peer.rank)) return this.startWithin(peer, ctx, tag, buffer, sync, signature, canGiveUp);
     const request = new SendRequest(peer.rank, tag, buffer.bytes);
     if (!sync && this.sendEager(peer, ctx, tag, buffer, signature)) {
       request.done = true;
@@ -129,6 +141,34 @@ export class Tap implements PmlTap {
     this.core.open(request);
     this.waiting.push(send);
     return request;
+  }
+
+  /** As one that is not logged. Whoever is dead there takes this process back with it. */
+  private startWithin(
+    peer: PmlPeer,
+    ctx: number,
+    tag: number,
+    buffer: Iov,
+    sync: boolean,
+    signature: number,
+    canGiveUp: boolean,
+  ): SendRequest {
+    this.counters.within++;
+    if (peer.channel?.state !== 'HELD') return this.sender.start(peer, ctx, tag, buffer, sync, signature, canGiveUp);
+    const request = new SendRequest(peer.rank, tag, buffer.bytes);
+    this.core.open(request);
+    this.strand(request);
+    return request;
+  }
+
+  /** Its peer is dead, and goes back together with this process. */
+  strand(request: SendRequest): void {
+    this.stranded.add(request);
+  }
+
+  endStranded(error: MultirailError): void {
+    for (const request of this.stranded) this.end(request, error);
+    this.stranded.clear();
   }
 
   /** There may be room now, and outcomes may be safe. */
@@ -167,7 +207,10 @@ export class Tap implements PmlTap {
         if (channel?.state === 'REPLAYING') this.checkPassed(peer, channel);
         return true;
       }
-    } else this.counters.logged++;
+    } else {
+      this.counters.logged++;
+      this.counters.loggedBytes += buffer.bytes;
+    }
     nextSeq(peer, ctx);
     if (channel?.state === 'HELD' || channel?.state === 'AWAITED') {
       if (!sync || answer === UNLOGGED) return end();
@@ -270,6 +313,7 @@ export class Tap implements PmlTap {
       else this.waiting.push(send);
     }
     if (request.done) return;
+    if (this.stranded.delete(request)) return this.end(request, error);
     for (const logged of this.options.log.synchronousTo(request.peer)) if (logged.request === request) this.endLogged(logged, error);
   }
 
@@ -302,7 +346,7 @@ export class Tap implements PmlTap {
 
   received(peer: PmlPeer, ctx: number, seq: number, tag: number, bytes: Uint8Array, length: number): void {
     const { digest } = this.options;
-    if (digest === undefined || !this.covers(peer.rank, ctx)) return;
+    if (digest === undefined || !this.covers(peer.rank, ctx) || this.within.has(peer.rank)) return;
     this.keepDigest(peer, ctx, seq, length, digest(bytes, tag >>> 0, length));
   }
 
@@ -323,7 +367,7 @@ export class Tap implements PmlTap {
     const { digest } = this.options;
     const { peer, ctx, tag, request, digestedBytes, takeBytes, messageBytes } = message;
     if (digest === undefined || request === undefined || request.error !== undefined) return false;
-    if (takeBytes !== messageBytes || !this.covers(peer.rank, ctx)) return false;
+    if (takeBytes !== messageBytes || !this.covers(peer.rank, ctx) || this.within.has(peer.rank)) return false;
     if (to <= digestedBytes) return true;
     let crc = digestedBytes === 0 ? tag >>> 0 : message.digest;
     for (const view of message.slice(digestedBytes, to)) crc = digest(view, crc);
@@ -345,6 +389,17 @@ export class Tap implements PmlTap {
   moveDigests(peer: number, successor: number): void {
     this.digestCounts[successor] = this.digestCounts[peer] ?? 0;
     this.digestCounts[peer] = 0;
+  }
+
+  /** That peer sends nothing again below these numbers. */
+  trimDigestsOf(peer: PmlPeer, nextInOf: (ctx: number) => number): void {
+    let count = 0;
+    for (const [ctx, { digests }] of peer.flowsIn) {
+      if (digests === undefined) continue;
+      digests.trim(nextInOf(ctx));
+      count += digests.size;
+    }
+    this.digestCounts[peer.rank] = count;
   }
 
   /** Digests below the numbers of a committed save are not asked for any more. */

@@ -34,6 +34,8 @@ class Entry implements LoggedMessage {
   readonly sync: boolean;
   readonly payload: Iov;
   readonly slab: number;
+  /** Its memory is let go where it lies: rails may read a message of a log that is over, and has a successor. */
+  readonly slabs: Slabs;
   request: SendRequest | undefined = undefined;
 
   constructor(entries: Entries, place: number, slabs: Slabs) {
@@ -43,6 +45,7 @@ class Entry implements LoggedMessage {
     this.signature = entries.word(place, ENTRY.signature) >>> 0;
     this.sync = entries.word(place, ENTRY.sync) !== 0;
     this.slab = entries.word(place, ENTRY.slab);
+    this.slabs = slabs;
     if (this.slab === NO_SLAB) this.payload = EMPTY_IOV;
     else {
       const { memory, used } = slabs.at(this.slab);
@@ -219,13 +222,13 @@ export class SendLog implements MessageLog {
   }
 
   hold(message: LoggedMessage): void {
-    const { slab } = message as Entry;
-    if (slab !== NO_SLAB) this.slabs.at(slab).users++;
+    const { slab, slabs } = message as Entry;
+    if (slab !== NO_SLAB) slabs.at(slab).users++;
   }
 
   letGo(message: LoggedMessage): void {
-    const { slab } = message as Entry;
-    if (slab !== NO_SLAB) this.slabs.release(this.slabs.at(slab));
+    const { slab, slabs } = message as Entry;
+    if (slab !== NO_SLAB) slabs.release(slabs.at(slab));
   }
 
   // ---------------------------------------------------------------- saves
@@ -264,6 +267,32 @@ export class SendLog implements MessageLog {
 
   abandon(): void {
     this.ended();
+  }
+
+  trimTo(peer: number, isBefore: (ctx: number, seq: number) => boolean): void {
+    const destination = this.destinations.get(peer);
+    if (destination === undefined) return;
+    const { entries } = destination;
+    let { first } = entries;
+    while (first < entries.end && isBefore(entries.word(first, ENTRY.ctx) >>> 0, entries.word(first, ENTRY.seq) >>> 0)) first++;
+    this.trim(destination, first);
+    if (entries.first === entries.end) {
+      if (destination.open !== undefined) this.slabs.close(destination.open);
+      this.destinations.delete(peer);
+      this.lastPeer = -1;
+    }
+    this.isFull = false;
+    if (this.usedBytes < (this.options.bytesMax / 4) * 3) this.isDue = false;
+  }
+
+  /** What it lacked is not asked for any more. */
+  becomeWhole(): void {
+    this.isWhole = this.logs;
+  }
+
+  /** It lacks what is not known to be with its receivers. */
+  becomeTorn(): void {
+    this.isWhole = false;
   }
 
   private ended(): void {

@@ -4,7 +4,7 @@
 import type { MultirailError } from '../../errors.ts';
 import type { MessageLog, TapOptions } from '../../pml/message-log.ts';
 import type { PmlPeer } from '../../pml/records.ts';
-import type { Cut, Succession, Sync } from '../../pml/succession.ts';
+import type { Cut, FlowNumbers, Succession, Sync } from '../../pml/succession.ts';
 import { idOf } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import { type FamilyBase, LoggedFamily, type LoggedPlace, type MadeImage, type StreamCounters } from './logged-family.ts';
@@ -23,9 +23,23 @@ export interface StreamsImage {
   readonly made: readonly MadeImage[];
 }
 
-export type { FamilyBase, Sync };
+export type { FamilyBase, FlowNumbers, Sync };
 
-export interface LoggedOptions extends Omit<TapOptions, 'covers' | 'outcomes'> {
+/** A message of the log in an image. */
+export interface LoggedImage {
+  /** Rank. */
+  readonly to: number;
+  readonly ctx: number;
+  readonly tag: number;
+  readonly seq: number;
+  readonly signature: number;
+  readonly sync: boolean;
+  readonly payload: Uint8Array;
+}
+
+export interface LoggedOptions extends Omit<TapOptions, 'covers' | 'outcomes' | 'within'> {
+  /** Ranks that go back together with this one: messages between them are not logged. Undefined: each goes back by itself. */
+  readonly within?: readonly number[] | undefined;
   /** Outcomes are recorded. */
   readonly outcomes?: RecordedOutcomes | undefined;
   /** Receives and probes may be from anybody, recorded or not. */
@@ -52,7 +66,7 @@ export class LoggedStreams {
   constructor(
     proc: ProcessState,
     place: LoggedPlace,
-    { log, digest, onDiffers, outcomes, takesAnybody = false }: LoggedOptions,
+    { log, digest, onDiffers, outcomes, takesAnybody = false, within }: LoggedOptions,
     base: FamilyBase,
   ) {
     this.proc = proc;
@@ -67,7 +81,14 @@ export class LoggedStreams {
     // Each has to be known here: a peer of which nothing was needed would not be held when it dies.
     for (const number of place.group.worldRanks) if (number !== proc.rank) pml.peer(number);
     this.succession = pml.log(
-      { log, covers: (ctx) => this.covers(ctx), digest, onDiffers, ...(outcomes === undefined ? {} : { outcomes }) },
+      {
+        log,
+        covers: (ctx) => this.covers(ctx),
+        digest,
+        onDiffers,
+        ...(outcomes === undefined ? {} : { outcomes }),
+        within: within?.filter((rank) => rank !== place.group.rank).map((rank) => this.numberOf(rank)),
+      },
       place.group.worldRanks,
     );
     proc.logged = this;
@@ -185,7 +206,7 @@ export class LoggedStreams {
     });
   }
 
-  get counters(): Readonly<Record<'logged' | 'suppressed' | 'replayed' | 'unlogged', number>> {
+  get counters(): Readonly<Record<'logged' | 'loggedBytes' | 'within' | 'suppressed' | 'replayed' | 'unlogged', number>> {
     return this.succession.tap.counters;
   }
 
@@ -272,11 +293,71 @@ export class LoggedStreams {
     return this.succession.syncFor(this.numberOf(rank));
   }
 
-  /** That member has said what it has: it is sent the rest. */
-  takeSync(rank: number, sync: Sync): void {
-    this.succession.takeSync(this.numberOf(rank), sync);
+  /** That member has said what it has: it is sent the rest, without what an earlier life of this process has sent to it. */
+  takeSync(rank: number, sync: Sync, sent?: FlowNumbers): void {
+    this.succession.takeSync(this.numberOf(rank), sync, sent);
     this.proc.lookSoon();
     this.proc.engine.schedule();
+  }
+
+  // ---------------------------------------------------------------- members that go back together
+
+  /** That member lives, and goes back: nothing leaves to it until it has said what it has. */
+  await(rank: number): void {
+    this.succession.await(this.numberOf(rank));
+  }
+
+  /** Numbers below which messages to that member have left; undefined: none that it could still get. */
+  sentTo(rank: number): FlowNumbers | undefined {
+    return this.succession.sentTo(this.numberOf(rank));
+  }
+
+  /** All that has left to here below these numbers has come, and nothing of it is written any more. */
+  hasTaken(rank: number, sent: FlowNumbers): boolean {
+    return this.succession.hasTaken(this.numberOf(rank), sent);
+  }
+
+  /** Receives that have found their message have its data, and every message that was sent has its number. */
+  get isWritten(): boolean {
+    if (this.succession.tap.waitingCount > 0) return false;
+    return this.peers.every(({ rank }) => this.succession.isWritten(rank));
+  }
+
+  /** What is in the log, for its image: payloads are in memory of the log. */
+  *logged(): Iterable<LoggedImage> {
+    for (const { rank: number } of this.peers) {
+      for (const { ctx, tag, seq, signature, sync, payload } of this.log.messagesTo(number)) {
+        const [bytes = new Uint8Array(0)] = payload.views;
+        yield { to: this.rankOf(number), ctx, tag, seq, signature, sync, payload: bytes };
+      }
+    }
+  }
+
+  /** The save of the cut is committed: this process goes back to it, and others need what is in the log still. */
+  keepCut(): void {
+    this.abandonCut();
+  }
+
+  /** The save of that member is committed: what it never asks for, and what it never sends again, is not kept. */
+  commitOf(rank: number, nextIn: FlowNumbers, nextOut: FlowNumbers): void {
+    if (this.isOver) return;
+    this.succession.commitOf(this.numberOf(rank), nextIn, nextOut);
+    this.retry();
+  }
+
+  /** This process goes back, after giveUp(), and has taken all that was on its way to it: it enters anew what it leaves here. */
+  leaveToEnter(): void {
+    const { proc } = this;
+    const ids = new Set([this.id, ...this.family.ids]);
+    for (const id of ids) proc.leaveToEnter(id);
+    for (const ctx of this.succession.forget()) {
+      const id = idOf(ctx);
+      if (ids.has(id)) continue;
+      ids.add(id);
+      proc.leaveToEnter(id);
+    }
+    this.wasGivenUp = undefined;
+    this.close();
   }
 
   /** There will be no successors: whatever waits for one ends with this error. */

@@ -383,7 +383,12 @@ export class Succession {
       if (!this.isCovered(ctx)) continue;
       for (const envelope of context.unexpectedEnvelopes()) {
         const { source, tag, seq, signature, payload, messageBytes } = envelope;
-        if (isGrouped && source !== own && !within.has(source) && (envelope.isHole || !isWhole(envelope) || (envelope.flags & FLAG.SYNC) !== 0)) {
+        if (
+          isGrouped &&
+          source !== own &&
+          !within.has(source) &&
+          (envelope.isHole || !isWhole(envelope) || (envelope.flags & FLAG.SYNC) !== 0)
+        ) {
           unexpected.push({ source, ctx, tag, seq, signature, payload: new Uint8Array(0), messageBytes });
           continue;
         }

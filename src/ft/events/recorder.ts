@@ -101,6 +101,11 @@ export class Recorder implements MessageOutcomes {
     return this.base + this.list.length;
   }
 
+  /** The whole list, as a holder would have it. */
+  get all(): { readonly base: number; readonly records: readonly EventRecord[] } {
+    return { base: this.base, records: [...this.list] };
+  }
+
   /** Memory that the list takes. */
   get usedBytes(): number {
     return this.bytes;

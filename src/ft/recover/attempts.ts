@@ -2,7 +2,8 @@
 // the successor and begin it again, unless one of them is behind it already: then all pass it by.
 import type { MultirailError } from '../../errors.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
-import type { Restored, Saves } from './epoch.ts';
+import type { Saves } from './epoch.ts';
+import type { Restored } from './epoch-ends.ts';
 import { isFailure, type Row, requireAlike } from './exchange.ts';
 import type { ProgramLog } from './program-log.ts';
 import type { Team } from './team.ts';

@@ -13,6 +13,7 @@ import { holdsOf, inventoryOf, planRecovery, type RecoveryPlan } from '../checkp
 import { SaveCore } from '../checkpoint/save-core.ts';
 import { isSameSave, type Piece, type SaveName, saveText } from '../checkpoint/slots.ts';
 import type { decodeImage } from '../image/decode.ts';
+import type { EpochEnd, Restored, SaveEnd } from './epoch-ends.ts';
 import { Copies, fetchImages, isFailure } from './exchange.ts';
 import { InPlace, type Joined } from './in-place.ts';
 import { Ledger } from './ledger.ts';
@@ -39,39 +40,6 @@ import { imagesIn, partsToTell } from './restoring.ts';
 import { SavedImages } from './saved-images.ts';
 import { type StoredLine, storedLines } from './store-levels.ts';
 import { readStoredLine } from './stored-line.ts';
-
-/**
- * How an epoch ends: `failed` when what was restored could not be spread again; `back` when the members have met already to recover in place,
- * and cannot.
- */
-export type EpochEnd = { readonly kind: 'ended' | 'recover' | 'back' } | { readonly kind: 'failed'; readonly error: MultirailError };
-
-/** How the save that is under way has ended. */
-export type SaveEnd = { readonly committed: SaveName | undefined; readonly error: MultirailError | undefined };
-
-/** What a run of the program begins with. */
-export interface Restored {
-  readonly epoch: number;
-  /** Nobody has run the program before, as far as is known. */
-  readonly isFirst: boolean;
-  /** Undefined: from the beginning. */
-  readonly save: number | undefined;
-  readonly level: string | undefined;
-  readonly step: number;
-  /** What all together know of the failures so far. */
-  readonly history: History;
-  /** In place: those of the image, for helpers. */
-  readonly bytes?: Uint8Array | undefined;
-  /** Undefined: nothing is restored where it was. */
-  readonly sections: ReturnType<typeof decodeImage>['sections'] | undefined;
-  /** The images of the save that each rank has now; undefined: there is no save. */
-  readonly grouping: Grouping | undefined;
-  readonly known: Known;
-  /** This process has the place of a dead one, and nobody else goes back. */
-  readonly isInPlace: boolean;
-  /** The job was told to end, and the others have stopped behind that save. */
-  readonly isLast: boolean;
-}
 
 export interface EpochHost {
   readonly mpi: Runtime;
@@ -101,7 +69,7 @@ export class Saves {
   readonly outcomes: ProgramOutcomes;
   /** What the program of this rank runs on, where its messages are logged. */
   program: ProgramLog | undefined;
-  private readonly host: EpochHost;
+  protected readonly host: EpochHost;
   private begun = new Deferred<'begun' | MultirailError | undefined>();
   /** The program runs already, and the copies of what it has begun with are still being spread. */
   private isAhead = false;
@@ -131,8 +99,20 @@ export class Saves {
     hosts.close();
     this.memory = new ImageMemory(mpi.params.int('ft_memory_bytes_max'), here);
     this.jobName = mpi.params.string('ft_job');
-    if (settings.isAsynchronous) this.inPlace = new InPlace(this, mpi.role === 'replacement');
+    if (settings.isAsynchronous) this.inPlace = this.makeInPlace(mpi.role === 'replacement');
     this.jobId = jobIdOf(this.jobName);
+  }
+
+  protected makeInPlace(isNew: boolean): InPlace {
+    return new InPlace(this, isNew);
+  }
+
+  /** All meet, and begin together: groups are formed. */
+  protected formGroups(_views: readonly View[]): void {}
+
+  /** Ranks that go back together with this one. Undefined: each goes back by itself. */
+  protected get within(): readonly number[] | undefined {
+    return undefined;
   }
 
   get rank(): number {
@@ -371,6 +351,7 @@ export class Saves {
     this.program = new ProgramLog(comm, this.host.mpi.params.int('ft_log_bytes_max'), base, this.periods, {
       warn: (text) => this.warn(text),
       outcomes: this.outcomes,
+      within: this.within,
       // Whatever the program makes of it.
       differs: (error) => this.over.resolve({ kind: 'failed', error }),
     });
@@ -417,7 +398,7 @@ export class Saves {
     this.obey();
   }
 
-  private restoredInPlace(joined: Joined): Restored {
+  protected restoredInPlace(joined: Joined): Restored {
     const { line, history } = joined;
     this.history = history;
     const known: Known = { periods: undefined, failures: history.failures, elapsedSeconds: 0 };
@@ -456,6 +437,7 @@ export class Saves {
     const view = await this.view();
     const views = await this.own.allgatherObject(view);
     requireSameSettings(views, this.rank);
+    this.formGroups(views);
     if (this.inPlace !== undefined) {
       const first = Math.max(...views.map(({ nextLogged }) => nextLogged));
       this.openProgram(await comm.dup(), { first, owners: [...comm.group.worldRanks] });
@@ -586,7 +568,8 @@ export class Saves {
       epoch: core.epoch,
       inventory: inventoryOf(core.rank, core.slots),
       host: place.host,
-      domain: namedDomain(host.settings, place),
+      domain: namedDomain(host.settings.domain, place),
+      group: namedDomain(host.settings.groups, place),
       membership: this.membership,
       stored: [],
       storedEpoch: -1,

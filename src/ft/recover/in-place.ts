@@ -4,7 +4,7 @@
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
-import type { FamilyBase, LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
+import type { FamilyBase, FlowNumbers, LoggedStreams, Sync } from '../../mpi/ft/logged-streams.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { formerOf } from '../checkpoint/former.ts';
 import { type Inventory, planRecovery, type RecoveryPlan } from '../checkpoint/recovery-plan.ts';
@@ -29,9 +29,9 @@ import { type SavedStreams, savedStreamsOf } from './saved-streams.ts';
 const TAG = { SYNC: 11, SYNC_BULK: 12, LIST: 15, LIST_BULK: 16 } as const;
 
 /** What every member tells the others. */
-interface PlaceView extends View {
-  /** runs: its program does. new: it was called in. back: it has begun to go back with all the others. */
-  readonly mode: 'runs' | 'new' | 'back';
+export interface PlaceView extends View {
+  /** runs: its program does. new: it was called in. back: it has begun to go back with all the others. again: with its group alone. */
+  readonly mode: 'runs' | 'new' | 'back' | 'again';
   /** Of one that runs: the communicator of its program, how those are numbered that are made of it, and how many have a place there. */
   readonly id: number;
   readonly base: FamilyBase | undefined;
@@ -97,11 +97,11 @@ export interface InPlaceHost {
 }
 
 /** What is waited for: a request, or a word that comes by another way. */
-interface Awaited {
+export interface Awaited {
   readonly error: MultirailError | undefined;
   onEnd(then: () => void): void;
 }
-type Steps<T> = Generator<Awaited, T, void>;
+export type Steps<T> = Generator<Awaited, T, void>;
 
 /** A decision that names failed members. */
 class Word implements Awaited {
@@ -138,15 +138,15 @@ function drive<T>(steps: Steps<T>, ended: (result: { readonly value: T } | { rea
 export class InPlace {
   state: InPlaceState = 'IDLE';
   /** The program of this rank runs, and its messages are logged. */
-  private isRunning = false;
+  protected isRunning = false;
   /** What a new member began with. */
-  private joined: Joined | undefined;
+  protected joined: Joined | undefined;
   private isLast = false;
-  private readonly saves: InPlaceHost;
-  private hasGoneBack: boolean;
+  protected readonly saves: InPlaceHost;
+  protected hasGoneBack: boolean;
   private word = new Word();
-  private failed: number[] = [];
-  private knewMs = 0;
+  protected failed: number[] = [];
+  protected knewMs = 0;
 
   /** `isNew`: this process was called in. */
   constructor(saves: InPlaceHost, isNew: boolean) {
@@ -154,7 +154,7 @@ export class InPlace {
     this.hasGoneBack = !isNew;
   }
 
-  private get streams(): LoggedStreams | undefined {
+  protected get streams(): LoggedStreams | undefined {
     return this.saves.program?.streams;
   }
 
@@ -173,11 +173,13 @@ export class InPlace {
     if (this.state !== 'IDLE') return this.word.give();
     this.failed = [];
     this.knewMs = performance.now();
-    drive(this.rounds(undefined), (end) => {
-      if ('error' in end) this.fail(end.error);
-      else if (end.value === 'back') this.saves.over.resolve({ kind: 'back' });
-      else this.survived();
-    });
+    drive(this.rounds(undefined), (end) => this.handleEnd(end));
+  }
+
+  protected handleEnd(end: { readonly value: 'in place' | 'back' } | { readonly error: MultirailError }): void {
+    if ('error' in end) this.fail(end.error);
+    else if (end.value === 'back') this.saves.over.resolve({ kind: 'back' });
+    else this.survived();
   }
 
   /** A process whose program does not run meets the others. Undefined: all go back. */
@@ -191,7 +193,7 @@ export class InPlace {
   }
 
   /** Others have the places of the dead, and the program of this rank goes on. */
-  private survived(): void {
+  protected survived(): void {
     const { core, rank, ledger, history } = this.saves;
     const { failed } = this;
     ledger.recoveredInPlace(history);
@@ -209,19 +211,19 @@ export class InPlace {
     } satisfies RecoveryTrace);
   }
 
-  private fail(error: MultirailError): void {
+  protected fail(error: MultirailError): void {
     this.giveUp(error);
     this.saves.over.resolve({ kind: 'failed', error });
   }
 
   /** The program's calls end with this error. */
-  private giveUp(error: MultirailError): void {
+  protected giveUp(error: MultirailError): void {
     this.isRunning = false;
     this.hasGoneBack = true;
     this.streams?.giveUp(error);
   }
 
-  private move(to: InPlaceState): void {
+  protected move(to: InPlaceState): void {
     moveInPlace(this, to);
   }
 
@@ -252,7 +254,7 @@ export class InPlace {
     }
   }
 
-  private *ended(request: Awaited): Steps<void> {
+  protected *ended(request: Awaited): Steps<void> {
     yield request;
     if (request.error !== undefined) throw request.error;
   }
@@ -267,7 +269,7 @@ export class InPlace {
     return comm;
   }
 
-  private *meet(comm: Communicator): Steps<'in place' | 'back'> {
+  protected *meet(comm: Communicator): Steps<'in place' | 'back'> {
     const { saves, streams } = this;
     const { settings } = saves;
     const { size } = comm;
@@ -327,10 +329,23 @@ export class InPlace {
   }
 
   /** Each tells all what it has. */
-  private *exchange(comm: Communicator): Steps<PlaceView[]> {
+  protected *exchange<V extends PlaceView>(comm: Communicator): Steps<V[]> {
+    const bytes = new TextEncoder().encode(JSON.stringify(this.viewNow()));
+    const lengths = new Float64Array(comm.size);
+    yield* this.ended(comm.iallgather(Float64Array.of(bytes.length), lengths));
+    const all = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
+    yield* this.ended(comm.iallgatherv(bytes, all, [...lengths]));
+    let at = 0;
+    return Array.from(lengths, (length) => {
+      at += length;
+      return JSON.parse(new TextDecoder().decode(all.subarray(at - length, at))) as V;
+    });
+  }
+
+  protected viewNow(): PlaceView {
     const { saves, streams, isRunning, hasGoneBack } = this;
     const mode = isRunning ? 'runs' : hasGoneBack ? 'back' : 'new';
-    const view: PlaceView = {
+    return {
       ...saves.viewInMemory(),
       mode,
       id: streams?.id ?? -1,
@@ -344,27 +359,20 @@ export class InPlace {
       plan: saves.program?.plan ?? saves.periods.state,
       outcomesOf: saves.outcomes.owners,
     };
-    const bytes = new TextEncoder().encode(JSON.stringify(view));
-    const lengths = new Float64Array(comm.size);
-    yield* this.ended(comm.iallgather(Float64Array.of(bytes.length), lengths));
-    const all = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
-    yield* this.ended(comm.iallgatherv(bytes, all, [...lengths]));
-    let at = 0;
-    return Array.from(lengths, (length) => {
-      at += length;
-      return JSON.parse(new TextDecoder().decode(all.subarray(at - length, at))) as PlaceView;
-    });
   }
 
   /** New members get their images. */
-  private *fetch(comm: Communicator, { transfers }: RecoveryPlan): Steps<{ fetched?: Piece; failure?: MultirailError }> {
+  protected *fetch(
+    comm: Communicator,
+    { transfers }: Pick<RecoveryPlan, 'transfers'>,
+  ): Steps<{ fetched?: Piece; failure?: MultirailError }> {
     const { saves } = this;
     let fetched: Piece | undefined;
     let failure: MultirailError | undefined;
     const requests: Awaited[] = [];
     for (const { giver, owner, bytes, crc, epoch, k } of transfers) {
       if (giver === comm.rank) {
-        const piece = saves.core.slots.find({ epoch, k })?.held.get(owner) as Piece;
+        const piece = this.pieceToGive({ epoch, k }, owner) as Piece;
         requests.push(comm.isend(piece.memory as Uint8Array, owner, TAG_IMAGE));
       }
       if (owner !== comm.rank) continue;
@@ -387,8 +395,17 @@ export class InPlace {
     return { ...(fetched === undefined ? {} : { fetched }), ...(failure === undefined ? {} : { failure }) };
   }
 
+  protected pieceToGive(name: SaveName, owner: number): Piece | undefined {
+    return this.saves.core.slots.find(name)?.held.get(owner);
+  }
+
+  /** What an earlier life of this process has sent to that member. */
+  protected sentBefore(_member: number): FlowNumbers | undefined {
+    return undefined;
+  }
+
   /** New members get what was recorded of their predecessors. */
-  private *fetchList(comm: Communicator, givers: ReadonlyMap<number, number>): Steps<Uint8Array | undefined> {
+  protected *fetchList(comm: Communicator, givers: ReadonlyMap<number, number>): Steps<Uint8Array | undefined> {
     const sends: Awaited[] = [];
     let list: Uint8Array | undefined;
     for (const [owner, holder] of givers) {
@@ -414,7 +431,7 @@ export class InPlace {
     return lost < 0 ? undefined : `outcomes that rank ${lost} had recorded are lost with whoever kept them`;
   }
 
-  private outcomesFrom(list: Uint8Array, cut: RecorderCut | undefined): HeldRecords | undefined {
+  protected outcomesFrom(list: Uint8Array, cut: RecorderCut | undefined): HeldRecords | undefined {
     try {
       return listFrom(list, cut);
     } catch (error) {
@@ -424,7 +441,7 @@ export class InPlace {
   }
 
   /** This process has the place of a dead one in the program's communicator, and its numbers. */
-  private begin(
+  protected begin(
     comm: Communicator,
     runner: PlaceView,
     members: readonly number[],
@@ -443,7 +460,7 @@ export class InPlace {
   }
 
   /** Whoever waits for the word of a member gets it. */
-  private *synchronise(comm: Communicator): Steps<void> {
+  protected *synchronise(comm: Communicator): Steps<void> {
     const streams = this.streams as LoggedStreams;
     const { rank, size } = comm;
     const own = new Uint8Array(size);
@@ -462,13 +479,13 @@ export class InPlace {
       yield* this.ended(comm.irecv(length, member, TAG.SYNC));
       const bytes = new Uint8Array(length[0]);
       yield* this.ended(comm.irecv(bytes, member, TAG.SYNC_BULK));
-      streams.takeSync(member, decodeSync(bytes));
+      streams.takeSync(member, decodeSync(bytes), this.sentBefore(member));
     }
     for (const send of sends) yield* this.ended(send);
   }
 
   /** The same at all members. */
-  private goBack(views: readonly PlaceView[], why: string | undefined): 'back' {
+  protected goBack(views: readonly PlaceView[], why: string | undefined): 'back' {
     const { saves } = this;
     const { rank } = saves;
     if (why !== undefined && views.findIndex(({ mode }) => mode === 'runs') === rank)
@@ -480,7 +497,7 @@ export class InPlace {
 }
 
 /** What an image has for the communicator on which the runner's program is. One that was made before all went back has the numbers of another one; in this one nothing was sent before it. */
-function savedFor({ id }: PlaceView, image: ReturnType<typeof decodeImage> | undefined): SavedStreams | undefined {
+export function savedFor({ id }: PlaceView, image: ReturnType<typeof decodeImage> | undefined): SavedStreams | undefined {
   const saved = image && savedStreamsOf(image.sections);
   return saved?.streams.id === id ? saved : undefined;
 }

@@ -5,8 +5,9 @@ import type { FormerView, Membership } from '../checkpoint/former.ts';
 import { dealtOut, type Grouping } from '../checkpoint/grouping.ts';
 import { Placement } from '../checkpoint/placement.ts';
 import { compareSaves, type SaveName, saveText } from '../checkpoint/slots.ts';
+import { blocks, type Groups, numbered } from '../groups/groups.ts';
 import { checkScheme } from '../plan/scheme.ts';
-import type { ProcessPlace, Settings } from './options.ts';
+import type { FtOptions, ProcessPlace, Settings } from './options.ts';
 import type { Known } from './periods.ts';
 
 /** Failures of the job as the members know them; a successor knows none, and takes what the others know. */
@@ -46,6 +47,8 @@ export interface View extends FormerView {
   readonly host: string;
   /** What the program's function for `domain` says of it. Undefined: the options have no function. */
   readonly domain: NamedDomain | undefined;
+  /** What the function for `groups` says of it. */
+  readonly group: NamedDomain | undefined;
   readonly stored: readonly StoredView[];
   /** The newest epoch of which anything is in a store; -1: nothing is. */
   readonly storedEpoch: number;
@@ -114,8 +117,8 @@ export function placementOf(domains: Membership['domains'], settings: Settings, 
   return new Placement(domains, scheme.duplication, scheme.depth);
 }
 
-/** Asks the program in which domain this process is. */
-export function namedDomain({ domain }: Settings, place: ProcessPlace): NamedDomain | undefined {
+/** Asks the program in which domain, or group, this process is. */
+export function namedDomain(domain: FtOptions['domain'] | FtOptions['groups'], place: ProcessPlace): NamedDomain | undefined {
   if (typeof domain !== 'function') return undefined;
   try {
     const name: unknown = domain(place);
@@ -130,7 +133,10 @@ export function namedDomain({ domain }: Settings, place: ProcessPlace): NamedDom
  *
  * @throws ERR_ARG: the program could not say in which domain a rank is. All ranks throw it.
  */
-export function domainsOf(views: readonly View[], { domain }: Settings): Membership['domains'] {
+export function domainsOf(views: readonly View[], settings: Settings): Membership['domains'] {
+  const { domain } = settings;
+  const groups = domain === undefined ? groupsOf(views, settings) : undefined;
+  if (groups !== undefined && new Set(groups).size > 1) return groups;
   if (typeof domain === 'function')
     return views.map(({ domain: named }, rank) => {
       if (named !== undefined && 'name' in named) return named.name;
@@ -139,6 +145,22 @@ export function domainsOf(views: readonly View[], { domain }: Settings): Members
   const hosts = views.map(({ host }) => host);
   const isOneHost = new Set(hosts).size === 1;
   return domain === 'host' || (domain === undefined && !isOneHost) ? hosts : [...hosts.keys()];
+}
+
+/**
+ * The group of each rank; undefined: there are none.
+ *
+ * @throws ERR_ARG: there are more groups than ranks, or the program could not say in which one a rank is. All ranks throw it.
+ */
+export function groupsOf(views: readonly View[], { groups }: Settings): Groups | undefined {
+  if (groups === undefined) return undefined;
+  if (typeof groups === 'number') return blocks(groups, views.length);
+  if (groups === 'host') return numbered(views.map(({ host }) => host));
+  const names = views.map(({ group: named }, rank) => {
+    if (named !== undefined && 'name' in named) return named.name;
+    throw new MultirailError('ERR_ARG', `groups of run() has not named the group of rank ${rank}: ${named?.error}`, { rank });
+  });
+  return numbered(names);
 }
 
 /** A save in stores that all together can read, and who reads what. */

@@ -37,6 +37,13 @@ export interface FtOptions {
    * undisturbed run has; nothing waits. Undefined (default): receives and probes from ANY_SOURCE are refused.
    */
   readonly determinism?: 'recorded' | 'send';
+  /**
+   * With recovery 'asynchronous': the ranks that go back together when one of them fails, and save together. Messages between them are not logged,
+   * only those to other groups. `host`: the ranks of each host; a number: so many blocks of consecutive ranks; a function names the group of the
+   * process that it is called in. Groups save one after the other, in memory; copies of images are in other groups, unless `domain` says
+   * otherwise. Groups stay as they are when a process takes the place of another one. Undefined (default): each rank goes back by itself.
+   */
+  readonly groups?: 'host' | number | ((place: ProcessPlace) => string);
   /** Copies of each image on other failure domains: DF of paper 000. 1 by default; fewer where there are too few domains. */
   readonly duplication?: number;
   /** Committed saves that stay readable: SD of paper 000. 1 by default. */
@@ -95,6 +102,8 @@ export interface Settings {
   /** Only the dead go back. */
   readonly isAsynchronous: boolean;
   readonly determinism: FtOptions['determinism'];
+  /** Undefined: each rank goes back by itself, or all do. */
+  readonly groups: FtOptions['groups'];
   readonly duplication: number;
   readonly depth: number;
   readonly domain: FtOptions['domain'];
@@ -117,6 +126,7 @@ export interface Settings {
 const KEYS: readonly (keyof FtOptions)[] = [
   'recovery',
   'determinism',
+  'groups',
   'duplication',
   'depth',
   'domain',
@@ -131,6 +141,7 @@ const KEYS: readonly (keyof FtOptions)[] = [
 ];
 const COPIES_MAX = 32;
 const KEPT = 2;
+const GROUPS_MAX = 8192;
 
 function whole(name: string, value: unknown, low: number, high: number): number {
   if (!Number.isInteger(value) || (value as number) < low || (value as number) > high)
@@ -149,6 +160,25 @@ function perLevel(name: string, list: readonly number[] | undefined, levels: num
   if (!Array.isArray(list) || list.length !== levels || !list.every(isRight))
     throw new MultirailError('ERR_ARG', `${name} = ${JSON.stringify(list)}: expected ${what} for each of ${levels} levels`);
   return list;
+}
+
+/** What does not go together with groups, which save by themselves. */
+function requireGroups(options: FtOptions, isAsynchronous: boolean): FtOptions['groups'] {
+  const { groups } = options;
+  if (groups === undefined) return undefined;
+  if (typeof groups === 'number') whole('groups', groups, 1, GROUPS_MAX);
+  else if (typeof groups !== 'function') oneOf('groups', groups, ['host'], 'host');
+  if (!isAsynchronous) throw new MultirailError('ERR_ARG', "groups with recovery 'coordinated': all go back, whatever group they are in");
+  const others: readonly [string, boolean][] = [
+    ["determinism: 'recorded'", options.determinism === 'recorded'],
+    ['levels besides memory', (options.levels?.length ?? 1) > 1],
+    ['helpers', (options.helpers ?? 0) > 0],
+    ["whenNoSpares: 'shrink'", options.whenNoSpares === 'shrink'],
+    ['a depth above 1', (options.depth ?? 1) > 1],
+  ];
+  const other = others.find(([, isSet]) => isSet);
+  if (other !== undefined) throw new MultirailError('ERR_ARG', `groups do not go together with ${other[0]}: leave one of them out`);
+  return groups;
 }
 
 /** Throws ERR_ARG for whatever makes no sense. */
@@ -203,12 +233,14 @@ export function settingsOf(options: FtOptions): Settings {
   const helpers = whole('helpers', options.helpers ?? 0, 0, HELPERS_MAX);
   if (helpers > 0 && !isAsynchronous)
     throw new MultirailError('ERR_ARG', `helpers = ${helpers} with recovery 'coordinated': all go back, and nobody is helped`);
+  const groups = requireGroups(options, isAsynchronous);
   const validate = options.validate ?? true;
   if (typeof validate !== 'boolean') throw new MultirailError('ERR_ARG', `validate = ${String(validate)}: expected true or false`);
   const domains = typeof domain === 'function' ? 'function' : domain;
   const signature = JSON.stringify({
     isAsynchronous,
     determinism,
+    groups: typeof groups === 'function' ? 'function' : groups,
     duplication,
     depth,
     domain: domains,
@@ -223,6 +255,7 @@ export function settingsOf(options: FtOptions): Settings {
   return {
     isAsynchronous,
     determinism,
+    groups,
     duplication,
     depth,
     domain,

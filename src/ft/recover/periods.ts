@@ -1,6 +1,6 @@
 // When the next save of each level is due, in steps: fixed periods, or the pattern of paper 002 from measured costs and times between failures.
 // What a rank has measured goes into the exchange of each save, and the dearest counts, so that all ranks plan the same without clocks.
-import { ETA } from '../plan/hierarchical.ts';
+import { ETA, hierarchicalOptimum } from '../plan/hierarchical.ts';
 import { wholePattern } from '../plan/pattern.ts';
 import type { Settings } from './options.ts';
 
@@ -48,6 +48,8 @@ function dearest(values: readonly number[]): number {
 }
 
 export class Periods {
+  /** So many groups save one after the other; 0: all save together. */
+  groups = 0;
   private readonly settings: Settings;
   private readonly stepSeconds = new Median();
   /** What a save keeps the program from: by level. */
@@ -140,6 +142,20 @@ export class Periods {
     for (let i = 0; i <= level; i++) this.due[i] = this.next(step, this.periods[i]);
   }
 
+  /** The model of paper 004, with what was measured of one group's save: what it keeps the program from, and what it takes. */
+  private plannedForGroups(
+    mtbfSeconds: number,
+    step: number,
+    { cost, duration }: { readonly cost: number; readonly duration: number },
+  ): number {
+    const costSeconds = Math.max(cost, duration);
+    const alpha = 1 - cost / costSeconds;
+    const model = { mtbfSeconds, groups: this.groups, costSeconds, restoreSeconds: 0, alpha, rho: 1, lambda: 1, beta: 0 };
+    // Where saves take longer than failures leave time for, they follow each other.
+    const seconds = hierarchicalOptimum(model)?.periodSeconds ?? this.groups * costSeconds;
+    return Math.max(1, Math.round(seconds / step));
+  }
+
   /**
    * Paper 002's pattern in whole numbers, never longer than 0.27 of the time between failures, and never shorter than a save takes. A level of
    * which nothing was measured yet keeps its period.
@@ -153,6 +169,7 @@ export class Periods {
     const known = levels.findIndex(({ cost }) => Number.isNaN(cost) || cost <= 0);
     const count = known < 0 ? levels.length : known;
     if (!(step > 0) || count === 0) return undefined;
+    if (this.groups > 0) return [this.plannedForGroups(mtbfSeconds[0], step, levels[0])];
     // The paper has them dearer from level to level; what was measured need not be.
     const costSeconds = levels.slice(0, count).map((_, i) => Math.max(...levels.slice(0, i + 1).map(({ cost }) => cost)));
     const { counts, periodSeconds } = wholePattern({ mtbfSeconds: mtbfSeconds.slice(0, count), costSeconds });

@@ -37,6 +37,8 @@ export class ProgramLog {
   readonly streams: LoggedStreams;
   readonly log: SendLog;
   readonly outcomes: ProgramOutcomes;
+  /** Only some ranks save together: saves of all are of no account. */
+  private readonly isGrouped: boolean;
   /** Three quarters of the log are full. */
   isDue = false;
   /** The program has come to so many calls in which it may save. */
@@ -68,15 +70,27 @@ export class ProgramLog {
    *
    * @param bytesMax Bound of the log.
    * @param base What all have agreed on about ids of communicators that the program makes.
-   * @param host `differs`: this process, a successor, has sent something else than its predecessor.
+   * @param host `differs`: this process, a successor, has sent something else than its predecessor. `within`: ranks that go back together with this
+   *   one.
    */
   constructor(
     comm: Communicator,
     bytesMax: number,
     base: FamilyBase,
     periods: Periods,
-    { warn, differs, outcomes }: { warn(text: string): void; differs(error: MultirailError): void; outcomes: ProgramOutcomes },
+    {
+      warn,
+      differs,
+      outcomes,
+      within,
+    }: {
+      warn(text: string): void;
+      differs(error: MultirailError): void;
+      outcomes: ProgramOutcomes;
+      readonly within?: readonly number[] | undefined;
+    },
   ) {
+    this.isGrouped = within !== undefined;
     this.comm = comm;
     this.outcomes = outcomes;
     this.bytesMax = bytesMax;
@@ -107,6 +121,7 @@ export class ProgramLog {
         onDiffers: differs,
         outcomes: outcomes.record(comm, differs),
         takesAnybody,
+        within,
       },
       base,
     );
@@ -180,6 +195,11 @@ export class ProgramLog {
     this.numbers = { streams: this.streams.cut(), outcomes: this.outcomes.recorder?.cut() };
   }
 
+  /** The numbers of the cut. */
+  get streamsAtCut(): SavedStreams['streams'] | undefined {
+    return this.numbers?.streams;
+  }
+
   /** What the image of that save has of it. */
   sections(isLast: boolean): ReturnType<typeof streamSections> {
     const { numbers, attempts } = this;
@@ -194,7 +214,22 @@ export class ProgramLog {
 
   /** The save that was under way is committed. */
   committed(): void {
+    if (this.saving === 0 || this.isGrouped) return;
+    this.endSave();
+    this.outcomes.committed();
+    this.streams.commitCut();
+    this.looked();
+  }
+
+  /** The save of this rank's group that was under way is committed: the log stays, which is for others. */
+  groupCommitted(): void {
     if (this.saving === 0) return;
+    this.endSave();
+    this.outcomes.committed();
+    this.streams.keepCut();
+  }
+
+  private endSave(): void {
     if (this.saving > this.passed) {
       this.passed = this.saving;
       this.plan = this.periods.state;
@@ -203,13 +238,14 @@ export class ProgramLog {
     this.savedStep = this.savingStep;
     this.saving = 0;
     this.isDue = false;
-    this.outcomes.committed();
-    this.streams.commitCut();
-    this.looked();
   }
 
   /** There is no such save. */
   abandoned(): void {
+    if (!this.isGrouped) this.groupAbandoned();
+  }
+
+  groupAbandoned(): void {
     this.saving = 0;
     this.outcomes.recorder?.abandon();
     this.streams.abandonCut();

@@ -4,9 +4,12 @@ import type { Communicator } from '../../mpi/communicator.ts';
 import type { HolderClient } from '../../mpi/ft/held-objects.ts';
 import type { Runtime } from '../../mpi/runtime.ts';
 import { TOLD_TO_END_CODE } from '../../util/exit-codes.ts';
+import { GroupJob } from '../groups/group-job.ts';
+import { GroupedSaves } from '../groups/grouped-saves.ts';
 import { type RecoveryTrace, recoveryChannel } from './channels.ts';
 import { EndNotice } from './end-notice.ts';
-import { type Restored, Saves } from './epoch.ts';
+import { Saves } from './epoch.ts';
+import type { Restored } from './epoch-ends.ts';
 import { isFailure } from './exchange.ts';
 import { helpOnce } from './helper.ts';
 import type { FtJob } from './job.ts';
@@ -82,7 +85,8 @@ class Run {
     this.mpi = mpi;
     this.standbys = mpi.params.bool('ft_standby_holds') && !settings.isAsynchronous ? holdersOf(mpi.world) : undefined;
     this.settings = this.standbys === undefined ? settings : withStandbys(settings, standbyStore(this.standbys, mpi.world.rank));
-    this.saves = new Saves({ mpi, settings: this.settings, warn: (text) => this.warn(text) }, mpi.world);
+    const host = { mpi, settings: this.settings, warn: (text: string) => this.warn(text) };
+    this.saves = settings.groups === undefined ? new Saves(host, mpi.world) : new GroupedSaves(host, mpi.world);
     this.notice = new EndNotice(mpi.params.string('ft_end_signal'));
   }
 
@@ -115,6 +119,7 @@ class Run {
         const restored = await saves.meet(comm, this.history, hasMet);
         comm = saves.comm;
         hasMet = false;
+        const { over } = saves;
         if (restored !== undefined) {
           const { epoch, isFirst, save, level, step, history, isInPlace } = restored;
           const lost = Math.max(0, history.step - step);
@@ -139,7 +144,10 @@ class Run {
             warn: (text: string) => this.warn(text),
             team: isInPlace && !restored.isLast ? await this.team(restored) : undefined,
           };
-          const job = new SavingJob(saves, this.settings, restored, recovery, host);
+          const job =
+            saves instanceof GroupedSaves
+              ? new GroupJob(saves, this.settings, restored, recovery, host)
+              : new SavingJob(saves, this.settings, restored, recovery, host);
           const outcome = await this.playOnce(job, body);
           if (outcome !== undefined) {
             await saves.program?.close();
@@ -148,10 +156,10 @@ class Run {
             return outcome.value;
           }
         }
-        const end = await saves.over.promise;
+        const end = await over.promise;
         if (end.kind === 'failed') throw end.error;
         knewMs = performance.now();
-        hasMet = end.kind === 'back';
+        hasMet = end.kind === 'back' || end.kind === 'again';
       } finally {
         if (!hasMet) saves.closeSeries();
       }
@@ -187,8 +195,9 @@ class Run {
   }
 
   /** One run of the program. Undefined: somebody has failed. */
-  private async playOnce<T>(job: SavingJob, body: (job: FtJob) => T | Promise<T>): Promise<{ value: T } | undefined> {
-    const { saves } = this;
+  private async playOnce<T>(job: SavingJob | GroupJob, body: (job: FtJob) => T | Promise<T>): Promise<{ value: T } | undefined> {
+    // Where this rank goes back with its group, another one follows it.
+    const { over } = this.saves;
     const played = (async (): Promise<Outcome<T>> => {
       try {
         // A successor of one that had stopped has nothing to do.
@@ -198,7 +207,7 @@ class Run {
       }
     })();
     try {
-      const first = await Promise.race([played, saves.over.promise]);
+      const first = await Promise.race([played, over.promise]);
       if ('kind' in first) {
         job.close();
         if (first.kind === 'failed' && isOwnDifference(first.error)) throw first.error;
@@ -207,15 +216,15 @@ class Run {
       }
       if ('error' in first && !job.isStopped) {
         // Who has failed is told by a decision, which may come a moment after the error.
-        if (!isFailure(first.error) || !(await this.isOver())) throw first.error;
+        if (!isFailure(first.error) || !(await this.isOver(over))) throw first.error;
         return undefined;
       }
       try {
         await job.end();
       } catch (error) {
-        if (!isFailure(error) || !(await this.isOver())) throw error;
+        if (!isFailure(error) || !(await this.isOver(over))) throw error;
       }
-      const end = await saves.over.promise;
+      const end = await over.promise;
       if (end.kind !== 'ended') return undefined;
       // A job that was told to end has no value: the process ends, see leave().
       return 'value' in first ? first : { value: undefined as T };
@@ -240,8 +249,8 @@ class Run {
   }
 
   /** A decision that names failed members comes within that time. */
-  private async isOver(): Promise<boolean> {
-    return (await within(this.saves.over.promise, this.graceMs)) !== undefined;
+  private async isOver(over: Saves['over']): Promise<boolean> {
+    return (await within(over.promise, this.graceMs)) !== undefined;
   }
 
   private async settled(played: Promise<unknown>): Promise<void> {

@@ -28,11 +28,33 @@ export class ProgramTraffic {
     return texts;
   }
 
+  /** As underWay(), of messages to those processes alone where they are logged, and to all others where they are not. */
+  underWayTo(numbers: ReadonlySet<number>, textsMax: number): string[] {
+    const texts: string[] = [];
+    for (const { rank, sends } of this.proc.engine.pml.peers) {
+      for (const { ctx } of sends) {
+        const isCovered = this.proc.logged?.covers(ctx) === true;
+        if (isCovered ? !numbers.has(rank) : !this.isProgram(ctx)) continue;
+        if (texts.length < textsMax) texts.push(`a message to process ${rank} on ${this.proc.describe(ctx, 0).comm}`);
+      }
+    }
+    return texts;
+  }
+
+  /** As unreceived(), of messages from those processes alone where they are logged. */
+  unreceivedOf(numbers: ReadonlySet<number>, textsMax: number): string[] {
+    return this.texts(({ peer, ctx }) => this.isProgram(ctx) && (this.proc.logged?.covers(ctx) !== true || numbers.has(peer)), textsMax);
+  }
+
   /** Messages that have come and that the program of this rank has not received, in words. */
   unreceived(textsMax: number): string[] {
+    return this.texts(({ ctx }) => this.isProgram(ctx), textsMax);
+  }
+
+  private texts(isMeant: (message: { readonly peer: number; readonly ctx: number }) => boolean, textsMax: number): string[] {
     return this.proc.engine.pml
       .unreceived()
-      .filter(({ ctx }) => this.isProgram(ctx))
+      .filter(isMeant)
       .slice(0, textsMax)
       .map(({ peer, ctx, tag, bytes }) => `${bytes} bytes from process ${peer} with tag ${tag} on ${this.proc.describe(ctx, tag).comm}`);
   }

@@ -177,6 +177,31 @@ export class RecoverySeries extends ProgramTraffic {
     });
   }
 
+  /** Resolves when that is so, as looked at after each turn of the engine, or after that time. */
+  whenSo(isSo: () => boolean, timeoutMs?: number): Promise<void> {
+    return new Promise((resolve) => {
+      let isOver = false;
+      const end = (): void => {
+        isOver = true;
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs);
+      this.proc.whenDrained(() => {
+        if (!isOver && isSo()) end();
+        return isOver;
+      });
+    });
+  }
+
+  /** As whenSo(), in a blocking call. */
+  waitSo(isSo: () => boolean, timeoutMs?: number): void {
+    if (isSo()) return;
+    const { blocking } = this.proc;
+    if (timeoutMs === undefined) this.waitUntil(isSo);
+    else blocking.wait({ done: false, isOver: isSo }, blocking.now() + timeoutMs);
+  }
+
   /** As whenQuiet(), in a blocking call. */
   waitQuiet(timeoutMs: number): boolean {
     const isQuiet = (): boolean => this.underWay(1).length === 0;

@@ -74,6 +74,8 @@ export class Engine implements Upcalls {
   satisfied = false;
   /** Calls that wait for messages which no request of theirs takes. */
   expected = 0;
+  /** The same, of saves. */
+  expectedBySaves = 0;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;
   turns = 0;
@@ -263,7 +265,7 @@ export class Engine implements Upcalls {
 
   /** Somebody waits for something that may come any moment. */
   wantsSpin(): boolean {
-    return this.pml.hasAwaitedRequests || this.expected > 0 || this.memoryWaits?.isWaiting === true;
+    return this.pml.hasAwaitedRequests || this.expected > 0 || this.expectedBySaves > 0 || this.memoryWaits?.isWaiting === true;
   }
 
   /** A turn is under way: poll() does nothing. */

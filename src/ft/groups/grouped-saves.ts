@@ -71,6 +71,11 @@ export class GroupedSaves extends Saves {
     if (this.group.groups.length > 0) this.group.listen(this.series, own);
   }
 
+  override async freeOwn(): Promise<void> {
+    this.group.interrupt();
+    await super.freeOwn();
+  }
+
   override async meet(comm: Communicator, history: History, hasMet: boolean): Promise<Restored | undefined> {
     const joined = await this.begunAgain();
     if (joined !== undefined && joined !== 'back') return this.restoredInPlace(joined);

@@ -179,9 +179,14 @@ export class RecoverySeries extends ProgramTraffic {
 
   /** Resolves when that is so, as looked at after each turn of the engine, or after that time. */
   whenSo(isSo: () => boolean, timeoutMs?: number): Promise<void> {
+    if (isSo()) return Promise.resolve();
+    const { engine } = this.proc;
     return new Promise((resolve) => {
       let isOver = false;
+      // What comes is taken in the background, and somebody waits for it all the same.
+      engine.expectedBySaves++;
       const end = (): void => {
+        if (!isOver) engine.expectedBySaves--;
         isOver = true;
         clearTimeout(timer);
         resolve();

@@ -39,6 +39,11 @@ export function ctxOf(id: number, kind: number): number {
 /** The messages of failures and agreements travel on it. */
 export const FT_CTX = ctxOf(SERVICE_ID, OBJECT);
 
+/** All of that communicator. */
+export function contextsOf(id: number): number[] {
+  return Array.from({ length: KINDS }, (_, kind) => ctxOf(id, kind));
+}
+
 export function idOf(ctx: number): number {
   return Math.floor(ctx / KINDS);
 }

@@ -277,9 +277,12 @@ export class Succession {
     return true;
   }
 
-  /** This process goes back, and has taken all that was on its way to it: what is here of covered contexts goes. Returns those. */
-  forget(): ReadonlySet<number> {
-    const contexts = new Set<number>();
+  /**
+   * This process goes back, and has taken all that was on its way to it: what is here of covered contexts goes. Returns those; `known`: such that
+   * may have been revoked before anything came on them.
+   */
+  forget(known: Iterable<number>): ReadonlySet<number> {
+    const contexts = new Set(known);
     for (const envelope of this.probed) if (this.isCovered(envelope.ctx)) this.inbox.dropProbed(envelope);
     this.probed.clear();
     for (const [ctx] of this.inbox.all) if (this.isCovered(ctx)) contexts.add(ctx);

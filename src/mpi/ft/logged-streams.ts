@@ -5,7 +5,7 @@ import type { MultirailError } from '../../errors.ts';
 import type { MessageLog, TapOptions } from '../../pml/message-log.ts';
 import type { PmlPeer } from '../../pml/records.ts';
 import type { Cut, FlowNumbers, Succession, Sync } from '../../pml/succession.ts';
-import { idOf } from '../contexts.ts';
+import { contextsOf, idOf } from '../contexts.ts';
 import type { ProcessState } from '../process-state.ts';
 import { type FamilyBase, LoggedFamily, type LoggedPlace, type MadeImage, type StreamCounters } from './logged-family.ts';
 import type { RecordedOutcomes } from './recorded-outcomes.ts';
@@ -349,8 +349,9 @@ export class LoggedStreams {
   leaveToEnter(): void {
     const { proc } = this;
     const ids = new Set([this.id, ...this.family.ids]);
+    const contexts = [...ids].flatMap((id) => contextsOf(id));
     for (const id of ids) proc.leaveToEnter(id);
-    for (const ctx of this.succession.forget()) {
+    for (const ctx of this.succession.forget(contexts)) {
       const id = idOf(ctx);
       if (ids.has(id)) continue;
       ids.add(id);

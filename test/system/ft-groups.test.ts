@@ -18,7 +18,7 @@ async function play(mode: string, deaths: readonly string[], spares = 1, mca: re
     stderr,
   } = await startNode([...words, code.fixture('ft-logs-rank.ts'), mode, ...deaths], {
     timeoutMs: 40_000,
-    env: { ...process.env, FT_GROUPS: '2' },
+    env: { FT_GROUPS: '2' },
   }).ended;
   const all = `${stdout}\n${stderr}`;
   const digests = [...new Set([...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`))].sort();
@@ -29,21 +29,52 @@ async function play(mode: string, deaths: readonly string[], spares = 1, mca: re
 }
 
 let still: Awaited<ReturnType<typeof play>>;
+let stillHalves: typeof still;
 beforeAll(async () => {
-  still = await play('async', [], 0);
-}, 60_000);
+  [still, stillHalves] = [await play('async', [], 0), await play('halves', [], 0)];
+}, 120_000);
 
-test('nobody dies', () => {
-  expect(still.status, still.all).toBe(0);
-  expect(still.digests, still.all).toHaveLength(4);
-});
-
-const cases: readonly [what: string, mode: string, deaths: readonly string[]][] = [['one dies after a save', 'async', ['1@10']]];
+// Two groups: ranks 0 and 1 save in steps 4, 8 and 12, ranks 2 and 3 in steps 2, 6, 10 and 14. Images of rank 0 are at rank 2, those of rank 1 at 3.
+const cases: readonly [what: string, mode: string, deaths: readonly string[]][] = [
+  ['one dies before there is a save of its group, and its successor after one', 'async', ['1@3', '4@12']],
+  ['two of one group die', 'async', ['0@11', '1@11']],
+  ['two of different groups die, one of which leads all', 'async', ['0@10', '3@10']],
+  [
+    'other communicators: one dies between making two of them, and the other one of its group after it has begun again',
+    'halves',
+    ['0@-1', '1@3.5'],
+  ],
+  ['other communicators: one dies while it makes another one', 'halves', ['1@10.6']],
+  ['blocking calls: one dies in the step of its save, and its successor', 'sync', ['2@10', '4@10']],
+];
 
 test.each(cases)('%s', { timeout: 60_000 }, async (_, mode, deaths) => {
+  const undisturbed = mode === 'halves' ? stillHalves : still;
+  expect(undisturbed.status, undisturbed.all).toBe(0);
+  expect(undisturbed.digests, undisturbed.all).toHaveLength(4);
   const { status, all, digests, total } = await play(mode, deaths, deaths.length);
   expect(status, all).toBe(0);
-  expect(digests, all).toEqual(still.digests);
+  expect(digests, all).toEqual(undisturbed.digests);
   expect(total, all).toMatchObject({ failures: deaths.length, inPlace: deaths.length });
   expect(all).not.toMatch(/no recovery in place/);
+});
+
+test('the others go on: only the group of the dead begins again', { timeout: 60_000 }, async () => {
+  const { status, all, digests, bodies } = await play('async', ['1@10'], 1);
+  expect(status, all).toBe(0);
+  expect(digests, all).toEqual(still.digests);
+  expect(
+    bodies.filter(([rank]) => rank >= 2),
+    all,
+  ).toHaveLength(2);
+  expect(
+    bodies
+      .filter(([, step]) => step > 0)
+      .map(([rank, step]) => [rank, step])
+      .sort(),
+    all,
+  ).toEqual([
+    [0, 8],
+    [1, 8],
+  ]);
 });

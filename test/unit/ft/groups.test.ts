@@ -1,0 +1,136 @@
+// Groups of ranks that go back together: who is in which, what a group goes back to, and how its save goes, with its turns.
+import { expect, test } from 'vitest';
+import { CALL, type GroupSaveAction, GroupSaveCore, VERDICT } from '../../../src/ft/groups/group-core.ts';
+import { blocks, firstStep, type GroupEntry, type GroupView, membersOf, numbered, planGroups } from '../../../src/ft/groups/groups.ts';
+
+test('groups are blocks of ranks, or follow names', () => {
+  expect(blocks(2, 5)).toEqual([0, 0, 0, 1, 1]);
+  expect(blocks(3, 3)).toEqual([0, 1, 2]);
+  expect(() => blocks(4, 3)).toThrow(/groups = 4, and there are 3 ranks/);
+  expect(numbered(['b', 'a', 'b'])).toEqual([0, 1, 0]);
+  expect(membersOf([0, 1, 0], 0)).toEqual([0, 2]);
+});
+
+test('groups save in different steps', () => {
+  expect([0, 1, 2, 3].map((group) => firstStep(group, 4, 8))).toEqual([8, 2, 4, 6]);
+  expect([0, 1].map((group) => firstStep(group, 2, 1))).toEqual([1, 1]);
+});
+
+const entry = (owner: number, k: number): GroupEntry => ({ owner, k, step: 10 * k, bytes: 8, crc: 1 });
+const view = (mode: GroupView['mode'], entries: GroupEntry[], committed: number[]): GroupView => ({ mode, entries, committed });
+const GROUPS = [0, 0, 1, 1];
+
+test('a group that lost a rank goes back to the newest save of which all images are there', () => {
+  // Rank 1 is new; its copies are at rank 3. Save 2 was not committed, but is complete; of save 3 an image is missing.
+  const views = [
+    view('runs', [entry(0, 1), entry(0, 2), entry(0, 3)], [1, 0]),
+    view('new', [], []),
+    view('runs', [entry(2, 0)], [1, 0]),
+    view('runs', [entry(3, 0), entry(1, 1), entry(1, 2)], [-1, -1]),
+  ];
+  const plan = planGroups(views, GROUPS);
+  expect([...plan.failing]).toEqual([0]);
+  expect(plan.lines).toEqual([2, 0]);
+  expect(plan.steps[0]).toBe(20);
+  expect(plan.transfers).toEqual([{ ...entry(1, 2), giver: 3 }]);
+  expect(plan.lost).toBeUndefined();
+});
+
+test('a group begins from the beginning where nothing was committed, and is lost where an image of what was is', () => {
+  const none = [view('runs', [], [-1, -1]), view('new', [], []), view('runs', [], [-1, -1]), view('runs', [], [-1, -1])];
+  expect(planGroups(none, GROUPS)).toMatchObject({ lines: [-1, -1], lost: undefined });
+  const lost = [view('runs', [entry(0, 1)], [1, -1]), view('new', [], []), view('runs', [], [-1, -1]), view('again', [], [0, -1])];
+  expect(planGroups(lost, GROUPS)).toMatchObject({ lost: 0 });
+  expect([...planGroups(lost, GROUPS).failing].sort()).toEqual([0, 1]);
+});
+
+/** Ranks of two groups, whose messages are carried in order. */
+class Ranks {
+  readonly cores = GROUPS.map((group, rank) => new GroupSaveCore(rank, membersOf(GROUPS, group), group, [0, 2]));
+  readonly done: [rank: number, kind: string][] = [];
+
+  settle(): void {
+    for (let moved = true; moved; ) {
+      moved = false;
+      for (const [rank, core] of this.cores.entries()) {
+        for (const action of core.actions.splice(0)) {
+          moved = true;
+          this.obey(rank, action);
+        }
+      }
+    }
+  }
+
+  private obey(rank: number, action: GroupSaveAction): void {
+    if (action.kind === 'send') this.cores[action.to].handle(rank, action.words);
+    else this.done.push([rank, action.kind]);
+  }
+
+  arrive(rank: number, kind: number = CALL.SAVE, step = 4, isLoud = false): void {
+    this.cores[rank].arrive(kind, { call: 1, step, isLoud, measured: [rank, Number.NaN] });
+    this.settle();
+  }
+
+  upToCopied(ranks: readonly number[]): void {
+    for (const rank of ranks) this.arrive(rank);
+    for (const rank of ranks) this.cores[rank].cut(false);
+    this.settle();
+    for (const rank of ranks) this.cores[rank].copied(true);
+    this.settle();
+  }
+}
+
+test('groups spread their images one after the other', () => {
+  const ranks = new Ranks();
+  ranks.upToCopied([2, 3]);
+  ranks.upToCopied([0, 1]);
+  expect(ranks.cores.map(({ state }) => state)).toEqual(['WAITING', 'WAITING', 'SPREADING', 'SPREADING']);
+  expect(ranks.cores[2].measured).toEqual([3, Number.NaN]);
+  for (const rank of [2, 3]) ranks.cores[rank].spread(true);
+  ranks.settle();
+  expect(ranks.cores.map(({ state }) => state)).toEqual(['SPREADING', 'SPREADING', 'IDLE', 'IDLE']);
+  ranks.cores[0].spread(true);
+  ranks.cores[1].spread(false);
+  ranks.settle();
+  expect(ranks.done.filter(([, kind]) => kind !== 'spread')).toEqual([
+    [2, 'committed'],
+    [3, 'committed'],
+    [0, 'abandoned'],
+    [1, 'abandoned'],
+  ]);
+});
+
+test('ranks that come to other calls, and messages that are left, are told to all of the group', () => {
+  const ranks = new Ranks();
+  ranks.arrive(0);
+  ranks.arrive(1, CALL.END);
+  expect(ranks.cores[0].verdict).toEqual({ code: VERDICT.UNLIKE, rank: 1 });
+  ranks.arrive(0);
+  ranks.arrive(1, CALL.SAVE, 4, true);
+  expect(ranks.cores[1].verdict).toEqual({ code: VERDICT.LOUD, rank: 1 });
+  ranks.arrive(0);
+  ranks.arrive(1);
+  ranks.cores[0].cut(true);
+  ranks.cores[1].cut(false);
+  ranks.settle();
+  expect(ranks.cores[1].verdict).toEqual({ code: VERDICT.LOUD, rank: 0 });
+});
+
+test('a look comes to nothing, unless another group needs the save', () => {
+  const ranks = new Ranks();
+  for (const rank of [2, 3]) ranks.arrive(rank, CALL.LOOK);
+  expect(ranks.cores[3].verdict?.code).toBe(VERDICT.NOTHING);
+  ranks.cores[0].need(1);
+  ranks.settle();
+  for (const rank of [2, 3]) ranks.arrive(rank, CALL.LOOK);
+  expect(ranks.cores[3].state).toBe('CUTTING');
+});
+
+test('a death in a save leaves nothing of it', () => {
+  const ranks = new Ranks();
+  ranks.upToCopied([0, 1]);
+  for (const core of ranks.cores) core.interrupt();
+  expect(ranks.cores.map(({ state }) => state)).toEqual(['IDLE', 'IDLE', 'IDLE', 'IDLE']);
+  ranks.upToCopied([2, 3]);
+  expect(ranks.cores[2].state).toBe('SPREADING');
+});

@@ -243,9 +243,8 @@ export class RailLink implements Link, FramerHandler {
   // --- called by the endpoint inside progress()
 
   isQuiet(now: number, aliveMs: number): boolean {
-    if (this.stream.hasNews || now >= this.reportDueAt || this.blockedBytes !== Number.POSITIVE_INFINITY || this.byeReceived) return false;
-    if (this.reportNow || this.heard || this.probeAnswers.length > 0 || this.stagedBytes > 0 || this.ended !== undefined) return false;
-    if (this.framer.midFrame) return false;
+    if (this.stream.hasNews || this.framer.midFrame || now >= this.reportDueAt || this.byeReceived || this.ended !== undefined) return false;
+    if (this.blockedBytes !== Number.POSITIVE_INFINITY || this.stagedBytes > 0 || this.reportNow || this.probeAnswers.length > 0) return false;
     this.now = now;
     this.aliveMs = aliveMs;
     return true;

@@ -243,11 +243,11 @@ export class RailLink implements Link, FramerHandler {
   // --- called by the endpoint inside progress()
 
   isQuiet(now: number, aliveMs: number): boolean {
-    if (this.stream.hasNews || this.framer.midFrame || now >= this.reportDueAt || this.byeReceived || this.ended !== undefined) return false;
-    if (this.blockedBytes !== Number.POSITIVE_INFINITY || this.stagedBytes > 0 || this.reportNow || this.probeAnswers.length > 0) return false;
     this.now = now;
     this.aliveMs = aliveMs;
-    return true;
+    if (this.stream.hasNews || now >= this.reportDueAt || this.byeReceived || this.ended !== undefined) return false;
+    const isOwing = this.reportNow || this.stagedBytes > 0 || this.probeAnswers.length > 0;
+    return !isOwing && !this.framer.midFrame && this.blockedBytes === Number.POSITIVE_INFINITY;
   }
 
   /** Reads what has come in and makes the upcalls for it. */

@@ -212,7 +212,9 @@ describe('programs and memory', () => {
     );
   });
 
-  test('a rank that comes late to a save receives before it what others have sent, however long that takes', { timeout: LIMIT_MS }, async () => {
+  test('a rank that comes late to a save receives before it what others have sent, however long that takes', {
+    timeout: LIMIT_MS,
+  }, async () => {
     const sums: number[] = [];
     const body = async (job: FtJob): Promise<void> => {
       const long = new Float64Array(100_000).fill(job.comm.rank);

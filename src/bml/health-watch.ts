@@ -113,7 +113,8 @@ export class HealthWatch {
    * look: what is sent outside of a turn may be sent long after the time that came in last.
    */
   sent(rail: Rail): number {
-    return rail.markAliveMs >= 0 || this.host.options.stallTimeoutMs === 0 || this.host.peerOf(rail).rails.length < 2 ? 0 : MARK_WITHIN_MS;
+    if (rail.markAliveMs >= 0 || this.host.options.stallTimeoutMs === 0 || rail.attributes.isSteady === true) return 0;
+    return this.host.peerOf(rail).rails.length < 2 ? 0 : MARK_WITHIN_MS;
   }
 
   /** All that is outstanding is looked at from now on. */
@@ -156,7 +157,7 @@ export class HealthWatch {
     const askedMs = rail.probeOutstanding ? sinceAskedMs - (this.overtimeMs - rail.askedOvertimeMs) : 0;
     const heldMs = Math.max(markedMs, askedMs);
     if (heldMs === 0) this.notLate(rail);
-    if (options.stallTimeoutMs === 0 || !hasOther(peer, rail)) return 0;
+    if (options.stallTimeoutMs === 0 || rail.attributes.isSteady === true || !hasOther(peer, rail)) return 0;
     if (rail.isWanted) this.askRate(rail, aliveMs);
     if (rail.lossesSeen !== rail.endpoint.counters.losses) this.seeLosses(rail, aliveMs);
     this.compare(peer, rail, aliveMs);

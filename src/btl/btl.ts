@@ -143,6 +143,8 @@ export interface RailAttributes {
   canPut: boolean;
   canGet: boolean;
   liveness: 'self' | 'siblings';
+  /** It is whole or gone: what it holds waits for the peer's process alone, so another rail would not be faster. */
+  isSteady?: true;
   /** Largest payload of one frame, in bytes. */
   frameBytesMax: number;
   /**

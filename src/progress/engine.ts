@@ -151,8 +151,9 @@ export class Engine implements Upcalls {
       this.again = true;
       return;
     }
-    // A driver that polls again by itself takes the place of further passes: the application may run in between.
-    const passesMax = this.driver.pollsAgain === true ? 1 : PASSES_MAX;
+    // A driver that polls again by itself takes the place of further passes, and of timers: the application may run in between.
+    const pollsAgain = this.driver.pollsAgain === true;
+    const passesMax = pollsAgain ? 1 : PASSES_MAX;
     this.running = true;
     this.isYielding = false;
     try {
@@ -166,9 +167,9 @@ export class Engine implements Upcalls {
     } finally {
       this.running = false;
     }
-    this.isYielding = this.driver.pollsAgain !== true && (this.again || !this.park());
+    this.isYielding = !pollsAgain && (this.again || !this.park());
     if (this.isYielding) this.driver.yield();
-    this.driver.arm(this.nextDeadline());
+    if (!pollsAgain) this.driver.arm(this.nextDeadline());
   }
 
   /** Calls this once, after the rails were polled the next time: what has come by now is taken before. */
@@ -202,7 +203,6 @@ export class Engine implements Upcalls {
     } finally {
       this.running = false;
     }
-    this.driver.arm(this.nextDeadline());
   }
 
   /** From here on, until it is called again, a blocking call waits for this. */

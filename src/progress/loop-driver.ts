@@ -74,6 +74,7 @@ export class PollerDriver extends EventLoopDriver {
     this.pollsAgain = false;
     // There is more, or something has come meanwhile: it is taken after everybody else had a turn.
     if (engine.hasMore || !engine.park()) this.yield();
+    this.arm(engine.nextDeadline());
     return false;
   }
 

@@ -212,6 +212,30 @@ describe('programs and memory', () => {
     );
   });
 
+  test('a rank that comes late to a save receives before it what others have sent, however long that takes', {
+    timeout: LIMIT_MS,
+  }, async () => {
+    const sums: number[] = [];
+    const body = async (job: FtJob): Promise<void> => {
+      const long = new Float64Array(100_000).fill(job.comm.rank);
+      const step = new Int32Array(1);
+      job.protect('long', long);
+      job.protect('step', step);
+      for (; step[0] < 2; step[0]++) {
+        const sent = job.comm.rank === 0 ? job.comm.isend(new Float64Array(100_000).fill(7), 1, 5) : undefined;
+        if (job.comm.rank === 1) {
+          await sleep(300);
+          await job.comm.recv(long, 0, 5);
+        }
+        await job.next();
+        await sent;
+      }
+      sums.push(long.reduce((sum, value) => sum + value, 0));
+    };
+    await play({ options: BASE, params: { ft_quiet_ms: '20' }, body });
+    expect(sums.sort()).toEqual([0, 200_000, 700_000]);
+  });
+
   test('a program that registers something else than what was saved: nobody goes on', { timeout: LIMIT_MS }, async () => {
     const store = memoryStore();
     await play({ options: withStore(store), body: (job) => count(job, 4) });

@@ -161,9 +161,13 @@ export class MemoryStream implements ByteStream {
   remoteAddress = '127.0.0.1';
   remotePort = 4711;
   onEvent: () => void = () => {};
+  onNews: () => void = () => {};
   wantsRoom = false;
   queuedBytes = 0;
   inboundBytes = 0;
+  get hasNews(): boolean {
+    return this.inbound.length > 0 || this.status !== 'open';
+  }
   other: MemoryStream | undefined;
   writes = 0;
   /** Written here, not yet at the other end. */

@@ -28,6 +28,8 @@ export interface ByteStream {
   readonly failure: RailReason | undefined;
   /** Bytes that came in and wait for poll(). Bounded: the stream stops reading above STREAM_INBOUND_BYTES_MAX. */
   readonly inboundBytes: number;
+  /** poll() may find something: bytes, or what has become of the stream. Where it cannot be told without a look, it may. */
+  readonly hasNews: boolean;
   /** The stream reads by itself, and its last poll() stopped at its budget, or a failure waits for the next one. Poll soon. */
   readonly more?: boolean;
   /** Bytes given to write() that the kernel has not taken yet. */
@@ -42,6 +44,8 @@ export interface ByteStream {
   detach?(): number;
   /** Set by the owner: something changed, poll soon. Never called from inside a method of the stream. */
   onEvent: () => void;
+  /** Set by the owner, and called when poll() has something to do where onEvent is not: it only notes that. */
+  onNews: () => void;
   /** Set by the owner: also call onEvent when queuedBytes has fallen. */
   wantsRoom: boolean;
   /** Hands over what has come in, about `budgetBytes` at most; returns how many bytes. */

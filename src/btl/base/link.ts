@@ -46,13 +46,16 @@ export interface Link {
   cut(reason: RailReason): void;
   /** At shutdown: true when BYE went both ways, so that the stream may write out its last bytes and close in good order. */
   endsWell(): boolean;
+  /** poll() would find nothing to do, and no frame waits for room. The times are those of the turn, and are taken all the same. */
+  isQuiet(now: number, aliveMs: number): boolean;
   /** Reads what has come in and makes the upcalls for it; returns how many. */
   poll(now: number, aliveMs: number): number;
   /** Whether a frame that was refused as BUSY would go now; asked once per progress. */
   takeWritable(windowBytes: number): boolean;
   /** True when takeWritable() would say yes: the window was raised by a down-call. */
   writableNow(windowBytes: number): boolean;
-  nextDeadline(): number;
+  /** When poll() is due, in milliseconds of `now`; at once where a frame that was refused as BUSY would go now. */
+  nextDeadline(windowBytes: number): number;
   /** The upcalls of an ended epoch: railDown first, then sinks and completions, in order (B3). Returns how many. */
   close(): number;
 }

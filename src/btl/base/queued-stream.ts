@@ -20,6 +20,7 @@ export abstract class QueuedStream implements ByteStream {
   remoteAddress = '';
   remotePort = 0;
   onEvent: () => void = nothing;
+  onNews: () => void = nothing;
   wantsRoom = false;
   /** Chunks that came in and wait for poll(): a queue with a moving head. */
   private chunks: Uint8Array[] = [];
@@ -47,6 +48,10 @@ export abstract class QueuedStream implements ByteStream {
 
   get inboundBytes(): number {
     return this.waitingBytes;
+  }
+
+  get hasNews(): boolean {
+    return this.waitingBytes > 0 || this.status !== 'open';
   }
 
   poll(reader: StreamReader, budgetBytes: number): number {

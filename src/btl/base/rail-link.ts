@@ -242,6 +242,14 @@ export class RailLink implements Link, FramerHandler {
 
   // --- called by the endpoint inside progress()
 
+  isQuiet(now: number, aliveMs: number): boolean {
+    this.now = now;
+    this.aliveMs = aliveMs;
+    if (this.stream.hasNews || now >= this.reportDueAt || this.byeReceived || this.ended !== undefined) return false;
+    const isOwing = this.reportNow || this.stagedBytes > 0 || this.probeAnswers.length > 0;
+    return !isOwing && !this.framer.midFrame && this.blockedBytes === Number.POSITIVE_INFINITY;
+  }
+
   /** Reads what has come in and makes the upcalls for it. */
   poll(now: number, aliveMs: number): number {
     this.now = now;
@@ -294,8 +302,9 @@ export class RailLink implements Link, FramerHandler {
     return this.blockedBytes !== Number.POSITIVE_INFINITY && this.hasRoom(this.blockedBytes, !this.blockedControl, windowBytes);
   }
 
-  nextDeadline(): number {
+  nextDeadline(windowBytes: number): number {
     if (this.ended !== undefined) return 0;
+    if (this.blockedBytes !== Number.POSITIVE_INFINITY && this.writableNow(windowBytes)) return 0;
     // Frames staged by a down-call wait for the engine's flush(), which follows; what is read too much waits for us.
     if (this.stream.inboundBytes > 0 || this.stream.more === true) return 0;
     // No room for the count: the stream's own event comes when there is.

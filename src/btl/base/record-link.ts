@@ -36,7 +36,7 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
   protected ownWaits = false;
   /** Something was sent since the last flush(): the first one does not wait for the next. */
   protected heldSince = false;
-  private blockedBytes = Number.POSITIVE_INFINITY;
+  protected blockedBytes = Number.POSITIVE_INFINITY;
   private blockedRoom = 0;
   private blockedControl = false;
   private byeNumber = 0;
@@ -126,8 +126,9 @@ export abstract class RecordLink<Stream extends ByteStream> implements Link {
 
   // --- called by the endpoint inside progress()
 
+  abstract isQuiet(now: number, aliveMs: number): boolean;
   abstract poll(now: number, aliveMs: number): number;
-  abstract nextDeadline(): number;
+  abstract nextDeadline(windowBytes: number): number;
 
   takeWritable(windowBytes: number): boolean {
     if (!this.writableNow(windowBytes)) return false;

@@ -25,6 +25,10 @@ export interface EndpointModule extends BtlModule {
   readonly upcalls: Upcalls;
   readonly identity: HandshakeIdentity;
   readonly options: StreamOptions;
+  /** The rails of the module rest: what is sent now ends that. */
+  readonly isResting: boolean;
+  /** Something has happened to this rail, or will: the next progress() looks at all of them. */
+  stir(endpoint?: StreamEndpoint): void;
   /** Opens a stream to the peer of this endpoint. */
   dial(endpoint: StreamEndpoint): Dialing;
   /** The live epoch over a stream whose handshake is done; bytes of the stream belong to the link from here on. */
@@ -159,6 +163,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   }
 
   send(frame: Frame): SendResult {
+    if (this.module.isResting) this.module.stir(this);
     return this.link === undefined ? DOWN : this.link.send(frame, this.window);
   }
 
@@ -194,6 +199,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   }
 
   probe(probeId: number, paddingBytes = 0): void {
+    this.module.stir(this);
     this.link?.probe(probeId, paddingBytes);
   }
 
@@ -203,6 +209,12 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
   }
 
   // --- called by the module inside progress()
+
+  /** progress() would find nothing to do: with many peers most rails have nothing to do most of the time. */
+  isQuiet(now: number, aliveMs: number): boolean {
+    if (this.attempt !== undefined || this.cutLinks.length > 0 || this.failures.length > 0) return false;
+    return this.link === undefined || this.link.isQuiet(now, aliveMs);
+  }
 
   progress(now: number, aliveMs: number): number {
     this.now = now;
@@ -227,10 +239,8 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
 
   nextDeadline(): number {
     if (this.cutLinks.length > 0 || this.failures.length > 0) return 0;
-    let at = this.attempt?.nextDeadline() ?? Number.POSITIVE_INFINITY;
-    const link = this.link;
-    if (link !== undefined) at = link.writableNow(this.window) ? 0 : Math.min(at, link.nextDeadline());
-    return at;
+    const at = this.attempt === undefined ? Number.POSITIVE_INFINITY : this.attempt.nextDeadline();
+    return this.link === undefined ? at : Math.min(at, this.link.nextDeadline(this.window));
   }
 
   /** No epoch is live, none is dialled, and no upcall is owed. */
@@ -260,6 +270,7 @@ export class StreamEndpoint implements BtlEndpoint, LinkOwner, AttemptOwner {
     // What an attempt of this side asked for has come.
     this.attempt?.cancel();
     this.attempt = undefined;
+    this.module.stir();
     this.becomeLive(epoch, stream, framer, epochKey);
     return this.upcallsMade;
   }

@@ -106,7 +106,15 @@ export abstract class StreamModule implements EndpointModule {
   private logLines: { level: 'debug' | 'warn'; text: string }[] = [];
   private logLinesLost = 0;
   private dueNow = false;
+  /** Where nothing happens, no rail of the module has anything to do before that time. */
+  private restUntilMs = 0;
+  /** Events of its streams tell the module when a rail has something to do: then rails that are quiet are not looked at. */
+  protected readonly mayRest: boolean = true;
+  private readonly stirred = (): void => {
+    this.restUntilMs = 0;
+  };
   private readonly wake = (): void => {
+    this.restUntilMs = 0;
     if (!this.closed) this.upcalls.wake();
   };
 
@@ -174,7 +182,19 @@ export abstract class StreamModule implements EndpointModule {
     return true;
   }
 
+  get isResting(): boolean {
+    return this.restUntilMs > 0;
+  }
+
+  stir(endpoint?: StreamEndpoint): void {
+    if (this.restUntilMs === 0) return;
+    this.restUntilMs = 0;
+    // While the module rests its links do not hear what time it is.
+    endpoint?.isQuiet(this.now, this.aliveMs);
+  }
+
   due(): void {
+    this.restUntilMs = 0;
     if (this.dueNow || this.closed) return;
     this.dueNow = true;
     queueMicrotask(this.wake);
@@ -210,6 +230,7 @@ export abstract class StreamModule implements EndpointModule {
     } else {
       const inbound = new Inbound(stream, new AcceptorHandshake(this.identity, new Uint8Array(randomBytes(NONCE_BYTES))));
       stream.onEvent = this.wake;
+      stream.onNews = this.stirred;
       this.inbound.add(inbound);
       this.due();
     }
@@ -222,6 +243,7 @@ export abstract class StreamModule implements EndpointModule {
       return;
     }
     stream.onEvent = this.wake;
+    stream.onNews = this.stirred;
     dialing.stream = stream;
     this.due();
   }
@@ -237,10 +259,17 @@ export abstract class StreamModule implements EndpointModule {
       made += this.tellLog();
       made += this.progressModule(now);
     }
-    const { endpoints } = this;
-    for (let i = 0; i < endpoints.length; i++) {
-      made += endpoints[i].progress(now, aliveMs);
-      if (this.closed) return made;
+    if (now >= this.restUntilMs) {
+      const { endpoints } = this;
+      let isQuiet = this.mayRest;
+      for (let i = 0; i < endpoints.length; i++) {
+        const endpoint = endpoints[i];
+        if (endpoint.isQuiet(now, aliveMs)) continue;
+        isQuiet = false;
+        made += endpoint.progress(now, aliveMs);
+        if (this.closed) return made;
+      }
+      this.restUntilMs = isQuiet ? this.endpointDeadline() : 0;
     }
     if (this.inbound.size === 0) return made;
     for (const inbound of this.inbound) {
@@ -253,8 +282,7 @@ export abstract class StreamModule implements EndpointModule {
   nextDeadline(): number {
     if (this.closed) return Number.POSITIVE_INFINITY;
     if (this.dueNow) return 0;
-    let at = this.moduleDeadline();
-    for (const endpoint of this.endpoints) at = Math.min(at, endpoint.nextDeadline());
+    let at = Math.min(this.moduleDeadline(), this.restUntilMs > 0 ? this.restUntilMs : this.endpointDeadline());
     for (const inbound of this.inbound) {
       const due =
         inbound.dueAliveMs === Number.POSITIVE_INFINITY
@@ -262,6 +290,12 @@ export abstract class StreamModule implements EndpointModule {
           : this.now + Math.min(this.options.aliveTurnMs, Math.max(1, inbound.dueAliveMs - this.aliveMs));
       at = Math.min(at, due);
     }
+    return at;
+  }
+
+  private endpointDeadline(): number {
+    let at = Number.POSITIVE_INFINITY;
+    for (const endpoint of this.endpoints) at = Math.min(at, endpoint.nextDeadline());
     return at;
   }
 

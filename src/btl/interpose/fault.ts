@@ -29,6 +29,12 @@ export interface FaultModule extends BtlModule {
   readonly inner: BtlModule;
 }
 
+/** What can be made lossy or slow is steady no more. */
+function unsteady(plan: RailPlan): RailPlan {
+  const { isSteady: _, ...attributes } = plan.attributes;
+  return { ...plan, attributes };
+}
+
 class FaultBtl implements FaultModule, FaultHost {
   readonly inner: BtlModule;
   readonly upcalls: Upcalls;
@@ -132,7 +138,7 @@ class FaultBtl implements FaultModule, FaultHost {
   }
 
   plan(peer: number, local: unknown, remote: unknown, peerHostId: string): RailPlan[] {
-    return this.inner.plan(peer, local, remote, peerHostId);
+    return this.inner.plan(peer, local, remote, peerHostId).map(unsteady);
   }
 
   endpoint(peer: number, rail: number, plan: RailPlan, remote: unknown): BtlEndpoint {

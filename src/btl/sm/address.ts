@@ -74,6 +74,7 @@ export function planRails(local: SmAddress, remote: SmAddress): RailPlan[] {
         canGet: local.singleCopy && remote.singleCopy,
         // The kernel closes the socket of a process that dies; one that is stopped or computes is not dead.
         liveness: 'self',
+        isSteady: true,
         frameBytesMax,
         eagerBytesMax: Math.min(local.eagerBytesMax, remote.eagerBytesMax, frameBytesMax),
         // Until the trial on the connection knows better.

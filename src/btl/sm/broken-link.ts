@@ -35,6 +35,9 @@ export class BrokenLink implements Link {
   endsWell(): boolean {
     return false;
   }
+  isQuiet(): boolean {
+    return false;
+  }
   poll(): number {
     return 0;
   }

@@ -12,7 +12,7 @@ import type { Dialing } from '../base/dial-attempt.ts';
 import type { Link } from '../base/link.ts';
 import type { StreamEndpoint } from '../base/stream-endpoint.ts';
 import { type InboundCheck, StreamModule } from '../base/stream-module.ts';
-import type { BtlContext, BtlEndpoint, RailPlan, RailReason } from '../btl.ts';
+import type { BtlContext, BtlEndpoint, CrowdLimits, RailPlan, RailReason } from '../btl.ts';
 import { checkAddress, planRails, type SmAddress, type SmPlanDetail } from './address.ts';
 import { BrokenLink } from './broken-link.ts';
 import { SmEndpoint } from './endpoint.ts';
@@ -27,6 +27,9 @@ const ACCEPTS_MAX = 16;
 
 const ACCEPT_PAUSE_MS = 100;
 const WHOLE_TURN_MS = 1;
+const ALIVE_EVERY_MS = 5;
+/** It is handed on ten times less often than it is told. */
+const ALIVE_CROWD_MAX = 10;
 const { EAGAIN, ECONNABORTED, EINTR } = constants.errno;
 
 /** A segment of ours that waits for its handshake, by the stream that carries it. */
@@ -37,9 +40,12 @@ interface PendingSegment {
 
 export class SmModule extends StreamModule implements SmHost {
   readonly name = 'sm';
+  /** What comes through a ring is no event. */
+  protected override readonly mayRest = false;
   /** These three stand once open() has succeeded. */
   native!: NativeBinding;
   choice!: SingleCopyChoice;
+  aliveEveryMs = ALIVE_EVERY_MS;
   private poller!: Poller;
   private readonly stopwatch: () => number;
   private readonly ringBytes: number;
@@ -104,6 +110,11 @@ export class SmModule extends StreamModule implements SmHost {
     poller.add(this.listener, listening);
     // A rank that listens waits for others.
     poller.keepAlive(true);
+  }
+
+  override expectCrowd(limits: CrowdLimits): void {
+    super.expectCrowd(limits);
+    this.aliveEveryMs = ALIVE_EVERY_MS * Math.min(ALIVE_CROWD_MAX, limits.factor);
   }
 
   address(): SmAddress {

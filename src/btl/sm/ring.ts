@@ -147,7 +147,8 @@ export class RingReader {
   packetHeaderAt = 0;
   payloadAt = 0;
   private endAt = 0;
-  private readAt: number;
+  /** Where the next record begins. */
+  readAt: number;
   private readonly packetHeaderBytesMax: number;
   private readonly payloadBytesMax: number;
 

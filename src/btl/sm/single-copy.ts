@@ -206,7 +206,7 @@ interface Read {
 export class Reads {
   private readonly native: NativeBinding;
   private readonly pid: number;
-  private readonly waiting: Read[] = [];
+  readonly waiting: Read[] = [];
 
   constructor(native: NativeBinding, pid: number) {
     this.native = native;

@@ -39,12 +39,13 @@ const COUNT_BYTES = 32 * 1024;
 const NO_BYTES = 0;
 /** Records wait for flush() up to this many bytes; the first one after a flush does not wait at all. */
 const PUBLISH_BYTES = 512;
-const ALIVE_EVERY_MS = 5;
 
 /** What the link needs of the module, beside its owner. */
 export interface SmHost {
   readonly native: NativeBinding;
   readonly choice: SingleCopyChoice;
+  /** How often both sides of a rail tell each other how long they were alive, in milliseconds. */
+  readonly aliveEveryMs: number;
   /** That peer measures the single copy on this connection. */
   givesSample(peer: number): boolean;
   /** A trial is over: the attributes of all rails say what came of it. */
@@ -199,10 +200,11 @@ export class SmLink extends RecordLink<UnixStream> {
     if (this.byeSaid && this.byeReceived) this.closeAfterBye();
   }
 
-  nextDeadline(): number {
-    if (this.ended !== undefined || !this.reads.isEmpty || this.deliveredCount !== this.toldCount) return 0;
-    if (this.reader.hasRecordForSure() || this.stream.ready) return 0;
-    return this.tried ? this.endDueAt : Math.min(this.endDueAt, this.now + ALIVE_EVERY_MS);
+  /** Whether a record has come is asked last, by hasNews(). */
+  nextDeadline(windowBytes: number): number {
+    if (this.ended !== undefined || !this.reads.isEmpty || this.deliveredCount !== this.toldCount || this.stream.ready) return 0;
+    if (this.blockedBytes !== Number.POSITIVE_INFINITY && this.writableNow(windowBytes)) return 0;
+    return this.tried ? this.endDueAt : Math.min(this.endDueAt, this.now + this.host.aliveEveryMs);
   }
 
   /**
@@ -211,7 +213,7 @@ export class SmLink extends RecordLink<UnixStream> {
    */
   sleep(): void {
     if (this.ended !== undefined) return;
-    this.flush();
+    if (this.heldSince || this.heldBytes > 0) this.flush();
     if (this.deliveredCount !== this.toldCount) this.tellCount();
     Atomics.store(this.words, this.segment.own.sleeping, 1);
   }
@@ -231,10 +233,24 @@ export class SmLink extends RecordLink<UnixStream> {
     return this.outstanding.size > 0 && ((peerCount - this.outstanding.confirmedCount) | 0) > 0;
   }
 
-  /** poll() would find something to do. */
+  isQuiet(now: number, aliveMs: number): boolean {
+    if (this.blockedBytes !== Number.POSITIVE_INFINITY || this.wantsTurn(now)) return false;
+    this.now = now;
+    this.aliveMs = aliveMs;
+    return true;
+  }
+
+  /**
+   * poll() would find something to do. Each rail is asked in each turn, most have nothing, and code that is not compiled yet pays for every
+   * call: so it is written out (RingReader.hasRecord, Reads.isEmpty, hasOtherNews).
+   */
   wantsTurn(now: number): boolean {
-    if (this.reader.hasRecord || this.deliveredCount !== this.toldCount || this.writer.isHolding || now >= this.aliveDueAt) return true;
-    return this.hasOtherNews(this.words[this.peerCountAt]) || this.ownWaits || (this.byeSaid && this.byeReceived);
+    const { reader, outstanding } = this;
+    if (reader.words[reader.readAt >> 2] !== 0 || this.deliveredCount !== this.toldCount || this.heldBytes > 0) return true;
+    if (now >= this.aliveDueAt || this.ended !== undefined || this.stream.ready || this.reads.waiting.length > 0) return true;
+    if (this.ownWaits || (this.byeSaid && this.byeReceived)) return true;
+    const { confirmedCount } = outstanding;
+    return outstanding.sentCount !== confirmedCount && ((this.words[this.peerCountAt] - confirmedCount) | 0) > 0;
   }
 
   override close(): number {
@@ -394,7 +410,7 @@ export class SmLink extends RecordLink<UnixStream> {
   /** Now and then: our alive time for the peer, its own for the BML, and the trial of the single copy. */
   private tellAlive(): void {
     const { segment, words, now } = this;
-    this.aliveDueAt = now + ALIVE_EVERY_MS;
+    this.aliveDueAt = now + this.host.aliveEveryMs;
     words[segment.own.aliveMs] = this.aliveMs;
     segment.doubles[segment.own.receivedBytesF64] = this.receivedBytes;
     this.tryPeer();

@@ -28,6 +28,7 @@ export class UnixStream implements ByteStream, PollTarget {
   readonly remoteAddress: string;
   readonly remotePort = 0;
   onEvent: () => void = nothing;
+  onNews: () => void = nothing;
   wantsRoom = false;
   /** Process at the other end, as the kernel tells it. */
   readonly peerPid: number;
@@ -64,6 +65,10 @@ export class UnixStream implements ByteStream, PollTarget {
     this.localAddress = `process ${process.pid}`;
     this.remoteAddress = `process ${peerPid}`;
     poller.add(fd, this, POLL_IN);
+  }
+
+  get hasNews(): boolean {
+    return this.ready || this.queue.length > 0 || this.status !== 'open';
   }
 
   onReady(): void {

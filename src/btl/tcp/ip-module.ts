@@ -388,6 +388,7 @@ export abstract class IpModule extends StreamModule {
       if (endpoint.liveStream === stream) made += endpoint.drop(reason);
     }
     if (this.monitor?.pending === true) made += this.linksChanged(this.monitor.take());
+    if (!this.isResting) this.liveness?.seeStarts(now);
     this.liveness?.progress(now, this.aliveMs, (rail, reason) => {
       made += rail.endpoint.drop(reason);
     });
@@ -409,7 +410,8 @@ export abstract class IpModule extends StreamModule {
   protected moduleDeadline(): number {
     if (this.addressChanged || this.pairNow || this.condemned.length > 0) return 0;
     const at = Math.min(this.lookAgainAt, this.pairSettledAt);
-    return this.liveness === undefined ? at : Math.min(at, this.liveness.nextDeadline(this.now));
+    if (!this.isResting) this.liveness?.seeStarts(this.now);
+    return Math.min(at, this.liveness?.nextDeadline() ?? Number.POSITIVE_INFINITY);
   }
 
   /**

@@ -93,7 +93,6 @@ export class LivenessWatch implements LivenessHost {
     const pausedMs = now - this.lastTurnAt;
     this.lastTurnAt = now;
     if (pausedMs > PAUSE_MS) for (const rail of this.rails.values()) rail.paused(now, aliveMs);
-    if (this.activeRails < this.rails.size) this.seeStarts(now);
     if (now < this.dueAt && !this.isReady) return;
     this.isReady = false;
     this.takeBegun(now, aliveMs);
@@ -112,10 +111,8 @@ export class LivenessWatch implements LivenessHost {
     }
   }
 
-  nextDeadline(now: number): number {
-    if (this.isReady) return 0;
-    if (this.activeRails < this.rails.size) this.seeStarts(now);
-    return this.dueAt;
+  nextDeadline(): number {
+    return this.isReady ? 0 : this.dueAt;
   }
 
   close(): void {
@@ -124,8 +121,9 @@ export class LivenessWatch implements LivenessHost {
     this.began = [];
   }
 
-  /** Idle rails that carry something since their last look. */
-  private seeStarts(now: number): void {
+  /** Idle rails may carry something since their last look. */
+  seeStarts(now: number): void {
+    if (this.activeRails === this.rails.size) return;
     for (const [endpoint, rail] of this.rails) {
       if (rail.active || endpoint.outstandingBytes === 0 || rail.dueAt <= now) continue;
       rail.dueAt = now;

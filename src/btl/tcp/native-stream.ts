@@ -62,6 +62,7 @@ export class NativeStream implements ByteStream, PollTarget {
   remoteAddress = '';
   remotePort = 0;
   onEvent: () => void = nothing;
+  onNews: () => void = nothing;
   wantsRoom = false;
   private readonly poller: Poller;
   private readonly native: NativeBinding;
@@ -105,6 +106,10 @@ export class NativeStream implements ByteStream, PollTarget {
   /** Name of the congestion control in use; empty when it is closed. */
   get congestion(): string {
     return this.fd < 0 ? '' : this.native.congestionOf(this.fd);
+  }
+
+  get hasNews(): boolean {
+    return this.readable || this.status !== 'open' || this.queuedBytes > 0 || this.writeFailure !== undefined || this.poller.direct;
   }
 
   poll(reader: StreamReader, budgetBytes: number): number {
@@ -317,6 +322,7 @@ export class NativeStream implements ByteStream, PollTarget {
     if (this.destroyed) return;
     this.destroyed = true;
     this.onEvent = nothing;
+    this.onNews = nothing;
     this.reader = undefined;
     if (this.status === 'closed') return;
     this.status = 'closed';
@@ -341,6 +347,7 @@ export class NativeStream implements ByteStream, PollTarget {
   /** Called by the poller: notes what is ready, and writes what waits, which needs nobody's consent. */
   onReady(events: number): void {
     if (this.fd < 0) return;
+    this.onNews();
     if (this.status === 'connecting') {
       this.connected();
       return;

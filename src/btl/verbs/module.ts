@@ -41,6 +41,8 @@ export function isPortWanted(name: string, device: string, params: Params): bool
 
 export class VerbsModule extends StreamModule implements VerbsHost {
   readonly name = 'verbs';
+  /** What has come is known after a look at the completion queue. */
+  protected override readonly mayRest = false;
   readonly verbs: VerbsOptions;
   readonly clock: () => number;
   /** These three stand once open() has succeeded. */

@@ -169,6 +169,11 @@ export class VerbsLink extends RecordLink<ByteStream> implements SetupOwner {
 
   // --- called by the endpoint inside progress()
 
+  /** What has come is known after a look at the completion queue only. */
+  isQuiet(): boolean {
+    return false;
+  }
+
   poll(now: number, aliveMs: number): number {
     if (this.ended !== undefined) return 0;
     this.now = now;
@@ -196,7 +201,8 @@ export class VerbsLink extends RecordLink<ByteStream> implements SetupOwner {
     if (this.byeSaid && this.byeReceived) this.closeAfterBye();
   }
 
-  nextDeadline(): number {
+  nextDeadline(windowBytes: number): number {
+    if (this.blockedBytes !== Number.POSITIVE_INFINITY && this.writableNow(windowBytes)) return 0;
     if (this.ended !== undefined || this.pair.hasMore || this.owesCount()) return 0;
     return Math.min(this.beatDueAt, this.endDueAt);
   }

@@ -66,10 +66,23 @@ export function exchangeRowsSync(own: Communicator, row: Row): Row[] {
   return decodeRows(all, width);
 }
 
+/** The first rank that has come to something else than this one; -1: none has. */
+function otherThan(mine: Row, rows: readonly Row[]): number {
+  return rows.findIndex(({ kind, step, level }) => kind !== mine.kind || level !== mine.level || step !== mine.step);
+}
+
+/**
+ * All have come to the same save, and what some have sent was not received in their time. They may have been the first, and have waited for a rank
+ * that came later and received it then: once all are there, the time begins again.
+ */
+export function mustWaitAgain(rows: readonly Row[], rank: number): boolean {
+  return otherThan(rows[rank], rows) < 0 && rows.some(({ isLoud }) => isLoud);
+}
+
 /** All ranks have come to the same: the program does not call alike otherwise. */
 export function requireAlike(rows: readonly Row[], rank: number): void {
   const mine = rows[rank];
-  const other = rows.findIndex(({ kind, step, level }) => kind !== mine.kind || level !== mine.level || step !== mine.step);
+  const other = otherThan(mine, rows);
   if (other < 0) return;
   const text = ({ kind, step, level }: Row): string =>
     `${COME_TO_TEXTS[kind]} in step ${step}${kind === COME_TO.SAVE ? `, level ${level}` : ''}`;

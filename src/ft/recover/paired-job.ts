@@ -13,7 +13,16 @@ import { IMAGE_VERSION } from '../image/format.ts';
 import type { Manifest, ManifestFile } from '../image/manifest.ts';
 import { imageKey } from '../store/saves.ts';
 import { type SaveTrace, saveChannel } from './channels.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, type Row, requireAlike, requireQuiet, requireRegistered } from './exchange.ts';
+import {
+  COME_TO,
+  exchangeRows,
+  exchangeRowsSync,
+  mustWaitAgain,
+  type Row,
+  requireAlike,
+  requireQuiet,
+  requireRegistered,
+} from './exchange.ts';
 import { FtJob, type JobParts, NAMED_MAX } from './job.ts';
 import type { Ledger } from './ledger.ts';
 import { type StoreLevel, storeOf } from './options.ts';
@@ -136,10 +145,15 @@ export class PairedJob extends FtJob {
     const { own, series, periods, quietMs } = this.host;
     const { replica } = series;
     const beganMs = performance.now();
-    const loud = await series.whenQuiet(quietMs, NAMED_MAX);
     // What the lead has measured counts for both.
     const measured = await replica.once(() => periods.measured);
-    const rows = await exchangeRows(own, this.row(COME_TO.SAVE, level, loud.length > 0, measured));
+    let loud: readonly string[] = [];
+    const come = async (): Promise<Row[]> => {
+      loud = await series.whenQuiet(quietMs, NAMED_MAX);
+      return await exchangeRows(own, this.row(COME_TO.SAVE, level, loud.length > 0, measured));
+    };
+    let rows = await come();
+    if (mustWaitAgain(rows, own.rank)) rows = await come();
     this.agreed(rows, loud);
     // All that was sent before is here now, and nobody sends more before everybody has looked.
     const { left, nowMs } = await replica.once(() => ({ left: series.unreceived(NAMED_MAX), nowMs: Date.now() }));
@@ -156,9 +170,14 @@ export class PairedJob extends FtJob {
     const { own, series, periods, quietMs } = this.host;
     const { replica } = series;
     const beganMs = performance.now();
-    const loud = series.waitQuiet(quietMs, NAMED_MAX);
     const measured = replica.onceSync(() => periods.measured);
-    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, level, loud.length > 0, measured));
+    let loud: readonly string[] = [];
+    const come = (): Row[] => {
+      loud = series.waitQuiet(quietMs, NAMED_MAX);
+      return exchangeRowsSync(own, this.row(COME_TO.SAVE, level, loud.length > 0, measured));
+    };
+    let rows = come();
+    if (mustWaitAgain(rows, own.rank)) rows = come();
     this.agreed(rows, loud);
     const { left, nowMs } = replica.onceSync(() => ({ left: series.unreceived(NAMED_MAX), nowMs: Date.now() }));
     this.agreed(exchangeRowsSync(own, this.row(COME_TO.SAVE, level, left.length > 0)), left);

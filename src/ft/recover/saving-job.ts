@@ -7,7 +7,17 @@ import { type SaveTrace, saveChannel } from './channels.ts';
 import { type EndNotice, NO_NOTICE, Stopping } from './end-notice.ts';
 import type { Saves } from './epoch.ts';
 import type { Restored, SaveEnd } from './epoch-ends.ts';
-import { COME_TO, exchangeRows, exchangeRowsSync, isFailure, type Row, requireAlike, requireQuiet, requireRegistered } from './exchange.ts';
+import {
+  COME_TO,
+  exchangeRows,
+  exchangeRowsSync,
+  isFailure,
+  mustWaitAgain,
+  type Row,
+  requireAlike,
+  requireQuiet,
+  requireRegistered,
+} from './exchange.ts';
 import { FtJob, NAMED_MAX } from './job.ts';
 import { type Settings, storeOf } from './options.ts';
 import type { Periods } from './periods.ts';
@@ -275,6 +285,18 @@ export class SavingJob extends FtJob {
     return true;
   }
 
+  private async comeToSave(asked: number): Promise<Row[]> {
+    const isQuiet = await this.saves.series.whenQuiet(this.timeouts.quietMs);
+    this.mustStillSave();
+    return await exchangeRows(this.saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
+  }
+
+  private comeToSaveSync(asked: number): Row[] {
+    const isQuiet = this.saves.series.waitQuiet(this.timeouts.quietMs);
+    this.mustStillSave();
+    return exchangeRowsSync(this.saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
+  }
+
   private async save(asked: number, mayBlock: boolean): Promise<number> {
     const { saves, settings, program } = this;
     const { core } = saves;
@@ -284,9 +306,8 @@ export class SavingJob extends FtJob {
     if (!core.begin()) throw this.failedError();
     // Others than before, if somebody has died meanwhile.
     const { series } = saves;
-    const isQuiet = await series.whenQuiet(this.timeouts.quietMs);
-    this.mustStillSave();
-    const rows = await exchangeRows(saves.own, this.row(COME_TO.SAVE, asked, !isQuiet));
+    let rows = await this.comeToSave(asked);
+    if (mustWaitAgain(rows, saves.rank)) rows = await this.comeToSave(asked);
     this.agreed(rows, () => series.underWay(NAMED_MAX));
     const isLast = program !== undefined && rows.some(({ isTold }) => isTold);
     if (!isLast && this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
@@ -375,9 +396,8 @@ export class SavingJob extends FtJob {
     if (!core.begin()) throw this.failedError();
     // Others than before, if somebody has died meanwhile.
     const { series, own } = saves;
-    const isQuiet = series.waitQuiet(this.timeouts.quietMs);
-    this.mustStillSave();
-    const rows = exchangeRowsSync(own, this.row(COME_TO.SAVE, asked, !isQuiet));
+    let rows = this.comeToSaveSync(asked);
+    if (mustWaitAgain(rows, saves.rank)) rows = this.comeToSaveSync(asked);
     this.agreed(rows, () => series.underWay(NAMED_MAX));
     if (this.isOnlyLook(asked, rows)) return Math.max(0, core.nextName.k - 1);
     this.mustStillSave();

@@ -119,7 +119,7 @@ export const FT_PARAMS = {
     'ms',
     10,
     600_000,
-    'A save is given up when messages of the program are still on their way after this time.',
+    'A save is given up when messages of the program are still on their way this long after all ranks have come to it.',
   ),
   ft_body_grace_ms: int(
     'user',

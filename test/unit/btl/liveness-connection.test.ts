@@ -163,6 +163,7 @@ class Rig {
   }
   turn(ms = 1): void {
     this.now += ms;
+    this.watch.seeStarts(this.now);
     this.watch.progress(this.now, this.now, (_rail, reason) => {
       this.lost.push(reason);
       this.lostAt = this.now;
@@ -172,7 +173,8 @@ class Rig {
   run(ms: number, ackMs = 1): void {
     const end = this.now + ms;
     while (this.now < end) {
-      const at = Math.max(this.now + 1, Math.min(end, this.watch.nextDeadline(this.now)));
+      this.watch.seeStarts(this.now);
+      const at = Math.max(this.now + 1, Math.min(end, this.watch.nextDeadline()));
       this.now += Math.min(at - this.now, ackMs);
       if (ackMs !== Number.POSITIVE_INFINITY) this.ack();
       this.turn(Math.max(0, at - this.now));
@@ -271,7 +273,7 @@ describe("the acceptor's side", () => {
     expect(rig.targets.size).toBe(0);
     expect(rig.watch.railCount).toBe(0);
     expect(rig.watch.activeRails).toBe(0);
-    expect(rig.watch.nextDeadline(rig.now)).toBe(Number.POSITIVE_INFINITY);
+    expect(rig.watch.nextDeadline()).toBe(Number.POSITIVE_INFINITY);
   });
 });
 
@@ -352,7 +354,8 @@ describe('an open rail', () => {
     rig.run(3000);
     rig.hear();
     rig.endpoint.outstandingBytes = 100;
-    expect(rig.watch.nextDeadline(rig.now)).toBeLessThanOrEqual(rig.now);
+    rig.watch.seeStarts(rig.now);
+    expect(rig.watch.nextDeadline()).toBeLessThanOrEqual(rig.now);
     const before = beats.sent;
     rig.run(500);
     rig.hear();

@@ -1,6 +1,6 @@
 // Method: the driver over a kernel in memory (fake-native.ts), with a clock and an engine that the test moves. Turns of the event loop show
 // what the poller calls and how often.
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Engine } from '../../../src/progress/engine.ts';
 import { PollerDriver } from '../../../src/progress/loop-driver.ts';
 import { FakeNative } from '../../support/fake-native.ts';
@@ -13,6 +13,7 @@ class FakeEngine {
   usefulWork = 0;
   wants = true;
   passes = 0;
+  dueAtMs = Number.POSITIVE_INFINITY;
   onPass: () => void = () => {};
   private readonly clock: { nowMs: number };
   constructor(clock: { nowMs: number }) {
@@ -28,6 +29,9 @@ class FakeEngine {
   }
   park(): boolean {
     return true;
+  }
+  nextDeadline(): number {
+    return this.dueAtMs;
   }
 }
 
@@ -93,6 +97,22 @@ describe('spinning', () => {
     };
     expect(native.turn()).toBeGreaterThan(100);
     expect(engine.usefulWork).toBe(21);
+  });
+
+  test('what is due later is looked at then: once, when it spins no more', () => {
+    vi.useFakeTimers();
+    try {
+      engine.dueAtMs = clock.nowMs + 20;
+      arrives(1);
+      native.turn();
+      const { passes } = engine;
+      expect(vi.getTimerCount()).toBe(1);
+      engine.dueAtMs = Number.POSITIVE_INFINITY;
+      vi.advanceTimersByTime(20);
+      expect(engine.passes).toBe(passes + 1);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('beats and probes start no spin', () => {

@@ -252,7 +252,7 @@ const LAYERS: readonly { layer: string; files: RegExp; may: readonly string[] }[
   // The loop around a program: it is given a runtime, and drives the protocol of saves over its communicators.
   {
     layer: 'ft/recover',
-    files: /^src\/ft\/recover\//,
+    files: /^src\/ft\/(?:recover|groups)\//,
     may: ['ft/log', 'ft/events', 'errors', 'util', 'native', 'mpi', 'ft/plan', 'ft/image', 'ft/store', 'ft/checkpoint'],
   },
   // Programs of C and C++ as ranks: what they import, over the calls of a communicator.

@@ -231,7 +231,7 @@ export class Succession {
    * That peer goes back, and lives: from now on what is sent to it is only logged, until it has said what it has. What is under way to it comes
    * into nothing there, and whoever waits for it to be matched waits on.
    */
-  await(rank: number): void {
+  stopTo(rank: number): void {
     const peer = this.peer(rank);
     if (peer.channel?.state === 'HELD' || peer.channel?.state === 'AWAITED') return;
     peer.channel = new Channel('AWAITED');

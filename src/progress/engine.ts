@@ -74,7 +74,6 @@ export class Engine implements Upcalls {
   satisfied = false;
   /** Calls that wait for messages which no request of theirs takes. */
   expected = 0;
-  /** The same, of saves. */
   expectedBySaves = 0;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;

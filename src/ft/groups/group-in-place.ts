@@ -5,6 +5,7 @@
 import { MultirailError } from '../../errors.ts';
 import type { Communicator } from '../../mpi/communicator.ts';
 import type { FlowNumbers, LoggedStreams } from '../../mpi/ft/logged-streams.ts';
+import type { RecoverySeries } from '../../mpi/ft/recovery-series.ts';
 import { crc32c } from '../../native/crc32c.ts';
 import { Iov } from '../../util/iov.ts';
 import { formerOf } from '../checkpoint/former.ts';
@@ -13,10 +14,11 @@ import type { HeldRecords } from '../events/holdings.ts';
 import { decodeImage } from '../image/decode.ts';
 import { type Awaited, InPlace, type InPlaceHost, type Joined, type PlaceView, type Steps, savedFor } from '../recover/in-place.ts';
 import { domainsOf, placementOf, requireSameSettings, settledHistory, together } from '../recover/meeting.ts';
+import type { PlanState } from '../recover/periods.ts';
 import type { ProgramLog } from '../recover/program-log.ts';
 import { holderOf } from '../recover/program-outcomes.ts';
-import { type GroupImage, groupImageOf } from './group-image.ts';
-import type { GroupedSaves } from './grouped-saves.ts';
+import { type GroupImage, groupImageOf, type Lacks } from './group-image.ts';
+import type { GroupSaves } from './group-saves.ts';
 import { type GroupEntry, type GroupPlan, type Groups, planGroups } from './groups.ts';
 
 /** By tag, on the communicator of saves; others are in exchange.ts. */
@@ -29,6 +31,19 @@ interface GroupPlaceView extends PlaceView {
   readonly committed: readonly number[];
   /** So often has this process begun again. */
   readonly life: number;
+}
+
+/** The saves of this rank, as far as its group's recovery needs them. */
+export interface GroupInPlaceHost extends InPlaceHost {
+  readonly group: GroupSaves;
+  readonly series: RecoverySeries;
+  readonly goesAgain: boolean;
+  plan: PlanState | undefined;
+  lacks: Lacks;
+  form(groups: Groups): void;
+  /** This run of the program is over. */
+  beginAgain(): void;
+  endAgain(end: { readonly value: Joined | 'back' } | { readonly error: unknown }): void;
 }
 
 interface Sent {
@@ -46,7 +61,7 @@ interface Found {
 const NONE: FlowNumbers = new Map();
 
 export class GroupInPlace extends InPlace {
-  private readonly grouped: GroupedSaves;
+  private readonly grouped: GroupInPlaceHost;
   /** This run of the program is over, and the next one has not begun. */
   private isAgain = false;
   private life = 0;
@@ -60,8 +75,8 @@ export class GroupInPlace extends InPlace {
   private list: HeldRecords | undefined;
   private isJoining = false;
 
-  constructor(saves: GroupedSaves, isNew: boolean) {
-    super(saves as InPlaceHost, isNew);
+  constructor(saves: GroupInPlaceHost, isNew: boolean) {
+    super(saves, isNew);
     this.grouped = saves;
   }
 

@@ -304,7 +304,7 @@ export class LoggedStreams {
 
   /** That member lives, and goes back: nothing leaves to it until it has said what it has. */
   await(rank: number): void {
-    this.succession.await(this.numberOf(rank));
+    this.succession.stopTo(this.numberOf(rank));
   }
 
   /** Numbers below which messages to that member have left; undefined: none that it could still get. */

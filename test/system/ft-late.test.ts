@@ -12,6 +12,7 @@ afterAll(() => code?.dispose());
 const STARTS = {
   'coordinated recovery': ['coordinated', '--mca', 'ft', 'on'],
   'asynchronous recovery': ['asynchronous', '--mca', 'ft', 'on'],
+  'recovery by groups': ['groups', '--mca', 'ft', 'on'],
   replicas: ['coordinated', '--replicas', '2'],
 } as const;
 
@@ -23,7 +24,8 @@ test.each(
   '$name, $calls: a rank computes for longer than ft_quiet_ms before it receives',
   { timeout: 30_000 },
   async ({ recovery, words, calls }) => {
-    const run = [code.cli, 'run', '-n', '2', ...words, '--mca', 'ft_quiet_ms', '100', code.fixture('ft-late-rank.ts'), recovery, calls];
+    const ranks = recovery === 'groups' ? '4' : '2';
+    const run = [code.cli, 'run', '-n', ranks, ...words, '--mca', 'ft_quiet_ms', '100', code.fixture('ft-late-rank.ts'), recovery, calls];
     const { code: status, stdout, stderr } = await startNode(run, { timeoutMs: 25_000 }).ended;
     expect(status, stderr).toBe(0);
     expect(stdout).toContain('rank 1 ends with 2 2 2 2');

@@ -235,14 +235,12 @@ export class GroupJob extends FtJob {
     const { group, series } = saves;
     const beganMs = performance.now();
     const mates = new Set(group.members.map((rank) => program.streams.numberOf(rank)));
-    const { life, isLoud } = yield* this.quiet(mates);
     const isLookOnly = level === LOOK_LEVEL;
     if (isLookOnly && program.isNearlyFull) for (const one of new Set(group.groups)) if (one !== group.group) group.core.need(one);
-    const { step, measured } = { step: this.stepCount, measured: saves.periods.measured };
-    group.core.arrive(isLookOnly ? CALL.LOOK : CALL.SAVE, { call: program.attempts, step, isLoud, measured });
-    group.obey();
-    yield { isSo: () => this.isOver(life) || group.core.state === 'CUTTING' || group.core.verdict !== undefined };
-    this.mustGoOn(life);
+    const call = isLookOnly ? CALL.LOOK : CALL.SAVE;
+    let life = yield* this.comeTo(call, mates);
+    // The first may have waited for one that came later, and received then what they had sent: once all are there, the time begins again.
+    if (group.core.verdict?.code === VERDICT.LOUD) life = yield* this.comeTo(call, mates);
     const underWay = (): readonly string[] => series.underWayTo(mates, NAMED_MAX);
     if (group.core.verdict?.code === VERDICT.NOTHING) {
       program.looked();
@@ -272,6 +270,18 @@ export class GroupJob extends FtJob {
       `rank ${saves.rank}: a save of its group was abandoned: a rank could not make or take its part, and says why`,
       { rank: saves.rank },
     );
+  }
+
+  /** This rank has come to the call, and then all of its group have. */
+  private *comeTo(call: number, mates: ReadonlySet<number>): Steps<number> {
+    const { saves, program } = this;
+    const { group } = saves;
+    const { life, isLoud } = yield* this.quiet(mates);
+    group.core.arrive(call, { call: program.attempts, step: this.stepCount, isLoud, measured: saves.periods.measured });
+    group.obey();
+    yield { isSo: () => this.isOver(life) || group.core.state === 'CUTTING' || group.core.verdict !== undefined };
+    this.mustGoOn(life);
+    return life;
   }
 
   /** All of the group have come to the end of the program, and none to a save. */

@@ -72,8 +72,7 @@ export class Engine implements Upcalls {
   onDepartureStep: (() => void) | undefined;
   private readonly polledListeners: (() => void)[] = [];
   satisfied = false;
-  /** Calls that wait for messages which no request of theirs takes. */
-  expected = 0;
+  expected = 0; // Calls that wait for messages which no request of theirs takes; below, those of saves.
   expectedBySaves = 0;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;

@@ -168,7 +168,9 @@ group('failover runs', () => {
     const ran = await multirail(
       `bench bw --pull 1@800ms --restore 1@1800ms --seconds 3 --mode ${mode} --verify --out OUT/${mode} --json OUT/${mode}.json`,
     );
-    expect(ran.stderr).toBe('');
+    // Each rank restores its end by its own clock: the first to dial may find the other end pulled still.
+    const complaints = ran.stderr.split('\n').filter((line) => line !== '' && !/: the rail is pulled \(fault interposer\)$/.test(line));
+    expect(complaints).toEqual([]);
     const verdict = lines(ran.stdout).at(-1);
     expect(verdict).toMatch(/^PASS: nothing lost, doubled or reordered/);
     expect(ran.code).toBe(0);

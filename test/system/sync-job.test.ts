@@ -125,7 +125,7 @@ group('rails that are pulled while blocking calls run', () => {
   });
   test('shared memory that breaks: tcp carries on', async (context) => {
     needs(context, 'sm');
-    const env = { MULTIRAIL_MCA_btl_fault: 'pull:0:error@400ms,restore:0@1500ms', MULTIRAIL_TEST_MS: '3000' };
+    const env = { MULTIRAIL_MCA_btl_fault: 'pull:0:error@1000ms,restore:0@2000ms', MULTIRAIL_TEST_MS: '3000' };
     expect(await passes(2, '--mca btl self,sm,tcp', 'pulled', env)).toMatch(/downs [1-9]/);
   });
 });

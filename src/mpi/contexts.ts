@@ -127,7 +127,7 @@ export class ContextTable {
     for (let kind = 0; kind < KINDS; kind++) this.pml.revokeContext(ctxOf(id, kind), error);
   }
 
-  /** What was revoked, and whatever came for it, is forgotten: this process enters it anew, if it does. */
+  /** What was revoked, and whatever came for it, is forgotten: this process enters it again, if it does. */
   forget(id: number): void {
     this.live.delete(id);
     this.abandoned.delete(id);

@@ -343,7 +343,7 @@ export class ProcessState implements LocalProcess {
     this.engine.schedule();
   }
 
-  /** This process leaves that communicator, which was revoked here, and enters it anew: the others stay in it. */
+  /** This process leaves that communicator, which was revoked here, and enters it again: the others stay in it. */
   leaveToEnter(id: number): void {
     const error = this.endError ?? new MultirailError('ERR_REVOKED', `rank ${this.rank} goes back, and has left the communicator`);
     this.communicators.get(id)?.close(error);

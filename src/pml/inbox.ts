@@ -111,7 +111,7 @@ export class Inbox {
     this.forgetFlows(ctx);
   }
 
-  /** The context begins anew, with numbers that are set then. All that was sent on it has come. */
+  /** The context begins again, with numbers that are set then. All that was sent on it has come. */
   renew(ctx: number): void {
     this.dropContext(ctx, undefined);
     this.freed.delete(ctx);

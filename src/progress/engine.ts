@@ -72,7 +72,8 @@ export class Engine implements Upcalls {
   onDepartureStep: (() => void) | undefined;
   private readonly polledListeners: (() => void)[] = [];
   satisfied = false;
-  expected = 0; // Calls that wait for messages which no request of theirs takes; below, those of saves.
+  /** Calls that wait for messages which no request of theirs takes; and those of saves. */
+  expected = 0;
   expectedBySaves = 0;
   /** Milliseconds during which this process was polling its rails (B7 of btl/btl.ts). */
   aliveMs = 0;
@@ -151,7 +152,6 @@ export class Engine implements Upcalls {
     }
     // A driver that polls again by itself takes the place of further passes, and of timers: the application may run in between.
     const pollsAgain = this.driver.pollsAgain === true;
-    const passesMax = pollsAgain ? 1 : PASSES_MAX;
     this.running = true;
     this.isYielding = false;
     try {
@@ -161,7 +161,7 @@ export class Engine implements Upcalls {
         this.again = false;
         if (this.pass() > 0) this.again = true;
         if (passes === 0) beganMs = this.nowMs;
-      } while (this.again && ++passes < passesMax && this.nowMs - beganMs < PROGRESS_MAX_MS);
+      } while (this.again && ++passes < (pollsAgain ? 1 : PASSES_MAX) && this.nowMs - beganMs < PROGRESS_MAX_MS);
     } finally {
       this.running = false;
     }

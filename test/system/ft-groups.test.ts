@@ -1,7 +1,8 @@
 // Ranks that go back by groups, with a process for each rank, which dies by SIGKILL: its group begins again from its own save and the other one goes
 // on, and the end is bit for bit that of the undisturbed run.
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type BuiltCode, buildCode, startNode } from '../support/helpers.ts';
+import { type BuiltCode, buildCode } from '../support/helpers.ts';
+import { playLogs } from '../support/logs-play.ts';
 
 let code: BuiltCode;
 beforeAll(async () => {
@@ -9,24 +10,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => code?.dispose());
 
-async function play(mode: string, deaths: readonly string[], spares = 1, mca: readonly string[] = []) {
-  const standing = spares > 0 ? ['--spares', String(spares)] : ['--mca', 'ft', 'on'];
-  const words = [code.cli, 'run', '-n', '4', ...standing, ...mca.flatMap((one) => ['--mca', ...one.split('=')])];
-  const {
-    code: status,
-    stdout,
-    stderr,
-  } = await startNode([...words, code.fixture('ft-logs-rank.ts'), mode, ...deaths], {
-    timeoutMs: 40_000,
-    env: { FT_GROUPS: '2' },
-  }).ended;
-  const all = `${stdout}\n${stderr}`;
-  const digests = [...new Set([...stdout.matchAll(/rank (\d) ends with (\w+)/g)].map(([, rank, digest]) => `${rank} ${digest}`))].sort();
-  const bodies = [...stdout.matchAll(/body of rank (\d) begins in step (\d+) at process (\d+)/g)].map(([, ...words]) => words.map(Number));
-  const totals = [...stdout.matchAll(/after (\d+) failures, (\d+) in place, (\d+) steps again/g)].map(([, ...words]) => words.map(Number));
-  const [failures, inPlace, lostSteps] = [0, 1, 2].map((at) => Math.max(...totals.map((total) => total[at])));
-  return { status, stdout, all, digests, bodies, total: { failures, inPlace, lostSteps } };
-}
+const play = (mode: string, deaths: readonly string[], spares = 1) => playLogs(code, { mode, deaths, spares, env: { FT_GROUPS: '2' } });
 
 let still: Awaited<ReturnType<typeof play>>;
 let stillHalves: typeof still;

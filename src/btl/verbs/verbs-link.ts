@@ -202,7 +202,7 @@ export class VerbsLink extends RecordLink<ByteStream> implements SetupOwner {
   }
 
   nextDeadline(windowBytes: number): number {
-    if (this.blockedBytes !== Number.POSITIVE_INFINITY && this.writableNow(windowBytes)) return 0;
+    if (this.writableNow(windowBytes)) return 0;
     if (this.ended !== undefined || this.pair.hasMore || this.owesCount()) return 0;
     return Math.min(this.beatDueAt, this.endDueAt);
   }

@@ -141,7 +141,7 @@ export class GroupInPlace extends InPlace {
     const stopping = living.filter((one) => plan.failing.has(groups[one]));
     const told = new Map(stopping.map((one) => [one, this.stopFor(one, views[one].life)]));
     if (isFailing && this.isRunning) this.goBackWithGroup(living, views);
-    else if (!isFailing) for (const one of stopping) this.streams?.await(one);
+    else if (!isFailing) for (const one of stopping) this.streams?.stopTo(one);
     yield* this.tellSent(comm, told, isFailing && this.isAgain ? living : []);
     if (isFailing && this.isAgain) yield* this.taken();
     this.move('FETCHING');

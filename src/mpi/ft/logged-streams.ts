@@ -303,7 +303,7 @@ export class LoggedStreams {
   // ---------------------------------------------------------------- members that go back together
 
   /** That member lives, and goes back: nothing leaves to it until it has said what it has. */
-  await(rank: number): void {
+  stopTo(rank: number): void {
     this.succession.stopTo(this.numberOf(rank));
   }
 
@@ -345,7 +345,7 @@ export class LoggedStreams {
     this.retry();
   }
 
-  /** This process goes back, after giveUp(), and has taken all that was on its way to it: it enters anew what it leaves here. */
+  /** This process goes back, after giveUp(), and has taken all that was on its way to it: it enters again what it leaves here. */
   leaveToEnter(): void {
     const { proc } = this;
     const ids = new Set([this.id, ...this.family.ids]);

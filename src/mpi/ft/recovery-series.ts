@@ -162,56 +162,47 @@ export class RecoverySeries extends ProgramTraffic {
 
   /** Resolves when nothing of the program's is on its way from here, or after that time. Returns whether it is so. */
   whenQuiet(timeoutMs: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      let isOver = false;
-      const timer = setTimeout(() => end(false), timeoutMs);
-      const end = (isQuiet: boolean): void => {
-        isOver = true;
-        clearTimeout(timer);
-        resolve(isQuiet);
-      };
-      this.proc.whenDrained(() => {
-        if (!isOver && this.underWay(1).length === 0) end(true);
-        return isOver;
-      });
-    });
+    return this.until(() => this.underWay(1).length === 0, timeoutMs);
   }
 
   /** Resolves when that is so, as looked at after each turn of the engine, or after that time. */
-  whenSo(isSo: () => boolean, timeoutMs?: number): Promise<void> {
-    if (isSo()) return Promise.resolve();
+  async whenSo(isSo: () => boolean, timeoutMs?: number): Promise<void> {
+    if (isSo()) return;
     const { engine } = this.proc;
+    // What comes is taken in the background, and somebody waits for it all the same.
+    engine.expectedBySaves++;
+    await this.until(isSo, timeoutMs);
+    engine.expectedBySaves--;
+  }
+
+  private until(isSo: () => boolean, timeoutMs?: number): Promise<boolean> {
     return new Promise((resolve) => {
       let isOver = false;
-      // What comes is taken in the background, and somebody waits for it all the same.
-      engine.expectedBySaves++;
-      const end = (): void => {
-        if (!isOver) engine.expectedBySaves--;
+      const end = (isWell: boolean): void => {
         isOver = true;
         clearTimeout(timer);
-        resolve();
+        resolve(isWell);
       };
-      const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs);
+      const timer = timeoutMs === undefined ? undefined : setTimeout(() => end(false), timeoutMs);
       this.proc.whenDrained(() => {
-        if (!isOver && isSo()) end();
+        if (!isOver && isSo()) end(true);
         return isOver;
       });
     });
   }
 
-  /** As whenSo(), in a blocking call. */
-  waitSo(isSo: () => boolean, timeoutMs?: number): void {
-    if (isSo()) return;
+  /** As whenSo(), in a blocking call. Returns whether it is so. */
+  waitSo(isSo: () => boolean, timeoutMs?: number): boolean {
+    if (isSo()) return true;
     const { blocking } = this.proc;
-    if (timeoutMs === undefined) this.waitUntil(isSo);
-    else blocking.wait({ done: false, isOver: isSo }, blocking.now() + timeoutMs);
+    if (timeoutMs !== undefined) return blocking.wait({ done: false, isOver: isSo }, blocking.now() + timeoutMs);
+    this.waitUntil(isSo);
+    return true;
   }
 
   /** As whenQuiet(), in a blocking call. */
   waitQuiet(timeoutMs: number): boolean {
-    const isQuiet = (): boolean => this.underWay(1).length === 0;
-    const { blocking } = this.proc;
-    return isQuiet() || blocking.wait({ done: false, isOver: isQuiet }, blocking.now() + timeoutMs);
+    return this.waitSo(() => this.underWay(1).length === 0, timeoutMs);
   }
 
   /** Blocks until that is so: looked at in a blocking call's polls. */

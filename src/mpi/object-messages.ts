@@ -75,7 +75,7 @@ export class ObjectMessages extends PointToPoint {
     checkDest(dest, this.size);
     checkSendTag(tag);
     const place = PLACE_TAG_FIRST + (this.nextPlace++ % PLACE_TAGS);
-    const { header, bulk } = encodeObject(value, place);
+    const { header, bulk } = encodeObject(value, place, this.proc.pml.comparesBytes(this.objectCtx));
     const sent = this.startSend(sendIov(header), dest, tag, false, canGiveUp);
     if (sent === undefined) return [];
     if (bulk.length === 0) return [sent];

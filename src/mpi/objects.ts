@@ -7,6 +7,7 @@
 // v8.serialize: what else its ArrayBuffer holds stays here. Two views of the same bytes are views of the same memory over there.
 import { DefaultDeserializer, DefaultSerializer } from 'node:v8';
 import { MultirailError } from '../errors.ts';
+import { cloneByValue, type EndOfView } from '../util/clone-by-value.ts';
 import { FLOAT16_ARRAY } from './buffers.ts';
 import type { Status } from './status.ts';
 
@@ -81,6 +82,14 @@ class ObjectSerializer extends DefaultSerializer {
   }
 }
 
+/** What _writeHostObject() has written. */
+const endOfView: EndOfView = (read) => {
+  read.uint32();
+  const isOutOfBand = read.uint32() === 1;
+  const number = read.uint32();
+  if (!isOutOfBand) read.skip(number);
+};
+
 class ObjectDeserializer extends DefaultDeserializer {
   private readonly memory: readonly Uint8Array<ArrayBuffer>[];
 
@@ -138,7 +147,12 @@ export interface EncodedObject {
   bulk: Uint8Array[];
 }
 
-export function encodeObject(value: unknown, place: number): EncodedObject {
+/**
+ * A value as messages.
+ *
+ * @param isByValue The bytes follow from the value alone, as is needed where they are compared with those of another process.
+ */
+export function encodeObject(value: unknown, place: number, isByValue: boolean): EncodedObject {
   const serializer = new ObjectSerializer();
   let data: Uint8Array;
   try {
@@ -148,6 +162,7 @@ export function encodeObject(value: unknown, place: number): EncodedObject {
     serializer.writeHeader();
     serializer.writeValue(value);
     data = serializer.releaseBuffer();
+    if (isByValue) data = cloneByValue(data, endOfView);
   } catch (cause) {
     if (cause instanceof MultirailError) throw cause;
     throw new MultirailError('ERR_ARG', `the value cannot be sent: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });

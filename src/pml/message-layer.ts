@@ -23,6 +23,7 @@ export interface MessageLayer
     | 'isContextQuiet'
     | 'admits'
     | 'onUnexpected'
+    | 'comparesBytes'
   > {
   peer(rank: number): Pick<PmlPeer, 'ended'>;
 }

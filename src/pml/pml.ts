@@ -552,6 +552,11 @@ export class Pml {
     this.succession = undefined;
   }
 
+  /** What is sent on that context is compared by its bytes with what another process, or an earlier one, sends: equal values have to be equal bytes. */
+  comparesBytes(ctx: number): boolean {
+    return this.core.tap?.options.covers(ctx) ?? false;
+  }
+
   /** From now on everything that happens is told to these. */
   observe(taps: PmlTaps): void {
     this.core.transitionTap = taps;

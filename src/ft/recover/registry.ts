@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { deserialize, serialize } from 'node:v8';
 import { MultirailError } from '../../errors.ts';
 import { copyCrc32c, crc32c } from '../../native/crc32c.ts';
+import { cloneByValue } from '../../util/clone-by-value.ts';
 import { RECORD_BYTES_MAX as ONCE_BYTES_MAX } from '../events/format.ts';
 import type { DecodedSection } from '../image/decode.ts';
 import { encodeImage, type NewSection } from '../image/encode.ts';
@@ -65,11 +66,14 @@ export class Registry {
   private readonly sections: ReadonlyMap<string, DecodedSection> | undefined;
   private readonly recorded: RecordedOnces | undefined;
   private readonly maker: OnceMaker | undefined;
+  private readonly clone: (value: unknown) => Uint8Array;
 
-  /** `sections`: of the image that is restored. */
+  /** `sections`: of the image that is restored. `maker`: of a replica, whose images are compared with those of its twins. */
   constructor(rank: number, sections: readonly DecodedSection[] | undefined, recorded?: RecordedOnces, maker?: OnceMaker) {
     this.rank = rank;
     this.maker = maker;
+    this.clone =
+      maker === undefined ? (value) => new Uint8Array(serialize(value)) : (value) => cloneByValue(new Uint8Array(serialize(value)));
     this.recorded = recorded;
     this.sections = sections && new Map(sections.map((section) => [`${section.kind}/${section.name}`, section]));
     const made = this.sections?.get(`determinants/${ONCE_SECTION}`);
@@ -88,7 +92,7 @@ export class Registry {
         );
       const value = this.maker === undefined ? make() : this.maker.once(make);
       try {
-        bytes = new Uint8Array(serialize(value));
+        bytes = this.clone(value);
       } catch (cause) {
         throw new MultirailError(
           'ERR_ARG',
@@ -187,9 +191,9 @@ export class Registry {
   ): { memory: Uint8Array; crc: number } {
     const sources: Omit<NewSection, 'crc'>[] = [...this.entries.values()].map((entry) => {
       if (entry.kind === 'array') return { kind: entry.kind, name: entry.name, element: elementOf(entry.view), bytes: bytesOf(entry.view) };
-      return { kind: entry.kind, name: entry.name, bytes: new Uint8Array(serialize(entry.accessors.save())) };
+      return { kind: entry.kind, name: entry.name, bytes: this.clone(entry.accessors.save()) };
     });
-    if (this.made.size > 0) sources.push({ kind: 'determinants', name: ONCE_SECTION, bytes: new Uint8Array(serialize(this.made)) });
+    if (this.made.size > 0) sources.push({ kind: 'determinants', name: ONCE_SECTION, bytes: this.clone(this.made) });
     sources.push(...others);
     const encoder = new TextEncoder();
     const namesAt = HEADER_BYTES + ENTRY_BYTES * sources.length;

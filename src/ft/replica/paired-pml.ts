@@ -266,6 +266,11 @@ export abstract class PairedPml implements MessageLayer {
     };
   }
 
+  /** All that is sent is, also within this process. */
+  comparesBytes(): boolean {
+    return true;
+  }
+
   // ---------------------------------------------------------------- bursts and calls
 
   /** The program begins to wait without its event loop, or looks: returns the number of this call, which turn() takes. */

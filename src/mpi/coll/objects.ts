@@ -51,7 +51,8 @@ class Packed {
   }
 }
 
-const pack = (value: unknown): Packed => new Packed(encodeObject(value, PLACE_TAG_FIRST) satisfies EncodedObject);
+const pack = ({ proc, ctx }: Scope, value: unknown): Packed =>
+  new Packed(encodeObject(value, PLACE_TAG_FIRST, proc.pml.comparesBytes(ctx)) satisfies EncodedObject);
 
 /** Sends packed values to some ranks and receives one from each of others. Empty when the call has failed. */
 function* exchange(
@@ -121,7 +122,7 @@ function* spread(o: Operation, own: Packed | undefined, root: number): Steps<Pac
 const NOTHING = new Packed({ header: new Uint8Array(0), bulk: [] });
 
 /** Up a binomial tree, in rank order; the result ends up at rank 0. */
-function* combineAll<T>(o: Operation, own: T, combine: Combine<T>): Steps<T> {
+function* combineAll<T>(o: Operation, scope: Scope, own: T, combine: Combine<T>): Steps<T> {
   const { rank, size } = o;
   const bit = lowestBit(rank, size);
   let value = own;
@@ -129,7 +130,7 @@ function* combineAll<T>(o: Operation, own: T, combine: Combine<T>): Steps<T> {
     const packed = yield* receive(o, rank + child);
     if (packed !== undefined) value = combine(value, packed.open(rank + child) as T);
   }
-  if (rank > 0) yield* exchange(o, [[rank - bit, o.isFailing ? NOTHING : pack(value)]], []);
+  if (rank > 0) yield* exchange(o, [[rank - bit, o.isFailing ? NOTHING : pack(scope, value)]], []);
   return value;
 }
 
@@ -162,7 +163,7 @@ function checkRootRank(root: unknown, { size }: Scope): void {
 export function bcastObject<T>(scope: Scope, value: T, root: number, _options?: CallOptions): Call<T> {
   checkRootRank(root, scope);
   // What cannot be cloned is told before anything is sent.
-  const own = scope.rank === root ? pack(value) : undefined;
+  const own = scope.rank === root ? pack(scope, value) : undefined;
   return {
     signature: scope.signatures.of('bcastObject', root),
     *steps(o) {
@@ -175,7 +176,7 @@ export function bcastObject<T>(scope: Scope, value: T, root: number, _options?: 
 export function gatherObject<T>(scope: Scope, value: T, root: number, _options?: CallOptions): Call<T[] | null> {
   checkRootRank(root, scope);
   const { rank, size } = scope;
-  const own = rank === root ? undefined : pack(value);
+  const own = rank === root ? undefined : pack(scope, value);
   return {
     signature: scope.signatures.of('gatherObject', root),
     *steps(o) {
@@ -192,8 +193,9 @@ export function gatherObject<T>(scope: Scope, value: T, root: number, _options?:
   };
 }
 
-export function allgatherObject<T>({ rank, size, signatures }: Scope, value: T, _options?: CallOptions): Call<T[]> {
-  const own = pack(value);
+export function allgatherObject<T>(scope: Scope, value: T, _options?: CallOptions): Call<T[]> {
+  const { rank, size, signatures } = scope;
+  const own = pack(scope, value);
   return {
     signature: signatures.of('allgatherObject'),
     *steps(o) {
@@ -213,7 +215,7 @@ export function scatterObject<T>(scope: Scope, values: readonly T[] | null | und
   checkRootRank(root, scope);
   const { rank, size } = scope;
   const list = rank === root ? (checkList(values, size, 'values') as readonly T[]) : undefined;
-  const packed = list?.map((value, i) => (i === root ? NOTHING : pack(value)));
+  const packed = list?.map((value, i) => (i === root ? NOTHING : pack(scope, value)));
   return {
     signature: scope.signatures.of('scatterObject', root),
     *steps(o) {
@@ -225,9 +227,10 @@ export function scatterObject<T>(scope: Scope, values: readonly T[] | null | und
   };
 }
 
-export function alltoallObject<T>({ rank, size, signatures }: Scope, values: readonly T[], _options?: CallOptions): Call<T[]> {
+export function alltoallObject<T>(scope: Scope, values: readonly T[], _options?: CallOptions): Call<T[]> {
+  const { rank, size, signatures } = scope;
   checkList(values, size, 'values');
-  const packed = values.map((value, i) => (i === rank ? NOTHING : pack(value)));
+  const packed = values.map((value, i) => (i === rank ? NOTHING : pack(scope, value)));
   return {
     signature: signatures.of('alltoallObject'),
     *steps(o) {
@@ -250,9 +253,9 @@ export function reduceObject<T>(scope: Scope, value: T, combine: Combine<T>, roo
   return {
     signature: scope.signatures.of('reduceObject', root),
     *steps(o) {
-      const result = yield* combineAll(plain(o), value, combine);
+      const result = yield* combineAll(plain(o), scope, value, combine);
       if (root === 0) return scope.rank === 0 ? result : null;
-      if (scope.rank === 0) yield* exchange(plain(o), [[root, o.isFailing ? NOTHING : pack(result)]], []);
+      if (scope.rank === 0) yield* exchange(plain(o), [[root, o.isFailing ? NOTHING : pack(scope, result)]], []);
       return scope.rank === root ? ((yield* receive(plain(o), 0))?.open(0) as T) : null;
     },
   };
@@ -263,8 +266,8 @@ export function allreduceObject<T>(scope: Scope, value: T, combine: Combine<T>, 
   return {
     signature: scope.signatures.of('allreduceObject'),
     *steps(o) {
-      const result = yield* combineAll(plain(o), value, combine);
-      const own = scope.rank === 0 && !o.isFailing ? pack(result) : undefined;
+      const result = yield* combineAll(plain(o), scope, value, combine);
+      const own = scope.rank === 0 && !o.isFailing ? pack(scope, result) : undefined;
       const packed = yield* spread(plain(o), own, 0);
       return own !== undefined || packed === undefined ? result : (packed.open(0) as T);
     },

@@ -37,7 +37,7 @@ export type SharedMemorySource = Pick<NativeBinding, 'memoryCreate' | 'memoryMap
 export interface LocalProcess {
   /** World rank. */
   readonly rank: number;
-  readonly pml: Pick<MessageLayer, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer'>;
+  readonly pml: Pick<MessageLayer, 'isend' | 'irecv' | 'irecvInBackground' | 'iprobe' | 'peer' | 'comparesBytes'>;
   readonly engine: {
     schedule(): void;
     /** Why nothing can come from that world rank any more. */

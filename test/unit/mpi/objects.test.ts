@@ -7,8 +7,8 @@ import { Status } from '../../../src/mpi/status.ts';
 const STATUS = new Status(3, 4, 0);
 const PLACE = PLACE_TAG_FIRST + 5;
 
-function roundTrip<T>(value: T): { copy: T; regions: number } {
-  const { header, bulk } = encodeObject(value, PLACE);
+function roundTrip<T>(value: T, isByValue: boolean): { copy: T; regions: number } {
+  const { header, bulk } = encodeObject(value, PLACE, isByValue);
   const decoded = decodeHeader(header.slice(), STATUS);
   expect(decoded.place).toBe(PLACE);
   expect(decoded.regionBytes).toEqual(bulk.map((part) => part.byteLength));
@@ -21,11 +21,14 @@ function roundTrip<T>(value: T): { copy: T; regions: number } {
   };
 }
 
-group('objects', () => {
+group.each([
+  ['as V8 holds them', false],
+  ['by value', true],
+])('objects %s', (_, isByValue) => {
   test('plain values, cycles and views of all classes', () => {
     const cyclic: { self?: unknown; n: number } = { n: 1 };
     cyclic.self = cyclic;
-    const { copy } = roundTrip(cyclic);
+    const { copy } = roundTrip(cyclic, isByValue);
     expect(copy.self).toBe(copy);
     const views = [
       Int8Array.of(-1),
@@ -37,7 +40,7 @@ group('objects', () => {
       new Uint16Array(0),
     ];
     const value = { views, date: new Date(1), map: new Map([['a', new Set([1])]]), error: new RangeError('no'), nothing: null };
-    const result = roundTrip(value);
+    const result = roundTrip(value, isByValue);
     expect(result.copy).toEqual(value);
     expect(result.copy.views.map((view) => view.constructor)).toEqual(views.map((view) => view.constructor));
     expect(result.regions).toBe(0);
@@ -54,9 +57,9 @@ group('objects', () => {
       list: [{ bare }],
       map: new Map([[1, bare]]),
     };
-    const { header } = encodeObject(value, PLACE);
+    const { header } = encodeObject(value, PLACE, isByValue);
     expect(header.byteLength).toBeLessThan(1000);
-    const { copy, regions } = roundTrip(value);
+    const { copy, regions } = roundTrip(value, isByValue);
     expect(regions).toBe(2);
     expect(copy).toEqual(value);
     expect(copy.same.buffer).toBe(copy.large.buffer);
@@ -67,23 +70,26 @@ group('objects', () => {
 
   test('a getter is called once', () => {
     let calls = 0;
-    roundTrip({
-      get value() {
-        calls++;
-        return 1;
+    roundTrip(
+      {
+        get value() {
+          calls++;
+          return 1;
+        },
       },
-    });
+      isByValue,
+    );
     expect(calls).toBe(1);
   });
 
   test('what cannot be cloned is refused at the sender', () => {
     for (const value of [() => 1, Symbol('x'), { deep: [new SharedArrayBuffer(4)] }, new WeakMap()]) {
-      expect(() => encodeObject(value, PLACE)).toThrow(/ERR_ARG: the value cannot be sent/);
+      expect(() => encodeObject(value, PLACE, isByValue)).toThrow(/ERR_ARG: the value cannot be sent/);
     }
   });
 
   test('foreign and damaged messages end in ERR_ARG, never in anything else', () => {
-    const { header } = encodeObject({ a: new Uint8Array(OUT_OF_BAND_BYTES_MIN), b: [1, 2, 'x'] }, PLACE);
+    const { header } = encodeObject({ a: new Uint8Array(OUT_OF_BAND_BYTES_MIN), b: [1, 2, 'x'] }, PLACE, isByValue);
     expect(() => decodeHeader(new Uint8Array(3), STATUS)).toThrow(/ERR_ARG.*rank 3 with tag 4/);
     let refused = 0;
     for (let at = 0; at < header.byteLength; at++) {

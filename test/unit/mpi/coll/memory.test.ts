@@ -39,7 +39,7 @@ group('classes of buffers', () => {
   });
 
   test.skipIf(FLOAT16_ARRAY === undefined)('a Float16Array travels in an object', () => {
-    const { header, bulk } = encodeObject({ few: float16(0.5, 3) }, PLACE_TAG_FIRST);
+    const { header, bulk } = encodeObject({ few: float16(0.5, 3) }, PLACE_TAG_FIRST, true);
     const copy = decodeObject(decodeHeader(header, new Status(0, 0, header.length)), bulk as Uint8Array<ArrayBuffer>[]) as {
       few: Float32Array;
     };
